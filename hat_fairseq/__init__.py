@@ -1,0 +1,22 @@
+"""hat_fairseq: hierarchical, long-document transformers as a fairseq plugin.
+
+`--user-dir hat_fairseq`, or `import hat_fairseq`, registers the models, tasks and output decoders with fairseq and makes checkpoints
+load safely. Importing it twice does nothing.
+"""
+
+__version__ = "0.1.0"
+
+import_error: ImportError | None = None  # why fairseq could not be imported; `hat doctor` reports it
+
+try:
+    from . import compat
+except ImportError as error:  # without fairseq only `hat doctor` and the data and scoring commands work
+    if (error.name or "").partition(".")[0] == __name__:
+        raise
+    import_error = error
+else:
+    compat.apply()
+    from .models import hat_bart as hat_bart
+    from .models import hat_transformer as hat_transformer
+    from .tasks import document_bpe as document_bpe
+    from .tasks import document_to_text as document_to_text

@@ -1,0 +1,171 @@
+"""fairseq's traps, each worked around once, when the plugin is imported.
+
+| trap | here |
+|---|---|
+| `torch.load` refuses fairseq's own checkpoints (argparse.Namespace, omegaconf, numpy in meters) | `allow_checkpoint_types` |
+| a refused or unreadable checkpoint ends in pages of advice, a mismatch in "please ensure that the architectures match" | `_load_checkpoint*` |
+| a `--restore-file` that does not exist trains from scratch | `_load_checkpoint` |
+| `checkpoint_last.pt` is copied in place: a kill leaves half a file | `atomic_copy` |
+| `--bf16` means TPU | `_parse_args_and_arch` |
+| several CPU processes: an assertion, a division by zero, or no training at all | `_call_main` |
+| `np.compat` is gone from numpy 2 | `apply` |
+
+Batches that differ after a resume and masks that repeat in every epoch are settings of our task (`rebuild_batches`, `reuse_dataloader`); a beam size
+that sticks to the model cannot happen in our attention, which reads it off the shapes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import functools
+import os
+import pickle
+import shutil
+import socket
+import sys
+import typing
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import fairseq.checkpoint_utils
+import fairseq.distributed.utils as distributed_utils
+import fairseq.options
+import numpy as np
+import omegaconf
+import torch
+from fairseq.file_io import PathManager
+
+_APPLIED = "_hat_fairseq"  # marks a replaced function, so that a second import replaces nothing
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that is missing, refused, or does not fit; the message says which and what to do."""
+
+
+def apply() -> None:
+    """Installs all work-arounds; calling it again does nothing."""
+    allow_checkpoint_types()
+    if not hasattr(np, "compat"):
+        np.compat = SimpleNamespace(long=int)  # type: ignore[attr-defined]
+    PathManager.copy = staticmethod(atomic_copy)
+    _replace(fairseq.options, "parse_args_and_arch", _parse_args_and_arch)
+    _replace(distributed_utils, "call_main", _call_main)
+    _replace(fairseq.checkpoint_utils, "load_checkpoint_to_cpu", _load_checkpoint_to_cpu)
+    _replace(fairseq.checkpoint_utils, "load_checkpoint", _load_checkpoint)
+
+
+def _replace(module: Any, name: str, wrapper: Callable[..., Any]) -> None:
+    original = getattr(module, name)
+    if hasattr(original, _APPLIED):
+        return
+    replacement = functools.wraps(original)(functools.partial(wrapper, original))
+    setattr(replacement, _APPLIED, True)
+    setattr(module, name, replacement)
+
+
+def allow_checkpoint_types() -> None:
+    """Lets `torch.load(weights_only=True)` read what fairseq's checkpoints hold, all of it plain data."""
+    nodes = omegaconf.nodes
+    dtypes = {type(np.dtype(code)) for code in "?bhilBHILefd"}
+    torch.serialization.add_safe_globals(
+        [
+            argparse.Namespace,
+            collections.defaultdict,
+            dict,
+            list,
+            int,
+            float,
+            str,
+            bool,
+            typing.Any,
+            omegaconf.DictConfig,
+            omegaconf.ListConfig,
+            omegaconf.base.ContainerMetadata,
+            omegaconf.base.Metadata,
+            *(getattr(nodes, name) for name in dir(nodes) if name.endswith("Node")),
+            np.ndarray,
+            np.dtype,
+            np._core.multiarray._reconstruct,  # type: ignore[attr-defined]
+            np._core.multiarray.scalar,  # type: ignore[attr-defined]
+            *dtypes,
+        ]
+    )
+
+
+def atomic_copy(src_path: str, dst_path: str, overwrite: bool = False) -> bool:
+    """Copies a file so that `dst_path` is at every moment either the old file or the whole new one."""
+    if not overwrite and os.path.exists(dst_path):
+        raise FileExistsError(dst_path)
+    partial = f"{dst_path}.tmp"
+    shutil.copyfile(src_path, partial)
+    with open(partial, "rb+") as handle:
+        os.fsync(handle.fileno())
+    os.replace(partial, dst_path)
+    return True
+
+
+def _parse_args_and_arch(original: Callable[..., Any], parser: Any, input_args: Any = None, **kwargs: Any) -> Any:
+    parsed = original(parser, input_args=input_args, **kwargs)
+    args = parsed[0] if isinstance(parsed, tuple) else parsed
+    if "--tpu" not in (sys.argv if input_args is None else input_args):
+        args.tpu = False
+    return parsed
+
+
+def _load_checkpoint_to_cpu(original: Callable[..., Any], path: str, *args: Any, **kwargs: Any) -> Any:
+    try:
+        return original(path, *args, **kwargs)
+    except pickle.UnpicklingError as error:
+        culprit = str(error).partition("Unsupported global: GLOBAL ")[2].split(" ")[0] or str(error).splitlines()[0]
+        raise CheckpointError(
+            f"{path}: refused, because it holds more than tensors and plain settings ({culprit}). Loading it could run code."
+        ) from None
+    except (EOFError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and "PytorchStreamReader" not in str(error):
+            raise
+        raise CheckpointError(f"{path}: not a complete checkpoint ({Path(path).stat().st_size} bytes)") from None
+
+
+def _load_checkpoint(original: Callable[..., Any], cfg: Any, trainer: Any, **kwargs: Any) -> Any:
+    if cfg.restore_file != "checkpoint_last.pt" and not PathManager.exists(cfg.restore_file):
+        raise CheckpointError(f"--restore-file {cfg.restore_file} does not exist")
+    try:
+        return original(cfg, trainer, **kwargs)
+    except Exception as error:
+        # fairseq replaces whatever went wrong by a guess; ours says which tensors, or which dictionary.
+        if isinstance(error.__context__, ValueError):
+            raise CheckpointError(f"{cfg.restore_file}: {error.__context__}") from None
+        raise
+
+
+def _call_main(original: Callable[..., Any], cfg: Any, main: Callable[..., Any], **kwargs: Any) -> Any:
+    training = cfg.distributed_training
+    launched = all(name in os.environ for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"))
+    world_size = int(os.environ["WORLD_SIZE"]) if launched else training.distributed_world_size
+    if world_size < 2 or (torch.cuda.is_available() and not cfg.common.cpu):
+        return original(cfg, main, **kwargs)
+    training.distributed_world_size = world_size
+    training.distributed_backend = "gloo"
+    if training.ddp_backend in ("pytorch_ddp", "c10d"):
+        training.ddp_backend = "legacy_ddp"  # fairseq hands a device number to torch's DDP, which a CPU does not have
+    if launched and training.distributed_init_method is None:
+        training.distributed_init_method = "env://"
+        training.distributed_rank = int(os.environ["RANK"])
+        training.distributed_no_spawn = True
+    if training.distributed_no_spawn:
+        return original(cfg, main, **kwargs)
+    if training.distributed_init_method is None:
+        training.distributed_init_method = f"tcp://localhost:{_free_port()}"
+    training.distributed_rank = None  # each process gets its own
+    torch.multiprocessing.spawn(  # type: ignore[no-untyped-call]
+        distributed_utils.distributed_main, (main, cfg, {**kwargs, "start_rank": 0}), nprocs=world_size
+    )
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("localhost", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,1 @@
+"""fairseq models: thin compositions of `modules`, one dataclass read once, named architectures. No arithmetic."""

@@ -1,0 +1,96 @@
+"""The numbers of a hierarchical encoder-decoder, as flags of fairseq-train and as one dataclass.
+
+`HatConfig` is read once, in `build_model`; modules get plain numbers. The flags carry fairseq's names wherever fairseq has one.
+"""
+
+from argparse import Namespace
+from dataclasses import dataclass, field, fields
+from typing import Any, Optional
+
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+
+from ..modules.positions import STRATEGIES
+from ..modules.transformer_layer import ACTIVATIONS, LayerSizes
+
+
+def _help(text: str) -> dict[str, str]:
+    return {"help": text}
+
+
+@dataclass
+class HatConfig(FairseqDataclass):
+    encoder_embed_dim: int = field(default=512, metadata=_help("encoder width"))
+    encoder_ffn_embed_dim: int = field(default=2048, metadata=_help("encoder feed-forward width"))
+    encoder_layers: int = field(default=6, metadata=_help("token-level encoder layers"))
+    encoder_attention_heads: int = field(default=8, metadata=_help("encoder attention heads"))
+    encoder_normalize_before: bool = field(default=False, metadata=_help("pre-norm encoder"))
+    encoder_learned_pos: bool = field(default=False, metadata=_help("learned instead of sinusoidal source positions"))
+    decoder_embed_dim: int = field(default=512, metadata=_help("decoder width; equals the encoder's"))
+    decoder_ffn_embed_dim: int = field(default=2048, metadata=_help("decoder feed-forward width"))
+    decoder_layers: int = field(default=6, metadata=_help("decoder layers"))
+    decoder_attention_heads: int = field(default=8, metadata=_help("decoder attention heads"))
+    decoder_normalize_before: bool = field(default=False, metadata=_help("pre-norm decoder"))
+    decoder_learned_pos: bool = field(default=False, metadata=_help("learned instead of sinusoidal target positions"))
+    dropout: float = field(default=0.1, metadata=_help("dropout of embeddings and sub-layers"))
+    attention_dropout: float = field(default=0.0, metadata=_help("dropout of attention weights"))
+    activation_dropout: float = field(default=0.0, metadata=_help("dropout inside the feed-forward network"))
+    activation_fn: ChoiceEnum(sorted(ACTIVATIONS)) = field(  # type: ignore[valid-type]
+        default="relu", metadata=_help("activation of the feed-forward network")
+    )
+    share_all_embeddings: bool = field(
+        default=False, metadata=_help("one table for source, target and output (needs one joined dictionary)")
+    )
+    share_decoder_input_output_embed: bool = field(
+        default=False, metadata=_help("one table for target input and output")
+    )
+    layernorm_embedding: bool = field(default=False, metadata=_help("layer norm after the embedding sum"))
+    no_scale_embedding: bool = field(default=False, metadata=_help("do not scale token embeddings by sqrt(width)"))
+    checkpoint_activations: bool = field(
+        default=False, metadata=_help("recompute each layer in the backward pass: less memory, about a third more time")
+    )
+    no_hierarchy: bool = field(default=False, metadata=_help("the plain twin: the same network without its sentences"))
+    hierarchical_encoder_layers: int = field(
+        default=1, metadata=_help("encoder layers over the sentence states (the paper found one to work best)")
+    )
+    extend_positions: ChoiceEnum(list(STRATEGIES)) = field(  # type: ignore[valid-type]
+        default="random", metadata=_help("how a restored model gets positions beyond its pretrained length")
+    )
+    extend_positions_from: Optional[int] = field(  # noqa: UP045  fairseq reads no other spelling
+        default=None,
+        metadata=_help("first position to draw anew with --extend-positions random (paper: 512; default: the first missing)"),
+    )
+
+    @classmethod
+    def from_args(cls, args: Namespace) -> "HatConfig":
+        """Reads the flags of a run (or of a checkpoint written before a flag existed: its default)."""
+        config = cls(**{f.name: getattr(args, f.name, f.default) for f in fields(cls)})
+        config.check()
+        return config
+
+    def check(self) -> None:
+        if self.encoder_embed_dim != self.decoder_embed_dim:
+            raise ValueError(
+                f"--encoder-embed-dim {self.encoder_embed_dim} and --decoder-embed-dim {self.decoder_embed_dim} must be "
+                "equal: the decoder attends to encoder states of its own width"
+            )
+
+    def encoder_sizes(self) -> LayerSizes:
+        return self._sizes("encoder")
+
+    def decoder_sizes(self) -> LayerSizes:
+        return self._sizes("decoder")
+
+    def _sizes(self, side: str) -> LayerSizes:
+        def of_side(name: str) -> Any:
+            return getattr(self, f"{side}_{name}")
+
+        return LayerSizes(
+            embed_dim=of_side("embed_dim"),
+            ffn_embed_dim=of_side("ffn_embed_dim"),
+            num_heads=of_side("attention_heads"),
+            dropout=self.dropout,
+            attention_dropout=self.attention_dropout,
+            activation_dropout=self.activation_dropout,
+            activation=str(self.activation_fn),
+            normalize_before=of_side("normalize_before"),
+        )

@@ -1,0 +1,63 @@
+"""The input side of encoder and decoder: token + position (+ segment) embeddings, layer norm, dropout.
+
+A mixin rather than a module, so that the tables keep fairseq's parameter names (`encoder.embed_tokens.weight`, ...).
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ..modules.positions import LearnedPositions, SinusoidalPositions
+
+
+def token_table(num_tokens: int, embed_dim: int, pad: int) -> nn.Embedding:
+    table = nn.Embedding(num_tokens, embed_dim, padding_idx=pad)
+    nn.init.normal_(table.weight, std=embed_dim**-0.5)
+    nn.init.zeros_(table.weight[pad])
+    return table
+
+
+class EmbedsTokens:
+    """Gives an encoder or decoder its embeddings; call `build_embedding` from the constructor."""
+
+    embed_tokens: nn.Embedding
+    embed_positions: LearnedPositions | SinusoidalPositions
+    embed_segments: nn.Embedding | None
+    layernorm_embedding: nn.LayerNorm | None
+    training: bool
+
+    def build_embedding(
+        self,
+        embed_tokens: nn.Embedding,
+        max_positions: int,
+        learned: bool,
+        layer_norm: bool,
+        scaled: bool,
+        dropout: float,
+        num_segments: int = 0,
+    ) -> None:
+        """Adds the tables; `num_segments` 0 adds no segment table and no parameter."""
+        embed_dim, pad = embed_tokens.embedding_dim, embed_tokens.padding_idx
+        assert pad is not None
+        self.embed_tokens = embed_tokens
+        positions = LearnedPositions if learned else SinusoidalPositions
+        self.embed_positions = positions(max_positions, embed_dim, pad)
+        self.embed_segments = token_table(num_segments, embed_dim, pad) if num_segments else None
+        self.layernorm_embedding = nn.LayerNorm(embed_dim) if layer_norm else None
+        self._embed_scale = math.sqrt(embed_dim) if scaled else 1.0
+        self._embed_dropout = dropout
+
+    def embed(self, tokens: Tensor, start: int = 0, segments: Tensor | None = None) -> Tensor:
+        """(B, T) token ids -> (B, T - start, C); `segments`: (B, T) segment ids, iff there is a segment table."""
+        if (segments is None) != (self.embed_segments is None):
+            has, got = self.embed_segments is not None, segments is not None
+            raise ValueError(f"segment embeddings: the model has them: {has}, the batch brings them: {got} (--role-stream)")
+        x = self._embed_scale * self.embed_tokens(tokens[:, start:]) + self.embed_positions(tokens, start)
+        if self.embed_segments is not None and segments is not None:
+            x = x + self.embed_segments(segments[:, start:])
+        if self.layernorm_embedding is not None:
+            x = self.layernorm_embedding(x)
+        return F.dropout(x, self._embed_dropout, self.training)

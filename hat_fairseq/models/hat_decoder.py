@@ -1,0 +1,133 @@
+"""Decoder whose layers attend to tokens and sentences (Rohde et al. 2021, section 3.3), as a fairseq incremental decoder.
+
+Legend: B hypotheses, T target tokens, V vocabulary, C channels.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairseq.data import Dictionary
+from fairseq.models import FairseqIncrementalDecoder
+from torch import Tensor, nn
+
+from ..modules.cache import DecoderLayerCache, is_identity
+from ..modules.hierarchical_decoder_layer import HierarchicalDecoderLayer
+from .checkpointing import run_layer
+from .config import HatConfig
+from .embedding import EmbedsTokens
+from .fingerprint import fingerprint
+from .hat_encoder import EncoderOut
+
+_CACHES = "hat_layers"  # where a decoder keeps its layers' caches in fairseq's incremental_state
+
+
+class HatDecoder(EmbedsTokens, FairseqIncrementalDecoder):
+    """Embeddings, decoder layers and the output projection. Targets are padded on the right."""
+
+    def __init__(
+        self,
+        config: HatConfig,
+        dictionary: Dictionary,
+        embed_tokens: nn.Embedding,
+        max_positions: int,
+    ) -> None:
+        super().__init__(dictionary)
+        self.register_buffer("dictionary_fingerprint", fingerprint(dictionary))
+        self.build_embedding(
+            embed_tokens,
+            max_positions,
+            learned=config.decoder_learned_pos,
+            layer_norm=config.layernorm_embedding,
+            scaled=not config.no_scale_embedding,
+            dropout=config.dropout,
+        )
+        sizes = config.decoder_sizes()
+        self.layers = nn.ModuleList(
+            HierarchicalDecoderLayer(sizes, sentences=not config.no_hierarchy) for _ in range(config.decoder_layers)
+        )
+        self.layer_norm = nn.LayerNorm(sizes.embed_dim) if sizes.normalize_before else None
+        self.output_projection = nn.Linear(sizes.embed_dim, len(dictionary), bias=False)
+        if config.share_all_embeddings or config.share_decoder_input_output_embed:
+            self.output_projection.weight = self.embed_tokens.weight
+        else:
+            nn.init.normal_(self.output_projection.weight, std=sizes.embed_dim**-0.5)
+        self.checkpoint_activations = config.checkpoint_activations
+
+    def forward(
+        self,
+        prev_output_tokens: Tensor,
+        encoder_out: EncoderOut | None = None,
+        incremental_state: dict[str, Any] | None = None,
+        features_only: bool = False,
+        need_weights: bool = False,
+        **unused: Any,
+    ) -> tuple[Tensor, dict[str, Any]]:
+        """Runs the decoder.
+
+        Args:
+            prev_output_tokens: (B, T) target ids, shifted right.
+            incremental_state: fairseq's dictionary of earlier steps; then only the tokens that it has not seen are run.
+            features_only: return (B, T, C) states instead of (B, T, V) logits.
+            need_weights: put each layer's `AttentionWeights` under "attention_weights".
+        Returns:
+            logits or states, and {"attn": [None], ...} as fairseq expects.
+        """
+        x, extra = self.extract_features(prev_output_tokens, encoder_out, incremental_state, need_weights=need_weights)
+        return (x if features_only else self.output_layer(x)), extra
+
+    def extract_features(
+        self,
+        prev_output_tokens: Tensor,
+        encoder_out: EncoderOut | None = None,
+        incremental_state: dict[str, Any] | None = None,
+        need_weights: bool = False,
+        **unused: Any,
+    ) -> tuple[Tensor, dict[str, Any]]:
+        assert encoder_out is not None
+        caches = self._caches(incremental_state)
+        seen = caches[0].self_attn.length if caches else 0
+        x = self.embed(prev_output_tokens, start=seen)
+        attention_weights = []
+        for index, layer in enumerate(self.layers):
+            x, weights = run_layer(
+                layer,
+                x,
+                encoder_out.tokens,
+                encoder_out.tokens_padding,
+                encoder_out.sentences,
+                encoder_out.sentences_padding,
+                cache=caches[index] if caches else None,
+                need_weights=need_weights,
+                checkpoint=self.checkpoint_activations,
+            )
+            attention_weights.append(weights)
+        if self.layer_norm is not None:
+            x = self.layer_norm(x)
+        extra: dict[str, Any] = {"attn": [None]}
+        if need_weights:
+            extra["attention_weights"] = attention_weights
+        return x, extra
+
+    def output_layer(self, features: Tensor) -> Tensor:
+        """(B, T, C) -> (B, T, V)."""
+        return self.output_projection(features)
+
+    def _caches(self, incremental_state: dict[str, Any] | None) -> list[DecoderLayerCache]:
+        if incremental_state is None:
+            return []
+        if _CACHES not in incremental_state:
+            incremental_state[_CACHES] = [DecoderLayerCache() for _ in self.layers]
+        return incremental_state[_CACHES]
+
+    def reorder_incremental_state_scripting(self, incremental_state: dict[str, Any], new_order: Tensor) -> None:
+        """Hypothesis i goes on from hypothesis `new_order[i]`; nothing is copied when every one goes on from itself."""
+        caches = self._caches(incremental_state)
+        if not caches or is_identity(new_order, caches[0].self_attn.rows):
+            return
+        for cache in caches:
+            cache.reorder(new_order)
+
+    def max_positions(self) -> int:
+        return self.embed_positions.max_positions
+

@@ -1,0 +1,119 @@
+"""Token-level encoder with a hierarchical encoder on top (Rohde et al. 2021, section 3.2), as a fairseq encoder.
+
+Legend: B documents, T source tokens, S sentences, C channels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from fairseq.data import Dictionary
+from fairseq.models import FairseqEncoder
+from torch import Tensor, nn
+
+from ..modules.attention import safe_padding_mask
+from ..modules.cache import documents_in_order, expansion_factor, is_identity
+from ..modules.hierarchical_encoder import HierarchicalEncoder
+from ..modules.sentences import sentence_starts
+from ..modules.transformer_layer import TransformerEncoderLayer
+from .checkpointing import run_layer
+from .config import HatConfig
+from .embedding import EmbedsTokens
+from .fingerprint import fingerprint
+
+
+@dataclass(frozen=True)
+class EncoderOut:
+    """What the decoder attends to. One row per document, however many hypotheses a document has."""
+
+    tokens: Tensor  # (B, T, C)
+    tokens_padding: Tensor | None  # (B, T), None when nothing is padded
+    sentences: Tensor | None  # (B, S, C), None in the plain twin
+    sentences_padding: Tensor | None  # (B, S)
+    rows_per_document: int = 1  # the beam that generation opened on these documents
+
+    def select(self, documents: Tensor) -> "EncoderOut":
+        def take(x: Tensor | None) -> Tensor | None:
+            return None if x is None else x.index_select(0, documents)
+
+        return replace(
+            self,
+            tokens=self.tokens.index_select(0, documents),
+            tokens_padding=take(self.tokens_padding),
+            sentences=take(self.sentences),
+            sentences_padding=take(self.sentences_padding),
+        )
+
+
+class HatEncoder(EmbedsTokens, FairseqEncoder):
+    """Embeddings, token-level layers and, unless `config.no_hierarchy`, the hierarchical encoder."""
+
+    def __init__(
+        self,
+        config: HatConfig,
+        dictionary: Dictionary,
+        embed_tokens: nn.Embedding,
+        max_positions: int,
+        segment_dictionary: Dictionary | None = None,
+    ) -> None:
+        super().__init__(dictionary)
+        self.register_buffer("dictionary_fingerprint", fingerprint(dictionary))
+        if segment_dictionary is not None:
+            self.register_buffer("segment_dictionary_fingerprint", fingerprint(segment_dictionary))
+        self.build_embedding(
+            embed_tokens,
+            max_positions,
+            learned=config.encoder_learned_pos,
+            layer_norm=config.layernorm_embedding,
+            scaled=not config.no_scale_embedding,
+            dropout=config.dropout,
+            num_segments=len(segment_dictionary) if segment_dictionary is not None else 0,
+        )
+        sizes = config.encoder_sizes()
+
+        def final_norm() -> nn.LayerNorm | None:
+            return nn.LayerNorm(sizes.embed_dim) if sizes.normalize_before else None
+
+        self.layers = nn.ModuleList(TransformerEncoderLayer(sizes) for _ in range(config.encoder_layers))
+        self.layer_norm = final_norm()
+        self.hierarchical_encoder = None
+        if not config.no_hierarchy:
+            layers = [TransformerEncoderLayer(sizes) for _ in range(config.hierarchical_encoder_layers)]
+            self.hierarchical_encoder = HierarchicalEncoder(layers, final_norm())
+        self.checkpoint_activations = config.checkpoint_activations
+
+    def forward(
+        self, src_tokens: Tensor, src_lengths: Tensor | None = None, segments: Tensor | None = None
+    ) -> EncoderOut:
+        """Encodes (B, T) token ids with optional (B, T) segment ids; `src_lengths` is fairseq's and not needed."""
+        pad, bos = self.dictionary.pad(), self.dictionary.bos()
+        padding = src_tokens.eq(pad)
+        tokens_padding = safe_padding_mask(padding) if bool(padding.any()) else None
+        x = self.embed(src_tokens, segments=segments)
+        if tokens_padding is not None:
+            x = x.masked_fill(padding.unsqueeze(-1), 0)
+        for layer in self.layers:
+            x = run_layer(layer, x, tokens_padding, checkpoint=self.checkpoint_activations)
+        if self.layer_norm is not None:
+            x = self.layer_norm(x)
+        if self.hierarchical_encoder is None:
+            return EncoderOut(x, tokens_padding, None, None)
+        sentences, sentences_padding = self.hierarchical_encoder(x, sentence_starts(src_tokens, bos, pad))
+        return EncoderOut(x, tokens_padding, sentences, sentences_padding)
+
+    def reorder_encoder_out(self, encoder_out: EncoderOut, new_order: Tensor) -> EncoderOut:
+        """Follows a reordering of hypotheses without ever copying a document for each of its hypotheses."""
+        beam = encoder_out.rows_per_document
+        num_documents = encoder_out.tokens.size(0)
+        if beam == 1:
+            beam = expansion_factor(new_order, num_documents)
+            if beam > 1:
+                return replace(encoder_out, rows_per_document=beam)
+            return encoder_out.select(new_order)
+        documents = documents_in_order(new_order, beam)
+        if documents is None:  # not a beam search's order: one row per hypothesis from here on
+            return replace(encoder_out.select(new_order // beam), rows_per_document=1)
+        return encoder_out if is_identity(documents, num_documents) else encoder_out.select(documents)
+
+    def max_positions(self) -> int:
+        return self.embed_positions.max_positions

@@ -1,0 +1,125 @@
+"""`hat_transformer`: the hierarchical encoder-decoder of Rohde et al. 2021, and its architectures for translation.
+
+Sections 3 and 4.2. With `--no-hierarchy` every architecture builds its plain twin: the same network, the same kernels, no
+sentences.
+"""
+
+from argparse import ArgumentParser, Namespace
+from typing import Any
+
+from fairseq.dataclass.utils import gen_parser_from_dataclass
+from fairseq.models import FairseqEncoderDecoderModel, register_model, register_model_architecture
+from torch import Tensor
+
+from .config import HatConfig
+from .embedding import token_table
+from .hat_decoder import HatDecoder
+from .hat_encoder import HatEncoder
+from .restore import adapt_state
+
+
+@register_model("hat_transformer")
+class HatTransformerModel(FairseqEncoderDecoderModel):
+    """Token-level encoder, hierarchical encoder, and a decoder that attends to both."""
+
+    encoder: HatEncoder
+    decoder: HatDecoder
+
+    def __init__(self, config: HatConfig, encoder: HatEncoder, decoder: HatDecoder) -> None:
+        super().__init__(encoder, decoder)
+        self.config = config
+
+    @staticmethod
+    def add_args(parser: ArgumentParser) -> None:
+        gen_parser_from_dataclass(parser, HatConfig(), delete_default=True)
+
+    @classmethod
+    def build_model(cls, args: Namespace, task: Any) -> "HatTransformerModel":
+        config = HatConfig.from_args(args)
+        source, target = task.source_dictionary, task.target_dictionary
+        encoder_table = token_table(len(source), config.encoder_embed_dim, source.pad())
+        decoder_table = encoder_table
+        if not config.share_all_embeddings:
+            decoder_table = token_table(len(target), config.decoder_embed_dim, target.pad())
+        elif source.symbols != target.symbols:
+            raise ValueError("--share-all-embeddings needs one dictionary: run fairseq-preprocess --joined-dictionary")
+        segments = getattr(task, "segment_dictionary", None)
+        encoder = HatEncoder(config, source, encoder_table, args.max_source_positions, segments)
+        decoder = HatDecoder(config, target, decoder_table, args.max_target_positions)
+        model = cls(config, encoder, decoder)
+        model.initialise()
+        return model
+
+    def initialise(self) -> None:
+        """Vaswani et al. initialise as the modules do by themselves."""
+
+    def forward(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Tensor | None,
+        prev_output_tokens: Tensor,
+        segments: Tensor | None = None,
+        features_only: bool = False,
+        **unused: Any,
+    ) -> tuple[Tensor, dict[str, Any]]:
+        """(B, T) source ids and (B, U) shifted target ids -> (B, U, V) logits; `segments` (B, T) with --role-stream."""
+        encoder_out = self.encoder(src_tokens, src_lengths, segments=segments)
+        return self.decoder(prev_output_tokens, encoder_out, features_only=features_only)
+
+    def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
+        """fairseq's hook before loading: makes a plain checkpoint fit, or says what does not."""
+        adapt_state(
+            state_dict,
+            self,
+            dictionary_has_mask="<mask>" in self.decoder.dictionary,
+            strategy=str(self.config.extend_positions),
+            random_from=self.config.extend_positions_from,
+        )
+
+
+def set_defaults(args: Namespace, **defaults: Any) -> None:
+    """What an architecture function does: fills in what the user did not say."""
+    for name, value in defaults.items():
+        if getattr(args, name, None) is None:
+            setattr(args, name, value)
+
+
+def set_both_sides(args: Namespace, **defaults: Any) -> None:
+    set_defaults(args, **{f"{side}_{name}": value for side in ("encoder", "decoder") for name, value in defaults.items()})
+
+
+@register_model_architecture("hat_transformer", "hat_transformer")
+def base_architecture(args: Namespace) -> None:
+    """Transformer base; whatever is still unset gets `HatConfig`'s default."""
+    set_defaults(args, max_source_positions=1024, max_target_positions=1024)
+
+
+@register_model_architecture("hat_transformer", "hat_transformer_wmt_en_de")
+def wmt_en_de(args: Namespace) -> None:
+    """6+6 layers, 1024/4096, 16 heads, one shared table: 260M parameters, plain 222M (section 4.2)."""
+    set_both_sides(args, embed_dim=1024, ffn_embed_dim=4096, attention_heads=16)
+    set_defaults(args, share_all_embeddings=True, activation_fn="gelu", dropout=0.1)
+    base_architecture(args)
+
+
+@register_model_architecture("hat_transformer", "hat_transformer_wmt_en_cs")
+def wmt_en_cs(args: Namespace) -> None:
+    """As En-De with dropout 0.2 (section 4.2)."""
+    set_defaults(args, dropout=0.2)
+    wmt_en_de(args)
+
+
+@register_model_architecture("hat_transformer", "hat_transformer_ted_zh_en")
+def ted_zh_en(args: Namespace) -> None:
+    """6+6 layers, 512/1024, 4 heads, one shared table, dropout 0.3: 64M parameters, plain 55M (section 4.2)."""
+    set_both_sides(args, embed_dim=512, ffn_embed_dim=1024, attention_heads=4)
+    set_defaults(args, share_all_embeddings=True, activation_fn="gelu", dropout=0.3)
+    base_architecture(args)
+
+
+@register_model_architecture("hat_transformer", "hat_transformer_tiny")
+def tiny(args: Namespace) -> None:
+    """2+2 layers, 64/128, 4 heads: for tests and for trying things out."""
+    set_both_sides(args, embed_dim=64, ffn_embed_dim=128, attention_heads=4, layers=2)
+    set_defaults(args, share_all_embeddings=True, dropout=0.1)
+    base_architecture(args)

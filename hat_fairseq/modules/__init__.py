@@ -1,0 +1,1 @@
+"""Building blocks: one idea per file, torch only. Nothing here knows fairseq, a config or a registry."""

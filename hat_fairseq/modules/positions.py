@@ -1,0 +1,114 @@
+"""Absolute positions: sinusoidal or learned, and the extension of learned ones beyond their pretrained length.
+
+Row layout is fairseq's: rows 0..pad belong to no position (row `pad` is zero), position p is row pad + 1 + p, and padding on
+either side does not count. Extension: `random` is Rohde et al. 2021, section 4.1 ("from 512 to 3072"), `tile` is Longformer's
+copying, `repeat-last` that of Huang et al. 2021. A table that is long enough is returned as it is.
+
+Legend: B rows, T tokens, C channels.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+STRATEGIES = ("random", "tile", "repeat-last")
+
+
+def position_rows(tokens: Tensor, pad: int) -> Tensor:
+    """(B, T) token ids -> (B, T) rows of the position table; padding gets row `pad`."""
+    real = tokens.ne(pad)
+    return (real.cumsum(dim=1) * real) + pad
+
+
+def _check_length(tokens: Tensor, pad: int, max_positions: int) -> None:
+    # The first comparison costs nothing; the second waits for the device, and only a padded or over-long batch needs it.
+    if tokens.size(1) > max_positions and int(tokens.ne(pad).sum(dim=1).max()) > max_positions:
+        raise ValueError(
+            f"a row of up to {tokens.size(1)} tokens, but only {max_positions} positions: raise --max-source-positions "
+            "(--max-target-positions on the target side), or shorten the input"
+        )
+
+
+class LearnedPositions(nn.Embedding):
+    """Learned positions for up to `max_positions` tokens.
+
+    Args:
+        max_positions: longest document, in tokens.
+        embed_dim: channels C.
+        pad: id of the padding token (1 in fairseq).
+    """
+
+    def __init__(self, max_positions: int, embed_dim: int, pad: int) -> None:
+        super().__init__(max_positions + pad + 1, embed_dim, padding_idx=pad)
+        self.max_positions = max_positions
+        nn.init.normal_(self.weight, std=embed_dim**-0.5)
+        with torch.no_grad():
+            self.weight[pad].zero_()
+
+    def forward(self, tokens: Tensor, start: int = 0) -> Tensor:
+        """(B, T) token ids -> (B, T - start, C) position vectors of the tokens from `start` on.
+
+        Raises:
+            ValueError: more tokens than positions.
+        """
+        assert self.padding_idx is not None
+        _check_length(tokens, self.padding_idx, self.max_positions)
+        return super().forward(position_rows(tokens, self.padding_idx)[:, start:])
+
+
+class SinusoidalPositions(nn.Module):
+    """Fixed sines and cosines (Vaswani et al. 2017, section 3.5, in the half-and-half layout of fairseq)."""
+
+    table: Tensor
+
+    def __init__(self, max_positions: int, embed_dim: int, pad: int) -> None:
+        super().__init__()
+        self.max_positions, self.pad = max_positions, pad
+        half = embed_dim // 2
+        frequencies = torch.exp(torch.arange(half) * (-math.log(10000) / max(half - 1, 1)))
+        angles = torch.arange(max_positions + pad + 1)[:, None] * frequencies
+        table = torch.cat([angles.sin(), angles.cos(), angles.new_zeros(len(angles), embed_dim % 2)], dim=1)
+        table[pad] = 0
+        self.register_buffer("table", table, persistent=False)
+
+    def forward(self, tokens: Tensor, start: int = 0) -> Tensor:
+        """(B, T) token ids -> (B, T - start, C); raises ValueError as `LearnedPositions` does."""
+        _check_length(tokens, self.pad, self.max_positions)
+        return self.table[position_rows(tokens, self.pad)[:, start:]]
+
+
+def extend_positions(
+    pretrained: Tensor, fresh: Tensor, strategy: str, pad: int = 1, random_from: int | None = None
+) -> Tensor:
+    """A table of `fresh`'s length that begins with the pretrained rows.
+
+    Args:
+        pretrained: (pad + 1 + P, C) table of P positions.
+        fresh: (pad + 1 + Q, C) newly initialised table, Q >= P; `random` takes its new rows from here.
+        strategy: `random`, `tile` or `repeat-last`.
+        random_from: first random position, `random` only (512 in the paper); default P, which keeps all pretrained rows.
+    Raises:
+        ValueError: unknown strategy, Q < P, different channels, or `random_from` outside 0..P.
+    """
+    if strategy not in STRATEGIES:
+        raise ValueError(f"unknown strategy {strategy!r} for new positions; choose one of {', '.join(STRATEGIES)}")
+    if pretrained.size(1) != fresh.size(1) or len(pretrained) > len(fresh):
+        raise ValueError(f"cannot extend a position table of shape {list(pretrained.shape)} to {list(fresh.shape)}")
+    first = pad + 1
+    known = pretrained[first:]
+    missing = len(fresh) - len(pretrained)
+    if random_from is not None and (strategy != "random" or not 0 <= random_from <= len(known)):
+        raise ValueError(
+            f"random positions from {random_from}: only with strategy random, and from 0 to {len(known)}, not {strategy}"
+        )
+    if strategy == "random":
+        kept = first + (len(known) if random_from is None else random_from)
+        return torch.cat([pretrained[:kept], fresh[kept:].to(pretrained)])
+    if strategy == "tile":
+        new = known.repeat(math.ceil(missing / len(known)), 1)[:missing]
+    else:
+        new = known[-1:].expand(missing, -1)
+    return torch.cat([pretrained, new])

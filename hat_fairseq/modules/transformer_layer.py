@@ -1,0 +1,83 @@
+"""What every transformer layer is made of: residual sub-layers, pre- or post-norm, and a feed-forward network.
+
+Vaswani et al. 2017, section 3; parameter names (`fc1`, `fc2`, `final_layer_norm`) and the places of dropout are
+fairseq's. `TransformerEncoderLayer` is the whole encoder layer; the hierarchical encoder is made of the same.
+
+Legend: B rows, T tokens, C channels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .attention import MultiheadAttention
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
+
+
+@dataclass(frozen=True)
+class LayerSizes:
+    """Numbers of a transformer layer: channels, feed-forward channels, heads, dropout rates, and its scheme."""
+
+    embed_dim: int
+    ffn_embed_dim: int
+    num_heads: int
+    dropout: float = 0.1
+    attention_dropout: float = 0.0
+    activation_dropout: float = 0.0
+    activation: str = "relu"
+    normalize_before: bool = False
+
+    def __post_init__(self) -> None:
+        if self.activation not in ACTIVATIONS:
+            raise ValueError(f"unknown activation {self.activation!r}; choose one of {sorted(ACTIVATIONS)}")
+
+    def attention(self) -> MultiheadAttention:
+        return MultiheadAttention(self.embed_dim, self.num_heads, self.attention_dropout)
+
+
+class TransformerLayer(nn.Module):
+    """Base of all layers: the residual scheme and the feed-forward network."""
+
+    def __init__(self, sizes: LayerSizes) -> None:
+        super().__init__()
+        self.sizes = sizes
+        self.fc1 = nn.Linear(sizes.embed_dim, sizes.ffn_embed_dim)
+        self.fc2 = nn.Linear(sizes.ffn_embed_dim, sizes.embed_dim)
+        for linear in (self.fc1, self.fc2):
+            nn.init.xavier_uniform_(linear.weight)
+            nn.init.zeros_(linear.bias)
+        self.final_layer_norm = nn.LayerNorm(sizes.embed_dim)
+
+    def residual(self, x: Tensor, layer_norm: nn.Module, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        """Post-norm LN(x + f(x)), or pre-norm x + f(LN(x)), with dropout on f's output."""
+        if self.sizes.normalize_before:
+            return x + self._dropout(sublayer(layer_norm(x)))
+        return layer_norm(x + self._dropout(sublayer(x)))
+
+    def feed_forward(self, x: Tensor) -> Tensor:
+        hidden = ACTIVATIONS[self.sizes.activation](self.fc1(x))
+        return self.fc2(F.dropout(hidden, self.sizes.activation_dropout, self.training))
+
+    def _dropout(self, x: Tensor) -> Tensor:
+        return F.dropout(x, self.sizes.dropout, self.training)
+
+
+class TransformerEncoderLayer(TransformerLayer):
+    """Self-attention, then feed-forward."""
+
+    def __init__(self, sizes: LayerSizes) -> None:
+        super().__init__(sizes)
+        self.self_attn = sizes.attention()
+        self.self_attn_layer_norm = nn.LayerNorm(sizes.embed_dim)
+
+    def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+        """(B, T, C) -> (B, T, C); `padding_mask` (B, T), True = padding, no row all padding."""
+        x = self.residual(
+            x, self.self_attn_layer_norm, lambda h: self.self_attn(h, key_padding_mask=padding_mask)[0]
+        )
+        return self.residual(x, self.final_layer_norm, self.feed_forward)

@@ -1,0 +1,102 @@
+"""Datasets of binarised documents: cut to the model's length by the one policy, with an optional parallel stream of segments."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from fairseq.data import BaseWrapperDataset, FairseqDataset, LanguagePairDataset, data_utils
+from torch import Tensor
+
+from ..data.long_source import LongSourceError, fit
+
+
+class PrefixDataset(BaseWrapperDataset):
+    """Documents cut to a prefix each, with the end-of-sentence token kept at their end.
+
+    Args:
+        dataset: documents of ids, each ending in `eos`.
+        sizes: (documents,) tokens to keep of each, `eos` included.
+        eos: id of the end-of-sentence token.
+    """
+
+    def __init__(self, dataset: FairseqDataset, sizes: np.ndarray, eos: int) -> None:
+        super().__init__(dataset)
+        self._sizes, self._eos = sizes, eos
+
+    @property
+    def sizes(self) -> np.ndarray:
+        return self._sizes
+
+    def __getitem__(self, index: int) -> Tensor:
+        tokens, size = self.dataset[index], int(self._sizes[index])
+        if len(tokens) == size:
+            return tokens
+        return torch.cat([tokens[: size - 1], tokens.new_tensor([self._eos])])
+
+    def num_tokens(self, index: int) -> int:
+        return int(self._sizes[index])
+
+    def size(self, index: int) -> int:
+        return int(self._sizes[index])
+
+
+def shortened_sizes(
+    dataset: FairseqDataset, max_positions: int, policy: str, bos: int, what: str
+) -> tuple[np.ndarray, Counter[str]]:
+    """How many tokens of each document fit, final `</s>` included, and what that costs.
+
+    Only documents over the limit are read.
+
+    Raises:
+        LongSourceError: a document is too long under the policy `error`; it is named by its place.
+        ValueError: an empty document; the policy `chunk`, which has to happen before binarisation.
+    """
+    if policy == "chunk":
+        raise ValueError("binarised documents cannot be cut into chunks: use `hat preprocess --long-source chunk`")
+    sizes = np.array(dataset.sizes, dtype=np.int64)
+    if (sizes < 2).any():
+        raise ValueError(f"{what} {int(np.flatnonzero(sizes < 2)[0]) + 1} is empty; preprocess the documents again")
+    counts: Counter[str] = Counter()
+    for index in np.flatnonzero(sizes > max_positions):
+        try:
+            kept, cost = fit(dataset[int(index)][:-1].eq(bos).numpy(), max_positions - 1, policy)
+        except LongSourceError as error:
+            raise LongSourceError(f"{what} {index + 1}: {error}") from None
+        sizes[index] = kept[0].stop + 1
+        counts += cost
+    return sizes, counts
+
+
+class DocumentPairDataset(LanguagePairDataset):
+    """fairseq's pairs plus `segments`, one id per source token.
+
+    Args:
+        segments: documents of segment ids, each as long as its source, or None.
+        pair_arguments: `LanguagePairDataset`'s.
+    """
+
+    def __init__(self, *pair_arguments: Any, segments: Sequence[Tensor] | None = None, **pair_options: Any) -> None:
+        super().__init__(*pair_arguments, **pair_options)
+        self.segments = segments
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        example = super().__getitem__(index)
+        if self.segments is not None:
+            example["segments"] = self.segments[index]
+        return example
+
+    def collater(self, samples: list[dict[str, Any]], pad_to_length: dict[str, int] | None = None) -> dict[str, Any]:
+        batch = super().collater(samples, pad_to_length)
+        if self.segments is not None and batch:
+            segments = {sample["id"]: sample["segments"] for sample in samples}  # the batch is in another order
+            batch["net_input"]["segments"] = data_utils.collate_tokens(
+                [segments[index] for index in batch["id"].tolist()],
+                self.src_dict.pad(),
+                left_pad=self.left_pad_source,
+                pad_to_length=batch["net_input"]["src_tokens"].size(1),
+            )
+        return batch

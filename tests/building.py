@@ -1,0 +1,67 @@
+"""Small models built the way fairseq builds them: flags, architecture function, build_model."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from typing import Any
+
+import torch
+from fairseq.data import Dictionary
+from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
+from torch import Tensor
+
+import hat_fairseq  # noqa: F401  registers the architectures
+
+BOS, PAD, EOS = 0, 1, 2
+TINY = (
+    "--encoder-embed-dim 24 --decoder-embed-dim 24 --encoder-ffn-embed-dim 40 --decoder-ffn-embed-dim 40 "
+    "--encoder-layers 2 --decoder-layers 2 --encoder-attention-heads 4 --decoder-attention-heads 4 --dropout 0"
+)
+
+
+class Vocabulary:
+    """All that a model asks of a task."""
+
+    def __init__(self, size: int = 60, roles: int = 0, mask: bool = False) -> None:
+        self.source_dictionary = self.target_dictionary = dictionary([f"w{i}" for i in range(size - 4 - mask)], mask)
+        self.segment_dictionary = dictionary([f"role{i}" for i in range(roles)]) if roles else None
+
+
+def dictionary(words: list[str], mask: bool = False) -> Dictionary:
+    result = Dictionary()
+    for word in [*words, *(["<mask>"] if mask else [])]:
+        result.add_symbol(word)
+    return result
+
+
+def build(arch: str, flags: str = TINY, task: Any = None, seed: int = 0, **args: Any) -> Any:
+    """The model of `arch` with fairseq-train `flags`."""
+    torch.manual_seed(seed)
+    model_class = ARCH_MODEL_REGISTRY[arch]
+    parser = ArgumentParser(argument_default=None)
+    model_class.add_args(parser)
+    known = {action.dest for action in parser._actions}
+    parsed = {k: v for k, v in vars(parser.parse_args(flags.split())).items() if v is not None and k in known}
+    namespace = Namespace(arch=arch, **({"max_source_positions": 64, "max_target_positions": 32} | parsed | args))
+    for name in [name for name, value in vars(namespace).items() if value is False]:
+        delattr(namespace, name)  # store_true flags that were not given: left to the architecture
+    ARCH_CONFIG_REGISTRY[arch](namespace)
+    return model_class.build_model(namespace, task or Vocabulary())
+
+
+def documents(lengths: list[int], sentence: int = 4, vocabulary: int = 60, seed: int = 0) -> Tensor:
+    """(B, T) random documents, a BOS every `sentence` tokens, `</s>` at the end, padded on the right."""
+    generator = torch.Generator().manual_seed(seed)
+    rows = torch.full((len(lengths), max(lengths)), PAD)
+    for row, length in zip(rows, lengths, strict=True):
+        row[:length] = torch.randint(4, vocabulary, (length,), generator=generator)
+        row[:length:sentence] = BOS
+        row[length - 1] = EOS
+    return rows
+
+
+def targets(batch: int, length: int, vocabulary: int = 60, seed: int = 1) -> Tensor:
+    """(B, T) shifted targets: `</s>` first."""
+    rows = torch.randint(4, vocabulary, (batch, length), generator=torch.Generator().manual_seed(seed))
+    rows[:, 0] = EOS
+    return rows

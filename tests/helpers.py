@@ -1,0 +1,63 @@
+"""Comparing outputs and gradients, and small pieces of data that many tests need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import torch
+from torch import Tensor, nn
+
+
+def assert_close(
+    actual: Tensor, expected: Tensor, dtype: torch.dtype = torch.float32, bf16_error: float = 0.05, scale: float = 1e-2
+) -> None:
+    """fp32: every entry. bf16 has 8 bits and one rounding can switch a ReLU: the relative error of the whole tensor.
+
+    A missing or additional key, or a swapped norm, gives errors near 1. `scale`: smallest norm that an error is relative to.
+    """
+    assert actual.shape == expected.shape
+    if dtype is torch.float32:
+        torch.testing.assert_close(actual.float(), expected.float(), atol=2e-5, rtol=1e-4)
+        return
+    error = (actual.float() - expected.float()).norm() / expected.float().norm().clamp(min=scale)
+    assert error < bf16_error, f"relative error {error:.4f}"
+
+
+def outputs_and_gradients(
+    module: nn.Module, inputs: Iterable[Tensor], function: Callable[[], Tensor]
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Runs `function`, backpropagates a fixed random gradient, and returns the output and all gradients by name."""
+    module.zero_grad(set_to_none=True)
+    inputs = list(inputs)
+    for tensor in inputs:
+        tensor.grad = None
+    out = function()
+    upstream = torch.randn(out.shape, generator=torch.Generator().manual_seed(3)).to(out)
+    out.backward(upstream)
+    gradients = {name: p.grad.clone() for name, p in module.named_parameters() if p.grad is not None}
+    gradients |= {f"input {i}": t.grad.clone() for i, t in enumerate(inputs) if t.grad is not None}
+    return out.detach(), gradients
+
+
+def assert_same_run(
+    module: nn.Module,
+    inputs: list[Tensor],
+    actual: Callable[[], Tensor],
+    expected: Callable[[], Tensor],
+    dtype: torch.dtype = torch.float32,
+) -> None:
+    """Asserts equal outputs and equal gradients of all parameters and inputs."""
+    out, gradients = outputs_and_gradients(module, inputs, actual)
+    expected_out, expected_gradients = outputs_and_gradients(module, inputs, expected)
+    assert gradients.keys() == expected_gradients.keys()
+    assert_close(out, expected_out, dtype)
+    # The gradient of a key bias is zero (a softmax does not see it): in bf16 pure noise, relative to its neighbours small.
+    scale = 0.1 * max(float(gradient.float().norm()) for gradient in expected_gradients.values())
+    for name, gradient in gradients.items():
+        assert_close(gradient, expected_gradients[name], dtype, bf16_error=0.15, scale=scale)
+
+
+def padding(lengths: list[int], size: int | None = None) -> Tensor:
+    """(B, size) mask, True = padding, of rows with the given lengths."""
+    size = max(lengths) if size is None else size
+    return torch.arange(size) >= torch.tensor(lengths)[:, None]

@@ -1,0 +1,119 @@
+"""Decoding step by step and by beam search equals decoding at once, one by one, and without sharing."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from building import EOS, PAD, TINY, Vocabulary, build, documents, targets
+from fairseq.sequence_generator import SequenceGenerator
+from helpers import assert_close
+
+from hat_fairseq.models.hat_encoder import EncoderOut, HatEncoder
+
+TWINS = pytest.mark.parametrize("twin", ["", " --no-hierarchy"], ids=["hat", "plain"])
+LENGTHS = [17, 9, 2, 17, 5]
+
+
+def generate(models: list, source: torch.Tensor, beam: int, **options) -> list[list[dict]]:
+    dictionary = models[0].decoder.dictionary
+    generator = SequenceGenerator(models, dictionary, beam_size=beam, max_len_b=15, min_len=3, **options)
+    return generator.generate(models, {"net_input": {"src_tokens": source, "src_lengths": (source != PAD).sum(1)}})
+
+
+def confident(twin: str = "", seed: int = 0):
+    """A random model whose hypotheses differ clearly in score and end at different lengths."""
+    model = build("hat_transformer", TINY + twin, seed=seed).eval()  # output table of its own: no copying of the input
+    with torch.no_grad():
+        model.decoder.output_projection.weight.mul_(4)
+        model.decoder.output_projection.weight[EOS].mul_(3)
+    return model
+
+
+def assert_same_hypotheses(actual: list[list[dict]], expected: list[list[dict]]) -> None:
+    assert len(actual) == len(expected)
+    for ours, theirs in zip(actual, expected, strict=True):
+        assert [h["tokens"].tolist() for h in ours] == [h["tokens"].tolist() for h in theirs]
+        assert_close(torch.stack([h["score"] for h in ours]), torch.stack([h["score"] for h in theirs]))
+
+
+@TWINS
+def test_incremental_equals_full(twin: str) -> None:
+    model = confident(twin)
+    source, target = documents(LENGTHS), targets(5, 9)
+    full = model(source, None, target)[0]
+    encoder_out, state = model.encoder(source), {}
+    steps = [model.decoder(target[:, : i + 1], encoder_out, state)[0] for i in range(9)]
+    assert all(step.size(1) == 1 for step in steps)
+    assert_close(torch.cat(steps, 1), full)
+
+
+@TWINS
+@pytest.mark.parametrize("beam", [1, 2, 5])
+def test_batched_beam_search_equals_one_by_one(twin: str, beam: int) -> None:
+    model, source = confident(twin), documents(LENGTHS)
+    alone = [generate([model], source[i : i + 1, :n], beam)[0] for i, n in enumerate(LENGTHS)]
+    lengths = {len(hypotheses[0]["tokens"]) for hypotheses in alone}
+    assert len(lengths) > 1, "all documents end at once: finishing early would go untested"
+    assert_same_hypotheses(generate([model], source, beam), alone)
+
+
+@TWINS
+def test_sharing_a_document_between_its_beams_changes_nothing(twin: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, source = confident(twin), documents(LENGTHS)
+    shared = generate([model], source, 4)
+    monkeypatch.setattr(HatEncoder, "reorder_encoder_out", lambda self, out, order: EncoderOut.select(out, order))
+    assert_same_hypotheses(generate([model], source, 4), shared)
+
+
+def test_documents_are_not_copied_for_their_beams() -> None:
+    model, source = confident(), documents(LENGTHS)
+    out = model.encoder(source)
+    opened = model.encoder.reorder_encoder_out(out, torch.arange(5).repeat_interleave(4))
+    assert opened.tokens is out.tokens and opened.rows_per_document == 4
+    moved = model.encoder.reorder_encoder_out(opened, torch.arange(20).flip(0).view(5, 4).flip(0).flatten())
+    assert moved.tokens is out.tokens  # hypotheses changed places within their documents
+    fewer = model.encoder.reorder_encoder_out(opened, torch.tensor([8, 8, 9, 11, 16, 17, 19, 18]))
+    assert torch.equal(fewer.tokens, out.tokens[[2, 4]])
+    mixed = model.encoder.reorder_encoder_out(opened, torch.tensor([0, 5]))
+    assert mixed.rows_per_document == 1 and torch.equal(mixed.tokens, out.tokens[[0, 1]])
+
+
+def test_beam_size_is_never_remembered() -> None:
+    """Generating must not change what training computes afterwards (batch and beam divide each other on purpose)."""
+    model, source, target = confident(), documents([9] * 8), targets(8, 6)
+    before = model(source, None, target)[0]
+    generate([model], source[:2], 4)
+    assert torch.equal(model(source, None, target)[0], before)
+
+
+def test_ensemble_of_a_model_with_itself_and_with_another() -> None:
+    first, second, source = confident(seed=0), confident(seed=1), documents(LENGTHS)
+    assert_same_hypotheses(generate([first, first], source, 3), generate([first], source, 3))
+    both = generate([first, second], source, 3)
+    alone = [generate([first, second], source[i : i + 1, :n], 3)[0] for i, n in enumerate(LENGTHS)]
+    assert_same_hypotheses(both, alone)
+
+
+def test_options_that_reorder_and_block() -> None:
+    model, source = confident(), documents(LENGTHS)
+    options = {"no_repeat_ngram_size": 2, "len_penalty": 2.0}
+    alone = [generate([model], source[i : i + 1, :n], 4, **options)[0] for i, n in enumerate(LENGTHS)]
+    assert_same_hypotheses(generate([model], source, 4, **options), alone)
+
+
+def test_generation_from_nothing_but_padding_is_finite() -> None:
+    model = confident()
+    source = torch.cat([documents([5]), torch.full((1, 5), PAD)])
+    hypotheses = generate([model], source, 2)
+    assert all(h["score"].isfinite() for beams in hypotheses for h in beams)
+
+
+def test_segments_reach_the_encoder() -> None:
+    model = build("hat_transformer_tiny", task=Vocabulary(roles=3)).eval()
+    source = documents([9, 9])
+    generator = SequenceGenerator([model], model.decoder.dictionary, beam_size=2, max_len_b=6)
+    outputs = []
+    for role in (4, 5):
+        sample = {"net_input": {"src_tokens": source, "segments": torch.full_like(source, role)}}
+        outputs.append(generator.generate([model], sample)[0][0]["positional_scores"])
+    assert not torch.equal(outputs[0], outputs[1])

@@ -1,0 +1,239 @@
+"""The models as wholes: sizes, equality with fairseq's, padding, precision, checkpointing, golden losses."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+import torch
+from building import PAD, TINY, Vocabulary, build, documents, targets
+from fairseq.data import Dictionary
+from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
+from helpers import assert_close, outputs_and_gradients
+from torch import Tensor
+
+ARCHITECTURES = sorted(name for name in ARCH_MODEL_REGISTRY if name.startswith("hat_"))
+TWINS = pytest.mark.parametrize("twin", ["", " --no-hierarchy"], ids=["hat", "plain"])
+EVERY_ARCHITECTURE = pytest.mark.parametrize("arch", ARCHITECTURES)
+LENGTHS = [17, 9, 2]
+
+
+def loss(model, source: Tensor, target: Tensor, segments: Tensor | None = None) -> Tensor:
+    logits = model(source, None, target, segments=segments)[0]
+    return torch.nn.functional.cross_entropy(logits[:, :-1].float().transpose(1, 2), target[:, 1:])
+
+
+def count(arch: str, size: int, **args) -> int:
+    with torch.device("meta"):  # shapes only: half a billion parameters in no memory
+        model = build(arch, flags="", task=Vocabulary(size), **args)
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def test_parameter_counts_are_the_papers() -> None:
+    hat = count("hat_bart_large", 50264, max_source_positions=3072, max_target_positions=1024)
+    plain = count("hat_bart_large", 50264, max_source_positions=3072, max_target_positions=1024, no_hierarchy=True)
+    assert (hat, plain) == (471_389_184, 408_387_584)
+
+
+@pytest.mark.parametrize(
+    ("arch", "added", "plain"),
+    [
+        ("hat_transformer_wmt_en_de", 37_798_912, 222e6),
+        ("hat_transformer_wmt_en_cs", 37_798_912, 222e6),
+        ("hat_transformer_ted_zh_en", 8_412_672, 55e6),
+    ],
+)
+def test_translation_models_add_what_the_paper_adds(arch: str, added: int, plain: float) -> None:
+    vocabulary = 44_600 if "wmt" in arch else 45_800
+    twin = count(arch, vocabulary, no_hierarchy=True)
+    assert count(arch, vocabulary) - twin == added
+    assert twin == pytest.approx(plain, rel=0.01)
+
+
+@pytest.mark.parametrize("extra", ["", " --encoder-normalize-before --decoder-normalize-before", " --activation-fn gelu"])
+def test_plain_twin_equals_fairseq_transformer(extra: str) -> None:
+    vocabulary = Vocabulary()
+    ours = build("hat_transformer_tiny", TINY + extra + " --no-hierarchy", vocabulary).eval()
+    args = flags_for_fairseq("transformer", ours, share_all_embeddings=True)
+    check_equal_to_fairseq(ours, ARCH_MODEL_REGISTRY["transformer"].build_model(args, vocabulary).eval())
+
+
+def test_plain_twin_equals_fairseq_bart() -> None:
+    vocabulary = Vocabulary()
+    ours = build("hat_bart_base", TINY + " --no-hierarchy", vocabulary).eval()
+    args = flags_for_fairseq("bart_base", ours)
+    theirs = ARCH_MODEL_REGISTRY["bart_base"].build_model(args, vocabulary).eval()
+    check_equal_to_fairseq(ours, theirs)
+
+
+def flags_for_fairseq(arch: str, model, **args):
+    from argparse import Namespace
+
+    config = {k: v for k, v in vars(model.config).items() if k.startswith(("encoder", "decoder")) or "dropout" in k}
+    positions = {"max_source_positions": 64, "max_target_positions": 32}
+    namespace = Namespace(
+        arch=arch, task="translation", activation_fn=str(model.config.activation_fn), **config, **positions, **args
+    )
+    ARCH_CONFIG_REGISTRY[arch](namespace)
+    return namespace
+
+
+def check_equal_to_fairseq(ours, theirs) -> None:
+    ours.load_state_dict(theirs.state_dict())  # through the hook that a --restore-file takes
+    source, target = documents(LENGTHS), targets(3, 8)
+    expected = theirs(source, (source != PAD).sum(1), target)[0]
+    assert_close(ours(source, None, target)[0], expected)
+    left = torch.stack([torch.cat([row[row == PAD], row[row != PAD]]) for row in source])
+    assert_close(ours(left, None, target)[0], expected)
+
+
+@EVERY_ARCHITECTURE
+@TWINS
+def test_every_parameter_gets_a_gradient_even_without_markers(arch: str, twin: str) -> None:
+    model = build(arch, TINY + twin, Vocabulary(roles=3))
+    source = documents(LENGTHS).masked_fill(documents(LENGTHS) == 0, 7)  # no marker anywhere
+    segments = torch.where(source == PAD, PAD, 4 + torch.arange(17) % 3)
+    loss(model, source, targets(3, 8), segments).backward()
+    missing = [name for name, p in model.named_parameters() if p.grad is None or not p.grad.isfinite().all()]
+    assert not missing
+    zero = [name for name, p in model.named_parameters() if not p.grad.any()]
+    # A softmax over one sentence does not depend on queries and keys; a key bias never changes a softmax.
+    assert all(".k_proj." in name or "q_proj" in name for name in zero)
+
+
+@EVERY_ARCHITECTURE
+@TWINS
+def test_alone_equals_batched_and_padding_does_not_matter(arch: str, twin: str) -> None:
+    model = build(arch, TINY + twin).eval()
+    source, target = documents(LENGTHS), targets(3, 8)
+    batched = model(source, None, target)[0]
+    for row, length in enumerate(LENGTHS):
+        alone = model(source[row : row + 1, :length], None, target[row : row + 1])[0]
+        assert_close(batched[row : row + 1], alone)
+    wider = torch.cat([source, torch.full((3, 9), PAD)], dim=1)
+    assert_close(model(wider, None, target)[0], batched)
+
+
+def test_without_hierarchy_there_is_no_hierarchical_tensor_and_markers_count_as_tokens_only() -> None:
+    from hat_fairseq.models.restore import is_new_part
+
+    assert not [name for name in build("hat_bart_base", TINY + " --no-hierarchy").state_dict() if is_new_part(name)]
+
+
+def test_sentences_change_the_output() -> None:
+    model = build("hat_transformer_tiny").eval()
+    state = model.state_dict()
+    source, target = documents(LENGTHS), targets(3, 8)
+    before = model(source, None, target)[0]
+    with torch.no_grad():
+        state["encoder.hierarchical_encoder.layers.0.fc2.bias"].add_(torch.randn(24))
+    assert not torch.allclose(model(source, None, target)[0], before, atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@TWINS
+def test_reduced_precision_is_close(dtype: torch.dtype, twin: str) -> None:
+    model = build("hat_bart_base", TINY + twin).eval()
+    source, target = documents([*LENGTHS, 2]), targets(4, 8)
+    expected = model(source, None, target)[0]
+    out, gradients = outputs_and_gradients(model.to(dtype), [], lambda: model(source, None, target)[0])
+    assert out.dtype == dtype
+    assert_close(out, expected, torch.bfloat16)
+    assert all(gradient.isfinite().all() for gradient in gradients.values())
+
+
+@TWINS
+def test_checkpointed_activations_change_no_number(twin: str) -> None:
+    flags = TINY.replace("--dropout 0", "--dropout 0.1") + twin
+    source, target = documents(LENGTHS), targets(3, 8)
+    runs = []
+    for extra in ("", " --checkpoint-activations"):
+        model = build("hat_transformer_tiny", flags + extra).train()
+        torch.manual_seed(5)
+        runs.append(outputs_and_gradients(model, [], lambda m=model: loss(m, source, target)))
+    (plain, plain_gradients), (checkpointed, gradients) = runs
+    assert torch.equal(plain, checkpointed)
+    assert gradients.keys() == plain_gradients.keys()
+    for name in gradients:
+        assert torch.equal(gradients[name], plain_gradients[name]), name
+
+
+@EVERY_ARCHITECTURE
+@TWINS
+def test_loaded_equals_fresh(arch: str, twin: str) -> None:
+    vocabulary = Vocabulary(roles=2)
+    model = build(arch, TINY + twin, vocabulary, seed=0).eval()
+    buffer = io.BytesIO()
+    torch.save(model.state_dict(), buffer)
+    buffer.seek(0)
+    other = build(arch, TINY + twin, vocabulary, seed=1).eval()
+    other.load_state_dict(torch.load(buffer, weights_only=True))
+    source, target = documents(LENGTHS), targets(3, 8)
+    segments = torch.where(source == PAD, PAD, 4)
+    assert torch.equal(other(source, None, target, segments=segments)[0], model(source, None, target, segments=segments)[0])
+
+
+def test_segments_are_added_and_missing_or_surplus_ones_are_refused() -> None:
+    source, target = documents(LENGTHS), targets(3, 8)
+    segments = torch.where(source == PAD, PAD, 4)
+    with_segments = build("hat_transformer_tiny", task=Vocabulary(roles=2)).eval()
+    without = build("hat_transformer_tiny").eval()
+    assert "encoder.embed_segments.weight" not in without.state_dict()
+    first = with_segments(source, None, target, segments=segments)[0]
+    second = with_segments(source, None, target, segments=segments.where(segments == PAD, 5))[0]
+    assert not torch.allclose(first, second)
+    with pytest.raises(ValueError, match="--role-stream"):
+        with_segments(source, None, target)
+    with pytest.raises(ValueError, match="--role-stream"):
+        without(source, None, target, segments=segments)
+
+
+def test_unequal_widths_and_unequal_dictionaries_are_refused() -> None:
+    with pytest.raises(ValueError, match="--encoder-embed-dim 24 and --decoder-embed-dim 48"):
+        build("hat_transformer_tiny", TINY.replace("--decoder-embed-dim 24", "--decoder-embed-dim 48"))
+    task = Vocabulary()
+    task.target_dictionary = Dictionary()
+    with pytest.raises(ValueError, match="--joined-dictionary"):
+        build("hat_transformer_tiny", task=task)
+
+
+def test_separate_dictionaries_need_no_sharing() -> None:
+    task = Vocabulary()
+    task.target_dictionary = Vocabulary(33).target_dictionary
+    model = build("hat_transformer", TINY, task)
+    assert model(documents(LENGTHS), None, targets(3, 8, vocabulary=33))[0].size(-1) == 33
+
+
+# Losses of ten Adam steps in fp32 on a CPU; a change here is a change of the model or of its initialisation.
+GOLDEN = {
+    ("hat_bart_base", ""): [4.0869, 3.0422, 2.0837],
+    ("hat_bart_base", "--no-hierarchy"): [4.1003, 3.0808, 2.0912],
+    ("hat_bart_large", ""): [4.0869, 3.0422, 2.0837],
+    ("hat_bart_large", "--no-hierarchy"): [4.1003, 3.0808, 2.0912],
+    ("hat_transformer", ""): [4.8825, 3.0743, 2.0334],
+    ("hat_transformer", "--no-hierarchy"): [4.5585, 2.2539, 0.9173],
+    ("hat_transformer_ted_zh_en", ""): [4.5547, 2.8399, 1.7871],
+    ("hat_transformer_ted_zh_en", "--no-hierarchy"): [4.1082, 2.2126, 1.1923],
+    ("hat_transformer_tiny", ""): [4.6238, 3.0525, 2.1119],
+    ("hat_transformer_tiny", "--no-hierarchy"): [4.2005, 2.2674, 1.2040],
+    ("hat_transformer_wmt_en_cs", ""): [4.5547, 2.8399, 1.7871],
+    ("hat_transformer_wmt_en_cs", "--no-hierarchy"): [4.1082, 2.2126, 1.1923],
+    ("hat_transformer_wmt_en_de", ""): [4.5547, 2.8399, 1.7871],
+    ("hat_transformer_wmt_en_de", "--no-hierarchy"): [4.1082, 2.2126, 1.1923],
+}
+
+
+@EVERY_ARCHITECTURE
+@TWINS
+def test_golden_losses(arch: str, twin: str) -> None:
+    model = build(arch, TINY + twin)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    source, target, losses = documents(LENGTHS), targets(3, 8), []
+    for _ in range(10):
+        optimizer.zero_grad()
+        value = loss(model, source, target)
+        value.backward()
+        optimizer.step()
+        losses.append(value.item())
+    expected = GOLDEN[arch, twin.strip()]
+    assert [losses[0], losses[4], losses[9]] == pytest.approx(expected, abs=2e-3)

@@ -1,0 +1,172 @@
+"""Attention equals its dense definition, whatever is padded, cached, shared or causal."""
+
+import pytest
+import torch
+from helpers import assert_close, assert_same_run, padding
+from references import attention as reference
+from torch import Tensor
+
+from hat_fairseq.modules.attention import MultiheadAttention, safe_padding_mask
+from hat_fairseq.modules.cache import GrowingCache, StaticCache
+
+DTYPES = [torch.float32, torch.bfloat16]
+LENGTHS = [1, 2, 7, 16, 17, 31]
+
+
+def make(dtype: torch.dtype = torch.float32) -> MultiheadAttention:
+    torch.manual_seed(0)
+    return MultiheadAttention(24, 4).to(dtype).eval()
+
+
+def states(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape))).to(dtype).requires_grad_()
+
+
+def dense(module: MultiheadAttention, query: Tensor, memory: Tensor, lengths: list[int], causal: bool) -> Tensor:
+    rows = []
+    for row, length in enumerate(lengths):
+        allowed = (torch.arange(memory.size(1)) < length).expand(query.size(1), -1)
+        if causal:
+            allowed = allowed & torch.ones(query.size(1), memory.size(1), dtype=torch.bool).tril()
+        rows.append(reference(module, query[row], memory[row], allowed)[0])
+    return torch.stack(rows)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("length", LENGTHS)
+def test_self_attention_is_dense_attention(length: int, causal: bool, dtype: torch.dtype) -> None:
+    module, x = make(dtype), states(3, length, 24, dtype=dtype)
+    lengths = [length, max(1, length // 2), 1]  # right padding, down to a single token
+    mask = padding(lengths)
+    assert_same_run(
+        module,
+        [x],
+        lambda: module(x, key_padding_mask=mask, causal=causal)[0],
+        lambda: dense(module, x, x, lengths, causal),
+        dtype,
+    )
+    assert_same_run(
+        module,
+        [x],
+        lambda: module(x, causal=causal)[0],
+        lambda: dense(module, x, x, [length] * 3, causal),
+        dtype,
+    )
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("queries", [1, 5])
+@pytest.mark.parametrize("keys", LENGTHS)
+def test_cross_attention_is_dense_attention(keys: int, queries: int, dtype: torch.dtype) -> None:
+    module, x, memory = make(dtype), states(2, queries, 24, dtype=dtype), states(2, keys, 24, dtype=dtype)
+    lengths = [keys, (keys + 1) // 2]
+    mask = padding(lengths)
+    assert_same_run(
+        module,
+        [x, memory],
+        lambda: module(x, memory, mask)[0],
+        lambda: dense(module, x, memory, lengths, causal=False),
+        dtype,
+    )
+
+
+def test_weights_are_those_of_the_definition_and_change_nothing() -> None:
+    module, x, memory = make(), states(4, 3, 24), states(2, 5, 24)
+    mask = padding([5, 2])
+    plain, none = module(x, memory, mask)
+    out, weights = module(x, memory, mask, need_weights=True)
+    assert none is None
+    assert_close(out, plain)
+    assert weights.shape == (4, 4, 3, 5)
+    for row in range(4):  # rows 0, 1 belong to document 0
+        document = row // 2
+        allowed = (~mask[document]).expand(3, -1)
+        assert_close(weights[row], reference(module, x[row], memory[document], allowed)[1])
+
+
+@pytest.mark.parametrize("beam", [2, 3, 5])
+def test_the_beams_of_a_document_share_its_keys(beam: int) -> None:
+    module, memory, x = make(), states(2, 7, 24), states(2 * beam, 3, 24)
+    mask = padding([7, 4])
+    shared = module(x, memory, mask)[0]
+    copied = module(x, memory.repeat_interleave(beam, 0), mask.repeat_interleave(beam, 0))[0]
+    assert_close(shared, copied)
+
+
+def test_the_beam_is_read_off_the_shapes_and_never_remembered() -> None:
+    module, memory = make(), states(4, 7, 24)
+    before = module(memory, memory)[0]
+    module(states(8, 1, 24), memory[:2])  # two hypotheses for each of two documents
+    assert_close(module(memory, memory)[0], before)
+
+
+@pytest.mark.parametrize("padded", [False, True])
+def test_incremental_equals_full(padded: bool) -> None:
+    module, x = make(), states(3, 70, 24)  # more than the first buffer holds
+    full = module(x, causal=True)[0]
+    cache = GrowingCache()
+    pieces = [module(x[:, :5], causal=True, cache=cache)[0]]  # a prefix, then one by one, then several at once
+    pieces += [module(x[:, i : i + 1], causal=True, cache=cache)[0] for i in range(5, 60)]
+    pieces.append(module(x[:, 60:], causal=True, cache=cache)[0])
+    assert_close(torch.cat(pieces, 1), full)
+
+
+def test_static_cache_projects_once_and_stays_right_after_documents_finish() -> None:
+    module, memory, x = make(), states(3, 7, 24), states(6, 1, 24)
+    cache = StaticCache()
+    first = module(x, memory, cache=cache)[0]
+    keys = cache.keys
+    cache.reorder(torch.tensor([1, 0, 2, 2, 5, 4]))  # within the beams: nothing to do
+    assert cache.keys is keys
+    cache.reorder(torch.tensor([1, 1, 5, 4]))  # document 1 is finished
+    assert cache.keys.size(0) == 2
+    rows = [0, 1, 4, 5]
+    assert_close(module(x[rows], memory[[0, 2]], cache=cache)[0], first[rows])
+
+
+def test_static_cache_follows_an_order_that_mixes_documents() -> None:
+    module, memory, x = make(), states(2, 7, 24), states(4, 1, 24)
+    cache = StaticCache()
+    module(x, memory, cache=cache)
+    order = torch.tensor([3, 0, 1, 2])
+    cache.reorder(order)
+    expected = module(x, memory.repeat_interleave(2, 0)[order])[0]
+    assert_close(module(x, memory, cache=cache)[0], expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_row_of_nothing_but_padding_is_finite(dtype: torch.dtype) -> None:
+    module, x = make(dtype), states(2, 5, 24, dtype=dtype)
+    out = module(x, key_padding_mask=safe_padding_mask(padding([5, 0])))[0]
+    out.sum().backward()
+    assert out.isfinite().all() and x.grad.isfinite().all()
+
+
+def test_dropout_changes_training_only() -> None:
+    module, x = make(), states(2, 9, 24)
+    module.dropout = 0.5
+    still = module(x)[0]
+    assert torch.equal(module(x)[0], still)
+    module.train()
+    assert not torch.equal(module(x)[0], still)
+
+
+def test_wrong_sizes_are_refused() -> None:
+    with pytest.raises(ValueError, match="24.*multiple.*5"):
+        MultiheadAttention(24, 5)
+    with pytest.raises(ValueError, match="3 query rows cannot share 2"):
+        make()(states(3, 1, 24), states(2, 1, 24))
+
+
+def test_equals_fairseq_with_the_same_weights() -> None:
+    from fairseq.modules import MultiheadAttention as FairseqAttention
+
+    module, x, memory = make(), states(3, 6, 24), states(3, 9, 24)
+    theirs = FairseqAttention(24, 4, encoder_decoder_attention=True).eval()
+    theirs.load_state_dict(module.state_dict())
+    mask = padding([9, 4, 1])
+    expected = theirs(
+        x.transpose(0, 1), memory.transpose(0, 1), memory.transpose(0, 1), key_padding_mask=mask, static_kv=True
+    )[0]
+    assert_close(module(x, memory, mask)[0], expected.transpose(0, 1))

@@ -1,0 +1,74 @@
+"""Positions equal fairseq's; tables grow as the papers say."""
+
+import pytest
+import torch
+from fairseq.modules import LearnedPositionalEmbedding, SinusoidalPositionalEmbedding
+from helpers import assert_close
+
+from hat_fairseq.modules.positions import LearnedPositions, SinusoidalPositions, extend_positions
+
+PAD = 1
+TOKENS = torch.tensor([[5, 6, 7, 8], [5, 6, 1, 1], [1, 1, 1, 9], [1, 1, 1, 1]])
+
+
+def test_learned_positions_equal_fairseq() -> None:
+    ours = LearnedPositions(10, 6, PAD)
+    theirs = LearnedPositionalEmbedding(10 + PAD + 1, 6, PAD)
+    theirs.load_state_dict(ours.state_dict())
+    assert_close(ours(TOKENS), theirs(TOKENS))
+    step = TOKENS[:1, :3]
+    assert_close(ours(step, start=2), theirs(step, incremental_state={}).expand(1, 1, -1))
+
+
+@pytest.mark.parametrize("embed_dim", [6, 7, 64])
+def test_sinusoidal_positions_equal_fairseq(embed_dim: int) -> None:
+    ours, theirs = SinusoidalPositions(40, embed_dim, PAD), SinusoidalPositionalEmbedding(embed_dim, PAD, 42)
+    assert_close(ours(TOKENS), theirs(TOKENS))
+    assert_close(ours(TOKENS[:, :3], start=2), theirs(TOKENS)[:, 2:3])
+    assert not list(ours.parameters()) and not ours.state_dict()
+
+
+@pytest.mark.parametrize("positions", [LearnedPositions, SinusoidalPositions])
+def test_too_many_tokens_are_an_error_that_names_the_flag(positions: type) -> None:
+    table = positions(3, 6, PAD)
+    assert table(TOKENS[1:3]).shape == (2, 4, 6)  # padding needs no position
+    with pytest.raises(ValueError, match="4 tokens, but only 3 positions.*--max-source-positions"):
+        table(TOKENS)
+
+
+def table(positions: int, value: float = 0.0) -> torch.Tensor:
+    rows = torch.arange(positions + 2.0)[:, None] + value
+    return rows.expand(-1, 3).clone()
+
+
+def extended(*args: object, **kwargs: object) -> list[float]:
+    return extend_positions(*args, **kwargs)[:, 0].tolist()  # type: ignore[arg-type]
+
+
+def test_strategies() -> None:
+    pretrained, fresh = table(4), table(9, value=100)
+    known = [0.0, 1, 2, 3, 4, 5]
+    assert extended(pretrained, fresh, "random") == known + [106.0, 107, 108, 109, 110]
+    assert extended(pretrained, fresh, "random", random_from=1) == known[:3] + [103.0 + i for i in range(8)]
+    assert extended(pretrained, fresh, "tile") == known + [2.0, 3, 4, 5, 2]
+    assert extended(pretrained, fresh, "repeat-last") == known + [5.0] * 5
+
+
+def test_a_table_that_is_long_enough_stays() -> None:
+    for strategy in ("random", "tile", "repeat-last"):
+        assert torch.equal(extend_positions(table(4), table(4, 100), strategy), table(4))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"strategy": "copy"},
+        {"strategy": "tile", "random_from": 2},
+        {"strategy": "random", "random_from": 5},
+        {"strategy": "tile", "fresh": table(3)},
+        {"strategy": "tile", "fresh": torch.zeros(11, 4)},
+    ],
+)
+def test_impossible_extensions_are_refused(arguments: dict) -> None:
+    with pytest.raises(ValueError):
+        extend_positions(**({"pretrained": table(4), "fresh": table(9)} | arguments))

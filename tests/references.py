@@ -1,0 +1,63 @@
+"""Dense, obvious versions of what the package computes cleverly: loops over documents, heads and sentences, nothing shared."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+
+def attention(module: nn.Module, query: Tensor, memory: Tensor, allowed: Tensor) -> tuple[Tensor, Tensor]:
+    """One document: (T, C) queries, (S, C) memory, (T, S) allowed -> (T, C) output and (H, T, S) weights."""
+    head_dim = module.embed_dim // module.num_heads
+    q, k, v = module.q_proj(query), module.k_proj(memory), module.v_proj(memory)
+    heads, weights = [], []
+    for head in range(module.num_heads):
+        part = slice(head * head_dim, (head + 1) * head_dim)
+        scores = q[:, part] @ k[:, part].T / head_dim**0.5
+        scores = torch.where(allowed, scores, torch.full_like(scores, float("-inf")))
+        weights.append(scores.softmax(-1))
+        heads.append(weights[-1] @ v[:, part])
+    return module.out_proj(torch.cat(heads, dim=-1)), torch.stack(weights)
+
+
+def residual(layer: nn.Module, x: Tensor, layer_norm: nn.Module, sublayer) -> Tensor:
+    return x + sublayer(layer_norm(x)) if layer.sizes.normalize_before else layer_norm(x + sublayer(x))
+
+
+def feed_forward(layer: nn.Module, x: Tensor) -> Tensor:
+    return layer.fc2(torch.relu(layer.fc1(x)))
+
+
+def encoder_layer(layer: nn.Module, x: Tensor) -> Tensor:
+    """One unpadded document, (T, C) -> (T, C), relu."""
+    everything = torch.ones(len(x), len(x), dtype=torch.bool)
+    x = residual(layer, x, layer.self_attn_layer_norm, lambda h: attention(layer.self_attn, h, h, everything)[0])
+    return residual(layer, x, layer.final_layer_norm, lambda h: feed_forward(layer, h))
+
+
+def decoder_layer(layer: nn.Module, x: Tensor, tokens: Tensor, sentences: Tensor | None) -> Tensor:
+    """One hypothesis of one unpadded document: (T, C) targets, (S, C) tokens, (N, C) sentences or None; relu."""
+    causal = torch.ones(len(x), len(x), dtype=torch.bool).tril()
+    x = residual(layer, x, layer.self_attn_layer_norm, lambda h: attention(layer.self_attn, h, h, causal)[0])
+    memories = [(layer.encoder_attn, layer.encoder_attn_layer_norm, tokens)]
+    if sentences is not None:
+        memories.append((layer.sentence_attn, layer.sentence_attn_layer_norm, sentences))
+    for module, layer_norm, memory in memories:
+        allowed = torch.ones(len(x), len(memory), dtype=torch.bool)
+        x = residual(layer, x, layer_norm, lambda h, m=module, s=memory, a=allowed: attention(m, h, s, a)[0])
+    return residual(layer, x, layer.final_layer_norm, lambda h: feed_forward(layer, h))
+
+
+def sentence_starts(tokens: list[int], bos: int, pad: int) -> list[int]:
+    """Positions of the sentences of one padded row."""
+    real = [i for i, token in enumerate(tokens) if token != pad]
+    first = real[0] if real else 0
+    return sorted({first} | {i for i, token in enumerate(tokens) if token == bos})
+
+
+def hierarchical_encoder(module: nn.Module, x: Tensor, starts: list[int]) -> Tensor:
+    """One document: (T, C) and the positions of its sentences -> (N, C)."""
+    states = torch.stack([x[i] for i in starts])
+    for layer in module.layers:
+        states = encoder_layer(layer, states)
+    return states if module.layer_norm is None else module.layer_norm(states)
