@@ -8,6 +8,7 @@
 | `checkpoint_last.pt` is copied in place: a kill leaves half a file | `atomic_copy` |
 | `--bf16` means TPU | `_parse_args_and_arch` |
 | several CPU processes: an assertion, a division by zero, or no training at all | `_call_main` |
+| `--no-repeat-ngram-size` does nothing without the CUDA extension: it looks at the padding after the last token | `_no_repeat_ngram` |
 | `np.compat` is gone from numpy 2 | `apply` |
 
 Batches that differ after a resume and masks that repeat in every epoch are settings of our task (`rebuild_batches`, `reuse_dataloader`); a beam size
@@ -37,6 +38,7 @@ import numpy as np
 import omegaconf
 import torch
 from fairseq.file_io import PathManager
+from fairseq.ngram_repeat_block import NGramRepeatBlock
 
 _APPLIED = "_hat_fairseq"  # marks a replaced function, so that a second import replaces nothing
 
@@ -51,19 +53,24 @@ def apply() -> None:
     if not hasattr(np, "compat"):
         np.compat = SimpleNamespace(long=int)  # type: ignore[attr-defined]
     PathManager.copy = staticmethod(atomic_copy)
+    _replace(NGramRepeatBlock, "_no_repeat_ngram", _no_repeat_ngram)
     _replace(fairseq.options, "parse_args_and_arch", _parse_args_and_arch)
     _replace(distributed_utils, "call_main", _call_main)
     _replace(fairseq.checkpoint_utils, "load_checkpoint_to_cpu", _load_checkpoint_to_cpu)
     _replace(fairseq.checkpoint_utils, "load_checkpoint", _load_checkpoint)
 
 
-def _replace(module: Any, name: str, wrapper: Callable[..., Any]) -> None:
-    original = getattr(module, name)
+def _replace(owner: Any, name: str, wrapper: Callable[..., Any]) -> None:
+    original = getattr(owner, name)
     if hasattr(original, _APPLIED):
         return
-    replacement = functools.wraps(original)(functools.partial(wrapper, original))
+
+    @functools.wraps(original)
+    def replacement(*args: Any, **kwargs: Any) -> Any:
+        return wrapper(original, *args, **kwargs)
+
     setattr(replacement, _APPLIED, True)
-    setattr(module, name, replacement)
+    setattr(owner, name, replacement)
 
 
 def allow_checkpoint_types() -> None:
@@ -163,6 +170,11 @@ def _call_main(original: Callable[..., Any], cfg: Any, main: Callable[..., Any],
     torch.multiprocessing.spawn(  # type: ignore[no-untyped-call]
         distributed_utils.distributed_main, (main, cfg, {**kwargs, "start_rank": 0}), nprocs=world_size
     )
+
+
+def _no_repeat_ngram(original: Callable[..., Any], self: Any, tokens: Any, *args: Any, **kwargs: Any) -> Any:
+    step = kwargs["step"] if "step" in kwargs else args[3]  # after lprobs, bsz and beam_size
+    return original(self, tokens[:, : step + 1], *args, **kwargs)
 
 
 def _free_port() -> int:

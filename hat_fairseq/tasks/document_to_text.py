@@ -133,6 +133,10 @@ class DocumentToTextTask(TranslationTask):
             raise ValueError(f"{prefix}: the stream does not match the source: {detail}; preprocess the data again")
         return stream
 
+    def get_batch_iterator(self, *args: Any, **kwargs: Any) -> Any:
+        # With a multiple (fairseq's default is 8) fairseq drops the last batch whenever it does not fill up.
+        return super().get_batch_iterator(*args, **{**kwargs, "required_batch_size_multiple": 1})
+
     @staticmethod
     def _report(split: str, side: str, policy: str, cost: Counter[str]) -> None:
         if cost:

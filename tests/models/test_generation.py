@@ -94,9 +94,17 @@ def test_ensemble_of_a_model_with_itself_and_with_another() -> None:
     assert_same_hypotheses(both, alone)
 
 
-def test_options_that_reorder_and_block() -> None:
+def ngrams_repeated(hypotheses: list[list[dict]], n: int) -> bool:
+    rows = [h["tokens"].tolist() for beams in hypotheses for h in beams]
+    return any(len(grams) > len(set(grams)) for row in rows for grams in [list(zip(*(row[i:] for i in range(n)), strict=False))])
+
+
+def test_blocked_ngrams_do_not_repeat() -> None:
+    """fairseq alone blocks nothing where its CUDA extension is missing."""
     model, source = confident(), documents(LENGTHS)
+    assert ngrams_repeated(generate([model], source, 4), 2)
     options = {"no_repeat_ngram_size": 2, "len_penalty": 2.0}
+    assert not ngrams_repeated(generate([model], source, 4, **options), 2)
     alone = [generate([model], source[i : i + 1, :n], 4, **options)[0] for i, n in enumerate(LENGTHS)]
     assert_same_hypotheses(generate([model], source, 4, **options), alone)
 

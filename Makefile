@@ -1,0 +1,102 @@
+# make setup      .venv with everything in it; a second run does nothing
+# TORCH=...       another torch than the pinned one, as arguments of pip: make setup TORCH="torch==2.7.1"
+# TORCH=none      no torch is installed: the one PYTHON already sees is kept (2.6 or newer)
+# PYTHON=...      the interpreter that .venv is made from
+
+VENV := .venv
+CHOICE := $(VENV)/choice.mk
+-include $(CHOICE)  # what .venv was made with, so that a later `make test` does not have to say it again
+PYTHON ?= python3
+TORCH ?=
+
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip --disable-pip-version-check
+PINS := $(VENV)/constraints.txt
+VERSION := 'import sys; print(sys.version)'
+PRINT_CHOICE = printf '%s\n' 'PYTHON ?= $(PYTHON)' 'TORCH ?= $(TORCH)'
+STAMP := $(VENV)/.setup-done
+EXTRAS := test,lint,splitter,rouge-perl
+FAIRSEQ := fairseq-fixed
+BUILT := $(VENV)/.fairseq-built
+SCRIPTS = $(wildcard .ci/run train_scripts/*.sh generate_scripts/*.sh examples/*.sh)
+# torch and what torch itself requires: with a torch of the user's own, our pins for these do not apply
+TORCH_FAMILY := torch|filelock|typing[-_]extensions|sympy|mpmath|networkx|jinja2|markupsafe|fsspec
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint clean check-choice
+
+help:  ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@grep -E '^# (TORCH|PYTHON)=' $(firstword $(MAKEFILE_LIST)) | cut -c 3-
+
+setup: $(STAMP) check-choice  ## create .venv and install everything (TORCH=, PYTHON=: see below)
+	@echo "setup: $(VENV) is up to date"
+
+demo: setup  ## the AMI meetings: preprocess, train a small HAT, generate, score
+	examples/ami_demo.sh
+
+test: setup  ## all tests
+	$(PY) -m pytest -q tests
+
+lint: setup  ## ruff, mypy, shellcheck
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/shellcheck $(SCRIPTS)
+
+clean:  ## remove .venv and caches (never data, checkpoints or results)
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+check-choice: $(STAMP)
+	@$(PRINT_CHOICE) | cmp -s - $(CHOICE) || { echo "setup: $(VENV) was made with another choice than PYTHON=$(PYTHON)" \
+	  "TORCH=$(TORCH) (see $(CHOICE)); run 'make clean' first" >&2; exit 1; }
+
+# The stamp is written last, so a step that fails is repeated by the next `make setup`.
+# Order: build tools; torch; then fairseq against that torch (hence without build isolation, without a wheel built
+# elsewhere, and without its requirements: it asks for torchaudio, which only its speech code imports). With TORCH=none
+# .venv sees the other packages of that interpreter too: ours are installed all the same, they come first.
+$(STAMP): constraints.txt setup.py pyproject.toml
+	@rm -f $@
+	@echo "setup: 1/6 Python and C++ compiler"
+	@$(PYTHON) -c 'import sys; v = sys.version.split()[0]; sys.exit(0 if sys.version_info >= (3, 11) else \
+	  f"setup: Python >= 3.11 is needed, $(PYTHON) is {v}; name another one: make setup PYTHON=python3.12")'
+	@command -v $(firstword $(CXX)) >/dev/null || { echo "setup: no C++ compiler ($(CXX)); fairseq is built from source:" \
+	  "install g++ or clang, or name one with CXX=" >&2; exit 1; }
+	@echo "setup: 2/6 $(VENV)"
+	@test "$$($(PY) -c $(VERSION) 2>&1)" = "$$($(PYTHON) -c $(VERSION))" && $(PY) -m pip --version >/dev/null && \
+	  $(PRINT_CHOICE) | cmp -s - $(CHOICE) || \
+	  $(PYTHON) -m venv --clear $(if $(filter none,$(TORCH)),--system-site-packages) $(VENV) || \
+	  { echo "setup: $(PYTHON) -m venv failed; on Debian and Ubuntu it is a package of its own: python3-venv" >&2; exit 1; }
+	@echo "setup: 3/6 build tools (pip, setuptools, wheel, cython, numpy)"
+	@$(PRINT_CHOICE) > $(CHOICE)
+	@cp constraints.txt $(PINS)
+	$(PIP) install -q -c $(PINS) pip setuptools wheel cython numpy
+	@echo "setup: 4/6 torch ($(or $(TORCH),pinned))"
+ifeq ($(TORCH),none)
+	@$(PY) -c 'import torch' 2>/dev/null || \
+	  $(PYTHON) -c 'import torch, pathlib; print(pathlib.Path(torch.__file__).resolve().parents[1])' \
+	  > "$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/torch-of-the-user.pth" || \
+	  { echo "setup: TORCH=none, but $(PYTHON) has no torch; name an interpreter that has: PYTHON=..." >&2; exit 1; }
+else
+	$(PIP) install $(or $(TORCH),-c $(PINS) torch)
+endif
+	@$(PY) -c 'import sys, torch; v = torch.__version__; sys.exit(0 if tuple(map(int, v.split(".")[:2])) >= (2, 6) else \
+	  f"setup: torch {v} is too old, 2.6 or newer is needed")'
+ifneq ($(TORCH),)
+	@grep -viE '^($(TORCH_FAMILY))==' constraints.txt > $(PINS)
+	@$(PY) -c 'from importlib.metadata import version; print("torch==" + version("torch"))' >> $(PINS)
+endif
+	@echo "setup: 5/6 hat_fairseq (editable) and what it and fairseq need"
+ifeq ($(TORCH),none)
+	@grep -vE '^(torch|fairseq-fixed|pip|#)' $(PINS) > $(VENV)/packages.txt
+	$(PIP) install -q --ignore-installed --no-deps --no-build-isolation -r $(VENV)/packages.txt
+endif
+	$(PIP) install -q -c $(PINS) --no-build-isolation -e '.[$(EXTRAS)]'
+	@echo "setup: 6/6 fairseq, built from source against this torch (some 90 seconds)"
+	@grep -E '^(torch|$(FAIRSEQ))==' $(PINS) | cmp -s - $(BUILT) || { set -x; $(PIP) install -q -c $(PINS) \
+	  --no-build-isolation --no-deps --no-cache-dir --no-binary $(FAIRSEQ) --ignore-installed $(FAIRSEQ); }
+	@grep -E '^(torch|$(FAIRSEQ))==' $(PINS) > $(BUILT)
+	@$(PY) -c 'import logging; logging.disable(logging.INFO); import fairseq.data, torch; \
+	  print("setup: done: fairseq", fairseq.__version__, "torch", torch.__version__)'
+	@touch $@

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Real meetings in, summaries and their scores out, from scratch on a CPU: `make demo` runs this.
+# Everything goes to data-bin/ami, checkpoints/ami and results/ami; what an earlier run finished is kept.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export PATH="$PWD/.venv/bin:$PATH" PYTHON=python
+data=data-bin/ami results=results/ami
+start=$SECONDS
+
+step() { printf '\n=== %s (%d s so far)\n' "$*" "$((SECONDS - start))"; }
+
+step "1/5 preprocess: turns as sentences, roles as segments, BPE learned on the training part"
+if [ -e "$data/manifest.json" ]; then
+  echo "$data is there already"
+else
+  python hat_fairseq/recipe.py preprocess ami
+fi
+
+step "2/5 train a small HAT"
+train_scripts/ami.sh "$@"
+
+step "3/5 summarize the 20 test meetings with beam search"
+generate_scripts/ami.sh
+hat join --generated "$results/generate-test.txt" --ids "$data/text/test.ids" --out "$results/hat.jsonl"
+
+step "4/5 baselines: the beginning of the meeting, and the best constant summary"
+hat baselines --documents "$data/text/test.documents.jsonl" --train "$data/text/train.documents.jsonl" \
+  --words 286 --out "$results"
+
+step "5/5 scores and one meeting"
+hat score rouge --references "$data/text/test.documents.jsonl" \
+  --hypotheses "$results/lead.jsonl" "$results/constant.jsonl" "$results/hat.jsonl"
+hat show --documents "$data/text/test.documents.jsonl" --hypotheses "$results/hat.jsonl"
+cat <<'END'
+
+What this shows: the whole path works, and a model that has read 97 meetings for a few minutes writes in the manner of
+their summaries and picks up what kind of meeting it was. What it does not show: understanding. Without pretraining many
+of its details are plausible rather than true, and a constant summary is a strong baseline on this data (four kinds of meeting,
+one project). The paper's HAT starts from BART and reaches 52.3 / 20.2 / 50.6.
+END
+step "done"

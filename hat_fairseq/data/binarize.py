@@ -1,0 +1,58 @@
+"""Turn the text streams into fairseq's binary files with fairseq-preprocess, and count what its dictionary lacks."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from hat_fairseq.data.text import CONTROL_TOKENS
+
+ROLE_LABELS = Path("text", "role.labels")  # the fixed dictionary of the role stream, in fairseq's format
+
+
+def fairseq_commands(splits: Sequence[str], dictionary: Path | None, roles: bool, workers: int) -> list[list[str]]:
+    """The fairseq-preprocess commands, to be run in the output directory.
+
+    Args:
+        splits: those that have text files.
+        dictionary: fixed dictionary of both sides; None to build one joined dictionary from the training text.
+        roles: whether there is a role stream.
+        workers: processes of fairseq-preprocess; the result does not depend on it.
+    """
+    start = [sys.executable, "-m", "fairseq_cli.preprocess", "--destdir", "bin", "--workers", str(workers)]
+    prefixes = [part for split in splits for part in (f"--{split}pref", f"text/{split}")]
+    words = ["--srcdict", str(dictionary), "--tgtdict", str(dictionary)] if dictionary else ["--joined-dictionary"]
+    commands = [[*start, "--source-lang", "source", "--target-lang", "target", *prefixes, *words]]
+    if roles:
+        commands.append([*start, "--source-lang", "role", "--only-source", *prefixes, "--srcdict", str(ROLE_LABELS)])
+    return commands
+
+
+def run_fairseq(commands: Sequence[Sequence[str]], directory: Path, shown_as: Path) -> None:
+    """Run the commands in ``directory``, after printing them as they would be typed for ``shown_as``.
+
+    Raises:
+        ValueError: fairseq-preprocess failed; with the end of its output.
+    """
+    for command in commands:
+        print(f"(cd {shlex.quote(str(shown_as))} && {shlex.join(command)})", flush=True)
+        done = subprocess.run(command, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode:
+            tail = " | ".join(done.stdout.strip().splitlines()[-3:])
+            raise ValueError(f"fairseq-preprocess ended with status {done.returncode}: {tail}")
+
+
+def unknown_tokens(text: Path, dictionary: Path) -> int:
+    """How many tokens of ``text`` are not in fairseq's ``dictionary`` and so became ``<unk>``."""
+    with open(dictionary, encoding="utf-8", newline="\n") as file:
+        known = {line.rsplit(" ", 1)[0] for line in file} | set(CONTROL_TOKENS[:4])
+    with open(text, encoding="utf-8", newline="\n") as file:
+        return sum(token not in known for line in file for token in line.split())
+
+
+def write_role_labels(labels: Sequence[str], directory: Path) -> None:
+    """Write the role stream's dictionary: its labels in the order given."""
+    (directory / ROLE_LABELS).write_text("".join(f"{label} 1\n" for label in labels), encoding="utf-8")

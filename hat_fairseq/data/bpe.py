@@ -1,0 +1,48 @@
+"""The two kinds of BPE behind one interface, and how each is kept in a directory."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Protocol
+
+from hat_fairseq.data.gpt2_bpe import Gpt2Bpe, find_gpt2_files
+from hat_fairseq.data.learned_bpe import LearnedBpe
+
+__all__ = ["KINDS", "Bpe", "Gpt2Bpe", "LearnedBpe", "find_gpt2_files", "load_bpe", "save_bpe"]
+
+KINDS = ("learned", "gpt2")
+FILES = {"learned": ("bpe.codes",), "gpt2": ("encoder.json", "vocab.bpe")}
+
+
+class Bpe(Protocol):
+    """From text to tokens without white space, and back.
+
+    ``separator`` goes before each sentence but the first, so that the tokens of the sentences, put one after the
+    other, decode to the sentences joined by single spaces.
+    """
+
+    kind: str
+    separator: str
+
+    def encode(self, text: str) -> list[str]: ...
+
+    def decode(self, tokens: Iterable[str]) -> str: ...
+
+
+def save_bpe(bpe: Bpe, directory: Path) -> tuple[str, ...]:
+    """Write ``bpe`` into ``directory`` and return the names of its files."""
+    names = FILES[bpe.kind]
+    if isinstance(bpe, LearnedBpe):
+        bpe.save(directory / names[0])
+    elif isinstance(bpe, Gpt2Bpe):
+        shutil.copyfile(bpe.encoder_json, directory / names[0])
+        shutil.copyfile(bpe.vocab_bpe, directory / names[1])
+    return names
+
+
+def load_bpe(kind: str, directory: Path) -> Bpe:
+    """Read what ``save_bpe`` wrote."""
+    paths = [directory / name for name in FILES[kind]]
+    return LearnedBpe.load(*paths) if kind == "learned" else Gpt2Bpe(*paths)

@@ -1,0 +1,98 @@
+"""One run of preprocessing: the stages in their order, in one directory."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from hat_fairseq.data.binarize import fairseq_commands, run_fairseq, unknown_tokens, write_role_labels
+from hat_fairseq.data.bpe import Bpe, Gpt2Bpe, find_gpt2_files
+from hat_fairseq.data.manifest import SplitReport
+from hat_fairseq.data.pipeline import TextPipeline
+from hat_fairseq.data.prepare import Settings, role_token
+from hat_fairseq.data.readers import Reader
+from hat_fairseq.data.stages import (
+    documents_path,
+    encode_split,
+    learn_bpe,
+    prepare_split,
+    read_split,
+    role_labels,
+)
+
+
+@dataclass
+class Build:
+    """Fills ``directory`` with ``text/`` and ``bin/``.
+
+    Args:
+        reader: where the documents come from.
+        options: those of ``preprocess.DEFAULTS``, all of them.
+        directory: exists and is empty.
+        root: where the raw release is, for the reader.
+        bpe_dir: where the files of the GPT-2 BPE are; None for the usual places.
+        workers: number of processes.
+        reports: figures of each split, once it has been encoded.
+    """
+
+    reader: Reader
+    options: Mapping[str, Any]
+    directory: Path
+    root: Path | None = None
+    bpe_dir: Path | None = None
+    workers: int = 1
+    reports: dict[str, SplitReport] = field(default_factory=dict)
+
+    def text_and_pipeline(self) -> None:
+        """Write the documents, the pipeline and the streams of every split."""
+        gpt2 = find_gpt2_files(self.bpe_dir) if self.options["bpe"] == "gpt2" else None  # before hours of work
+        names = {item.name for item in fields(Settings)} - {"roles"}
+        settings = Settings(**{name: self.options[name] for name in names})
+        self.text.mkdir()
+        self.bin.mkdir()
+        lost = {split: self._prepare(split, settings) for split in self.reader.splits}
+
+        train = documents_path(self.text, self.reader.splits[0])
+        if self.options["roles"]:
+            settings = replace(settings, roles=role_labels(train))
+            write_role_labels([role_token(role) for role in settings.roles or ()], self.directory)
+        if gpt2 is None:
+            bpe: Bpe = learn_bpe(train, settings, self.options["num_codes"])
+        else:
+            bpe = Gpt2Bpe(gpt2 / "encoder.json", gpt2 / "vocab.bpe")
+            shutil.copyfile(gpt2 / "dict.txt", self.bin / "dict.txt")
+        pipeline = TextPipeline(settings, bpe)
+        pipeline.save(self.bin)
+
+        for split in self.reader.splits:
+            self.reports[split] = encode_split(pipeline, self.text, split, self.workers)
+            self.reports[split].treatments.update(lost[split])
+
+    def binarize(self, shown_as: Path) -> None:
+        """Run fairseq-preprocess; its commands are printed as they would be typed for the directory ``shown_as``."""
+        dictionary = Path("bin", "dict.txt") if self.options["bpe"] == "gpt2" else None
+        commands = fairseq_commands(self.reader.splits, dictionary, self.options["roles"], self.workers)
+        run_fairseq(commands, self.directory, shown_as)
+        for split, report in self.reports.items():
+            for side in ("source", "target"):
+                missing = unknown_tokens(self.text / f"{split}.{side}", self.bin / f"dict.{side}.txt")
+                report.treatments[f"{side}_tokens_unknown_to_dictionary"] += missing
+
+    @property
+    def text(self) -> Path:
+        return self.directory / "text"
+
+    @property
+    def bin(self) -> Path:
+        return self.directory / "bin"
+
+    def _prepare(self, split: str, settings: Settings) -> Counter[str]:
+        lost: Counter[str] = Counter()
+        documents = read_split(self.reader, split, self.root, self.options["limit"], lost)
+        drop_empty = self.options["on_empty"] == "drop"
+        lost += prepare_split(documents, settings, drop_empty, documents_path(self.text, split), self.workers)
+        return lost

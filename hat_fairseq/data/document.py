@@ -1,0 +1,157 @@
+"""The one type of document that every reader yields and everything else takes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hat_fairseq.data.files import read_lines
+
+_KEYS = {"id", "text", "sentences", "turns", "target", "summary"}
+_TURN_KEYS = {"speaker", "role", "text"}
+
+
+@dataclass(frozen=True)
+class Document:
+    """A source text, and for training and scoring its target.
+
+    Args:
+        id: names the document; not empty, without tabs and line breaks.
+        text: running text, still to be split into sentences; or
+        sentences: the sentences, segments or speaker turns of the source. Exactly one of the two is given.
+        roles: one label for each of ``sentences``, or None.
+        target: the reference, one string for each of its sentences, or None.
+
+    Raises:
+        ValueError: if any of this does not hold.
+    """
+
+    id: str
+    text: str | None = None
+    sentences: tuple[str, ...] | None = None
+    roles: tuple[str, ...] | None = None
+    target: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.id.strip() or any(character in self.id for character in "\t\r\n"):
+            raise ValueError(f"document id {self.id!r} is empty or contains a tab or a line break")
+        if (self.text is None) == (self.sentences is None):
+            raise ValueError(f"document {self.id!r} needs either a text or sentences, and not both")
+        if self.roles is not None and len(self.roles) != len(self.sentences or ()):
+            raise ValueError(
+                f"document {self.id!r} has {len(self.roles)} roles for {len(self.sentences or ())} sentences or turns"
+            )
+
+    @classmethod
+    def from_json(cls, record: Any, where: str) -> Document:
+        """Build a document from a JSON object; ``where`` (file and line) opens the message of every error.
+
+        Keys: ``id``; one of ``text``, ``sentences`` (list of strings) and ``turns`` (list of objects with ``text``
+        and, in all of them or in none, ``role`` or else ``speaker``); ``target`` or ``summary`` (list of sentences, or
+        a string with one sentence on each line).
+        """
+        try:
+            return _from_json(record)
+        except ValueError as error:
+            raise ValueError(f"{where}: {error}") from error
+
+    def to_json(self) -> dict[str, Any]:
+        """The same document for ``from_json``."""
+        record: dict[str, Any] = {"id": self.id}
+        if self.text is not None:
+            record["text"] = self.text
+        elif self.roles is not None:
+            turns = zip(self.roles, self.sentences or (), strict=True)
+            record["turns"] = [{"role": role, "text": text} for role, text in turns]
+        else:
+            record["sentences"] = list(self.sentences or ())
+        if self.target is not None:
+            record["target"] = list(self.target)
+        return record
+
+
+def read_documents(path: str | Path) -> Iterator[Document]:
+    """Read a ``.jsonl`` or ``.jsonl.gz`` file, one document on each line.
+
+    Raises:
+        ValueError: invalid UTF-8 or JSON, an unknown key, a document id that occurs twice; with file and line.
+    """
+    line_of: dict[str, int] = {}
+    for number, line in read_lines(path):
+        where = f"{path}:{number}"
+        try:
+            record = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{where}: not a JSON object ({error})") from error
+        document = Document.from_json(record, where)
+        if document.id in line_of:
+            raise ValueError(f"{where}: document id {document.id!r} was used before, in line {line_of[document.id]}")
+        line_of[document.id] = number
+        yield document
+
+
+def _from_json(record: Any) -> Document:
+    if not isinstance(record, Mapping):
+        raise ValueError(f"expected a JSON object, found {record!r:.60}")
+    _refuse_unknown(record, _KEYS, "key")
+    if "id" not in record:
+        raise ValueError("the document has no id")
+    if "target" in record and "summary" in record:
+        raise ValueError("target and summary are two names for the same thing; give one of them")
+    given = [key for key in ("text", "sentences", "turns") if key in record]
+    if len(given) != 1:
+        raise ValueError(f"give exactly one of text, sentences and turns, not {' and '.join(given) or 'none'}")
+    sentences, roles = _sentences(record)
+    return Document(
+        id=_string(record["id"], "id"),
+        text=_string(record["text"], "text") if "text" in record else None,
+        sentences=sentences,
+        roles=roles,
+        target=_target(record.get("target", record.get("summary"))),
+    )
+
+
+def _sentences(record: Mapping[str, Any]) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
+    if "sentences" in record:
+        return _strings(record["sentences"], "sentences"), None
+    if "turns" not in record:
+        return None, None
+    turns = record["turns"]
+    if not isinstance(turns, list) or not all(isinstance(turn, Mapping) and "text" in turn for turn in turns):
+        raise ValueError("turns must be a list of objects, each with a text")
+    for turn in turns:
+        _refuse_unknown(turn, _TURN_KEYS, "key of a turn")
+    roles = [turn.get("role", turn.get("speaker")) for turn in turns]
+    texts = _strings([turn["text"] for turn in turns], "text of a turn")
+    if all(role is None for role in roles):
+        return texts, None
+    if None in roles:
+        raise ValueError(f"turn {roles.index(None) + 1} has neither role nor speaker, but others have")
+    return texts, _strings(roles, "role")
+
+
+def _target(value: Any) -> tuple[str, ...] | None:
+    if value is None:
+        return None
+    return tuple(value.split("\n")) if isinstance(value, str) else _strings(value, "target")
+
+
+def _refuse_unknown(record: Mapping[str, Any], known: set[str], what: str) -> None:
+    unknown = sorted(record.keys() - known)
+    if unknown:
+        raise ValueError(f"unknown {what} {unknown[0]!r}; known are {', '.join(sorted(known))}")
+
+
+def _string(value: Any, what: str) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{what} must be a string, not {value!r:.60}")
+    return value
+
+
+def _strings(value: Any, what: str) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise ValueError(f"{what} must be a list of strings, not {value!r:.60}")
+    return tuple(_string(item, what) for item in value)

@@ -1,0 +1,162 @@
+"""Byte pair encoding learned from the training text (Sennrich et al. 2016), in fastBPE's file format.
+
+Words are separated by spaces; a piece that does not end its word carries the continuation mark ``@@``, so fairseq's
+own ``--post-process subword_nmt`` undoes it too. Learning and applying are done by Hugging Face ``tokenizers``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+
+from tokenizers import Tokenizer, models, trainers
+
+from hat_fairseq.data.files import read_lines
+
+CONTINUATION = "@@"
+_WORD_END = "</w>"
+_UNKNOWN = "<unk>"
+
+Merge = tuple[str, str]
+
+
+class LearnedBpe:
+    """Applies a list of merges.
+
+    Args:
+        merges: pairs of symbols, the first learned first; a symbol that ends a word has ``</w>`` appended.
+        counts: how often each merge was applied in the training text; kept for the file only.
+    """
+
+    kind = "learned"
+    separator = ""  # what goes before a sentence that is not the first: words are split at spaces anyway
+
+    def __init__(self, merges: list[Merge], counts: list[int] | None = None):
+        self.merges = merges
+        self.counts = counts or [0] * len(merges)
+
+    @classmethod
+    def learn(cls, lines: Iterable[str], num_codes: int) -> LearnedBpe:
+        """Learn at most ``num_codes`` merges, each seen at least twice. The result depends on nothing but the words.
+
+        Raises:
+            ValueError: nothing to learn from, or ``num_codes`` below 1.
+        """
+        if num_codes < 1:
+            raise ValueError(f"the number of BPE codes must be at least 1, not {num_codes}")
+        words = Counter(word for line in lines for word in line.split())
+        if not words:
+            raise ValueError("no words to learn BPE codes from")
+        merges = _learn_merges(words, num_codes)
+        return cls(merges, _merge_counts(words, merges))
+
+    @classmethod
+    def load(cls, path: str | Path) -> LearnedBpe:
+        """Read a code file: three columns ``left right count``, the count being ignored.
+
+        Raises:
+            ValueError: a line of another form, or the same merge twice; with file and line.
+        """
+        merges: dict[Merge, int] = {}
+        for number, line in read_lines(path):
+            columns = line.split(" ")
+            if len(columns) != 3 or not columns[2].isdecimal():
+                raise ValueError(f"{path}:{number}: expected 'left right count', found {line!r:.60}")
+            if (columns[0], columns[1]) in merges:
+                raise ValueError(f"{path}:{number}: the merge {line!r:.60} occurs twice")
+            merges[columns[0], columns[1]] = int(columns[2])
+        return cls(list(merges), list(merges.values()))
+
+    def save(self, path: str | Path) -> None:
+        """Write the code file that ``load`` and fastBPE read."""
+        with open(path, "w", encoding="utf-8", newline="\n") as file:
+            for (left, right), count in zip(self.merges, self.counts, strict=True):
+                file.write(f"{left} {right} {count}\n")
+
+    def encode(self, text: str) -> list[str]:
+        """Split every word into pieces. Characters never seen in training stay as they are: nothing is lost."""
+        words = text.split()
+        encoding = self._tokenizer.encode(words, is_pretokenized=True)
+        pieces = []
+        # Cut the text itself by the offsets: an unseen character has a piece, but no symbol of its own.
+        for index, (begin, end) in zip(encoding.word_ids, encoding.offsets, strict=True):
+            assert index is not None  # None is for special tokens, of which there are none
+            word = words[index]
+            piece = word[begin:end]
+            if end < len(word):
+                pieces.append(piece + CONTINUATION)
+            elif piece.endswith(CONTINUATION):  # the text's own "@@" at the end of a word is no continuation mark
+                pieces += [piece[:-1] + CONTINUATION, piece[-1]]
+            else:
+                pieces.append(piece)
+        return pieces
+
+    def decode(self, tokens: Iterable[str]) -> str:
+        """Join pieces to words and words by spaces; a continuation mark at the very end is removed."""
+        words = "".join(
+            token.removesuffix(CONTINUATION) if token.endswith(CONTINUATION) else f"{token} " for token in tokens
+        )
+        return words.rstrip(" ")
+
+    @cached_property
+    def _tokenizer(self) -> Tokenizer:
+        symbols = dict.fromkeys([_UNKNOWN])
+        for left, right in self.merges:
+            symbols.update(dict.fromkeys((left, right, left + right)))
+        vocabulary = {symbol: index for index, symbol in enumerate(symbols)}
+        model = models.BPE(
+            vocab=vocabulary, merges=self.merges, unk_token=_UNKNOWN, end_of_word_suffix=_WORD_END, fuse_unk=False
+        )
+        return Tokenizer(model)
+
+
+def _learn_merges(words: Counter[str], num_codes: int) -> list[Merge]:
+    letters = sorted({letter for word in words for letter in word})
+    tokenizer = Tokenizer(models.BPE(end_of_word_suffix=_WORD_END))
+    trainer = trainers.BpeTrainer(
+        # An upper bound for symbols: a merge that yields a known symbol adds none, so more merges than asked may come.
+        vocab_size=num_codes + 2 * len(letters),
+        min_frequency=2,
+        initial_alphabet=letters,
+        # Ties between merges are broken by symbol number, and final letters are numbered in the order of a hash table
+        # unless they are declared beforehand: without this line two runs learn different codes.
+        special_tokens=[letter + _WORD_END for letter in letters],
+        end_of_word_suffix=_WORD_END,
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(words.elements(), trainer)
+    learned = json.loads(tokenizer.to_str())["model"]["merges"][:num_codes]
+    return [(left, right) for left, right in learned]
+
+
+def _merge_counts(words: Counter[str], merges: list[Merge]) -> list[int]:
+    """How often each merge is applied in the training text, found by applying them to each distinct word."""
+    rank = {merge: index for index, merge in enumerate(merges)}
+    counts = [0] * len(merges)
+    for word, frequency in words.items():
+        symbols = [*word[:-1], word[-1] + _WORD_END]
+        while len(symbols) > 1:
+            best = min(pairwise(symbols), key=lambda pair: rank.get(pair, len(rank)))
+            if best not in rank:
+                break
+            merged = _apply(best, symbols)
+            counts[rank[best]] += frequency * (len(symbols) - len(merged))
+            symbols = merged
+    return counts
+
+
+def _apply(merge: Merge, symbols: list[str]) -> list[str]:
+    merged: list[str] = []
+    position = 0
+    while position < len(symbols):
+        if tuple(symbols[position : position + 2]) == merge:
+            merged.append(merge[0] + merge[1])
+            position += 2
+        else:
+            merged.append(symbols[position])
+            position += 1
+    return merged

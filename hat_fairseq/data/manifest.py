@@ -1,0 +1,92 @@
+"""The account of a preprocessing run: what went in, what came out, and everything lost or replaced on the way."""
+
+from __future__ import annotations
+
+import json
+import platform
+import unicodedata
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from hat_fairseq.data.files import sha256_of
+
+FILE_NAME = "manifest.json"
+_PACKAGES = ("fairseq-fixed", "hat_fairseq", "sentence-splitter", "tokenizers")
+
+
+@dataclass
+class SplitReport:
+    """Figures of one split; lengths in tokens of each line, markers included, fairseq's final ``</s>`` not."""
+
+    documents: int = 0
+    sentences: int = 0
+    source_lengths: list[int] = field(default_factory=list)
+    target_lengths: list[int] = field(default_factory=list)
+    treatments: Counter[str] = field(default_factory=Counter)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "documents": self.documents,
+            "lines": len(self.source_lengths),
+            "sentences": self.sentences,
+            "source_tokens": _summary(self.source_lengths),
+            "target_tokens": _summary(self.target_lengths),
+            "treatments": dict(sorted((name, number) for name, number in self.treatments.items() if number)),
+        }
+
+
+def write_manifest(
+    directory: Path, reader: str, options: Mapping[str, Any], reports: Mapping[str, SplitReport]
+) -> dict[str, Any]:
+    """Write ``manifest.json`` into ``directory``, hash every file of ``text/``, and return the manifest."""
+    files = sorted((directory / "text").iterdir())
+    manifest = {
+        "reader": reader,
+        "options": dict(sorted(options.items())),
+        "versions": versions(),
+        "splits": {split: report.to_json() for split, report in reports.items()},
+        "sha256": {f"text/{file.name}": sha256_of(file) for file in files},
+    }
+    path = directory / FILE_NAME
+    path.write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    return manifest
+
+
+def versions() -> dict[str, str]:
+    """Versions of everything that has a say in the result."""
+    found = {"python": platform.python_version(), "unicode": unicodedata.unidata_version}
+    for package in _PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+def table(manifest: Mapping[str, Any]) -> str:
+    """The manifest's figures as a short table: one column for each split."""
+    splits = manifest["splits"]
+    rows = [["", *splits]]
+    rows += [[name, *(f"{split[name]:,}" for split in splits.values())] for name in ("documents", "lines", "sentences")]
+    for name in ("source_tokens", "target_tokens"):
+        for figure in ("mean", "max"):
+            label = f"{name.replace('_', ' ')}, {figure}"
+            rows.append([label, *(f"{split[name][figure]:,}" for split in splits.values())])
+    for name in sorted({name for split in splits.values() for name in split["treatments"]}):
+        label = name.replace("_", " ")
+        rows.append([label, *(f"{split['treatments'].get(name, 0):,}" for split in splits.values())])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("  ".join(map(_align, row, widths, range(len(row)))) for row in rows)
+
+
+def _align(cell: str, width: int, column: int) -> str:
+    return cell.rjust(width) if column else cell.ljust(width)
+
+
+def _summary(lengths: list[int]) -> dict[str, float]:
+    total = sum(lengths)
+    return {"total": total, "mean": round(total / len(lengths), 1) if lengths else 0.0, "max": max(lengths, default=0)}

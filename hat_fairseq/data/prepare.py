@@ -1,0 +1,139 @@
+"""Before the BPE: settings, and from a raw document to clean sentences."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from hat_fairseq.data import long_source, sentence_split
+from hat_fairseq.data.document import Document
+from hat_fairseq.data.text import escape_control_tokens, normalise
+
+
+class EmptyDocumentError(ValueError):
+    """Nothing is left of a document, or of its target, after normalisation."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What turns a text into tokens, apart from the BPE.
+
+    Args:
+        splitter: how running text is split into sentences; documents that bring sentences or turns keep theirs.
+        language: ISO 639-1 code for the splitter.
+        roles: the labels of the role stream, or None for no role stream.
+        role_in_text: put the role before its utterance: ``PM : Hello everybody .``
+        max_source_tokens: limit of a source, markers included, fairseq's final ``</s>`` not; None for no limit.
+        max_target_tokens: likewise for a target.
+        long_source: policy for a source above its limit, one of ``long_source.POLICIES``.
+        long_target: ``error`` or ``truncate``.
+    """
+
+    splitter: str = "given"
+    language: str = "en"
+    roles: tuple[str, ...] | None = None
+    role_in_text: bool = False
+    max_source_tokens: int | None = None
+    max_target_tokens: int | None = None
+    long_source: str = "error"
+    long_target: str = "error"
+
+    def __post_init__(self) -> None:
+        for name, choices in (
+            ("splitter", sentence_split.METHODS),
+            ("long_source", long_source.POLICIES),
+            ("long_target", ("error", "truncate")),
+        ):
+            if getattr(self, name) not in choices:
+                raise ValueError(f"{name} must be one of {', '.join(choices)}, not {getattr(self, name)!r}")
+        for name, least in (("max_source_tokens", 2), ("max_target_tokens", 1)):
+            if (limit := getattr(self, name)) is not None and limit < least:
+                raise ValueError(f"{name} must be at least {least}, not {limit}")
+
+
+def settings_from_json(record: dict[str, Any]) -> Settings:
+    """Inverse of ``dataclasses.asdict``; refuses settings of another version."""
+    known = {item.name for item in fields(Settings)}
+    if record.keys() != known:
+        raise ValueError(f"found the settings {sorted(record)}, expected {sorted(known)}")
+    return Settings(**{**record, "roles": None if record["roles"] is None else tuple(record["roles"])})
+
+
+def prepare(document: Document, settings: Settings, counts: Counter[str]) -> Document:
+    """Normalise a document and split its text into sentences. Preparing twice changes nothing more.
+
+    Everything replaced or dropped is added to ``counts``: the keys of ``text.normalise``, ``sentences_empty`` and
+    ``target_sentences_empty``.
+
+    Raises:
+        EmptyDocumentError: no sentence is left, or there is a target and no sentence of it is left.
+        ValueError: running text with the splitter ``given``.
+    """
+    sentences = _sentences(document, settings, counts)
+    kept = [index for index, sentence in enumerate(sentences) if sentence]
+    target = None if document.target is None else [normalise(sentence, counts) for sentence in document.target]
+    if not kept or (target is not None and not any(target)):
+        what = "target" if kept else "source"
+        raise EmptyDocumentError(f"document {document.id!r} has an empty {what}: no sentence with text in it")
+    counts["sentences_empty"] += len(sentences) - len(kept)
+    counts["target_sentences_empty"] += sum(not sentence for sentence in target or ())
+    roles = document.roles
+    return replace(
+        document,
+        text=None,
+        sentences=tuple(sentences[index] for index in kept),
+        roles=None if roles is None else tuple(normalise(roles[index], counts) for index in kept),
+        target=None if target is None else tuple(filter(None, target)),
+    )
+
+
+def source_sentences(document: Document, settings: Settings, counts: Counter[str]) -> list[str]:
+    """The sentences of a prepared document as they go into the BPE: roles put before them, control tokens escaped."""
+    sentences: Iterable[str] = document.sentences or ()
+    if settings.role_in_text:
+        sentences = (f"{role} : {text}" for role, text in zip(_roles(document, None), sentences, strict=True))
+    return [escape_control_tokens(sentence, counts) for sentence in sentences]
+
+
+def target_text(document: Document, counts: Counter[str]) -> str | None:
+    """The target of a document, prepared or not, as it goes into the BPE: its sentences joined by spaces."""
+    if document.target is None:
+        return None
+    uncounted: Counter[str] = Counter()  # ``prepare`` counts what is replaced
+    return escape_control_tokens(normalise(" ".join(document.target), uncounted), counts)
+
+
+def role_tokens(document: Document, settings: Settings) -> list[str] | None:
+    """One token of the role stream for each sentence of a prepared document; None without role stream.
+
+    Raises:
+        ValueError: the document has no roles, or one that is not in the settings.
+    """
+    if settings.roles is None:
+        return None
+    return [role_token(role) for role in _roles(document, settings.roles)]
+
+
+def role_token(role: str) -> str:
+    """A role as one token: white space becomes ``_``, control tokens are escaped."""
+    return escape_control_tokens("_".join(role.split()))
+
+
+def _sentences(document: Document, settings: Settings, counts: Counter[str]) -> list[str]:
+    if document.text is None:
+        return [normalise(sentence, counts) for sentence in document.sentences or ()]
+    try:
+        return sentence_split.split_sentences(normalise(document.text, counts), settings.splitter, settings.language)
+    except ValueError as error:
+        raise ValueError(f"document {document.id!r}: {error}") from error
+
+
+def _roles(document: Document, known: tuple[str, ...] | None) -> tuple[str, ...]:
+    if document.roles is None:
+        raise ValueError(f"document {document.id!r} has no roles; give turns with roles, or switch the roles off")
+    for role in document.roles:
+        if not role or (known is not None and role not in known):
+            raise ValueError(f"document {document.id!r} has the role {role!r}; known are {', '.join(known or ())}")
+    return document.roles

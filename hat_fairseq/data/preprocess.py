@@ -1,0 +1,88 @@
+"""Turn a dataset into fairseq's binary data, counting everything lost on the way."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hat_fairseq.data import bpe, long_source, manifest, sentence_split
+from hat_fairseq.data.build import Build
+from hat_fairseq.data.files import atomic_directory
+from hat_fairseq.data.readers import Reader, find_reader
+
+# An option that is not given takes the reader's default, and where it has none, this one.
+DEFAULTS: dict[str, Any] = {
+    "bpe": "learned",
+    "num_codes": 40000,
+    "splitter": "given",
+    "language": "en",
+    "roles": False,
+    "role_in_text": False,
+    "max_source_tokens": None,
+    "max_target_tokens": None,
+    "long_source": "error",
+    "long_target": "error",
+    "on_empty": "error",
+    "limit": None,
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``hat preprocess``."""
+    parser.epilog = "The options of the second group have defaults for each dataset, which its reader states."
+    parser.add_argument("reader", help="name of a reader (ami, cnn_dm...), a reader's .py, or a folder of JSON lines")
+    parser.add_argument("--out", type=Path, required=True, help="directory to create")
+    parser.add_argument("--root", type=Path, help="where the raw release is, for readers that need one")
+    parser.add_argument("--bpe-dir", type=Path, help="where encoder.json, vocab.bpe and dict.txt are, for --bpe gpt2")
+    parser.add_argument("--workers", type=int, default=1, help="processes; the result does not depend on it")
+    parser.add_argument("--no-binarize", action="store_true", help="write the text only, leave out fairseq-preprocess")
+    parser.add_argument("--overwrite", action="store_true", help="replace an earlier result")
+
+    group = parser.add_argument_group("what becomes of the text")
+    group.add_argument("--bpe", choices=bpe.KINDS, help="learned from the training part, or GPT-2's as BART uses it")
+    group.add_argument("--num-codes", type=int, help="codes to learn")
+    group.add_argument("--splitter", choices=sentence_split.METHODS, help="how to find sentences")
+    group.add_argument("--language", help="ISO 639-1 code, for --splitter library")
+    group.add_argument("--roles", action=argparse.BooleanOptionalAction, help="write a parallel stream of roles")
+    group.add_argument("--role-in-text", action=argparse.BooleanOptionalAction, help="put the role before its turn")
+    group.add_argument("--max-source-tokens", type=int, help="limit with markers, without the final </s>")
+    group.add_argument("--max-target-tokens", type=int, help="limit without the final </s>")
+    group.add_argument("--long-source", choices=long_source.POLICIES, help="what to do with a source above its limit")
+    group.add_argument("--long-target", choices=("error", "truncate"), help="likewise for a target")
+    group.add_argument("--on-empty", choices=("error", "drop"), help="what to do with documents without text")
+    group.add_argument("--limit", type=int, help="only the first documents of each split")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run ``hat preprocess``."""
+    reader = find_reader(args.reader)
+    options = resolve_options(vars(args), reader)
+    with atomic_directory(args.out, manifest.FILE_NAME, args.overwrite) as directory:
+        build = Build(reader, options, directory, args.root, args.bpe_dir, args.workers)
+        build.text_and_pipeline()
+        if not args.no_binarize:
+            build.binarize(shown_as=args.out)
+        record = manifest.write_manifest(directory, reader.name, options, build.reports)
+    print(manifest.table(record))
+    print(f"wrote {args.out}")
+    return 0
+
+
+def resolve_options(given: Mapping[str, Any], reader: Reader) -> dict[str, Any]:
+    """The options that decide the result: as given, else the reader's default, else ours.
+
+    Raises:
+        ValueError: the reader has a default for something that is no option, or a value makes no sense.
+    """
+    unknown = sorted(reader.defaults.keys() - DEFAULTS.keys())
+    if unknown:
+        raise ValueError(f"reader {reader.name}: unknown option {unknown[0]!r}; known are {', '.join(DEFAULTS)}")
+    defaults = {**DEFAULTS, **reader.defaults}
+    options = {name: default if given.get(name) is None else given[name] for name, default in defaults.items()}
+    if options["limit"] is not None and options["limit"] < 1:
+        raise ValueError(f"--limit must be at least 1, not {options['limit']}")
+    if options["bpe"] == "learned" and "train" not in reader.splits:
+        raise ValueError(f"reader {reader.name} has no train split to learn BPE codes from; use --bpe gpt2")
+    return options

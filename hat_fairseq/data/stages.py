@@ -1,0 +1,160 @@
+"""The stages of preprocessing between the reader and fairseq; each reads and writes files that a person can open."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import TypeVar
+
+from tqdm import tqdm
+
+from hat_fairseq.data.document import Document, read_documents
+from hat_fairseq.data.learned_bpe import LearnedBpe
+from hat_fairseq.data.manifest import SplitReport
+from hat_fairseq.data.parallel import ordered_map
+from hat_fairseq.data.pipeline import BOS, EncodedDocument, TextPipeline
+from hat_fairseq.data.prepare import EmptyDocumentError, Settings, prepare, source_sentences, target_text
+from hat_fairseq.data.readers import Reader
+
+Item = TypeVar("Item")
+Encoded = tuple[list[EncodedDocument], list[str], Counter[str]]
+
+
+def documents_path(text: Path, split: str) -> Path:
+    """Where the prepared documents of a split are kept."""
+    return text / f"{split}.documents.jsonl"
+
+
+def read_split(
+    reader: Reader, split: str, root: Path | None, limit: int | None, counts: Counter[str]
+) -> Iterator[Document]:
+    """The reader's documents, at most ``limit``; refuses an id that occurs twice, and a split without documents."""
+    seen: set[str] = set()
+    for document in islice(reader.read(split, root, counts), limit):
+        if document.id in seen:
+            raise ValueError(f"{reader.name}, {split}: document id {document.id!r} occurs twice")
+        seen.add(document.id)
+        yield document
+    if not seen:
+        raise ValueError(f"{reader.name}: the split {split} has no documents")
+
+
+def prepare_split(
+    documents: Iterable[Document], settings: Settings, drop_empty: bool, path: Path, workers: int
+) -> Counter[str]:
+    """Write the prepared documents to ``path`` and return what was replaced or dropped."""
+    counts: Counter[str] = Counter()
+    prepared = ordered_map(partial(_prepare, settings, drop_empty), documents, workers)
+    with open(path, "w", encoding="utf-8", newline="\n") as file:
+        for line, line_counts in _progress(prepared, path.name):
+            counts.update(line_counts)
+            if line is not None:
+                file.write(line + "\n")
+    return counts
+
+
+def learn_bpe(path: Path, settings: Settings, num_codes: int) -> LearnedBpe:
+    """Learn joint codes from the sources and targets of prepared documents."""
+
+    def lines() -> Iterator[str]:
+        uncounted: Counter[str] = Counter()
+        for document in _progress(read_documents(path), f"learn BPE from {path.name}"):
+            yield from source_sentences(document, settings, uncounted)
+            yield target_text(document, uncounted) or ""
+
+    return LearnedBpe.learn(lines(), num_codes)
+
+
+def role_labels(path: Path) -> tuple[str, ...]:
+    """The roles of prepared documents, sorted.
+
+    Raises:
+        ValueError: there are none.
+    """
+    labels = {role for document in read_documents(path) for role in document.roles or ()}
+    if not labels:
+        raise ValueError(f"{path.name}: --roles needs documents with roles, and none has any; use --no-roles")
+    return tuple(sorted(labels))
+
+
+def encode_split(pipeline: TextPipeline, text: Path, split: str, workers: int) -> SplitReport:
+    """Write the streams and the ids of a split: one line for each document or chunk, the same number in every file."""
+    report = SplitReport()
+    streams = ["source", "target", "ids"] + (["role"] if pipeline.settings.roles is not None else [])
+    paths = {stream: text / f"{split}.{stream}" for stream in streams}
+    documents = read_documents(documents_path(text, split))
+    with ExitStack() as stack:
+        files = {
+            stream: stack.enter_context(open(path, "w", encoding="utf-8", newline="\n"))
+            for stream, path in paths.items()
+        }
+        encoded = ordered_map(partial(_encode, pipeline), documents, workers)
+        for parts, target, counts in _progress(encoded, f"{split}: BPE"):
+            _add(report, parts, target, counts)
+            for part in parts:
+                files["source"].write(" ".join(part.tokens) + "\n")
+                files["target"].write(" ".join(target) + "\n")
+                files["ids"].write(f"{part.id}\t{part.chunk}\t{part.num_chunks}\n")
+                if part.roles is not None:
+                    files["role"].write(" ".join(part.roles) + "\n")
+    check_line_counts(list(paths.values()))
+    return report
+
+
+def check_line_counts(paths: Sequence[Path]) -> None:
+    """Parallel files must have equally many lines.
+
+    Raises:
+        ValueError: they have not; with each file and its number of lines.
+    """
+    counts = {}
+    for path in paths:
+        with open(path, "rb") as file:
+            counts[path] = sum(1 for _ in file)
+    if len(set(counts.values())) > 1:
+        figures = ", ".join(f"{path} has {number}" for path, number in counts.items())
+        raise ValueError(f"parallel files differ in their number of lines: {figures}")
+
+
+def _prepare(settings: Settings, drop_empty: bool, document: Document) -> tuple[str | None, Counter[str]]:
+    if document.sentences is not None and settings.splitter != "given":
+        raise ValueError(
+            f"document {document.id!r} brings its own sentences or turns, and --splitter {settings.splitter} is for "
+            "running text; use --splitter given"
+        )
+    if document.target is None:
+        raise ValueError(f"document {document.id!r} has no target")
+    counts: Counter[str] = Counter()
+    try:
+        prepared = prepare(document, settings, counts)
+    except EmptyDocumentError as error:
+        if not drop_empty:
+            raise EmptyDocumentError(f"{error}; remove it, or drop and count such: --on-empty drop") from error
+        return None, Counter(documents_empty_dropped=1)
+    return json.dumps(prepared.to_json(), ensure_ascii=False), counts
+
+
+def _encode(pipeline: TextPipeline, document: Document) -> Encoded:
+    pipeline.counts.clear()
+    parts = pipeline.encode_prepared(document)
+    target = pipeline.encode_target(document)
+    assert target is not None, document.id
+    return parts, target, Counter(pipeline.counts)
+
+
+def _add(report: SplitReport, parts: list[EncodedDocument], target: list[str], counts: Counter[str]) -> None:
+    report.documents += 1
+    report.sentences += sum(part.tokens.count(BOS) for part in parts)
+    report.source_lengths += [len(part.tokens) for part in parts]
+    report.target_lengths += [len(target)] * len(parts)
+    report.treatments.update(counts)
+    report.treatments["targets_repeated_for_chunks"] += len(parts) - 1
+
+
+def _progress(items: Iterable[Item], what: str) -> Iterable[Item]:
+    return tqdm(items, desc=what, unit=" documents", leave=False, disable=None)  # None: only on a terminal

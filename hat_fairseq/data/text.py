@@ -1,0 +1,51 @@
+r"""Clean text, in which no line breaks, no control character and no control token can do harm.
+
+The text is otherwise left as it is: no Unicode normalisation form is applied, because pretrained models have seen
+text as written and scores are to be computed against the reference's own characters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+# What is counted, what it matches, what takes its place; in this order.
+_TREATMENTS = (
+    ("line_breaks_to_space", re.compile(r"\r?\n"), " "),
+    ("carriage_returns_to_space", re.compile(r"\r"), " "),
+    ("tabs_to_space", re.compile(r"\t"), " "),
+    # Everything else Python or fairseq would split at: vertical tabs, form feeds, U+0085, U+00A0, U+2028, U+3000...
+    ("other_whitespace_to_space", re.compile(r"[^\S ]"), " "),
+    ("control_characters_removed", re.compile(r"[\x00-\x1f\x7f-\x9f]"), ""),
+    ("lone_surrogates_replaced", re.compile("[\ud800-\udfff]"), "\ufffd"),
+    ("runs_of_spaces_shortened", re.compile(r"(?<= ) +"), ""),
+)
+
+CONTROL_TOKENS = ("<s>", "</s>", "<pad>", "<unk>", "<mask>")
+_LITERAL = re.compile(r"<(\\*)(s|/s|pad|unk|mask)>")
+_ESCAPED = re.compile(r"<\\(\\*)(s|/s|pad|unk|mask)>")
+
+
+def normalise(text: str, counts: Counter[str]) -> str:
+    """Put ``text`` on one line of plain spaces and printable characters; each replacement is added to ``counts``."""
+    for name, pattern, replacement in _TREATMENTS:
+        text, number = pattern.subn(replacement, text)
+        if number:
+            counts[name] += number
+    return text.strip(" ")
+
+
+def escape_control_tokens(text: str, counts: Counter[str] | None = None) -> str:
+    r"""``<s>`` -> ``<\s>``, ``<\s>`` -> ``<\\s>``, and so on: no control token is left, and nothing becomes ambiguous.
+
+    Adds ``control_tokens_escaped`` to ``counts``.
+    """
+    text, number = _LITERAL.subn(r"<\\\1\2>", text)
+    if counts is not None and number:
+        counts["control_tokens_escaped"] += number
+    return text
+
+
+def restore_control_tokens(text: str) -> str:
+    """Inverse of ``escape_control_tokens``."""
+    return _ESCAPED.sub(r"<\1\2>", text)

@@ -1,0 +1,1 @@
+"""What happens to the output of fairseq-generate."""

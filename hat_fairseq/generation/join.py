@@ -1,0 +1,140 @@
+"""Join the output of fairseq-generate to one text per document, chunks in order."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hat_fairseq.data.files import read_lines
+from hat_fairseq.scoring.summaries import write_summaries
+
+# fairseq-generate prints S-, T-, H- (tokens), D- (text) and P- lines: TYPE-SAMPLE <tab> SCORE <tab> TEXT.
+_HYPOTHESIS = re.compile(r"([HD])-(\d+)\t[^\t]*(?:\t|$)")
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """One line of the ids file: a fairseq sample is chunk ``number`` (from 0) of ``count`` of a document."""
+
+    document_id: str
+    number: int
+    count: int
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``hat join``."""
+    parser.add_argument(
+        "--generated",
+        nargs="+",
+        required=True,
+        metavar="FILE",
+        help="output of fairseq-generate (several files if it ran in shards)",
+    )
+    parser.add_argument("--ids", required=True, metavar="FILE", help="DIR/text/test.ids as written by hat preprocess")
+    parser.add_argument("--out", required=True, metavar="FILE", help="receives one {id, text} a line (.jsonl)")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Write the joined texts in the order of the ids file."""
+    chunks = read_ids(args.ids)
+    texts = join(chunks, read_generated(args.generated), args.ids)
+    write_summaries(args.out, ({"id": identifier, "text": text} for identifier, text in texts.items()))
+    print(f"{args.out}: {len(texts)} documents from {len(chunks)} samples")
+    if empty := sum(not text for text in texts.values()):
+        print(f"{empty} of {len(texts)} documents have an empty text", file=sys.stderr)
+    return 0
+
+
+def read_ids(path: str | Path) -> list[Chunk]:
+    """Read the table of samples: document id, chunk number, number of chunks; line i (from 0) is fairseq's sample i.
+
+    Raises:
+        ValueError: naming file and line: not three columns, a double chunk, or a document whose chunks are incomplete.
+    """
+    chunks = []
+    line_of: dict[tuple[str, int], int] = {}
+    for number, line in read_lines(path):
+        fields = line.split("\t")
+        if len(fields) != 3 or not (fields[1].isdecimal() and fields[2].isdecimal()):
+            raise ValueError(f"{path}:{number}: expected document id, chunk and number of chunks, found {line[:80]!r}")
+        chunk = Chunk(fields[0], int(fields[1]), int(fields[2]))
+        key = chunk.document_id, chunk.number
+        if key in line_of:
+            raise ValueError(
+                f"{path}:{number}: chunk {key[1]} of document {key[0]!r} is on line {line_of[key]} already"
+            )
+        line_of[key] = number
+        chunks.append(chunk)
+    for number, chunk in enumerate(chunks, start=1):
+        for other in range(chunk.count):
+            if (chunk.document_id, other) not in line_of:
+                raise ValueError(
+                    f"{path}:{number}: document {chunk.document_id!r} has {chunk.count} chunks, "
+                    f"but the line of chunk {other} is missing"
+                )
+    return chunks
+
+
+def read_generated(paths: Sequence[str | Path]) -> dict[int, str]:
+    """Return the final text (the D- lines) of every sample.
+
+    Raises:
+        ValueError: no D- lines, or two for one sample.
+    """
+    texts: dict[int, str] = {}
+    undecoded = 0
+    for path in paths:
+        for number, line in read_lines(path):
+            match = _HYPOTHESIS.match(line)
+            if match is None:
+                continue
+            if match[1] == "H":
+                undecoded += 1
+                continue
+            sample = int(match[2])
+            if sample in texts:
+                raise ValueError(
+                    f"{path}:{number}: a second hypothesis for sample {sample}: generate with --nbest 1, "
+                    "and give each shard's file once"
+                )
+            texts[sample] = line[match.end() :]
+    if not texts:
+        found = f"only {undecoded} H- lines (tokens, not text)" if undecoded else "no H- or D- lines"
+        raise ValueError(f"{', '.join(map(str, paths))}: {found}: is it the output of fairseq-generate?")
+    return texts
+
+
+def join(chunks: Iterable[Chunk], texts: Mapping[int, str], ids_path: str | Path = "ids") -> dict[str, str]:
+    """Return each document's text, its chunks joined by a space, documents in the order of their first sample.
+
+    Args:
+        chunks: as from ``read_ids``.
+        texts: from sample number to text, as from ``read_generated``.
+        ids_path: for messages.
+
+    Raises:
+        ValueError: a sample without text, or a text without sample.
+    """
+    samples = dict(enumerate(chunks))
+    if absent := [sample for sample in samples if sample not in texts]:
+        chunk = samples[absent[0]]
+        raise ValueError(
+            f"{len(absent)} of {len(samples)} samples of {ids_path} were not generated, the first is sample "
+            f"{absent[0]} (document {chunk.document_id!r}, chunk {chunk.number}): "
+            "was generation cut short, or did it skip samples?"
+        )
+    if unknown := sorted(set(texts) - set(samples)):
+        raise ValueError(
+            f"sample {unknown[0]} was generated, but {ids_path} has {len(samples)} samples: another subset?"
+        )
+    pieces: dict[str, dict[int, str]] = {}
+    for sample, chunk in samples.items():
+        pieces.setdefault(chunk.document_id, {})[chunk.number] = texts[sample].strip()
+    return {
+        identifier: " ".join(text for _, text in sorted(numbered.items()) if text)
+        for identifier, numbered in pieces.items()
+    }

@@ -1,0 +1,120 @@
+"""Summarize documents with a trained model (`hat summarize`, and the Python interface `DocumentToText`)."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from argparse import Namespace
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from fairseq import checkpoint_utils, utils
+from fairseq.data import data_utils
+from torch import Tensor
+
+from .data.document import Document, read_documents
+from .tasks.interactive import to_ids
+
+
+class DocumentToText:
+    """A trained model with its task: documents in, text out, by the path that made the training data.
+
+    Args:
+        models: an ensemble of at least one model.
+        task: their task, with its pipeline.
+        generation: fairseq's generation options, e.g. beam=4, lenpen=1.0, max_len_b=400.
+    """
+
+    def __init__(self, models: list[Any], task: Any, **generation: Any) -> None:
+        if task.pipeline is None:
+            raise ValueError(f"{task.cfg.data} has no pipeline.json: make it with `hat preprocess`")
+        self.models = [model.eval() for model in models]
+        self.task = task
+        self.generator = task.build_generator(models, Namespace(**generation))
+
+    @classmethod
+    def from_pretrained(cls, checkpoints: str, data: str, device: str | None = None, **generation: Any) -> DocumentToText:
+        """Loads checkpoints (several with colons between them make an ensemble).
+
+        Args:
+            checkpoints: paths.
+            data: the bin directory of `hat preprocess`, with dictionaries and pipeline.json.
+            device: e.g. "cuda"; default: a GPU if there is one.
+        """
+        overrides = {"data": str(data), "eval_rouge": False}
+        models, _, task = checkpoint_utils.load_model_ensemble_and_task(utils.split_paths(checkpoints), overrides)
+        device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        return cls([model.to(device) for model in models], task, **generation)
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.models[0].parameters()).device
+
+    def __call__(self, documents: Iterable[Document], batch_size: int = 1) -> Iterator[str]:
+        """Texts in the documents' order; the chunks of a document (policy `chunk`) are joined by a space.
+
+        `task.pipeline.counts` tells what was changed or cut on the way in.
+        """
+        rows, owners = [], []
+        count = 0
+        for document in documents:
+            for encoded in self.task.pipeline.encode(document):
+                rows.append(to_ids(encoded, self.task.source_dictionary, self.task.segment_dictionary))
+                owners.append(count)
+            count += 1
+        texts: list[list[str]] = [[] for _ in range(count)]
+        for start in range(0, len(rows), batch_size):
+            batch = rows[start : start + batch_size]
+            for owner, text in zip(owners[start : start + batch_size], self._generate(batch), strict=True):
+                texts[owner].append(text)
+        return iter([" ".join(parts) for parts in texts])
+
+    def _generate(self, rows: list[tuple[Tensor, Tensor | None]]) -> list[str]:
+        pad = self.task.source_dictionary.pad()
+        tokens = [row for row, _ in rows]
+        self._check_length(tokens)
+        net_input = {
+            "src_tokens": data_utils.collate_tokens(tokens, pad),
+            "src_lengths": torch.tensor([row.numel() for row in tokens]),
+        }
+        segments = [stream for _, stream in rows if stream is not None]
+        if segments:
+            net_input["segments"] = data_utils.collate_tokens(segments, pad)
+        sample = {"net_input": {name: tensor.to(self.device) for name, tensor in net_input.items()}}
+        dictionary, decode = self.task.target_dictionary, self.task.pipeline.decode
+        hypotheses = self.task.inference_step(self.generator, self.models, sample)
+        return [decode(dictionary.string(beams[0]["tokens"])) for beams in hypotheses]
+
+    def _check_length(self, rows: list[Tensor]) -> None:
+        limit = min(model.encoder.max_positions() for model in self.models)
+        longest = max(row.numel() for row in rows)
+        if longest > limit:
+            raise ValueError(
+                f"a source of {longest} tokens, but the model has {limit} positions: preprocess with "
+                f"--max-source-tokens {limit - 1}"
+            )
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--path", required=True, help="checkpoint, or several with colons between them")
+    parser.add_argument("--data", required=True, help="bin directory of `hat preprocess`")
+    parser.add_argument("--input", required=True, help="documents: .jsonl, .jsonl.gz")
+    parser.add_argument("--out", required=True, help="texts to write: .jsonl with id and text")
+    parser.add_argument("--batch-size", type=int, default=1)
+    parser.add_argument("--device", help="default: a GPU if there is one")
+    parser.add_argument("--generation", default="{}", help='fairseq generation options as JSON, e.g. \'{"beam": 4}\'')
+
+
+def main(args: argparse.Namespace) -> int:
+    documents = list(read_documents(args.input))
+    model = DocumentToText.from_pretrained(args.path, args.data, args.device, **json.loads(args.generation))
+    texts = model(documents, args.batch_size)
+    lines = [json.dumps({"id": d.id, "text": t}, ensure_ascii=False) for d, t in zip(documents, texts, strict=True)]
+    Path(args.out).write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    for name, number in sorted(model.task.pipeline.counts.items()):
+        if number:
+            print(f"{name.replace('_', ' ')}: {number}")
+    print(f"wrote {len(lines)} texts to {args.out}")
+    return 0

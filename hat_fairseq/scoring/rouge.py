@@ -1,0 +1,133 @@
+"""ROUGE-1, ROUGE-2 and summary-level ROUGE-L (Lin 2004): F x 100 with intervals over documents and a signature."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from hat_fairseq.scoring.bootstrap import Interval, bootstrap_interval
+from hat_fairseq.scoring.signature import RougeSettings, signature
+from hat_fairseq.scoring.splitting import split_summary
+
+METRICS = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeLsum": "ROUGE-L (summary)"}
+
+Summary = str | Sequence[str]
+
+
+@dataclass(frozen=True)
+class RougeReport:
+    """The scores of one system.
+
+    Attributes:
+        scores: from ``METRICS``' keys to F x 100.
+        signature: how they were computed.
+        documents: number scored.
+        empty_hypotheses: documents without any generated word (they score 0 and are part of the mean).
+        non_ascii_documents: documents with letters or digits that ROUGE's tokenizer (a-z, 0-9) drops.
+    """
+
+    scores: dict[str, Interval]
+    signature: str
+    documents: int
+    empty_hypotheses: int
+    non_ascii_documents: int
+
+
+def rouge(
+    hypotheses: Sequence[Summary], references: Sequence[Summary], settings: RougeSettings | None = None
+) -> RougeReport:
+    """Score summaries against their references, document by document.
+
+    Args:
+        hypotheses: generated summaries, one per document: a text or its sentences.
+        references: the reference summaries, in the same order.
+        settings: see ``RougeSettings``; its defaults if None.
+
+    Raises:
+        ValueError: differing numbers of documents, none at all, or a reference in which ROUGE finds no word.
+    """
+    settings = settings or RougeSettings()
+    if len(hypotheses) != len(references):
+        raise ValueError(f"{len(hypotheses)} hypotheses, but {len(references)} references")
+    hypothesis_lines = [split_summary(summary, settings.hypothesis_sentences) for summary in hypotheses]
+    reference_lines = [split_summary(summary, settings.reference_sentences) for summary in references]
+    _check_references(reference_lines)
+    if settings.backend == "perl":
+        from hat_fairseq.scoring import perl
+
+        scores, backend = perl.score(hypothesis_lines, reference_lines, settings)
+    else:
+        per_document = score_documents(hypothesis_lines, reference_lines, settings.stem)
+        scores = {
+            metric: bootstrap_interval(100 * values, settings.bootstrap_samples, settings.seed)
+            for metric, values in per_document.items()
+        }
+        backend = f"rouge-score {version('rouge-score')}"
+    return RougeReport(
+        scores=scores,
+        signature=signature(settings, backend, len(references)),
+        documents=len(references),
+        empty_hypotheses=sum(not _has_word(lines) for lines in hypothesis_lines),
+        non_ascii_documents=sum(
+            any(_NON_ASCII_WORD.search(line) for line in (*hypothesis, *reference))
+            for hypothesis, reference in zip(hypothesis_lines, reference_lines, strict=True)
+        ),
+    )
+
+
+def score_documents(
+    hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[str]], stem: bool
+) -> dict[str, np.ndarray]:
+    """Return F in [0, 1] per document, shape (documents,), for each of ``METRICS``; inputs are lists of sentences."""
+    scorer = make_scorer(stem, tuple(METRICS))
+    scores = [
+        scorer.score("\n".join(reference), "\n".join(hypothesis))
+        for hypothesis, reference in zip(hypotheses, references, strict=True)
+    ]
+    return {metric: np.array([score[metric].fmeasure for score in scores]) for metric in METRICS}
+
+
+def make_scorer(stem: bool, metrics: Sequence[str]) -> Any:
+    """Return rouge-score's scorer with its own tokenizer, whose stemmer remembers the words it has seen."""
+    from rouge_score.rouge_scorer import RougeScorer
+
+    return RougeScorer(list(metrics), tokenizer=make_tokenizer(stem))
+
+
+@cache
+def make_tokenizer(stem: bool) -> Any:
+    """Return an object whose ``tokenize(text)`` gives rouge-score's tokens; each word is stemmed only once."""
+    from nltk.stem.porter import PorterStemmer
+    from rouge_score import tokenize
+    from rouge_score.tokenizers import Tokenizer
+
+    class Stemmer:
+        stem = staticmethod(cache(PorterStemmer().stem))
+
+    class RememberingTokenizer(Tokenizer):
+        def tokenize(self, text: str) -> list[str]:
+            return tokenize.tokenize(text, Stemmer if stem else None)
+
+    return RememberingTokenizer()
+
+
+_ASCII_WORD = re.compile(r"[A-Za-z0-9]")
+_NON_ASCII_WORD = re.compile(r"[^\W_a-zA-Z0-9]")
+
+
+def _has_word(lines: Sequence[str]) -> bool:
+    return any(_ASCII_WORD.search(line) for line in lines)
+
+
+def _check_references(references: Sequence[Sequence[str]]) -> None:
+    for number, lines in enumerate(references, start=1):
+        if not _has_word(lines):
+            raise ValueError(
+                f"reference {number} has no word that ROUGE can score (letters a-z or digits): {' '.join(lines)[:80]!r}"
+            )

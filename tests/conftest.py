@@ -1,0 +1,56 @@
+"""Real commands, and a few real AMI meetings preprocessed once for all tests that train."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+USER_DIR = REPOSITORY / "hat_fairseq"
+
+Command = Callable[..., subprocess.CompletedProcess]
+
+
+def run_command(*command: object, check: bool = True, **options: object) -> subprocess.CompletedProcess:
+    """Runs a command of this environment (`fairseq-train`, `hat`, ...); its whole output is shown when it fails."""
+    program = Path(sys.executable).parent / str(command[0])
+    words = [str(word) for word in (program if program.exists() else command[0], *command[1:])]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY)}
+    result = subprocess.run(words, capture_output=True, text=True, env=environment, timeout=300, **options)  # type: ignore[call-overload]
+    if check and result.returncode:
+        raise AssertionError(f"{' '.join(words)}\nexit {result.returncode}\n{result.stdout}\n{result.stderr}")
+    return result
+
+
+@pytest.fixture(scope="session")
+def run() -> Command:
+    return run_command
+
+
+@pytest.fixture(scope="session")
+def ami(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Six meetings a split, at most 120 source and 60 target tokens, roles, BPE learned on the training part."""
+    out = tmp_path_factory.mktemp("ami") / "data"
+    limits = ["--limit", 6, "--num-codes", 300, "--max-source-tokens", 120, "--max-target-tokens", 60]
+    policies = ["--long-source", "truncate", "--long-target", "truncate"]
+    run_command(sys.executable, "-m", "hat_fairseq.cli", "preprocess", "ami", "--out", out, *limits, *policies)
+    return out
+
+
+@pytest.fixture(scope="session")
+def train(ami: Path) -> Command:
+    """fairseq-train of a tiny model on the AMI sample; flags given later win."""
+
+    def train_on_ami(save_dir: Path, *flags: object, data: Path = ami / "bin", **options: object) -> subprocess.CompletedProcess:
+        common = "--task document_to_text --arch hat_transformer_tiny --role-stream role --max-source-positions 128 "
+        common += "--criterion label_smoothed_cross_entropy --label-smoothing 0.1 --optimizer adam --lr 1e-3 --cpu "
+        common += "--batch-size 2 --log-format json --log-interval 1 --num-workers 1 --no-epoch-checkpoints --seed 3"
+        command = ["fairseq-train", data, "--user-dir", USER_DIR, *common.split(), "--save-dir", save_dir, *flags]
+        return run_command(*command, **options)
+
+    return train_on_ami

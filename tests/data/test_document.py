@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from hat_fairseq.data.document import Document, read_documents
+from hat_fairseq.data.files import read_lines
+
+
+def test_the_embedded_meetings(meetings: list[Document]) -> None:
+    first = meetings[0]
+    assert first.id == "ES2005b"
+    assert first.sentences is not None and first.roles is not None
+    assert len(first.sentences) == len(first.roles)
+    assert set(first.roles) == {"PM", "ME", "UI", "ID"}
+
+
+def test_json_there_and_back(meetings: list[Document]) -> None:
+    others = [Document("a", text="One. Two.", target=("x",)), Document("b", sentences=("One.", "Two."))]
+    for document in meetings + others:
+        assert Document.from_json(json.loads(json.dumps(document.to_json())), "here") == document
+
+
+def test_a_target_string_has_one_sentence_on_each_line() -> None:
+    assert Document.from_json({"id": "a", "text": "x", "summary": "One .\nTwo ."}, "here").target == ("One .", "Two .")
+
+
+def test_a_turn_without_role_takes_its_speaker() -> None:
+    turns = [{"speaker": "Ann", "text": "Hi"}, {"speaker": "Bob", "text": "Hello"}]
+    assert Document.from_json({"id": "a", "turns": turns}, "here").roles == ("Ann", "Bob")
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        ([], "expected a JSON object"),
+        ({"text": "x"}, "has no id"),
+        ({"id": "", "text": "x"}, "id '' is empty"),
+        ({"id": "a\tb", "text": "x"}, "contains a tab"),
+        ({"id": 7, "text": "x"}, "id must be a string, not 7"),
+        ({"id": "a"}, "exactly one of text, sentences and turns, not none"),
+        ({"id": "a", "text": "x", "sentences": []}, "not text and sentences"),
+        ({"id": "a", "text": "x", "lang": "en"}, "unknown key 'lang'"),
+        ({"id": "a", "text": "x", "target": "y", "summary": "y"}, "two names for the same thing"),
+        ({"id": "a", "sentences": ["x", None]}, "sentences must be a string, not None"),
+        ({"id": "a", "turns": [{"text": "x", "mood": "good"}]}, "unknown key of a turn 'mood'"),
+        ({"id": "a", "turns": [{"text": "x", "role": "PM"}, {"text": "y"}]}, "turn 2 has neither role nor speaker"),
+        ({"id": "a", "turns": ["x"]}, "list of objects"),
+    ],
+)
+def test_what_is_no_document_is_refused_with_its_place(record: object, message: str) -> None:
+    with pytest.raises(ValueError, match=f"^file:3: .*{message}"):
+        Document.from_json(record, "file:3")
+
+
+def test_roles_and_sentences_must_match() -> None:
+    with pytest.raises(ValueError, match="'a' has 1 roles for 2 sentences"):
+        Document("a", sentences=("x", "y"), roles=("PM",))
+
+
+def test_lines_end_at_line_feeds_only(tmp_path: Path) -> None:
+    path = tmp_path / "lines"
+    path.write_bytes("\ufeffa\rb\u2028c\x0bd\ne\r\nf".encode())
+    assert list(read_lines(path)) == [(1, "a\rb\u2028c\x0bd"), (2, "e\r"), (3, "f")]
+
+
+def test_lone_carriage_returns_do_not_shift_documents(tmp_path: Path) -> None:
+    path = tmp_path / "d.jsonl"
+    path.write_bytes(b'{"id": "a", "text": "x\\ry"}\r\n{"id": "b", "text":\r "z"}\n')
+    assert [(document.id, document.text) for document in read_documents(path)] == [("a", "x\ry"), ("b", "z")]
+
+
+def test_invalid_utf8_is_refused_with_file_line_and_byte(tmp_path: Path) -> None:
+    path = tmp_path / "d.jsonl"
+    path.write_bytes(b'{"id": "a", "text": "x"}\n{"id": "b", "text": "caf\xe9"}\n')
+    with pytest.raises(ValueError, match=r"d\.jsonl:2: invalid UTF-8, byte 0xe9 at byte 49 "):
+        list(read_documents(path))
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ('{"id": "a", "text": "x"}\n\n', r"d\.jsonl:2: not a JSON object"),
+        ('{"id": "a", "text": "x"\n', r"d\.jsonl:1: not a JSON object"),
+        ('{"id": "a", "text": "x"}\n' * 2, r"d\.jsonl:2: document id 'a' was used before, in line 1"),
+    ],
+)
+def test_bad_lines_are_refused(tmp_path: Path, lines: str, message: str) -> None:
+    path = tmp_path / "d.jsonl"
+    path.write_text(lines)
+    with pytest.raises(ValueError, match=message):
+        list(read_documents(path))
+
+
+def test_a_damaged_gzip_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "d.jsonl.gz"
+    path.write_bytes(gzip.compress(b'{"id": "a", "text": "x"}\n' * 50)[:-12])
+    with pytest.raises(ValueError, match="damaged gzip file"):
+        list(read_lines(path))

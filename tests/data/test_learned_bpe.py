@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from hat_fairseq.data.learned_bpe import LearnedBpe
+
+
+def subword_nmt(bpe: LearnedBpe):  # type: ignore[no-untyped-def]
+    """The reference implementation with the same codes, which it wants without counts."""
+    apply_bpe = pytest.importorskip("subword_nmt.apply_bpe", reason="pip install subword-nmt (test extra)")
+    codes = "".join(f"{left} {right}\n" for left, right in bpe.merges)
+    return apply_bpe.BPE(io.StringIO("#version: 0.2\n" + codes))
+
+
+def test_equals_subword_nmt_on_meetings(learned_bpe: LearnedBpe, lines: list[str]) -> None:
+    reference = subword_nmt(learned_bpe)
+    for line in lines:
+        assert learned_bpe.encode(line) == reference.segment_tokens(line.split())
+
+
+def test_decoding_gives_the_text_back(learned_bpe: LearnedBpe, lines: list[str]) -> None:
+    for line in lines:
+        assert learned_bpe.decode(learned_bpe.encode(line)) == " ".join(line.split())
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["日本 naïve 🙂x x🙂 🙂", "foo@@ @@ @ @@@ a@@b @@c d@", "</w> the</w> the</w>y <unk> <s>", "e\u0301", ""],
+)
+def test_unseen_characters_and_marks_in_the_text_are_not_lost(learned_bpe: LearnedBpe, text: str) -> None:
+    assert learned_bpe.decode(learned_bpe.encode(text)) == text
+
+
+def test_a_learned_piece_that_looks_like_a_continuation_mark() -> None:
+    bpe = LearnedBpe.learn(["@@ @@ x@@ x@@"], num_codes=5)
+    assert ("@", "@</w>") in bpe.merges
+    for text in ("@@ a", "x@@ @@ x@@@ @"):
+        assert bpe.decode(bpe.encode(text)) == text
+
+
+def test_fairseq_undoes_it_too(learned_bpe: LearnedBpe, lines: list[str]) -> None:
+    from fairseq.data.data_utils import post_process
+
+    for line in [*lines[:300], "foo@@ bar @@ @@@ a@@b"]:
+        assert post_process(" ".join(learned_bpe.encode(line)), "subword_nmt") == " ".join(line.split())
+
+
+def test_a_word_cut_by_truncation_still_decodes(learned_bpe: LearnedBpe) -> None:
+    assert learned_bpe.decode(["remo@@"]) == "remo"
+
+
+def test_counts_are_how_often_a_merge_was_applied() -> None:
+    bpe = LearnedBpe.learn(["low low low lower lower aaaa aaaa aaaa"], num_codes=2)
+    counts = dict(zip(bpe.merges, bpe.counts, strict=True))
+    # The last letter of a word is another symbol: in a a a a</w> two pairs overlap, of which one is merged.
+    assert counts == {("a", "a"): 3, ("l", "o"): 5}
+
+
+LEARN = """
+import sys, types
+
+package = types.ModuleType("hat_fairseq")  # the package itself would import torch and fairseq, which takes long
+package.__path__ = [sys.argv[1]]
+sys.modules["hat_fairseq"] = package
+
+from hat_fairseq.data.files import read_lines
+from hat_fairseq.data.learned_bpe import LearnedBpe
+
+lines = [line for _, line in read_lines(sys.argv[2])]
+for number in range(2):
+    LearnedBpe.learn(reversed(lines) if number else lines, 3000).save(f"{sys.argv[3]}.{number}")
+"""
+
+
+def test_learning_depends_on_nothing_but_the_words(lines: list[str], tmp_path: Path) -> None:
+    """Hash tables are seeded anew in every process: learn in several, and from the lines in another order."""
+    (tmp_path / "lines").write_text("\n".join(lines))
+    package = Path(__file__).resolve().parents[2] / "hat_fairseq"
+    for run in range(3):
+        command = [sys.executable, "-c", LEARN, str(package), str(tmp_path / "lines"), str(tmp_path / f"codes.{run}")]
+        subprocess.run(command, check=True)
+    codes = [path.read_bytes() for path in tmp_path.glob("codes.*")]
+    assert len(codes) == 6 and len(set(codes)) == 1
+    assert codes[0].count(b"\n") == 3000
+
+
+def test_saved_and_loaded_is_the_same(learned_bpe: LearnedBpe, lines: list[str], tmp_path: Path) -> None:
+    learned_bpe.save(tmp_path / "codes")
+    loaded = LearnedBpe.load(tmp_path / "codes")
+    assert (loaded.merges, loaded.counts) == (learned_bpe.merges, learned_bpe.counts)
+    assert loaded.encode(lines[0]) == learned_bpe.encode(lines[0])
+
+
+def test_a_word_of_fifty_thousand_characters(learned_bpe: LearnedBpe) -> None:
+    word = "theremotecontrol" * 3125
+    begin = time.perf_counter()
+    assert learned_bpe.decode(learned_bpe.encode(word)) == word
+    assert time.perf_counter() - begin < 5  # about 0.1 on an idle machine
+
+
+@pytest.mark.parametrize(
+    ("line", "message"), [("t h\n", "expected 'left right count'"), ("t h 1\nt h 1\n", "occurs twice")]
+)
+def test_bad_code_files_are_refused(tmp_path: Path, line: str, message: str) -> None:
+    (tmp_path / "codes").write_text(line)
+    with pytest.raises(ValueError, match=rf"codes:\d: .*{message}"):
+        LearnedBpe.load(tmp_path / "codes")
+
+
+def test_nothing_to_learn_from_is_refused() -> None:
+    with pytest.raises(ValueError, match="no words to learn"):
+        LearnedBpe.learn(["", " "], 10)
+    with pytest.raises(ValueError, match="at least 1, not 0"):
+        LearnedBpe.learn(["a"], 0)

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import time
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from hat_fairseq.data.long_source import POLICIES, LongSourceError, fit
+
+
+def markers(*sentence_lengths: int) -> list[bool]:
+    """Flags of a document whose sentences have these lengths, markers included."""
+    return [position == 0 for length in sentence_lengths for position in range(length)]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_document_within_the_limit_is_left_alone(policy: str) -> None:
+    assert fit(markers(3, 4), 7, policy) == ([slice(0, 7)], Counter())
+
+
+def test_truncate_cuts_the_last_sentence() -> None:
+    assert fit(markers(3, 4, 2), 5, "truncate") == (
+        [slice(0, 5)],
+        Counter(documents_over_limit=1, tokens_truncated=4, sentences_truncated=1, sentences_cut=1),
+    )
+
+
+@pytest.mark.parametrize("trailing", [1, 2])
+def test_truncate_drops_markers_left_without_a_token(trailing: int) -> None:
+    kept, counts = fit(markers(3, *[1] * trailing, 4), 3 + trailing, "truncate")
+    assert kept == [slice(0, 3)]
+    assert counts == Counter(documents_over_limit=1, tokens_truncated=trailing + 4, sentences_truncated=trailing + 1)
+
+
+def test_truncate_sentences_keeps_whole_sentences() -> None:
+    assert fit(markers(3, 4, 2), 8, "truncate-sentences") == (
+        [slice(0, 7)],
+        Counter(documents_over_limit=1, tokens_truncated=2, sentences_truncated=1),
+    )
+
+
+def test_truncate_sentences_cuts_the_first_sentence_if_it_must() -> None:
+    kept, counts = fit(markers(9, 4), 5, "truncate-sentences")
+    assert kept == [slice(0, 5)]
+    assert counts["sentences_cut"] == 1 and counts["sentences_truncated"] == 1
+
+
+def test_chunks_are_greedy_and_hold_whole_sentences() -> None:
+    kept, counts = fit(markers(3, 4, 2, 5, 1), 7, "chunk")
+    assert kept == [slice(0, 7), slice(7, 14), slice(14, 15)]
+    assert counts == Counter(documents_over_limit=1, chunks=3)
+
+
+def test_a_sentence_longer_than_a_chunk_is_cut_and_counted() -> None:
+    kept, counts = fit(markers(2, 12, 3), 5, "chunk")
+    assert kept == [slice(0, 2), slice(2, 7), slice(7, 12), slice(12, 17)]
+    assert counts["sentences_longer_than_chunk"] == 1
+
+
+def test_error_states_the_lengths_and_the_way_out() -> None:
+    with pytest.raises(LongSourceError, match="9 tokens in 3 sentences.*limit of 5.*truncate-sentences, chunk"):
+        fit(markers(3, 4, 2), 5, "error")
+
+
+@pytest.mark.parametrize("policy", POLICIES[1:])
+@pytest.mark.parametrize("limit", [1, 2, 3, 7, 40])
+def test_properties_on_random_documents(policy: str, limit: int) -> None:
+    generator = np.random.default_rng(limit)
+    for _ in range(50):
+        is_bos = generator.random(generator.integers(1, 120)) < generator.random()
+        kept, counts = fit(is_bos, limit, policy)
+        assert all(0 < part.stop - part.start <= limit for part in kept)
+        assert kept[0].start == 0
+        assert all(before.stop == after.start for before, after in pairwise(kept))
+        assert kept[-1].stop + counts["tokens_truncated"] == len(is_bos)
+        if policy == "truncate" and kept[0].stop > 1 and counts:
+            assert not is_bos[kept[0].stop - 1]
+        assert fit(is_bos.tolist(), limit, policy) == (kept, counts)
+
+
+@pytest.mark.parametrize("policy", POLICIES[1:])
+def test_fifty_thousand_tokens_take_milliseconds(policy: str) -> None:
+    for is_bos in (markers(50_000), [True] * 50_000, markers(*[10] * 5_000)):
+        begin = time.perf_counter()
+        fit(is_bos, 1024, policy)
+        assert time.perf_counter() - begin < 0.5  # about 0.01 on an idle machine
+
+
+def test_mistakes_are_refused() -> None:
+    with pytest.raises(ValueError, match="unknown policy for long input 'cut'"):
+        fit([True], 5, "cut")
+    with pytest.raises(ValueError, match="at least 1 token, not 0"):
+        fit([True], 0, "truncate")

@@ -1,0 +1,219 @@
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from itertools import groupby
+from pathlib import Path
+
+import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+from hat_fairseq.data.bpe import Bpe, Gpt2Bpe
+from hat_fairseq.data.document import Document
+from hat_fairseq.data.learned_bpe import LearnedBpe
+from hat_fairseq.data.long_source import LongSourceError
+from hat_fairseq.data.pipeline import BOS, EmptyDocumentError, Settings, TextPipeline
+
+ROLES = ("ID", "ME", "PM", "UI")
+LITERALS = "the <s> tag, <pad> <mask> </s> <unk> and <\\s> in x<s>y"
+
+
+@pytest.fixture(scope="module")
+def gpt2_bpe(tmp_path_factory: pytest.TempPathFactory, lines: list[str]) -> Gpt2Bpe:
+    folder = tmp_path_factory.mktemp("gpt2")
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    tokenizer.train_from_iterator(
+        lines, trainers.BpeTrainer(vocab_size=900, initial_alphabet=alphabet, show_progress=False)
+    )
+    model = json.loads(tokenizer.to_str())["model"]
+    (folder / "encoder.json").write_text(json.dumps(model["vocab"]))
+    merges = "".join(f"{left} {right}\n" for left, right in model["merges"])
+    (folder / "vocab.bpe").write_text("#version: 0.2\n" + merges, encoding="utf-8")
+    return Gpt2Bpe(folder / "encoder.json", folder / "vocab.bpe")
+
+
+@pytest.fixture(params=["learned", "gpt2"])
+def bpe(request: pytest.FixtureRequest) -> Bpe:
+    return request.getfixturevalue(f"{request.param}_bpe")
+
+
+def clean(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_a_meeting_there_and_back(bpe: Bpe, meetings: list[Document]) -> None:
+    pipeline = TextPipeline(Settings(), bpe)
+    for meeting in meetings:
+        (encoded,) = pipeline.encode(meeting)
+        assert (encoded.id, encoded.chunk, encoded.num_chunks) == (meeting.id, 0, 1)
+        assert encoded.tokens[0] == BOS
+        assert encoded.tokens.count(BOS) == len(meeting.sentences or ())
+        assert all(token == clean(token) and token for token in encoded.tokens)
+        assert pipeline.decode(" ".join(encoded.tokens)) == clean(" ".join(meeting.sentences or ()))
+        assert pipeline.decode(" ".join(pipeline.encode_target(meeting) or ())) == clean(" ".join(meeting.target or ()))
+
+
+def test_gpt2_sees_the_document_as_one_text(gpt2_bpe: Gpt2Bpe) -> None:
+    """Without its markers, a document has the tokens of the sentences joined by spaces."""
+    (encoded,) = TextPipeline(Settings(), gpt2_bpe).encode(Document("a", sentences=("One two.", "Three.", "Four")))
+    assert [token for token in encoded.tokens if token != BOS] == gpt2_bpe.encode("One two. Three. Four")
+
+
+def test_text_is_split_into_sentences(bpe: Bpe) -> None:
+    pipeline = TextPipeline(Settings(splitter="punctuation"), bpe)
+    (encoded,) = pipeline.encode(Document("a", text="One two. Three?\r\nFour"))
+    assert encoded.tokens.count(BOS) == 3
+    assert pipeline.decode(" ".join(encoded.tokens)) == "One two. Three? Four"
+    assert pipeline.counts["line_breaks_to_space"] == 1
+
+
+def test_roles_go_along_with_their_utterance(learned_bpe: LearnedBpe, meetings: list[Document]) -> None:
+    pipeline = TextPipeline(Settings(roles=ROLES, role_in_text=True), learned_bpe)
+    (encoded,) = pipeline.encode(meetings[0])
+    assert encoded.roles is not None and len(encoded.roles) == len(encoded.tokens)
+    starts = [index for index, token in enumerate(encoded.tokens) if token == BOS]
+    assert tuple(encoded.roles[start] for start in starts) == meetings[0].roles
+    for begin, end in zip(starts, [*starts[1:], len(encoded.tokens)], strict=True):
+        assert len(set(encoded.roles[begin:end])) == 1
+        assert learned_bpe.decode(encoded.tokens[begin + 1 : end]).startswith(f"{encoded.roles[begin]} : ")
+
+
+def test_roles_of_several_words_are_one_token(learned_bpe: LearnedBpe) -> None:
+    document = Document("a", sentences=("x",), roles=("Project Manager",))
+    (encoded,) = TextPipeline(Settings(roles=("Project Manager",)), learned_bpe).encode(document)
+    assert [role for role, _ in groupby(encoded.roles or ())] == ["Project_Manager"]
+
+
+@pytest.mark.parametrize("settings", [Settings(roles=ROLES), Settings(role_in_text=True)])
+def test_missing_roles_are_refused(learned_bpe: LearnedBpe, settings: Settings) -> None:
+    with pytest.raises(ValueError, match="document 'a' has no roles"):
+        TextPipeline(settings, learned_bpe).encode(Document("a", sentences=("x",)))
+
+
+def test_unknown_roles_are_refused(learned_bpe: LearnedBpe) -> None:
+    with pytest.raises(ValueError, match="document 'a' has the role 'CEO'; known are ID, ME, PM, UI"):
+        TextPipeline(Settings(roles=ROLES), learned_bpe).encode(Document("a", sentences=("x",), roles=("CEO",)))
+
+
+def test_truncation_is_counted(bpe: Bpe, meetings: list[Document]) -> None:
+    whole = TextPipeline(Settings(), bpe).encode(meetings[0])[0].tokens
+    pipeline = TextPipeline(Settings(max_source_tokens=100, long_source="truncate"), bpe)
+    (encoded,) = pipeline.encode(meetings[0])
+    assert encoded.tokens == whole[: len(encoded.tokens)] and 99 <= len(encoded.tokens) <= 100
+    assert pipeline.counts["source_tokens_truncated"] == len(whole) - len(encoded.tokens)
+
+
+@pytest.mark.parametrize("limit", [5, 64, 1000])
+def test_chunks_cover_everything_and_begin_with_a_marker(bpe: Bpe, meetings: list[Document], limit: int) -> None:
+    pipeline = TextPipeline(Settings(max_source_tokens=limit, long_source="chunk", roles=ROLES), bpe)
+    chunks = pipeline.encode(meetings[0])
+    assert [chunk.chunk for chunk in chunks] == list(range(len(chunks)))
+    assert {chunk.num_chunks for chunk in chunks} == {len(chunks)}
+    assert all(chunk.tokens[0] == BOS and len(chunk.tokens) <= limit for chunk in chunks)
+    assert all(len(chunk.roles or ()) == len(chunk.tokens) for chunk in chunks)
+    whole = TextPipeline(Settings(), bpe).encode(meetings[0])[0].tokens
+    assert [t for chunk in chunks for t in chunk.tokens if t != BOS] == [t for t in whole if t != BOS]
+    assert (pipeline.counts["source_sentences_longer_than_chunk"] > 0) == (limit < 1000)
+
+
+def test_too_long_is_an_error_by_default(learned_bpe: LearnedBpe, meetings: list[Document]) -> None:
+    pipeline = TextPipeline(Settings(max_source_tokens=100, max_target_tokens=10), learned_bpe)
+    with pytest.raises(LongSourceError, match="document 'ES2005b': its source is too long: .* limit of 100 tokens"):
+        pipeline.encode(meetings[0])
+    with pytest.raises(LongSourceError, match="document 'ES2005b': its target is too long"):
+        pipeline.encode_target(meetings[0])
+
+
+def test_long_targets_can_be_truncated(learned_bpe: LearnedBpe, meetings: list[Document]) -> None:
+    pipeline = TextPipeline(Settings(max_target_tokens=10, long_target="truncate"), learned_bpe)
+    whole = learned_bpe.encode(" ".join(meetings[0].target or ()))
+    assert pipeline.encode_target(meetings[0]) == whole[:10]
+    assert pipeline.counts == Counter(target_documents_over_limit=1, target_tokens_truncated=len(whole) - 10)
+
+
+def test_control_tokens_in_the_text_are_only_text(bpe: Bpe) -> None:
+    pipeline = TextPipeline(Settings(), bpe)
+    document = Document("a", sentences=(LITERALS, "<s>"), target=(LITERALS,))
+    (encoded,) = pipeline.encode(document)
+    assert [token for token in encoded.tokens if token.startswith("<") and token.endswith(">")] == [BOS, BOS]
+    assert pipeline.decode(" ".join(encoded.tokens)) == f"{LITERALS} <s>"
+    assert pipeline.decode(" ".join(pipeline.encode_target(document) or ())) == LITERALS
+    assert pipeline.counts["control_tokens_escaped"] == 15
+
+
+@pytest.mark.parametrize(
+    "document",
+    [Document("a", text=" \r\n"), Document("a", sentences=()), Document("a", sentences=("", "\x00\t"), target=("x",))],
+)
+def test_empty_documents_are_refused(learned_bpe: LearnedBpe, document: Document) -> None:
+    with pytest.raises(EmptyDocumentError, match="document 'a' has an empty source"):
+        TextPipeline(Settings(splitter="punctuation"), learned_bpe).encode(document)
+
+
+def test_empty_targets_are_refused(learned_bpe: LearnedBpe) -> None:
+    with pytest.raises(EmptyDocumentError, match="document 'a' has an empty target"):
+        TextPipeline(Settings(), learned_bpe).encode(Document("a", sentences=("x",), target=(" ",)))
+
+
+def test_empty_sentences_are_dropped_with_their_roles_and_counted(learned_bpe: LearnedBpe) -> None:
+    pipeline = TextPipeline(Settings(roles=ROLES), learned_bpe)
+    document = Document("a", sentences=("x", " ", "y"), roles=("PM", "ME", "UI"), target=("", "z"))
+    prepared = pipeline.prepare(document)
+    assert (prepared.sentences, prepared.roles, prepared.target) == (("x", "y"), ("PM", "UI"), ("z",))
+    assert pipeline.counts == Counter(sentences_empty=1, target_sentences_empty=1)
+
+
+def test_preparing_twice_changes_nothing(learned_bpe: LearnedBpe) -> None:
+    pipeline = TextPipeline(Settings(splitter="library"), learned_bpe)
+    prepared = pipeline.prepare(Document("a", text="A\tb. <s> C.\n\nD  e? F", target=("x\ry",)))
+    pipeline.counts.clear()
+    assert pipeline.prepare(prepared) == prepared
+    assert not +pipeline.counts
+
+
+@pytest.mark.parametrize("policy", ["truncate", "truncate-sentences", "chunk"])
+def test_one_sentence_of_fifty_thousand_tokens(bpe: Bpe, policy: str) -> None:
+    settings = Settings(splitter="punctuation", max_source_tokens=1000, long_source=policy)
+    begin = time.perf_counter()
+    chunks = TextPipeline(settings, bpe).encode(Document("a", text="remote " * 50_000))
+    assert time.perf_counter() - begin < 5  # about 0.3 on an idle machine
+    assert all(len(chunk.tokens) <= 1000 and chunk.tokens[0] == BOS for chunk in chunks)
+
+
+def test_saved_and_loaded_is_the_same(bpe: Bpe, meetings: list[Document], tmp_path: Path) -> None:
+    settings = Settings(roles=ROLES, role_in_text=True, max_source_tokens=200, long_source="chunk")
+    pipeline = TextPipeline(settings, bpe)
+    pipeline.save(tmp_path)
+    loaded = TextPipeline.load(tmp_path)
+    assert loaded.settings == settings
+    assert loaded.encode(meetings[1]) == pipeline.encode(meetings[1])
+    assert loaded.counts == pipeline.counts
+
+
+def test_a_changed_directory_is_refused(learned_bpe: LearnedBpe, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"pipeline\.json is missing"):
+        TextPipeline.load(tmp_path)
+    TextPipeline(Settings(), learned_bpe).save(tmp_path)
+    codes = tmp_path / "bpe.codes"
+    codes.write_bytes(codes.read_bytes()[:-1] + b"1\n")
+    with pytest.raises(ValueError, match=r"bpe\.codes is missing or was changed"):
+        TextPipeline.load(tmp_path)
+    (tmp_path / "pipeline.json").write_text('{"format": 99}')
+    with pytest.raises(ValueError, match="run hat preprocess again"):
+        TextPipeline.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"splitter": "nltk"}, "splitter must be one of given, punctuation, library, not 'nltk'"),
+        ({"long_target": "chunk"}, "long_target must be one of error, truncate, not 'chunk'"),
+        ({"max_source_tokens": 1}, "max_source_tokens must be at least 2, not 1"),
+    ],
+)
+def test_bad_settings_are_refused(setting: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Settings(**setting)

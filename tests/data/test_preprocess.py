@@ -1,0 +1,221 @@
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from fairseq.data import Dictionary, data_utils
+
+from hat_fairseq import cli
+from hat_fairseq.data.document import Document, read_documents
+from hat_fairseq.data.files import sha256_of
+from hat_fairseq.data.pipeline import TextPipeline
+from hat_fairseq.data.stages import check_line_counts
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+MEETINGS = ["--num-codes", "300", "--roles", "--role-in-text", "--max-source-tokens", "400", "--long-source", "chunk"]
+
+
+def write(path: Path, documents: list[Document]) -> None:
+    path.write_text("".join(json.dumps(document.to_json()) + "\n" for document in documents))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, meetings: list[Document]) -> Path:
+    path = tmp_path_factory.mktemp("meetings")
+    write(path / "train.jsonl", meetings[:5])
+    write(path / "valid.jsonl", meetings[5:6])
+    write(path / "test.jsonl", meetings[6:])
+    return path
+
+
+@pytest.fixture(scope="module")
+def result(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("out") / "data bin"
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        assert cli.main(["preprocess", str(folder), "--out", str(out), *MEETINGS]) == 0
+    (out.parent / "printed").write_text(printed.getvalue())
+    return out
+
+
+def failure(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """The one line of a refused command."""
+    assert cli.main(["preprocess", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    return error
+
+
+def test_every_stream_has_one_line_for_each_chunk(result: Path, meetings: list[Document]) -> None:
+    text = result / "text"
+    pipeline = TextPipeline.load(result / "bin")
+    chunks = [chunk for meeting in meetings[6:] for chunk in pipeline.encode(meeting)]
+    assert (text / "test.source").read_text().split("\n") == [*(" ".join(chunk.tokens) for chunk in chunks), ""]
+    assert (text / "test.role").read_text().split("\n") == [*(" ".join(chunk.roles or ()) for chunk in chunks), ""]
+    assert (text / "test.ids").read_text() == "".join(f"{c.id}\t{c.chunk}\t{c.num_chunks}\n" for c in chunks)
+    assert len((text / "test.target").read_text().splitlines()) == len(chunks)
+    assert list(read_documents(text / "test.documents.jsonl")) == [
+        pipeline.prepare(meeting) for meeting in meetings[6:]
+    ]
+
+
+@pytest.mark.parametrize("split", ["train", "valid", "test"])
+def test_fairseq_reads_back_what_was_written(result: Path, split: str) -> None:
+    for prefix, side in (("source-target", "source"), ("source-target", "target"), ("role-None", "role")):
+        dictionary = Dictionary.load(str(result / "bin" / f"dict.{side}.txt"))
+        dataset = data_utils.load_indexed_dataset(str(result / "bin" / f"{split}.{prefix}.{side}"), dictionary, "mmap")
+        lines = (result / "text" / f"{split}.{side}").read_text().splitlines()
+        assert len(dataset) == len(lines)
+        for ids, line in zip(dataset, lines, strict=True):
+            tokens = [token if token in dictionary else "<unk>" for token in line.split()]
+            assert [dictionary[index] for index in ids] == [*tokens, "</s>"]
+
+
+def test_the_manifest_accounts_for_everything(result: Path, meetings: list[Document]) -> None:
+    manifest = json.loads((result / "manifest.json").read_text())
+    train = manifest["splits"]["train"]
+    tokens = [line.split() for line in (result / "text" / "train.source").read_text().splitlines()]
+    assert train["documents"] == 5
+    assert train["lines"] == len(tokens)
+    assert train["source_tokens"]["total"] == sum(map(len, tokens))
+    assert train["source_tokens"]["max"] == max(map(len, tokens)) <= 400
+    assert (
+        train["sentences"] == sum(line.count("<s>") for line in tokens) >= sum(len(m.sentences) for m in meetings[:5])
+    )
+    assert train["treatments"]["source_chunks"] == len(tokens)
+    assert train["treatments"]["targets_repeated_for_chunks"] == len(tokens) - 5
+    assert manifest["splits"]["test"]["treatments"]["source_tokens_unknown_to_dictionary"] > 0
+    assert manifest["sha256"] == {f"text/{file.name}": sha256_of(file) for file in (result / "text").iterdir()}
+    assert manifest["versions"]["tokenizers"] != "not installed"
+
+
+def test_two_workers_give_the_same_files(folder: Path, result: Path, tmp_path: Path) -> None:
+    arguments = [
+        "preprocess",
+        str(folder),
+        "--out",
+        str(tmp_path / "out"),
+        *MEETINGS,
+        "--workers",
+        "2",
+        "--no-binarize",
+    ]
+    assert cli.main(arguments) == 0
+    files = sorted(path.relative_to(result) for path in (result / "text").iterdir())
+    assert files == sorted(path.relative_to(tmp_path / "out") for path in (tmp_path / "out" / "text").iterdir())
+    for file in [*files, Path("bin", "pipeline.json"), Path("bin", "bpe.codes")]:
+        assert (tmp_path / "out" / file).read_bytes() == (result / file).read_bytes()
+
+
+def test_the_printed_commands_can_be_pasted(result: Path) -> None:
+    _, roles = (line for line in (result.parent / "printed").read_text().splitlines() if line.startswith("(cd "))
+    before = {path: path.read_bytes() for path in (result / "bin").glob("*.role*.*")}
+    assert len(before) == 7  # two files for each split, and the dictionary
+    for path in before:
+        path.unlink()
+    subprocess.run(roles, shell=True, check=True, capture_output=True)
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_empty_documents_are_refused_or_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(
+        tmp_path / "train.jsonl",
+        [Document("full", sentences=("a b",), target=("a",)), Document("empty", sentences=(" ",), target=("a",))],
+    )
+    arguments = [str(tmp_path), "--out", str(tmp_path / "out"), "--num-codes", "5", "--no-binarize"]
+    assert "document 'empty' has an empty source" in failure(arguments, capsys)
+    assert cli.main(["preprocess", *arguments, "--on-empty", "drop"]) == 0
+    train = json.loads((tmp_path / "out" / "manifest.json").read_text())["splits"]["train"]
+    assert (train["documents"], train["treatments"]) == (1, {"documents_empty_dropped": 1})
+
+
+@pytest.mark.parametrize(
+    ("line", "arguments", "message"),
+    [
+        (b'{"id": "a", "text": "caf\xe9", "target": "x"}', [], r"train.jsonl:1: invalid UTF-8"),
+        (b'{"id": "a", "text": "x. y", "target": "x"}', [], "choose --splitter punctuation"),
+        (b'{"id": "a", "sentences": ["x"], "target": "x"}', ["--splitter", "library"], "use --splitter given"),
+        (b'{"id": "a", "sentences": ["x"]}', [], "document 'a' has no target"),
+        (b'{"id": "a", "sentences": ["x"], "target": "x"}', ["--roles"], "use --no-roles"),
+        (
+            b'{"id": "a", "sentences": ["x y"], "target": "x"}',
+            ["--max-source-tokens", "2"],
+            "'a': its source is too long",
+        ),
+        (b'{"id": "a", "sentences": ["x y"], "target": "x"}', ["--workers", "0"], "workers must be at least 1, not 0"),
+        (b'{"id": "a", "sentences": ["x y"], "target": "x"}', ["--limit", "0"], "--limit must be at least 1, not 0"),
+        (b"", [], "the split train has no documents"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], line: bytes, arguments: list[str], message: str
+) -> None:
+    (tmp_path / "train.jsonl").write_bytes(line + b"\n" if line else b"")
+    assert message in failure([str(tmp_path), "--out", str(tmp_path / "out"), "--no-binarize", *arguments], capsys)
+    assert [path.name for path in tmp_path.iterdir()] == ["train.jsonl"]
+
+
+def test_existing_directories_are_safe(result: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "already exists; choose another directory" in failure(["ami", "--out", str(result)], capsys)
+    (tmp_path / "thesis.tex").touch()
+    assert "not overwriting it" in failure(["ami", "--out", str(tmp_path), "--overwrite"], capsys)
+
+
+def test_overwrite_replaces_an_earlier_result(folder: Path, tmp_path: Path) -> None:
+    arguments = ["preprocess", str(folder), "--out", str(tmp_path / "out"), "--num-codes", "20", "--no-binarize"]
+    assert cli.main([*arguments, "--limit", "1"]) == 0
+    assert cli.main([*arguments, "--overwrite"]) == 0
+    assert len((tmp_path / "out" / "text" / "train.ids").read_text().splitlines()) == 5
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_differing_line_counts_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.source").write_text("1\n2\n")
+    (tmp_path / "a.target").write_text("1\n")
+    with pytest.raises(ValueError, match=r"a\.source has 2, .*a\.target has 1"):
+        check_line_counts([tmp_path / "a.source", tmp_path / "a.target"])
+
+
+SLOW_READER = """
+import time
+from hat_fairseq.data.document import Document
+
+SPLITS = ("train",)
+
+def read(split, root, counts):
+    for number in range(40):
+        yield Document(str(number), sentences=("a b",), target=("a",))
+    (root / "reading").touch()
+    time.sleep(600)
+"""
+
+
+def test_a_killed_run_leaves_no_half_directory_and_no_workers(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(SLOW_READER)
+    command = [
+        sys.executable,
+        "-m",
+        "hat_fairseq.cli",
+        "preprocess",
+        str(tmp_path / "slow.py"),
+        "--root",
+        str(tmp_path),
+    ]
+    process = subprocess.Popen(
+        [*command, "--out", str(tmp_path / "out"), "--workers", "2"], stdout=subprocess.PIPE, cwd=REPOSITORY
+    )
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "reading").exists():
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=20)  # returns when the last worker, too, has closed its copy of the pipe
+    assert process.returncode == -signal.SIGKILL
+    assert not (tmp_path / "out").exists()

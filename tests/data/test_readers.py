@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from hat_fairseq.data.readers import find_reader
+
+ARTICLES = [
+    {"id": "a1", "article": 'First, he said "no".\nSecond.', "highlights": "One .\nTwo ."},
+    {"id": "b2", "article": "Only one sentence", "highlights": "Three ."},
+]
+
+
+def test_ami_is_complete() -> None:
+    reader = find_reader("ami")
+    counts: dict[str, Counter[str]] = {split: Counter() for split in reader.splits}
+    numbers = {split: sum(1 for _ in reader.read(split, None, counts[split])) for split in reader.splits}
+    assert numbers == {"train": 97, "valid": 20, "test": 20}
+    assert counts["test"] == Counter(
+        fillers_removed=278, stray_punctuation_removed=1830, turns_without_words_dropped=185
+    )
+
+
+def test_ami_leaves_out_meaningless_words_only() -> None:
+    ami = __import__("sys").modules[find_reader("ami").read.__module__]
+    for turn, kept in {
+        "Right , both of them , .": "Right , both of them .",
+        ". , Tu tu": "Tu tu",
+        "Mm - hmm . And it 's user - friendly .": "And it 's user - friendly .",
+        "What ? . No": "What ? No",
+        "Ah - ha !": "",
+    }.items():
+        assert " ".join(ami.filter_words(turn.split(), Counter())) == kept
+
+
+def test_ami_names_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"ami\.dev\.jsonl\.gz is missing"):
+        list(find_reader("ami").read("valid", tmp_path, Counter()))
+
+
+def as_csv(root: Path) -> None:
+    with open(root / "validation.csv", "w", newline="") as file:
+        writer = csv.DictWriter(file, ["id", "article", "highlights"])
+        writer.writeheader()
+        writer.writerows(ARTICLES)
+
+
+def as_json_lines(root: Path) -> None:
+    (root / "validation.jsonl").write_text("".join(json.dumps(article) + "\n" for article in ARTICLES))
+
+
+def as_stories(root: Path) -> None:
+    (root / "url_lists").mkdir()
+    (root / "url_lists" / "all_val.txt").write_text("".join(f"http://{article['id']}\n" for article in ARTICLES))
+    for article, source in zip(ARTICLES, ("cnn", "dailymail"), strict=True):
+        folder = root / source / "stories"
+        folder.mkdir(parents=True)
+        name = hashlib.sha1(f"http://{article['id']}".encode()).hexdigest()
+        highlights = "".join(f"@highlight\n\n{line}\n\n" for line in article["highlights"].split("\n"))
+        (folder / f"{name}.story").write_text(article["article"].replace("\n", "\n\n") + "\n\n" + highlights)
+
+
+@pytest.mark.parametrize("release", [as_csv, as_json_lines, as_stories])
+def test_every_release_of_cnn_dm_gives_the_same_articles(release, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    release(tmp_path)
+    documents = list(find_reader("cnn_dm").read("valid", tmp_path, Counter()))
+    assert [(document.text, document.target) for document in documents] == [
+        (article["article"], tuple(article["highlights"].split("\n"))) for article in ARTICLES
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("other.csv", "", "expected url_lists/ .* or one file train.csv or train.jsonl .*, found neither"),
+        ("train.csv", "article,summary\n", r"train\.csv:1: expected the columns id, article, highlights, found"),
+        ("train.csv", "id,article,highlights\na,b\n", r"train\.csv:2: 2 columns instead of 3"),
+        ("train.csv", 'id,article,highlights\na,"b', r"train\.csv:2: unexpected end of data"),
+        ("train.jsonl", '{"id": "a", "document": "b"}\n', r"train\.jsonl:1: expected an object with id, article"),
+        ("train.jsonl", "a,b\n", r"train\.jsonl:1: not a JSON object"),
+        ("url_lists/all_train.txt", "http://x\n", r"all_train\.txt:1: http://x has no file cnn/stories/\w{40}\.story"),
+    ],
+)
+def test_what_is_no_release_of_cnn_dm_is_refused(tmp_path: Path, name: str, content: str, message: str) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text(content)
+    with pytest.raises(ValueError, match=message):
+        list(find_reader("cnn_dm").read("train", tmp_path, Counter()))
+
+
+def test_a_story_without_highlights_is_refused(tmp_path: Path) -> None:
+    as_stories(tmp_path)
+    story = next((tmp_path / "cnn" / "stories").iterdir())
+    story.write_text("half a story")
+    with pytest.raises(ValueError, match=r"\.story: no @highlight"):
+        list(find_reader("cnn_dm").read("valid", tmp_path, Counter()))
+
+
+def test_unknown_readers_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no reader 'amy': give one of ami, cnn_dm"):
+        find_reader("amy")
+    with pytest.raises(ValueError, match=r"has no train\.jsonl, valid\.jsonl, test\.jsonl"):
+        find_reader(str(tmp_path))
+    (tmp_path / "mine.py").write_text("SPLITS = ()\n")
+    with pytest.raises(ValueError, match=r"mine\.py is no reader: it has no function read"):
+        find_reader(str(tmp_path / "mine.py"))

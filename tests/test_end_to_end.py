@@ -1,0 +1,166 @@
+"""Raw meetings to scored summaries through the ordinary fairseq commands, small, on real AMI documents."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import USER_DIR
+
+GENERATION = "--beam 2 --max-len-b 30 --min-len 5 --bpe document --cpu --num-workers 0"
+
+
+@pytest.fixture(scope="module")
+def trained(train, tmp_path_factory) -> tuple[Path, Any]:
+    """Two epochs, chosen by ROUGE on the validation meetings."""
+    directory = tmp_path_factory.mktemp("trained")
+    rouge = ["--eval-rouge", "--eval-rouge-args", '{"beam": 2, "max_len_b": 20}']
+    best = ["--best-checkpoint-metric", "rougeL", "--maximize-best-checkpoint-metric"]
+    return directory, train(directory, "--max-epoch", 2, *rouge, *best)
+
+
+def plugin(ami: Path) -> list[str]:
+    flags = f"{ami / 'bin'} --user-dir {USER_DIR} --task document_to_text --role-stream role --max-source-positions 128"
+    return flags.split()
+
+
+def hat(run, *arguments: object, check: bool = True) -> Any:
+    return run(sys.executable, "-m", "hat_fairseq.cli", *arguments, check=check)
+
+
+def hypotheses(output: str) -> dict[int, str]:
+    return {int(i): text for i, text in re.findall(r"^D-(\d+)\t\S+\t(.*)$", output, flags=re.MULTILINE)}
+
+
+@pytest.fixture(scope="module")
+def generated(run, ami: Path, trained, tmp_path_factory) -> Path:
+    out = tmp_path_factory.mktemp("generated")
+    flags = [*GENERATION.split(), "--document-pipeline", ami / "bin", "--batch-size", 4, "--results-path", out]
+    run("fairseq-generate", *plugin(ami), "--path", trained[0] / "checkpoint_best.pt", *flags)
+    return out / "generate-test.txt"
+
+
+def test_training_reports_rouge_and_keeps_the_best_by_it(trained) -> None:
+    directory, result = trained
+    logs = [json.loads(m) for m in re.findall(r"\| valid \| (\{.*?\})", result.stdout + result.stderr)]
+    assert len(logs) == 2
+    best = max(float(log["valid_rougeL"]) for log in logs)
+    assert 0 <= best <= 100 and float(logs[-1]["valid_best_rougeL"]) == best
+    assert {"valid_rouge1", "valid_rouge2"} <= logs[0].keys()
+    assert (directory / "checkpoint_best.pt").exists()
+
+
+def test_generate_join_and_score(run, ami: Path, generated: Path, tmp_path: Path) -> None:
+    joined = tmp_path / "hat.jsonl"
+    hat(run, "join", "--generated", generated, "--ids", ami / "text/test.ids", "--out", joined)
+    lines = [json.loads(line) for line in joined.read_text().splitlines()]
+    documents = [json.loads(line)["id"] for line in (ami / "text/test.documents.jsonl").open()]
+    assert [line["id"] for line in lines] == documents and len(documents) == 6  # no batch is dropped
+    result = hat(run, "score", "rouge", "--hypotheses", joined, "--references", ami / "text/test.documents.jsonl")
+    assert "documents: 6" in result.stdout
+    shown = hat(run, "show", "--documents", ami / "text/test.documents.jsonl", "--hypotheses", joined)
+    assert lines[0]["text"].split()[0] in shown.stdout and "--- reference" in shown.stdout
+
+
+def test_interactive_and_summarize_equal_generate(run, ami: Path, trained, generated: Path, tmp_path: Path) -> None:
+    """Raw documents give the same summaries as binarised ones: one way from text to tokens."""
+    expected = hypotheses(generated.read_text())
+    checkpoint = trained[0] / "checkpoint_best.pt"
+    raw = (ami / "text/test.documents.jsonl").read_text()
+    flags = [*plugin(ami), "--path", checkpoint, *GENERATION.split(), "--document-pipeline", ami / "bin"]
+    for buffered in (["--buffer-size", 1], ["--buffer-size", 6, "--batch-size", 4]):
+        result = run("fairseq-interactive", *flags, "--input-format", "json", *buffered, input=raw)
+        assert hypotheses(result.stdout) == expected
+    options = json.dumps({"beam": 2, "max_len_b": 30, "min_len": 5})
+    out = tmp_path / "texts.jsonl"
+    summarize = ["--path", checkpoint, "--data", ami / "bin", "--input", ami / "text/test.documents.jsonl", "--out", out]
+    hat(run, "summarize", *summarize, "--generation", options, "--device", "cpu", "--batch-size", 4)
+    assert [json.loads(line)["text"] for line in out.open()] == list(dict(sorted(expected.items())).values())
+
+
+def test_validate_gives_the_training_runs_loss(run, ami: Path, trained) -> None:
+    result = run(
+        "fairseq-validate", ami / "bin", "--user-dir", USER_DIR, "--path", trained[0] / "checkpoint_last.pt", "--cpu",
+        "--batch-size", 2, "--valid-subset", "valid", "--log-format", "json", "--num-workers", 0, "--task",
+        "document_to_text",
+    )  # fmt: skip
+    trained_logs = re.findall(r"\| valid \| (\{.*?\})", trained[1].stdout + trained[1].stderr)
+    found = re.findall(r'"valid_loss": "([\d.]+)"|\bloss ([\d.]+)', result.stdout + result.stderr)
+    assert json.loads(trained_logs[-1])["valid_loss"] in {value for pair in found for value in pair}
+
+
+def test_the_plain_twin_is_one_flag_away(train, tmp_path: Path) -> None:
+    result = train(tmp_path, "--no-hierarchy", "--max-update", 1, "--disable-validation", "--no-save")
+    assert "sentence_attn" not in result.stdout + result.stderr
+
+
+@pytest.mark.parametrize("policy", ["truncate", "truncate-sentences"])
+def test_long_documents_are_cut_and_counted_or_refused(train, tmp_path: Path, policy: str) -> None:
+    flags = ["--max-source-positions", 64, "--max-target-positions", 32, "--max-update", 1, "--no-save"]
+    quiet = ["--disable-validation"]
+    refused = train(tmp_path, *flags, *quiet, check=False)
+    last = refused.stderr.strip().splitlines()[-1]
+    assert re.search(r"train source document \d+: \d+ tokens in \d+ sentences are more than the limit of 63", last)
+    cut = train(tmp_path, *flags, *quiet, "--long-source", policy, "--long-target", "truncate")
+    report = re.search(rf"train source: longer than the limit, policy {policy}: .*tokens_truncated (\d+)", cut.stdout + cut.stderr)
+    assert report and int(report.group(1)) > 0
+
+
+def test_a_wrong_dictionary_of_the_right_size_is_refused(run, ami: Path, trained, tmp_path: Path) -> None:
+    import shutil
+
+    data = tmp_path / "bin"
+    shutil.copytree(ami / "bin", data)
+    for side in ("source", "target"):
+        path = data / f"dict.{side}.txt"
+        lines = path.read_text().splitlines()
+        path.write_text("\n".join([lines[1], lines[0], *lines[2:]]) + "\n")
+    flags = plugin(ami)
+    flags[0] = str(data)
+    result = run("fairseq-generate", *flags, "--path", trained[0] / "checkpoint_last.pt", "--cpu", check=False)
+    assert result.returncode and "trained with another dictionary" in result.stderr.strip().splitlines()[-1]
+
+
+def test_a_missing_or_foreign_role_stream_is_refused(train, ami: Path, tmp_path: Path) -> None:
+    import shutil
+
+    data = tmp_path / "bin"
+    shutil.copytree(ami / "bin", data)
+    for extension in ("bin", "idx"):
+        shutil.copy(ami / f"bin/train.source-target.target.{extension}", data / f"train.role-None.role.{extension}")
+    foreign = train(tmp_path, "--max-update", 1, data=data, check=False)
+    assert "does not match the source" in foreign.stderr.strip().splitlines()[-1]
+    for path in data.glob("train.role-None.*"):
+        path.unlink()
+    missing = train(tmp_path, "--max-update", 1, data=data, check=False)
+    assert "the stream of --role-stream role is missing" in missing.stderr.strip().splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("not json", "line 1: not JSON"),
+        ('{"text": "Not cut into turns ."}', "no given sentences"),
+        ('{"sentences": ["Nobody says who speaks ."]}', "role"),
+        ('{"turns": [{"role": "PM", "text": " "}]}', "empty"),
+        ('{"turns": [{"role": "CEO", "text": "Hello ."}]}', "CEO"),
+    ],
+)
+def test_interactive_refuses_what_is_no_document(run, ami: Path, trained, line: str, message: str) -> None:
+    flags = [*plugin(ami), "--path", trained[0] / "checkpoint_last.pt", *GENERATION.split(), "--input-format", "json"]
+    result = run(
+        "fairseq-interactive", *flags, "--document-pipeline", ami / "bin", input=line + "\n", check=False
+    )
+    assert result.returncode and message in result.stderr.strip().splitlines()[-1]
+
+
+def test_interactive_survives_one_line_of_fifty_thousand_tokens(run, ami: Path, trained) -> None:
+    document = {"turns": [{"role": "PM", "text": "remote control " * 25_000 + "<s> <pad> <mask>"}]}
+    flags = [*plugin(ami), "--path", trained[0] / "checkpoint_last.pt", *GENERATION.split(), "--input-format", "json"]
+    result = run("fairseq-interactive", *flags, "--document-pipeline", ami / "bin", input=json.dumps(document) + "\n")
+    assert len(hypotheses(result.stdout)) == 1
+    assert "source_tokens_truncated" in result.stdout + result.stderr

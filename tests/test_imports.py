@@ -1,0 +1,99 @@
+"""Who may import whom, read off the source: the rules that keep the parts of the package apart."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[1] / "hat_fairseq"
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+# Part of the package -> parts that it may import besides itself. A part that is not listed may import all.
+MAY_IMPORT = {
+    "modules": set(),
+    "models": {"modules", "compat"},
+    "data": set(),
+    "criterions": set(),
+    "scoring": {"data"},  # the readers of documents and of lines, nothing else
+    "generation": {"models", "modules", "data", "scoring"},
+    "analysis": {"models", "modules", "data"},
+    "recipe": set(),
+    "cli": set(),  # verbs are imported by name, when called
+    "doctor": set(),
+    "compat": set(),
+    "gpt2_dictionary": set(),
+    "convert_bart": {"gpt2_dictionary"},
+}
+FORBIDDEN_LIBRARIES = {
+    "modules": {"fairseq", "fairseq_cli", "omegaconf", "hydra"},
+    "data": {"torch", "fairseq", "fairseq_cli"},
+    "scoring": {"torch", "fairseq", "fairseq_cli"},
+    "recipe": {"torch", "fairseq", "fairseq_cli"},
+    "cli": {"torch", "fairseq", "fairseq_cli"},
+    "doctor": {"torch", "fairseq", "fairseq_cli", "packaging", "yaml"},
+    "doctor_probe": {"torch", "fairseq", "fairseq_cli", "hat_fairseq", "numpy"},
+}
+
+
+def part_of(path: Path) -> str:
+    """Sub-package, or name of the file, that `path` belongs to; "" for the package's own __init__.py."""
+    first = path.relative_to(PACKAGE).parts[0]
+    return first.removesuffix(".py") if first != "__init__.py" else ""
+
+
+def statements(tree: ast.AST, inside_functions: bool) -> Iterator[ast.AST]:
+    """All nodes of `tree`; without the bodies of functions if `inside_functions` is False."""
+    for node in ast.iter_child_nodes(tree):
+        yield node
+        if inside_functions or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            yield from statements(node, inside_functions)
+
+
+def imported(path: Path, source: str, inside_functions: bool = True) -> set[str]:
+    """Absolute dotted names imported by `source`, the text of the file `path` in the package."""
+    package = ["hat_fairseq", *path.relative_to(PACKAGE).parent.parts]
+    names = set()
+    for node in statements(ast.parse(source), inside_functions):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            stem = ".".join([*base, *(node.module or "").split(".")]).strip(".")
+            names |= {f"{stem}.{alias.name}" for alias in node.names}
+    return names
+
+
+def own_parts(names: set[str]) -> set[str]:
+    return {name.split(".")[1] for name in names if name.startswith("hat_fairseq.")}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_part_imports_only_the_parts_below_it(path: Path) -> None:
+    part = part_of(path)
+    parts = own_parts(imported(path, path.read_text(encoding="utf-8"))) - {part}
+    allowed = MAY_IMPORT.get(part)
+    assert allowed is None or parts <= allowed, f"{path.name} imports {sorted(parts - allowed)} of hat_fairseq"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_heavy_libraries_stay_out_of_the_light_parts(path: Path) -> None:
+    names = imported(path, path.read_text(encoding="utf-8"), inside_functions=False)
+    found = {name.split(".")[0] for name in names} & FORBIDDEN_LIBRARIES.get(part_of(path), set())
+    assert not found, f"{path.name} imports {sorted(found)} at module level"
+
+
+def test_the_rules_cover_parts_that_exist() -> None:
+    parts = {part_of(path) for path in FILES}
+    # criterions and analysis are in the plan of the house and come later
+    assert (MAY_IMPORT.keys() | FORBIDDEN_LIBRARIES.keys()) - parts <= {"criterions", "analysis"}
+
+
+def test_the_reader_of_imports_sees_relative_nested_and_plain_ones() -> None:
+    path = PACKAGE / "modules" / "example.py"
+    source = "from ..models.hat_bart import X\nfrom . import sentences\nimport torch.nn\ndef f():\n    import fairseq\n"
+    everywhere = {"hat_fairseq.models.hat_bart.X", "hat_fairseq.modules.sentences", "torch.nn", "fairseq"}
+    assert imported(path, source) == everywhere
+    assert imported(path, source, inside_functions=False) == everywhere - {"fairseq"}

@@ -1,0 +1,126 @@
+"""The repository as a whole: its files agree with each other and say nothing about the machine they were written on."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import hat_fairseq
+from hat_fairseq import cli, doctor
+
+ROOT = Path(__file__).resolve().parents[1]
+HOUSE = ["README.md", "CHANGELOG.md", "LICENSE", "Makefile", "setup.py", "pyproject.toml", "constraints.txt"]
+HOUSE += [".ci/run", ".pre-commit-config.yaml", ".gitignore"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+# In pieces, so that this file does not contain what it looks for.
+PRIVATE = [
+    "/" + "work/",
+    "/" + "root/",
+    "/" + "home/",
+    "../" + "shared",
+    "file" + "://",
+    "pypi" + ".org",
+    "index" + "-url",
+]
+UNFINISHED = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b|\bissues? #?\d")
+FOLDERS = "hat_fairseq preprocess configs train_scripts generate_scripts examples benchmarks docs tests .ci"
+BINARY = {".pyc", ".gz", ".npz", ".pt", ".png", ".bin", ".idx"}
+
+
+def text_files() -> list[Path]:
+    """The files at the top and in the folders of the house, without what tools and runs leave there."""
+    top = [path for path in ROOT.iterdir() if path.suffix in {".md", ".toml", ".py"} or path.name in HOUSE]
+    inside = [path for folder in FOLDERS.split() for path in (ROOT / folder).rglob("*")]
+    paths = [path for path in top + inside if path.is_file() and path.suffix not in BINARY]
+    return sorted(path for path in paths if "__pycache__" not in path.parts)
+
+
+FILES = text_files()
+MODULES = [path for path in FILES if path.suffix == ".py" and path.relative_to(ROOT).parts[0] != "tests"]
+
+
+def relative(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def pins() -> dict[str, str]:
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    lines = [line for line in lines if line and not line.startswith("#")]
+    assert all(re.fullmatch(r"[\w.-]+==[\w.]+", line) for line in lines), "only exact versions, nothing local"
+    return {normalised(name): version for name, version in (line.split("==") for line in lines)}
+
+
+def normalised(name: str) -> str:
+    """A distribution's name as pip compares it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def test_the_house_is_complete() -> None:
+    assert [name for name in HOUSE if not (ROOT / name).is_file()] == []
+    assert len(FILES) > 50 and len(MODULES) > 20
+
+
+@pytest.mark.parametrize("path", FILES, ids=relative)
+def test_nothing_private_and_nothing_unfinished(path: Path) -> None:
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        found = [word for word in PRIVATE if word in line]
+        assert not found and not UNFINISHED.search(line), f"{relative(path)}:{number}: {line.strip()[:150]}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=relative)
+def test_every_module_says_what_it_is(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    assert not tree.body or ast.get_docstring(tree), f"{relative(path)} has no docstring"
+
+
+def test_version_is_the_same_everywhere() -> None:
+    top = re.search(r"^## \[?v?(\d+\.\d+\.\d+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert top is not None and top[1] == PROJECT["version"] == hat_fairseq.__version__
+
+
+def test_licence() -> None:
+    text = (ROOT / "LICENSE").read_text(encoding="utf-8")
+    assert text.startswith("MIT License\n\nCopyright (c) 2026 hat_fairseq contributors\n")
+    assert PROJECT["license"] == "MIT"
+
+
+def test_readme_mentions_every_verb_and_target() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert [verb for verb in cli.VERBS if f"hat {verb}" not in readme] == []
+    assert [target for target in ("demo", "test", "lint", "clean") if f"make {target}" not in readme] == []
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    pages = [path for path in FILES if path.suffix == ".md"]
+    broken = []
+    for page in pages:
+        for target in re.findall(r"\]\(([^)\s#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            if "://" not in target and not (page.parent / target).exists():
+                broken.append(f"{relative(page)} -> {target}")
+    assert pages and broken == []
+
+
+def test_make_help_lists_the_targets() -> None:
+    output = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for target in ("setup", "demo", "test", "lint", "clean"):
+        assert f"make {target} " in output
+    assert "TORCH=none" in output and "PYTHON=" in output
+
+
+def test_constraints_pin_what_the_project_requires() -> None:
+    pinned = pins()
+    for name, specifier, _ in doctor.requirements():
+        assert doctor.satisfies(pinned[normalised(name)], specifier), f"{name}: {pinned[normalised(name)]}, {specifier}"
+    assert doctor.FAIRSEQ.split("==") == ["fairseq-fixed", pinned["fairseq-fixed"]]
+    assert {"pip", "setuptools", "wheel"} <= pinned.keys() and "torchaudio" not in pinned
+
+
+def test_set_up_builds_fairseq_as_the_doctor_says() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8").replace("$(FAIRSEQ)", "fairseq-fixed")
+    assert doctor.FAIRSEQ_FLAGS in " ".join(makefile.replace("\\\n", " ").split())
