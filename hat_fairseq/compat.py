@@ -22,6 +22,7 @@ import collections
 import functools
 import os
 import pickle
+import re
 import shutil
 import socket
 import sys
@@ -126,12 +127,15 @@ def _load_checkpoint_to_cpu(original: Callable[..., Any], path: str, *args: Any,
     try:
         return original(path, *args, **kwargs)
     except pickle.UnpicklingError as error:
-        culprit = str(error).partition("Unsupported global: GLOBAL ")[2].split(" ")[0] or str(error).splitlines()[0]
+        culprit = re.search(r"GLOBAL (\S+)", str(error))
+        what = culprit.group(1) if culprit else "no checkpoint of torch"
         raise CheckpointError(
-            f"{path}: refused, because it holds more than tensors and plain settings ({culprit}). Loading it could run code."
+            f"{path}: refused, because it holds more than tensors and plain settings ({what}): loading it could run code"
         ) from None
-    except (EOFError, RuntimeError) as error:
-        if isinstance(error, RuntimeError) and "PytorchStreamReader" not in str(error):
+    except (EOFError, OSError, RuntimeError) as error:
+        if isinstance(error, FileNotFoundError) or (
+            isinstance(error, RuntimeError) and "PytorchStreamReader" not in str(error)
+        ):
             raise
         raise CheckpointError(f"{path}: not a complete checkpoint ({Path(path).stat().st_size} bytes)") from None
 
@@ -143,7 +147,7 @@ def _load_checkpoint(original: Callable[..., Any], cfg: Any, trainer: Any, **kwa
         return original(cfg, trainer, **kwargs)
     except Exception as error:
         # fairseq replaces whatever went wrong by a guess; ours says which tensors, or which dictionary.
-        if isinstance(error.__context__, ValueError):
+        if str(error).startswith("Cannot load model parameters") and isinstance(error.__context__, ValueError):
             raise CheckpointError(f"{cfg.restore_file}: {error.__context__}") from None
         raise
 
