@@ -1,7 +1,7 @@
 """hat_fairseq: hierarchical, long-document transformers as a fairseq plugin.
 
-`--user-dir hat_fairseq`, or `import hat_fairseq`, registers the models, tasks and output decoders with fairseq and makes checkpoints
-load safely. Importing it twice does nothing.
+`--user-dir hat_fairseq`, or `import hat_fairseq`, registers the models, tasks and output decoders with fairseq and
+makes checkpoints load safely. Importing it twice does nothing.
 """
 
 __version__ = "0.1.0"

@@ -1,18 +1,18 @@
 """fairseq's traps, each worked around once, when the plugin is imported.
 
-| trap | here |
-|---|---|
-| `torch.load` refuses fairseq's own checkpoints (argparse.Namespace, omegaconf, numpy in meters) | `allow_checkpoint_types` |
-| a refused or unreadable checkpoint ends in pages of advice, a mismatch in "please ensure that the architectures match" | `_load_checkpoint*` |
-| a `--restore-file` that does not exist trains from scratch | `_load_checkpoint` |
-| `checkpoint_last.pt` is copied in place: a kill leaves half a file | `atomic_copy` |
-| `--bf16` means TPU | `_parse_args_and_arch` |
-| several CPU processes: an assertion, a division by zero, or no training at all | `_call_main` |
-| `--no-repeat-ngram-size` does nothing without the CUDA extension: it looks at the padding after the last token | `_no_repeat_ngram` |
-| `np.compat` is gone from numpy 2 | `apply` |
+allow_checkpoint_types   `torch.load` refuses fairseq's own checkpoints (Namespace, omegaconf, numpy in meters)
+_load_checkpoint_to_cpu  a refused or unreadable checkpoint ends in pages of advice
+_load_checkpoint         a mismatch ends in "please ensure that the architectures match"; a --restore-file that does not
+                         exist trains from scratch
+atomic_copy              `checkpoint_last.pt` is copied in place: a kill leaves half a file
+_parse_args_and_arch     --bf16 means TPU
+_call_main               several CPU processes: an assertion, a division by zero, or no training at all
+_no_repeat_ngram         --no-repeat-ngram-size does nothing without the CUDA extension: it compares with padding
+apply                    `np.compat` is gone from numpy 2
 
-Batches that differ after a resume and masks that repeat in every epoch are settings of our task (`rebuild_batches`, `reuse_dataloader`); a beam size
-that sticks to the model cannot happen in our attention, which reads it off the shapes.
+Three more are settings of our task: batches that differ after a resume (`rebuild_batches`), masks that repeat in every
+epoch (`reuse_dataloader`) and a last batch that is dropped (`get_batch_iterator`). One cannot happen in our attention: a beam
+size that sticks to the model.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _load_checkpoint_to_cpu(original: Callable[..., Any], path: str, *args: Any,
         culprit = re.search(r"GLOBAL (\S+)", str(error))
         what = culprit.group(1) if culprit else "no checkpoint of torch"
         raise CheckpointError(
-            f"{path}: refused, because it holds more than tensors and plain settings ({what}): loading it could run code"
+            f"{path}: refused, because it holds more than tensors and settings ({what}): loading it could run code"
         ) from None
     except (EOFError, OSError, RuntimeError) as error:
         if isinstance(error, FileNotFoundError) or (

@@ -35,7 +35,9 @@ class DocumentToText:
         self.generator = task.build_generator(models, Namespace(**generation))
 
     @classmethod
-    def from_pretrained(cls, checkpoints: str, data: str, device: str | None = None, **generation: Any) -> DocumentToText:
+    def from_pretrained(
+        cls, checkpoints: str, data: str, device: str | None = None, **generation: Any
+    ) -> DocumentToText:
         """Loads checkpoints (several with colons between them make an ensemble).
 
         Args:
@@ -104,7 +106,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", required=True, help="texts to write: .jsonl with id and text")
     parser.add_argument("--batch-size", type=int, default=1)
     parser.add_argument("--device", help="default: a GPU if there is one")
-    parser.add_argument("--generation", default="{}", help='fairseq generation options as JSON, e.g. \'{"beam": 4}\'')
+    parser.add_argument("--generation", default="{}", help="fairseq generation options as JSON, e.g. '{\"beam\": 4}'")
 
 
 def main(args: argparse.Namespace) -> int:

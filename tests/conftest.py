@@ -46,7 +46,9 @@ def ami(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def train(ami: Path) -> Command:
     """fairseq-train of a tiny model on the AMI sample; flags given later win."""
 
-    def train_on_ami(save_dir: Path, *flags: object, data: Path = ami / "bin", **options: object) -> subprocess.CompletedProcess:
+    def train_on_ami(
+        save_dir: Path, *flags: object, data: Path = ami / "bin", **options: object
+    ) -> subprocess.CompletedProcess:
         common = "--task document_to_text --arch hat_transformer_tiny --role-stream role --max-source-positions 128 "
         common += "--criterion label_smoothed_cross_entropy --label-smoothing 0.1 --optimizer adam --lr 1e-3 --cpu "
         common += "--batch-size 2 --log-format json --log-interval 1 --num-workers 1 --no-epoch-checkpoints --seed 3"

@@ -13,7 +13,8 @@ def assert_close(
 ) -> None:
     """fp32: every entry. bf16 has 8 bits and one rounding can switch a ReLU: the relative error of the whole tensor.
 
-    A missing or additional key, or a swapped norm, gives errors near 1. `scale`: smallest norm that an error is relative to.
+    A missing or additional key, or a swapped norm, gives errors near 1. `scale`: smallest norm that an error is
+    relative to.
     """
     assert actual.shape == expected.shape
     if dtype is torch.float32:
@@ -51,7 +52,8 @@ def assert_same_run(
     expected_out, expected_gradients = outputs_and_gradients(module, inputs, expected)
     assert gradients.keys() == expected_gradients.keys()
     assert_close(out, expected_out, dtype)
-    # The gradient of a key bias is zero (a softmax does not see it): in bf16 pure noise, relative to its neighbours small.
+    # The gradient of a key bias is zero (a softmax does not see it): in bf16 pure noise, relative to its neighbours
+    # small.
     scale = 0.1 * max(float(gradient.float().norm()) for gradient in expected_gradients.values())
     for name, gradient in gradients.items():
         assert_close(gradient, expected_gradients[name], dtype, bf16_error=0.15, scale=scale)

@@ -1,4 +1,5 @@
-"""Dense, obvious versions of what the package computes cleverly: loops over documents, heads and sentences, nothing shared."""
+"""Dense, obvious versions of what the package computes cleverly: loops over documents, heads and sentences, nothing
+shared."""
 
 from __future__ import annotations
 

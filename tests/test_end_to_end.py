@@ -77,7 +77,16 @@ def test_interactive_and_summarize_equal_generate(run, ami: Path, trained, gener
         assert hypotheses(result.stdout) == expected
     options = json.dumps({"beam": 2, "max_len_b": 30, "min_len": 5})
     out = tmp_path / "texts.jsonl"
-    summarize = ["--path", checkpoint, "--data", ami / "bin", "--input", ami / "text/test.documents.jsonl", "--out", out]
+    summarize = [
+        "--path",
+        checkpoint,
+        "--data",
+        ami / "bin",
+        "--input",
+        ami / "text/test.documents.jsonl",
+        "--out",
+        out,
+    ]
     hat(run, "summarize", *summarize, "--generation", options, "--device", "cpu", "--batch-size", 4)
     assert [json.loads(line)["text"] for line in out.open()] == list(dict(sorted(expected.items())).values())
 
@@ -106,7 +115,9 @@ def test_long_documents_are_cut_and_counted_or_refused(train, tmp_path: Path, po
     last = refused.stderr.strip().splitlines()[-1]
     assert re.search(r"train source document \d+: \d+ tokens in \d+ sentences are more than the limit of 63", last)
     cut = train(tmp_path, *flags, *quiet, "--long-source", policy, "--long-target", "truncate")
-    report = re.search(rf"train source: longer than the limit, policy {policy}: .*tokens_truncated (\d+)", cut.stdout + cut.stderr)
+    report = re.search(
+        rf"train source: longer than the limit, policy {policy}: .*tokens_truncated (\d+)", cut.stdout + cut.stderr
+    )
     assert report and int(report.group(1)) > 0
 
 
@@ -152,9 +163,7 @@ def test_a_missing_or_foreign_role_stream_is_refused(train, ami: Path, tmp_path:
 )
 def test_interactive_refuses_what_is_no_document(run, ami: Path, trained, line: str, message: str) -> None:
     flags = [*plugin(ami), "--path", trained[0] / "checkpoint_last.pt", *GENERATION.split(), "--input-format", "json"]
-    result = run(
-        "fairseq-interactive", *flags, "--document-pipeline", ami / "bin", input=line + "\n", check=False
-    )
+    result = run("fairseq-interactive", *flags, "--document-pipeline", ami / "bin", input=line + "\n", check=False)
     assert result.returncode and message in result.stderr.strip().splitlines()[-1]
 
 

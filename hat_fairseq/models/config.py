@@ -1,6 +1,7 @@
 """The numbers of a hierarchical encoder-decoder, as flags of fairseq-train and as one dataclass.
 
-`HatConfig` is read once, in `build_model`; modules get plain numbers. The flags carry fairseq's names wherever fairseq has one.
+`HatConfig` is read once, in `build_model`; modules get plain numbers. The flags carry fairseq's names wherever fairseq
+has one.
 """
 
 from argparse import Namespace
@@ -55,23 +56,26 @@ class HatConfig(FairseqDataclass):
     extend_positions: ChoiceEnum(list(STRATEGIES)) = field(  # type: ignore[valid-type]
         default="random", metadata=_help("how a restored model gets positions beyond its pretrained length")
     )
-    extend_positions_from: Optional[int] = field(  # noqa: UP045  fairseq reads no other spelling
+    extend_positions_from: Optional[int] = field(
         default=None,
-        metadata=_help("first position to draw anew with --extend-positions random (paper: 512; default: the first missing)"),
+        metadata=_help(
+            "first position to draw anew with --extend-positions random (paper: 512; default: the first missing)"
+        ),
     )
 
     @classmethod
     def from_args(cls, args: Namespace) -> "HatConfig":
         """Reads the flags of a run (or of a checkpoint written before a flag existed: its default)."""
-        config = cls(**{f.name: getattr(args, f.name, f.default) for f in fields(cls)})
+        values: dict[str, Any] = {f.name: getattr(args, f.name, f.default) for f in fields(cls)}
+        config = cls(**values)
         config.check()
         return config
 
     def check(self) -> None:
         if self.encoder_embed_dim != self.decoder_embed_dim:
             raise ValueError(
-                f"--encoder-embed-dim {self.encoder_embed_dim} and --decoder-embed-dim {self.decoder_embed_dim} must be "
-                "equal: the decoder attends to encoder states of its own width"
+                f"--encoder-embed-dim {self.encoder_embed_dim} and --decoder-embed-dim {self.decoder_embed_dim} must "
+                "be equal: the decoder attends to encoder states of its own width"
             )
 
     def encoder_sizes(self) -> LayerSizes:

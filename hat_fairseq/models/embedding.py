@@ -54,7 +54,9 @@ class EmbedsTokens:
         """(B, T) token ids -> (B, T - start, C); `segments`: (B, T) segment ids, iff there is a segment table."""
         if (segments is None) != (self.embed_segments is None):
             has, got = self.embed_segments is not None, segments is not None
-            raise ValueError(f"segment embeddings: the model has them: {has}, the batch brings them: {got} (--role-stream)")
+            raise ValueError(
+                f"segment embeddings: the model has them: {has}, the batch brings them: {got} (--role-stream)"
+            )
         x = self._embed_scale * self.embed_tokens(tokens[:, start:]) + self.embed_positions(tokens, start)
         if self.embed_segments is not None and segments is not None:
             x = x + self.embed_segments(segments[:, start:])

@@ -1,7 +1,8 @@
 """A dictionary's fingerprint, kept in the checkpoint as a buffer.
 
-A wrong dictionary of the right size loads without a complaint and gives wrong text. Kept beside the weights, the fingerprint is
-checked by everything that loads them: restore, resume, validate, generate, interactive and the hub interface.
+A wrong dictionary of the right size loads without a complaint and gives wrong text. Kept beside the weights, the
+fingerprint is checked by everything that loads them: restore, resume, validate, generate, interactive and the hub
+interface.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ def check_fingerprints(state: dict[str, Tensor], own: dict[str, Tensor]) -> None
         found = state.setdefault(name, own[name].clone())
         if not torch.equal(found.cpu(), own[name].cpu()):
             raise ValueError(
-                f"{name}: the checkpoint was trained with another dictionary ({_short(found)}, here {_short(own[name])}): "
+                f"{name}: the checkpoint was trained with another dictionary "
+                f"({_short(found)}, here {_short(own[name])}): "
                 "use the dict.*.txt files of the data directory that it was trained on"
             )
 

@@ -1,4 +1,5 @@
-"""Decoder whose layers attend to tokens and sentences (Rohde et al. 2021, section 3.3), as a fairseq incremental decoder.
+"""Decoder whose layers attend to tokens and sentences (Rohde et al. 2021, section 3.3), as a fairseq incremental
+decoder.
 
 Legend: B hypotheses, T target tokens, V vocabulary, C channels.
 """
@@ -130,4 +131,3 @@ class HatDecoder(EmbedsTokens, FairseqIncrementalDecoder):
 
     def max_positions(self) -> int:
         return self.embed_positions.max_positions
-

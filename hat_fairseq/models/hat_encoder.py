@@ -32,7 +32,7 @@ class EncoderOut:
     sentences_padding: Tensor | None  # (B, S)
     rows_per_document: int = 1  # the beam that generation opened on these documents
 
-    def select(self, documents: Tensor) -> "EncoderOut":
+    def select(self, documents: Tensor) -> EncoderOut:
         def take(x: Tensor | None) -> Tensor | None:
             return None if x is None else x.index_select(0, documents)
 

@@ -1,7 +1,7 @@
 """`hat_transformer`: the hierarchical encoder-decoder of Rohde et al. 2021, and its architectures for translation.
 
-Sections 3 and 4.2. With `--no-hierarchy` every architecture builds its plain twin: the same network, the same kernels, no
-sentences.
+Sections 3 and 4.2. With `--no-hierarchy` every architecture builds its plain twin: the same network, the same kernels,
+no sentences.
 """
 
 from argparse import ArgumentParser, Namespace
@@ -85,7 +85,9 @@ def set_defaults(args: Namespace, **defaults: Any) -> None:
 
 
 def set_both_sides(args: Namespace, **defaults: Any) -> None:
-    set_defaults(args, **{f"{side}_{name}": value for side in ("encoder", "decoder") for name, value in defaults.items()})
+    set_defaults(
+        args, **{f"{side}_{name}": value for side in ("encoder", "decoder") for name, value in defaults.items()}
+    )
 
 
 @register_model_architecture("hat_transformer", "hat_transformer")

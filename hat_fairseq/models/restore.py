@@ -1,8 +1,9 @@
 """Starting from a pretrained plain model: BART, or one of ours without hierarchy.
 
-A checkpoint's state is brought to the shape of the model in three steps, each of them reported: the row of `<mask>` is dropped
-where the dictionary has none (as fairseq's BART does), position tables are extended, and tensors that only the hierarchy has are
-taken from the model's own initialisation. Whatever then still differs is an error that names the tensors.
+A checkpoint's state is brought to the shape of the model in three steps, each of them reported: the row of `<mask>` is
+dropped where the dictionary has none (as fairseq's BART does), position tables are extended, and tensors that only the
+hierarchy has are taken from the model's own initialisation. Whatever then still differs is an error that names the
+tensors.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def adapt_state(
     """Changes a checkpoint's `state` in place until it fits `model`.
 
     Raises:
-        CheckpointMismatch: tensors are missing, unknown or of another shape (all of them are named), or another dictionary.
+        ValueError: tensors are missing, unknown or of another shape (all are named), or the dictionary is another one.
     """
     own = model.state_dict()
     check_fingerprints(state, own)
@@ -64,9 +65,7 @@ def _drop_mask_row(state: dict[str, Tensor], own: dict[str, Tensor]) -> None:
             logger.info("%s: dropped its last row, that of <mask>, which the dictionary does not have", name)
 
 
-def _extend_position_tables(
-    state: dict[str, Tensor], model: nn.Module, strategy: str, random_from: int | None
-) -> None:
+def _extend_position_tables(state: dict[str, Tensor], model: nn.Module, strategy: str, random_from: int | None) -> None:
     for prefix, module in model.named_modules():
         name = f"{prefix}.weight"
         if not isinstance(module, LearnedPositions) or name not in state:

@@ -21,7 +21,8 @@ from .cache import GrowingCache, StaticCache
 def safe_padding_mask(padding_mask: Tensor) -> Tensor:
     """(B, S) padding mask in which a row of nothing but padding counts as unpadded.
 
-    A softmax over no key at all is NaN and would spread through the gradients; the outputs of such a row are never used.
+    A softmax over no key at all is NaN and would spread through the gradients; the outputs of such a row are never
+    used.
     """
     return padding_mask & ~padding_mask.all(dim=1, keepdim=True)
 

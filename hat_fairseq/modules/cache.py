@@ -2,7 +2,8 @@
 
 Two kinds, because two things happen to them:
 
-- `GrowingCache` (decoder self-attention): one more token per step, rows permuted by beam search. The buffer doubles when
+- `GrowingCache` (decoder self-attention): one more token per step, rows permuted by beam search. The buffer doubles
+when
   full, so n steps copy O(n) keys, not O(n^2).
 - `StaticCache` (cross-attention): fixed once projected, one row per *document*. The hypotheses of a document are
   consecutive query rows and read the same keys, so a beam of k costs the memory of one hypothesis.

@@ -1,8 +1,9 @@
 """A decoder layer that attends to tokens and to sentences.
 
 Rohde et al. 2021, section 3.3: self-attention, cross-attention over the token states, cross-attention over the sentence
-states, feed-forward; each with its own residual and layer norm (the paper leaves the norms open; ours follow the base scheme,
-post- or pre-norm). Exactly one attention and one norm more than a plain layer; without sentences it *is* fairseq's layer.
+states, feed-forward; each with its own residual and layer norm (the paper leaves the norms open; ours follow the base
+scheme, post- or pre-norm). Exactly one attention and one norm more than a plain layer; without sentences it *is*
+fairseq's layer.
 
 Legend: B hypotheses, T target tokens, D documents (B = D x beam), S source tokens, N sentences, C channels.
 """
@@ -71,9 +72,7 @@ class HierarchicalDecoderLayer(TransformerLayer):
 
         def attend_tokens(h: Tensor) -> Tensor:
             kept = cache.encoder_attn if cache else None
-            out, weights["tokens"] = self.encoder_attn(
-                h, tokens, tokens_padding, cache=kept, need_weights=need_weights
-            )
+            out, weights["tokens"] = self.encoder_attn(h, tokens, tokens_padding, cache=kept, need_weights=need_weights)
             return out
 
         x = self.residual(x, self.encoder_attn_layer_norm, attend_tokens)

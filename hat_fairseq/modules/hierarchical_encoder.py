@@ -1,7 +1,7 @@
 """The hierarchical encoder: full encoder layers that see only the sentences' BOS states.
 
-Rohde et al. 2021, section 3.2 and Figure 1 (one layer works best). Its input are *outputs* of the token-level encoder, which
-already carry positions, so there is no second position table; the token states themselves are left untouched.
+Rohde et al. 2021, section 3.2 and Figure 1 (one layer works best). Its input are *outputs* of the token-level encoder,
+which already carry positions, so there is no second position table; the token states themselves are left untouched.
 O(S^2) per layer, negligible beside the token level. With one sentence it is an encoder layer over one state.
 
 Legend: B documents, T tokens, S sentences, C channels.

@@ -1,8 +1,9 @@
 """Absolute positions: sinusoidal or learned, and the extension of learned ones beyond their pretrained length.
 
-Row layout is fairseq's: rows 0..pad belong to no position (row `pad` is zero), position p is row pad + 1 + p, and padding on
-either side does not count. Extension: `random` is Rohde et al. 2021, section 4.1 ("from 512 to 3072"), `tile` is Longformer's
-copying, `repeat-last` that of Huang et al. 2021. A table that is long enough is returned as it is.
+Row layout is fairseq's: rows 0..pad belong to no position (row `pad` is zero), position p is row pad + 1 + p, and
+padding on either side does not count. Extension: `random` is Rohde et al. 2021, section 4.1 ("from 512 to 3072"),
+`tile` is Longformer's copying, `repeat-last` that of Huang et al. 2021. A table that is long enough is returned as it
+is.
 
 Legend: B rows, T tokens, C channels.
 """
@@ -24,7 +25,8 @@ def position_rows(tokens: Tensor, pad: int) -> Tensor:
 
 
 def _check_length(tokens: Tensor, pad: int, max_positions: int) -> None:
-    # The first comparison costs nothing; the second waits for the device, and only a padded or over-long batch needs it.
+    # The first comparison costs nothing; the second waits for the device, and only a padded or over-long batch needs
+    # it.
     if tokens.size(1) > max_positions and int(tokens.ne(pad).sum(dim=1).max()) > max_positions:
         raise ValueError(
             f"a row of up to {tokens.size(1)} tokens, but only {max_positions} positions: raise --max-source-positions "
@@ -89,7 +91,8 @@ def extend_positions(
         pretrained: (pad + 1 + P, C) table of P positions.
         fresh: (pad + 1 + Q, C) newly initialised table, Q >= P; `random` takes its new rows from here.
         strategy: `random`, `tile` or `repeat-last`.
-        random_from: first random position, `random` only (512 in the paper); default P, which keeps all pretrained rows.
+        random_from: first random position, `random` only (512 in the paper); default P, which keeps all pretrained
+            rows.
     Raises:
         ValueError: unknown strategy, Q < P, different channels, or `random_from` outside 0..P.
     """
@@ -102,7 +105,7 @@ def extend_positions(
     missing = len(fresh) - len(pretrained)
     if random_from is not None and (strategy != "random" or not 0 <= random_from <= len(known)):
         raise ValueError(
-            f"random positions from {random_from}: only with strategy random, and from 0 to {len(known)}, not {strategy}"
+            f"random positions from {random_from}: only with strategy random (not {strategy}), from 0 to {len(known)}"
         )
     if strategy == "random":
         kept = first + (len(known) if random_from is None else random_from)

@@ -50,7 +50,8 @@ def gather_sentences(x: Tensor, positions: Tensor) -> Tensor:
 
 
 def scatter_sentences(x: Tensor, positions: Tensor, padding_mask: Tensor, states: Tensor) -> Tensor:
-    """(B, T, C) token states with those at `positions` replaced by the (B, S, C) `states`; padded slots write nothing."""
+    """(B, T, C) token states with those at `positions` replaced by the (B, S, C) `states`; padded slots write
+    nothing."""
     length = x.size(1)
     target = positions.masked_fill(padding_mask, length).unsqueeze(-1).expand_as(states)
     spare = x.new_zeros(x.size(0), 1, x.size(2))

@@ -77,7 +77,5 @@ class TransformerEncoderLayer(TransformerLayer):
 
     def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         """(B, T, C) -> (B, T, C); `padding_mask` (B, T), True = padding, no row all padding."""
-        x = self.residual(
-            x, self.self_attn_layer_norm, lambda h: self.self_attn(h, key_padding_mask=padding_mask)[0]
-        )
+        x = self.residual(x, self.self_attn_layer_norm, lambda h: self.self_attn(h, key_padding_mask=padding_mask)[0])
         return self.residual(x, self.final_layer_norm, self.feed_forward)

@@ -1,4 +1,5 @@
-"""Datasets of binarised documents: cut to the model's length by the one policy, with an optional parallel stream of segments."""
+"""Datasets of binarised documents: cut to the model's length by the one policy, with an optional parallel stream of
+segments."""
 
 from __future__ import annotations
 

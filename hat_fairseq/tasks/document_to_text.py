@@ -1,7 +1,8 @@
 """The task `document_to_text`: translation whose source is a document of sentences.
 
-On top of fairseq's translation task: one policy for documents that are too long, a parallel stream of roles, raw documents in
-fairseq-interactive, ROUGE during validation, and settings under which a resumed run equals an uninterrupted one.
+On top of fairseq's translation task: one policy for documents that are too long, a parallel stream of roles, raw
+documents in fairseq-interactive, ROUGE during validation, and settings under which a resumed run equals an
+uninterrupted one.
 """
 
 import json
@@ -43,16 +44,18 @@ class DocumentToTextConfig(TranslationConfig):
         default="error", metadata={"help": "what to do with a target longer than --max-target-positions"}
     )
     role_stream: Optional[str] = field(
-        default=None, metadata={"help": "name of the parallel stream of segment ids, e.g. role; adds segment embeddings"}
+        default=None,
+        metadata={"help": "name of the parallel stream of segment ids, e.g. role; adds segment embeddings"},
     )
     input_format: ChoiceEnum(["text", "json"]) = field(  # type: ignore[valid-type]
-        default="text", metadata={"help": "what a line of fairseq-interactive is: a document's text, or its JSON object"}
+        default="text",
+        metadata={"help": "what a line of fairseq-interactive is: a document's text, or its JSON object"},
     )
     eval_rouge: bool = field(
         default=False, metadata={"help": "generate during validation and report rouge1, rouge2 and rougeL"}
     )
     eval_rouge_args: str = field(
-        default="{}", metadata={"help": 'generation options for --eval-rouge as JSON, e.g. \'{"beam": 2}\''}
+        default="{}", metadata={"help": "generation options for --eval-rouge as JSON, e.g. '{\"beam\": 2}'"}
     )
     # Batches are drawn with (seed, epoch): built anew in every epoch they are the same after a resume.
     rebuild_batches: bool = field(default=True, metadata={"help": "build new batches for each epoch"})
@@ -178,7 +181,12 @@ class DocumentToTextTask(TranslationTask):
         return tokens, [row.numel() for row in tokens]
 
     def inference_step(
-        self, generator: Any, models: list[Any], sample: dict[str, Any], prefix_tokens: Any = None, constraints: Any = None
+        self,
+        generator: Any,
+        models: list[Any],
+        sample: dict[str, Any],
+        prefix_tokens: Any = None,
+        constraints: Any = None,
     ) -> Any:
         net_input = sample["net_input"]
         if self.segment_dictionary is not None and "segments" not in net_input:

@@ -17,7 +17,8 @@ logger = logging.getLogger(__name__)
 
 
 def parse_line(line: str, number: int, input_format: str) -> Document:
-    """Line `number` (from 1) as a document: its text, or with `input_format` json its JSON object (the id may be left out)."""
+    """Line `number` (from 1) as a document: its text, or with `input_format` json its JSON object (the id may be left
+    out)."""
     if input_format == "text":
         return Document(id=str(number), text=line)
     try:
@@ -29,10 +30,14 @@ def parse_line(line: str, number: int, input_format: str) -> Document:
     return Document.from_json(record, f"line {number}")
 
 
-def to_ids(document: EncodedDocument, dictionary: Dictionary, segments: Dictionary | None) -> tuple[Tensor, Tensor | None]:
+def to_ids(
+    document: EncodedDocument, dictionary: Dictionary, segments: Dictionary | None
+) -> tuple[Tensor, Tensor | None]:
     """An encoded document as rows of ids, each with `</s>` at its end; the second is that of its roles."""
     if segments is not None and document.roles is None:
-        raise ValueError(f"document {document.id}: the model needs a role for every sentence; give turns with roles as JSON")
+        raise ValueError(
+            f"document {document.id}: the model needs a role for every sentence; give turns with roles as JSON"
+        )
     tokens = [dictionary.index(token) for token in document.tokens]
     row = torch.tensor([*tokens, dictionary.eos()])
     if segments is None or document.roles is None:
@@ -54,8 +59,8 @@ def encode_lines(
         encoded = pipeline.encode(parse_line(line, number, input_format))
         if len(encoded) != 1:
             raise ValueError(
-                f"line {number}: {len(encoded)} chunks; fairseq-interactive takes one input a line: use `hat summarize`, "
-                "which joins chunks again, or preprocess with another policy for long sources"
+                f"line {number}: {len(encoded)} chunks; fairseq-interactive takes one input a line: use "
+                "`hat summarize`, which joins chunks again, or preprocess with another policy for long sources"
             )
         row, stream = to_ids(encoded[0], dictionary, segments)
         rows.append(row)

@@ -12,11 +12,16 @@ from torch import Tensor
 from ..scoring.rouge import score_documents
 from ..scoring.splitting import split_summary
 
-NAMES = {"rouge1": "rouge1", "rouge2": "rouge2", "rougeLsum": "rougeL"}  # rouge-score's names and ours in fairseq's logs
+NAMES = {
+    "rouge1": "rouge1",
+    "rouge2": "rouge2",
+    "rougeLsum": "rougeL",
+}  # rouge-score's names and ours in fairseq's logs
 
 
 class RougeMeter:
-    """Scores generated summaries: stemmed, both sides split at punctuation (the target has no other sentence ends left).
+    """Scores generated summaries: stemmed, both sides split at punctuation (the target has no other sentence ends
+    left).
 
     Args:
         generator: fairseq's sequence generator.

@@ -96,7 +96,11 @@ def test_ensemble_of_a_model_with_itself_and_with_another() -> None:
 
 def ngrams_repeated(hypotheses: list[list[dict]], n: int) -> bool:
     rows = [h["tokens"].tolist() for beams in hypotheses for h in beams]
-    return any(len(grams) > len(set(grams)) for row in rows for grams in [list(zip(*(row[i:] for i in range(n)), strict=False))])
+    return any(
+        len(grams) > len(set(grams))
+        for row in rows
+        for grams in [list(zip(*(row[i:] for i in range(n)), strict=False))]
+    )
 
 
 def test_blocked_ngrams_do_not_repeat() -> None:

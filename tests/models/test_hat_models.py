@@ -50,7 +50,9 @@ def test_translation_models_add_what_the_paper_adds(arch: str, added: int, plain
     assert twin == pytest.approx(plain, rel=0.01)
 
 
-@pytest.mark.parametrize("extra", ["", " --encoder-normalize-before --decoder-normalize-before", " --activation-fn gelu"])
+@pytest.mark.parametrize(
+    "extra", ["", " --encoder-normalize-before --decoder-normalize-before", " --activation-fn gelu"]
+)
 def test_plain_twin_equals_fairseq_transformer(extra: str) -> None:
     vocabulary = Vocabulary()
     ours = build("hat_transformer_tiny", TINY + extra + " --no-hierarchy", vocabulary).eval()
@@ -170,7 +172,9 @@ def test_loaded_equals_fresh(arch: str, twin: str) -> None:
     other.load_state_dict(torch.load(buffer, weights_only=True))
     source, target = documents(LENGTHS), targets(3, 8)
     segments = torch.where(source == PAD, PAD, 4)
-    assert torch.equal(other(source, None, target, segments=segments)[0], model(source, None, target, segments=segments)[0])
+    assert torch.equal(
+        other(source, None, target, segments=segments)[0], model(source, None, target, segments=segments)[0]
+    )
 
 
 def test_segments_are_added_and_missing_or_surplus_ones_are_refused() -> None:

@@ -16,7 +16,9 @@ BART = TINY + " --no-hierarchy"
 
 def plain_state(vocabulary: Vocabulary | None = None, positions: int = 16) -> dict[str, torch.Tensor]:
     """A BART checkpoint as fairseq lays it out: its bookkeeping, and none of our fingerprints."""
-    state = build("hat_bart_base", BART, vocabulary or Vocabulary(), seed=7, max_source_positions=positions).state_dict()
+    state = build(
+        "hat_bart_base", BART, vocabulary or Vocabulary(), seed=7, max_source_positions=positions
+    ).state_dict()
     state = {name: tensor for name, tensor in state.items() if not name.endswith("_fingerprint")}
     return state | {"encoder.version": torch.tensor([3.0]), "decoder.version": torch.tensor([3.0])}
 
