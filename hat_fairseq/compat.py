@@ -11,8 +11,8 @@ _no_repeat_ngram         --no-repeat-ngram-size does nothing without the CUDA ex
 apply                    `np.compat` is gone from numpy 2
 
 Three more are settings of our task: batches that differ after a resume (`rebuild_batches`), masks that repeat in every
-epoch (`reuse_dataloader`) and a last batch that is dropped (`get_batch_iterator`). One cannot happen in our attention: a beam
-size that sticks to the model.
+epoch (`reuse_dataloader`) and a last batch that is dropped (`get_batch_iterator`). One cannot happen in our attention:
+a beam size that sticks to the model.
 """
 
 from __future__ import annotations
@@ -147,8 +147,9 @@ def _load_checkpoint(original: Callable[..., Any], cfg: Any, trainer: Any, **kwa
         return original(cfg, trainer, **kwargs)
     except Exception as error:
         # fairseq replaces whatever went wrong by a guess; ours says which tensors, or which dictionary.
-        if str(error).startswith("Cannot load model parameters") and isinstance(error.__context__, ValueError):
-            raise CheckpointError(f"{cfg.restore_file}: {error.__context__}") from None
+        failed = re.match(r"Cannot load model parameters from checkpoint (.*?);", str(error))
+        if failed and isinstance(error.__context__, ValueError):
+            raise CheckpointError(f"{failed.group(1)}: {error.__context__}") from None
         raise
 
 

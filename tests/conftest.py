@@ -1,30 +1,16 @@
-"""Real commands, and a few real AMI meetings preprocessed once for all tests that train."""
+"""Commands as fixtures, and a few real AMI meetings preprocessed once for all tests that train."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-REPOSITORY = Path(__file__).resolve().parent.parent
-USER_DIR = REPOSITORY / "hat_fairseq"
+from commands import USER_DIR, run_command
 
 Command = Callable[..., subprocess.CompletedProcess]
-
-
-def run_command(*command: object, check: bool = True, **options: object) -> subprocess.CompletedProcess:
-    """Runs a command of this environment (`fairseq-train`, `hat`, ...); its whole output is shown when it fails."""
-    program = Path(sys.executable).parent / str(command[0])
-    words = [str(word) for word in (program if program.exists() else command[0], *command[1:])]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY)}
-    result = subprocess.run(words, capture_output=True, text=True, env=environment, timeout=300, **options)  # type: ignore[call-overload]
-    if check and result.returncode:
-        raise AssertionError(f"{' '.join(words)}\nexit {result.returncode}\n{result.stdout}\n{result.stderr}")
-    return result
 
 
 @pytest.fixture(scope="session")

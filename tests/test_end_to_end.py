@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import USER_DIR
+from commands import USER_DIR
 
 GENERATION = "--beam 2 --max-len-b 30 --min-len 5 --bpe document --cpu --num-workers 0"
 

@@ -5,5 +5,5 @@
 # First:      python hat_fairseq/recipe.py preprocess cnn_dm --root DIR; fairseq's bart.large/ in the current directory
 # N GPUs:     --update-freq 16/N keeps the 64 documents
 # Plain twin: train_scripts/cnn_dm.sh --no-hierarchy --save-dir checkpoints/cnn_dm-plain
-# Resume:     --restore-file checkpoint_last.pt --reset-optimizer=null --reset-dataloader=null --reset-meters=null
+# Resume:     the same command again
 exec "${PYTHON:-python3}" "$(dirname "$0")/../hat_fairseq/recipe.py" train cnn_dm "$@"

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from commands import USER_DIR
 
 import hat_fairseq  # noqa: F401  the tests read checkpoints, whose types the plugin allows
 
@@ -60,8 +61,6 @@ def test_two_processes_equal_one_with_twice_the_batch(train, tmp_path: Path) -> 
 
 
 def test_torchrun_works_on_cpus(train, run, tmp_path: Path, ami: Path) -> None:
-    from conftest import USER_DIR
-
     flags = "--task document_to_text --arch hat_transformer_tiny --role-stream role --max-source-positions 128 "
     flags += "--criterion cross_entropy --optimizer adam --cpu --batch-size 1 --max-update 2 --no-save "
     flags += "--disable-validation --log-format json --log-interval 1"

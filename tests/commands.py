@@ -1,0 +1,22 @@
+"""Running real commands of this environment."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+USER_DIR = REPOSITORY / "hat_fairseq"
+
+
+def run_command(*command: object, check: bool = True, **options: object) -> subprocess.CompletedProcess:
+    """Runs a command of this environment (`fairseq-train`, `hat`, ...); its whole output is shown when it fails."""
+    program = Path(sys.executable).parent / str(command[0])
+    words = [str(word) for word in (program if program.exists() else command[0], *command[1:])]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY)}
+    result = subprocess.run(words, capture_output=True, text=True, env=environment, timeout=300, **options)  # type: ignore[call-overload]
+    if check and result.returncode:
+        raise AssertionError(f"{' '.join(words)}\nexit {result.returncode}\n{result.stdout}\n{result.stderr}")
+    return result

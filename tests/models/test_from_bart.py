@@ -1,0 +1,77 @@
+"""From a Hugging Face BART to a training HAT: converter, restore hook and fairseq-train together."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from building import PAD, Vocabulary, build, dictionary, documents, targets
+from helpers import assert_close
+
+SIZES = (
+    "--encoder-embed-dim 24 --decoder-embed-dim 24 --encoder-ffn-embed-dim 40 --decoder-ffn-embed-dim 40 "
+    "--encoder-layers 2 --decoder-layers 2 --encoder-attention-heads 4 --decoder-attention-heads 4"
+)
+
+
+def hugging_face_bart(folder: Path, vocabulary: int, positions: int = 64):
+    from transformers import BartConfig, BartForConditionalGeneration
+
+    torch.manual_seed(0)
+    layers = {f"{side}_{name}": n for side in ("encoder", "decoder") for name, n in SMALL.items()}
+    config = BartConfig(vocab_size=vocabulary, d_model=24, max_position_embeddings=positions, init_std=0.2, **layers)
+    model = BartForConditionalGeneration(config).eval()
+    model.save_pretrained(folder)
+    return model
+
+
+SMALL = {"layers": 2, "ffn_dim": 40, "attention_heads": 4}
+
+
+@pytest.fixture(scope="module")
+def converted(run, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bart")
+    model = hugging_face_bart(folder / "hf", vocabulary=60)
+    run(sys.executable, "-m", "hat_fairseq.cli", "convert-bart", folder / "hf", "--out", folder / "model.pt")
+    return model, torch.load(folder / "model.pt", weights_only=True)["model"]
+
+
+def test_plain_twin_computes_hugging_faces_logits(converted) -> None:
+    theirs, state = converted
+    ours = build("hat_bart_base", SIZES + " --no-hierarchy", Vocabulary(60), max_target_positions=64).eval()
+    ours.load_state_dict(dict(state))
+    source, target = documents([17, 9, 2]), targets(3, 8)
+    expected = theirs(input_ids=source, attention_mask=(source != PAD).long(), decoder_input_ids=target).logits
+    actual = ours(source, None, target)[0]
+    assert float((actual - expected).abs().max()) < 1e-4
+    assert float(expected.std()) > 0.1  # the comparison is not one of zeros
+
+
+def test_hat_from_bart_differs_from_bart_by_its_hierarchy_only(converted) -> None:
+    theirs, state = converted
+    hat = build("hat_bart_base", SIZES, Vocabulary(60), max_target_positions=64).eval()
+    hat.load_state_dict(dict(state))
+    source = documents([17, 9, 2])
+    encoded = hat.encoder(source)
+    expected = theirs.model.encoder(input_ids=source, attention_mask=(source != PAD).long()).last_hidden_state
+    for row, length in enumerate([17, 9, 2]):
+        assert_close(encoded.tokens[row, :length], expected[row, :length])
+
+
+def test_fairseq_train_starts_from_it(run, train, ami: Path, tmp_path: Path) -> None:
+    """`<mask>` row in the checkpoint only, 16 positions extended to 128, then one update and a checkpoint."""
+    words = [line.split()[0] for line in (ami / "bin/dict.source.txt").read_text().splitlines()]
+    hugging_face_bart(tmp_path / "hf", vocabulary=len(dictionary(words)) + 1, positions=16)
+    run(sys.executable, "-m", "hat_fairseq.cli", "convert-bart", tmp_path / "hf", "--out", tmp_path / "model.pt")
+    flags = ["--arch", "hat_bart_base", *SIZES.split(), "--max-target-positions", 64, "--extend-positions", "tile"]
+    reset = ["--reset-optimizer", "--reset-dataloader", "--reset-meters", "--max-update", 1, "--disable-validation"]
+    result = train(tmp_path / "out", *flags, *reset, "--restore-file", tmp_path / "model.pt")
+    log = result.stdout + result.stderr
+    assert "encoder.embed_positions.weight: extended from 18 to 130 rows (tile)" in log
+    assert "encoder.embed_tokens.weight: dropped its last row, that of <mask>" in log
+    new = re.findall(r"^  ((?:en|de)coder\.\S+)$", log, flags=re.MULTILINE)
+    assert len(new) == 16 + 2 * 10 + 1
+    assert (tmp_path / "out/checkpoint_last.pt").exists()

@@ -1,0 +1,51 @@
+"""The README's tables against the registry, the files and the recipes."""
+
+from __future__ import annotations
+
+import re
+
+from commands import REPOSITORY
+from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
+
+import hat_fairseq  # noqa: F401  registers the models
+
+README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+
+
+def rows(heading: str) -> list[list[str]]:
+    """Cells of the table whose first column is called `heading`, without its two header lines."""
+    table = re.search(rf"^\| {heading} \|.*\n\|[-|]+\n((?:\|.*\n)+)", README, flags=re.MULTILINE)
+    assert table, heading
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.group(1).splitlines()]
+
+
+def names(cell: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def test_every_model_and_module_is_in_the_paper_table_and_the_other_way_round() -> None:
+    table = rows("paper")
+    ours = {name for name in MODEL_REGISTRY if name.startswith("hat_")}
+    assert {name for row in table for name in names(row[3])} == ours
+    modules = {path.name for path in (REPOSITORY / "hat_fairseq/modules").glob("*.py")} - {"__init__.py"}
+    mentioned = {name.removeprefix("modules/") for row in table for name in names(row[2])}
+    assert mentioned == modules
+
+
+def test_recipes_are_those_in_configs() -> None:
+    configs = {path.stem for path in (REPOSITORY / "configs").glob("*.yaml")}
+    assert {name for row in rows("recipe") for name in names(row[0])} == configs
+    assert {name for row in rows("paper") for name in names(row[4])} == configs
+
+
+def test_architectures_exist() -> None:
+    for row in rows("architecture"):
+        for name in names(row[0]):
+            assert name in ARCH_MODEL_REGISTRY
+
+
+def test_the_file_tree_shows_what_is_there() -> None:
+    tree = README.split("## Files")[1].split("```")[1]
+    for name in re.findall(r"^ *((?:[\w.]+/?(?: |$))+)", tree, flags=re.MULTILINE):
+        for path in name.split():
+            assert any((folder / path).exists() for folder in (REPOSITORY, REPOSITORY / "hat_fairseq")), path
