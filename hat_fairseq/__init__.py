@@ -4,9 +4,14 @@
 makes checkpoints load safely. Importing it twice does nothing.
 """
 
+import logging
+
 __version__ = "0.1.0"
 
 import_error: ImportError | None = None  # why fairseq could not be imported; `hat doctor` reports it
+
+# On import fairseq advises to install tensorboardX, which has nothing to do with what was asked.
+logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
 
 try:
     from . import compat

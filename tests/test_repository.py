@@ -24,7 +24,7 @@ PRIVATE = [
     "/" + "root/",
     "/" + "home/",
     "../" + "shared",
-    "file" + "://",
+    "file" + ":///",
     "pypi" + ".org",
     "index" + "-url",
 ]
