@@ -15,7 +15,7 @@ from fairseq.data import data_utils
 from torch import Tensor
 
 from .data.document import Document, read_documents
-from .tasks.interactive import to_ids
+from .tasks.interactive import encode_documents
 
 
 class DocumentToText:
@@ -57,46 +57,30 @@ class DocumentToText:
     def __call__(self, documents: Iterable[Document], batch_size: int = 1) -> Iterator[str]:
         """Texts in the documents' order; the chunks of a document (policy `chunk`) are joined by a space.
 
-        `task.pipeline.counts` tells what was changed or cut on the way in.
+        What was changed or cut on the way in is logged.
         """
-        rows, owners = [], []
-        count = 0
-        for document in documents:
-            for encoded in self.task.pipeline.encode(document):
-                rows.append(to_ids(encoded, self.task.source_dictionary, self.task.segment_dictionary))
-                owners.append(count)
-            count += 1
-        texts: list[list[str]] = [[] for _ in range(count)]
-        for start in range(0, len(rows), batch_size):
-            batch = rows[start : start + batch_size]
-            for owner, text in zip(owners[start : start + batch_size], self._generate(batch), strict=True):
+        documents = list(documents)
+        encoded = encode_documents(documents, self.task)
+        texts: list[list[str]] = [[] for _ in documents]
+        for start in range(0, len(encoded.tokens), batch_size):
+            batch = slice(start, start + batch_size)
+            generated = self._generate(encoded.tokens[batch], encoded.segments[batch])
+            for owner, text in zip(encoded.owners[batch], generated, strict=True):
                 texts[owner].append(text)
         return iter([" ".join(parts) for parts in texts])
 
-    def _generate(self, rows: list[tuple[Tensor, Tensor | None]]) -> list[str]:
+    def _generate(self, tokens: list[Tensor], segments: list[Tensor]) -> list[str]:
         pad = self.task.source_dictionary.pad()
-        tokens = [row for row, _ in rows]
-        self._check_length(tokens)
         net_input = {
             "src_tokens": data_utils.collate_tokens(tokens, pad),
             "src_lengths": torch.tensor([row.numel() for row in tokens]),
         }
-        segments = [stream for _, stream in rows if stream is not None]
         if segments:
             net_input["segments"] = data_utils.collate_tokens(segments, pad)
         sample = {"net_input": {name: tensor.to(self.device) for name, tensor in net_input.items()}}
         dictionary, decode = self.task.target_dictionary, self.task.pipeline.decode
         hypotheses = self.task.inference_step(self.generator, self.models, sample)
         return [decode(dictionary.string(beams[0]["tokens"])) for beams in hypotheses]
-
-    def _check_length(self, rows: list[Tensor]) -> None:
-        limit = min(model.encoder.max_positions() for model in self.models)
-        longest = max(row.numel() for row in rows)
-        if longest > limit:
-            raise ValueError(
-                f"a source of {longest} tokens, but the model has {limit} positions: preprocess with "
-                f"--max-source-tokens {limit - 1}"
-            )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -115,8 +99,5 @@ def main(args: argparse.Namespace) -> int:
     texts = model(documents, args.batch_size)
     lines = [json.dumps({"id": d.id, "text": t}, ensure_ascii=False) for d, t in zip(documents, texts, strict=True)]
     Path(args.out).write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-    for name, number in sorted(model.task.pipeline.counts.items()):
-        if number:
-            print(f"{name.replace('_', ' ')}: {number}")
     print(f"wrote {len(lines)} texts to {args.out}")
     return 0

@@ -167,6 +167,18 @@ def test_interactive_refuses_what_is_no_document(run, ami: Path, trained, line: 
     assert result.returncode and message in result.stderr.strip().splitlines()[-1]
 
 
+def test_the_models_own_limit_holds_for_raw_documents_too(run, ami: Path, trained, tmp_path: Path) -> None:
+    """The data allow 120 tokens; a run that allows 64 positions cuts or refuses as its policy says."""
+    raw = (ami / "text/test.documents.jsonl").read_text()
+    flags = [*plugin(ami), "--path", trained[0] / "checkpoint_last.pt", *GENERATION.split(), "--input-format", "json"]
+    flags += ["--document-pipeline", ami / "bin", "--max-source-positions", 64]
+    refused = run("fairseq-interactive", *flags, input=raw, check=False)
+    assert "input 1: 120 tokens" in refused.stderr.strip().splitlines()[-1]
+    cut = run("fairseq-interactive", *flags, "--long-source", "truncate", input=raw)
+    assert len(hypotheses(cut.stdout)) == 6
+    assert all(len(line.split()) <= 65 for line in cut.stdout.splitlines() if line.startswith("S-"))
+
+
 def test_interactive_survives_one_line_of_fifty_thousand_tokens(run, ami: Path, trained) -> None:
     document = {"turns": [{"role": "PM", "text": "remote control " * 25_000 + "<s> <pad> <mask>"}]}
     flags = [*plugin(ami), "--path", trained[0] / "checkpoint_last.pt", *GENERATION.split(), "--input-format", "json"]

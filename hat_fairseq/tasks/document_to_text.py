@@ -25,7 +25,7 @@ from torch import Tensor
 
 from ..data.pipeline import FILE_NAME, TextPipeline
 from .document_dataset import DocumentPairDataset, PrefixDataset, shortened_sizes
-from .interactive import encode_lines
+from .interactive import encode_documents, parse_line
 from .rouge_meter import RougeMeter
 
 logger = logging.getLogger(__name__)
@@ -174,11 +174,16 @@ class DocumentToTextTask(TranslationTask):
         """fairseq-interactive: every line is a document, encoded exactly as in preprocessing."""
         if self.pipeline is None:
             return super().get_interactive_tokens_and_lengths(lines, encode_fn)
-        tokens, segments = encode_lines(
-            lines, str(self.cfg.input_format), self.pipeline, self.src_dict, self.segment_dictionary
-        )
-        self._interactive_segments = {_key(row): stream for row, stream in zip(tokens, segments, strict=False)}
-        return tokens, [row.numel() for row in tokens]
+        numbered = enumerate(lines, start=1)
+        encoded = encode_documents((parse_line(line, n, str(self.cfg.input_format)) for n, line in numbered), self)
+        if len(encoded.tokens) != len(lines):
+            raise ValueError(
+                f"{len(lines)} lines became {len(encoded.tokens)} chunks; fairseq-interactive takes one input a line: "
+                "use `hat summarize`, which joins chunks again, or preprocess with another policy for long sources"
+            )
+        pairs = zip(encoded.tokens, encoded.segments, strict=False)  # no segments without --role-stream
+        self._interactive_segments = {_key(row): segments for row, segments in pairs}
+        return encoded.tokens, [row.numel() for row in encoded.tokens]
 
     def inference_step(
         self,

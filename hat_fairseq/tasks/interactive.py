@@ -1,19 +1,32 @@
-"""Lines of raw documents to rows of ids, the same way as in preprocessing."""
+"""Raw documents to rows of ids, the same way as in preprocessing: for fairseq-interactive and `hat summarize`."""
 
 from __future__ import annotations
 
 import json
 import logging
 from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
 
 import torch
-from fairseq.data import Dictionary
+from fairseq.data import Dictionary, ListDataset
 from torch import Tensor
 
 from ..data.document import Document
-from ..data.pipeline import EncodedDocument, TextPipeline
+from ..data.pipeline import EncodedDocument
+from .document_dataset import PrefixDataset, shortened_sizes
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class EncodedRows:
+    """Rows of token ids, of segment ids of the same lengths (or none), and the document that each row belongs to."""
+
+    tokens: list[Tensor]
+    segments: list[Tensor]
+    owners: list[int]
 
 
 def parse_line(line: str, number: int, input_format: str) -> Document:
@@ -45,28 +58,32 @@ def to_ids(
     return row, torch.tensor([*(segments.index(role) for role in document.roles), segments.eos()])
 
 
-def encode_lines(
-    lines: list[str], input_format: str, pipeline: TextPipeline, dictionary: Dictionary, segments: Dictionary | None
-) -> tuple[list[Tensor], list[Tensor]]:
-    """Rows of token ids, one per line, and with `segments` rows of segment ids of the same lengths (else none).
+def encode_documents(documents: Iterable[Document], task: Any) -> EncodedRows:
+    """Documents to rows of ids: the pipeline of the training data, then the task's own policy for long sources.
 
+    Args:
+        task: a `document_to_text` task with a pipeline.
     Raises:
-        ValueError: a line that is no document, an empty one, or one that the pipeline's policy cuts into several.
+        ValueError: an empty document, one that is too long under the policy `error`, or one without the roles it needs.
     """
-    rows, streams = [], []
+    pipeline, dictionary, cfg = task.pipeline, task.source_dictionary, task.cfg
     before = Counter(pipeline.counts)
-    for number, line in enumerate(lines, start=1):
-        encoded = pipeline.encode(parse_line(line, number, input_format))
-        if len(encoded) != 1:
-            raise ValueError(
-                f"line {number}: {len(encoded)} chunks; fairseq-interactive takes one input a line: use "
-                "`hat summarize`, which joins chunks again, or preprocess with another policy for long sources"
-            )
-        row, stream = to_ids(encoded[0], dictionary, segments)
-        rows.append(row)
-        if stream is not None:
-            streams.append(stream)
+    rows, streams, owners = [], [], []
+    for number, document in enumerate(documents):
+        for encoded in pipeline.encode(document):
+            row, stream = to_ids(encoded, dictionary, task.segment_dictionary)
+            rows.append(row)
+            streams += [] if stream is None else [stream]
+            owners.append(number)
     changed = pipeline.counts - before
+    sizes = [row.numel() for row in rows]
+    if rows:
+        data = ListDataset(rows, sizes)
+        limits = cfg.max_source_positions, str(cfg.long_source), dictionary.bos()
+        kept, cost = shortened_sizes(data, *limits, "input")
+        changed += Counter({f"source_{name}": number for name, number in cost.items()})
+        rows = list(PrefixDataset(data, kept, dictionary.eos()))
+        streams = list(PrefixDataset(ListDataset(streams, sizes), kept, dictionary.eos())) if streams else []
     if changed:
         logger.warning("changed on the way in: %s", ", ".join(f"{name} {n}" for name, n in sorted(changed.items())))
-    return rows, streams
+    return EncodedRows(rows, streams, owners)
