@@ -8,7 +8,7 @@ atomic_copy              `checkpoint_last.pt` is copied in place: a kill leaves 
 _parse_args_and_arch     --bf16 means TPU
 _call_main               several CPU processes: an assertion, a division by zero, or no training at all
 _no_repeat_ngram         --no-repeat-ngram-size does nothing without the CUDA extension: it compares with padding
-apply                    `np.compat` is gone from numpy 2
+_get_buckets, apply      --num-batch-buckets asks numpy 2 for an argument and a module that it no longer has
 
 Three more are settings of our task: batches that differ after a resume (`rebuild_batches`), masks that repeat in every
 epoch (`reuse_dataloader`) and a last batch that is dropped (`get_batch_iterator`). One cannot happen in our attention:
@@ -33,6 +33,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import fairseq.checkpoint_utils
+import fairseq.data.data_utils
 import fairseq.distributed.utils as distributed_utils
 import fairseq.options
 import numpy as np
@@ -54,6 +55,7 @@ def apply() -> None:
     if not hasattr(np, "compat"):
         np.compat = SimpleNamespace(long=int)  # type: ignore[attr-defined]
     PathManager.copy = staticmethod(atomic_copy)
+    _replace(fairseq.data.data_utils, "get_buckets", _get_buckets)
     _replace(NGramRepeatBlock, "_no_repeat_ngram", _no_repeat_ngram)
     _replace(fairseq.options, "parse_args_and_arch", _parse_args_and_arch)
     _replace(distributed_utils, "call_main", _call_main)
@@ -180,6 +182,11 @@ def _call_main(original: Callable[..., Any], cfg: Any, main: Callable[..., Any],
 def _no_repeat_ngram(original: Callable[..., Any], self: Any, tokens: Any, *args: Any, **kwargs: Any) -> Any:
     step = kwargs["step"] if "step" in kwargs else args[3]  # after lprobs, bsz and beam_size
     return original(self, tokens[:, : step + 1], *args, **kwargs)
+
+
+def _get_buckets(original: Callable[..., Any], sizes: np.ndarray, num_buckets: int) -> np.ndarray:
+    edges = np.percentile(sizes, np.linspace(0, 100, num_buckets + 1), method="lower")
+    return np.unique(edges[1:])
 
 
 def _free_port() -> int:

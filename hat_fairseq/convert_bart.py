@@ -43,7 +43,6 @@ PRESETS = {  # name: (width, feed-forward width, layers, heads) of both sides
     "hat_bart_base": (768, 3072, 6, 12),
 }
 POSITION_OFFSET = 2  # both libraries keep two unused rows below position 0
-RESET_FLAGS = "--reset-optimizer --reset-dataloader --reset-meters --reset-lr-scheduler"
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -236,6 +235,6 @@ def main(args: argparse.Namespace) -> int:
         print(f"wrote {dictionary_path}: {len(symbols)} entries, for fairseq-preprocess --srcdict and --tgtdict")
     rows = config["vocab_size"]
     print(f"embedding rows: {rows} (the dictionary of the data must have {rows} entries, or {rows - 1} without <mask>)")
-    print("start training from it with:")
-    print(f"  {' '.join(architecture_flags(config))} --restore-file {args.out} {RESET_FLAGS}")
+    print("start training from it (and resume after an interruption) with:")
+    print(f"  {' '.join(architecture_flags(config))} --finetune-from-model {args.out}")
     return 0

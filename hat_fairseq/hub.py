@@ -15,6 +15,7 @@ from fairseq.data import data_utils
 from torch import Tensor
 
 from .data.document import Document, read_documents
+from .tasks.generation_options import parse_generation_options
 from .tasks.interactive import encode_documents
 
 
@@ -95,7 +96,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     documents = list(read_documents(args.input))
-    model = DocumentToText.from_pretrained(args.path, args.data, args.device, **json.loads(args.generation))
+    options = parse_generation_options(args.generation, "--generation")
+    model = DocumentToText.from_pretrained(args.path, args.data, args.device, **options)
     texts = model(documents, args.batch_size)
     lines = [json.dumps({"id": d.id, "text": t}, ensure_ascii=False) for d, t in zip(documents, texts, strict=True)]
     Path(args.out).write_text("".join(line + "\n" for line in lines), encoding="utf-8")

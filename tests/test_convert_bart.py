@@ -156,7 +156,7 @@ def test_fairseq_train_starts_from_it_with_the_printed_flags(
 ) -> None:
     assert convert(folder, tmp_path / "model.pt") == 0
     printed = capsys.readouterr().out
-    flags = next(line for line in printed.splitlines() if "--restore-file" in line).split()
+    flags = next(line for line in printed.splitlines() if "--finetune-from-model" in line).split()
     text = tmp_path / "text"
     text.mkdir()
     (text / "dict.txt").write_text("".join(f"{number} 1\n" for number in range(ROWS - 5)))

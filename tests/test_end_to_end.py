@@ -113,7 +113,9 @@ def test_long_documents_are_cut_and_counted_or_refused(train, tmp_path: Path, po
     quiet = ["--disable-validation"]
     refused = train(tmp_path, *flags, *quiet, check=False)
     last = refused.stderr.strip().splitlines()[-1]
-    assert re.search(r"train source document \d+: \d+ tokens in \d+ sentences are more than the limit of 63", last)
+    assert re.search(
+        r"train source document \d+: \d+ tokens are more than the limit of 63; .*: truncate, truncate-sentences$", last
+    )
     cut = train(tmp_path, *flags, *quiet, "--long-source", policy, "--long-target", "truncate")
     report = re.search(
         rf"train source: longer than the limit, policy {policy}: .*tokens_truncated (\d+)", cut.stdout + cut.stderr
@@ -177,6 +179,15 @@ def test_the_models_own_limit_holds_for_raw_documents_too(run, ami: Path, traine
     cut = run("fairseq-interactive", *flags, "--long-source", "truncate", input=raw)
     assert len(hypotheses(cut.stdout)) == 6
     assert all(len(line.split()) <= 65 for line in cut.stdout.splitlines() if line.startswith("S-"))
+
+
+def test_raw_text_with_unknown_characters_is_counted(run, ami: Path, trained, tmp_path: Path) -> None:
+    document = {"id": "x", "turns": [{"role": "PM", "text": "\u2603 \u2603 is a snowman"}]}
+    (tmp_path / "raw.jsonl").write_text(json.dumps(document) + "\n")
+    paths = ["--path", trained[0] / "checkpoint_last.pt", "--data", ami / "bin", "--input", tmp_path / "raw.jsonl"]
+    result = hat(run, "summarize", *paths, "--out", tmp_path / "out.jsonl", "--device", "cpu")
+    assert "source_tokens_unknown_to_dictionary 2" in result.stderr
+    assert json.loads((tmp_path / "out.jsonl").read_text())["id"] == "x"
 
 
 def test_interactive_survives_one_line_of_fifty_thousand_tokens(run, ami: Path, trained) -> None:

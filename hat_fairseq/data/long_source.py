@@ -23,7 +23,9 @@ class LongSourceError(ValueError):
     """The input is longer than the limit and the policy is ``error``."""
 
 
-def fit(is_bos: Flags, max_tokens: int, policy: str) -> tuple[list[slice], Counter[str]]:
+def fit(
+    is_bos: Flags, max_tokens: int, policy: str, offered: Sequence[str] = POLICIES[1:]
+) -> tuple[list[slice], Counter[str]]:
     """Say which tokens of one document to keep.
 
     Args:
@@ -31,6 +33,7 @@ def fit(is_bos: Flags, max_tokens: int, policy: str) -> tuple[list[slice], Count
             the first marker is a sentence of its own.
         max_tokens: the limit in tokens, markers included; at least 1.
         policy: one of ``POLICIES``.
+        offered: the policies that the message of a refusal names as the way out.
 
     Returns:
         The slices to keep, none of them empty unless the document is: one, or for ``chunk`` one for each chunk,
@@ -53,8 +56,8 @@ def fit(is_bos: Flags, max_tokens: int, policy: str) -> tuple[list[slice], Count
     starts = _sentence_starts(is_bos)
     if policy == "error":
         raise LongSourceError(
-            f"{length} tokens in {len(starts)} sentences are more than the limit of {max_tokens} tokens; "
-            f"raise the limit or choose another policy for long input: {', '.join(POLICIES[1:])}"
+            f"{length} tokens are more than the limit of {max_tokens}; raise the limit or choose another policy: "
+            f"{', '.join(offered)}"
         )
     counts = Counter(documents_over_limit=1)
     if policy == "chunk":

@@ -164,7 +164,8 @@ class TextPipeline:
 
     def _fit(self, id_: str, what: str, tokens: list[str], limit: int, policy: str) -> list[slice]:
         try:
-            parts, counts = long_source.fit([token == BOS for token in tokens], limit, policy)
+            offered = long_source.POLICIES[1:] if what == "source" else ("truncate",)
+            parts, counts = long_source.fit([token == BOS for token in tokens], limit, policy, offered)
         except long_source.LongSourceError as error:
             raise long_source.LongSourceError(f"document {id_!r}: its {what} is too long: {error}") from error
         for name, number in counts.items():

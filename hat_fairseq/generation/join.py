@@ -44,6 +44,8 @@ def main(args: argparse.Namespace) -> int:
     texts = join(chunks, read_generated(args.generated), args.ids)
     write_summaries(args.out, ({"id": identifier, "text": text} for identifier, text in texts.items()))
     print(f"{args.out}: {len(texts)} documents from {len(chunks)} samples")
+    if looks_undecoded(texts.values()):
+        print("the texts look like BPE tokens: generate with --bpe document --document-pipeline DIR", file=sys.stderr)
     if empty := sum(not text for text in texts.values()):
         print(f"{empty} of {len(texts)} documents have an empty text", file=sys.stderr)
     return 0
@@ -106,6 +108,12 @@ def read_generated(paths: Sequence[str | Path]) -> dict[int, str]:
         found = f"only {undecoded} H- lines (tokens, not text)" if undecoded else "no H- or D- lines"
         raise ValueError(f"{', '.join(map(str, paths))}: {found}: is it the output of fairseq-generate?")
     return texts
+
+
+def looks_undecoded(texts: Iterable[str]) -> bool:
+    """True when a text has BPE continuation marks, or all texts together are nothing but numbers (GPT-2's)."""
+    words = [word for text in texts for word in text.split()]
+    return any(word.endswith("@@") for word in words) or (bool(words) and all(map(str.isdecimal, words)))
 
 
 def join(chunks: Iterable[Chunk], texts: Mapping[int, str], ids_path: str | Path = "ids") -> dict[str, str]:

@@ -90,8 +90,6 @@ class HatEncoder(EmbedsTokens, FairseqEncoder):
         padding = src_tokens.eq(pad)
         tokens_padding = safe_padding_mask(padding) if bool(padding.any()) else None
         x = self.embed(src_tokens, segments=segments)
-        if tokens_padding is not None:
-            x = x.masked_fill(padding.unsqueeze(-1), 0)
         for layer in self.layers:
             x = run_layer(layer, x, tokens_padding, checkpoint=self.checkpoint_activations)
         if self.layer_norm is not None:

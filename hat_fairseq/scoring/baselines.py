@@ -66,7 +66,7 @@ def main(args: argparse.Namespace) -> int:
     print(f"lead.jsonl: the first {words} words of each of {len(documents)} documents")
     print(
         f"constant.jsonl: the summary of training document {constant.document.id!r}, the nearest of {len(candidates)} "
-        f"(of {len(train)} in training) to the {constant.compared} others: mean ROUGE-1 + 2 + L (summary) "
+        f"(of {len(train)} in training) to the {constant.compared} others: mean sum of ROUGE-1, 2 and L "
         f"{100 * constant.score:.2f}"
     )
     return 0

@@ -45,6 +45,10 @@ class PrefixDataset(BaseWrapperDataset):
         return int(self._sizes[index])
 
 
+SOURCE_POLICIES = ("error", "truncate", "truncate-sentences")  # chunks have to be made before binarisation
+TARGET_POLICIES = ("error", "truncate")
+
+
 def shortened_sizes(
     dataset: FairseqDataset, max_positions: int, policy: str, bos: int, what: str
 ) -> tuple[np.ndarray, Counter[str]]:
@@ -54,17 +58,16 @@ def shortened_sizes(
 
     Raises:
         LongSourceError: a document is too long under the policy `error`; it is named by its place.
-        ValueError: an empty document; the policy `chunk`, which has to happen before binarisation.
+        ValueError: an empty document.
     """
-    if policy == "chunk":
-        raise ValueError("binarised documents cannot be cut into chunks: use `hat preprocess --long-source chunk`")
+    offered = (TARGET_POLICIES if what.endswith("target") else SOURCE_POLICIES)[1:]
     sizes = np.array(dataset.sizes, dtype=np.int64)
     if (sizes < 2).any():
         raise ValueError(f"{what} {int(np.flatnonzero(sizes < 2)[0]) + 1} is empty; preprocess the documents again")
     counts: Counter[str] = Counter()
     for index in np.flatnonzero(sizes > max_positions):
         try:
-            kept, cost = fit(dataset[int(index)][:-1].eq(bos).numpy(), max_positions - 1, policy)
+            kept, cost = fit(dataset[int(index)][:-1].eq(bos).numpy(), max_positions - 1, policy, offered)
         except LongSourceError as error:
             raise LongSourceError(f"{what} {index + 1}: {error}") from None
         sizes[index] = kept[0].stop + 1

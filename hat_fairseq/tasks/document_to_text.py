@@ -5,7 +5,6 @@ documents in fairseq-interactive, ROUGE during validation, and settings under wh
 uninterrupted one.
 """
 
-import json
 import logging
 from argparse import Namespace
 from collections import Counter
@@ -24,7 +23,14 @@ from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import Tensor
 
 from ..data.pipeline import FILE_NAME, TextPipeline
-from .document_dataset import DocumentPairDataset, PrefixDataset, shortened_sizes
+from .document_dataset import (
+    SOURCE_POLICIES,
+    TARGET_POLICIES,
+    DocumentPairDataset,
+    PrefixDataset,
+    shortened_sizes,
+)
+from .generation_options import parse_generation_options
 from .interactive import encode_documents, parse_line
 from .rouge_meter import RougeMeter
 
@@ -37,10 +43,10 @@ class DocumentToTextConfig(TranslationConfig):
     source_lang: Optional[str] = field(default="source", metadata={"help": "source stream", "argparse_alias": "-s"})
     target_lang: Optional[str] = field(default="target", metadata={"help": "target stream", "argparse_alias": "-t"})
     left_pad_source: bool = field(default=False, metadata={"help": "pad the source on the left"})
-    long_source: ChoiceEnum(["error", "truncate", "truncate-sentences"]) = field(  # type: ignore[valid-type]
+    long_source: ChoiceEnum(list(SOURCE_POLICIES)) = field(  # type: ignore[valid-type]
         default="error", metadata={"help": "what to do with a source longer than --max-source-positions"}
     )
-    long_target: ChoiceEnum(["error", "truncate"]) = field(  # type: ignore[valid-type]
+    long_target: ChoiceEnum(list(TARGET_POLICIES)) = field(  # type: ignore[valid-type]
         default="error", metadata={"help": "what to do with a target longer than --max-target-positions"}
     )
     role_stream: Optional[str] = field(
@@ -78,7 +84,10 @@ class DocumentToTextTask(TranslationTask):
         data = Path(utils.split_paths(cfg.data)[0])
         self.segment_dictionary: Dictionary | None = None
         if cfg.role_stream:
-            self.segment_dictionary = self.load_dictionary(str(data / f"dict.{cfg.role_stream}.txt"))
+            path = data / f"dict.{cfg.role_stream}.txt"
+            if not path.is_file():
+                raise FileNotFoundError(f"{path} is missing: --role-stream needs data made by `hat preprocess --roles`")
+            self.segment_dictionary = self.load_dictionary(str(path))
         self.pipeline = TextPipeline.load(data) if (data / FILE_NAME).exists() else None
         self.rouge: RougeMeter | None = None
         self._interactive_segments: dict[bytes, Tensor] = {}
@@ -151,7 +160,8 @@ class DocumentToTextTask(TranslationTask):
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
         model = super().build_model(cfg, from_checkpoint)
         if self.cfg.eval_rouge:
-            generator = self.build_generator([model], Namespace(**json.loads(self.cfg.eval_rouge_args)))
+            options = parse_generation_options(self.cfg.eval_rouge_args, "--eval-rouge-args")
+            generator = self.build_generator([model], Namespace(**options))
             decode = self.pipeline.decode if self.pipeline else _undo_bpe
             self.rouge = RougeMeter(generator, self.tgt_dict, decode)
         return model

@@ -76,6 +76,7 @@ def encode_documents(documents: Iterable[Document], task: Any) -> EncodedRows:
             streams += [] if stream is None else [stream]
             owners.append(number)
     changed = pipeline.counts - before
+    changed["source_tokens_unknown_to_dictionary"] = sum(int(row.eq(dictionary.unk()).sum()) for row in rows)
     sizes = [row.numel() for row in rows]
     if rows:
         data = ListDataset(rows, sizes)
@@ -84,6 +85,6 @@ def encode_documents(documents: Iterable[Document], task: Any) -> EncodedRows:
         changed += Counter({f"source_{name}": number for name, number in cost.items()})
         rows = list(PrefixDataset(data, kept, dictionary.eos()))
         streams = list(PrefixDataset(ListDataset(streams, sizes), kept, dictionary.eos())) if streams else []
-    if changed:
-        logger.warning("changed on the way in: %s", ", ".join(f"{name} {n}" for name, n in sorted(changed.items())))
+    if +changed:
+        logger.warning("changed on the way in: %s", ", ".join(f"{name} {n}" for name, n in sorted((+changed).items())))
     return EncodedRows(rows, streams, owners)

@@ -78,3 +78,12 @@ def test_empty_texts_are_counted(run, capsys):
 def test_errors(run, ids, generated, message):
     with pytest.raises(ValueError, match=message):
         run(ids, generated)
+
+
+def test_texts_that_are_still_bpe_are_noticed() -> None:
+    from hat_fairseq.generation.join import looks_undecoded
+
+    assert looks_undecoded(["the rem@@ ote ."])
+    assert looks_undecoded(["464 6569", "13"])
+    assert not looks_undecoded(["the remote costs 25 Euro ."])
+    assert not looks_undecoded([""])

@@ -1,0 +1,38 @@
+"""Work-arounds that need no training run; the others are tested in tests/tasks/test_training.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from building import dictionary
+from fairseq.data import LanguagePairDataset, ListDataset
+from fairseq.file_io import PathManager
+from fairseq.ngram_repeat_block import NGramRepeatBlock
+
+import hat_fairseq  # noqa: F401  applies the work-arounds
+
+
+def test_batch_buckets_work_with_numpy_2() -> None:
+    """--num-batch-buckets asks numpy for np.compat.long."""
+    rows = [torch.tensor([5] * length + [2]) for length in (1, 2, 5, 9)]
+    sizes = np.array([len(row) for row in rows])
+    words = dictionary(["a", "b"])
+    dataset = LanguagePairDataset(ListDataset(rows, sizes), sizes, words, num_buckets=2)
+    assert len(dataset.buckets) == 2
+
+
+def test_ngrams_are_looked_for_in_the_tokens_not_in_the_padding() -> None:
+    tokens = torch.tensor([[2, 5, 6, 7, 5, 6, 1, 1]])  # "5 6" comes again: 7 must not follow
+    scores = torch.zeros(1, 9)
+    NGramRepeatBlock(3)(tokens, scores, bsz=1, beam_size=1, step=5)
+    assert scores[0].isinf().nonzero().flatten().tolist() == [7]
+
+
+def test_a_copy_replaces_the_old_file_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "new").write_text("new")
+    (tmp_path / "old").write_text("old")
+    assert PathManager.copy(str(tmp_path / "new"), str(tmp_path / "old"), overwrite=True)
+    assert (tmp_path / "old").read_text() == "new"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["new", "old"]

@@ -1,0 +1,187 @@
+"""The pages say nothing that does not exist: verbs, flags, paths, tests and links."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from hat_fairseq import cli
+from hat_fairseq.recipe import COMMANDS
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = sorted(path for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")] if path.is_file())
+
+FENCE = re.compile(r"^```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SPAN = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
+FLAG = re.compile(r"(?<![\w-])--([a-z][a-z0-9]*(?:[-_][a-z0-9]+)*)(?![\w-])")
+VERB = re.compile(r"(?<![\w/.-])hat ([a-z][a-z-]*)")
+FOLDERS = "hat_fairseq|preprocess|configs|train_scripts|generate_scripts|examples|benchmarks|tests|docs|\\.ci"
+# `tests/x.py::test_y` and `configs/base/z.yaml`; with capitals or stars it is a pattern, not a path
+PATH = re.compile(rf"(?<![\w/.-])((?:{FOLDERS})/[a-z0-9_./-]*)(?:::(\w+))?(?![\w*{{])")
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def code(text: str) -> list[str]:
+    """All that is set as code: fenced blocks, and spans within lines."""
+    return FENCE.findall(text) + [span for _, span in SPAN.findall(FENCE.sub("", text))]
+
+
+def commands(text: str) -> Iterator[list[str]]:
+    """The commands of fenced blocks as words, lines that end in a backslash joined, without assignments before them."""
+    for block in FENCE.findall(text):
+        for line in block.replace("\\\n", " ").splitlines():
+            try:
+                words = shlex.split(line, comments=True)
+            except ValueError:  # part of a program or an example of data
+                continue
+            while words and re.fullmatch(r"[A-Z_]+=.*", words[0]):
+                words = words[1:]
+            if words:
+                yield words
+
+
+def flags_of(parser: argparse.ArgumentParser) -> set[str]:
+    return {option for action in parser._actions for option in action.option_strings}
+
+
+@cache
+def verb_flags(verb: str) -> frozenset[str]:
+    parser = argparse.ArgumentParser()
+    cli.import_verb(verb).add_arguments(parser)
+    return frozenset(flags_of(parser))
+
+
+@cache
+def fairseq_flags() -> frozenset[str]:
+    """What fairseq's commands accept with our task, models and output decoder."""
+    from fairseq import options
+    from fairseq.dataclass.utils import gen_parser_from_dataclass
+    from fairseq.models import MODEL_REGISTRY
+    from fairseq.registry import REGISTRIES
+    from fairseq.tasks import TASK_REGISTRY
+
+    import hat_fairseq  # noqa: F401  registers them
+
+    parsers = [
+        options.get_preprocessing_parser(),
+        options.get_training_parser(),
+        options.get_generation_parser(),
+        options.get_interactive_generation_parser(),
+        options.get_validation_parser(),
+    ]
+    chosen = [("criterion", "label_smoothed_cross_entropy"), ("optimizer", "adam"), ("bpe", "document")]
+    chosen += [("lr_scheduler", "polynomial_decay")]
+    for kind, name in chosen:
+        extra = argparse.ArgumentParser()
+        gen_parser_from_dataclass(extra, REGISTRIES[kind]["dataclass_registry"][name]())
+        parsers.append(extra)
+    for owner in (TASK_REGISTRY["document_to_text"], MODEL_REGISTRY["hat_bart"], MODEL_REGISTRY["hat_transformer"]):
+        extra = argparse.ArgumentParser()
+        owner.add_args(extra)
+        parsers.append(extra)
+    return frozenset(flag for parser in parsers for flag in flags_of(parser))
+
+
+@cache
+def torchrun_flags() -> frozenset[str]:
+    from torch.distributed.run import get_args_parser
+
+    return frozenset(flags_of(get_args_parser()))
+
+
+def all_flags() -> frozenset[str]:
+    return frozenset().union(fairseq_flags(), torchrun_flags(), *(verb_flags(verb) for verb in cli.VERBS))
+
+
+def allowed_flags(words: list[str]) -> frozenset[str] | None:
+    """The flags that a command may have; None where it is neither ours nor fairseq's."""
+    words = words[1:] if words[0] == "exec" else words
+    program, rest = Path(words[0]).name, words[1:]
+    if program == "hat" and rest and rest[0] in cli.VERBS:
+        return verb_flags(rest[0])
+    if program.startswith("fairseq-") or words[0].startswith(("train_scripts/", "generate_scripts/")):
+        return fairseq_flags()
+    if program == "torchrun":
+        return fairseq_flags() | torchrun_flags()
+    if rest[:1] == ["hat_fairseq/recipe.py"] and len(rest) > 2 and rest[1] in COMMANDS:
+        return verb_flags("preprocess") if rest[1] == "preprocess" else fairseq_flags()
+    return None
+
+
+def anchors(page: Path) -> set[str]:
+    """The names that a link's `#name` can have, as GitHub makes them of headings."""
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+def test_the_pages_are_there() -> None:
+    names = {path.name for path in PAGES}
+    assert {"hat.md", "data.md", "recipes.md", "troubleshooting.md"} <= names
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_verb_exists(page: Path) -> None:
+    verbs = {verb for piece in code(page.read_text(encoding="utf-8")) for verb in VERB.findall(piece)}
+    assert verbs <= cli.VERBS.keys()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_flag_exists(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    mentioned = {f"--{name}" for name in FLAG.findall(text)}
+    assert mentioned - all_flags() == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_command_takes_its_flags(page: Path) -> None:
+    wrong = []
+    for words in commands(page.read_text(encoding="utf-8")):
+        allowed = allowed_flags(words)
+        given = [word.partition("=")[0] for word in words if re.match(r"--[a-z]", word)]
+        wrong += [f"{' '.join(words[:3])}: {flag}" for flag in given if allowed is not None and flag not in allowed]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_path_and_test_exists(page: Path) -> None:
+    missing = []
+    for piece in code(page.read_text(encoding="utf-8")):
+        for name, function in PATH.findall(piece):
+            path = ROOT / name.rstrip(".")
+            if not path.exists():
+                missing.append(name)
+            elif function and f"def {function}(" not in path.read_text(encoding="utf-8"):
+                missing.append(f"{name}::{function}")
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    broken = []
+    for link in LINK.findall(FENCE.sub("", page.read_text(encoding="utf-8"))):
+        if "://" in link:
+            continue
+        name, _, anchor = link.partition("#")
+        target = page.parent / name if name else page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            broken.append(link)
+    assert broken == []
+
+
+def test_what_the_checks_look_for_is_found() -> None:
+    """The expressions find what they should; a page without findings would pass everything."""
+    text = "`hat nosuch --verb-flag x` `hat_fairseq/no.py`\n\n```\nA=1 hat join \\\n    --nosuch\n```\n"
+    assert [verb for piece in code(text) for verb in VERB.findall(piece)] == ["join", "nosuch"]
+    assert FLAG.findall(text) == ["verb-flag", "nosuch"]
+    assert list(commands(text)) == [["hat", "join", "--nosuch"]]
+    assert allowed_flags(["hat", "join", "--nosuch"]) == verb_flags("join") and "--ids" in verb_flags("join")
+    assert [path for piece in code(text) for path, _ in PATH.findall(piece)] == ["hat_fairseq/no.py"]
+    assert {"--max-source-positions", "--role-stream", "--no-hierarchy", "--beam", "--adam-betas"} <= fairseq_flags()
+    assert "--nosuch" not in all_flags()
