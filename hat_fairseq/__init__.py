@@ -8,20 +8,23 @@ import logging
 
 __version__ = "0.1.0"
 
-import_error: ImportError | None = None  # why fairseq could not be imported; `hat doctor` reports it
+# What could not be imported. `hat doctor` has to work in a broken installation, so it is recorded here and not raised;
+# fairseq's commands then say that they do not know the architecture.
+import_error: ImportError | None = None
 
 # On import fairseq advises to install tensorboardX, which has nothing to do with what was asked.
 logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
 
 try:
     from . import compat
-except ImportError as error:  # without fairseq only `hat doctor` and the data and scoring commands work
-    if (error.name or "").partition(".")[0] == __name__:
-        raise
-    import_error = error
-else:
+
     compat.apply()
     from .models import hat_bart as hat_bart
     from .models import hat_transformer as hat_transformer
     from .tasks import document_bpe as document_bpe
     from .tasks import document_to_text as document_to_text
+except ImportError as error:
+    if (error.name or "").partition(".")[0] == __name__:  # a mistake of ours
+        raise
+    import_error = error
+    logging.getLogger(__name__).warning("hat_fairseq is not registered with fairseq: %s; see `hat doctor`", error)

@@ -33,7 +33,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import fairseq.checkpoint_utils
-import fairseq.data.data_utils
+import fairseq.data.bucket_pad_length_dataset
 import fairseq.distributed.utils as distributed_utils
 import fairseq.options
 import numpy as np
@@ -55,7 +55,7 @@ def apply() -> None:
     if not hasattr(np, "compat"):
         np.compat = SimpleNamespace(long=int)  # type: ignore[attr-defined]
     PathManager.copy = staticmethod(atomic_copy)
-    _replace(fairseq.data.data_utils, "get_buckets", _get_buckets)
+    _replace(fairseq.data.bucket_pad_length_dataset, "get_buckets", _get_buckets)
     _replace(NGramRepeatBlock, "_no_repeat_ngram", _no_repeat_ngram)
     _replace(fairseq.options, "parse_args_and_arch", _parse_args_and_arch)
     _replace(distributed_utils, "call_main", _call_main)

@@ -15,7 +15,7 @@ import hat_fairseq  # noqa: F401  applies the work-arounds
 
 
 def test_batch_buckets_work_with_numpy_2() -> None:
-    """--num-batch-buckets asks numpy for np.compat.long."""
+    """--num-batch-buckets asks for np.compat.long and for np.percentile(interpolation=)."""
     rows = [torch.tensor([5] * length + [2]) for length in (1, 2, 5, 9)]
     sizes = np.array([len(row) for row in rows])
     words = dictionary(["a", "b"])
