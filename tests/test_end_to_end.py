@@ -159,7 +159,7 @@ def test_a_missing_or_foreign_role_stream_is_refused(train, ami: Path, tmp_path:
         ('{"text": "Not cut into turns ."}', "no given sentences"),
         ('{"sentences": ["Nobody says who speaks ."]}', "role"),
         ('{"turns": [{"role": "PM", "text": " "}]}', "empty"),
-        ('{"turns": [{"role": "CEO", "text": "Hello ."}]}', "CEO"),
+        ('{"turns": [{"role": "QA", "text": "Hello ."}]}', "QA"),
     ],
 )
 def test_interactive_refuses_what_is_no_document(run, ami: Path, trained, line: str, message: str) -> None:

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..modules.positions import LearnedPositions, SinusoidalPositions
+from .config import HatConfig
 
 
 def token_table(num_tokens: int, embed_dim: int, pad: int) -> nn.Embedding:
@@ -30,25 +31,18 @@ class EmbedsTokens:
     training: bool
 
     def build_embedding(
-        self,
-        embed_tokens: nn.Embedding,
-        max_positions: int,
-        learned: bool,
-        layer_norm: bool,
-        scaled: bool,
-        dropout: float,
-        num_segments: int = 0,
+        self, config: HatConfig, side: str, embed_tokens: nn.Embedding, max_positions: int, num_segments: int = 0
     ) -> None:
-        """Adds the tables; `num_segments` 0 adds no segment table and no parameter."""
+        """Adds the tables of `side` (encoder or decoder); `num_segments` 0 adds no segment table and no parameter."""
         embed_dim, pad = embed_tokens.embedding_dim, embed_tokens.padding_idx
         assert pad is not None
         self.embed_tokens = embed_tokens
-        positions = LearnedPositions if learned else SinusoidalPositions
+        positions = LearnedPositions if getattr(config, f"{side}_learned_pos") else SinusoidalPositions
         self.embed_positions = positions(max_positions, embed_dim, pad)
         self.embed_segments = token_table(num_segments, embed_dim, pad) if num_segments else None
-        self.layernorm_embedding = nn.LayerNorm(embed_dim) if layer_norm else None
-        self._embed_scale = math.sqrt(embed_dim) if scaled else 1.0
-        self._embed_dropout = dropout
+        self.layernorm_embedding = nn.LayerNorm(embed_dim) if config.layernorm_embedding else None
+        self._embed_scale = 1.0 if config.no_scale_embedding else math.sqrt(embed_dim)
+        self._embed_dropout = config.dropout
 
     def embed(self, tokens: Tensor, start: int = 0, segments: Tensor | None = None) -> Tensor:
         """(B, T) token ids -> (B, T - start, C); `segments`: (B, T) segment ids, iff there is a segment table."""

@@ -35,14 +35,7 @@ class HatDecoder(EmbedsTokens, FairseqIncrementalDecoder):
     ) -> None:
         super().__init__(dictionary)
         self.register_buffer("dictionary_fingerprint", fingerprint(dictionary))
-        self.build_embedding(
-            embed_tokens,
-            max_positions,
-            learned=config.decoder_learned_pos,
-            layer_norm=config.layernorm_embedding,
-            scaled=not config.no_scale_embedding,
-            dropout=config.dropout,
-        )
+        self.build_embedding(config, "decoder", embed_tokens, max_positions)
         sizes = config.decoder_sizes()
         self.layers = nn.ModuleList(
             HierarchicalDecoderLayer(sizes, sentences=not config.no_hierarchy) for _ in range(config.decoder_layers)

@@ -60,15 +60,8 @@ class HatEncoder(EmbedsTokens, FairseqEncoder):
         self.register_buffer("dictionary_fingerprint", fingerprint(dictionary))
         if segment_dictionary is not None:
             self.register_buffer("segment_dictionary_fingerprint", fingerprint(segment_dictionary))
-        self.build_embedding(
-            embed_tokens,
-            max_positions,
-            learned=config.encoder_learned_pos,
-            layer_norm=config.layernorm_embedding,
-            scaled=not config.no_scale_embedding,
-            dropout=config.dropout,
-            num_segments=len(segment_dictionary) if segment_dictionary is not None else 0,
-        )
+        num_segments = 0 if segment_dictionary is None else len(segment_dictionary)
+        self.build_embedding(config, "encoder", embed_tokens, max_positions, num_segments)
         sizes = config.encoder_sizes()
 
         def final_norm() -> nn.LayerNorm | None:

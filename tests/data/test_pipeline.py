@@ -94,8 +94,8 @@ def test_missing_roles_are_refused(learned_bpe: LearnedBpe, settings: Settings) 
 
 
 def test_unknown_roles_are_refused(learned_bpe: LearnedBpe) -> None:
-    with pytest.raises(ValueError, match="document 'a' has the role 'CEO'; known are ID, ME, PM, UI"):
-        TextPipeline(Settings(roles=ROLES), learned_bpe).encode(Document("a", sentences=("x",), roles=("CEO",)))
+    with pytest.raises(ValueError, match="document 'a' has the role 'QA'; known are ID, ME, PM, UI"):
+        TextPipeline(Settings(roles=ROLES), learned_bpe).encode(Document("a", sentences=("x",), roles=("QA",)))
 
 
 def test_truncation_is_counted(bpe: Bpe, meetings: list[Document]) -> None:
