@@ -28,7 +28,7 @@ hat baselines --documents "$data/text/test.documents.jsonl" --train "$data/text/
   --words 286 --out "$results"
 
 step "5/5 scores and one meeting"
-hat score rouge --references "$data/text/test.documents.jsonl" \
+hat score rouge --against-others --references "$data/text/test.documents.jsonl" \
   --hypotheses "$results/lead.jsonl" "$results/constant.jsonl" "$results/hat.jsonl"
 hat show --documents "$data/text/test.documents.jsonl" --hypotheses "$results/hat.jsonl"
 cat <<'END'

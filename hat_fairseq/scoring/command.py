@@ -8,6 +8,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
+from hat_fairseq.scoring.others import score_against_others
 from hat_fairseq.scoring.rouge import METRICS, RougeReport, rouge
 from hat_fairseq.scoring.signature import BACKENDS, PRESETS, RougeSettings
 from hat_fairseq.scoring.splitting import SENTENCE_METHODS
@@ -48,6 +49,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--bootstrap-samples", type=int, metavar="N", help=f"0 for no intervals (default: {default.bootstrap_samples})"
     )
     parser.add_argument("--seed", type=int, help=f"of the resampling (default: {default.seed})")
+    parser.add_argument(
+        "--against-others",
+        action="store_true",
+        help="also score each hypothesis against other documents' references (by rouge-score): what it loses there is "
+        "what it says about its own document",
+    )
     parser.add_argument("--json", metavar="FILE", help="write scores and signatures there as well")
 
 
@@ -55,11 +62,13 @@ def main(args: argparse.Namespace) -> int:
     """Score each file of hypotheses and print one row for it."""
     settings = settings_from(args)
     references = read_summaries(args.references, REFERENCE_KEYS)
-    reports = {}
-    for path in args.hypotheses:
-        hypotheses = read_summaries(path, HYPOTHESIS_KEYS)
-        reports[path] = rouge(pair(hypotheses, references), references.texts, settings)
+    paired = {path: pair(read_summaries(path, HYPOTHESIS_KEYS), references) for path in args.hypotheses}
+    reports = {path: rouge(hypotheses, references.texts, settings) for path, hypotheses in paired.items()}
     print(render(reports))
+    if args.against_others:
+        for path, hypotheses in paired.items():
+            means = score_against_others(hypotheses, references.texts, settings)
+            print(f"against other documents' references: {path}", *(f"{mean:.2f}" for mean in means.values()))
     for note in notes(reports):
         print(note, file=sys.stderr)
     if args.json:
