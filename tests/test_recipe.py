@@ -253,12 +253,6 @@ def as_number(value):
         return str(value)
 
 
-@pytest.mark.parametrize(("verb", "name"), [pair for pair in COMMANDS if pair[0] != "preprocess"])
-def test_no_document_is_dropped(verb, name):
-    """fairseq's default of 8 drops the last batch when its size is no multiple of 8."""
-    assert flags_of(recipe.build_command(verb, name))["--required-batch-size-multiple"] == ["1"]
-
-
 # Scripts
 
 
