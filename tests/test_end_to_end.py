@@ -181,7 +181,7 @@ def test_the_models_own_limit_holds_for_raw_documents_too(run, ami: Path, traine
 
 
 def test_raw_text_with_unknown_characters_is_counted(run, ami: Path, trained, tmp_path: Path) -> None:
-    document = {"id": "x", "turns": [{"role": "PM", "text": "\u2603 \u2603 is a snowman"}]}
+    document = {"id": "x", "turns": [{"role": "PM", "text": "\u2603 \u2603 the remote"}]}
     (tmp_path / "raw.jsonl").write_text(json.dumps(document) + "\n")
     paths = ["--path", trained[0] / "checkpoint_last.pt", "--data", ami / "bin", "--input", tmp_path / "raw.jsonl"]
     result = hat(run, "summarize", *paths, "--out", tmp_path / "out.jsonl", "--device", "cpu")

@@ -134,24 +134,20 @@ except OSError as error:
 
 def test_masks_are_fresh_in_every_epoch_with_workers(ami: Path) -> None:
     """With fairseq's own setting the workers keep the first epoch's masks."""
-    from fairseq.data import MaskTokensDataset, data_utils
+    from fairseq.data import MaskTokensDataset, NestedDictionaryDataset, RightPadDataset, data_utils
 
     from hat_fairseq.tasks.document_to_text import DocumentToTextConfig, DocumentToTextTask
 
     task = DocumentToTextTask.setup_task(DocumentToTextConfig(data=str(ami / "bin")))
-    task.source_dictionary.add_symbol("<mask>")
-    source = data_utils.load_indexed_dataset(str(ami / "bin/train.source-target.source"), task.source_dictionary)
-
-    class Masked(MaskTokensDataset):
-        def collater(self, samples: list[torch.Tensor]) -> torch.Tensor:
-            return data_utils.collate_tokens(samples, 1)
-
-    pad, mask = task.source_dictionary.pad(), task.source_dictionary.index("<mask>")
-    dataset = Masked(source, task.source_dictionary, pad_idx=pad, mask_idx=mask, seed=1)
+    words = task.source_dictionary
+    words.add_symbol("<mask>")
+    source = data_utils.load_indexed_dataset(str(ami / "bin/train.source-target.source"), words)
+    masked = MaskTokensDataset(source, words, pad_idx=words.pad(), mask_idx=words.index("<mask>"), seed=1)
+    dataset = NestedDictionaryDataset({"tokens": RightPadDataset(masked, words.pad())}, sizes=[source.sizes])
     iterator = task.get_batch_iterator(dataset, max_sentences=6, num_workers=1)
-    first, second = ([b.clone() for b in iterator.next_epoch_itr(shuffle=False)] for _ in range(2))
-    assert (first[0] == mask).any()
-    assert not torch.equal(first[0], second[0])
+    epochs = [next(iter(iterator.next_epoch_itr(shuffle=False)))["tokens"].clone() for _ in range(2)]
+    assert (epochs[0] == words.index("<mask>")).any()
+    assert not torch.equal(epochs[0], epochs[1])
 
 
 def test_the_plugin_can_be_imported_twice_and_pickles_stay_refused(run, tmp_path: Path) -> None:
