@@ -44,6 +44,14 @@ def generated(run, ami: Path, trained, tmp_path_factory) -> Path:
     return out / "generate-test.txt"
 
 
+def test_fairseq_preprocess_with_the_plugin_gives_the_same_data(run, ami: Path, tmp_path: Path) -> None:
+    languages = ["--source-lang", "source", "--target-lang", "target", "--joined-dictionary"]
+    parts = [flag for split in ("train", "valid", "test") for flag in (f"--{split}pref", ami / "text" / split)]
+    run("fairseq-preprocess", "--user-dir", USER_DIR, *languages, *parts, "--destdir", tmp_path)
+    for name in ("dict.source.txt", "train.source-target.source.bin", "test.source-target.target.idx"):
+        assert (tmp_path / name).read_bytes() == (ami / "bin" / name).read_bytes(), name
+
+
 def test_training_reports_rouge_and_keeps_the_best_by_it(trained) -> None:
     directory, result = trained
     logs = [json.loads(m) for m in re.findall(r"\| valid \| (\{.*?\})", result.stdout + result.stderr)]

@@ -11,9 +11,11 @@ Legend: B hypotheses, T target tokens, D documents (B = D x beam), S source toke
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor, nn
 
+from .attention import MultiheadAttention
 from .cache import DecoderLayerCache
 from .transformer_layer import LayerSizes, TransformerLayer
 
@@ -63,32 +65,31 @@ class HierarchicalDecoderLayer(TransformerLayer):
         Returns:
             (B, T, C), and the weights of the cross-attentions if asked.
         """
-        x = self.residual(
-            x,
-            self.self_attn_layer_norm,
-            lambda h: self.self_attn(h, causal=True, cache=cache.self_attn if cache else None)[0],
+        kept = (None, None, None) if cache is None else (cache.self_attn, cache.encoder_attn, cache.sentence_attn)
+        x, _ = self._attend(x, self.self_attn, self.self_attn_layer_norm, cache=kept[0], causal=True)
+        to_tokens = {"cache": kept[1], "need_weights": need_weights}
+        x, token_weights = self._attend(
+            x, self.encoder_attn, self.encoder_attn_layer_norm, tokens, tokens_padding, **to_tokens
         )
-        weights: dict[str, Tensor | None] = {"tokens": None, "sentences": None}
+        sentence_weights = None
+        if self.sentence_attn is not None and self.sentence_attn_layer_norm is not None:
+            assert sentences is not None, "a hierarchical layer needs the sentence states"
+            to_sentences = {"cache": kept[2], "need_weights": need_weights}
+            x, sentence_weights = self._attend(
+                x, self.sentence_attn, self.sentence_attn_layer_norm, sentences, sentences_padding, **to_sentences
+            )
+        x = self.residual(x, self.final_layer_norm, self.feed_forward)
+        return x, None if token_weights is None else AttentionWeights(token_weights, sentence_weights)
 
-        def attend_tokens(h: Tensor) -> Tensor:
-            kept = cache.encoder_attn if cache else None
-            out, weights["tokens"] = self.encoder_attn(h, tokens, tokens_padding, cache=kept, need_weights=need_weights)
+    def _attend(
+        self, x: Tensor, attention: MultiheadAttention, layer_norm: nn.Module, *memory: Tensor | None, **options: Any
+    ) -> tuple[Tensor, Tensor | None]:
+        """One attention in its residual; returns its weights as well."""
+        weights = None
+
+        def sublayer(h: Tensor) -> Tensor:
+            nonlocal weights
+            out, weights = attention(h, *memory, **options)
             return out
 
-        x = self.residual(x, self.encoder_attn_layer_norm, attend_tokens)
-        if self.sentence_attn is not None and self.sentence_attn_layer_norm is not None:
-            sentence_attn = self.sentence_attn
-            assert sentences is not None, "a hierarchical layer needs the sentence states"
-
-            def attend_sentences(h: Tensor) -> Tensor:
-                kept = cache.sentence_attn if cache else None
-                out, weights["sentences"] = sentence_attn(
-                    h, sentences, sentences_padding, cache=kept, need_weights=need_weights
-                )
-                return out
-
-            x = self.residual(x, self.sentence_attn_layer_norm, attend_sentences)
-        x = self.residual(x, self.final_layer_norm, self.feed_forward)
-        if weights["tokens"] is None:
-            return x, None
-        return x, AttentionWeights(weights["tokens"], weights["sentences"])
+        return self.residual(x, layer_norm, sublayer), weights

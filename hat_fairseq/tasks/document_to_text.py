@@ -19,7 +19,7 @@ from fairseq.data import Dictionary, data_utils
 from fairseq.dataclass import ChoiceEnum
 from fairseq.logging import metrics
 from fairseq.tasks import register_task
-from fairseq.tasks.translation import TranslationConfig, TranslationTask
+from fairseq.tasks.translation import TranslationConfig, TranslationTask, load_langpair_dataset
 from torch import Tensor
 
 from ..data.pipeline import FILE_NAME, TextPipeline
@@ -96,9 +96,23 @@ class DocumentToTextTask(TranslationTask):
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
         """Loads a split, cuts what is too long, and reports what that cost."""
-        super().load_dataset(split, epoch, combine, **kwargs)
-        pair = self.datasets[split]
         cfg, eos = self.cfg, self.src_dict.eos()
+        folder = self._folder(split, epoch)
+        pair = load_langpair_dataset(
+            folder,
+            split,
+            cfg.source_lang,
+            self.src_dict,
+            cfg.target_lang,
+            self.tgt_dict,
+            combine=combine,
+            dataset_impl=cfg.dataset_impl,
+            upsample_primary=cfg.upsample_primary,
+            left_pad_source=cfg.left_pad_source,
+            left_pad_target=False,
+            max_source_positions=cfg.max_source_positions,
+            max_target_positions=cfg.max_target_positions,
+        )
         source_sizes, cost = shortened_sizes(
             pair.src, cfg.max_source_positions, str(cfg.long_source), self.src_dict.bos(), f"{split} source document"
         )
@@ -113,7 +127,7 @@ class DocumentToTextTask(TranslationTask):
             target = PrefixDataset(pair.tgt, target_sizes, self.tgt_dict.eos())
         segments = None
         if cfg.role_stream:
-            stream = self._load_stream(split, epoch, cfg.role_stream, pair.src.sizes)
+            stream = self._load_stream(f"{folder}/{split}", cfg.role_stream, pair.src.sizes, combine)
             segments = PrefixDataset(stream, source_sizes, eos)
         self.datasets[split] = DocumentPairDataset(
             source,
@@ -130,11 +144,14 @@ class DocumentToTextTask(TranslationTask):
             segments=segments,
         )
 
-    def _load_stream(self, split: str, epoch: int, name: str, sizes: np.ndarray) -> Any:
-        paths = utils.split_paths(self.cfg.data)
-        folder = paths[(epoch - 1) % len(paths)] if split == self.cfg.train_subset else paths[0]
-        prefix = str(Path(folder) / f"{split}.{name}-None.{name}")
-        stream = data_utils.load_indexed_dataset(prefix, self.segment_dictionary, self.cfg.dataset_impl)
+    def _folder(self, split: str, epoch: int) -> str:
+        """Training data may be several directories, one for each epoch in turn; the rest is in the first."""
+        folders = utils.split_paths(self.cfg.data)
+        return folders[(epoch - 1) % len(folders)] if split == self.cfg.train_subset else folders[0]
+
+    def _load_stream(self, split_prefix: str, name: str, sizes: np.ndarray, combine: bool) -> Any:
+        prefix = f"{split_prefix}.{name}-None.{name}"
+        stream = data_utils.load_indexed_dataset(prefix, self.segment_dictionary, self.cfg.dataset_impl, combine)
         if stream is None:
             raise FileNotFoundError(f"{prefix}.idx: the stream of --role-stream {name} is missing; binarise it as well")
         if not np.array_equal(stream.sizes, sizes):

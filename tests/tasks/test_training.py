@@ -60,6 +60,16 @@ def test_two_processes_equal_one_with_twice_the_batch(train, tmp_path: Path) -> 
     assert "find_unused_parameters': False" in two.stdout + two.stderr
 
 
+PADDING = [["--num-batch-buckets", 2, "--max-tokens", 4000], ["--left-pad-source"], ["--required-seq-len-multiple", 8]]
+
+
+@pytest.mark.parametrize("flags", PADDING, ids=lambda flags: flags[0])
+def test_padding_does_not_change_the_loss(train, tmp_path: Path, flags: list[object]) -> None:
+    """More padding, or padding on the other side, with roles as a parallel stream."""
+    common = ["--max-update", 2, "--disable-validation", "--no-save", "--dropout", 0, "--batch-size", 6]
+    assert losses(train(tmp_path, *common, *flags)) == pytest.approx(losses(train(tmp_path, *common)), abs=2e-3)
+
+
 def test_torchrun_works_on_cpus(train, run, tmp_path: Path, ami: Path) -> None:
     flags = "--task document_to_text --arch hat_transformer_tiny --role-stream role --max-source-positions 128 "
     flags += "--criterion cross_entropy --optimizer adam --cpu --batch-size 1 --max-update 2 --no-save "
