@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 from argparse import Namespace
 from collections.abc import Iterable, Iterator
@@ -13,6 +14,7 @@ import torch
 from fairseq import checkpoint_utils, utils
 from fairseq.data import data_utils
 from torch import Tensor
+from tqdm import tqdm
 
 from .data.document import Document, read_documents
 from .tasks.generation_options import parse_generation_options
@@ -56,19 +58,21 @@ class DocumentToText:
         return next(self.models[0].parameters()).device
 
     def __call__(self, documents: Iterable[Document], batch_size: int = 1) -> Iterator[str]:
-        """Texts in the documents' order; the chunks of a document (policy `chunk`) are joined by a space.
+        """Yields a text for each document, in order and as soon as it is there; chunks are joined by a space.
 
-        What was changed or cut on the way in is logged.
+        All documents are encoded first, so a bad one is an error before anything has been generated. What was changed
+        or cut on the way in is logged.
         """
-        documents = list(documents)
         encoded = encode_documents(documents, self.task)
-        texts: list[list[str]] = [[] for _ in documents]
-        for start in range(0, len(encoded.tokens), batch_size):
-            batch = slice(start, start + batch_size)
-            generated = self._generate(encoded.tokens[batch], encoded.segments[batch])
-            for owner, text in zip(encoded.owners[batch], generated, strict=True):
-                texts[owner].append(text)
-        return iter([" ".join(parts) for parts in texts])
+
+        def texts_of_rows() -> Iterator[tuple[int, str]]:
+            for start in range(0, len(encoded.tokens), batch_size):
+                batch = slice(start, start + batch_size)
+                texts = self._generate(encoded.tokens[batch], encoded.segments[batch])
+                yield from zip(encoded.owners[batch], texts, strict=True)
+
+        for _, rows in itertools.groupby(texts_of_rows(), key=lambda row: row[0]):
+            yield " ".join(text for _, text in rows)
 
     def _generate(self, tokens: list[Tensor], segments: list[Tensor]) -> list[str]:
         pad = self.task.source_dictionary.pad()
@@ -95,11 +99,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
+    out = Path(args.out)
+    if not out.parent.is_dir():  # known now, not after hours of generation
+        raise ValueError(f"{out.parent}: the directory of --out does not exist")
     documents = list(read_documents(args.input))
     options = parse_generation_options(args.generation, "--generation")
     model = DocumentToText.from_pretrained(args.path, args.data, args.device, **options)
-    texts = model(documents, args.batch_size)
-    lines = [json.dumps({"id": d.id, "text": t}, ensure_ascii=False) for d, t in zip(documents, texts, strict=True)]
-    Path(args.out).write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-    print(f"wrote {len(lines)} texts to {args.out}")
+    partial = out.with_name(f"{out.name}.partial")  # keeps what is done if generation is interrupted
+    texts = tqdm(model(documents, args.batch_size), total=len(documents), unit="document", disable=None)
+    with partial.open("w", encoding="utf-8") as lines:
+        for document, text in zip(documents, texts, strict=True):
+            lines.write(json.dumps({"id": document.id, "text": text}, ensure_ascii=False) + "\n")
+            lines.flush()
+    partial.replace(out)
+    print(f"wrote {len(documents)} texts to {out}")
     return 0

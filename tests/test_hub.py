@@ -1,0 +1,72 @@
+"""The Python interface: chunks are joined again, texts come as they are made, nothing done is lost."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from hat_fairseq.data.document import Document, read_documents
+from hat_fairseq.hub import DocumentToText
+
+OPTIONS = {"beam": 2, "max_len_b": 8, "min_len": 4}
+
+
+@pytest.fixture(scope="module")
+def chunked(run, train, tmp_path_factory) -> tuple[Path, Path]:
+    """Data whose policy is `chunk`, and a model trained on it for one update."""
+    folder = tmp_path_factory.mktemp("chunked")
+    words = ["--limit", 3, "--num-codes", 200, "--max-source-tokens", 90, "--long-source", "chunk"]
+    limits = ["--max-target-tokens", 30, "--long-target", "truncate"]
+    run(sys.executable, "-m", "hat_fairseq.cli", "preprocess", "ami", "--out", folder / "data", *words, *limits)
+    train(folder / "model", "--max-update", 1, "--disable-validation", data=folder / "data/bin")
+    return folder / "data", folder / "model/checkpoint_last.pt"
+
+
+def short(data: Path) -> list[Document]:
+    """The first turns of real meetings: three chunks, one chunk, two chunks."""
+    documents = list(read_documents(data / "text/test.documents.jsonl"))
+    counts = (12, 1, 8)
+    return [
+        Document(d.id, sentences=d.sentences[:n], roles=d.roles[:n]) for d, n in zip(documents, counts, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 33])
+def test_chunks_of_a_document_are_joined_in_order(chunked: tuple[Path, Path], batch_size: int) -> None:
+    data, checkpoint = chunked
+    model = DocumentToText.from_pretrained(str(checkpoint), str(data / "bin"), "cpu", **OPTIONS)
+    documents = short(data)
+    chunks = [model.task.pipeline.encode(document) for document in documents]
+    assert [len(parts) for parts in chunks] != [1, 1, 1]
+    expected = []
+    for document, parts in zip(documents, chunks, strict=True):
+        alone = list(model([document]))
+        assert len(alone) == 1 and len(alone[0].split()) >= len(parts)
+        expected += alone
+    assert list(model(documents, batch_size)) == expected
+
+
+def test_texts_come_one_by_one_and_bad_documents_before_all(chunked: tuple[Path, Path]) -> None:
+    data, checkpoint = chunked
+    model = DocumentToText.from_pretrained(str(checkpoint), str(data / "bin"), "cpu", **OPTIONS)
+    first, *_ = documents = short(data)
+    texts = model([*documents, Document("empty", sentences=(" ",), roles=("PM",))])
+    with pytest.raises(ValueError, match="document 'empty'"):
+        next(texts)
+    assert next(model(documents)) == next(model([first]))
+
+
+def test_a_missing_directory_is_known_before_generation(run, chunked: tuple[Path, Path], tmp_path: Path) -> None:
+    data, checkpoint = chunked
+    source = tmp_path / "documents.jsonl"
+    source.write_text("".join(json.dumps(document.to_json()) + "\n" for document in short(data)))
+    paths = ["--path", checkpoint, "--data", data / "bin", "--input", source, "--device", "cpu"]
+    command = [sys.executable, "-m", "hat_fairseq.cli", "summarize", *paths, "--generation", json.dumps(OPTIONS)]
+    refused = run(*command, "--out", tmp_path / "nowhere/out.jsonl", check=False)
+    assert refused.returncode == 2 and "nowhere" in refused.stderr.strip().splitlines()[-1]
+    run(*command, "--out", tmp_path / "out.jsonl")
+    assert [json.loads(line)["id"] for line in (tmp_path / "out.jsonl").open()] == [d.id for d in short(data)]
+    assert not (tmp_path / "out.jsonl.partial").exists()
