@@ -18,13 +18,12 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 from hat_fairseq.data.document import Document
-from hat_fairseq.data.files import read_lines
+from hat_fairseq.data.files import read_json_lines, read_lines
 
 SPLITS = ("train", "valid", "test")
 DEFAULTS = {
@@ -78,14 +77,10 @@ def _read_csv(path: Path) -> Iterator[Document]:
 
 
 def _read_json_lines(path: Path) -> Iterator[Document]:
-    for number, line in read_lines(path):
+    for number, record in read_json_lines(path):
         where = f"{path}:{number}"
-        try:
-            record = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"{where}: not a JSON object ({error})") from error
-        if not isinstance(record, dict) or set(record) != set(COLUMNS):
-            raise ValueError(f"{where}: expected an object with {', '.join(COLUMNS)}, found {line:.60}")
+        if set(record) != set(COLUMNS):
+            raise ValueError(f"{where}: expected an object with {', '.join(COLUMNS)}, found {', '.join(record)}")
         yield _document(record, where)
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hat_fairseq.data.files import read_lines
+from hat_fairseq.data.files import read_json_lines
 
 _KEYS = {"id", "text", "sentences", "turns", "target", "summary"}
 _TURN_KEYS = {"speaker", "role", "text"}
@@ -80,12 +79,8 @@ def read_documents(path: str | Path) -> Iterator[Document]:
         ValueError: invalid UTF-8 or JSON, an unknown key, a document id that occurs twice; with file and line.
     """
     line_of: dict[str, int] = {}
-    for number, line in read_lines(path):
+    for number, record in read_json_lines(path):
         where = f"{path}:{number}"
-        try:
-            record = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"{where}: not a JSON object ({error})") from error
         document = Document.from_json(record, where)
         if document.id in line_of:
             raise ValueError(f"{where}: document id {document.id!r} was used before, in line {line_of[document.id]}")

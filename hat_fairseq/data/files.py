@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import json
 import os
 import shutil
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 
 def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
@@ -31,6 +33,22 @@ def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
                 offset += len(raw)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise ValueError(f"{path}: damaged gzip file ({error}); fetch it again") from error
+
+
+def read_json_lines(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield ``(line number from 1, object)`` of a file with one JSON object on each line.
+
+    Raises:
+        ValueError: as ``read_lines``, or a line that is no JSON object; with file and line.
+    """
+    for number, line in read_lines(path):
+        try:
+            record = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{path}:{number}: not a JSON object ({error})") from error
+        if not isinstance(record, dict):
+            raise ValueError(f"{path}:{number}: expected a JSON object, found {line:.60}")
+        yield number, record
 
 
 def _decode(raw: bytes, where: str, offset: int) -> str:

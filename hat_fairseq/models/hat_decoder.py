@@ -55,7 +55,6 @@ class HatDecoder(EmbedsTokens, FairseqIncrementalDecoder):
         incremental_state: dict[str, Any] | None = None,
         features_only: bool = False,
         need_weights: bool = False,
-        **unused: Any,
     ) -> tuple[Tensor, dict[str, Any]]:
         """Runs the decoder.
 
@@ -76,7 +75,6 @@ class HatDecoder(EmbedsTokens, FairseqIncrementalDecoder):
         encoder_out: EncoderOut | None = None,
         incremental_state: dict[str, Any] | None = None,
         need_weights: bool = False,
-        **unused: Any,
     ) -> tuple[Tensor, dict[str, Any]]:
         assert encoder_out is not None
         caches = self._caches(incremental_state)

@@ -60,7 +60,6 @@ class HatTransformerModel(FairseqEncoderDecoderModel):
         prev_output_tokens: Tensor,
         segments: Tensor | None = None,
         features_only: bool = False,
-        **unused: Any,
     ) -> tuple[Tensor, dict[str, Any]]:
         """(B, T) source ids and (B, U) shifted target ids -> (B, U, V) logits; `segments` (B, T) with --role-stream."""
         encoder_out = self.encoder(src_tokens, src_lengths, segments=segments)

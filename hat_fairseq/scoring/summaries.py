@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hat_fairseq.data.files import read_lines
+from hat_fairseq.data.files import read_json_lines, read_lines
 from hat_fairseq.scoring.rouge import Summary
 
 HYPOTHESIS_KEYS = ("text",)
@@ -36,8 +36,8 @@ def read_summaries(path: str | Path, keys: Sequence[str]) -> Summaries:
         return Summaries(name, [line for _, line in read_lines(path)], None)
     texts: list[Summary] = []
     ids: dict[str, int] = {}
-    for number, line in read_lines(path):
-        identifier, text = _parse(line, f"{name}:{number}", keys)
+    for number, row in read_json_lines(path):
+        identifier, text = _parse(row, f"{name}:{number}", keys)
         texts.append(text)
         if identifier is not None:
             if identifier in ids:
@@ -81,13 +81,7 @@ def write_summaries(path: str | Path, rows: Iterable[Mapping[str, Any]]) -> None
         partial.unlink(missing_ok=True)
 
 
-def _parse(line: str, where: str, keys: Sequence[str]) -> tuple[str | None, Summary]:
-    try:
-        row = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{where}: not JSON: {error}") from None
-    if not isinstance(row, dict):
-        raise ValueError(f"{where}: expected a JSON object, found {line[:60]!r}")
+def _parse(row: Mapping[str, Any], where: str, keys: Sequence[str]) -> tuple[str | None, Summary]:
     key = next((key for key in keys if row.get(key) is not None), None)
     if key is None:
         raise ValueError(f"{where}: no {' or '.join(map(repr, keys))} among its keys {sorted(row)}")

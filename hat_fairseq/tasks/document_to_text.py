@@ -79,6 +79,8 @@ class DocumentToTextTask(TranslationTask):
         super().__init__(cfg, src_dict, tgt_dict)
         if cfg.left_pad_target:
             raise ValueError("--left-pad-target is not supported: the decoder's causal mask needs padding on the right")
+        if cfg.load_alignments:
+            raise ValueError("--load-alignments is not supported: a document has no word alignments to learn from")
         if cfg.truncate_source:  # fairseq's name for one of our policies
             cfg.long_source, cfg.truncate_source = "truncate", False
         data = Path(utils.split_paths(cfg.data)[0])

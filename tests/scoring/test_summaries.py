@@ -84,7 +84,7 @@ def test_missing_ids_on_either_side(tmp_path):
         (b'{"id": "a", "text": "x"}\n{"text": "y"}\n', "1 of 2 lines have an id"),
         (b'{"id": "a", "target": "x"}\n', r":1: no 'text' among its keys \['id', 'target'\]"),
         (b'{"id": "a", "text": [1]}\n', r":1: 'text' must be a string or a list of strings"),
-        (b'{"id": "a"\n', ":1: not JSON"),
+        (b'{"id": "a"\n', ":1: not a JSON object"),
         (b'["a"]\n', ":1: expected a JSON object"),
         (b'{"id": "a", "text": "x"}\n{"id": "b", "text": "\xff"}\n', ":2: .*UTF-8"),
     ],
