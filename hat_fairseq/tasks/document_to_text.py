@@ -214,6 +214,11 @@ class DocumentToTextTask(TranslationTask):
         self._interactive_segments = {_key(row): segments for row, segments in pairs}
         return encoded.tokens, [row.numel() for row in encoded.tokens]
 
+    def build_generator(self, models: list[Any], args: Any, *rest: Any, **kwargs: Any) -> Any:
+        if getattr(args, "print_alignment", None):
+            raise ValueError("--print-alignment is not supported: generation keeps no attention weights")
+        return super().build_generator(models, args, *rest, **kwargs)
+
     def inference_step(
         self,
         generator: Any,

@@ -160,6 +160,21 @@ def test_masks_are_fresh_in_every_epoch_with_workers(ami: Path) -> None:
     assert not torch.equal(epochs[0], epochs[1])
 
 
+def test_options_that_nothing_would_read_are_refused(ami: Path) -> None:
+    from argparse import Namespace
+
+    from hat_fairseq.tasks.document_to_text import DocumentToTextConfig, DocumentToTextTask
+
+    def task(**options: Any) -> DocumentToTextTask:
+        return DocumentToTextTask.setup_task(DocumentToTextConfig(data=str(ami / "bin"), **options))
+
+    for option in ("load_alignments", "left_pad_target"):
+        with pytest.raises(ValueError, match=f"--{option.replace('_', '-')} is not supported"):
+            task(**{option: True})
+    with pytest.raises(ValueError, match="--print-alignment is not supported"):
+        task().build_generator([], Namespace(print_alignment="hard"))
+
+
 def test_the_plugin_can_be_imported_twice_and_pickles_stay_refused(run, tmp_path: Path) -> None:
     (tmp_path / "object.pt").write_bytes(pickle.dumps(Malicious()))
     script = """
