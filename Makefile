@@ -2,12 +2,14 @@
 # TORCH=...       another torch than the pinned one, as arguments of pip: make setup TORCH="torch==2.7.1"
 # TORCH=none      no torch is installed: the one PYTHON already sees is kept (2.6 or newer)
 # PYTHON=...      the interpreter that .venv is made from
+# JOBS=...        processes of `make test`, one file of tests each (2)
 
 VENV := .venv
 CHOICE := $(VENV)/choice.mk
 -include $(CHOICE)  # what .venv was made with, so that a later `make test` does not have to say it again
 PYTHON ?= python3
 TORCH ?=
+JOBS ?= 2
 
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
@@ -15,7 +17,7 @@ PINS := $(VENV)/constraints.txt
 VERSION := 'import sys; print(sys.version)'
 PRINT_CHOICE = printf '%s\n' 'PYTHON ?= $(PYTHON)' 'TORCH ?= $(TORCH)'
 STAMP := $(VENV)/.setup-done
-EXTRAS := test,lint,splitter,rouge-perl
+EXTRAS := test,lint,splitter,rouge-perl,translation,fastbpe
 FAIRSEQ := fairseq-fixed
 BUILT := $(VENV)/.fairseq-built
 SCRIPTS = $(wildcard .ci/run train_scripts/*.sh generate_scripts/*.sh examples/*.sh)
@@ -27,7 +29,7 @@ TORCH_FAMILY := torch|filelock|typing[-_]extensions|sympy|mpmath|networkx|jinja2
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
-	@grep -E '^# (TORCH|PYTHON)=' $(firstword $(MAKEFILE_LIST)) | cut -c 3-
+	@grep -E '^# (TORCH|PYTHON|JOBS)=' $(firstword $(MAKEFILE_LIST)) | cut -c 3-
 
 setup: $(STAMP) check-choice  ## create .venv and install everything (TORCH=, PYTHON=: see below)
 	@echo "setup: $(VENV) is up to date"
@@ -36,7 +38,7 @@ demo: setup  ## the AMI meetings: preprocess, train a small HAT, generate, score
 	examples/ami_demo.sh
 
 test: setup  ## all tests
-	$(PY) -m pytest -q tests
+	OMP_NUM_THREADS=1 $(PY) -m pytest -q -n $(JOBS) --dist loadfile tests
 
 lint: setup  ## ruff, mypy, shellcheck
 	$(VENV)/bin/ruff check .

@@ -6,7 +6,7 @@ makes checkpoints load safely. Importing it twice does nothing.
 
 import logging
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # What could not be imported. `hat doctor` has to work in a broken installation, so it is recorded here and not raised;
 # fairseq's commands then say that they do not know the architecture.

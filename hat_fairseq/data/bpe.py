@@ -1,4 +1,4 @@
-"""The two kinds of BPE behind one interface, and how each is kept in a directory."""
+"""The kinds of BPE behind one interface, and how each is made and kept in a directory."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
 
+from hat_fairseq.data.fast_bpe import FastBpe, import_fast_bpe
 from hat_fairseq.data.gpt2_bpe import Gpt2Bpe, find_gpt2_files
 from hat_fairseq.data.learned_bpe import LearnedBpe
 
-__all__ = ["KINDS", "Bpe", "Gpt2Bpe", "LearnedBpe", "find_gpt2_files", "load_bpe", "save_bpe"]
+__all__ = ["KINDS", "Bpe", "FastBpe", "Gpt2Bpe", "LearnedBpe", "find_gpt2_files", "from_codes", "learn", "load_bpe"]
+__all__ += ["save_bpe"]
 
-KINDS = ("learned", "gpt2")
-FILES = {"learned": ("bpe.codes",), "gpt2": ("encoder.json", "vocab.bpe")}
+KINDS = ("learned", "fastbpe", "gpt2")
+CODES = "bpe.codes"
+FILES = {"learned": (CODES,), "fastbpe": (CODES,), "gpt2": ("encoder.json", "vocab.bpe")}
 
 
 class Bpe(Protocol):
@@ -31,10 +34,30 @@ class Bpe(Protocol):
     def decode(self, tokens: Iterable[str]) -> str: ...
 
 
+def learn(kind: str, lines: Iterable[str], num_codes: int) -> Bpe:
+    """Learn joint codes from ``lines`` of words; ``learned`` and ``fastbpe`` learn the same and apply it alike.
+
+    Raises:
+        ValueError: nothing to learn from, ``num_codes`` below 1, or a missing package.
+    """
+    if kind == "fastbpe":
+        import_fast_bpe()
+    return _of_kind(kind, LearnedBpe.learn(lines, num_codes))
+
+
+def from_codes(kind: str, path: str | Path) -> Bpe:
+    """Take the codes of a file in fastBPE's format (``left right count``), whoever learned them.
+
+    Raises:
+        ValueError: a line of another form, with file and line; or a missing package.
+    """
+    return _of_kind(kind, LearnedBpe.load(path))
+
+
 def save_bpe(bpe: Bpe, directory: Path) -> tuple[str, ...]:
     """Write ``bpe`` into ``directory`` and return the names of its files."""
     names = FILES[bpe.kind]
-    if isinstance(bpe, LearnedBpe):
+    if isinstance(bpe, LearnedBpe | FastBpe):
         bpe.save(directory / names[0])
     elif isinstance(bpe, Gpt2Bpe):
         shutil.copyfile(bpe.encoder_json, directory / names[0])
@@ -45,4 +68,12 @@ def save_bpe(bpe: Bpe, directory: Path) -> tuple[str, ...]:
 def load_bpe(kind: str, directory: Path) -> Bpe:
     """Read what ``save_bpe`` wrote."""
     paths = [directory / name for name in FILES[kind]]
-    return LearnedBpe.load(*paths) if kind == "learned" else Gpt2Bpe(*paths)
+    return Gpt2Bpe(*paths) if kind == "gpt2" else from_codes(kind, *paths)
+
+
+def _of_kind(kind: str, codes: LearnedBpe) -> Bpe:
+    if kind == "learned":
+        return codes
+    if kind == "fastbpe":
+        return FastBpe(codes)
+    raise ValueError(f"codes are for --bpe learned or fastbpe, not {kind!r}")
