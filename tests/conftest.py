@@ -22,7 +22,18 @@ def run() -> Command:
 def ami(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Six meetings a split, at most 120 source and 60 target tokens, roles, BPE learned on the training part."""
     out = tmp_path_factory.mktemp("ami") / "data"
-    limits = ["--limit", 6, "--bpe", "learned", "--num-codes", 300, "--max-source-tokens", 120, "--max-target-tokens", 60]
+    limits = [
+        "--limit",
+        6,
+        "--bpe",
+        "learned",
+        "--num-codes",
+        300,
+        "--max-source-tokens",
+        120,
+        "--max-target-tokens",
+        60,
+    ]
     policies = ["--long-source", "truncate", "--long-target", "truncate"]
     run_command(sys.executable, "-m", "hat_fairseq.cli", "preprocess", "ami", "--out", out, *limits, *policies)
     return out

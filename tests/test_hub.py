@@ -18,7 +18,7 @@ OPTIONS = {"beam": 2, "max_len_b": 8, "min_len": 4}
 def chunked(run, train, tmp_path_factory) -> tuple[Path, Path]:
     """Data whose policy is `chunk`, and a model trained on it for one update."""
     folder = tmp_path_factory.mktemp("chunked")
-    words = ["--limit", 3, "--num-codes", 200, "--max-source-tokens", 90, "--long-source", "chunk"]
+    words = ["--limit", 3, "--bpe", "learned", "--num-codes", 200, "--max-source-tokens", 90, "--long-source", "chunk"]
     limits = ["--max-target-tokens", 30, "--long-target", "truncate"]
     run(sys.executable, "-m", "hat_fairseq.cli", "preprocess", "ami", "--out", folder / "data", *words, *limits)
     train(folder / "model", "--max-update", 1, "--disable-validation", data=folder / "data/bin")

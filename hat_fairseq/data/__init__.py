@@ -1,6 +1,7 @@
 """From raw documents to fairseq's binary data: one path, used by preprocessing, interactive and the hub alike.
 
-    Document -> normalise -> escape control tokens -> sentences -> BPE -> sentence markers -> one policy for long input
+    Document -> normalise -> sentences -> escape control tokens -> words -> BPE -> sentence markers -> one policy for
+    long input, or for translations: chunks of both sides
 
 Nothing here imports torch or fairseq.
 """

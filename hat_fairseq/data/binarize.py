@@ -17,13 +17,22 @@ def fairseq_commands(splits: Sequence[str], dictionary: Path | None, roles: bool
     """The fairseq-preprocess commands, to be run in the output directory.
 
     Args:
-        splits: those that have text files.
+        splits: those that have text files: train, and valid, valid1, ..., test, test1, ... as fairseq numbers them.
         dictionary: fixed dictionary of both sides; None to build one joined dictionary from the training text.
         roles: whether there is a role stream.
         workers: processes of fairseq-preprocess; the result does not depend on it.
+
+    Raises:
+        ValueError: a split with a name that fairseq would not give it.
     """
     start = [sys.executable, "-m", "fairseq_cli.preprocess", "--destdir", "bin", "--workers", str(workers)]
-    prefixes = [part for split in splits for part in (f"--{split}pref", f"text/{split}")]
+    prefixes = []
+    for kind in ("train", "valid", "test"):
+        names = [split for split in splits if split.rstrip("0123456789") == kind]
+        if names:
+            prefixes += [f"--{kind}pref", ",".join(f"text/{name}" for name in names)]
+        if names != [f"{kind}{number or ''}" for number in range(len(names))]:
+            raise ValueError(f"fairseq-preprocess cannot number the splits {', '.join(splits)}; use test, test1, ...")
     words = ["--srcdict", str(dictionary), "--tgtdict", str(dictionary)] if dictionary else ["--joined-dictionary"]
     commands = [[*start, "--source-lang", "source", "--target-lang", "target", *prefixes, *words]]
     if roles:

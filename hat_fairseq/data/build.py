@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from hat_fairseq.data.binarize import fairseq_commands, run_fairseq, unknown_tokens, write_role_labels
-from hat_fairseq.data.bpe import Bpe, Gpt2Bpe, find_gpt2_files
+from hat_fairseq.data.bpe import Bpe, Gpt2Bpe, find_gpt2_files, from_codes
+from hat_fairseq.data.fast_bpe import import_fast_bpe
 from hat_fairseq.data.manifest import SplitReport
 from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.prepare import Settings, role_token
 from hat_fairseq.data.readers import Reader
 from hat_fairseq.data.stages import (
+    Policies,
     documents_path,
     encode_split,
     learn_bpe,
@@ -23,6 +25,7 @@ from hat_fairseq.data.stages import (
     read_split,
     role_labels,
 )
+from hat_fairseq.data.word_tokenizer import word_tokenizer
 
 
 @dataclass
@@ -49,28 +52,25 @@ class Build:
 
     def text_and_pipeline(self) -> None:
         """Write the documents, the pipeline and the streams of every split."""
-        gpt2 = find_gpt2_files(self.bpe_dir) if self.options["bpe"] == "gpt2" else None  # before hours of work
         names = {item.name for item in fields(Settings)} - {"roles"}
         settings = Settings(**{name: self.options[name] for name in names})
         self.text.mkdir()
         self.bin.mkdir()
+        known_bpe = self._before_hours_of_work(settings)
         lost = {split: self._prepare(split, settings) for split in self.reader.splits}
 
         train = documents_path(self.text, self.reader.splits[0])
         if self.options["roles"]:
             settings = replace(settings, roles=role_labels(train))
             write_role_labels([role_token(role) for role in settings.roles or ()], self.directory)
-        if gpt2 is None:
-            bpe: Bpe = learn_bpe(train, settings, self.options["num_codes"])
-        else:
-            bpe = Gpt2Bpe(gpt2 / "encoder.json", gpt2 / "vocab.bpe")
-            shutil.copyfile(gpt2 / "dict.txt", self.bin / "dict.txt")
+        bpe = known_bpe or learn_bpe(self.options["bpe"], train, settings, self.options["num_codes"])
         pipeline = TextPipeline(settings, bpe)
         pipeline.save(self.bin)
 
         for split in self.reader.splits:
             self.reports[split] = encode_split(pipeline, self.text, split, self.workers)
             self.reports[split].treatments.update(lost[split])
+            shutil.copyfile(self.text / f"{split}.ids", self.bin / f"{split}.ids")  # to join chunks with bin/ alone
 
     def binarize(self, shown_as: Path) -> None:
         """Run fairseq-preprocess; its commands are printed as they would be typed for the directory ``shown_as``."""
@@ -92,7 +92,21 @@ class Build:
 
     def _prepare(self, split: str, settings: Settings) -> Counter[str]:
         lost: Counter[str] = Counter()
-        documents = read_split(self.reader, split, self.root, self.options["limit"], lost)
-        drop_empty = self.options["on_empty"] == "drop"
-        lost += prepare_split(documents, settings, drop_empty, documents_path(self.text, split), self.workers)
+        documents = read_split(self.reader, split, self.root, self.options["limit"], lost, self.options["partial"])
+        policies = Policies(self.options["on_empty"], self.options["on_misaligned"])
+        lost += prepare_split(documents, settings, policies, documents_path(self.text, split), self.workers)
         return lost
+
+    def _before_hours_of_work(self, settings: Settings) -> Bpe | None:
+        """Find now what would be missed later; the BPE, unless it is still to be learned."""
+        for name, language in zip(
+            (settings.source_tokenizer, settings.target_tokenizer), settings.languages, strict=True
+        ):
+            word_tokenizer(name, language)
+        if self.options["bpe"] == "fastbpe":
+            import_fast_bpe()
+        if self.options["bpe"] == "gpt2":
+            gpt2 = find_gpt2_files(self.bpe_dir)
+            shutil.copyfile(gpt2 / "dict.txt", self.bin / "dict.txt")
+            return Gpt2Bpe(gpt2 / "encoder.json", gpt2 / "vocab.bpe")
+        return from_codes(self.options["bpe"], self.options["codes"]) if self.options["codes"] else None

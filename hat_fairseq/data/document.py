@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ class Document:
         sentences: the sentences, segments or speaker turns of the source. Exactly one of the two is given.
         roles: one label for each of ``sentences``, or None.
         target: the reference, one string for each of its sentences, or None.
+        origin: where it comes from, for messages only: ``mine.jsonl:7``, or files and lines of both sides.
 
     Raises:
         ValueError: if any of this does not hold.
@@ -33,6 +34,7 @@ class Document:
     sentences: tuple[str, ...] | None = None
     roles: tuple[str, ...] | None = None
     target: tuple[str, ...] | None = None
+    origin: str | None = field(default=None, kw_only=True, compare=False)
 
     def __post_init__(self) -> None:
         if not self.id.strip() or any(character in self.id for character in "\t\r\n"):
@@ -44,16 +46,21 @@ class Document:
                 f"document {self.id!r} has {len(self.roles)} roles for {len(self.sentences or ())} sentences or turns"
             )
 
+    @property
+    def name(self) -> str:
+        """For messages: the id, and the origin where it is known."""
+        return f"document {self.id!r}" + (f" ({self.origin})" if self.origin else "")
+
     @classmethod
     def from_json(cls, record: Any, where: str) -> Document:
-        """Build a document from a JSON object; ``where`` (file and line) opens the message of every error.
+        """Build a document from a JSON object; ``where`` (file and line) is its origin, and opens every message.
 
         Keys: ``id``; one of ``text``, ``sentences`` (list of strings) and ``turns`` (list of objects with ``text``
         and, in all of them or in none, ``role`` or else ``speaker``); ``target`` or ``summary`` (list of sentences, or
         a string with one sentence on each line).
         """
         try:
-            return _from_json(record)
+            return _from_json(record, where)
         except ValueError as error:
             raise ValueError(f"{where}: {error}") from error
 
@@ -88,7 +95,7 @@ def read_documents(path: str | Path) -> Iterator[Document]:
         yield document
 
 
-def _from_json(record: Any) -> Document:
+def _from_json(record: Any, origin: str) -> Document:
     if not isinstance(record, Mapping):
         raise ValueError(f"expected a JSON object, found {record!r:.60}")
     _refuse_unknown(record, _KEYS, "key")
@@ -106,6 +113,7 @@ def _from_json(record: Any) -> Document:
         sentences=sentences,
         roles=roles,
         target=_target(record.get("target", record.get("summary"))),
+        origin=origin,
     )
 
 

@@ -45,7 +45,7 @@ def read_json_lines(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
         try:
             record = json.loads(line)
         except json.JSONDecodeError as error:
-            raise ValueError(f"{path}:{number}: not a JSON object ({error})") from error
+            raise ValueError(f"{path}:{number}: not a JSON object ({error}); is the file cut off?") from error
         if not isinstance(record, dict):
             raise ValueError(f"{path}:{number}: expected a JSON object, found {line:.60}")
         yield number, record

@@ -17,6 +17,8 @@ SHA256 = {
     "vocab.bpe": "1ce1664773c50f3e0cc8842619a93edc4624525b728b188a9e0be33b7726adc5",
     "dict.txt": "2c31c5b236661067fe8626775eb995ef5fe808ac87d2ad4a6ddbef68550f5cc6",
 }
+# A directory with this file is not GPT-2's on purpose: a BART with a byte-level BPE of its own.
+OWN_HASHES = "SHA256SUMS"
 ENVIRONMENT_VARIABLE = "HAT_GPT2_BPE"
 CACHE = Path("~/.cache/hat_fairseq/gpt2_bpe")
 
@@ -62,7 +64,8 @@ class Gpt2Bpe:
 def find_gpt2_files(directory: str | Path | None = None) -> Path:
     """Find the directory with ``encoder.json``, ``vocab.bpe`` and ``dict.txt`` and check their hashes.
 
-    Looks in ``directory`` if given, else in ``$HAT_GPT2_BPE`` if set, else in ``~/.cache/hat_fairseq/gpt2_bpe``.
+    The hashes are those of fairseq's files, or where there is one those in the directory's own ``SHA256SUMS`` (as
+    ``sha256sum encoder.json vocab.bpe dict.txt`` writes it): for a BART with another BPE of this kind. Looks in ``directory`` if given, else in ``$HAT_GPT2_BPE`` if set, else in ``~/.cache/hat_fairseq/gpt2_bpe``.
 
     Raises:
         ValueError: a file is missing or is not the one that fairseq's models were trained with.
@@ -76,9 +79,13 @@ def find_gpt2_files(directory: str | Path | None = None) -> Path:
             f"gpt2_bpe/vocab.bpe, gpt2_bpe/dict.txt); put all three into one directory and give it with --bpe-dir or "
             f"${ENVIRONMENT_VARIABLE}, or copy them to {CACHE}"
         )
-    for name, expected in SHA256.items():
-        if (actual := sha256_of(found / name)) != expected:
-            raise ValueError(f"{found / name} is not fairseq's file: sha256 is {actual}, expected {expected}")
+    hashes, whose = SHA256, "fairseq's file"
+    if (found / OWN_HASHES).is_file():
+        rows = [line.split() for _, line in read_lines(found / OWN_HASHES)]
+        hashes, whose = {row[1].lstrip("*"): row[0] for row in rows if len(row) == 2}, f"the file of {OWN_HASHES}"
+    for name in SHA256:
+        if (actual := sha256_of(found / name)) != hashes.get(name):
+            raise ValueError(f"{found / name} is not {whose}: sha256 is {actual}, expected {hashes.get(name)}")
     return found
 
 

@@ -13,19 +13,34 @@ from pathlib import Path
 from typing import Any
 
 from hat_fairseq.data.files import sha256_of
+from hat_fairseq.data.readers import Reader
 
 FILE_NAME = "manifest.json"
-_PACKAGES = ("fairseq-fixed", "hat_fairseq", "sentence-splitter", "tokenizers")
+_PACKAGES = ("fairseq-fixed", "hat_fairseq", "sentence-splitter", "tokenizers", "sacremoses", "jieba", "fastBPE")
+
+# Means for each document, as in Tables 1 and 2 of Rohde et al. 2021: words before any tokenisation, BPE tokens before
+# anything is cut.
+PAPER_ROWS = ("source_words", "source_tokens", "target_words", "target_tokens")
 
 
 @dataclass
 class SplitReport:
-    """Figures of one split; lengths in tokens of each line, markers included, fairseq's final ``</s>`` not."""
+    """Figures of one split.
+
+    Args:
+        documents: how many there are.
+        sentences: how many markers there are in all lines.
+        source_lengths: tokens of each line, markers included, fairseq's final ``</s>`` not.
+        target_lengths: likewise, separators included.
+        totals: the sums of ``PAPER_ROWS``.
+        treatments: everything replaced, cut or dropped.
+    """
 
     documents: int = 0
     sentences: int = 0
     source_lengths: list[int] = field(default_factory=list)
     target_lengths: list[int] = field(default_factory=list)
+    totals: Counter[str] = field(default_factory=Counter)
     treatments: Counter[str] = field(default_factory=Counter)
 
     def to_json(self) -> dict[str, Any]:
@@ -35,20 +50,22 @@ class SplitReport:
             "sentences": self.sentences,
             "source_tokens": _summary(self.source_lengths),
             "target_tokens": _summary(self.target_lengths),
+            "per_document": {row: round(self.totals[row] / max(1, self.documents), 1) for row in PAPER_ROWS},
             "treatments": dict(sorted((name, number) for name, number in self.treatments.items() if number)),
         }
 
 
 def write_manifest(
-    directory: Path, reader: str, options: Mapping[str, Any], reports: Mapping[str, SplitReport]
+    directory: Path, reader: Reader, options: Mapping[str, Any], reports: Mapping[str, SplitReport]
 ) -> dict[str, Any]:
     """Write ``manifest.json`` into ``directory``, hash every file of ``text/``, and return the manifest."""
     files = sorted((directory / "text").iterdir())
     manifest = {
-        "reader": reader,
+        "reader": reader.name,
         "options": dict(sorted(options.items())),
         "versions": versions(),
         "splits": {split: report.to_json() for split, report in reports.items()},
+        "paper": dict(reader.paper),
         "sha256": {f"text/{file.name}": sha256_of(file) for file in files},
     }
     path = directory / FILE_NAME
@@ -68,19 +85,27 @@ def versions() -> dict[str, str]:
 
 
 def table(manifest: Mapping[str, Any]) -> str:
-    """The manifest's figures as a short table: one column for each split."""
-    splits = manifest["splits"]
-    rows = [["", *splits]]
+    """The manifest's figures as a short table: one column for each split, and one for what the paper prints."""
+    splits, paper = manifest["splits"], manifest["paper"]
+    printed = paper.get("documents", {})
+    in_paper = {"documents": " / ".join(printed.get(split, "-") for split in splits) if printed else ""}
+    rows = [["", *splits, *(["paper"] if paper else [])]]
     rows += [[name, *(f"{split[name]:,}" for split in splits.values())] for name in ("documents", "lines", "sentences")]
+    for name in PAPER_ROWS:
+        label = f"{name.replace('_', ' ')} a document"
+        in_paper[label] = paper.get(name, "")
+        rows.append([label, *(f"{split['per_document'][name]:,}" for split in splits.values())])
     for name in ("source_tokens", "target_tokens"):
         for figure in ("mean", "max"):
-            label = f"{name.replace('_', ' ')}, {figure}"
+            label = f"{name.replace('_', ' ')} a line, {figure}"
             rows.append([label, *(f"{split[name][figure]:,}" for split in splits.values())])
     for name in sorted({name for split in splits.values() for name in split["treatments"]}):
         label = name.replace("_", " ")
         rows.append([label, *(f"{split['treatments'].get(name, 0):,}" for split in splits.values())])
+    if paper:
+        rows[1:] = [[*row, in_paper.get(row[0], "")] for row in rows[1:]]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join("  ".join(map(_align, row, widths, range(len(row)))) for row in rows)
+    return "\n".join("  ".join(map(_align, row, widths, range(len(row)))).rstrip() for row in rows)
 
 
 def _align(cell: str, width: int, column: int) -> str:

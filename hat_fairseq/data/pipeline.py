@@ -9,8 +9,10 @@ from pathlib import Path
 
 from hat_fairseq.data import long_source
 from hat_fairseq.data import prepare as prepare_module
+from hat_fairseq.data.aligned import chunk_segments
 from hat_fairseq.data.bpe import FILES, Bpe, load_bpe, save_bpe
 from hat_fairseq.data.document import Document
+from hat_fairseq.data.encoded import BOS, EncodedDocument, EncodedPair
 from hat_fairseq.data.files import sha256_of
 from hat_fairseq.data.prepare import (
     EmptyDocumentError,
@@ -18,34 +20,17 @@ from hat_fairseq.data.prepare import (
     role_tokens,
     settings_from_json,
     source_sentences,
-    target_text,
+    target_sentences,
 )
-from hat_fairseq.data.text import CONTROL_TOKENS, restore_control_tokens
+from hat_fairseq.data.text import CONTROL_TOKENS, SEPARATOR, restore_control_tokens
+from hat_fairseq.data.word_tokenizer import WordTokenizer, word_tokenizer
 
-__all__ = ["BOS", "FILE_NAME", "EmptyDocumentError", "EncodedDocument", "Settings", "TextPipeline"]
+__all__ = ["BOS", "FILE_NAME", "EmptyDocumentError", "EncodedDocument", "EncodedPair", "Settings", "TextPipeline"]
 
-BOS = "<s>"
 FILE_NAME = "pipeline.json"
-FORMAT = 1
+FORMAT = 2
 
-
-@dataclass(frozen=True)
-class EncodedDocument:
-    """A document as the model reads it, or one chunk of it.
-
-    Args:
-        id: the document's id.
-        chunk: its number from 0.
-        num_chunks: how many chunks the document has.
-        tokens: BPE tokens with ``<s>`` before each sentence; never empty.
-        roles: the label of the role stream for each token, markers included; None without role stream.
-    """
-
-    id: str
-    chunk: int
-    num_chunks: int
-    tokens: list[str]
-    roles: list[str] | None
+Pieces = list[list[str]]  # BPE tokens of each sentence, without markers and separators
 
 
 @dataclass
@@ -54,7 +39,7 @@ class TextPipeline:
 
     Args:
         settings: see ``Settings``.
-        bpe: a ``LearnedBpe`` or a ``Gpt2Bpe``.
+        bpe: any ``Bpe``.
         counts: everything replaced, dropped or truncated so far.
     """
 
@@ -65,8 +50,11 @@ class TextPipeline:
     def encode(self, document: Document) -> list[EncodedDocument]:
         """Encode a raw document: one result, or with the policy ``chunk`` one for each chunk.
 
+        Where chunks of an aligned document end depends on its target too, if it brings one.
+
         Raises:
             EmptyDocumentError: there is no sentence in it.
+            MisalignedError: it is to be aligned with its target, and is not.
             LongSourceError: it is too long and the policy is ``error``.
         """
         return self.encode_prepared(self.prepare(document))
@@ -77,31 +65,50 @@ class TextPipeline:
 
     def encode_prepared(self, document: Document) -> list[EncodedDocument]:
         """Like ``encode``, for a document that ``prepare`` has returned."""
-        tokens, roles = self._tokens(document)
-        limit = self.settings.max_source_tokens or len(tokens)
-        parts = self._fit(document.id, "source", tokens, limit, self.settings.long_source)
-        return [
-            EncodedDocument(document.id, chunk, len(parts), tokens[part], None if roles is None else roles[part])
-            for chunk, part in enumerate(parts)
-        ]
+        source = self._source_pieces(document)
+        if self._cuts_both_sides:
+            return self._aligned_chunks(document, source, self._target_pieces(document))[0]
+        return self._source_parts(document, source)
+
+    def encode_pair(self, document: Document) -> EncodedPair:
+        """Encode a prepared document with its target.
+
+        Raises:
+            LongSourceError: one of the two is too long and the policy is ``error``.
+        """
+        source, target = self._source_pieces(document), self._target_pieces(document)
+        assert target is not None, document.id
+        if self._cuts_both_sides:
+            parts, targets = self._aligned_chunks(document, source, target)
+        else:
+            parts = self._source_parts(document, source)
+            targets = [self._whole_target(document, target)] * len(parts)
+            self.counts["targets_repeated_for_chunks"] += len(parts) - 1
+        return EncodedPair(parts, targets, sum(map(len, source)), sum(map(len, target)))
 
     def encode_target(self, document: Document) -> list[str] | None:
-        """Tokens of a document's target, without sentence markers; None if it has no target."""
-        text = target_text(document, self.counts)
-        if text is None:
-            return None
-        tokens = self.bpe.encode(text)
-        limit = self.settings.max_target_tokens or max(1, len(tokens))
-        (part,) = self._fit(document.id, "target", tokens, limit, self.settings.long_target)
-        return tokens[part]
+        """Tokens of a document's whole target, without sentence markers; None if it has no target."""
+        pieces = self._target_pieces(document)
+        return None if pieces is None else self._whole_target(document, pieces)
 
-    def decode(self, line: str) -> str:
-        """Text of a line of tokens as fairseq prints it; sentence markers and other control tokens are left out.
+    def decode(self, line: str, side: str = "target") -> str:
+        """Text of a line of tokens as fairseq prints it; a tab stands for each ``<sep>``.
 
-        ``<unk>`` stays, because it stands for something.
+        Sentence markers and other control tokens are left out, but ``<unk>`` stays, because it stands for something.
+
+        Args:
+            line: tokens with spaces between them.
+            side: ``target``, which is what a model generates, or ``source``: whose words they are.
         """
-        tokens = [token for token in line.split() if token == "<unk>" or token not in CONTROL_TOKENS]
-        return restore_control_tokens(self.bpe.decode(tokens)).strip()
+        segments: list[list[str]] = [[]]
+        for token in line.split():
+            if token == SEPARATOR:
+                segments.append([])
+            elif token == "<unk>" or token not in CONTROL_TOKENS:
+                segments[-1].append(token)
+        join = self._tokenizer(side).detokenize
+        # Restored first: brackets and letters that stand apart as words must not become an escaped token.
+        return "\t".join(join(restore_control_tokens(self.bpe.decode(tokens))).strip() for tokens in segments)
 
     def save(self, directory: str | Path) -> None:
         """Write ``pipeline.json`` and the files of the BPE."""
@@ -127,10 +134,12 @@ class TextPipeline:
             raise ValueError(f"{path} is missing: {directory} is no directory written by hat preprocess")
         try:
             record = json.loads(path.read_text(encoding="utf-8"))
+            if record["format"] != FORMAT:
+                raise ValueError(f"it has format {record['format']!r}, this version needs {FORMAT}")
             kind, hashes = record["bpe"]["kind"], record["bpe"]["sha256"]
             settings = settings_from_json(record["settings"])
-            if record["format"] != FORMAT or sorted(hashes) != sorted(FILES[kind]):
-                raise ValueError(f"unknown format {record['format']!r}")
+            if sorted(hashes) != sorted(FILES[kind]):
+                raise ValueError(f"a BPE of kind {kind} has the files {', '.join(FILES[kind])}")
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{path} cannot be read ({error!r}); run hat preprocess again") from error
         for name, expected in hashes.items():
@@ -138,12 +147,73 @@ class TextPipeline:
                 raise ValueError(f"{directory / name} is missing or was changed after {FILE_NAME} was written")
         return cls(settings, load_bpe(kind, directory))
 
-    def _tokens(self, document: Document) -> tuple[list[str], list[str] | None]:
+    @property
+    def _cuts_both_sides(self) -> bool:
+        return self.settings.aligned and self.settings.long_source == "chunk"
+
+    def _tokenizer(self, side: str) -> WordTokenizer:
+        name, language = getattr(self.settings, f"{side}_tokenizer"), getattr(self.settings, f"{side}_language")
+        return word_tokenizer(name, language)
+
+    def _source_pieces(self, document: Document) -> Pieces:
+        return self._pieces(source_sentences(document, self.settings, self.counts))
+
+    def _target_pieces(self, document: Document) -> Pieces | None:
+        sentences = target_sentences(document, self.settings, self.counts)
+        return None if sentences is None else self._pieces(sentences)
+
+    def _pieces(self, sentences: list[str]) -> Pieces:
+        return [
+            self.bpe.encode(sentence if index == 0 else self.bpe.separator + sentence)
+            for index, sentence in enumerate(sentences)
+        ]
+
+    def _aligned_chunks(
+        self, document: Document, source: Pieces, target: Pieces | None
+    ) -> tuple[list[EncodedDocument], list[list[str]]]:
+        """Chunks of both sides; without a target, empty targets."""
+        settings = self.settings
+        chunks, too_long = chunk_segments(
+            [1 + len(pieces) for pieces in source],
+            None if target is None else [len(pieces) for pieces in target],
+            settings.max_source_tokens,
+            settings.max_target_tokens,
+            between_targets=int(settings.target_separator),
+        )
+        self.counts["segments_longer_than_chunk"] += too_long
+        if len(chunks) > 1:
+            self.counts["documents_cut_into_chunks"] += 1
+            self.counts["chunks"] += len(chunks)
+        parts = [
+            EncodedDocument(document.id, number, len(chunks), [t for s in source[chunk] for t in (BOS, *s)], None)
+            for number, chunk in enumerate(chunks)
+        ]
+        return parts, [self._join_target(target[chunk] if target else []) for chunk in chunks]
+
+    def _source_parts(self, document: Document, source: Pieces) -> list[EncodedDocument]:
+        tokens, roles = self._tokens(document, source)
+        limit = self.settings.max_source_tokens or len(tokens)
+        parts = self._fit(document.id, "source", tokens, limit, self.settings.long_source)
+        return [
+            EncodedDocument(document.id, chunk, len(parts), tokens[part], None if roles is None else roles[part])
+            for chunk, part in enumerate(parts)
+        ]
+
+    def _whole_target(self, document: Document, target: Pieces) -> list[str]:
+        tokens = self._join_target(target)
+        limit = self.settings.max_target_tokens or max(1, len(tokens))
+        (part,) = self._fit(document.id, "target", tokens, limit, self.settings.long_target)
+        return tokens[part]
+
+    def _join_target(self, target: Pieces) -> list[str]:
+        between = [SEPARATOR] if self.settings.target_separator else []
+        return [token for index, pieces in enumerate(target) for token in (*(between if index else ()), *pieces)]
+
+    def _tokens(self, document: Document, source: Pieces) -> tuple[list[str], list[str] | None]:
         """All tokens of a prepared document, and the role token of each."""
         tokens: list[str] = []
         lengths: list[int] = []
-        for index, sentence in enumerate(source_sentences(document, self.settings, self.counts)):
-            pieces = self.bpe.encode(sentence if index == 0 else self.bpe.separator + sentence)
+        for pieces in source:
             before = len(tokens)
             for part in self._sentence_parts(pieces):
                 tokens += [BOS, *part]

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from hat_fairseq.data import long_source, sentence_split
+from hat_fairseq.data import long_source, sentence_split, word_tokenizer
+from hat_fairseq.data.alignment import align
 from hat_fairseq.data.document import Document
 from hat_fairseq.data.text import escape_control_tokens, normalise
 
@@ -22,17 +23,28 @@ class Settings:
 
     Args:
         splitter: how running text is split into sentences; documents that bring sentences or turns keep theirs.
-        language: ISO 639-1 code for the splitter.
+        source_language: ISO 639-1 code, for the splitter and the source's word tokenizer.
+        target_language: likewise for the target.
+        source_tokenizer: one of ``word_tokenizer.NAMES``, applied to each sentence before the BPE.
+        target_tokenizer: likewise for the target.
+        aligned: source sentences and target segments correspond one to one; with the policy ``chunk`` both sides are
+            then cut at the same places, and each chunk has its own part of the target.
+        target_separator: put the token ``<sep>`` between the segments of the target.
         roles: the labels of the role stream, or None for no role stream.
         role_in_text: put the role before its utterance: ``PM : Hello everybody .``
         max_source_tokens: limit of a source, markers included, fairseq's final ``</s>`` not; None for no limit.
-        max_target_tokens: likewise for a target.
+        max_target_tokens: likewise for a target, separators included.
         long_source: policy for a source above its limit, one of ``long_source.POLICIES``.
         long_target: ``error`` or ``truncate``.
     """
 
     splitter: str = "given"
-    language: str = "en"
+    source_language: str = "en"
+    target_language: str = "en"
+    source_tokenizer: str = "none"
+    target_tokenizer: str = "none"
+    aligned: bool = False
+    target_separator: bool = False
     roles: tuple[str, ...] | None = None
     role_in_text: bool = False
     max_source_tokens: int | None = None
@@ -43,6 +55,8 @@ class Settings:
     def __post_init__(self) -> None:
         for name, choices in (
             ("splitter", sentence_split.METHODS),
+            ("source_tokenizer", word_tokenizer.NAMES),
+            ("target_tokenizer", word_tokenizer.NAMES),
             ("long_source", long_source.POLICIES),
             ("long_target", ("error", "truncate")),
         ):
@@ -51,6 +65,11 @@ class Settings:
         for name, least in (("max_source_tokens", 2), ("max_target_tokens", 1)):
             if (limit := getattr(self, name)) is not None and limit < least:
                 raise ValueError(f"{name} must be at least {least}, not {limit}")
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        """Of source and target."""
+        return self.source_language, self.target_language
 
 
 def settings_from_json(record: dict[str, Any]) -> Settings:
@@ -61,22 +80,25 @@ def settings_from_json(record: dict[str, Any]) -> Settings:
     return Settings(**{**record, "roles": None if record["roles"] is None else tuple(record["roles"])})
 
 
-def prepare(document: Document, settings: Settings, counts: Counter[str]) -> Document:
+def prepare(document: Document, settings: Settings, counts: Counter[str], on_misaligned: str = "error") -> Document:
     """Normalise a document and split its text into sentences. Preparing twice changes nothing more.
 
-    Everything replaced or dropped is added to ``counts``: the keys of ``text.normalise``, ``sentences_empty`` and
-    ``target_sentences_empty``.
+    Everything replaced or dropped is added to ``counts``: the keys of ``text.normalise`` and, for aligned documents
+    with a target, ``alignment.align``; ``sentences_empty`` and ``target_sentences_empty``.
 
     Raises:
         EmptyDocumentError: no sentence is left, or there is a target and no sentence of it is left.
+        MisalignedError: see ``alignment.align``, which takes ``on_misaligned``.
         ValueError: running text with the splitter ``given``.
     """
+    if settings.aligned and document.sentences is not None and document.target is not None:
+        document = align(document, on_misaligned, settings.languages, counts)
     sentences = _sentences(document, settings, counts)
     kept = [index for index, sentence in enumerate(sentences) if sentence]
     target = None if document.target is None else [normalise(sentence, counts) for sentence in document.target]
     if not kept or (target is not None and not any(target)):
         what = "target" if kept else "source"
-        raise EmptyDocumentError(f"document {document.id!r} has an empty {what}: no sentence with text in it")
+        raise EmptyDocumentError(f"{document.name} has an empty {what}: no sentence with text in it")
     counts["sentences_empty"] += len(sentences) - len(kept)
     counts["target_sentences_empty"] += sum(not sentence for sentence in target or ())
     roles = document.roles
@@ -90,19 +112,25 @@ def prepare(document: Document, settings: Settings, counts: Counter[str]) -> Doc
 
 
 def source_sentences(document: Document, settings: Settings, counts: Counter[str]) -> list[str]:
-    """The sentences of a prepared document as they go into the BPE: roles put before them, control tokens escaped."""
+    """The sentences of a prepared document as they go into the BPE.
+
+    Roles are put before them, control tokens are escaped, words are separated.
+    """
     sentences: Iterable[str] = document.sentences or ()
     if settings.role_in_text:
         sentences = (f"{role} : {text}" for role, text in zip(_roles(document, None), sentences, strict=True))
-    return [escape_control_tokens(sentence, counts) for sentence in sentences]
+    tokenizer = word_tokenizer.word_tokenizer(settings.source_tokenizer, settings.source_language)
+    return [tokenizer.tokenize(escape_control_tokens(sentence, counts)) for sentence in sentences]
 
 
-def target_text(document: Document, counts: Counter[str]) -> str | None:
-    """The target of a document, prepared or not, as it goes into the BPE: its sentences joined by spaces."""
+def target_sentences(document: Document, settings: Settings, counts: Counter[str]) -> list[str] | None:
+    """The sentences of a target, of a document prepared or not, as they go into the BPE; None if there is no target."""
     if document.target is None:
         return None
     uncounted: Counter[str] = Counter()  # ``prepare`` counts what is replaced
-    return escape_control_tokens(normalise(" ".join(document.target), uncounted), counts)
+    tokenizer = word_tokenizer.word_tokenizer(settings.target_tokenizer, settings.target_language)
+    clean = filter(None, (normalise(sentence, uncounted) for sentence in document.target))
+    return [tokenizer.tokenize(escape_control_tokens(sentence, counts)) for sentence in clean]
 
 
 def role_tokens(document: Document, settings: Settings) -> list[str] | None:
@@ -125,7 +153,8 @@ def _sentences(document: Document, settings: Settings, counts: Counter[str]) -> 
     if document.text is None:
         return [normalise(sentence, counts) for sentence in document.sentences or ()]
     try:
-        return sentence_split.split_sentences(normalise(document.text, counts), settings.splitter, settings.language)
+        text = normalise(document.text, counts)
+        return sentence_split.split_sentences(text, settings.splitter, settings.source_language)
     except ValueError as error:
         raise ValueError(f"document {document.id!r}: {error}") from error
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hat_fairseq.data import bpe, long_source, manifest, sentence_split
+from hat_fairseq.data import alignment, bpe, long_source, manifest, sentence_split, word_tokenizer
 from hat_fairseq.data.build import Build
 from hat_fairseq.data.files import atomic_directory
 from hat_fairseq.data.readers import Reader, find_reader
@@ -16,8 +16,14 @@ from hat_fairseq.data.readers import Reader, find_reader
 DEFAULTS: dict[str, Any] = {
     "bpe": "learned",
     "num_codes": 40000,
+    "codes": None,
     "splitter": "given",
-    "language": "en",
+    "source_language": "en",
+    "target_language": "en",
+    "source_tokenizer": "none",
+    "target_tokenizer": "none",
+    "aligned": False,
+    "target_separator": False,
     "roles": False,
     "role_in_text": False,
     "max_source_tokens": None,
@@ -25,14 +31,16 @@ DEFAULTS: dict[str, Any] = {
     "long_source": "error",
     "long_target": "error",
     "on_empty": "error",
+    "on_misaligned": "error",
     "limit": None,
+    "partial": False,
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``hat preprocess``."""
     parser.epilog = "The options of the second group have defaults for each dataset, which its reader states."
-    parser.add_argument("reader", help="name of a reader (ami, cnn_dm...), a reader's .py, or a folder of JSON lines")
+    parser.add_argument("reader", help="name of a reader (ami, cnn_dm...), a reader's .py, or a folder of data")
     parser.add_argument("--out", type=Path, required=True, help="directory to create")
     parser.add_argument("--root", type=Path, help="where the raw release is, for readers that need one")
     parser.add_argument("--bpe-dir", type=Path, help="where encoder.json, vocab.bpe and dict.txt are, for --bpe gpt2")
@@ -40,19 +48,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-binarize", action="store_true", help="write the text only, leave out fairseq-preprocess")
     parser.add_argument("--overwrite", action="store_true", help="replace an earlier result")
 
-    group = parser.add_argument_group("what becomes of the text")
+    _add_options(parser.add_argument_group("what becomes of the text"))
+
+
+def _add_options(group: argparse._ArgumentGroup) -> None:
+    switch = argparse.BooleanOptionalAction
     group.add_argument("--bpe", choices=bpe.KINDS, help="learned from the training part, or GPT-2's as BART uses it")
     group.add_argument("--num-codes", type=int, help="codes to learn")
+    group.add_argument("--codes", metavar="FILE", help="codes in fastBPE's format, instead of learning them")
     group.add_argument("--splitter", choices=sentence_split.METHODS, help="how to find sentences")
-    group.add_argument("--language", help="ISO 639-1 code, for --splitter library")
-    group.add_argument("--roles", action=argparse.BooleanOptionalAction, help="write a parallel stream of roles")
-    group.add_argument("--role-in-text", action=argparse.BooleanOptionalAction, help="put the role before its turn")
+    for side in ("source", "target"):
+        group.add_argument(f"--{side}-language", metavar="CODE", help=f"ISO 639-1 code of the {side}")
+        group.add_argument(f"--{side}-tokenizer", choices=word_tokenizer.NAMES, help="words before the BPE")
+    group.add_argument(
+        "--aligned", action=switch, help="source and target segments correspond; chunks keep them together"
+    )
+    group.add_argument("--target-separator", action=switch, help="put <sep> between the segments of the target")
+    group.add_argument("--roles", action=switch, help="write a parallel stream of roles")
+    group.add_argument("--role-in-text", action=switch, help="put the role before its turn")
     group.add_argument("--max-source-tokens", type=int, help="limit with markers, without the final </s>")
     group.add_argument("--max-target-tokens", type=int, help="limit without the final </s>")
     group.add_argument("--long-source", choices=long_source.POLICIES, help="what to do with a source above its limit")
     group.add_argument("--long-target", choices=("error", "truncate"), help="likewise for a target")
     group.add_argument("--on-empty", choices=("error", "drop"), help="what to do with documents without text")
+    group.add_argument(
+        "--on-misaligned", choices=alignment.POLICIES, help="with --aligned: segments without other side"
+    )
     group.add_argument("--limit", type=int, help="only the first documents of each split")
+    group.add_argument("--partial", action="store_true", default=None, help="the release may be incomplete")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -64,7 +87,7 @@ def main(args: argparse.Namespace) -> int:
         build.text_and_pipeline()
         if not args.no_binarize:
             build.binarize(shown_as=args.out)
-        record = manifest.write_manifest(directory, reader.name, options, build.reports)
+        record = manifest.write_manifest(directory, reader, options, build.reports)
     print(manifest.table(record))
     print(f"wrote {args.out}")
     return 0
@@ -83,6 +106,18 @@ def resolve_options(given: Mapping[str, Any], reader: Reader) -> dict[str, Any]:
     options = {name: default if given.get(name) is None else given[name] for name, default in defaults.items()}
     if options["limit"] is not None and options["limit"] < 1:
         raise ValueError(f"--limit must be at least 1, not {options['limit']}")
-    if options["bpe"] == "learned" and "train" not in reader.splits:
-        raise ValueError(f"reader {reader.name} has no train split to learn BPE codes from; use --bpe gpt2")
+    _check_together(options, reader)
     return options
+
+
+def _check_together(options: Mapping[str, Any], reader: Reader) -> None:
+    if options["bpe"] != "gpt2" and "train" not in reader.splits:
+        raise ValueError(f"reader {reader.name} has no train split to learn BPE codes from; use --bpe gpt2")
+    if options["bpe"] == "gpt2" and options["codes"]:
+        raise ValueError("--codes goes with --bpe learned and --bpe fastbpe; --bpe gpt2 has its own")
+    if options["bpe"] == "gpt2" and options["target_separator"]:
+        raise ValueError("--target-separator needs --bpe learned or fastbpe: GPT-2's dictionary has no <sep>")
+    if options["aligned"] and options["splitter"] != "given":
+        raise ValueError(f"--aligned is for given segments, not for --splitter {options['splitter']}")
+    if options["aligned"] and (options["roles"] or options["role_in_text"]):
+        raise ValueError("--aligned does not go together with --roles and --role-in-text")

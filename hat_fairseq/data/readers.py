@@ -1,4 +1,4 @@
-"""Find what turns a raw release into documents: a reader module, or a folder of JSON lines."""
+"""Find what turns a raw release into documents: a reader module, or a folder of JSON lines or plain parallel text."""
 
 from __future__ import annotations
 
@@ -11,9 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from hat_fairseq.data.document import Document, read_documents
+from hat_fairseq.data.formats import plain_text
 
 READERS = Path(__file__).resolve().parents[2] / "preprocess"
 SPLITS = ("train", "valid", "test")
+_EXPECTED = (
+    f"{', '.join(f'{split}.jsonl' for split in SPLITS)} (or .jsonl.gz), or train.source and train.target and so on for "
+    "parallel text with blank lines between documents"
+)
 
 Read = Callable[[str, Path | None, Counter[str]], Iterator[Document]]
 
@@ -28,12 +33,16 @@ class Reader:
             None; everything the reader drops or changes is added to ``counts``.
         splits: the splits it has, in fairseq's words: train, valid, test.
         defaults: options of ``hat preprocess`` that suit this dataset.
+        release: how many documents a complete release has in a split, several numbers where several are in use.
+        paper: what the paper prints about the dataset, as it prints it; see ``manifest.PAPER_ROWS``.
     """
 
     name: str
     read: Read
     splits: tuple[str, ...] = SPLITS
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    release: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    paper: Mapping[str, Any] = field(default_factory=dict)
 
 
 def find_reader(name: str) -> Reader:
@@ -43,7 +52,7 @@ def find_reader(name: str) -> Reader:
         ValueError: there is none, or it is no reader.
     """
     own = READERS / f"{name}.py"
-    path = own if own.is_file() else Path(name)
+    path = own if own.parent == READERS and own.is_file() else Path(name)
     if path.is_dir():
         return _folder_reader(path)
     if path.suffix == ".py" and path.is_file():
@@ -51,15 +60,26 @@ def find_reader(name: str) -> Reader:
     known = ", ".join(sorted(file.stem for file in READERS.glob("*.py")))
     raise ValueError(
         f"no reader {name!r}: give one of {known or 'those in preprocess/'}, the path of a reader (.py), or a folder "
-        f"with {', '.join(f'{split}.jsonl' for split in SPLITS)} (or .jsonl.gz)"
+        f"with {_EXPECTED}"
     )
 
 
 def _folder_reader(folder: Path) -> Reader:
-    files = {split: file for split in SPLITS if (file := _json_lines(folder, split)) is not None}
-    if not files:
-        raise ValueError(f"{folder} has no {', '.join(f'{split}.jsonl' for split in SPLITS)} (or .jsonl.gz)")
-    return Reader(folder.name, lambda split, root, counts: read_documents(files[split]), tuple(files))
+    """Splits as JSON lines, or as two files of parallel text, which are aligned unless the user says otherwise."""
+    json_lines = {split: file for split in SPLITS if (file := _json_lines(folder, split)) is not None}
+    parallel = {split: pair for split in SPLITS if (pair := plain_text.files(folder, split)) is not None}
+    if both := sorted(json_lines.keys() & parallel.keys()):
+        raise ValueError(f"{folder} has {both[0]} as JSON lines and as parallel text; remove one of them")
+    if not json_lines and not parallel:
+        raise ValueError(f"{folder} has no {_EXPECTED}")
+
+    def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Document]:
+        if split in parallel:
+            return plain_text.read(*parallel[split], counts)
+        return read_documents(json_lines[split])
+
+    splits = tuple(split for split in SPLITS if split in json_lines or split in parallel)
+    return Reader(folder.name, read, splits, {"aligned": True, "target_separator": True} if parallel else {})
 
 
 def _json_lines(folder: Path, split: str) -> Path | None:
@@ -77,4 +97,11 @@ def _module_reader(path: Path) -> Reader:
     spec.loader.exec_module(module)
     if not callable(getattr(module, "read", None)):
         raise ValueError(f"{path} is no reader: it has no function read(split, root, counts)")
-    return Reader(path.stem, module.read, tuple(getattr(module, "SPLITS", SPLITS)), getattr(module, "DEFAULTS", {}))
+    return Reader(
+        name=path.stem,
+        read=module.read,
+        splits=tuple(getattr(module, "SPLITS", SPLITS)),
+        defaults=getattr(module, "DEFAULTS", {}),
+        release=getattr(module, "RELEASE", {}),
+        paper=getattr(module, "PAPER", {}),
+    )

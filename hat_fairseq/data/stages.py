@@ -9,20 +9,30 @@ from contextlib import ExitStack
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from tqdm import tqdm
 
+from hat_fairseq.data import bpe
+from hat_fairseq.data.alignment import MisalignedError, words_of
 from hat_fairseq.data.document import Document, read_documents
-from hat_fairseq.data.learned_bpe import LearnedBpe
+from hat_fairseq.data.encoded import EncodedPair
 from hat_fairseq.data.manifest import SplitReport
 from hat_fairseq.data.parallel import ordered_map
-from hat_fairseq.data.pipeline import BOS, EncodedDocument, TextPipeline
-from hat_fairseq.data.prepare import EmptyDocumentError, Settings, prepare, source_sentences, target_text
+from hat_fairseq.data.pipeline import TextPipeline
+from hat_fairseq.data.prepare import EmptyDocumentError, Settings, prepare, source_sentences, target_sentences
 from hat_fairseq.data.readers import Reader
+from hat_fairseq.data.word_tokenizer import count_words
 
 Item = TypeVar("Item")
-Encoded = tuple[list[EncodedDocument], list[str], Counter[str]]
+Encoded = tuple[EncodedPair, Counter[str], Counter[str]]  # the tokens, words of both sides, what was replaced
+
+
+class Policies(NamedTuple):
+    """What becomes of documents that cannot be used as they are."""
+
+    on_empty: str = "error"  # or drop
+    on_misaligned: str = "error"  # one of alignment.POLICIES
 
 
 def documents_path(text: Path, split: str) -> Path:
@@ -31,25 +41,42 @@ def documents_path(text: Path, split: str) -> Path:
 
 
 def read_split(
-    reader: Reader, split: str, root: Path | None, limit: int | None, counts: Counter[str]
+    reader: Reader,
+    split: str,
+    root: Path | None,
+    limit: int | None,
+    counts: Counter[str],
+    partial_release: bool = False,
 ) -> Iterator[Document]:
-    """The reader's documents, at most ``limit``; refuses an id that occurs twice, and a split without documents."""
+    """The reader's documents, at most ``limit``.
+
+    Raises:
+        ValueError: an id that occurs twice, a split without documents, or, unless ``limit`` or ``partial_release`` say
+            that this is meant, another number of documents than the release has.
+    """
     seen: set[str] = set()
     for document in islice(reader.read(split, root, counts), limit):
         if document.id in seen:
-            raise ValueError(f"{reader.name}, {split}: document id {document.id!r} occurs twice")
+            raise ValueError(f"{reader.name}, {split}: {document.name} occurs twice")
         seen.add(document.id)
         yield document
     if not seen:
         raise ValueError(f"{reader.name}: the split {split} has no documents")
+    expected = reader.release.get(split, (len(seen),))
+    if limit is None and not partial_release and len(seen) not in expected:
+        raise ValueError(
+            f"{reader.name}: the split {split} has {len(seen):,} documents, a complete release "
+            f"{' or '.join(f'{number:,}' for number in expected)}; complete it, or use what is there with --partial, "
+            "or only the first N documents with --limit N"
+        )
 
 
 def prepare_split(
-    documents: Iterable[Document], settings: Settings, drop_empty: bool, path: Path, workers: int
+    documents: Iterable[Document], settings: Settings, policies: Policies, path: Path, workers: int
 ) -> Counter[str]:
     """Write the prepared documents to ``path`` and return what was replaced or dropped."""
     counts: Counter[str] = Counter()
-    prepared = ordered_map(partial(_prepare, settings, drop_empty), documents, workers)
+    prepared = ordered_map(partial(_prepare, settings, policies), documents, workers)
     with open(path, "w", encoding="utf-8", newline="\n") as file:
         for line, line_counts in _progress(prepared, path.name):
             counts.update(line_counts)
@@ -58,16 +85,16 @@ def prepare_split(
     return counts
 
 
-def learn_bpe(path: Path, settings: Settings, num_codes: int) -> LearnedBpe:
+def learn_bpe(kind: str, path: Path, settings: Settings, num_codes: int) -> bpe.Bpe:
     """Learn joint codes from the sources and targets of prepared documents."""
 
     def lines() -> Iterator[str]:
         uncounted: Counter[str] = Counter()
         for document in _progress(read_documents(path), f"learn BPE from {path.name}"):
             yield from source_sentences(document, settings, uncounted)
-            yield target_text(document, uncounted) or ""
+            yield from target_sentences(document, settings, uncounted) or ()
 
-    return LearnedBpe.learn(lines(), num_codes)
+    return bpe.learn(kind, lines(), num_codes)
 
 
 def role_labels(path: Path) -> tuple[str, ...]:
@@ -94,12 +121,12 @@ def encode_split(pipeline: TextPipeline, text: Path, split: str, workers: int) -
             for stream, path in paths.items()
         }
         encoded = ordered_map(partial(_encode, pipeline), documents, workers)
-        for parts, target, counts in _progress(encoded, f"{split}: BPE"):
-            _add(report, parts, target, counts)
-            for part in parts:
+        for pair, totals, counts in _progress(encoded, f"{split}: BPE"):
+            _add(report, pair, totals, counts)
+            for part, target in zip(pair.parts, pair.targets, strict=True):
                 files["source"].write(" ".join(part.tokens) + "\n")
                 files["target"].write(" ".join(target) + "\n")
-                files["ids"].write(f"{part.id}\t{part.chunk}\t{part.num_chunks}\n")
+                files["ids"].write(f"{part.id}\t{part.chunk}\t{part.num_chunks}\t{part.sentences}\n")
                 if part.roles is not None:
                     files["role"].write(" ".join(part.roles) + "\n")
     check_line_counts(list(paths.values()))
@@ -121,39 +148,48 @@ def check_line_counts(paths: Sequence[Path]) -> None:
         raise ValueError(f"parallel files differ in their number of lines: {figures}")
 
 
-def _prepare(settings: Settings, drop_empty: bool, document: Document) -> tuple[str | None, Counter[str]]:
+def _prepare(settings: Settings, policies: Policies, document: Document) -> tuple[str | None, Counter[str]]:
     if document.sentences is not None and settings.splitter != "given":
         raise ValueError(
             f"document {document.id!r} brings its own sentences or turns, and --splitter {settings.splitter} is for "
             "running text; use --splitter given"
         )
     if document.target is None:
-        raise ValueError(f"document {document.id!r} has no target")
+        raise ValueError(f"{document.name} has no target")
     counts: Counter[str] = Counter()
     try:
-        prepared = prepare(document, settings, counts)
+        prepared = prepare(document, settings, counts, policies.on_misaligned)
     except EmptyDocumentError as error:
-        if not drop_empty:
+        if policies.on_empty == "error":
             raise EmptyDocumentError(f"{error}; remove it, or drop and count such: --on-empty drop") from error
         return None, Counter(documents_empty_dropped=1)
+    except MisalignedError:
+        if policies.on_misaligned != "drop":
+            raise
+        return None, Counter(documents_misaligned_dropped=1) + words_of(document, settings.languages)
     return json.dumps(prepared.to_json(), ensure_ascii=False), counts
 
 
 def _encode(pipeline: TextPipeline, document: Document) -> Encoded:
     pipeline.counts.clear()
-    parts = pipeline.encode_prepared(document)
-    target = pipeline.encode_target(document)
-    assert target is not None, document.id
-    return parts, target, Counter(pipeline.counts)
+    pair = pipeline.encode_pair(document)
+    source, target = pipeline.settings.languages
+    words = Counter(
+        source_words=sum(count_words(text, source) for text in document.sentences or ()),
+        target_words=sum(count_words(text, target) for text in document.target or ()),
+        source_tokens=pair.source_tokens,
+        target_tokens=pair.target_tokens,
+    )
+    return pair, words, Counter(pipeline.counts)
 
 
-def _add(report: SplitReport, parts: list[EncodedDocument], target: list[str], counts: Counter[str]) -> None:
+def _add(report: SplitReport, pair: EncodedPair, totals: Counter[str], counts: Counter[str]) -> None:
     report.documents += 1
-    report.sentences += sum(part.tokens.count(BOS) for part in parts)
-    report.source_lengths += [len(part.tokens) for part in parts]
-    report.target_lengths += [len(target)] * len(parts)
+    report.sentences += sum(part.sentences for part in pair.parts)
+    report.source_lengths += [len(part.tokens) for part in pair.parts]
+    report.target_lengths += map(len, pair.targets)
+    report.totals.update(totals)
     report.treatments.update(counts)
-    report.treatments["targets_repeated_for_chunks"] += len(parts) - 1
 
 
 def _progress(items: Iterable[Item], what: str) -> Iterable[Item]:

@@ -21,9 +21,12 @@ _TREATMENTS = (
     ("runs_of_spaces_shortened", re.compile(r"(?<= ) +"), ""),
 )
 
-CONTROL_TOKENS = ("<s>", "</s>", "<pad>", "<unk>", "<mask>")
-_LITERAL = re.compile(r"<(\\*)(s|/s|pad|unk|mask)>")
-_ESCAPED = re.compile(r"<\\(\\*)(s|/s|pad|unk|mask)>")
+SEPARATOR = "<sep>"  # between the segments of a target, where they are to stay countable
+CONTROL_TOKENS = ("<s>", "</s>", "<pad>", "<unk>", "<mask>", SEPARATOR)
+_NAMES = "s|/s|pad|unk|mask|sep"
+_LITERAL = re.compile(rf"<(\\*)({_NAMES})>")
+_ESCAPED = re.compile(rf"<\\(\\*)({_NAMES})>")
+ESCAPED_TOKEN = re.compile(rf"(<\\+(?:{_NAMES})>)")  # with one group, so that ``split`` keeps the tokens
 
 
 def normalise(text: str, counts: Counter[str]) -> str:
@@ -49,3 +52,8 @@ def escape_control_tokens(text: str, counts: Counter[str] | None = None) -> str:
 def restore_control_tokens(text: str) -> str:
     """Inverse of ``escape_control_tokens``."""
     return _ESCAPED.sub(r"<\1\2>", text)
+
+
+def split_segments(decoded: str) -> list[str]:
+    """The segments of a text that ``TextPipeline.decode`` returned, which has a tab for each ``<sep>``."""
+    return [segment.strip() for segment in decoded.split("\t")]

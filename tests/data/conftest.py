@@ -1,4 +1,4 @@
-"""Real meetings for the tests of the data path: the AMI corpus that the repository carries."""
+"""Real text for the tests of the data path: AMI meetings, and help pages of LibreOffice in four languages."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from hat_fairseq.data.document import Document, read_documents
+from hat_fairseq.data.files import read_json_lines
 from hat_fairseq.data.learned_bpe import LearnedBpe
 
 AMI = Path(__file__).resolve().parents[2] / "preprocess" / "ami_data"
+SAMPLES = Path(__file__).parents[1] / "samples"
 
 
 @pytest.fixture(scope="session")
@@ -46,3 +48,19 @@ def gpt2_files(tmp_path_factory: pytest.TempPathFactory, lines: list[str]) -> tu
     merges = "".join(f"{left} {right}\n" for left, right in model["merges"])
     (folder / "vocab.bpe").write_text("#version: 0.2\n" + merges, encoding="utf-8")
     return folder / "encoder.json", folder / "vocab.bpe"
+
+
+@pytest.fixture(scope="session")
+def pages() -> list[dict[str, list[str]]]:
+    """Ten help pages, each as lists of corresponding segments in en, de, cs and zh."""
+    records = [record for _, record in read_json_lines(SAMPLES / "libreoffice_help.jsonl")]
+    return [{name: [s[name] for s in record["segments"]] for name in ("en", "de", "cs", "zh")} for record in records]
+
+
+@pytest.fixture(scope="session")
+def translations(pages: list[dict[str, list[str]]]) -> list[Document]:
+    """The pages from English to German."""
+    return [
+        Document(f"page/{number}", sentences=tuple(page["en"]), target=tuple(page["de"]))
+        for number, page in enumerate(pages)
+    ]

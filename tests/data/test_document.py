@@ -18,6 +18,13 @@ def test_the_embedded_meetings(meetings: list[Document]) -> None:
     assert set(first.roles) == {"PM", "ME", "UI", "ID"}
 
 
+def test_a_document_knows_where_it_comes_from(meetings: list[Document]) -> None:
+    assert (meetings[1].origin or "").endswith("ami.train.jsonl.gz:2")
+    assert meetings[0].name.startswith("document 'ES2005b' (") and Document("a", text="x").name == "document 'a'"
+    assert "origin" not in meetings[0].to_json()
+    assert Document("a", text="x", origin="here") == Document("a", text="x", origin="there")
+
+
 def test_json_there_and_back(meetings: list[Document]) -> None:
     others = [Document("a", text="One. Two.", target=("x",)), Document("b", sentences=("One.", "Two."))]
     for document in meetings + others:

@@ -1,7 +1,7 @@
 """Codes learned by fastBPE's own program, and the same codes applied by its package.
 
-``samples/fastbpe.codes`` is what ``fast learnbpe 1000`` of fastBPE 0.1.0 wrote for the turns of the 20 AMI meetings of
-the validation split, one on each line.
+``tests/samples/fastbpe.codes`` is what ``fast learnbpe 1000`` of fastBPE 0.1.0 wrote for the turns of the 20 AMI
+meetings of the validation split, one on each line.
 """
 
 from __future__ import annotations
@@ -17,8 +17,15 @@ import pytest
 from hat_fairseq.data import bpe
 from hat_fairseq.data.files import read_lines
 
-CODES = Path(__file__).with_name("samples") / "fastbpe.codes"
-AWKWARD = ["日本 naïve 🙂x x🙂 🙂", "foo@@ @@ @ @@@ a@@b @@c d@", "</w> the</w> the</w>y <unk>", "e\u0301", "", " a  b "]
+CODES = Path(__file__).parents[1] / "samples" / "fastbpe.codes"
+AWKWARD = [
+    "日本 naïve 🙂x x🙂 🙂",
+    "foo@@ @@ @ @@@ a@@b @@c d@",
+    "</w> the</w>y <unk>",
+    "e\u0301",
+    "",
+    " a  b ",
+]
 
 
 def test_codes_of_fast_bpe_are_applied_as_it_applies_them(lines: list[str]) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from fairseq.data.encoders.gpt2_bpe_utils import Encoder, get_encoder
 
+from hat_fairseq.data.files import sha256_of
 from hat_fairseq.data.gpt2_bpe import Gpt2Bpe, find_gpt2_files
 
 AWKWARD = [
@@ -75,4 +76,15 @@ def test_other_files_of_the_same_name_are_refused(gpt2_files: tuple[Path, Path],
     with pytest.raises(
         ValueError, match=r"encoder\.json is not fairseq's file: sha256 is [0-9a-f]{64}, expected 196139"
     ):
+        find_gpt2_files(folder)
+
+
+def test_a_directory_may_bring_its_own_hashes(gpt2_files: tuple[Path, Path], tmp_path: Path) -> None:
+    folder = shutil.copytree(gpt2_files[0].parent, tmp_path / "bpe")
+    (folder / "dict.txt").write_text("0 1\n")
+    names = ("encoder.json", "vocab.bpe", "dict.txt")
+    (folder / "SHA256SUMS").write_text("".join(f"{sha256_of(folder / name)}  {name}\n" for name in names))
+    assert find_gpt2_files(folder) == folder
+    (folder / "dict.txt").write_text("1 1\n")
+    with pytest.raises(ValueError, match=r"dict\.txt is not the file of SHA256SUMS: sha256 is "):
         find_gpt2_files(folder)

@@ -171,7 +171,8 @@ def test_one_sentence_of_fifty_thousand_tokens(bpe: Bpe, policy: str) -> None:
 
 
 def test_saved_and_loaded_is_the_same(bpe: Bpe, meetings: list[Document], tmp_path: Path) -> None:
-    settings = Settings(roles=ROLES, role_in_text=True, max_source_tokens=200, long_source="chunk")
+    words = {"source_tokenizer": "moses", "target_language": "de", "target_separator": True}
+    settings = Settings(roles=ROLES, role_in_text=True, max_source_tokens=200, long_source="chunk", **words)
     pipeline = TextPipeline(settings, bpe)
     pipeline.save(tmp_path)
     loaded = TextPipeline.load(tmp_path)
@@ -188,8 +189,9 @@ def test_a_changed_directory_is_refused(learned_bpe: LearnedBpe, tmp_path: Path)
     codes.write_bytes(codes.read_bytes()[:-1] + b"1\n")
     with pytest.raises(ValueError, match=r"bpe\.codes is missing or was changed"):
         TextPipeline.load(tmp_path)
-    (tmp_path / "pipeline.json").write_text('{"format": 99}')
-    with pytest.raises(ValueError, match="run hat preprocess again"):
+    earlier = (tmp_path / "pipeline.json").read_text().replace('"format": 2', '"format": 1')
+    (tmp_path / "pipeline.json").write_text(earlier)
+    with pytest.raises(ValueError, match="has format 1, this version needs 2.*run hat preprocess again"):
         TextPipeline.load(tmp_path)
 
 
@@ -197,6 +199,7 @@ def test_a_changed_directory_is_refused(learned_bpe: LearnedBpe, tmp_path: Path)
     ("setting", "message"),
     [
         ({"splitter": "nltk"}, "splitter must be one of given, punctuation, library, not 'nltk'"),
+        ({"source_tokenizer": "spacy"}, "source_tokenizer must be one of none, moses, jieba, not 'spacy'"),
         ({"long_target": "chunk"}, "long_target must be one of error, truncate, not 'chunk'"),
         ({"max_source_tokens": 1}, "max_source_tokens must be at least 2, not 1"),
     ],

@@ -59,7 +59,9 @@ def test_every_stream_has_one_line_for_each_chunk(result: Path, meetings: list[D
     chunks = [chunk for meeting in meetings[6:] for chunk in pipeline.encode(meeting)]
     assert (text / "test.source").read_text().split("\n") == [*(" ".join(chunk.tokens) for chunk in chunks), ""]
     assert (text / "test.role").read_text().split("\n") == [*(" ".join(chunk.roles or ()) for chunk in chunks), ""]
-    assert (text / "test.ids").read_text() == "".join(f"{c.id}\t{c.chunk}\t{c.num_chunks}\n" for c in chunks)
+    assert (text / "test.ids").read_text() == "".join(
+        f"{c.id}\t{c.chunk}\t{c.num_chunks}\t{c.tokens.count('<s>')}\n" for c in chunks
+    )
     assert len((text / "test.target").read_text().splitlines()) == len(chunks)
     assert list(read_documents(text / "test.documents.jsonl")) == [
         pipeline.prepare(meeting) for meeting in meetings[6:]
@@ -130,7 +132,7 @@ def test_empty_documents_are_refused_or_counted(tmp_path: Path, capsys: pytest.C
         [Document("full", sentences=("a b",), target=("a",)), Document("empty", sentences=(" ",), target=("a",))],
     )
     arguments = [str(tmp_path), "--out", str(tmp_path / "out"), "--num-codes", "5", "--no-binarize"]
-    assert "document 'empty' has an empty source" in failure(arguments, capsys)
+    assert f"document 'empty' ({tmp_path}/train.jsonl:2) has an empty source" in failure(arguments, capsys)
     assert cli.main(["preprocess", *arguments, "--on-empty", "drop"]) == 0
     train = json.loads((tmp_path / "out" / "manifest.json").read_text())["splits"]["train"]
     assert (train["documents"], train["treatments"]) == (1, {"documents_empty_dropped": 1})
@@ -142,7 +144,7 @@ def test_empty_documents_are_refused_or_counted(tmp_path: Path, capsys: pytest.C
         (b'{"id": "a", "text": "caf\xe9", "target": "x"}', [], r"train.jsonl:1: invalid UTF-8"),
         (b'{"id": "a", "text": "x. y", "target": "x"}', [], "choose --splitter punctuation"),
         (b'{"id": "a", "sentences": ["x"], "target": "x"}', ["--splitter", "library"], "use --splitter given"),
-        (b'{"id": "a", "sentences": ["x"]}', [], "document 'a' has no target"),
+        (b'{"id": "a", "sentences": ["x"]}', [], "train.jsonl:1) has no target"),
         (b'{"id": "a", "sentences": ["x"], "target": "x"}', ["--roles"], "use --no-roles"),
         (
             b'{"id": "a", "sentences": ["x y"], "target": "x"}',

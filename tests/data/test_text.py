@@ -5,7 +5,13 @@ from collections import Counter
 
 import pytest
 
-from hat_fairseq.data.text import CONTROL_TOKENS, escape_control_tokens, normalise, restore_control_tokens
+from hat_fairseq.data.text import (
+    CONTROL_TOKENS,
+    escape_control_tokens,
+    normalise,
+    restore_control_tokens,
+    split_segments,
+)
 
 
 @pytest.mark.parametrize(
@@ -52,5 +58,10 @@ def test_control_tokens_are_escaped_and_restored(token: str) -> None:
 def test_escaping_is_a_bijection_on_random_texts() -> None:
     generator = random.Random(1)
     for _ in range(3000):
-        text = "".join(generator.choices(["<", "\\", "/", "s", ">", "pad", "mask", " "], k=12))
+        text = "".join(generator.choices(["<", "\\", "/", "s", ">", "pad", "mask", "sep", " "], k=12))
         assert restore_control_tokens(escape_control_tokens(text)) == text
+
+
+def test_segments_are_split_at_tabs() -> None:
+    assert split_segments("One.\tTwo. \t\tFour.") == ["One.", "Two.", "", "Four."]
+    assert split_segments("") == [""]

@@ -1,0 +1,105 @@
+"""Source and target segments of a document that should correspond one to one, and what to do when they do not.
+
+``error``  refuse
+``drop``   leave out the document (numbers of segments differ) or the pair (one side is empty)
+``merge``  lose nothing: the document becomes a single pair, or the text joins the segment before it, and the first
+           the one after it
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from hat_fairseq.data.document import Document
+from hat_fairseq.data.text import normalise
+from hat_fairseq.data.word_tokenizer import count_words
+
+POLICIES = ("error", "drop", "merge")
+WAY_OUT = "correct it, or choose --on-misaligned drop or --on-misaligned merge"
+
+Pair = tuple[str, str]
+
+
+class MisalignedError(ValueError):
+    """A document that cannot be used as it is: its numbers of segments differ, or a segment has no other side."""
+
+
+def align(document: Document, policy: str, languages: tuple[str, str], counts: Counter[str]) -> Document:
+    """Normalise both sides and pair them: as many source as target segments, none of them empty.
+
+    A document with nothing on a whole side is returned as it is: it is empty, not misaligned.
+
+    Args:
+        document: has sentences and a target.
+        policy: one of ``POLICIES``.
+        languages: of source and target, for counting words.
+        counts: takes ``segment_pairs_empty`` (both sides), ``segment_pairs_one_sided_dropped`` with
+            ``source_words_dropped`` and ``target_words_dropped``, ``segment_pairs_one_sided_merged``,
+            ``documents_misaligned_merged``, and the keys of ``text.normalise``.
+
+    Raises:
+        MisalignedError: numbers of segments differ and the policy is ``error`` or ``drop``; or one side of a pair is
+            empty and the policy is ``error``.
+    """
+    source = [normalise(segment, counts) for segment in document.sentences or ()]
+    target = [normalise(segment, counts) for segment in document.target or ()]
+    if not any(source) or not any(target):
+        return document
+    if len(source) != len(target):
+        if policy != "merge":
+            raise MisalignedError(f"{_numbers(document)}; {WAY_OUT}")
+        counts["documents_misaligned_merged"] += 1
+        pairs = [(" ".join(filter(None, source)), " ".join(filter(None, target)))]
+    else:
+        pairs = _pairs(document, list(zip(source, target, strict=True)), policy, languages, counts)
+    sources, targets = zip(*pairs, strict=True)
+    return replace(document, text=None, sentences=sources, roles=None, target=targets)
+
+
+def words_of(document: Document, languages: tuple[str, str]) -> Counter[str]:
+    """What goes with a document that is dropped: ``source_words_dropped`` and ``target_words_dropped``."""
+    sides = zip(("source", "target"), (document.sentences, document.target), languages, strict=True)
+    return Counter(
+        {
+            f"{side}_words_dropped": sum(count_words(text, language) for text in texts or ())
+            for side, texts, language in sides
+        }
+    )
+
+
+def _pairs(
+    document: Document, pairs: list[Pair], policy: str, languages: tuple[str, str], counts: Counter[str]
+) -> list[Pair]:
+    """Pairs with text on both sides; ``document`` is for messages."""
+    whole = [index for index, pair in enumerate(pairs) if all(pair)]
+    one_sided = [index for index, pair in enumerate(pairs) if any(pair) and not all(pair)]
+    counts["segment_pairs_empty"] += len(pairs) - len(whole) - len(one_sided)
+    if not one_sided:
+        return [pairs[index] for index in whole]
+    if policy == "merge":
+        counts["segment_pairs_one_sided_merged"] += len(one_sided)
+        return _merged(pairs)
+    if policy == "error" or not whole:  # without a whole pair there is nothing to keep
+        first = one_sided[0]
+        side = "target" if pairs[first][0] else "source"
+        raise MisalignedError(f"{_numbers(document)}, segment {first + 1} has an empty {side}; {WAY_OUT}")
+    counts["segment_pairs_one_sided_dropped"] += len(one_sided)
+    lost = [pairs[index] for index in one_sided]
+    for side, language, position in zip(("source", "target"), languages, (0, 1), strict=True):
+        counts[f"{side}_words_dropped"] += sum(count_words(pair[position], language) for pair in lost)
+    return [pairs[index] for index in whole]
+
+
+def _merged(pairs: list[Pair]) -> list[Pair]:
+    merged: list[Pair] = []
+    for pair in filter(any, pairs):
+        if merged and not (all(pair) and all(merged[-1])):  # one of the two still lacks a side
+            before = merged.pop()
+            pair = " ".join(filter(None, (before[0], pair[0]))), " ".join(filter(None, (before[1], pair[1])))
+        merged.append(pair)
+    return merged
+
+
+def _numbers(document: Document) -> str:
+    return f"{document.name}: {len(document.sentences or ())} source and {len(document.target or ())} target segments"

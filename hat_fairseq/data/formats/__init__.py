@@ -1,0 +1,1 @@
+"""Formats in which datasets are released, and what their readers share."""

@@ -1,0 +1,89 @@
+"""The two sides of a parallel document, and how they become one document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hat_fairseq.data.document import Document
+
+
+@dataclass
+class Side:
+    """A document in one language.
+
+    Args:
+        path: the file it stands in.
+        first: number of its first line in the file, from 1.
+        id: what joins it to the other language.
+        last: number of its last line.
+        segments: its text, also empty strings.
+        keys: the ids of the segments, where the format has any.
+    """
+
+    path: Path
+    first: int
+    id: str = ""
+    last: int = 0
+    segments: list[str] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
+
+    @property
+    def where(self) -> str:
+        """File and line for messages about the beginning of the document."""
+        return f"{self.path}:{self.first}"
+
+    @property
+    def origin(self) -> str:
+        """File and lines, without the folder."""
+        return f"{self.path.name}:{self.first}-{self.last}"
+
+
+def pair(source: Side, target: Side, id_: str | None = None) -> Document:
+    """One document of two sides, which may still have different numbers of segments.
+
+    Raises:
+        ValueError: equally many segments, but with different ids, so that they are no translations of one another.
+    """
+    if len(source.keys) == len(target.keys):
+        for ours, theirs in zip(source.keys, target.keys, strict=True):
+            if ours != theirs:
+                raise ValueError(
+                    f"{source.where}: document {source.id!r} has the segment {ours!r} where {target.where} has "
+                    f"{theirs!r}; the two files do not belong together"
+                )
+    return Document(
+        id=source.id if id_ is None else id_,
+        sentences=tuple(source.segments),
+        target=tuple(target.segments),
+        origin=f"{source.origin}, {target.origin}",
+    )
+
+
+def join(sources: Iterable[Side], targets: Iterable[Side], prefix: str = "") -> Iterator[Document]:
+    """Join two files by the ids of their documents, in the order of the first; ``prefix`` goes before the ids.
+
+    Raises:
+        ValueError: an id that occurs twice in a file, or in one of the files only.
+    """
+    ours, theirs = _by_id(sources), _by_id(targets)
+    for sides, others in ((ours, theirs), (theirs, ours)):
+        lonely = [side for id_, side in sides.items() if id_ not in others]
+        if lonely:
+            other = next(iter(others.values())).path if others else "the other file"
+            raise ValueError(
+                f"{lonely[0].where}: document {lonely[0].id!r} is not in {other} ({len(lonely)} of {len(sides)} "
+                f"documents are missing there, which has {len(others)}); fetch both files of the same release"
+            )
+    for id_, source in ours.items():
+        yield pair(source, theirs[id_], prefix + id_)
+
+
+def _by_id(sides: Iterable[Side]) -> dict[str, Side]:
+    found: dict[str, Side] = {}
+    for side in sides:
+        if side.id in found:
+            raise ValueError(f"{side.where}: document {side.id!r} was there before, in line {found[side.id].first}")
+        found[side.id] = side
+    return found

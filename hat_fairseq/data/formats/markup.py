@@ -1,0 +1,76 @@
+"""Tags and text of the markup that translation corpora are released in, whether it is valid XML or not.
+
+The files of the shared tasks have one element on a line, attributes with or without quotes, names in upper or lower
+case, unclosed elements and ampersands that stand for themselves. A parser of XML refuses them, one of HTML guesses.
+Here only the names that a format knows are tags, and everything else is text.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hat_fairseq.data.files import read_lines
+
+_VALUE = r"""(?:"[^"]*"|'[^']*'|[^\s>"']+)"""
+_ATTRIBUTES = re.compile(rf"\s+([\w:.-]+)\s*=\s*({_VALUE})")
+_REFERENCE = re.compile(r"&(?:#\d+|#[xX][0-9a-fA-F]+|\w+);")
+
+
+@dataclass(frozen=True)
+class Tag:
+    """``<name key="value">``, or ``</name>`` if ``closing``; names in lower case."""
+
+    name: str
+    closing: bool = False
+    attributes: dict[str, str] = field(default_factory=dict)
+
+
+def scan(path: Path, names: Sequence[str]) -> Iterator[tuple[int, Tag | str]]:
+    """Yield the tags with one of ``names`` and the text between them, each with its line number.
+
+    Character references are resolved, line by line. ``<seg/>`` gives an opening and a closing tag.
+
+    Raises:
+        ValueError: a tag with one of the names that cannot be read, or that does not end on its line; with file and
+            line. Also as ``read_lines``.
+    """
+    any_of = "|".join(names)
+    begin = re.compile(rf"<(?=/?(?:{any_of})(?![\w.:-]))", re.IGNORECASE)
+    tag = re.compile(rf"<(/?)({any_of})((?:\s+[\w:.-]+\s*=\s*{_VALUE})*)\s*(/?)>", re.IGNORECASE)
+    for number, line in read_lines(path):
+        done = 0
+        while (start := begin.search(line, done)) is not None:
+            found = tag.match(line, start.start())
+            if found is None:
+                raise ValueError(f"{path}:{number}: cannot read the tag {line[start.start() :]:.60}")
+            yield from ((number, text) for text in _text(line[done : found.start()]))
+            name = found[2].lower()
+            yield number, Tag(name, bool(found[1]), _values(found[3]))
+            if found[4]:
+                yield number, Tag(name, closing=True)
+            done = found.end()
+        yield from ((number, text) for text in _text(line[done:]))
+
+
+def unescape(text: str) -> str:
+    """Resolve ``&amp;``, ``&#8217;`` and the like; an ampersand without semicolon stands for itself."""
+    return _REFERENCE.sub(lambda found: html.unescape(found[0]), text)
+
+
+def is_stray(text: str) -> bool:
+    """Whether text between known tags is more than white space and an element of a name that is not known."""
+    return bool(text.strip()) and not re.fullmatch(r"<.*>", text.strip())
+
+
+def _text(piece: str) -> Iterator[str]:
+    if piece := piece.removesuffix("\r"):
+        yield unescape(piece)
+
+
+def _values(attributes: str) -> dict[str, str]:
+    found = _ATTRIBUTES.findall(attributes)
+    return {name.lower(): unescape(value[1:-1] if value[0] in "\"'" else value) for name, value in found}

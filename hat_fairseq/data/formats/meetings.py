@@ -1,0 +1,64 @@
+"""Meetings in the form that the repository carries, without the words that mean nothing.
+
+Rohde et al. 2021, section 4.1: "we first built a small lexicon that filters out meaningless words". The paper does not
+print its lexicon; ours is ``FILLERS``. HMNet's form of AMI and ICSI has lost most fillers already, and the commas and
+full stops that stood around them are left over: these go too. All of it is counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from hat_fairseq.data.document import Document, read_documents
+from hat_fairseq.data.formats.release import release_file
+
+FILES = {"train": "train.jsonl.gz", "valid": "dev.jsonl.gz", "test": "test.jsonl.gz"}
+
+# Hesitations and sounds of agreement; "Mm - hmm ." is three of these and a full stop.
+FILLERS = frozenset(["ah", "er", "erm", "ha", "hm", "hmm", "hu", "huh", "hum", "mm", "mmm", "oh", "uh", "uhm", "um"])
+PAUSES = frozenset({",", "-"})
+ENDS = frozenset({".", "..", "...", "?", "!"})
+
+
+def read_meetings(split: str, folder: Path, corpus: str, counts: Counter[str]) -> Iterator[Document]:
+    """Yield the meetings of a split; turns without a word in them are dropped and counted.
+
+    Args:
+        folder: holds ``{corpus}.train.jsonl.gz``, ``{corpus}.dev.jsonl.gz`` (our ``valid``) and
+            ``{corpus}.test.jsonl.gz``.
+
+    Raises:
+        ValueError: a file is missing, or no such meetings; with file and line.
+    """
+    content = ", ".join(f"{corpus}.{name}" for name in FILES.values())
+    for meeting in read_documents(release_file(folder / f"{corpus}.{FILES[split]}", content)):
+        turns = [filter_words(turn.split(), counts) for turn in meeting.sentences or ()]
+        kept = [index for index, words in enumerate(turns) if any(map(_is_word, words))]
+        counts["turns_without_words_dropped"] += len(turns) - len(kept)
+        yield replace(
+            meeting,
+            sentences=tuple(" ".join(turns[index]) for index in kept),
+            roles=tuple(meeting.roles[index] for index in kept) if meeting.roles else None,
+        )
+
+
+def filter_words(words: list[str], counts: Counter[str]) -> list[str]:
+    """Leave out fillers, and punctuation that then stands at the start of the turn or behind other punctuation."""
+    kept: list[str] = []
+    for word in words:
+        if word.lower() in FILLERS:
+            counts["fillers_removed"] += 1
+        elif word not in PAUSES | ENDS or (kept and kept[-1] not in PAUSES | ENDS):
+            kept.append(word)
+        else:
+            counts["stray_punctuation_removed"] += 1
+            if kept and kept[-1] in PAUSES and word in ENDS:  # "right , ." ends with the full stop
+                kept[-1] = word
+    return kept
+
+
+def _is_word(word: str) -> bool:
+    return any(map(str.isalnum, word))

@@ -1,0 +1,43 @@
+"""arXiv articles and their abstracts (Cohan et al. 2018).
+
+``--root`` is the folder ``arxiv-dataset`` of the release at https://github.com/armancohan/long-summarization (files at
+Google Drive, mirrored at https://archive.org/details/armancohan-long-summarization-paper-code): ``train.txt``,
+``val.txt`` and ``test.txt`` with 203,037, 6,436 and 6,440 articles, one JSON object a line
+(``hat_fairseq/data/formats/cohan.py`` says which). The release states no licence.
+
+Articles and abstracts come in sentences, lower-cased, formulas as ``@xmath``, so ``--splitter`` is ``given``.
+``--on-empty drop``, the default here, drops and counts articles without text.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from hat_fairseq.data.document import Document
+from hat_fairseq.data.formats.cohan import read_articles
+
+SPLITS = ("train", "valid", "test")
+DEFAULTS = {
+    "bpe": "gpt2",
+    "splitter": "given",
+    "max_source_tokens": 3071,  # with </s> the paper's 3072
+    "max_target_tokens": 511,
+    "long_source": "truncate",
+    "long_target": "truncate",
+    "on_empty": "drop",
+}
+RELEASE = {"train": (203037,), "valid": (6436,), "test": (6440,)}
+PAPER = {
+    "documents": {"train": "203K", "valid": "6.4K", "test": "6.4K"},
+    "source_words": "6055",
+    "source_tokens": "8613",
+    "target_words": "280",
+    "target_tokens": "362",
+}
+
+
+def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Document]:
+    """Yield the articles of a split, abstracts as targets."""
+    return read_articles(split, root, "arxiv-dataset", counts)

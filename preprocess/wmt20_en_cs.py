@@ -1,0 +1,32 @@
+"""WMT20 news, English-Czech, whole documents (Rohde et al. 2021, section 4.2).
+
+``--root`` is a folder with the files below, each where you like in it, also ``.gz``; from https://www.statmt.org/wmt20/
+
+train   ``europarl-v10.cs-en.tsv`` (statmt.org/europarl), ``news-commentary-v15.cs-en.tsv`` (data.statmt.org) and
+        ``RAPID_2019.cs-en.xlf`` (data.statmt.org/wmt20/translation-task/rapid)
+valid   newstest2018, 2,983 segments: from ``dev.tgz``; 107 documents (Table 2 of the paper)
+test    newstest2020, 130 documents, 1,418 segments: from ``test.tgz``
+test1   newstest2019: from ``dev.tgz``
+
+As with German, the paper does not say which corpora its 42K training documents are. Licence: the test sets are free for
+research; for the corpora see their pages.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from hat_fairseq.data.formats import wmt_news
+
+SPLITS = wmt_news.SPLITS
+DEFAULTS = {**wmt_news.DEFAULTS, "target_language": "cs"}
+RELEASE = {"valid": (107,), "test": (130,)}
+PAPER = {
+    "documents": {"train": "42K", "valid": "107", "test": "130"},
+    "source_words": "738",
+    "source_tokens": "903",
+    "target_words": "641",
+    "target_tokens": "862",
+}
+
+read = partial(wmt_news.read, "cs")

@@ -1,0 +1,100 @@
+"""XSum: BBC articles, the first sentence is the summary (Narayan et al. 2018).
+
+``--root`` is a folder with one of the two common releases, 204,045, 11,332 and 11,334 articles:
+
+EdinburghNLP (https://github.com/EdinburghNLP/XSum; the archive lies at http://bollin.inf.ed.ac.uk/public/direct/)
+    ``bbc-summary-data/*.summary`` out of XSUM-EMNLP18-Summary-Data-Original.tar.gz (254,582,292 bytes, SHA-256
+    10b48aa187fc9c904b30f76ca97e2da0de8d3a1238acc26acadef93e2001af90) beside XSum-TRAINING-DEV-TEST-SPLIT-90-5-5.json
+    (SHA-256 9c0c5d8f048a90bd68b19a34e4c30577ed270d3247b2119fa06a04ef46292068).
+Hugging Face ``EdinburghNLP/xsum`` as CSV or JSON lines
+    ``train``, ``validation`` and ``test`` with the ending ``.csv``, ``.jsonl`` or ``.json`` (also ``.gz``) and columns
+    ``document``, ``summary`` and ``id``.
+
+The ``.summary`` files still have the buttons of the web page (``BUTTONS``), which the Hugging Face release has not:
+such lines are removed and counted, so that both give the same articles. Articles are running text, so ``--splitter`` is
+``punctuation`` (as in the paper) or ``library``. The texts remain the BBC's.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from hat_fairseq.data.document import Document
+from hat_fairseq.data.files import read_lines
+from hat_fairseq.data.formats.release import release_file, release_folder
+from hat_fairseq.data.formats.tables import find_table, read_table
+
+SPLITS = ("train", "valid", "test")
+DEFAULTS = {
+    "bpe": "gpt2",
+    "splitter": "punctuation",
+    "max_source_tokens": 1023,  # with </s> the paper's 1024
+    "max_target_tokens": 255,
+    "long_source": "truncate",
+    "long_target": "truncate",
+    "on_empty": "drop",
+}
+RELEASE = {"train": (204045,), "valid": (11332,), "test": (11334,)}
+PAPER = {
+    "documents": {"train": "204K", "valid": "11K", "test": "11K"},
+    "source_words": "431",
+    "source_tokens": "488",
+    "target_words": "23",
+    "target_tokens": "27",
+}
+COLUMNS = ("document", "summary", "id")
+SPLIT_FILE = "XSum-TRAINING-DEV-TEST-SPLIT-90-5-5.json"
+NAMES = {"train": "train", "valid": "validation", "test": "test"}
+SUMMARIES = f"bbc-summary-data/ beside {SPLIT_FILE}, or "
+PART = re.compile(r"\[SN\]([A-Z-]+)\[SN\]")
+BUTTONS = frozenset(
+    ["Share this with", "Email", "Facebook", "Messenger", "Twitter", "Pinterest", "WhatsApp", "Linkedin", "LinkedIn"]
+    + ["Copy this link", "These are external links and will open in a new window"]
+)
+
+
+def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Document]:
+    """Yield the articles of a split, first sentences as targets."""
+    folder = release_folder(root, f"{SUMMARIES}the files of the Hugging Face release")
+    if (folder / "bbc-summary-data").is_dir():
+        return (_article(folder / "bbc-summary-data", name, counts) for name in _names(folder / SPLIT_FILE, split))
+    rows = read_table(find_table(folder, split, SUMMARIES), COLUMNS)
+    return (
+        Document.from_json({"id": row["id"], "text": row["document"], "summary": row["summary"]}, where)
+        for where, row in rows
+    )
+
+
+def _names(path: Path, split: str) -> list[str]:
+    release_file(path, SUMMARIES.removesuffix(", or "))
+    try:
+        names = json.loads("".join(line for _, line in read_lines(path)))[NAMES[split]]
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        expected = " and ".join(NAMES.values())
+        raise ValueError(f"{path}: no JSON object with {expected} ({error}); fetch it again") from error
+    return [str(name) for name in names]
+
+
+def _article(folder: Path, name: str, counts: Counter[str]) -> Document:
+    """Parts behind lines such as ``[SN]TITLE[SN]``."""
+    path = folder / f"{name}.summary"
+    if not path.is_file():
+        raise ValueError(f"{path} is missing, which {SPLIT_FILE} lists; unpack the archive again")
+    parts: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for _, line in read_lines(path):
+        if part := PART.fullmatch(line.strip()):
+            lines = parts.setdefault(part[1], [])
+        elif line.strip() in BUTTONS:
+            counts["page_buttons_removed"] += 1
+        else:
+            lines.append(line)
+    missing = [part for part in ("FIRST-SENTENCE", "RESTBODY") if part not in parts]
+    if missing:
+        raise ValueError(f"{path}: no [SN]{missing[0]}[SN], so this is no complete article; unpack the archive again")
+    text, target = ("\n".join(parts[part]).strip() for part in ("RESTBODY", "FIRST-SENTENCE"))
+    return Document(id=name, text=text, target=(target,), origin=str(path))

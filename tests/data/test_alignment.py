@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+
+from hat_fairseq.data.alignment import POLICIES, MisalignedError, align
+from hat_fairseq.data.document import Document
+
+LANGUAGES = ("en", "de")
+
+
+def document(*pairs: tuple[str, str]) -> Document:
+    sources, targets = zip(*pairs, strict=True)
+    return Document("d1", sentences=sources, target=targets, origin="train.en:3-5, train.de:3-5")
+
+
+def pairs_of(aligned: Document) -> list[tuple[str, str]]:
+    return list(zip(aligned.sentences or (), aligned.target or (), strict=True))
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_aligned_documents_stay_as_they_are(policy: str, translations: list[Document]) -> None:
+    counts: Counter[str] = Counter()
+    for page in translations:
+        aligned = align(page, policy, LANGUAGES, counts)
+        assert pairs_of(aligned) == pairs_of(page)
+    assert not +counts
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_pairs_empty_on_both_sides_are_dropped_and_counted(policy: str) -> None:
+    counts: Counter[str] = Counter()
+    aligned = align(document(("", " "), ("a", "b"), ("\x00", "\t"), ("c", "d")), policy, LANGUAGES, counts)
+    assert pairs_of(aligned) == [("a", "b"), ("c", "d")]
+    assert counts["segment_pairs_empty"] == 2
+
+
+def test_an_empty_side_is_an_error_with_its_place() -> None:
+    with pytest.raises(MisalignedError) as error:
+        align(document(("a", "b"), ("c d", " "), ("e", "f")), "error", LANGUAGES, Counter())
+    assert str(error.value) == (
+        "document 'd1' (train.en:3-5, train.de:3-5): 3 source and 3 target segments, segment 2 has an empty target; "
+        "correct it, or choose --on-misaligned drop or --on-misaligned merge"
+    )
+    with pytest.raises(MisalignedError, match="segment 1 has an empty source"):
+        align(document(("", "b"), ("c d", "")), "error", LANGUAGES, Counter())
+
+
+def test_dropped_pairs_are_counted_with_their_words() -> None:
+    counts: Counter[str] = Counter()
+    aligned = align(document(("a", "b"), ("c d", ""), ("", "e f g"), ("h", "i")), "drop", LANGUAGES, counts)
+    assert pairs_of(aligned) == [("a", "b"), ("h", "i")]
+    assert +counts == Counter(segment_pairs_one_sided_dropped=2, source_words_dropped=2, target_words_dropped=3)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "merged"),
+    [
+        ([("a", "b"), ("c", ""), ("d", "e")], [("a c", "b"), ("d", "e")]),
+        ([("a", ""), ("c", "d"), ("e", "f")], [("a c", "d"), ("e", "f")]),
+        ([("a", ""), ("", "d"), ("e", "f")], [("a", "d"), ("e", "f")]),
+        ([("", "b"), ("", "d"), ("e", "f"), ("", "g")], [("e", "b d f g")]),
+        ([("a", "b"), ("", ""), ("", "c"), ("d", "")], [("a d", "b c")]),
+    ],
+)
+def test_text_without_other_side_joins_its_neighbour(pairs: list, merged: list) -> None:
+    counts: Counter[str] = Counter()
+    assert pairs_of(align(document(*pairs), "merge", LANGUAGES, counts)) == merged
+    assert counts["segment_pairs_one_sided_merged"] == sum(bool(a) != bool(b) for a, b in pairs)
+
+
+def test_merging_loses_nothing() -> None:
+    generator = random.Random(6)
+    for _ in range(2000):
+        number = generator.randint(1, 7)
+        pairs = [(generator.choice(["", f"s{i}"]), generator.choice(["", f"t{i}"])) for i in range(number)]
+        if not any(a for a, _ in pairs) or not any(b for _, b in pairs):
+            continue
+        aligned = align(document(*pairs), "merge", LANGUAGES, Counter())
+        assert all(all(pair) for pair in pairs_of(aligned))
+        assert " ".join(aligned.sentences or ()).split() == [a for a, _ in pairs if a]
+        assert " ".join(aligned.target or ()).split() == [b for _, b in pairs if b]
+
+
+def test_different_numbers_of_segments() -> None:
+    page = Document("d1", sentences=("a", "b", "c"), target=("x", "y"), origin="one.jsonl:7")
+    for policy in ("error", "drop"):  # it is the caller who drops it
+        with pytest.raises(MisalignedError, match=r"^document 'd1' \(one\.jsonl:7\): 3 source and 2 target segments; "):
+            align(page, policy, LANGUAGES, Counter())
+    counts: Counter[str] = Counter()
+    assert pairs_of(align(page, "merge", LANGUAGES, counts)) == [("a b c", "x y")]
+    assert counts == Counter(documents_misaligned_merged=1)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_an_empty_side_of_the_whole_document_is_not_misalignment(policy: str) -> None:
+    page = document(("a", ""), ("b", " "))
+    assert align(page, policy, LANGUAGES, Counter()) == page

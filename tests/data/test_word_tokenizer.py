@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from hat_fairseq.data.text import CONTROL_TOKENS, escape_control_tokens, restore_control_tokens
+from hat_fairseq.data.word_tokenizer import count_words, word_tokenizer
+
+PACKAGE = Path(__file__).resolve().parents[2] / "hat_fairseq"
+KINDS = [("moses", "en"), ("moses", "de"), ("moses", "cs"), ("jieba", "zh"), ("none", "en")]
+AWKWARD = [
+    'He said: "Don\'t!" (really...) at 5.30 p.m., i.e. 50 % off; see http://a.org/b?c=d&e=f#g or mail x.y@z.org.',
+    "&amp; &lt; &#124; | [a] {b} <c> @-@ a @-@ b x@-@y @@ a@@",
+    "DOTMULTI ... DOTDOTMULTI. a..b THISISPROTECTED000 _ELLIPSIS_",
+    "„Ja“, sagte sie. »Nein«, ‚so‘. Rhodes' Buch – 1990–1995 – 3,5 Mio. €",
+    "e' - mail , tu' – li",
+    "Za 15 let, v roce 1990, bylo jich 15.",
+    "他说：“Windows 10 很好。”（100%）《红楼梦》1.5米 don't　",
+    "日本語のテキスト 한국어 텍스트 naïve e\u0301 🙂👩‍👩‍👧 \u200b x",
+    "the <s> tag, <pad> <mask> </s> <unk> <sep> and <\\s> in x<s>y, < s > < \\ s >",
+]
+
+
+def letters(text: str) -> str:
+    return text.replace(" ", "")
+
+
+@pytest.mark.parametrize(("name", "language"), KINDS)
+def test_nothing_but_spaces_changes(name: str, language: str, pages: list[dict[str, list[str]]]) -> None:
+    tokenizer = word_tokenizer(name, language)
+    real = [text for page in pages for texts in page.values() for text in texts]
+    generator = random.Random(5)
+    alphabet = [
+        "a",
+        "Tel",
+        ".",
+        ",",
+        "'",
+        '"',
+        "-",
+        "...",
+        "&",
+        "%",
+        "<s>",
+        "<sep>",
+        "\\",
+        "中",
+        "文",
+        "。",
+        "1",
+        " ",
+        " ",
+    ]
+    noise = ["".join(generator.choices(alphabet, k=15)) for _ in range(500)]
+    for text in (" ".join(text.split()) for text in [*real, *AWKWARD, *noise]):
+        escaped = escape_control_tokens(text)
+        words = tokenizer.tokenize(escaped)
+        assert words == " ".join(words.split()) and letters(words) == letters(escaped)
+        assert not set(CONTROL_TOKENS) & set(words.split())
+        assert letters(tokenizer.detokenize(restore_control_tokens(words))) == letters(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "language", "exactly"),
+    [("moses", "en", 0.9), ("moses", "de", 0.85), ("moses", "cs", 0.9), ("jieba", "zh", 0.6), ("none", "en", 1.0)],
+)
+def test_most_segments_come_back_exactly(
+    name: str, language: str, exactly: float, pages: list[dict[str, list[str]]]
+) -> None:
+    tokenizer = word_tokenizer(name, language)
+    texts = [" ".join(text.split()) for page in pages for text in page[language]]
+    same = [tokenizer.detokenize(tokenizer.tokenize(text)) == text for text in texts]
+    assert sum(same) / len(same) >= exactly
+
+
+@pytest.mark.parametrize(
+    ("name", "language", "text", "words"),
+    [
+        ("moses", "en", "Don't ask Mr. Smith (50%) & co.!", "Don 't ask Mr. Smith ( 50 % ) & co . !"),
+        ("moses", "de", "Das ist z.B. gut, bzw. 3,5 Mio. teuer.", "Das ist z.B. gut , bzw. 3,5 Mio. teuer ."),
+        ("moses", "cs", "Např. v roce 1990 jich bylo 15.", "Např. v roce 1990 jich bylo 15 ."),
+        ("jieba", "zh", "LibreOffice Calc 是电子表格软件。", "LibreOffice Calc 是 电子表格 软件 。"),
+        ("moses", "en", "a<\\s>b", "a <\\s> b"),
+        ("jieba", "zh", "在<\\sep>中", "在 <\\sep> 中"),
+    ],
+)
+def test_words(name: str, language: str, text: str, words: str) -> None:
+    assert word_tokenizer(name, language).tokenize(text) == words
+
+
+@pytest.mark.parametrize(
+    ("name", "language", "words", "text"),
+    [
+        ("moses", "en", 'I can \'t ( really ) say : " no " , sorry ...', 'I can\'t (really) say: "no", sorry...'),
+        ("moses", "de", "„ Ja “ , sagte sie .", "„Ja“, sagte sie."),
+        ("moses", "cs", "V roce 1990 jich bylo 15 .", "V roce 1990 jich bylo 15."),
+        ("jieba", "zh", "他 用 Microsoft Word 2010 写 书 。", "他用Microsoft Word 2010写书。"),
+    ],
+)
+def test_running_text(name: str, language: str, words: str, text: str) -> None:
+    assert word_tokenizer(name, language).detokenize(words) == text
+
+
+@pytest.mark.parametrize(("name", "language"), KINDS[1:4])
+@pytest.mark.parametrize(
+    "text", ["remotecontrol" * 4000, "word " * 50_000, "U.S. " * 12_000, "." * 50_000, "齉" * 50_000, '"' * 50_000]
+)
+def test_hostile_text_takes_no_longer_than_its_length_deserves(name: str, language: str, text: str) -> None:
+    tokenizer = word_tokenizer(name, language)
+    begin = time.perf_counter()
+    words = tokenizer.tokenize(text.strip())
+    assert letters(tokenizer.detokenize(words)) == letters(words) == letters(text)
+    assert time.perf_counter() - begin < 8  # at most one second on an idle machine
+
+
+def test_words_of_chinese_are_counted_by_characters() -> None:
+    assert count_words("Two words, three.", "en") == 3
+    assert count_words("我们 去 LA。", "zh") == 6
+
+
+ISOLATED = """
+import sys, types
+
+package = types.ModuleType("hat_fairseq")  # the package itself would import torch and fairseq, which takes long
+package.__path__ = [sys.argv[1]]
+sys.modules["hat_fairseq"] = package
+
+from hat_fairseq.data.word_tokenizer import word_tokenizer
+
+print(word_tokenizer("jieba", "zh").tokenize("我们在北京"))
+"""
+
+
+def test_jieba_leaves_no_file_behind_and_says_nothing(tmp_path: Path) -> None:
+    """It would read and write a file in the folder for temporary files, which everybody may write to."""
+    (tmp_path / "jieba.cache").write_bytes(b"planted")
+    environment = {"TMPDIR": str(tmp_path), "HOME": str(tmp_path), "PYTHONUTF8": "1"}
+    command = [sys.executable, "-c", ISOLATED, str(PACKAGE)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True, encoding="utf-8")
+    assert (done.stdout, done.stderr) == ("我们 在 北京\n", "")
+    assert (tmp_path / "jieba.cache").read_bytes() == b"planted"
+    assert [path.name for path in tmp_path.iterdir()] == ["jieba.cache"]
+
+
+@pytest.mark.parametrize(("name", "package"), [("moses", "sacremoses"), ("jieba", "jieba")])
+def test_a_missing_package_is_named(name: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, package, None)  # importing it fails as if it were not installed
+    with pytest.raises(ValueError) as error:
+        word_tokenizer(name, "fi")  # not made before
+    assert f"the word tokenizer {name} needs the package {package}: pip install {package}, " in str(error.value)
+    assert 'pip install "hat_fairseq[translation]"' in str(error.value)
+
+
+def test_unknown_tokenizers_are_refused() -> None:
+    with pytest.raises(ValueError, match="unknown word tokenizer 'spacy'; choose one of none, moses, jieba"):
+        word_tokenizer("spacy", "en")
