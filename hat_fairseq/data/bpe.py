@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
@@ -34,15 +35,15 @@ class Bpe(Protocol):
     def decode(self, tokens: Iterable[str]) -> str: ...
 
 
-def learn(kind: str, lines: Iterable[str], num_codes: int) -> Bpe:
-    """Learn joint codes from ``lines`` of words; ``learned`` and ``fastbpe`` learn the same and apply it alike.
+def learn(kind: str, words: Counter[str], num_codes: int) -> Bpe:
+    """Learn joint codes from words and how often each occurs; ``learned`` and ``fastbpe`` learn and apply the same.
 
     Raises:
         ValueError: nothing to learn from, ``num_codes`` below 1, or a missing package.
     """
     if kind == "fastbpe":
         import_fast_bpe()
-    return _of_kind(kind, LearnedBpe.learn(lines, num_codes))
+    return _of_kind(kind, LearnedBpe.learn_from_words(words, num_codes))
 
 
 def from_codes(kind: str, path: str | Path) -> Bpe:

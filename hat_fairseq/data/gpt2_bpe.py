@@ -64,8 +64,9 @@ class Gpt2Bpe:
 def find_gpt2_files(directory: str | Path | None = None) -> Path:
     """Find the directory with ``encoder.json``, ``vocab.bpe`` and ``dict.txt`` and check their hashes.
 
-    The hashes are those of fairseq's files, or where there is one those in the directory's own ``SHA256SUMS`` (as
-    ``sha256sum encoder.json vocab.bpe dict.txt`` writes it): for a BART with another BPE of this kind. Looks in ``directory`` if given, else in ``$HAT_GPT2_BPE`` if set, else in ``~/.cache/hat_fairseq/gpt2_bpe``.
+    Looks in ``directory`` if given, else in ``$HAT_GPT2_BPE`` if set, else in ``~/.cache/hat_fairseq/gpt2_bpe``. The
+    hashes are those of fairseq's files, or where there is one those in the directory's own ``SHA256SUMS`` (as
+    ``sha256sum encoder.json vocab.bpe dict.txt`` writes it): for a BART with another BPE of this kind.
 
     Raises:
         ValueError: a file is missing or is not the one that fairseq's models were trained with.

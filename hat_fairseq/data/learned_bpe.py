@@ -46,9 +46,13 @@ class LearnedBpe:
         Raises:
             ValueError: nothing to learn from, or ``num_codes`` below 1.
         """
+        return cls.learn_from_words(Counter(word for line in lines for word in line.split()), num_codes)
+
+    @classmethod
+    def learn_from_words(cls, words: Counter[str], num_codes: int) -> LearnedBpe:
+        """Like ``learn``, from words and how often each occurs."""
         if num_codes < 1:
             raise ValueError(f"the number of BPE codes must be at least 1, not {num_codes}")
-        words = Counter(word for line in lines for word in line.split())
         if not words:
             raise ValueError("no words to learn BPE codes from")
         merges = _learn_merges(words, num_codes)

@@ -85,16 +85,13 @@ def prepare_split(
     return counts
 
 
-def learn_bpe(kind: str, path: Path, settings: Settings, num_codes: int) -> bpe.Bpe:
+def learn_bpe(kind: str, path: Path, settings: Settings, num_codes: int, workers: int) -> bpe.Bpe:
     """Learn joint codes from the sources and targets of prepared documents."""
-
-    def lines() -> Iterator[str]:
-        uncounted: Counter[str] = Counter()
-        for document in _progress(read_documents(path), f"learn BPE from {path.name}"):
-            yield from source_sentences(document, settings, uncounted)
-            yield from target_sentences(document, settings, uncounted) or ()
-
-    return bpe.learn(kind, lines(), num_codes)
+    words: Counter[str] = Counter()
+    counted = ordered_map(partial(_words, settings), read_documents(path), workers)
+    for words_of_document in _progress(counted, f"count words of {path.name}"):
+        words.update(words_of_document)
+    return bpe.learn(kind, words, num_codes)
 
 
 def role_labels(path: Path) -> tuple[str, ...]:
@@ -146,6 +143,13 @@ def check_line_counts(paths: Sequence[Path]) -> None:
     if len(set(counts.values())) > 1:
         figures = ", ".join(f"{path} has {number}" for path, number in counts.items())
         raise ValueError(f"parallel files differ in their number of lines: {figures}")
+
+
+def _words(settings: Settings, document: Document) -> Counter[str]:
+    uncounted: Counter[str] = Counter()
+    sentences = source_sentences(document, settings, uncounted)
+    sentences += target_sentences(document, settings, uncounted) or []
+    return Counter(word for sentence in sentences for word in sentence.split())
 
 
 def _prepare(settings: Settings, policies: Policies, document: Document) -> tuple[str | None, Counter[str]]:

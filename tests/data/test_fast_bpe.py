@@ -9,6 +9,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import fastBPE
@@ -46,7 +47,7 @@ def test_nothing_is_lost_and_both_kinds_agree(text: str) -> None:
 
 
 def test_the_mark_in_the_text_is_no_continuation_mark() -> None:
-    fast = bpe.learn("fastbpe", ["@@ @@ x@@ x@@"], 5)
+    fast = bpe.learn("fastbpe", Counter(["@@", "@@", "x@@", "x@@"]), 5)
     assert fast.decode(fast.encode("x@@ @@ x")) == "x@@ @@ x"
 
 
@@ -58,7 +59,7 @@ def test_both_kinds_write_the_file_they_read(tmp_path: Path, lines: list[str]) -
 
 
 def test_fast_bpe_reads_the_codes_that_we_learn(lines: list[str], tmp_path: Path) -> None:
-    learned = bpe.learn("learned", lines, 500)
+    learned = bpe.learn("learned", Counter(" ".join(lines).split()), 500)
     bpe.save_bpe(learned, tmp_path)
     package = fastBPE.fastBPE(str(tmp_path / "bpe.codes"), "")
     assert [pieces.split() for pieces in package.apply(lines)] == [learned.encode(line) for line in lines]
@@ -74,7 +75,7 @@ def test_a_missing_package_is_one_error_with_the_way_out() -> None:
     program = (
         "import sys; sys.modules['fastBPE'] = None\n"
         "from hat_fairseq.data import bpe\n"
-        "try: bpe.learn('fastbpe', ['a'], 1)\n"
+        "try: bpe.learn('fastbpe', {'a': 1}, 1)\n"
         "except ValueError as error: print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
