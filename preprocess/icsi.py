@@ -6,8 +6,8 @@ and 6 meetings with 21,115, 3,669 and 2,599 turns, the split of Shang et al. 201
 
 As with AMI, a turn is a sentence, its role goes before it and has a segment embedding, and meaningless words are
 filtered out (``hat_fairseq/data/formats/meetings.py``). The roles are what the corpus says of a speaker's standing:
-Grad, PhD, Postdoc, Professor, Undergrad. Several speakers of a meeting have the same one. Lengths as for AMI; a meeting has
-11,900 tokens on average, so three quarters of it are cut off.
+Grad, PhD, Postdoc, Professor, Undergrad. Several speakers of a meeting have the same one. Lengths as for AMI; a meeting
+has 11,900 tokens on average, so three quarters of it are cut off.
 """
 
 from __future__ import annotations
