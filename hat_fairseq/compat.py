@@ -6,7 +6,8 @@ _load_checkpoint         a mismatch ends in "please ensure that the architecture
                          exist trains from scratch
 atomic_copy              `checkpoint_last.pt` is copied in place: a kill leaves half a file
 _parse_args_and_arch     --bf16 means TPU
-_call_main               several CPU processes: an assertion, a division by zero, or no training at all
+call_main                another number of processes than was asked for, bf16 on GPUs without it, several CPU processes:
+                         in processes.py
 _no_repeat_ngram         --no-repeat-ngram-size does nothing without the CUDA extension: it compares with padding
 _get_buckets, apply      --num-batch-buckets asks numpy 2 for an argument and a module that it no longer has
 
@@ -24,7 +25,6 @@ import os
 import pickle
 import re
 import shutil
-import socket
 import sys
 import typing
 from collections.abc import Callable
@@ -42,6 +42,8 @@ import torch
 from fairseq.file_io import PathManager
 from fairseq.ngram_repeat_block import NGramRepeatBlock
 
+from .processes import call_main
+
 _APPLIED = "_hat_fairseq"  # marks a replaced function, so that a second import replaces nothing
 
 
@@ -58,7 +60,7 @@ def apply() -> None:
     _replace(fairseq.data.bucket_pad_length_dataset, "get_buckets", _get_buckets)
     _replace(NGramRepeatBlock, "_no_repeat_ngram", _no_repeat_ngram)
     _replace(fairseq.options, "parse_args_and_arch", _parse_args_and_arch)
-    _replace(distributed_utils, "call_main", _call_main)
+    _replace(distributed_utils, "call_main", call_main)
     _replace(fairseq.checkpoint_utils, "load_checkpoint_to_cpu", _load_checkpoint_to_cpu)
     _replace(fairseq.checkpoint_utils, "load_checkpoint", _load_checkpoint)
 
@@ -91,6 +93,7 @@ def allow_checkpoint_types() -> None:
             str,
             bool,
             typing.Any,
+            distributed_utils._TensorPlaceholder,  # a checkpoint on its way from the first process to the others
             omegaconf.DictConfig,
             omegaconf.ListConfig,
             omegaconf.base.ContainerMetadata,
@@ -155,30 +158,6 @@ def _load_checkpoint(original: Callable[..., Any], cfg: Any, trainer: Any, **kwa
         raise
 
 
-def _call_main(original: Callable[..., Any], cfg: Any, main: Callable[..., Any], **kwargs: Any) -> Any:
-    training = cfg.distributed_training
-    launched = all(name in os.environ for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"))
-    world_size = int(os.environ["WORLD_SIZE"]) if launched else training.distributed_world_size
-    if world_size < 2 or (torch.cuda.is_available() and not cfg.common.cpu):
-        return original(cfg, main, **kwargs)
-    training.distributed_world_size = world_size
-    training.distributed_backend = "gloo"
-    if training.ddp_backend in ("pytorch_ddp", "c10d"):
-        training.ddp_backend = "legacy_ddp"  # fairseq hands a device number to torch's DDP, which a CPU does not have
-    if launched and training.distributed_init_method is None:
-        training.distributed_init_method = "env://"
-        training.distributed_rank = int(os.environ["RANK"])
-        training.distributed_no_spawn = True
-    if training.distributed_no_spawn:
-        return original(cfg, main, **kwargs)
-    if training.distributed_init_method is None:
-        training.distributed_init_method = f"tcp://localhost:{_free_port()}"
-    training.distributed_rank = None  # each process gets its own
-    torch.multiprocessing.spawn(  # type: ignore[no-untyped-call]
-        distributed_utils.distributed_main, (main, cfg, {**kwargs, "start_rank": 0}), nprocs=world_size
-    )
-
-
 def _no_repeat_ngram(original: Callable[..., Any], self: Any, tokens: Any, *args: Any, **kwargs: Any) -> Any:
     step = kwargs["step"] if "step" in kwargs else args[3]  # after lprobs, bsz and beam_size
     return original(self, tokens[:, : step + 1], *args, **kwargs)
@@ -187,9 +166,3 @@ def _no_repeat_ngram(original: Callable[..., Any], self: Any, tokens: Any, *args
 def _get_buckets(original: Callable[..., Any], sizes: np.ndarray, num_buckets: int) -> np.ndarray:
     edges = np.percentile(sizes, np.linspace(0, 100, num_buckets + 1), method="lower")
     return np.unique(edges[1:])
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("localhost", 0))
-        return int(probe.getsockname()[1])

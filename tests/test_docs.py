@@ -20,6 +20,7 @@ PAGES = sorted(path for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md
 FENCE = re.compile(r"^```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SPAN = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
 FLAG = re.compile(r"(?<![\w-])--([a-z][a-z0-9]*(?:[-_][a-z0-9]+)*)(?![\w-])")
+METRIC = re.compile(r"(?<![\w/.-])hat score ([a-z]+)")
 VERB = re.compile(r"(?<![\w/.-])hat ([a-z][a-z-]*)")
 FOLDERS = "hat_fairseq|preprocess|configs|train_scripts|generate_scripts|examples|benchmarks|tests|docs|\\.ci"
 # `tests/x.py::test_y` and `configs/base/z.yaml`; with capitals or stars it is a pattern, not a path
@@ -50,11 +51,25 @@ def flags_of(parser: argparse.ArgumentParser) -> set[str]:
     return {option for action in parser._actions for option in action.option_strings}
 
 
+def sub_commands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """The parsers of `hat score rouge` and its like, by their names."""
+    groups = [action.choices for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    return dict(groups[0]) if groups else {}
+
+
 @cache
-def verb_flags(verb: str) -> frozenset[str]:
+def verb_parser(verb: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser()
     cli.import_verb(verb).add_arguments(parser)
-    return frozenset(flags_of(parser))
+    return parser
+
+
+@cache
+def verb_flags(verb: str, *rest: str) -> frozenset[str]:
+    """The flags of a verb; of one of its sub-commands if `rest` begins with one."""
+    subs = sub_commands(verb_parser(verb))
+    chosen = [subs[rest[0]]] if rest and rest[0] in subs else [verb_parser(verb), *subs.values()]
+    return frozenset().union(*map(flags_of, chosen))
 
 
 @cache
@@ -95,8 +110,17 @@ def torchrun_flags() -> frozenset[str]:
     return frozenset(flags_of(get_args_parser()))
 
 
+def recipe_flags(command: str) -> frozenset[str]:
+    """What may follow the name of a recipe: the flags of its command, and those that the recipe itself takes."""
+    if command == "train":
+        return fairseq_flags() | {"--gpus", "--update-batch-size", "--update-max-tokens"}
+    return verb_flags(command) | (fairseq_flags() if command == "generate" else frozenset())
+
+
 def all_flags() -> frozenset[str]:
-    return frozenset().union(fairseq_flags(), torchrun_flags(), *(verb_flags(verb) for verb in cli.VERBS))
+    return frozenset().union(
+        fairseq_flags(), torchrun_flags(), recipe_flags("train"), *(verb_flags(verb) for verb in cli.VERBS)
+    )
 
 
 def allowed_flags(words: list[str]) -> frozenset[str] | None:
@@ -104,13 +128,16 @@ def allowed_flags(words: list[str]) -> frozenset[str] | None:
     words = words[1:] if words[0] == "exec" else words
     program, rest = Path(words[0]).name, words[1:]
     if program == "hat" and rest and rest[0] in cli.VERBS:
-        return verb_flags(rest[0])
-    if program.startswith("fairseq-") or words[0].startswith(("train_scripts/", "generate_scripts/")):
+        passed_on = getattr(cli.import_verb(rest[0]), "PASSES_FLAGS_ON", False)
+        return verb_flags(*rest) | (fairseq_flags() if passed_on else frozenset())
+    if program.startswith("fairseq-"):
         return fairseq_flags()
+    if words[0].startswith(("train_scripts/", "generate_scripts/")):
+        return recipe_flags(words[0].partition("_")[0])
     if program == "torchrun":
-        return fairseq_flags() | torchrun_flags()
+        return fairseq_flags() | torchrun_flags() | recipe_flags("train")
     if rest[:1] == ["hat_fairseq/recipe.py"] and len(rest) > 2 and rest[1] in COMMANDS:
-        return verb_flags("preprocess") if rest[1] == "preprocess" else fairseq_flags()
+        return recipe_flags(rest[1])
     return None
 
 
@@ -123,13 +150,14 @@ def anchors(page: Path) -> set[str]:
 
 def test_the_pages_are_there() -> None:
     names = {path.name for path in PAGES}
-    assert {"hat.md", "data.md", "recipes.md", "troubleshooting.md"} <= names
+    assert {"hat.md", "data.md", "recipes.md", "scoring.md", "troubleshooting.md"} <= names
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_verb_exists(page: Path) -> None:
-    verbs = {verb for piece in code(page.read_text(encoding="utf-8")) for verb in VERB.findall(piece)}
-    assert verbs <= cli.VERBS.keys()
+    pieces = code(page.read_text(encoding="utf-8"))
+    assert {verb for piece in pieces for verb in VERB.findall(piece)} <= cli.VERBS.keys()
+    assert {name for piece in pieces for name in METRIC.findall(piece)} <= sub_commands(verb_parser("score")).keys()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -182,6 +210,9 @@ def test_what_the_checks_look_for_is_found() -> None:
     assert FLAG.findall(text) == ["verb-flag", "nosuch"]
     assert list(commands(text)) == [["hat", "join", "--nosuch"]]
     assert allowed_flags(["hat", "join", "--nosuch"]) == verb_flags("join") and "--ids" in verb_flags("join")
+    bleu, both = allowed_flags(["hat", "score", "bleu", "--tokenize", "zh"]), verb_flags("score")
+    assert bleu is not None and "--tokenize" in bleu and "--like" not in bleu and {"--tokenize", "--like"} <= both
+    assert METRIC.findall("`hat score bleu` hat score --json") == ["bleu"]
     assert [path for piece in code(text) for path, _ in PATH.findall(piece)] == ["hat_fairseq/no.py"]
     assert {"--max-source-positions", "--role-stream", "--no-hierarchy", "--beam", "--adam-betas"} <= fairseq_flags()
     assert "--nosuch" not in all_flags()

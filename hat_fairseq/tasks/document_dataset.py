@@ -80,12 +80,25 @@ class DocumentPairDataset(LanguagePairDataset):
 
     Args:
         segments: documents of segment ids, each as long as its source, or None.
+        subset: name that goes into every batch, so that a meter knows what its ids are about; None for no name.
+        skipped: samples that are in no batch; the others keep their ids.
         pair_arguments: `LanguagePairDataset`'s.
     """
 
-    def __init__(self, *pair_arguments: Any, segments: Sequence[Tensor] | None = None, **pair_options: Any) -> None:
+    def __init__(
+        self,
+        *pair_arguments: Any,
+        segments: Sequence[Tensor] | None = None,
+        subset: str | None = None,
+        skipped: frozenset[int] = frozenset(),
+        **pair_options: Any,
+    ) -> None:
         super().__init__(*pair_arguments, **pair_options)
-        self.segments = segments
+        self.segments, self.subset, self._skipped = segments, subset, sorted(skipped)
+
+    def ordered_indices(self) -> np.ndarray:
+        indices = super().ordered_indices()
+        return indices[~np.isin(indices, self._skipped)]
 
     def __getitem__(self, index: int) -> dict[str, Any]:
         example = super().__getitem__(index)
@@ -95,6 +108,8 @@ class DocumentPairDataset(LanguagePairDataset):
 
     def collater(self, samples: list[dict[str, Any]], pad_to_length: dict[str, int] | None = None) -> dict[str, Any]:
         batch = super().collater(samples, pad_to_length)
+        if self.subset is not None and batch:
+            batch["subset"] = self.subset
         if self.segments is not None and batch:
             segments = {sample["id"]: sample["segments"] for sample in samples}  # the batch is in another order
             batch["net_input"]["segments"] = data_utils.collate_tokens(

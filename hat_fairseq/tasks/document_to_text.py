@@ -1,72 +1,32 @@
 """The task `document_to_text`: translation whose source is a document of sentences.
 
 On top of fairseq's translation task: one policy for documents that are too long, a parallel stream of roles, raw
-documents in fairseq-interactive, ROUGE during validation, and settings under which a resumed run equals an
-uninterrupted one.
+documents in fairseq-interactive, ROUGE and document BLEU during validation, and settings under which a resumed run
+equals an uninterrupted one.
 """
 
-import logging
 from argparse import Namespace
-from collections import Counter
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 import torch
 from fairseq import utils
 from fairseq.data import Dictionary, data_utils
-from fairseq.dataclass import ChoiceEnum
-from fairseq.logging import metrics
 from fairseq.tasks import register_task
-from fairseq.tasks.translation import TranslationConfig, TranslationTask, load_langpair_dataset
+from fairseq.tasks.translation import TranslationTask
 from torch import Tensor
 
 from ..data.pipeline import FILE_NAME, TextPipeline
-from .document_dataset import (
-    SOURCE_POLICIES,
-    TARGET_POLICIES,
-    DocumentPairDataset,
-    PrefixDataset,
-    shortened_sizes,
-)
+from .config import DocumentToTextConfig
+from .doc_bleu_meter import DocumentBleuMeter
+from .document_table import DocumentTable
 from .generation_options import parse_generation_options
 from .interactive import encode_documents, parse_line
+from .loading import load_documents
 from .rouge_meter import RougeMeter
 
-logger = logging.getLogger(__name__)
-
-
-@dataclass
-class DocumentToTextConfig(TranslationConfig):
-    # fairseq would infer the pair from file names, and take the role stream's files for it.
-    source_lang: Optional[str] = field(default="source", metadata={"help": "source stream", "argparse_alias": "-s"})
-    target_lang: Optional[str] = field(default="target", metadata={"help": "target stream", "argparse_alias": "-t"})
-    left_pad_source: bool = field(default=False, metadata={"help": "pad the source on the left"})
-    long_source: ChoiceEnum(list(SOURCE_POLICIES)) = field(  # type: ignore[valid-type]
-        default="error", metadata={"help": "what to do with a source longer than --max-source-positions"}
-    )
-    long_target: ChoiceEnum(list(TARGET_POLICIES)) = field(  # type: ignore[valid-type]
-        default="error", metadata={"help": "what to do with a target longer than --max-target-positions"}
-    )
-    role_stream: Optional[str] = field(
-        default=None,
-        metadata={"help": "name of the parallel stream of segment ids, e.g. role; adds segment embeddings"},
-    )
-    input_format: ChoiceEnum(["text", "json"]) = field(  # type: ignore[valid-type]
-        default="text",
-        metadata={"help": "what a line of fairseq-interactive is: a document's text, or its JSON object"},
-    )
-    eval_rouge: bool = field(
-        default=False, metadata={"help": "generate during validation and report rouge1, rouge2 and rougeL"}
-    )
-    eval_rouge_args: str = field(
-        default="{}", metadata={"help": "generation options for --eval-rouge as JSON, e.g. '{\"beam\": 2}'"}
-    )
-    # Batches are drawn with (seed, epoch): built anew in every epoch they are the same after a resume.
-    rebuild_batches: bool = field(default=True, metadata={"help": "build new batches for each epoch"})
-    # Workers that live on keep the dataset of the first epoch, and with it its random choices.
-    reuse_dataloader: bool = field(default=False, metadata={"help": "keep data workers from epoch to epoch"})
+__all__ = ["DocumentToTextConfig", "DocumentToTextTask"]
 
 
 @register_task("document_to_text", dataclass=DocumentToTextConfig)
@@ -92,110 +52,67 @@ class DocumentToTextTask(TranslationTask):
             self.segment_dictionary = self.load_dictionary(str(path))
         self.pipeline = TextPipeline.load(data) if (data / FILE_NAME).exists() else None
         self.rouge: RougeMeter | None = None
+        self.doc_bleu: DocumentBleuMeter | None = None
+        self._tables: dict[str, DocumentTable] = {}  # of the subsets that doc_bleu is about
         self._interactive_segments: dict[bytes, Tensor] = {}
 
     # Data
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
         """Loads a split, cuts what is too long, and reports what that cost."""
-        cfg, eos = self.cfg, self.src_dict.eos()
+        if self.cfg.skip_samples and combine:  # as only training does
+            raise ValueError("--skip-samples is for generation: training uses all samples")
         folder = self._folder(split, epoch)
-        pair = load_langpair_dataset(
-            folder,
-            split,
-            cfg.source_lang,
-            self.src_dict,
-            cfg.target_lang,
-            self.tgt_dict,
-            combine=combine,
-            dataset_impl=cfg.dataset_impl,
-            upsample_primary=cfg.upsample_primary,
-            left_pad_source=cfg.left_pad_source,
-            left_pad_target=False,
-            max_source_positions=cfg.max_source_positions,
-            max_target_positions=cfg.max_target_positions,
-        )
-        source_sizes, cost = shortened_sizes(
-            pair.src, cfg.max_source_positions, str(cfg.long_source), self.src_dict.bos(), f"{split} source document"
-        )
-        self._report(split, "source", str(cfg.long_source), cost)
-        source = PrefixDataset(pair.src, source_sizes, eos)
-        target, target_sizes = None, None
-        if pair.tgt is not None:
-            target_sizes, cost = shortened_sizes(
-                pair.tgt, cfg.max_target_positions, str(cfg.long_target), self.tgt_dict.bos(), f"{split} target"
-            )
-            self._report(split, "target", str(cfg.long_target), cost)
-            target = PrefixDataset(pair.tgt, target_sizes, self.tgt_dict.eos())
-        segments = None
-        if cfg.role_stream:
-            stream = self._load_stream(f"{folder}/{split}", cfg.role_stream, pair.src.sizes, combine)
-            segments = PrefixDataset(stream, source_sizes, eos)
-        self.datasets[split] = DocumentPairDataset(
-            source,
-            source_sizes,
-            self.src_dict,
-            target,
-            target_sizes,
-            self.tgt_dict,
-            left_pad_source=cfg.left_pad_source,
-            left_pad_target=False,
-            num_buckets=cfg.num_batch_buckets,
-            shuffle=split != "test",
-            pad_to_multiple=cfg.required_seq_len_multiple,
-            segments=segments,
-        )
+        self.datasets[split] = load_documents(self, folder, split, combine)
+        if self.cfg.eval_doc_bleu and split != self.cfg.train_subset:
+            self._tables[split] = DocumentTable.load(Path(folder) / f"{split}.ids", len(self.datasets[split]))
 
     def _folder(self, split: str, epoch: int) -> str:
         """Training data may be several directories, one for each epoch in turn; the rest is in the first."""
         folders = utils.split_paths(self.cfg.data)
         return folders[(epoch - 1) % len(folders)] if split == self.cfg.train_subset else folders[0]
 
-    def _load_stream(self, split_prefix: str, name: str, sizes: np.ndarray, combine: bool) -> Any:
-        prefix = f"{split_prefix}.{name}-None.{name}"
-        stream = data_utils.load_indexed_dataset(prefix, self.segment_dictionary, self.cfg.dataset_impl, combine)
-        if stream is None:
-            raise FileNotFoundError(f"{prefix}.idx: the stream of --role-stream {name} is missing; binarise it as well")
-        if not np.array_equal(stream.sizes, sizes):
-            detail = f"{len(stream.sizes)} documents, not {len(sizes)}"
-            if len(stream.sizes) == len(sizes):
-                first = int(np.flatnonzero(stream.sizes != sizes)[0])
-                detail = f"{stream.sizes[first]} ids for {sizes[first]} tokens in document {first + 1}"
-            raise ValueError(f"{prefix}: the stream does not match the source: {detail}; preprocess the data again")
-        return stream
-
     def get_batch_iterator(self, *args: Any, **kwargs: Any) -> Any:
         # With a multiple (fairseq's default is 8) fairseq drops the last batch whenever it does not fill up.
         return super().get_batch_iterator(*args, **{**kwargs, "required_batch_size_multiple": 1})
-
-    @staticmethod
-    def _report(split: str, side: str, policy: str, cost: Counter[str]) -> None:
-        if cost:
-            details = ", ".join(f"{name} {count}" for name, count in sorted(cost.items()))
-            logger.warning("%s %s: longer than the limit, policy %s: %s", split, side, policy, details)
 
     # Validation
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
         model = super().build_model(cfg, from_checkpoint)
+        decode = self.pipeline.decode if self.pipeline else _undo_bpe
         if self.cfg.eval_rouge:
             options = parse_generation_options(self.cfg.eval_rouge_args, "--eval-rouge-args")
+            self.rouge = RougeMeter(self.build_generator([model], Namespace(**options)), self.tgt_dict, decode)
+        if self.cfg.eval_doc_bleu:
+            options = parse_generation_options(self.cfg.eval_doc_bleu_args, "--eval-doc-bleu-args")
             generator = self.build_generator([model], Namespace(**options))
-            decode = self.pipeline.decode if self.pipeline else _undo_bpe
-            self.rouge = RougeMeter(generator, self.tgt_dict, decode)
+            tokenize = self.cfg.eval_doc_bleu_tokenize
+            self.doc_bleu = DocumentBleuMeter(generator, self.tgt_dict, decode, self._tables, tokenize)
         return model
+
+    def begin_valid_epoch(self, epoch: int, model: Any) -> None:
+        super().begin_valid_epoch(epoch, model)
+        if self.doc_bleu is not None:
+            self.doc_bleu.start()
 
     def valid_step(self, sample: dict[str, Any], model: Any, criterion: Any) -> tuple[Tensor, int, dict[str, Any]]:
         loss, sample_size, logging_output = super().valid_step(sample, model, criterion)
-        if self.rouge is not None:
-            hypotheses = self.inference_step(self.rouge.generator, [model], sample)
-            logging_output.update(self.rouge.score(hypotheses, sample["target"]))
+        for meter in (self.rouge, self.doc_bleu):
+            if meter is not None:
+                hypotheses = self.inference_step(meter.generator, [model], sample)
+                logging_output.update(meter.score(hypotheses, sample))
         return loss, sample_size, logging_output
 
     def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: Any) -> None:
         super().reduce_metrics(logging_outputs, criterion)
-        for name, value, documents in RougeMeter.reduce(logging_outputs):
-            metrics.log_scalar(name, value, documents, round=2)
+        RougeMeter.reduce(logging_outputs)
+        DocumentBleuMeter.reduce(logging_outputs)
+
+    def post_validate(self, model: Any, stats: dict[str, Any], aggregator: Any) -> None:
+        """Called by fairseq after each validation subset."""
+        if self.doc_bleu is not None:
+            self.doc_bleu.finish()
 
     # Raw documents
 

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from hat_fairseq.scoring import command
+from hat_fairseq.scoring.rouge_command import settings_from
 
 
 def arguments(*given):
@@ -56,8 +57,8 @@ def test_an_error_is_one_line(files):
 
 
 def test_options_override_the_preset():
-    assert command.settings_from(arguments("--like", "files2rouge")).hypothesis_sentences == "files2rouge"
-    settings = command.settings_from(arguments("--like", "rouge-score", "--stem", "--bootstrap-samples", "7"))
+    assert settings_from(arguments("--like", "files2rouge")).hypothesis_sentences == "files2rouge"
+    settings = settings_from(arguments("--like", "rouge-score", "--stem", "--bootstrap-samples", "7"))
     assert (settings.stem, settings.hypothesis_sentences, settings.bootstrap_samples) == (True, "given", 7)
-    assert command.settings_from(arguments("--no-stem")).stem is False
-    assert command.settings_from(arguments()).stem is True
+    assert settings_from(arguments("--no-stem")).stem is False
+    assert settings_from(arguments()).stem is True

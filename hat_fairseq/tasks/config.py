@@ -1,0 +1,55 @@
+"""The options of the task `document_to_text`, on top of those of fairseq's translation task."""
+
+from dataclasses import dataclass, field
+from typing import Optional
+
+from fairseq.dataclass import ChoiceEnum
+from fairseq.tasks.translation import TranslationConfig
+
+from .document_dataset import SOURCE_POLICIES, TARGET_POLICIES
+
+
+@dataclass
+class DocumentToTextConfig(TranslationConfig):
+    # fairseq would infer the pair from file names, and take the role stream's files for it.
+    source_lang: Optional[str] = field(default="source", metadata={"help": "source stream", "argparse_alias": "-s"})
+    target_lang: Optional[str] = field(default="target", metadata={"help": "target stream", "argparse_alias": "-t"})
+    left_pad_source: bool = field(default=False, metadata={"help": "pad the source on the left"})
+    long_source: ChoiceEnum(list(SOURCE_POLICIES)) = field(  # type: ignore[valid-type]
+        default="error", metadata={"help": "what to do with a source longer than --max-source-positions"}
+    )
+    long_target: ChoiceEnum(list(TARGET_POLICIES)) = field(  # type: ignore[valid-type]
+        default="error", metadata={"help": "what to do with a target longer than --max-target-positions"}
+    )
+    role_stream: Optional[str] = field(
+        default=None,
+        metadata={"help": "name of the parallel stream of segment ids, e.g. role; adds segment embeddings"},
+    )
+    input_format: ChoiceEnum(["text", "json"]) = field(  # type: ignore[valid-type]
+        default="text",
+        metadata={"help": "what a line of fairseq-interactive is: a document's text, or its JSON object"},
+    )
+    skip_samples: Optional[str] = field(
+        default=None,
+        metadata={"help": "file with numbers of samples, one a line, for which fairseq-generate generates nothing"},
+    )
+    eval_rouge: bool = field(
+        default=False, metadata={"help": "generate during validation and report rouge1, rouge2 and rougeL"}
+    )
+    eval_rouge_args: str = field(
+        default="{}", metadata={"help": "generation options for --eval-rouge as JSON, e.g. '{\"beam\": 2}'"}
+    )
+    eval_doc_bleu: bool = field(
+        default=False, metadata={"help": "generate during validation and report doc_bleu, the BLEU of whole documents"}
+    )
+    eval_doc_bleu_args: str = field(
+        default="{}",
+        metadata={"help": 'generation options for --eval-doc-bleu as JSON, e.g. \'{"beam": 4, "max_len_b": 600}\''},
+    )
+    eval_doc_bleu_tokenize: str = field(
+        default="13a", metadata={"help": "sacrebleu's tokenizer for --eval-doc-bleu, e.g. 13a, zh, intl, char"}
+    )
+    # Batches are drawn with (seed, epoch): built anew in every epoch they are the same after a resume.
+    rebuild_batches: bool = field(default=True, metadata={"help": "build new batches for each epoch"})
+    # Workers that live on keep the dataset of the first epoch, and with it its random choices.
+    reuse_dataloader: bool = field(default=False, metadata={"help": "keep data workers from epoch to epoch"})

@@ -1,0 +1,83 @@
+"""`hat score bleu`: files in, table and JSON out."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+
+import pytest
+from commands import run_command
+
+from hat_fairseq import cli
+
+
+def run(*given):
+    return run_command(sys.executable, "-m", "hat_fairseq.cli", "score", "bleu", *given)
+
+
+def jsonl(path, *rows):
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def files(tmp_path):
+    jsonl(tmp_path / "r.jsonl",
+          {"id": "x", "sentences": ["s"], "target": ["Der Hund läuft durch das Haus.", "Er schläft."]},
+          {"id": "y", "sentences": ["s"], "target": ["Eine Katze sitzt auf der Matte."]})  # fmt: skip
+    jsonl(tmp_path / "a.jsonl",
+          {"id": "y", "text": "Eine Katze sitzt auf der Matte.", "segments": ["Eine Katze sitzt auf der Matte."]},
+          {"id": "x", "text": "Der Hund läuft durch ein Haus. Er schläft.",
+           "segments": ["Der Hund läuft", "durch ein Haus.", "Er schläft."]})  # fmt: skip
+    jsonl(tmp_path / "b.jsonl", {"id": "x", "text": "Der Hund läuft durch das Haus."}, {"id": "y", "text": ""})
+    return tmp_path
+
+
+def test_table_notes_and_json(files):
+    done = run("--hypotheses", files / "a.jsonl", files / "b.jsonl", "--references", files / "r.jsonl",
+               "--bootstrap-samples", 20, "--seed", 3, "--json", files / "out.json")  # fmt: skip
+    header, first, second, *signatures = done.stdout.splitlines()
+    columns = ["document BLEU", "p", "chrF2", "p", "s-BLEU", "unmatched documents", "unmatched segments"]
+    assert re.split(r" {2,}", header)[1:] == columns
+    assert first.startswith(str(files / "a.jsonl")) and " ± " in first
+    assert first.endswith("  100.00  1 of 2 (50.0 %)      2 of 3 (66.7 %)")
+    assert second.endswith("  -       2 of 2 (100.0 %)     3 of 3 (100.0 %)")
+    assert [line.partition(": ")[0] for line in signatures] == ["document BLEU", "chrF2", "s-BLEU"]
+    assert "bs:20|seed:3|" in signatures[0] and "tok:13a" in signatures[0] and "bs:" not in signatures[2]
+    assert "b.jsonl: 1 of 2 hypotheses are empty" in done.stderr
+    assert "b.jsonl: 2 of 2 documents have no segments" in done.stderr and "a.jsonl" not in done.stderr
+    written = json.loads((files / "out.json").read_text())
+    assert written["signatures"]["chrF2"] in signatures[1]
+    scores = [written["systems"][str(files / name)]["scores"] for name in ("a.jsonl", "b.jsonl")]
+    assert scores[0]["document BLEU"]["p_value"] is None and 0 < scores[1]["document BLEU"]["p_value"] <= 1
+    assert f"{scores[0]['chrF2']['score']:.2f}" in first
+
+
+def test_one_system_and_plain_text_without_resampling(files):
+    (files / "h.txt").write_text("Der Hund läuft durch das Haus. Er schläft.\nEine Katze sitzt auf der Matte.\n")
+    done = run("--hypotheses", files / "h.txt", "--references", files / "r.jsonl", "--bootstrap-samples", 0)
+    header, row, *signatures = done.stdout.splitlines()
+    assert row.split("  ")[1] == "100.00" and " p " not in header
+    assert len(signatures) == 2 and "bs:" not in signatures[0]
+
+
+@pytest.mark.parametrize(
+    ("rows", "flags", "message"),
+    [
+        ([{"id": "x", "text": "a"}], [], r"h.jsonl lacks 1 of 2 documents, the first with id 'y'"),
+        (
+            [{"id": "x", "text": "a b", "segments": ["a", "c"]}, {"id": "y", "text": "a"}],
+            [],
+            "the segments of document 'x', joined by spaces, are not its text",
+        ),
+        ([{"id": "x", "text": "a"}, {"id": "y", "text": "a"}], ["--tokenize", "14a"], "unknown tokenizer '14a'"),
+        ([{"id": "x", "text": "a"}, {"id": "y", "text": "a"}], ["--hypotheses", "h", "h"], "names a file twice"),
+    ],
+)
+def test_an_error_is_one_line(files, capsys, rows, flags, message):
+    hypotheses = jsonl(files / "h.jsonl", *rows)
+    given = ["score", "bleu", "--hypotheses", str(hypotheses), "--references", str(files / "r.jsonl"), *flags]
+    assert cli.main(given) == 2
+    out, err = capsys.readouterr()
+    assert not out and err.startswith("hat: error: ") and message in err and err.count("\n") == 1

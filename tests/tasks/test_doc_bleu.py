@@ -1,0 +1,142 @@
+"""Document BLEU during validation equals that of the whole documents, in whatever batches their chunks come."""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from fairseq.data import Dictionary, data_utils
+from fairseq.logging import metrics
+
+from hat_fairseq.scoring.bleu import DOCUMENT_BLEU, Translation, bleu
+from hat_fairseq.scoring.bleu_settings import BleuSettings
+from hat_fairseq.tasks.doc_bleu_meter import DocumentBleuMeter
+from hat_fairseq.tasks.document_table import DocumentTable
+
+PAGES = Path(__file__).parents[1] / "samples" / "libreoffice_help.jsonl"
+
+
+class Subset:
+    """German help pages, a segment a chunk; as hypotheses the same without every seventh word."""
+
+    def __init__(self, folder: Path) -> None:
+        pages = [json.loads(line) for line in PAGES.open(encoding="utf-8")][:4]
+        self.documents = [[segment["de"] for segment in page["segments"]] for page in pages]
+        self.words = Dictionary()
+        rows = [(page["id"], c, segments) for page, segments in zip(pages, self.documents, strict=True)
+                for c in range(len(segments))]  # fmt: skip
+        ids = "".join(f"{id_}\t{chunk}\t{len(segments)}\t1\n" for id_, chunk, segments in rows)
+        (folder / "valid.ids").write_text(ids, encoding="utf-8")
+        self.table = DocumentTable.load(folder / "valid.ids", len(rows))
+        self.targets = [self._encode(segments[chunk].split()) for _, chunk, segments in rows]
+        self.hypotheses = [
+            self._encode([word for i, word in enumerate(segments[chunk].split()) if (i + chunk) % 7])
+            for _, chunk, segments in rows
+        ]
+        self.segment_of = [(chunk, segments) for _, chunk, segments in rows]
+
+    def _encode(self, words: list[str]) -> torch.Tensor:
+        return torch.tensor([*(self.words.add_symbol(word) for word in words), self.words.eos()])
+
+    def meter(self, **subsets: DocumentTable) -> DocumentBleuMeter:
+        return DocumentBleuMeter(None, self.words, str, subsets or {"valid": self.table}, "13a")
+
+    def batches(self, size: int, seed: int) -> list[list[int]]:
+        order = random.Random(seed).sample(range(len(self.targets)), len(self.targets))
+        return [order[begin : begin + size] for begin in range(0, len(order), size)]
+
+    def score(self, meter: DocumentBleuMeter, batch: list[int], subset: str = "valid") -> dict[str, float]:
+        target = data_utils.collate_tokens([self.targets[i] for i in batch], self.words.pad())
+        hypotheses = [[{"tokens": self.hypotheses[i]}] for i in batch]
+        return meter.score(hypotheses, {"id": torch.tensor(batch), "target": target, "subset": subset})
+
+    def expected(self, kept: int | None = None) -> float:
+        """BLEU of the first `kept` documents as `hat score bleu` computes it."""
+        generated: dict[int, list[str]] = {}
+        for (_, segments), tokens in zip(self.segment_of, self.hypotheses, strict=True):
+            generated.setdefault(id(segments), []).append(self.words.string(tokens))
+        translations = [Translation(" ".join(generated[id(d)]), None) for d in self.documents[:kept]]
+        reports, _ = bleu({"x": translations}, self.documents[:kept], BleuSettings(bootstrap_samples=0))
+        return reports["x"].scores[DOCUMENT_BLEU].score
+
+
+@pytest.fixture(scope="module")
+def subset(tmp_path_factory) -> Subset:
+    return Subset(tmp_path_factory.mktemp("subset"))
+
+
+def reduced(logs: list[dict[str, Any]]) -> float | None:
+    """What a validation logs: batch after batch, as fairseq does it."""
+    with metrics.aggregate(new_root=True) as aggregator:
+        for log in logs:
+            DocumentBleuMeter.reduce([log])
+    return aggregator.get_smoothed_values().get("doc_bleu")
+
+
+@pytest.mark.parametrize(("size", "seed"), [(1, 0), (3, 1), (16, 2), (1000, 3)])
+def test_it_is_the_bleu_of_the_whole_documents(subset: Subset, size: int, seed: int) -> None:
+    meter = subset.meter()
+    logs = []
+    for batch in subset.batches(size, seed):
+        logs.append(subset.score(meter, batch))
+        logs.append(subset.score(meter, batch))  # as the stand-in for a missing batch: counts nothing
+        assert not any(logs[-1].values())
+    meter.finish()
+    assert 50 < reduced(logs) == pytest.approx(subset.expected(), abs=0.006)
+
+
+def test_the_next_validation_and_another_subset_start_afresh(subset: Subset) -> None:
+    meter = subset.meter(valid=subset.table, valid1=subset.table)
+    batches = subset.batches(5, 0)
+    first = [subset.score(meter, batch) for batch in batches]
+    second = [subset.score(meter, batch, "valid1") for batch in batches]
+    meter.start()
+    third = [subset.score(meter, batch) for batch in batches]
+    assert first == second == third and any(first[-1].values())
+
+
+def test_documents_that_are_not_complete_are_left_out_and_named(subset: Subset, caplog) -> None:
+    meter = subset.meter()
+    complete = len(subset.documents[0]) + len(subset.documents[1])
+    log = subset.score(meter, list(range(complete + 1)))
+    with caplog.at_level(logging.WARNING):
+        meter.finish()
+    assert reduced([log]) == pytest.approx(subset.expected(2), abs=0.006)
+    third = subset.table.ids[2]
+    assert [record.getMessage() for record in caplog.records] == [
+        "doc_bleu of valid leaves out 2 of 4 documents, for which not everything was generated; the first is "
+        + repr(third)
+    ]
+    subset.score(meter, [0])
+    with pytest.raises(ValueError, match="no document of valid is complete; raise --max-valid-steps"):
+        meter.finish()
+
+
+def test_an_unknown_word_is_no_match(subset: Subset) -> None:
+    meter = subset.meter(valid=DocumentTable(["a"], [[0]], [0]))
+    tokens = torch.tensor([subset.words.unk()] * 5 + [subset.words.eos()])
+    log = meter.score([[{"tokens": tokens}]], {"id": torch.tensor([0]), "target": tokens[None], "subset": "valid"})
+    assert log["_doc_bleu_ref_len"] == 5 and log["_doc_bleu_counts_0"] == 0
+
+
+def test_training_logs_nothing() -> None:
+    assert reduced([{"loss": 1.0}]) is None
+
+
+def test_a_table_of_other_samples_is_refused(subset: Subset, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"valid\.ids is missing: --eval-doc-bleu needs it"):
+        DocumentTable.load(tmp_path / "valid.ids", 2)
+    (tmp_path / "valid.ids").write_text("a\t1\t2\t1\na\t0\t2\t4\n")
+    with pytest.raises(ValueError, match=r"valid\.ids has 2 lines for 3 samples"):
+        DocumentTable.load(tmp_path / "valid.ids", 3)
+    assert DocumentTable.load(tmp_path / "valid.ids", 2).samples == [[1, 0]]
+
+
+def test_an_unknown_tokenizer_is_known_before_training(subset: Subset) -> None:
+    with pytest.raises(ValueError, match="unknown tokenizer 'nonsense'"):
+        DocumentBleuMeter(None, subset.words, str, {}, "nonsense")

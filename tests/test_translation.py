@@ -1,0 +1,191 @@
+"""Parallel documents to scored translations through the real commands, small, on real text.
+
+English-German: help pages that a tiny model learns by heart, so that BLEU is far from 0. Chinese-English: articles in
+the containers of TED's releases, two updates.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import USER_DIR
+
+from hat_fairseq import cli
+from hat_fairseq.data.pipeline import TextPipeline
+from hat_fairseq.tasks.document_to_text import DocumentToTextConfig, DocumentToTextTask
+from hat_fairseq.tasks.interactive import encode_documents, parse_line
+
+sys.path.insert(0, str(Path(__file__).parent / "preprocess"))
+from parallel_containers import libreoffice_en_de, write_ted17_zh_en  # noqa: E402
+
+TASK = "--task document_to_text --max-source-positions 256 --max-target-positions 256 --cpu --num-workers 0"
+TRAIN = (
+    "--arch hat_transformer_tiny --criterion label_smoothed_cross_entropy --optimizer adam --clip-norm 1 --dropout 0 "
+)
+TRAIN += "--attention-dropout 0 --log-format json --no-epoch-checkpoints --seed 3 --eval-doc-bleu "
+TRAIN += "--best-checkpoint-metric doc_bleu --maximize-best-checkpoint-metric"
+BEAM = ["--beam", 2, "--max-len-b", 60]
+BEAM_JSON = '{"beam": 2, "max_len_b": 60}'
+
+
+def preprocess(run, out: Path, *flags: object) -> Path:
+    limits = ["--max-source-tokens", 40, "--max-target-tokens", 40, "--num-codes", 1000]
+    run(sys.executable, "-m", "hat_fairseq.cli", "preprocess", *flags, "--out", out, *limits)
+    return out
+
+
+def train(run, data: Path, *flags: object) -> Any:
+    common = ["--user-dir", USER_DIR, *TASK.split(), *TRAIN.split(), "--eval-doc-bleu-args", BEAM_JSON]
+    return run("fairseq-train", data / "bin", *common, *flags)
+
+
+def generate(run, data: Path, checkpoint: Path, subset: str, out: Path) -> Path:
+    bpe = ["--bpe", "document", "--document-pipeline", data / "bin", "--results-path", out]
+    common = ["--user-dir", USER_DIR, *TASK.split(), *bpe, *BEAM, "--gen-subset", subset, "--batch-size", 8]
+    run("fairseq-generate", data / "bin", *common, "--path", checkpoint)
+    return out / f"generate-{subset}.txt"
+
+
+def hat(*arguments: object) -> int:
+    return cli.main([str(argument) for argument in arguments])
+
+
+def doc_bleu(result: Any, subset: str = "valid") -> list[float]:
+    logs = re.findall(rf"\| {subset} \| (\{{.*?\}})", result.stdout + result.stderr)
+    return [float(json.loads(log)[f"{subset}_doc_bleu"]) for log in logs]
+
+
+def translations(generated: Path) -> dict[int, str]:
+    lines = re.findall(r"^D-(\d+)\t\S+\t(.*)$", generated.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {int(sample): text for sample, text in lines}
+
+
+@pytest.fixture(scope="module")
+def help_pages(run, tmp_path_factory) -> Path:
+    """The five shortest pages, the same in every part, in chunks of 40 tokens."""
+    folder = tmp_path_factory.mktemp("help")
+    pages = sorted(libreoffice_en_de(), key=lambda page: sum(map(len, page.sentences)))[:5]
+    lines = "".join(json.dumps(page.to_json()) + "\n" for page in pages)
+    for split in ("train", "valid", "test"):
+        (folder / f"{split}.jsonl").write_text(lines, encoding="utf-8")
+    tokenizers = "--source-tokenizer moses --target-tokenizer moses --target-language de"
+    switches = "--aligned --target-separator --long-source chunk"
+    return preprocess(run, folder / "data", folder, *tokenizers.split(), *switches.split())
+
+
+@pytest.fixture(scope="module")
+def trained(run, help_pages: Path, tmp_path_factory) -> tuple[Path, list[float]]:
+    """Half learned by heart; the directory of its checkpoints, and doc_bleu of each validation."""
+    directory = tmp_path_factory.mktemp("trained")
+    flags = ["--lr", "4e-3", "--adam-betas", "(0.9, 0.98)", "--batch-size", 9, "--max-update", 48]
+    often = ["--validate-interval", 12, "--valid-subset", "valid,test", "--save-dir", directory]
+    result = train(run, help_pages, *flags, *often)
+    assert doc_bleu(result, "test") == doc_bleu(result)  # the same pages
+    return directory, doc_bleu(result)
+
+
+@pytest.fixture(scope="module")
+def generated(run, help_pages: Path, trained, tmp_path_factory) -> Path:
+    return generate(run, help_pages, trained[0] / "checkpoint_last.pt", "valid", tmp_path_factory.mktemp("generated"))
+
+
+def score(hypotheses: Path, references: Path, out: Path, *flags: object) -> dict[str, Any]:
+    given = ["--hypotheses", hypotheses, "--references", references, "--json", out]
+    assert hat("score", "bleu", *given, "--bootstrap-samples", 20, *flags) == 0
+    (report,) = json.loads(out.read_text(encoding="utf-8"))["systems"].values()
+    return report
+
+
+def test_doc_bleu_of_training_is_that_of_hat_score(
+    help_pages: Path, trained, generated, tmp_path: Path, capsys
+) -> None:
+    directory, logged = trained
+    assert len(logged) == 2 and logged[0] < logged[1] and logged[1] > 10
+    assert (directory / "checkpoint_best.pt").exists()
+    joined = tmp_path / "hat.jsonl"
+    assert hat("join", "--generated", generated, "--ids", help_pages / "bin/valid.ids", "--out", joined) == 0
+    raw = help_pages / "text/valid.documents.jsonl"
+    report = score(joined, raw, tmp_path / "raw.json")
+    assert report["documents"] == 5 and report["segments"] == 32
+    assert report["scores"]["document BLEU"]["score"] == pytest.approx(logged[1], abs=1)  # detokenised references
+    printed = capsys.readouterr().out
+    assert "s-BLEU" in printed and "unmatched segments" in printed and "tok:13a" in printed
+    references = tmp_path / "decoded.jsonl"
+    references.write_text(decoded_targets(help_pages), encoding="utf-8")
+    exact = score(joined, references, tmp_path / "exact.json")
+    assert exact["scores"]["document BLEU"]["score"] == pytest.approx(logged[1], abs=0.006)
+
+
+def decoded_targets(data: Path) -> str:
+    """The targets as the model is to generate them, a JSON line a document."""
+    pipeline = TextPipeline.load(data / "bin")
+    ids = [line.split("\t")[0] for line in (data / "bin/valid.ids").read_text(encoding="utf-8").splitlines()]
+    targets: dict[str, list[str]] = {}
+    for id_, line in zip(ids, (data / "text/valid.target").read_text(encoding="utf-8").splitlines(), strict=True):
+        targets.setdefault(id_, []).extend(pipeline.decode(line).split("\t"))
+    return "".join(json.dumps({"id": id_, "target": segments}) + "\n" for id_, segments in targets.items())
+
+
+def test_doc_bleu_does_not_depend_on_the_number_of_processes(run, help_pages: Path, trained, tmp_path: Path) -> None:
+    """17 samples in five batches: one process has two, then a stand-in; chunks of a page are in both."""
+    reset = "--reset-optimizer --reset-lr-scheduler --reset-dataloader --reset-meters --max-update 1 --lr 0 --no-save"
+    flags = ["--restore-file", trained[0] / "checkpoint_last.pt", *reset.split(), "--save-dir", tmp_path]
+    result = train(run, help_pages, *flags, "--batch-size", 4, "--distributed-world-size", 2)
+    assert doc_bleu(result) == [trained[1][-1]]
+
+
+def test_segments_and_the_chunk_that_is_missing(help_pages: Path, generated: Path, tmp_path: Path, capsys) -> None:
+    joined, broken = tmp_path / "hat.jsonl", tmp_path / "broken.txt"
+    ids = [line.split("\t") for line in (help_pages / "bin/valid.ids").read_text(encoding="utf-8").splitlines()]
+    assert hat("join", "--generated", generated, "--ids", help_pages / "bin/valid.ids", "--out", joined) == 0
+    texts = translations(generated)
+    for row in map(json.loads, joined.read_text(encoding="utf-8").splitlines()):
+        samples = [sample for sample, fields in enumerate(ids) if fields[0] == row["id"]]
+        assert len(samples) == int(ids[samples[0]][2]) > 1
+        segments = [segment.strip() for sample in samples for segment in texts[sample].split("\t")]
+        assert row["segments"] == segments and row["text"].split() == " ".join(segments).split()
+    sample = next(sample for sample, fields in enumerate(ids) if fields[1] == "2")
+    kept = [
+        line for line in generated.read_text(encoding="utf-8").splitlines(True) if not line.startswith(f"D-{sample}\t")
+    ]
+    broken.write_text("".join(kept), encoding="utf-8")
+    capsys.readouterr()
+    assert hat("join", "--generated", broken, "--ids", help_pages / "bin/valid.ids", "--out", tmp_path / "no") == 2
+    assert f"document {ids[sample][0]!r}, chunk 2" in capsys.readouterr().err
+    assert not (tmp_path / "no").exists()
+
+
+def test_raw_pages_become_the_binarised_samples(help_pages: Path) -> None:
+    """Raw documents are cut into the same chunks as in preprocessing; fairseq-interactive has no way to join them."""
+    fixed = {"dataset_impl": "mmap", "train_subset": "train", "required_seq_len_multiple": 1}
+    task = DocumentToTextTask.setup_task(DocumentToTextConfig(data=str(help_pages / "bin"), **fixed))
+    task.load_dataset("valid")
+    lines = (help_pages / "text/valid.documents.jsonl").read_text(encoding="utf-8").splitlines()
+    encoded = encode_documents((parse_line(line, 1, "json") for line in lines), task)
+    assert [row.tolist() for row in encoded.tokens] == [example["source"].tolist() for example in task.dataset("valid")]
+    assert encoded.owners[-1] == 4
+    task.cfg.input_format = "json"
+    with pytest.raises(ValueError, match=f"5 lines became {len(encoded.tokens)} chunks; fairseq-interactive takes one"):
+        task.get_interactive_tokens_and_lengths(lines, None)
+
+
+def test_chinese_to_english_from_the_containers_of_ted(run, tmp_path: Path, capsys) -> None:
+    write_ted17_zh_en(tmp_path / "ted")
+    data = preprocess(run, tmp_path / "data", "ted17_zh_en", "--root", tmp_path / "ted", "--partial")
+    flags = ["--lr", "1e-3", "--batch-size", 4, "--max-update", 2, "--save-dir", tmp_path, "--max-valid-steps", 13]
+    result = train(run, data, *flags, "--eval-doc-bleu-args", '{"beam": 1, "max_len_b": 9}')
+    assert len(doc_bleu(result)) == 1
+    left_out = re.search(r"doc_bleu of valid leaves out (\d) of 7 documents", result.stdout + result.stderr)
+    assert left_out and 1 <= int(left_out.group(1)) <= 2  # 14 of the 15 batches; the last has two samples
+    generated = generate(run, data, tmp_path / "checkpoint_last.pt", "test", tmp_path)
+    assert hat("join", "--generated", generated, "--ids", data / "bin/test.ids", "--out", tmp_path / "hat.jsonl") == 0
+    report = score(tmp_path / "hat.jsonl", data / "text/test.documents.jsonl", tmp_path / "score.json")
+    references = [json.loads(line) for line in (data / "text/test.documents.jsonl").open(encoding="utf-8")]
+    assert report["documents"] == len(references) == 1
+    assert report["segments"] == len(references[0]["target"]) == len(references[0]["sentences"])
+    assert report["unmatched_documents"] in (0, 1) and "tok:13a" in capsys.readouterr().out
