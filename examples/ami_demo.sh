@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Real meetings in, summaries and their scores out, from scratch on a CPU: `make demo` runs this.
-# Everything goes to data-bin/ami, checkpoints/ami and results/ami; what an earlier run finished is kept.
+# Everything goes to ami_small in data-bin/, checkpoints/ and results/; data and training of an earlier run are kept.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export PATH="$PWD/.venv/bin:$PATH" PYTHON=python
-data=data-bin/ami results=results/ami
+data=data-bin/ami_small results=results/ami_small
 start=$SECONDS
 
 step() { printf '\n=== %s (%d s so far)\n' "$*" "$((SECONDS - start))"; }
@@ -13,15 +13,15 @@ step "1/5 preprocess: turns as sentences, roles as segments, BPE learned on the 
 if [ -e "$data/manifest.json" ]; then
   echo "$data is there already"
 else
-  python hat_fairseq/recipe.py preprocess ami
+  python hat_fairseq/recipe.py preprocess ami_small
 fi
 
 step "2/5 train a small HAT"
-train_scripts/ami.sh "$@"
+train_scripts/ami_small.sh "$@"
 
 step "3/5 summarize the 20 test meetings with beam search"
-generate_scripts/ami.sh
-hat join --generated "$results/generate-test.txt" --ids "$data/text/test.ids" --out "$results/hat.jsonl"
+generate_scripts/ami_small.sh --overwrite --score=null
+mv "$results/test.jsonl" "$results/hat.jsonl"
 
 step "4/5 baselines: the beginning of the meeting, and the best constant summary"
 hat baselines --documents "$data/text/test.documents.jsonl" --train "$data/text/train.documents.jsonl" \

@@ -1,6 +1,7 @@
 """The `hat` command: one sub-command per verb, each in a module of its own.
 
-A verb's module has a docstring (its first line is the help text), `add_arguments(parser)` and `main(args) -> int`.
+A verb's module has a docstring (its first line is the help text), `add_arguments(parser)` and `main(args) -> int`. One
+with `PASSES_FLAGS_ON` gets the flags that it does not know as `args.others`; of all others they are an error.
 Only the module of the verb that is called is imported, so `hat --help` and `hat doctor` work in a broken installation.
 """
 
@@ -19,6 +20,7 @@ PACKAGE = "hat_fairseq"
 VERBS = {
     "doctor": "doctor",
     "preprocess": "data.preprocess",
+    "generate": "generation.command",
     "join": "generation.join",
     "score": "scoring.command",
     "baselines": "scoring.baselines",
@@ -62,11 +64,11 @@ def build_parser(verb: str | None) -> argparse.ArgumentParser:
     subparsers = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     for name in VERBS:
         text = verb_help(name).replace("%", "%%")
-        subparser = subparsers.add_parser(name, help=text, description=text)
+        subparser = subparsers.add_parser(name, help=text, description=text, allow_abbrev=False)
         if name == verb:
             module = import_verb(name)
             module.add_arguments(subparser)
-            subparser.set_defaults(run=module.main)
+            subparser.set_defaults(run=module.main, passes_flags_on=getattr(module, "PASSES_FLAGS_ON", False))
     return parser
 
 
@@ -87,7 +89,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     verb = arguments[0] if arguments and arguments[0] in VERBS else None
     try:
-        args = build_parser(verb).parse_args(arguments)
+        parser = build_parser(verb)
+        args, others = parser.parse_known_args(arguments)
+        if others and not args.passes_flags_on:
+            parser.error(f"unrecognized arguments: {' '.join(others)}")
+        args.others = others
         status = int(args.run(args))
         sys.stdout.flush()
         return status

@@ -1,4 +1,4 @@
-"""Summarize documents with a trained model (`hat summarize`, and the Python interface `DocumentToText`)."""
+"""Texts for raw documents from a trained model (`hat summarize`, and the Python interface `DocumentToText`)."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from .data.document import Document, read_documents
+from .generation.join import document_row
 from .tasks.generation_options import parse_generation_options
 from .tasks.interactive import encode_documents
 
@@ -48,7 +49,7 @@ class DocumentToText:
             data: the bin directory of `hat preprocess`, with dictionaries and pipeline.json.
             device: e.g. "cuda"; default: a GPU if there is one.
         """
-        overrides = {"data": str(data), "eval_rouge": False}
+        overrides = {"data": str(data), "eval_rouge": False, "eval_doc_bleu": False}
         models, _, task = checkpoint_utils.load_model_ensemble_and_task(utils.split_paths(checkpoints), overrides)
         device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         return cls([model.to(device) for model in models], task, **generation)
@@ -58,12 +59,19 @@ class DocumentToText:
         return next(self.models[0].parameters()).device
 
     def __call__(self, documents: Iterable[Document], batch_size: int = 1) -> Iterator[str]:
-        """Yields a text for each document, in order and as soon as it is there; chunks are joined by a space.
+        """Yields a text for each document; see `rows`."""
+        for row in self.rows(documents, batch_size):
+            yield row["text"]
 
-        All documents are encoded first, so a bad one is an error before anything has been generated. What was changed
-        or cut on the way in is logged.
+    def rows(self, documents: Iterable[Document], batch_size: int = 1) -> Iterator[dict[str, Any]]:
+        """Yields `{"id", "text"}` for each document, in order and as soon as it is there, its chunks joined.
+
+        Where the model puts `<sep>` between segments, also `"segments"`. All documents are encoded first, so a bad one
+        is an error before anything has been generated. What was changed or cut on the way in is logged.
         """
+        documents = list(documents)
         encoded = encode_documents(documents, self.task)
+        with_segments = self.task.pipeline.settings.target_separator
 
         def texts_of_rows() -> Iterator[tuple[int, str]]:
             for start in range(0, len(encoded.tokens), batch_size):
@@ -71,8 +79,8 @@ class DocumentToText:
                 texts = self._generate(encoded.tokens[batch], encoded.segments[batch])
                 yield from zip(encoded.owners[batch], texts, strict=True)
 
-        for _, rows in itertools.groupby(texts_of_rows(), key=lambda row: row[0]):
-            yield " ".join(text for _, text in rows)
+        for owner, rows in itertools.groupby(texts_of_rows(), key=lambda row: row[0]):
+            yield document_row(documents[owner].id, [text for _, text in rows], with_segments)
 
     def _generate(self, tokens: list[Tensor], segments: list[Tensor]) -> list[str]:
         pad = self.task.source_dictionary.pad()
@@ -92,7 +100,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--path", required=True, help="checkpoint, or several with colons between them")
     parser.add_argument("--data", required=True, help="bin directory of `hat preprocess`")
     parser.add_argument("--input", required=True, help="documents: .jsonl, .jsonl.gz")
-    parser.add_argument("--out", required=True, help="texts to write: .jsonl with id and text")
+    parser.add_argument("--out", required=True, help="texts to write: .jsonl with id, text (and segments)")
     parser.add_argument("--batch-size", type=int, default=1)
     parser.add_argument("--device", help="default: a GPU if there is one")
     parser.add_argument("--generation", default="{}", help="fairseq generation options as JSON, e.g. '{\"beam\": 4}'")
@@ -106,10 +114,10 @@ def main(args: argparse.Namespace) -> int:
     options = parse_generation_options(args.generation, "--generation")
     model = DocumentToText.from_pretrained(args.path, args.data, args.device, **options)
     partial = out.with_name(f"{out.name}.partial")  # keeps what is done if generation is interrupted
-    texts = tqdm(model(documents, args.batch_size), total=len(documents), unit="document", disable=None)
+    rows = tqdm(model.rows(documents, args.batch_size), total=len(documents), unit="document", disable=None)
     with partial.open("w", encoding="utf-8") as lines:
-        for document, text in zip(documents, texts, strict=True):
-            lines.write(json.dumps({"id": document.id, "text": text}, ensure_ascii=False) + "\n")
+        for row in rows:
+            lines.write(json.dumps(row, ensure_ascii=False) + "\n")
             lines.flush()
     partial.replace(out)
     print(f"wrote {len(documents)} texts to {out}")

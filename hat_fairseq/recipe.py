@@ -4,37 +4,45 @@
     python hat_fairseq/recipe.py {preprocess,train,generate} NAME [flags of the command ...]
     DRY_RUN=1 python hat_fairseq/recipe.py train NAME            only prints, ready to paste
 
-A recipe has the sections `preprocess`, `task` (shared by both commands), `train` and `generate`, and a list `base` of
-files (relative to it) that it builds on: a later base wins over an earlier one, the recipe over all of them. Keys are
-the flags' own names, values are passed on as written, except that `true` gives the bare flag, `false` and `null` take
-a base's flag away, and a list gives several values. `data` (for preprocess: `reader`) is the positional argument.
-`{recipe}` stands for NAME.
+A recipe has the sections `preprocess`, `task` (shared by both commands), `train`, `update` and `generate`, and a list
+`base` of files (relative to it) that it builds on: a later base wins over an earlier one, the recipe over all of them.
+Keys are the flags' own names, values are passed on as written, except that `true` gives the bare flag, `false` and
+`null` take a base's flag away, and a list gives several values. `data` (for preprocess: `reader`) is the positional
+argument. `{recipe}` stands for NAME, `{max-update}` for the value that the flag --max-update has in the end.
 
-Flags given after NAME come last, so they win over the recipe's; `--FLAG=null` takes the recipe's flag away. Knows
-neither fairseq nor torch: only yaml.
+`update` says what one update of training sees (recipe_update.py); --gpus, --update-batch-size and --update-max-tokens
+after NAME change it. Other flags given after NAME come last, so they win over the recipe's; `--FLAG=null` takes the
+recipe's flag away. Knows neither fairseq nor torch: only yaml.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+if __package__:
+    from . import recipe_update
+else:  # run as a file
+    import recipe_update  # type: ignore[no-redef]
+
 PACKAGE = Path(__file__).resolve().parent
 CONFIGS = PACKAGE.parent / "configs"
 
-SECTIONS = ("preprocess", "task", "train", "generate")
-#: For each command: its module, the sections it takes (a later one wins) and the key of its positional argument.
+SECTIONS = ("preprocess", "task", "train", "update", "generate")
+#: For each command: how python calls it, the sections it takes (a later one wins), the key of its positional argument.
 COMMANDS = {
-    "preprocess": ("hat_fairseq.cli", ("preprocess",), "reader"),
-    "train": ("fairseq_cli.train", ("task", "train"), "data"),
-    "generate": ("fairseq_cli.generate", ("task", "generate"), "data"),
+    "preprocess": (("hat_fairseq.cli", "preprocess"), ("preprocess",), "reader"),
+    "train": (("fairseq_cli.train",), ("task", "train"), "data"),
+    "generate": (("hat_fairseq.cli", "generate"), ("task", "generate"), "data"),
 }
 
 NOTHING = ("false", "null", "~", "")
+_PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9-]*)\}")
 
 Flags = dict[str, str | list[str]]
 Recipe = dict[str, Flags]
@@ -49,7 +57,9 @@ def main(argv: list[str]) -> int:
     except (ValueError, OSError) as error:
         print(f"recipe: error: {error}", file=sys.stderr)
         return 2
-    print(render(command), flush=True)
+    if os.environ.get("RANK", "0") == "0":  # torchrun starts every process with the same words
+        comment = recipe_update.describe(command)
+        print(*([f"# {comment}"] if comment else []), render(command), sep="\n", flush=True)
     if os.environ.get("DRY_RUN", "0") not in ("", "0"):
         return 0
     os.execv(command[0], command)
@@ -66,10 +76,11 @@ def build_command(verb: str, name: str, extra: Iterable[str] = ()) -> list[str]:
     Args:
         verb: a key of ``COMMANDS``.
         name: of a recipe in configs/.
-        extra: trailing flags; ``--FLAG=null`` removes the recipe's flag, everything else is appended.
+        extra: trailing flags; ``--FLAG=null`` removes the recipe's flag, --gpus and the like change what an update
+            sees, everything else is appended.
 
     Raises:
-        ValueError: unknown recipe, malformed YAML, or no positional argument.
+        ValueError: unknown recipe, malformed YAML, no positional argument, or an update that cannot be had.
     """
     if name not in names():
         raise ValueError(f"no recipe {name!r} in {CONFIGS}: there are {', '.join(names()) or 'none'}")
@@ -86,13 +97,13 @@ def build_command(verb: str, name: str, extra: Iterable[str] = ()) -> list[str]:
             appended.append(argument)
     if flags.get(positional, "") in NOTHING:
         raise ValueError(f"recipe {name!r} cannot {verb}: it has no {positional!r} in section {' or '.join(sections)}")
-    command = [sys.executable, "-m", module, *(["preprocess"] if verb == "preprocess" else [])]
-    command.append(str(flags.pop(positional)).replace("{recipe}", name))
-    if verb != "preprocess":
-        command += ["--user-dir", str(PACKAGE)]
-    for flag, value in flags.items():
-        command += [word.replace("{recipe}", name) for word in _words(flag, value)]
-    return command + appended
+    if verb == "train":
+        appended = recipe_update.apply(flags, recipe["update"], appended)
+    words = [word for flag, value in flags.items() if flag != positional for word in _words(flag, value)]
+    values = {"recipe": name, **flags, **recipe_update.given(appended)}
+    command = [sys.executable, "-m", *module, _fill(str(flags[positional]), values)]
+    command += ["--user-dir", str(PACKAGE)] if verb == "train" else []
+    return command + [_fill(word, values) for word in words] + appended
 
 
 def load(path: Path, below: tuple[Path, ...] = ()) -> Recipe:
@@ -187,6 +198,19 @@ def _remove(flags: Flags, argument: str) -> None:
     flag = argument[2:].removesuffix("=null").replace("_", "-")
     if flags.pop(flag, None) is None:
         raise ValueError(f"{argument}: the recipe has no flag --{flag} to take away")
+
+
+def _fill(word: str, values: Mapping[str, str | list[str]], below: tuple[str, ...] = ()) -> str:
+    """Return ``word`` with every ``{flag}`` replaced by the value of that flag."""
+
+    def value_of(match: re.Match[str]) -> str:
+        flag = match[1]
+        value = values.get(flag, "null")
+        if isinstance(value, list) or value in NOTHING or flag in below:
+            raise ValueError(f"{word!r}: there is no value of --{flag} to put there")
+        return _fill(value, values, (*below, flag))
+
+    return _PLACEHOLDER.sub(value_of, word)
 
 
 def _words(flag: str, value: str | list[str]) -> list[str]:

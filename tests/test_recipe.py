@@ -8,13 +8,16 @@ import runpy
 import shlex
 import subprocess
 import sys
+from argparse import Namespace
+from functools import cache
 from pathlib import Path
 
 import pytest
 import yaml
 
 import hat_fairseq  # noqa: F401  (registers the tasks and architectures that the recipes name)
-from hat_fairseq import recipe
+from hat_fairseq import cli, recipe
+from hat_fairseq.generation import command as generate_command
 
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = recipe.names()
@@ -79,7 +82,7 @@ def test_sections_reach_their_commands(configs):
     )
     assert flags_of(recipe.build_command("train", "new")[3:]).items() >= {"--a": ["1"], "--b": ["2"]}.items()
     generate = recipe.build_command("generate", "new")
-    assert generate[2:4] == ["fairseq_cli.generate", "new/bin"]
+    assert generate[1:5] == ["-m", "hat_fairseq.cli", "generate", "new/bin"]
     assert generate[-7:] == ["--a", "1", "--b", "1", "--c", "x", "y z"]
     assert recipe.build_command("preprocess", "new", ["--out", "o"])[1:] == [
         "-m", "hat_fairseq.cli", "preprocess", "r", "--out", "o",
@@ -100,13 +103,18 @@ def test_trailing_flags(configs):
         ("train: {lr: 1\n", r"new\.yaml:2: malformed YAML"),
         ("train:\n  lr: 1\n  lr: 2\n", r"new\.yaml:3: malformed YAML: 'lr' occurs twice"),
         ("train:\n  max-update: 1\n  max_update: 2\n", r"new\.yaml:3: malformed YAML: 'max_update' occurs twice"),
-        ("trian: {lr: 1}\n", r"new\.yaml: unknown section 'trian' \(known: base, preprocess, task, train, generate\)"),
+        (
+            "trian: {lr: 1}\n",
+            r"new\.yaml: unknown section 'trian' \(known: base, preprocess, task, train, update, generate\)",
+        ),
         ("train: [lr, 1]\n", r"new\.yaml: section 'train' must hold `flag: value` lines"),
         ("train: {optimizer: {lr: 1}}\n", r"new\.yaml: section 'train': 'optimizer' must be one value or a list"),
         ("- train\n", r"new\.yaml: expected sections"),
         ("base: other.yaml\n", r"new\.yaml: base must be a list of files, found 'other.yaml'"),
         ("base: [other.yaml]\n", r"new\.yaml: its base 'other.yaml' does not exist"),
         ("base: [new.yaml]\n", r"new\.yaml: is its own base"),
+        ("task: {data: d, a: '{max-update}'}\n", r"'{max-update}': there is no value of --max-update to put there"),
+        ("task: {data: d, a: '{b}', b: '{a}'}\n", "there is no value of --[ab] to put there"),
         ("train: {lr: 1}\n", r"recipe 'new' cannot train: it has no 'data' in section task or train"),
     ],
 )
@@ -114,6 +122,16 @@ def test_malformed_recipes(configs, text, message):
     configs("new", text)
     with pytest.raises(ValueError, match=message):
         recipe.build_command("train", "new")
+
+
+def test_a_flag_may_stand_for_the_value_of_another(configs):
+    configs(
+        "new",
+        "task: {data: d}\ntrain: {max-update: 5, total-num-update: '{max-update}', dir: 'r/{recipe}-{lr}', lr: 1}",
+    )
+    assert flags_of(recipe.build_command("train", "new")[4:])["--total-num-update"] == ["5"]
+    longer = flags_of(recipe.build_command("train", "new", ["--max-update", "7", "--lr=2"])[4:])
+    assert longer["--total-num-update"] == ["7"] and longer["--dir"] == ["r/new-2"]
 
 
 # As a file
@@ -124,13 +142,15 @@ def test_dry_run_prints_a_command_to_paste(tmp_path):
         "bash", ROOT / "train_scripts/cnn_dm.sh", "--no-hierarchy", cwd=tmp_path, DRY_RUN="1", PYTHON=sys.executable
     )
     assert done.returncode == 0, done.stderr
-    assert shlex.split(done.stdout.replace("\\\n", "")) == recipe.build_command("train", "cnn_dm", ["--no-hierarchy"])
+    assert done.stdout.startswith("# 4 documents x 16 = 64 documents an update\n")
+    words = shlex.split(done.stdout.replace("\\\n", ""), comments=True)
+    assert words == recipe.build_command("train", "cnn_dm", ["--no-hierarchy"])
     assert "--adam-betas '(0.9, 0.999)' \\\n" in done.stdout
 
 
 def test_without_dry_run_it_becomes_the_command(tmp_path):
     done = run(sys.executable, ROOT / "hat_fairseq/recipe.py", "train", "ami", cwd=tmp_path)
-    assert done.stdout.startswith(f"{sys.executable} -m fairseq_cli.train data-bin/ami/bin")
+    assert done.stdout.splitlines()[1].startswith(f"{sys.executable} -m fairseq_cli.train data-bin/ami/bin")
     assert done.returncode == 1  # fairseq's own complaint: nothing has been preprocessed here
     assert "data-bin/ami/bin" in done.stderr.splitlines()[-1]
 
@@ -151,8 +171,8 @@ def test_errors_are_one_line(tmp_path, arguments, message):
 
 def test_it_imports_neither_fairseq_nor_torch():
     program = (
-        f"import runpy, sys; sys.argv = ['recipe.py', 'train', 'ami']; "
-        f"main = runpy.run_path({str(ROOT / 'hat_fairseq/recipe.py')!r})['main']; main(['train', 'ami']); "
+        f"import sys; sys.path.insert(0, {str(ROOT / 'hat_fairseq')!r}); "  # as when it is run as a file
+        "import recipe; recipe.main(['train', 'ami']); "
         "assert not {'torch', 'fairseq', 'numpy', 'hat_fairseq'} & set(sys.modules)"
     )
     done = run(sys.executable, "-c", program, cwd=ROOT, DRY_RUN="1")
@@ -164,13 +184,13 @@ def test_it_imports_neither_fairseq_nor_torch():
 
 def test_matrix_is_complete():
     """Every recipe has a reader and both scripts, and there is no script or reader without a recipe."""
-    for folder, suffix in (("train_scripts", "sh"), ("generate_scripts", "sh"), ("preprocess", "py")):
-        found = {path.stem for path in (ROOT / folder).glob(f"*.{suffix}")}
-        assert found == set(NAMES), folder
+    for folder in ("train_scripts", "generate_scripts"):
+        assert {path.stem for path in (ROOT / folder).glob("*.sh")} == set(NAMES), folder
+    assert {path.stem for path in (ROOT / "preprocess").glob("*.py")} == {reader_of(name) for name in NAMES}
     for name in NAMES:
         sections = recipe.load(recipe.CONFIGS / f"{name}.yaml")
         assert all(sections.values()), name
-        assert sections["preprocess"]["reader"] == name
+        assert name.removesuffix("_small") == reader_of(name) and "score" in sections["generate"]
         for command in ("train", "generate"):
             script = (ROOT / f"{command}_scripts" / f"{name}.sh").read_text()
             assert f'recipe.py" {command} {name} "$@"' in script
@@ -192,7 +212,7 @@ def test_no_line_repeats_its_base(path):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_line_repeats_the_reader(name):
-    defaults = runpy.run_path(str(ROOT / "preprocess" / f"{name}.py"))["DEFAULTS"]
+    defaults = reader_defaults(name)
     for flag, value in recipe.load(recipe.CONFIGS / f"{name}.yaml")["preprocess"].items():
         assert as_number(defaults.get(flag.replace("-", "_"))) != as_number(yaml.safe_load(value)), flag
 
@@ -220,9 +240,16 @@ def test_train_recipe_arrives_in_fairseq(name, extra):
 def test_generate_recipe_arrives_in_fairseq(name):
     from fairseq import options
 
-    parser = options.get_generation_parser()
-    command = recipe.build_command("generate", name)
-    assert_arrived(command[4:], options.parse_args_and_arch(parser, input_args=command[3:]))
+    words = recipe.build_command("generate", name)[3:]
+    ours, others = cli.build_parser("generate").parse_known_args(words)
+    ours.others = others
+    arrived = options.parse_args_and_arch(
+        options.get_generation_parser(), input_args=[str(ours.data), *generate_command.fairseq_flags(ours)]
+    )
+    assert_arrived(
+        words[2:], Namespace(**{**vars(arrived), "score": ours.score, "results_path": str(ours.results_path)})
+    )
+    assert generate_command.parse_score([*ours.score.split(), "--hypotheses", "h", "--references", "r"])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -244,6 +271,15 @@ def assert_arrived(words, arrived):
         expected = [True] if not values else [yaml.safe_load(text) for text in values]
         value = value if isinstance(value, list) and values else [value]
         assert [as_number(item) for item in value] == [as_number(item) for item in expected], flag
+
+
+def reader_of(name):
+    return recipe.load(recipe.CONFIGS / f"{name}.yaml")["preprocess"]["reader"]
+
+
+@cache
+def reader_defaults(name):
+    return runpy.run_path(str(ROOT / "preprocess" / f"{reader_of(name)}.py"))["DEFAULTS"]
 
 
 def as_number(value):

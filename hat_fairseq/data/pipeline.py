@@ -107,8 +107,10 @@ class TextPipeline:
             elif token == "<unk>" or token not in CONTROL_TOKENS:
                 segments[-1].append(token)
         join = self._tokenizer(side).detokenize
-        # Restored first: brackets and letters that stand apart as words must not become an escaped token.
-        return "\t".join(join(restore_control_tokens(self.bpe.decode(tokens))).strip() for tokens in segments)
+        # Restored first: brackets and letters that stand apart as words must not become an escaped token. A model can
+        # generate GPT-2's tokens for line breaks and tabs; one would break fairseq's lines, the other means <sep>.
+        texts = [join(restore_control_tokens(self.bpe.decode(tokens))) for tokens in segments]
+        return "\t".join(" ".join(text.split()) for text in texts)
 
     def save(self, directory: str | Path) -> None:
         """Write ``pipeline.json`` and the files of the BPE."""

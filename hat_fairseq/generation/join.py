@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hat_fairseq.data.files import read_lines
+from hat_fairseq.data.text import split_segments
 from hat_fairseq.scoring.summaries import write_summaries
 
 # fairseq-generate prints S-, T-, H- (tokens), D- (text) and P- lines: TYPE-SAMPLE <tab> SCORE <tab> TEXT.
@@ -18,11 +21,15 @@ _HYPOTHESIS = re.compile(r"([HD])-(\d+)\t[^\t]*(?:\t|$)")
 
 @dataclass(frozen=True)
 class Chunk:
-    """One line of the ids file: a fairseq sample is chunk ``number`` (from 0) of ``count`` of a document."""
+    """One line of the ids file: a fairseq sample is chunk ``number`` (from 0) of ``count`` of a document.
+
+    ``segments`` is the number of source segments in it.
+    """
 
     document_id: str
     number: int
     count: int
+    segments: int
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,29 +48,45 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Write the joined texts in the order of the ids file."""
     chunks = read_ids(args.ids)
-    texts = join(chunks, read_generated(args.generated), args.ids)
-    write_summaries(args.out, ({"id": identifier, "text": text} for identifier, text in texts.items()))
-    print(f"{args.out}: {len(texts)} documents from {len(chunks)} samples")
-    if looks_undecoded(texts.values()):
-        print("the texts look like BPE tokens: generate with --bpe document --document-pipeline DIR", file=sys.stderr)
-    if empty := sum(not text for text in texts.values()):
-        print(f"{empty} of {len(texts)} documents have an empty text", file=sys.stderr)
+    texts = read_generated(args.generated)
+    write_joined(args.out, join(chunks, texts, args.ids, any("\t" in text for text in texts.values())), chunks)
     return 0
 
 
+def write_joined(path: str | Path, rows: Sequence[Mapping[str, Any]], chunks: Sequence[Chunk]) -> None:
+    """Write the rows of ``join`` and say what is noteworthy about them."""
+    write_summaries(path, rows)
+    print(f"{path}: {len(rows)} documents from {len(chunks)} samples")
+    if looks_undecoded(row["text"] for row in rows):
+        print("the texts look like BPE tokens: generate with --bpe document --document-pipeline DIR", file=sys.stderr)
+    if empty := sum(not row["text"] for row in rows):
+        print(f"{empty} of {len(rows)} documents have an empty text", file=sys.stderr)
+    expected: Counter[str] = Counter()
+    for chunk in chunks:
+        expected[chunk.document_id] += chunk.segments
+    with_segments = [row for row in rows if "segments" in row]
+    if other := sum(len(row["segments"]) != expected[row["id"]] for row in with_segments):
+        print(f"{other} of {len(rows)} documents have another number of segments than their source", file=sys.stderr)
+
+
 def read_ids(path: str | Path) -> list[Chunk]:
-    """Read the table of samples: document id, chunk number, number of chunks; line i (from 0) is fairseq's sample i.
+    """Read the table of samples: document id, chunk number, number of chunks, number of source segments.
+
+    Line i (from 0) is fairseq's sample i.
 
     Raises:
-        ValueError: naming file and line: not three columns, a double chunk, or a document whose chunks are incomplete.
+        ValueError: naming file and line: not four columns, a double chunk, or a document whose chunks are incomplete.
     """
     chunks = []
     line_of: dict[tuple[str, int], int] = {}
     for number, line in read_lines(path):
         fields = line.split("\t")
-        if len(fields) != 3 or not (fields[1].isdecimal() and fields[2].isdecimal()):
-            raise ValueError(f"{path}:{number}: expected document id, chunk and number of chunks, found {line[:80]!r}")
-        chunk = Chunk(fields[0], int(fields[1]), int(fields[2]))
+        if len(fields) != 4 or not all(map(str.isdecimal, fields[1:])):
+            raise ValueError(
+                f"{path}:{number}: expected document id, chunk, number of chunks and of segments, found {line[:80]!r}; "
+                "data of an earlier version: run hat preprocess again"
+            )
+        chunk = Chunk(fields[0], *map(int, fields[1:]))
         key = chunk.document_id, chunk.number
         if key in line_of:
             raise ValueError(
@@ -116,13 +139,16 @@ def looks_undecoded(texts: Iterable[str]) -> bool:
     return any(word.endswith("@@") for word in words) or (bool(words) and all(map(str.isdecimal, words)))
 
 
-def join(chunks: Iterable[Chunk], texts: Mapping[int, str], ids_path: str | Path = "ids") -> dict[str, str]:
-    """Return each document's text, its chunks joined by a space, documents in the order of their first sample.
+def join(
+    chunks: Iterable[Chunk], texts: Mapping[int, str], ids_path: str | Path = "ids", with_segments: bool = False
+) -> list[dict[str, Any]]:
+    """Return a row for each document, its chunks put together, documents in the order of their first sample.
 
     Args:
         chunks: as from ``read_ids``.
         texts: from sample number to text, as from ``read_generated``.
         ids_path: for messages.
+        with_segments: see ``document_row``.
 
     Raises:
         ValueError: a sample without text, or a text without sample.
@@ -141,8 +167,20 @@ def join(chunks: Iterable[Chunk], texts: Mapping[int, str], ids_path: str | Path
         )
     pieces: dict[str, dict[int, str]] = {}
     for sample, chunk in samples.items():
-        pieces.setdefault(chunk.document_id, {})[chunk.number] = texts[sample].strip()
-    return {
-        identifier: " ".join(text for _, text in sorted(numbered.items()) if text)
+        pieces.setdefault(chunk.document_id, {})[chunk.number] = texts[sample]
+    return [
+        document_row(identifier, [text for _, text in sorted(numbered.items())], with_segments)
         for identifier, numbered in pieces.items()
-    }
+    ]
+
+
+def document_row(identifier: str, pieces: Sequence[str], with_segments: bool) -> dict[str, Any]:
+    """Return ``{"id", "text"}`` of a document from the texts of its chunks.
+
+    With segments, a tab stands between two of them in a text (and each chunk ends one): they are in ``"segments"``, and
+    ``"text"`` has a space between them.
+    """
+    if not with_segments:
+        return {"id": identifier, "text": " ".join(text for piece in pieces if (text := piece.strip()))}
+    segments = [segment for piece in pieces for segment in split_segments(piece)]
+    return {"id": identifier, "text": " ".join(filter(None, segments)), "segments": segments}

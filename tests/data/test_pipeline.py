@@ -43,6 +43,11 @@ def test_a_meeting_there_and_back(bpe: Bpe, meetings: list[Document]) -> None:
         assert pipeline.decode(" ".join(pipeline.encode_target(meeting) or ())) == clean(" ".join(meeting.target or ()))
 
 
+def test_what_a_model_generates_stays_on_one_line_and_has_no_tabs(gpt2_bpe: Gpt2Bpe) -> None:
+    tokens = gpt2_bpe.encode(" One\n\ntwo\tthree\u2028four\u00a0five ")
+    assert TextPipeline(Settings(), gpt2_bpe).decode(" ".join(tokens)) == "One two three four five"
+
+
 def test_gpt2_sees_the_document_as_one_text(gpt2_bpe: Gpt2Bpe) -> None:
     """Without its markers, a document has the tokens of the sentences joined by spaces."""
     (encoded,) = TextPipeline(Settings(), gpt2_bpe).encode(Document("a", sentences=("One two.", "Three.", "Four")))

@@ -7,7 +7,7 @@ import pytest
 
 from hat_fairseq.generation import join
 
-IDS = "meeting a\t0\t2\nmeeting a\t1\t2\nb\t0\t1\n"
+IDS = "meeting a\t0\t2\t3\nmeeting a\t1\t2\t1\nb\t0\t1\t2\n"
 # In the order of generation, which is not that of the samples, with fairseq's other lines in between.
 GENERATED = """\
 S-2\t<s> so ur ce
@@ -52,8 +52,18 @@ def test_shards(run):
 
 
 def test_chunks_out_of_order(run):
-    ids = "a\t1\t2\na\t0\t2\n"
+    ids = "a\t1\t2\t1\na\t0\t2\t1\n"
     assert run(ids, "D-0\t-1\tsecond\nD-1\t-1\tfirst\n") == [{"id": "a", "text": "first second"}]
+
+
+def test_segments_are_kept_apart_and_counted(run, capsys):
+    """A tab stands for <sep>; a chunk ends a segment as well; an empty segment keeps its place."""
+    rows = run(IDS, "D-0\t-1\tOne.\t\tThree.\nD-1\t-1\tFour.\nD-2\t-1\tonly one\n")
+    assert rows == [
+        {"id": "meeting a", "text": "One. Three. Four.", "segments": ["One.", "", "Three.", "Four."]},
+        {"id": "b", "text": "only one", "segments": ["only one"]},
+    ]
+    assert "1 of 2 documents have another number of segments than their source" in capsys.readouterr().err
 
 
 def test_empty_texts_are_counted(run, capsys):
@@ -70,9 +80,9 @@ def test_empty_texts_are_counted(run, capsys):
         (IDS, "D-0\t-1\ta\nD-1\t-1\tb\nD-2\t-1\tc\nD-3\t-1\td\n", "sample 3 was generated, but .* has 3 samples"),
         (IDS, "H-0\t-1\ta b\n", r"only 1 H- lines \(tokens, not text\)"),
         (IDS, "nothing\n", "no H- or D- lines"),
-        ("a\t0\t2\n", "D-0\t-1\ta\n", r":1: document 'a' has 2 chunks, but the line of chunk 1 is missing"),
-        ("a\t0\t1\na\t0\t1\n", "D-0\t-1\ta\n", r":2: chunk 0 of document 'a' is on line 1 already"),
-        ("a\t0\n", "D-0\t-1\ta\n", ":1: expected document id, chunk and number of chunks"),
+        ("a\t0\t2\t1\n", "D-0\t-1\ta\n", r":1: document 'a' has 2 chunks, but the line of chunk 1 is missing"),
+        ("a\t0\t1\t1\na\t0\t1\t1\n", "D-0\t-1\ta\n", r":2: chunk 0 of document 'a' is on line 1 already"),
+        ("a\t0\t1\n", "D-0\t-1\ta\n", ":1: expected document id, .* run hat preprocess again"),
     ],
 )
 def test_errors(run, ids, generated, message):

@@ -1,0 +1,120 @@
+"""fairseq-generate in several processes, each with its share of the batches and a GPU of its own."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from tqdm import tqdm
+
+from hat_fairseq.generation.setup import Parts
+
+LAST_LINES = 15
+_SECONDS_BETWEEN_LOOKS = 0.3
+
+
+def generate(arguments: Sequence[str], parts: Parts, missing: Collection[int], num_shards: int | None) -> None:
+    """Generate the missing samples into ``parts``.
+
+    Args:
+        arguments: of fairseq-generate, without those of a shard.
+        missing: sample numbers.
+        num_shards: processes; None for one on each GPU, or a single one on the CPU.
+
+    Raises:
+        ValueError: samples are still missing in the end; the last lines of the shards that failed are on stderr.
+    """
+    gpus = [] if "--cpu" in arguments else visible_gpus()
+    count = min(num_shards or len(gpus) or 1, len(missing))
+    call = parts.next_call()
+    common = [sys.executable, "-m", "fairseq_cli.generate", *arguments]
+    if finished := parts.finished():
+        skip = parts.folder / f"{call:03}.skip"
+        skip.write_text("".join(f"{sample}\n" for sample in sorted(finished)), encoding="utf-8")
+        common += ["--skip-samples", str(skip)]
+        print(f"{parts.folder}: {len(finished)} samples are there, {len(missing)} are missing")
+    folders = [parts.folder / f"{call:03}.shard-{shard}-of-{count}" for shard in range(count)]
+    processes: list[subprocess.Popen[bytes]] = []
+    with stopped_together(processes):
+        for shard, folder in enumerate(folders):
+            # fairseq-generate takes its share from these two; its own --num-shards does nothing
+            share = ["--distributed-world-size", str(count), "--distributed-rank", str(shard)]
+            command = [*common, *share, "--results-path", str(folder)]
+            processes.append(start(command, folder, gpus[shard % len(gpus)] if gpus else None, parts))
+        wait(processes, folders, len(missing))
+    if left := set(missing) - parts.finished():
+        failed = [shard for shard, process in enumerate(processes) if process.returncode]
+        for shard in failed:
+            show_end(folders[shard] / "log.txt", f"shard {shard} of {count} ended with {processes[shard].returncode}")
+        raise ValueError(
+            f"{len(failed)} of {count} shards failed, {len(left)} of {len(missing)} samples are missing; the others "
+            "are kept, and the same command again goes on"
+        )
+
+
+def visible_gpus() -> list[str]:
+    """Names for CUDA_VISIBLE_DEVICES of the GPUs that this process sees."""
+    import torch
+
+    named = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
+    count = torch.cuda.device_count()
+    return (named or [str(number) for number in range(count)])[:count]
+
+
+def start(command: list[str], folder: Path, gpu: str | None, parts: Parts) -> subprocess.Popen[bytes]:
+    """Start a shard; what it says goes to log.txt in its folder."""
+    folder.mkdir()
+    environment = os.environ if gpu is None else {**os.environ, "CUDA_VISIBLE_DEVICES": gpu}
+    print(f"CUDA_VISIBLE_DEVICES={gpu} " * (gpu is not None) + shlex.join(command), flush=True)
+    with (folder / "log.txt").open("wb") as log:
+        return subprocess.Popen(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            pass_fds=[parts.lock.fileno()],  # the directory is taken for as long as a shard lives
+        )
+
+
+def wait(processes: Sequence[subprocess.Popen[bytes]], folders: Sequence[Path], total: int) -> None:
+    """Wait for all shards, also when one fails; on a terminal a bar shows how many of ``total`` samples are done."""
+    offsets: dict[Path, int] = {}
+    with tqdm(total=total, unit="sample", disable=None) as bar:
+        while any(process.poll() is None for process in processes):
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
+            for path in [path for folder in folders if not bar.disable for path in folder.glob("generate-*.txt")]:
+                with path.open("rb") as file:
+                    file.seek(offsets.get(path, 0))
+                    new = file.read()
+                whole = new[: new.rfind(b"\n") + 1]
+                offsets[path] = offsets.get(path, 0) + len(whole)
+                bar.update(sum(line.startswith(b"D-") for line in whole.split(b"\n")))
+
+
+@contextmanager
+def stopped_together(processes: list[subprocess.Popen[bytes]]) -> Iterator[None]:
+    """End the shards with this process, also when it is told to (SIGTERM)."""
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        yield
+    finally:
+        for process in processes:
+            if process.poll() is None:
+                process.terminate()
+        for process in processes:
+            process.wait()
+        signal.signal(signal.SIGTERM, before)
+
+
+def show_end(log: Path, title: str) -> None:
+    """Print the last lines of a shard's log."""
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:]
+    print(f"{title}; the end of {log}:", *lines, sep="\n  ", file=sys.stderr)

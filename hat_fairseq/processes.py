@@ -1,0 +1,137 @@
+"""How many processes a run has, and what a GPU can: looked at before a training starts.
+
+`check_world_size`   a run that was meant for another number of processes has another batch in every update; fairseq
+                     takes whatever torchrun or Slurm has started, or ends in an assertion
+`fit_precision`      --bf16 on a GPU without bfloat16 becomes fp16
+`call_main`          several CPU processes: an assertion, a division by zero, or no training at all
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import socket
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import fairseq.distributed.utils as distributed_utils
+import torch
+
+_TORCHRUN = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+_SLURM = ("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST")
+_FLAG = "distributed-world-size"
+
+
+def started_processes(environment: Mapping[str, str], port: int, gpus: int) -> tuple[str, int] | None:
+    """Who has started processes or will, and how many in all; None when fairseq starts them on this machine.
+
+    Args:
+        environment: variables of the process.
+        port: --distributed-port; without it fairseq does not ask Slurm.
+        gpus: of this machine; a single Slurm task on a node stands for as many.
+    """
+    if all(name in environment for name in _TORCHRUN):
+        return "torchrun", int(environment["WORLD_SIZE"])
+    if port > 0 and any(name in environment for name in _SLURM):
+        nodes = int(environment["SLURM_NNODES"])
+        tasks = int(environment.get("SLURM_NTASKS_PER_NODE") or int(environment["SLURM_NTASKS"]) // nodes)
+        return "Slurm", nodes * (tasks if tasks > 1 else gpus)
+    return None
+
+
+def check_world_size(asked: int, explicit: bool, started: tuple[str, int] | None, gpus: int, on_cpu: bool) -> None:
+    """Refuses a run with another number of processes than it is meant for.
+
+    Args:
+        asked: --distributed-world-size.
+        explicit: it was given (and is not fairseq's default, the number of GPUs).
+        started: see `started_processes`.
+        gpus: of this machine.
+        on_cpu: --cpu was given.
+
+    Raises:
+        ValueError: with the flag that helps.
+    """
+    if started is not None:
+        launcher, number = started
+        if explicit and number != asked:
+            raise ValueError(
+                f"{launcher} has started {number} process{'es' * (number > 1)} and the run is for {asked}: start "
+                f"{asked}, or say --{_FLAG} {number} (of a recipe: --gpus {number})"
+            )
+    elif not on_cpu and asked > max(gpus, 1):
+        raise ValueError(
+            f"the run is for {asked} GPUs and this machine has {gpus or 'none'}: --{_FLAG} {gpus or 1} (of a recipe: "
+            f"--gpus {gpus or 1}), or start it by torchrun or Slurm"
+        )
+
+
+def fit_precision(common: Any, has_bfloat16: bool) -> str | None:
+    """Turns bf16 into fp16 in fairseq's common settings where there is no bfloat16; returns what to tell the user."""
+    changed = []
+    for name in ("bf16", "memory_efficient_bf16"):
+        if getattr(common, name) and not has_bfloat16:
+            setattr(common, name, False)
+            setattr(common, name.replace("bf16", "fp16"), True)
+            changed.append(f"--{name.replace('_', '-')}")
+    return f"{changed[0]}: this GPU has no bfloat16, so the run takes fp16" if changed else None
+
+
+def call_main(original: Callable[..., Any], cfg: Any, main: Callable[..., Any], **kwargs: Any) -> Any:
+    """In place of fairseq's `call_main`: checks first, and lets CPU processes work together."""
+    training = cfg.distributed_training
+    gpus, on_cpu = torch.cuda.device_count(), bool(cfg.common.cpu)
+    on_gpus = gpus > 0 and not on_cpu
+    started = started_processes(os.environ, training.distributed_port if on_gpus else 0, gpus)
+    if training.distributed_init_method is None and not cfg.common.tpu:
+        explicit = any(_FLAG in word.replace("_", "-") for word in sys.argv)
+        try:
+            check_world_size(training.distributed_world_size, explicit, started, gpus, on_cpu)
+        except ValueError as error:
+            sys.exit(f"hat_fairseq: error: {error}")
+    if started is not None:
+        # fairseq's default is the number of GPUs here; where that is 1 it would not ask who has started it
+        training.distributed_world_size = started[1]
+    main = functools.partial(_main_in_process, main)
+    if on_gpus or training.distributed_world_size < 2:
+        return original(cfg, main, **kwargs)
+    return _call_main_on_cpus(original, cfg, main, **kwargs)
+
+
+def _main_in_process(main: Callable[..., Any], cfg: Any, **kwargs: Any) -> Any:
+    """`main` in each process, where its GPU is known."""
+    if torch.cuda.is_available() and not cfg.common.cpu and (cfg.common.bf16 or cfg.common.memory_efficient_bf16):
+        message = fit_precision(cfg.common, torch.cuda.is_bf16_supported(including_emulation=False))
+        if message and not cfg.distributed_training.distributed_rank:
+            print(message, flush=True)
+    return main(cfg, **kwargs)
+
+
+def _call_main_on_cpus(original: Callable[..., Any], cfg: Any, main: Callable[..., Any], **kwargs: Any) -> Any:
+    training = cfg.distributed_training
+    launched = all(name in os.environ for name in _TORCHRUN)
+    training.distributed_backend = "gloo"
+    if training.ddp_backend in ("pytorch_ddp", "c10d"):
+        training.ddp_backend = "legacy_ddp"  # fairseq hands a device number to torch's DDP, which a CPU does not have
+    if launched and training.distributed_init_method is None:
+        training.distributed_init_method = "env://"
+        training.distributed_rank = int(os.environ["RANK"])
+        training.distributed_no_spawn = True
+    if training.distributed_no_spawn:
+        return original(cfg, main, **kwargs)
+    if training.distributed_init_method is None:
+        training.distributed_init_method = f"tcp://localhost:{_free_port()}"
+    training.distributed_rank = None  # each process gets its own
+    torch.multiprocessing.spawn(  # type: ignore[no-untyped-call]
+        distributed_utils.distributed_main,
+        (main, cfg, {**kwargs, "start_rank": 0}),
+        nprocs=training.distributed_world_size,
+    )
+    return None
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("localhost", 0))
+        return int(probe.getsockname()[1])

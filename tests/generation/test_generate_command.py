@@ -1,0 +1,160 @@
+"""`hat generate`: shards, one that dies, going on from there, what is refused; fairseq-generate runs for real."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hat_fairseq import cli
+from hat_fairseq.generation.setup import Parts, first_difference, named_flags
+
+FLAGS = "--role-stream role --max-source-positions 128 --beam 2 --min-len 20 --max-len-b 20 --cpu --num-workers 0"
+
+
+@pytest.fixture(scope="module")
+def checkpoint(train, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("model")
+    train(folder, "--max-update", 1, "--disable-validation")
+    return folder / "checkpoint_last.pt"
+
+
+@pytest.fixture
+def generate(ami: Path, checkpoint: Path) -> Callable[..., int]:
+    def run(results: Path, *flags: object) -> int:
+        words = ["generate", ami / "bin", "--path", checkpoint, "--results-path", results, *FLAGS.split(), *flags]
+        return cli.main([str(word) for word in words])
+
+    return run
+
+
+def rows(results: Path) -> list[dict]:
+    return [json.loads(line) for line in (results / "test.jsonl").open()]
+
+
+def children() -> list[int]:
+    """Processes that this one has started and that run fairseq-generate."""
+    found = []
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = int(status.read_text().rpartition(")")[2].split()[1])
+            command = status.with_name("cmdline").read_bytes()
+        except OSError:  # it has ended meanwhile
+            continue
+        if parent == os.getpid() and b"fairseq_cli.generate" in command:
+            found.append(int(status.parent.name))
+    return found
+
+
+def kill_a_shard_that_has_begun(results: Path, killed: list[Path]) -> None:
+    """SIGKILL for the shard that prints the first text, as when a machine's memory is full."""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and not killed:
+        for path in results.glob("test.parts/*/generate-test.txt"):
+            if b"\nD-" not in path.read_bytes():
+                continue
+            for pid in children():
+                if str(path.parent).encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    os.kill(pid, signal.SIGKILL)
+                    killed.append(path)
+                    break
+        time.sleep(0.005)
+
+
+def test_what_a_dead_shard_leaves_is_kept_and_only_the_rest_is_generated(generate, tmp_path, capsys) -> None:
+    whole = tmp_path / "whole"
+    assert generate(whole) == 0
+    results, killed = tmp_path / "results", []
+    thread = threading.Thread(target=kill_a_shard_that_has_begun, args=(results, killed))
+    thread.start()
+    status = generate(results, "--num-shards", 2, "--batch-size", 1, "--beam", 2)
+    thread.join()
+    captured = capsys.readouterr()
+    assert status == 2 and killed and not (results / "test.jsonl").exists()
+    assert captured.out.count("-m fairseq_cli.generate") == 3 and "--distributed-rank 1" in captured.out
+    assert captured.err.splitlines()[-1].startswith("hat: error: 1 of 2 shards failed")
+    assert "ended with -9; the end of " in captured.err
+
+    parts = (results / "test.parts").glob("001.*/generate-test.txt")
+    kept = sum(len(re.findall(rb"^D-.*\n", path.read_bytes(), re.MULTILINE)) for path in parts)
+    assert 0 < kept < 6
+    with killed[0].open("ab") as file:
+        file.write(b"D-5\t-0.25\tHalf a li")  # what a kill in the middle of a line leaves
+    assert generate(results, "--batch-size", 4, "--score", "rouge --bootstrap-samples 0") == 0
+    output = capsys.readouterr().out
+    (again,) = (results / "test.parts").glob("002.*/generate-test.txt")
+    assert f"{kept} samples are there, {6 - kept} are missing" in output
+    assert again.read_bytes().count(b"\nD-") == 6 - kept
+    assert rows(results) == rows(whole) and len(rows(whole)) == 6
+    assert "rouge" in output.lower() and (results / "test.score.json").is_file()
+
+
+def test_a_finished_run_is_joined_again_and_nothing_else(generate, tmp_path, capsys, ami, checkpoint) -> None:
+    assert generate(tmp_path) == 0
+    (tmp_path / "test.jsonl").unlink()
+    capsys.readouterr()
+    copy = tmp_path / "copy.pt"
+    copy.write_bytes(checkpoint.read_bytes())  # another path and time, the same content
+    assert generate(tmp_path, "--path", copy, "--batch-size", 1) == 0
+    output = capsys.readouterr().out
+    assert "all 6 samples are there" in output and "fairseq_cli" not in output and len(rows(tmp_path)) == 6
+    with copy.open("ab") as file:
+        file.write(b"another model")
+    for flags, difference in (
+        (["--beam", 4], "--beam 2, now it is --beam 4"),
+        (["--lenpen", 2], "no --lenpen, now it is --lenpen 2"),
+        (["--path", copy], "another checkpoint than"),
+    ):
+        assert generate(tmp_path, *flags) == 2
+        assert f"was made with {difference}" in capsys.readouterr().err
+    with Parts.open(tmp_path / "test.parts", overwrite=False):
+        assert generate(tmp_path) == 2
+    assert "another hat generate is at work there" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--gen-subset", "nosuch"], r"nosuch.ids is missing: .*one of its splits \(test, train, valid\)"),
+        (["--path", "nosuch.pt"], "--path nosuch.pt does not exist"),
+        (["--num-shards", 0], "--num-shards must be at least 1, not 0"),
+        (["--nbest", 2], "--nbest cannot be given to hat generate"),
+        (["--distributed-world-size", 2], "--distributed-world-size cannot be given"),
+    ],
+)
+def test_mistakes_are_known_at_once(generate, tmp_path, capsys, flags, message) -> None:
+    assert generate(tmp_path / "results", *flags) == 2
+    assert re.search(message, capsys.readouterr().err)
+    assert not (tmp_path / "results").exists() or not list((tmp_path / "results").glob("*/*.shard*"))
+
+
+def test_a_wrong_score_is_known_before_generation(generate, tmp_path, capsys) -> None:
+    with pytest.raises(SystemExit):
+        generate(tmp_path / "results", "--score", "rouge --lke files2rouge")
+    assert "--lke" in capsys.readouterr().err and not (tmp_path / "results").exists()
+
+
+def test_overwriting_leaves_foreign_directories_alone(generate, tmp_path, capsys) -> None:
+    precious = tmp_path / "test.parts" / "precious.txt"
+    precious.parent.mkdir()
+    precious.write_text("mine")
+    assert generate(tmp_path, "--overwrite") == 2
+    assert "was not written by hat generate" in capsys.readouterr().err and precious.read_text() == "mine"
+
+
+def test_flags_are_compared_by_their_last_value() -> None:
+    assert named_flags(["--beam", "2", "--cpu", "--beam=4", "--lm", "a", "b"]) == {
+        "--beam": ["4"],
+        "--cpu": [],
+        "--lm": ["a", "b"],
+    }
+    setup = {"data": {"test.bin": "1"}, "flags": {}, "checkpoints": []}
+    assert first_difference(setup, setup) is None
+    assert first_difference(setup, {**setup, "data": {"test.bin": "2"}}) == "other data: test.bin has changed"

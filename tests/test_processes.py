@@ -1,0 +1,108 @@
+"""Processes and precision: the decisions as functions of the facts, and real runs on CPUs."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+from commands import REPOSITORY, run_command
+
+from hat_fairseq.processes import check_world_size, fit_precision, started_processes
+
+TORCHRUN = {"RANK": "3", "WORLD_SIZE": "16", "MASTER_ADDR": "node1", "MASTER_PORT": "29500"}
+SLURM = {"SLURM_JOB_NODELIST": "node[1-2]", "SLURM_NNODES": "2", "SLURM_NTASKS": "2"}
+
+
+@pytest.mark.parametrize(
+    ("environment", "port", "started"),
+    [
+        ({}, 0, None),
+        ({"WORLD_SIZE": "2", "RANK": "0"}, 0, None),  # half of it: something else's
+        (TORCHRUN, 0, ("torchrun", 16)),
+        (SLURM, 0, None),  # fairseq looks at Slurm only with a port
+        (SLURM, 12345, ("Slurm", 16)),  # a task on each node, which takes its 8 GPUs
+        (SLURM | {"SLURM_NTASKS": "8"}, 12345, ("Slurm", 8)),
+        (SLURM | {"SLURM_NTASKS_PER_NODE": "4"}, 12345, ("Slurm", 8)),
+    ],
+)
+def test_who_has_started_how_many(environment, port, started) -> None:
+    assert started_processes(environment, port, gpus=8) == started
+
+
+@pytest.mark.parametrize(
+    ("asked", "explicit", "started", "gpus", "on_cpu"),
+    [
+        (8, True, None, 8, False),
+        (1, True, None, 8, False),
+        (1, True, None, 0, False),  # one process finds no GPU and takes the CPU, as fairseq does
+        (4, True, None, 0, True),
+        (16, True, ("torchrun", 16), 8, False),
+        (8, False, ("torchrun", 16), 8, False),  # fairseq's default is this machine's GPUs: nobody has asked for 8
+    ],
+)
+def test_runs_that_fit(asked, explicit, started, gpus, on_cpu) -> None:
+    check_world_size(asked, explicit, started, gpus, on_cpu)
+
+
+@pytest.mark.parametrize(
+    ("asked", "started", "gpus", "message"),
+    [
+        (8, None, 1, r"the run is for 8 GPUs and this machine has 1: .*--gpus 1\), or start it by torchrun or Slurm"),
+        (2, None, 0, r"the run is for 2 GPUs and this machine has none: .*--gpus 1\)"),
+        (8, ("torchrun", 4), 4, r"torchrun has started 4 processes and the run is for 8: start 8, .*--gpus 4\)"),
+        (8, ("torchrun", 1), 4, "torchrun has started 1 process and"),
+        (8, ("Slurm", 16), 8, "Slurm has started 16 processes and the run is for 8"),
+    ],
+)
+def test_runs_that_do_not_fit(asked, started, gpus, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        check_world_size(asked, True, started, gpus, on_cpu=False)
+
+
+@pytest.mark.parametrize(
+    ("flags", "has_bfloat16", "after"),
+    [
+        ({"bf16"}, True, {"bf16"}),
+        ({"bf16"}, False, {"fp16"}),
+        ({"bf16", "memory_efficient_bf16"}, False, {"fp16", "memory_efficient_fp16"}),
+        ({"fp16"}, False, {"fp16"}),
+        (set(), False, set()),
+    ],
+)
+def test_bf16_where_there_is_none_becomes_fp16(flags, has_bfloat16, after) -> None:
+    names = ("bf16", "fp16", "memory_efficient_bf16", "memory_efficient_fp16")
+    common = Namespace(**{name: name in flags for name in names})
+    message = fit_precision(common, has_bfloat16)
+    assert {name for name in names if getattr(common, name)} == after
+    assert (message is None) == (after == flags) and (message is None or message.startswith("--bf16: "))
+
+
+def test_a_run_for_more_gpus_than_there_are_ends_with_one_line(tmp_path: Path, monkeypatch) -> None:
+    """The recipe is for eight GPUs; CUDA_VISIBLE_DEVICES hides those that the machine may have."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    command = [sys.executable, REPOSITORY / "hat_fairseq/recipe.py", "train", "wmt20_en_de"]
+    result = run_command(*command, check=False, cwd=tmp_path)
+    assert result.returncode == 1
+    assert (
+        result.stderr.strip().splitlines()[-1].startswith("hat_fairseq: error: the run is for 8 GPUs and this machine")
+    )
+    assert "Traceback" not in result.stderr
+
+
+def test_torchrun_starts_a_recipe_and_has_to_start_as_many_as_it_says(ami: Path, tmp_path: Path, monkeypatch) -> None:
+    """torchrun --no-python train_scripts/NAME.sh, two processes on the CPU."""
+    monkeypatch.setenv("PYTHON", sys.executable)
+    (tmp_path / "data-bin").mkdir()
+    (tmp_path / "data-bin/ami_small").symlink_to(ami)
+    script = REPOSITORY / "train_scripts/ami_small.sh"
+    launcher = ["torchrun", "--standalone", "--nproc-per-node", 2, "--no-python", script, "--cpu"]
+    flags = ["--max-update", 2, "--batch-size", 1, "--no-save", "--disable-validation"]
+    flags += ["--log-format", "json", "--log-interval", 1]
+    result = run_command(*launcher, "--gpus", 2, *flags, cwd=tmp_path)
+    assert result.stdout.count("# 2 processes x 1 document x 2 = 4 documents an update\n") == 1
+    output = result.stdout + result.stderr
+    assert "'distributed_world_size': 2" in output and '"num_updates": "2"' in output
+    refused = run_command(*launcher, "--gpus", 4, *flags, cwd=tmp_path, check=False)
+    assert refused.returncode and "torchrun has started 2 processes and the run is for 4" in refused.stderr

@@ -1,0 +1,91 @@
+"""The recipes against a table of the paper's settings, read by fairseq's own parser."""
+
+from __future__ import annotations
+
+import runpy
+from dataclasses import asdict
+
+import pytest
+from commands import REPOSITORY
+from fairseq import options
+
+import hat_fairseq  # noqa: F401  registers the tasks and architectures that the recipes name
+from hat_fairseq import recipe
+from hat_fairseq.models.config import HatConfig
+
+# The paper's settings, typed from its section 4; what it does not say is not here. Lengths are with </s>.
+
+BART_START = {"label_smoothing": 0.1, "dropout": 0.1, "attention_dropout": 0.1, "adam_betas": "(0.9, 0.999)"}
+BART_START |= {"adam_eps": 1e-8, "weight_decay": 0.01, "arch": "hat_bart_large", "lr": [3e-5]}
+LONG = BART_START | {"max_source_positions": 3072, "max_update": 30_000, "warmup_updates": 900, "gpus": 2}
+LONG |= {"update": (128, "batch_size"), "lengths": (3072, 512), "extend_positions_from": 512}
+LONG |= {"finetune_from_model": "bart.large/model.pt"}
+NEWS = BART_START | {"max_update": 20_000, "update": (64, "batch_size"), "lengths": (1024, 256)}
+NEWS |= {"finetune_from_model": "bart.large/model.pt"}
+CHAINED = BART_START | {"finetune_from_model": "checkpoints/cnn_dm/checkpoint_best.pt", "role_stream": "role"}
+TRANSLATION = {"adam_betas": "(0.9, 0.98)", "adam_eps": 1e-6, "lengths": (512, 512), "share_all_embeddings": True}
+WMT20 = TRANSLATION | {"encoder_embed_dim": 1024, "encoder_attention_heads": 16, "encoder_ffn_embed_dim": 4096}
+WMT20 |= {"decoder_layers": 6, "encoder_layers": 6, "max_tokens": 1024, "update": (131_072, "max_tokens"), "gpus": 8}
+PAPER = {
+    "pubmed": LONG,
+    "arxiv": LONG,
+    "cnn_dm": NEWS,
+    "xsum": NEWS,
+    "samsum": CHAINED,
+    "ami": CHAINED,
+    "icsi": CHAINED,
+    "wmt20_en_de": WMT20
+    | {"max_update": 50_000, "warmup_updates": 1250, "lr": [1e-4], "label_smoothing": 0.1, "dropout": 0.1},
+    "wmt20_en_cs": WMT20
+    | {"max_update": 15_000, "warmup_updates": 500, "lr": [5e-4]}
+    | {"label_smoothing": 0.2, "dropout": 0.2, "weight_decay": 0.1},
+    "ted17_zh_en": TRANSLATION
+    | {"encoder_embed_dim": 512, "encoder_attention_heads": 4, "encoder_ffn_embed_dim": 1024, "decoder_layers": 6}
+    | {"max_tokens": 8192, "update": (16_384, "max_tokens"), "gpus": 1, "max_update": 8000, "warmup_updates": 100}
+    | {"lr": [1e-3], "label_smoothing": 0.2, "dropout": 0.3, "weight_decay": 0.1},
+}
+LONG_GENERATION = {"beam": 2, "lenpen": 1, "min_len": 72, "max_len_b": 966}
+NEWS_GENERATION = {"beam": 1, "lenpen": 0, "min_len": 40, "max_len_b": 120}
+PAPER_GENERATION = {
+    "pubmed": LONG_GENERATION,
+    "arxiv": LONG_GENERATION,
+    "cnn_dm": NEWS_GENERATION,
+    "xsum": NEWS_GENERATION,
+}
+PAPER_GENERATION |= {name: {"beam": 4} for name in ("wmt20_en_de", "wmt20_en_cs", "ted17_zh_en")}
+OURS = {"ami_small", "libreoffice_help_en_de"}
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_training_is_the_papers(name):
+    arrived = options.parse_args_and_arch(
+        options.get_training_parser(), input_args=recipe.build_command("train", name)[3:]
+    )
+    expected = dict(PAPER[name])
+    total, unit = expected.pop("update", (None, None))
+    if unit is not None:
+        (freq,) = arrived.update_freq
+        assert getattr(arrived, unit) * freq * arrived.distributed_world_size == total
+    if gpus := expected.pop("gpus", None):
+        assert arrived.distributed_world_size == gpus
+    reader = recipe.load(recipe.CONFIGS / f"{name}.yaml")["preprocess"]["reader"]
+    defaults = runpy.run_path(str(REPOSITORY / "preprocess" / f"{reader}.py"))["DEFAULTS"]
+    lengths = defaults["max_source_tokens"] + 1, defaults["max_target_tokens"] + 1
+    assert lengths == expected.pop("lengths", lengths)
+    assert lengths[0] <= arrived.max_source_positions and lengths[1] <= arrived.max_target_positions
+    known = {**asdict(HatConfig.from_args(arrived)), **vars(arrived)}
+    assert {key: known[key] for key in expected} == expected
+    assert arrived.lr_scheduler == "polynomial_decay" and float(arrived.total_num_update) == arrived.max_update
+    assert arrived.optimizer == "adam" and arrived.bf16 and not known["no_hierarchy"]
+    assert arrived.criterion == "label_smoothed_cross_entropy"
+
+
+@pytest.mark.parametrize("name", PAPER_GENERATION)
+def test_generation_is_the_papers(name):
+    flags = recipe.recipe_update.given(recipe.build_command("generate", name))
+    for key, value in PAPER_GENERATION[name].items():
+        assert float(flags[key.replace("_", "-")]) == value, key
+
+
+def test_the_ten_recipes_of_the_paper_are_there():
+    assert len(PAPER) == 10 and set(recipe.names()) == set(PAPER) | OURS

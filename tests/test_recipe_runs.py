@@ -1,0 +1,117 @@
+"""Every recipe from the raw release to a score: its own commands on a tiny release of real text, with a small model.
+
+Recipes that start from BART start from a small random one in BART's layout, with a byte-level BPE learned here; those
+that start from the HAT of CNN/DailyMail start from what the recipe cnn_dm has left here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from building import Vocabulary, build
+from commands import REPOSITORY, run_command
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+from hat_fairseq import recipe
+from hat_fairseq.convert_bart import checkpoint
+from hat_fairseq.data.files import sha256_of
+from preprocess import containers, parallel_containers
+
+SIZES = "--encoder-layers 1 --decoder-layers 1 --encoder-embed-dim 32 --decoder-embed-dim 32 "
+SIZES += "--encoder-ffn-embed-dim 48 --decoder-ffn-embed-dim 48 --encoder-attention-heads 4 --decoder-attention-heads 4"
+TRAIN = f"{SIZES} --max-update 2 --cpu --gpus 1 --num-workers 0 --validate-interval 1 --save-interval 1"
+GENERATE = "--cpu --num-workers 0 --beam 1 --min-len 2 --max-len-b 12"
+CARRIED = {"ami", "icsi", "ami_small"}
+FROM_BART = {"pubmed", "arxiv", "cnn_dm", "xsum"}
+CHAINED = {"samsum", "ami", "icsi"}
+WRITERS = {name: getattr(containers, f"write_{name}") for name in (*FROM_BART, "samsum")} | parallel_containers.WRITERS
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory in which all commands run, with bpe/ and bart.large/ in it."""
+    folder = tmp_path_factory.mktemp("recipes")
+    words = write_byte_level_bpe(folder / "bpe")
+    vocabulary = Vocabulary(words + 5, mask=True)
+    positions = {"max_source_positions": 1024, "max_target_positions": 1024}
+    bart = build("hat_bart_base", f"{SIZES} --no-hierarchy", vocabulary, seed=7, **positions)
+    state = {name: tensor for name, tensor in bart.state_dict().items() if not name.endswith("_fingerprint")}
+    (folder / "bart.large").mkdir()
+    torch.save(checkpoint(state), folder / "bart.large/model.pt")
+    return folder
+
+
+def write_byte_level_bpe(folder: Path) -> int:
+    """encoder.json, vocab.bpe and dict.txt learned on meetings, and the hashes that say it is on purpose; its size."""
+    folder.mkdir()
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=600, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
+    )
+    lines = [text for meeting in containers.meetings("train") for text in meeting.sentences or ()]
+    tokenizer.train_from_iterator(lines, trainer)
+    model = json.loads(tokenizer.to_str())["model"]
+    (folder / "encoder.json").write_text(json.dumps(model["vocab"]))
+    merges = "".join(f"{left} {right}\n" for left, right in model["merges"])
+    (folder / "vocab.bpe").write_text("#version: 0.2\n" + merges, encoding="utf-8")
+    (folder / "dict.txt").write_text("".join(f"{number} 1\n" for number in range(len(model["vocab"]))))
+    names = ("encoder.json", "vocab.bpe", "dict.txt")
+    (folder / "SHA256SUMS").write_text("".join(f"{sha256_of(folder / name)}  {name}\n" for name in names))
+    return len(model["vocab"])
+
+
+@cache
+def run_recipe(name: str, workspace: Path) -> dict[str, Any]:
+    """Preprocess, train and generate; the output of each, everything in it."""
+    if name in CHAINED:
+        run_recipe("cnn_dm", workspace)
+    short = ["--limit", "3", "--max-source-tokens", "400", "--max-target-tokens", "100"]  # of whole meetings
+    source = short if name in CARRIED else ["--partial", "--root", f"raw/{name}"]
+    if name not in CARRIED:
+        WRITERS[name](workspace / "raw" / name)
+    bpe = ["--bpe-dir", "bpe"] if name in FROM_BART | CHAINED else ["--num-codes", "300"]
+    commands = {"preprocess": [*source, *bpe], "train": TRAIN.split(), "generate": GENERATE.split()}
+    outputs = {}
+    for verb, flags in commands.items():
+        result = run_command(sys.executable, REPOSITORY / "hat_fairseq/recipe.py", verb, name, *flags, cwd=workspace)
+        outputs[verb] = result.stdout + result.stderr
+    return outputs
+
+
+def json_lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.open(encoding="utf-8")]
+
+
+@pytest.mark.parametrize("name", recipe.names())
+def test_from_the_raw_release_to_a_score(name: str, workspace: Path) -> None:
+    outputs = run_recipe(name, workspace)
+    assert re.search(r"num_updates[\"']?:? [\"']?2\b|done training", outputs["train"])
+    documents = json_lines(workspace / f"data-bin/{name}/text/test.documents.jsonl")
+    texts = json_lines(workspace / f"results/{name}/test.jsonl")
+    assert [row["id"] for row in texts] == [document["id"] for document in documents] and len(texts) >= 1
+    assert any(row["text"] for row in texts)
+    assert all(("segments" in row) == (name in parallel_containers.WRITERS) for row in texts)
+    metric = recipe.load(recipe.CONFIGS / f"{name}.yaml")["generate"]["score"].split()[0]
+    assert f"hat score {metric}" in outputs["generate"]
+    assert json.loads((workspace / f"results/{name}/test.score.json").read_text())
+
+
+@pytest.mark.parametrize("name", sorted(FROM_BART | CHAINED))
+def test_exactly_the_expected_tensors_are_new(name: str, workspace: Path) -> None:
+    log = run_recipe(name, workspace)["train"]
+    new = set(re.findall(r"^  ((?:encoder|decoder)\.\S+)$", log, re.MULTILINE))
+    parts = {re.sub(r"^(encoder|decoder\.layers\.\d+)\.", "", tensor).partition(".")[0] for tensor in new}
+    if name in CHAINED:
+        assert new == {"encoder.embed_segments.weight"}
+    else:
+        assert parts == {"hierarchical_encoder", "sentence_attn", "sentence_attn_layer_norm"}
+    long = name in {"pubmed", "arxiv", "ami", "icsi"}
+    assert ("encoder.embed_positions.weight: extended from 1026 to 3074 rows (random)" in log) == long

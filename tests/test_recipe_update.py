@@ -1,0 +1,80 @@
+"""What one update of a recipe sees: the flags that follow from it, and the line that says it."""
+
+from __future__ import annotations
+
+import pytest
+
+from hat_fairseq import recipe, recipe_update
+
+
+@pytest.fixture
+def configs(tmp_path, monkeypatch):
+    """A directory of recipes of the test's own."""
+    monkeypatch.setattr(recipe, "CONFIGS", tmp_path)
+
+    def write(name, text):
+        (tmp_path / f"{name}.yaml").write_text(text)
+
+    return write
+
+
+UPDATE = "task: {data: d}\ntrain: {batch-size: 4}\nupdate: {batch-size: 64, gpus: 2}"
+TOKENS = "task: {data: d}\ntrain: {max-tokens: 1024}\nupdate: {max-tokens: 131072, gpus: 8}"
+
+
+@pytest.mark.parametrize(
+    ("text", "extra", "freq", "gpus", "said"),
+    [
+        (UPDATE, "", "8", "2", "2 GPUs x 4 documents x 8 = 64 documents an update"),
+        (UPDATE, "--gpus 1", "16", "1", "4 documents x 16 = 64 documents an update"),
+        (UPDATE, "--gpus=4 --batch-size 16", "1", "4", "4 GPUs x 16 documents x 1 = 64 documents an update"),
+        (UPDATE, "--distributed-world-size 1", "16", "1", "4 documents x 16 = 64 documents an update"),
+        (UPDATE, "--update-batch-size 32", "4", "2", "2 GPUs x 4 documents x 4 = 32 documents an update"),
+        (UPDATE, "--cpu --batch-size=1", "32", "2", "2 processes x 1 document x 32 = 64 documents an update"),
+        (UPDATE, "--update-freq 3", "3", "2", "2 GPUs x 4 documents x 3 = 24 documents an update"),
+        (UPDATE, "--update-freq 4,2", "4,2", "2", ""),
+        (TOKENS, "", "16", "8", "8 GPUs x 1,024 tokens x 16 = 131,072 tokens an update"),
+        (TOKENS, "--gpus 2 --max-tokens 4096", "16", "2", "2 GPUs x 4,096 tokens x 16 = 131,072 tokens an update"),
+        (TOKENS, "--update-max-tokens 8192", "1", "8", "8 GPUs x 1,024 tokens x 1 = 8,192 tokens an update"),
+        (
+            UPDATE,
+            "--update-max-tokens 8192 --max-tokens 2048",
+            "2",
+            "2",
+            "2 GPUs x 2,048 tokens x 2 = 8,192 tokens an update",
+        ),
+        ("task: {data: d}\ntrain: {batch-size: 4}", "--gpus 2", None, "2", ""),
+    ],
+)
+def test_update_freq_follows_from_what_an_update_sees(configs, text, extra, freq, gpus, said):
+    configs("new", text)
+    command = recipe.build_command("train", "new", extra.split())
+    flags = recipe_update.given(command)
+    assert (flags.get("update-freq"), flags["distributed-world-size"]) == (freq, gpus)
+    assert recipe_update.describe(command) == said
+    assert not {"gpus", "update-batch-size", "update-max-tokens"} & flags.keys()
+
+
+@pytest.mark.parametrize(
+    ("text", "extra", "message"),
+    [
+        (UPDATE, "--gpus 3", r"64 documents .* 4 on 3 GPUs: possible are --gpus 1, 2, 4, 8 or 16; .* 60 or 72$"),
+        (UPDATE, "--batch-size 5", r"--batch-size 1, 2, 4, 8, 16 or 32; --update-batch-size 60 or 70$"),
+        (UPDATE, "--gpus 0", "--gpus must be a whole number above 0, not '0'"),
+        (UPDATE, "--gpus --cpu", "--gpus needs a whole number"),
+        (
+            UPDATE,
+            "--max-tokens 2048",
+            r"counted in documents, which --max-tokens would make fewer: .*--update-max-tokens",
+        ),
+        (UPDATE, "--update-max-tokens 8192", "an update of 8192 tokens needs --max-tokens"),
+        (UPDATE, "--update-batch-size 32 --update-freq 2", "--update-freq and --update-batch-size both say"),
+        (UPDATE + "\n  ", "--update-batch-size 8 --update-max-tokens 8", "in documents or in tokens, not in both"),
+        ("task: {data: d, update-freq: 2, batch-size: 1}\nupdate: {batch-size: 4}", "", "--update-freq follows from"),
+        ("task: {data: d}\nupdate: {batch_size: 4, gpu: 1}", "", "section 'update': unknown 'gpu'"),
+    ],
+)
+def test_updates_that_cannot_be_had(configs, text, extra, message):
+    configs("new", text)
+    with pytest.raises(ValueError, match=message):
+        recipe.build_command("train", "new", extra.split())
