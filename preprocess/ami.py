@@ -18,19 +18,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hat_fairseq.data.document import Document
-from hat_fairseq.data.formats.meetings import read_meetings
+from hat_fairseq.data.formats import meetings
 
-SPLITS = ("train", "valid", "test")
-DEFAULTS = {
-    "bpe": "gpt2",
-    "splitter": "given",
-    "roles": True,
-    "role_in_text": True,
-    "max_source_tokens": 3071,  # with </s> 3072
-    "max_target_tokens": 1023,
-    "long_source": "truncate",
-    "long_target": "truncate",
-}
+SPLITS = meetings.SPLITS
+DEFAULTS = meetings.DEFAULTS
 RELEASE = {"train": (97,), "valid": (20,), "test": (20,)}
 PAPER = {
     "documents": {"train": "100", "valid": "17", "test": "20"},
@@ -43,4 +34,4 @@ PAPER = {
 
 def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Document]:
     """Yield the meetings of a split with the meaningless words of each turn left out."""
-    return read_meetings(split, root or Path(__file__).with_name("ami_data"), "ami", counts)
+    return meetings.read_meetings(split, root or Path(__file__).with_name("ami_data"), "ami", counts)

@@ -16,18 +16,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hat_fairseq.data.document import Document
-from hat_fairseq.data.formats.cohan import read_articles
+from hat_fairseq.data.formats import cohan
 
-SPLITS = ("train", "valid", "test")
-DEFAULTS = {
-    "bpe": "gpt2",
-    "splitter": "given",
-    "max_source_tokens": 3071,  # with </s> the paper's 3072
-    "max_target_tokens": 511,
-    "long_source": "truncate",
-    "long_target": "truncate",
-    "on_empty": "drop",
-}
+SPLITS = cohan.SPLITS
+DEFAULTS = cohan.DEFAULTS
 RELEASE = {"train": (203037,), "valid": (6436,), "test": (6440,)}
 PAPER = {
     "documents": {"train": "203K", "valid": "6.4K", "test": "6.4K"},
@@ -40,4 +32,4 @@ PAPER = {
 
 def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Document]:
     """Yield the articles of a split, abstracts as targets."""
-    return read_articles(split, root, "arxiv-dataset", counts)
+    return cohan.read_articles(split, root, "arxiv-dataset", counts)

@@ -17,19 +17,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hat_fairseq.data.document import Document
-from hat_fairseq.data.formats.meetings import read_meetings
+from hat_fairseq.data.formats import meetings
 
-SPLITS = ("train", "valid", "test")
-DEFAULTS = {
-    "bpe": "gpt2",
-    "splitter": "given",
-    "roles": True,
-    "role_in_text": True,
-    "max_source_tokens": 3071,  # with </s> 3072
-    "max_target_tokens": 1023,
-    "long_source": "truncate",
-    "long_target": "truncate",
-}
+SPLITS = meetings.SPLITS
+DEFAULTS = meetings.DEFAULTS
 RELEASE = {"train": (43,), "valid": (10,), "test": (6,)}
 PAPER = {
     "documents": {"train": "43", "valid": "10", "test": "6"},
@@ -42,4 +33,4 @@ PAPER = {
 
 def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Document]:
     """Yield the meetings of a split with the meaningless words of each turn left out."""
-    return read_meetings(split, root or Path(__file__).with_name("icsi_data"), "icsi", counts)
+    return meetings.read_meetings(split, root or Path(__file__).with_name("icsi_data"), "icsi", counts)

@@ -7,23 +7,25 @@ Each function makes the folder that a reader takes as ``--root``. The counts are
 from __future__ import annotations
 
 import gzip
-import shutil
+import tarfile
 from collections import Counter
 from collections.abc import Callable
 from html import escape
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from hat_fairseq.data.document import Document, read_documents
 from hat_fairseq.data.formats.libreoffice_help import page_paths, read_page
 
 SAMPLES = Path(__file__).resolve().parents[1] / "samples"
-LIBREOFFICE = SAMPLES / "libreoffice"
 
 
 def libreoffice_en_de() -> list[Document]:
     languages, uncounted = ("en-US", "de"), Counter[str]()
-    pages = page_paths(LIBREOFFICE, languages, uncounted)
-    return [read_page(LIBREOFFICE, page, languages, uncounted) for page in pages]
+    with TemporaryDirectory() as directory:
+        root = Path(directory)
+        write_libreoffice_help_en_de(root)
+        return [read_page(root, page, languages, uncounted) for page in page_paths(root, languages, uncounted)]
 
 
 def libreoffice_en_cs() -> list[Document]:
@@ -167,7 +169,8 @@ def write_ted17_zh_en(root: Path) -> None:
 
 def write_libreoffice_help_en_de(root: Path) -> None:
     """The packages' folder with 25 pages."""
-    shutil.copytree(LIBREOFFICE, root, dirs_exist_ok=True)
+    with tarfile.open(SAMPLES / "libreoffice_pages.tar.gz") as archive:
+        archive.extractall(root, filter="data")
 
 
 WRITERS: dict[str, Callable[[Path], None]] = {

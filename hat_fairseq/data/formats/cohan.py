@@ -22,6 +22,17 @@ from hat_fairseq.data.document import Document
 from hat_fairseq.data.files import read_json_lines
 from hat_fairseq.data.formats.release import release_file, release_folder
 
+SPLITS = ("train", "valid", "test")
+DEFAULTS = {
+    "bpe": "gpt2",
+    "splitter": "given",
+    "max_source_tokens": 3071,  # with </s> the paper's 3072
+    "max_target_tokens": 511,
+    "long_source": "truncate",
+    "long_target": "truncate",
+    "on_empty": "drop",
+}
+
 FILES = {"train": "train.txt", "valid": "val.txt", "test": "test.txt"}
 KEYS = ("article_id", "article_text", "abstract_text", "sections", "section_names")
 MARK = re.compile(r"</?S>")

@@ -15,6 +15,18 @@ from pathlib import Path
 from hat_fairseq.data.document import Document, read_documents
 from hat_fairseq.data.formats.release import release_file
 
+SPLITS = ("train", "valid", "test")
+DEFAULTS = {
+    "bpe": "gpt2",
+    "splitter": "given",
+    "roles": True,
+    "role_in_text": True,
+    "max_source_tokens": 3071,  # with </s> 3072
+    "max_target_tokens": 1023,
+    "long_source": "truncate",
+    "long_target": "truncate",
+}
+
 FILES = {"train": "train.jsonl.gz", "valid": "dev.jsonl.gz", "test": "test.jsonl.gz"}
 
 # Hesitations and sounds of agreement; "Mm - hmm ." is three of these and a full stop.
