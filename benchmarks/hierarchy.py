@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""Does the hierarchy help? A recipe's HAT beside its plain twin: same data, same settings, several seeds.
+
+    python benchmarks/hierarchy.py ami_small --seeds 1 2 3
+
+Preprocess the recipe first. Runs go to `bench-runs/RECIPE/KIND-SEED` in the current directory and finished ones are
+kept, so an interrupted benchmark goes on where it stopped; several may run at once, since no time is taken. The result
+goes to `benchmarks/results/` and from there, by `benchmarks/render.py`, to `benchmarks/README.md`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from hat_fairseq import recipe
+from hat_fairseq.data.manifest import versions
+
+RESULTS = Path(__file__).resolve().parent / "results"
+KINDS = {"hat": [], "plain": ["--no-hierarchy"]}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("recipe", choices=recipe.names())
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--train-flags", nargs=argparse.REMAINDER, default=[], help="all that follows goes to training")
+    args = parser.parse_args()
+    generate = flags_of("generate", args.recipe)
+    metric = generate["--score"].split()[0]
+    runs = {
+        (kind, seed): finished_run(args.recipe, kind, seed, Path(generate["--path"]).name, args.train_flags)
+        for seed in args.seeds
+        for kind in KINDS
+    }
+    scores = score(args.recipe, metric, runs)
+    rows = [{"kind": kind, "seed": seed, "scores": scores[folder]} for (kind, seed), folder in runs.items()]
+    record = {
+        "question": "hierarchy",
+        "command": " ".join(["python benchmarks/hierarchy.py", *sys.argv[1:]]),
+        "recipe": args.recipe,
+        "metric": metric,
+        "train_flags": args.train_flags,
+        "device": device(),
+        "threads": torch.get_num_threads(),
+        "versions": {"torch": torch.__version__, **versions()},
+        "runs": rows,
+        "summary": summary(rows),
+    }
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"hierarchy_{args.recipe}.json"
+    path.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    print(f"wrote {path}")
+
+
+def flags_of(verb: str, name: str) -> dict[str, str]:
+    """The recipe's flags that have one value."""
+    words = recipe.build_command(verb, name)
+    return {flag: value for flag, value in zip(words, words[1:], strict=False) if flag.startswith("--")}
+
+
+def finished_run(name: str, kind: str, seed: int, checkpoint: str, train_flags: Sequence[str]) -> Path:
+    """Train, generate and join, unless that was done before; returns the folder."""
+    folder = Path("bench-runs", name, f"{kind}-{seed}")
+    if (folder / "test.jsonl").is_file():
+        return folder
+    folder.mkdir(parents=True, exist_ok=True)
+    checkpoints = folder / "checkpoints"
+    seeded = ["--seed", str(seed), "--save-dir", str(checkpoints), *KINDS[kind], *train_flags]
+    run_recipe("train", name, seeded, folder / "train.log")
+    where = ["--path", str(checkpoints / checkpoint), "--results-path", str(folder)]
+    run_recipe("generate", name, where, folder / "generate.log")
+    return folder
+
+
+def run_recipe(verb: str, name: str, flags: Sequence[str], log: Path) -> None:
+    print(f"{verb} {name} {' '.join(flags)} > {log}", flush=True)
+    command = [sys.executable, recipe.__file__, verb, name, *flags]
+    with log.open("w", encoding="utf-8") as file:
+        subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, check=True)
+
+
+def score(name: str, metric: str, runs: dict[tuple[str, int], Path]) -> dict[Path, dict[str, float]]:
+    """Mean scores of each run, by `hat score`."""
+    references = Path(flags_of("preprocess", name)["--out"], "text", "test.documents.jsonl")
+    files = {str(folder / "test.jsonl"): folder for folder in runs.values()}
+    out = Path("bench-runs", name, "scores.json")
+    command = ["score", metric, "--references", str(references), "--json", str(out), "--hypotheses", *files]
+    subprocess.run([sys.executable, "-m", "hat_fairseq.cli", *command], check=True)
+    record = json.loads(out.read_text(encoding="utf-8"))
+    systems = record.get("systems", record)
+    # s-BLEU is of other documents for each system: those whose number of segments is right.
+    return {
+        folder: {
+            name: figure.get("score", figure.get("mean"))
+            for name, figure in systems[path]["scores"].items()
+            if name != "s-BLEU"
+        }
+        for path, folder in files.items()
+    }
+
+
+def summary(rows: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    """For each metric: mean and standard deviation over seeds of both kinds, and of their difference seed by seed."""
+    result = {}
+    for metric in rows[0]["scores"]:
+        by_kind = {kind: [row["scores"][metric] for row in rows if row["kind"] == kind] for kind in KINDS}
+        by_kind["difference"] = [hat - plain for hat, plain in zip(by_kind["hat"], by_kind["plain"], strict=True)]
+        result[metric] = {
+            f"{kind}_{name}": round(function(values), 3)
+            for kind, values in by_kind.items()
+            for name, function in (("mean", statistics.mean), ("sd", deviation))
+        }
+    return result
+
+
+def deviation(values: Sequence[float]) -> float:
+    return statistics.stdev(values) if len(values) > 1 else 0.0
+
+
+def device() -> str:
+    if torch.cuda.is_available():
+        return torch.cuda.get_device_name()
+    cpuinfo = Path("/proc/cpuinfo")
+    found = re.search(r"model name\s*: (.*)", cpuinfo.read_text()) if cpuinfo.is_file() else None
+    return f"CPU: {found.group(1).strip() if found else 'unknown'}, {os.cpu_count()} cores"
+
+
+if __name__ == "__main__":
+    main()
