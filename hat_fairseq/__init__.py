@@ -1,7 +1,7 @@
 """hat_fairseq: hierarchical, long-document transformers as a fairseq plugin.
 
-`--user-dir hat_fairseq`, or `import hat_fairseq`, registers the models, tasks and output decoders with fairseq and
-makes checkpoints load safely. Importing it twice does nothing.
+`--user-dir hat_fairseq`, or `import hat_fairseq`, registers the models, tasks, criterions and output decoders with
+fairseq and makes checkpoints load safely. Importing it twice does nothing.
 """
 
 import logging
@@ -19,10 +19,13 @@ try:
     from . import compat
 
     compat.apply()
+    from .criterions import masked_lm_from_sentences as masked_lm_from_sentences
     from .models import hat_bart as hat_bart
+    from .models import hat_roberta as hat_roberta
     from .models import hat_transformer as hat_transformer
     from .tasks import document_bpe as document_bpe
     from .tasks import document_to_text as document_to_text
+    from .tasks import masked_document_lm as masked_document_lm
 except ImportError as error:
     if (error.name or "").partition(".")[0] == __name__:  # a mistake of ours
         raise

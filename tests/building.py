@@ -18,6 +18,11 @@ TINY = (
     "--encoder-layers 2 --decoder-layers 2 --encoder-attention-heads 4 --decoder-attention-heads 4 --dropout 0"
 )
 
+TINY_ENCODER = (
+    "--encoder-embed-dim 24 --encoder-ffn-embed-dim 40 --encoder-layers 2 --encoder-attention-heads 4 --dropout 0 "
+    "--attention-dropout 0"
+)
+
 
 class Vocabulary:
     """All that a model asks of a task."""

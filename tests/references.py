@@ -36,6 +36,22 @@ def encoder_layer(layer: nn.Module, x: Tensor) -> Tensor:
     return residual(layer, x, layer.final_layer_norm, lambda h: feed_forward(layer, h))
 
 
+def hierarchical_encoder_layer(layer: nn.Module, x: Tensor, starts: list[int]) -> Tensor:
+    """One unpadded document, (T, C) -> (T, C), its sentences starting at `starts`; relu. Query by query."""
+    everything = torch.ones(len(x), len(x), dtype=torch.bool)
+    x = residual(layer, x, layer.self_attn_layer_norm, lambda h: attention(layer.self_attn, h, h, everything)[0])
+    # Keys go through the norm of a pre-norm layer as the queries do.
+    memory = layer.sentence_attn_layer_norm(x) if layer.sizes.normalize_before else x
+    memory, rows = torch.stack([memory[i] for i in starts]), []
+    allowed = torch.ones(1, len(starts), dtype=torch.bool)
+    for i, row in enumerate(x):
+        if layer.queries == "tokens" or i in starts:
+            sublayer = lambda h: attention(layer.sentence_attn, h, memory, allowed)[0]  # noqa: E731
+            row = residual(layer, row[None], layer.sentence_attn_layer_norm, sublayer)[0]
+        rows.append(row)
+    return residual(layer, torch.stack(rows), layer.final_layer_norm, lambda h: feed_forward(layer, h))
+
+
 def decoder_layer(layer: nn.Module, x: Tensor, tokens: Tensor, sentences: Tensor | None) -> Tensor:
     """One hypothesis of one unpadded document: (T, C) targets, (S, C) tokens, (N, C) sentences or None; relu."""
     causal = torch.ones(len(x), len(x), dtype=torch.bool).tril()

@@ -74,7 +74,7 @@ def verb_flags(verb: str, *rest: str) -> frozenset[str]:
 
 @cache
 def fairseq_flags() -> frozenset[str]:
-    """What fairseq's commands accept with our task, models and output decoder."""
+    """What fairseq's commands accept with our tasks, models, criterion and output decoder."""
     from fairseq import options
     from fairseq.dataclass.utils import gen_parser_from_dataclass
     from fairseq.models import MODEL_REGISTRY
@@ -91,12 +91,13 @@ def fairseq_flags() -> frozenset[str]:
         options.get_validation_parser(),
     ]
     chosen = [("criterion", "label_smoothed_cross_entropy"), ("optimizer", "adam"), ("bpe", "document")]
-    chosen += [("lr_scheduler", "polynomial_decay")]
+    chosen += [("lr_scheduler", "polynomial_decay"), ("criterion", "masked_lm_from_sentences")]
     for kind, name in chosen:
         extra = argparse.ArgumentParser()
         gen_parser_from_dataclass(extra, REGISTRIES[kind]["dataclass_registry"][name]())
         parsers.append(extra)
-    for owner in (TASK_REGISTRY["document_to_text"], MODEL_REGISTRY["hat_bart"], MODEL_REGISTRY["hat_transformer"]):
+    tasks = [TASK_REGISTRY[name] for name in ("document_to_text", "masked_document_lm")]
+    for owner in (*tasks, *(MODEL_REGISTRY[name] for name in ("hat_bart", "hat_transformer", "hat_roberta"))):
         extra = argparse.ArgumentParser()
         owner.add_args(extra)
         parsers.append(extra)

@@ -1,15 +1,16 @@
-"""The numbers of a hierarchical encoder-decoder, as flags of fairseq-train and as one dataclass.
+"""The numbers of the hierarchical models, as flags of fairseq-train and as one dataclass a model.
 
-`HatConfig` is read once, in `build_model`; modules get plain numbers. The flags carry fairseq's names wherever fairseq
+A config is read once, in `build_model`; modules get plain numbers. The flags carry fairseq's names wherever fairseq
 has one.
 """
 
 from argparse import Namespace
 from dataclasses import dataclass, field, fields
-from typing import Any, Optional
+from typing import Any, Optional, Self
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 
+from ..modules.hierarchical_encoder_layer import QUERIES
 from ..modules.positions import STRATEGIES
 from ..modules.transformer_layer import ACTIVATIONS, LayerSizes
 
@@ -19,30 +20,20 @@ def _help(text: str) -> dict[str, str]:
 
 
 @dataclass
-class HatConfig(FairseqDataclass):
+class EncoderConfig(FairseqDataclass):
+    """What every model has: a token-level encoder, and how it is trained and restored."""
+
     encoder_embed_dim: int = field(default=512, metadata=_help("encoder width"))
     encoder_ffn_embed_dim: int = field(default=2048, metadata=_help("encoder feed-forward width"))
     encoder_layers: int = field(default=6, metadata=_help("token-level encoder layers"))
     encoder_attention_heads: int = field(default=8, metadata=_help("encoder attention heads"))
     encoder_normalize_before: bool = field(default=False, metadata=_help("pre-norm encoder"))
     encoder_learned_pos: bool = field(default=False, metadata=_help("learned instead of sinusoidal source positions"))
-    decoder_embed_dim: int = field(default=512, metadata=_help("decoder width; equals the encoder's"))
-    decoder_ffn_embed_dim: int = field(default=2048, metadata=_help("decoder feed-forward width"))
-    decoder_layers: int = field(default=6, metadata=_help("decoder layers"))
-    decoder_attention_heads: int = field(default=8, metadata=_help("decoder attention heads"))
-    decoder_normalize_before: bool = field(default=False, metadata=_help("pre-norm decoder"))
-    decoder_learned_pos: bool = field(default=False, metadata=_help("learned instead of sinusoidal target positions"))
     dropout: float = field(default=0.1, metadata=_help("dropout of embeddings and sub-layers"))
     attention_dropout: float = field(default=0.0, metadata=_help("dropout of attention weights"))
     activation_dropout: float = field(default=0.0, metadata=_help("dropout inside the feed-forward network"))
     activation_fn: ChoiceEnum(sorted(ACTIVATIONS)) = field(  # type: ignore[valid-type]
         default="relu", metadata=_help("activation of the feed-forward network")
-    )
-    share_all_embeddings: bool = field(
-        default=False, metadata=_help("one table for source, target and output (needs one joined dictionary)")
-    )
-    share_decoder_input_output_embed: bool = field(
-        default=False, metadata=_help("one table for target input and output")
     )
     layernorm_embedding: bool = field(default=False, metadata=_help("layer norm after the embedding sum"))
     no_scale_embedding: bool = field(default=False, metadata=_help("do not scale token embeddings by sqrt(width)"))
@@ -50,9 +41,6 @@ class HatConfig(FairseqDataclass):
         default=False, metadata=_help("recompute each layer in the backward pass: less memory, about a third more time")
     )
     no_hierarchy: bool = field(default=False, metadata=_help("the plain twin: the same network without its sentences"))
-    hierarchical_encoder_layers: int = field(
-        default=1, metadata=_help("encoder layers over the sentence states (the paper found one to work best)")
-    )
     extend_positions: ChoiceEnum(list(STRATEGIES)) = field(  # type: ignore[valid-type]
         default="random", metadata=_help("how a restored model gets positions beyond its pretrained length")
     )
@@ -64,7 +52,7 @@ class HatConfig(FairseqDataclass):
     )
 
     @classmethod
-    def from_args(cls, args: Namespace) -> "HatConfig":
+    def from_args(cls, args: Namespace) -> Self:
         """Reads the flags of a run (or of a checkpoint written before a flag existed: its default)."""
         values: dict[str, Any] = {f.name: getattr(args, f.name, f.default) for f in fields(cls)}
         config = cls(**values)
@@ -72,17 +60,10 @@ class HatConfig(FairseqDataclass):
         return config
 
     def check(self) -> None:
-        if self.encoder_embed_dim != self.decoder_embed_dim:
-            raise ValueError(
-                f"--encoder-embed-dim {self.encoder_embed_dim} and --decoder-embed-dim {self.decoder_embed_dim} must "
-                "be equal: the decoder attends to encoder states of its own width"
-            )
+        """Raises ValueError for flags that contradict each other."""
 
     def encoder_sizes(self) -> LayerSizes:
         return self._sizes("encoder")
-
-    def decoder_sizes(self) -> LayerSizes:
-        return self._sizes("decoder")
 
     def _sizes(self, side: str) -> LayerSizes:
         def of_side(name: str) -> Any:
@@ -98,3 +79,53 @@ class HatConfig(FairseqDataclass):
             activation=str(self.activation_fn),
             normalize_before=of_side("normalize_before"),
         )
+
+
+@dataclass
+class HatConfig(EncoderConfig):
+    """A hierarchical encoder-decoder."""
+
+    decoder_embed_dim: int = field(default=512, metadata=_help("decoder width; equals the encoder's"))
+    decoder_ffn_embed_dim: int = field(default=2048, metadata=_help("decoder feed-forward width"))
+    decoder_layers: int = field(default=6, metadata=_help("decoder layers"))
+    decoder_attention_heads: int = field(default=8, metadata=_help("decoder attention heads"))
+    decoder_normalize_before: bool = field(default=False, metadata=_help("pre-norm decoder"))
+    decoder_learned_pos: bool = field(default=False, metadata=_help("learned instead of sinusoidal target positions"))
+    share_all_embeddings: bool = field(
+        default=False, metadata=_help("one table for source, target and output (needs one joined dictionary)")
+    )
+    share_decoder_input_output_embed: bool = field(
+        default=False, metadata=_help("one table for target input and output")
+    )
+    hierarchical_encoder_layers: int = field(
+        default=1, metadata=_help("encoder layers over the sentence states (the paper found one to work best)")
+    )
+
+    def check(self) -> None:
+        if self.encoder_embed_dim != self.decoder_embed_dim:
+            raise ValueError(
+                f"--encoder-embed-dim {self.encoder_embed_dim} and --decoder-embed-dim {self.decoder_embed_dim} must "
+                "be equal: the decoder attends to encoder states of its own width"
+            )
+
+    def decoder_sizes(self) -> LayerSizes:
+        return self._sizes("decoder")
+
+
+@dataclass
+class HatRobertaConfig(EncoderConfig):
+    """An encoder with a masked-LM head and classification heads."""
+
+    max_positions: Optional[int] = field(
+        default=None, metadata=_help("longest document in tokens (default: --tokens-per-sample, else 512)")
+    )
+    sentence_queries: ChoiceEnum(list(QUERIES)) = field(  # type: ignore[valid-type]
+        default="tokens", metadata=_help("which tokens attend to the sentences: all, or the BOS tokens only")
+    )
+    pooler_dropout: float = field(default=0.0, metadata=_help("dropout in classification heads"))
+    untie_weights_roberta: bool = field(
+        default=False, metadata=_help("an output table of its own for the masked-LM head")
+    )
+    load_checkpoint_heads: bool = field(
+        default=False, metadata=_help("take over all classification heads of the checkpoint")
+    )

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..modules.positions import LearnedPositions, SinusoidalPositions
-from .config import HatConfig
+from .config import EncoderConfig
 
 
 def token_table(num_tokens: int, embed_dim: int, pad: int) -> nn.Embedding:
@@ -19,6 +19,17 @@ def token_table(num_tokens: int, embed_dim: int, pad: int) -> nn.Embedding:
     nn.init.normal_(table.weight, std=embed_dim**-0.5)
     nn.init.zeros_(table.weight[pad])
     return table
+
+
+def initialise_as_bert(model: nn.Module) -> None:
+    """Every matrix and table N(0, 0.02), biases and padding rows zero. Runs on the meta device too."""
+    for module in model.modules():
+        if isinstance(module, nn.Linear | nn.Embedding):
+            nn.init.normal_(module.weight, std=0.02)
+        if isinstance(module, nn.Linear) and module.bias is not None:
+            nn.init.zeros_(module.bias)
+        if isinstance(module, nn.Embedding) and module.padding_idx is not None:
+            nn.init.zeros_(module.weight[module.padding_idx])
 
 
 class EmbedsTokens:
@@ -31,7 +42,7 @@ class EmbedsTokens:
     training: bool
 
     def build_embedding(
-        self, config: HatConfig, side: str, embed_tokens: nn.Embedding, max_positions: int, num_segments: int = 0
+        self, config: EncoderConfig, side: str, embed_tokens: nn.Embedding, max_positions: int, num_segments: int = 0
     ) -> None:
         """Adds the tables of `side` (encoder or decoder); `num_segments` 0 adds no segment table and no parameter."""
         embed_dim, pad = embed_tokens.embedding_dim, embed_tokens.padding_idx

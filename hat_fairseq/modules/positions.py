@@ -30,7 +30,7 @@ def _check_length(tokens: Tensor, pad: int, max_positions: int) -> None:
     if tokens.size(1) > max_positions and int(tokens.ne(pad).sum(dim=1).max()) > max_positions:
         raise ValueError(
             f"a row of up to {tokens.size(1)} tokens, but only {max_positions} positions: raise --max-source-positions "
-            "(--max-target-positions on the target side), or shorten the input"
+            "(--max-target-positions on the target side, --max-positions of hat_roberta), or shorten the input"
         )
 
 

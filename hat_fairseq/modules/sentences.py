@@ -56,3 +56,9 @@ def scatter_sentences(x: Tensor, positions: Tensor, padding_mask: Tensor, states
     target = positions.masked_fill(padding_mask, length).unsqueeze(-1).expand_as(states)
     spare = x.new_zeros(x.size(0), 1, x.size(2))
     return torch.cat([x, spare], dim=1).scatter(1, target, states)[:, :length]
+
+
+def sentence_of_each_token(starts: Tensor) -> Tensor:
+    """(B, T) bool starts -> (B, T) position where each token's sentence starts; 0 for padding on the left."""
+    index = torch.arange(starts.size(1), device=starts.device)
+    return torch.where(starts, index, 0).cummax(dim=1).values

@@ -12,7 +12,7 @@ from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 from helpers import assert_close, outputs_and_gradients
 from torch import Tensor
 
-ARCHITECTURES = sorted(name for name in ARCH_MODEL_REGISTRY if name.startswith("hat_"))
+ARCHITECTURES = sorted(name for name in ARCH_MODEL_REGISTRY if name.startswith(("hat_bart", "hat_transformer")))
 TWINS = pytest.mark.parametrize("twin", ["", " --no-hierarchy"], ids=["hat", "plain"])
 EVERY_ARCHITECTURE = pytest.mark.parametrize("arch", ARCHITECTURES)
 LENGTHS = [17, 9, 2]

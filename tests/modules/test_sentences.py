@@ -6,7 +6,13 @@ import torch
 from helpers import assert_same_run
 from torch import nn
 
-from hat_fairseq.modules.sentences import gather_sentences, scatter_sentences, sentence_positions, sentence_starts
+from hat_fairseq.modules.sentences import (
+    gather_sentences,
+    scatter_sentences,
+    sentence_of_each_token,
+    sentence_positions,
+    sentence_starts,
+)
 
 BOS, PAD = 0, 1
 ROWS = {
@@ -60,3 +66,11 @@ def test_many_sentences_in_one_long_document() -> None:
     tokens[0, ::100] = BOS
     positions, mask = sentence_positions(sentence_starts(tokens, BOS, PAD))
     assert torch.equal(positions[0], torch.arange(0, 50_000, 100)) and not mask.any()
+
+
+@pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS.keys())
+def test_the_sentence_of_each_token_is_the_last_that_started(rows: list[list[int]]) -> None:
+    found = sentence_of_each_token(sentence_starts(torch.tensor(rows), BOS, PAD)).tolist()
+    for row, of_row in zip(rows, found, strict=True):
+        starts = references.sentence_starts(row, BOS, PAD)
+        assert of_row == [max([start for start in starts if start <= i], default=0) for i in range(len(row))]

@@ -1,0 +1,74 @@
+"""The task `masked_document_lm`: fairseq's `masked_lm` for documents with BOS markers.
+
+fairseq masks any token, so 15 % of the markers as well: `<mask>` in place of `<s>` removes a sentence from the model's
+sight. Here markers are neither masked nor predicted; all other tokens are masked as often as before. A sample that
+begins with a marker gets no second one. Three settings of the data iterators differ (see `compat.py`): masks are fresh
+in every epoch, a resumed run equals an uninterrupted one, and no batch is dropped.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from fairseq.data import BaseWrapperDataset, NestedDictionaryDataset
+from fairseq.tasks import register_task
+from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
+from torch import Tensor
+
+
+@dataclass
+class MaskedDocumentLMConfig(MaskedLMConfig):
+    rebuild_batches: bool = field(default=True, metadata={"help": "build new batches for each epoch"})
+    reuse_dataloader: bool = field(default=False, metadata={"help": "keep data workers from epoch to epoch"})
+
+
+class OneLeadingMarker(BaseWrapperDataset):
+    """Samples to which a marker was prepended, without it where a marker follows. `sizes` are upper bounds then."""
+
+    def __init__(self, dataset: Any, marker: int) -> None:
+        super().__init__(dataset)
+        self.marker = marker
+
+    def __getitem__(self, index: int) -> Tensor:
+        item = self.dataset[index]
+        return item[1:] if len(item) > 1 and item[1] == self.marker else item
+
+
+class Unmasked(BaseWrapperDataset):
+    """Masked inputs, or their targets, with the markers put back.
+
+    Args:
+        dataset: what is returned, inputs or targets.
+        targets: of the same samples: the original token where it was masked, padding elsewhere.
+        marker: the token that must not be masked.
+        replacement: what a masked marker becomes: itself in the inputs, padding in the targets.
+    """
+
+    def __init__(self, dataset: Any, targets: Any, marker: int, replacement: int) -> None:
+        super().__init__(dataset)
+        self.targets, self.marker, self.replacement = targets, marker, replacement
+
+    def __getitem__(self, index: int) -> Tensor:
+        return torch.where(self.targets[index] == self.marker, self.replacement, self.dataset[index])
+
+
+@register_task("masked_document_lm", dataclass=MaskedDocumentLMConfig)
+class MaskedDocumentLMTask(MaskedLMTask):
+    """Masked LM that leaves the sentence markers alone."""
+
+    cfg: MaskedDocumentLMConfig
+
+    def _load_dataset_split(self, split: str, epoch: int, combine: bool) -> OneLeadingMarker:
+        blocks = super()._load_dataset_split(split, epoch, combine)
+        return OneLeadingMarker(blocks, self.source_dictionary.bos())
+
+    def _regular_dataset(self, src_dataset: Any, target_dataset: Any) -> NestedDictionaryDataset:
+        bos, pad = self.source_dictionary.bos(), self.source_dictionary.pad()
+        targets = target_dataset.dataset  # inside its padding
+        inputs = Unmasked(src_dataset, targets, bos, replacement=bos)
+        target_dataset.dataset = Unmasked(targets, targets, bos, replacement=pad)
+        return super()._regular_dataset(inputs, target_dataset)
+
+    def get_batch_iterator(self, *args: Any, **kwargs: Any) -> Any:
+        # With a multiple (fairseq's default is 8) fairseq drops the last batch whenever it does not fill up.
+        return super().get_batch_iterator(*args, **{**kwargs, "required_batch_size_multiple": 1})

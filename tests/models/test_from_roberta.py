@@ -1,0 +1,111 @@
+"""Starting from RoBERTa: what is new, the layout of the first release, and what becomes of classification heads."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+import torch
+from building import PAD, TINY_ENCODER, Vocabulary, build, documents
+from helpers import assert_close
+from torch import Tensor
+
+from hat_fairseq.models.restore import is_new_part
+
+
+def model_of(flags: str = "", seed: int = 0, max_positions: int = 16, **options: object):
+    vocabulary = Vocabulary(mask=True)
+    return build(
+        "hat_roberta_base", TINY_ENCODER + flags, vocabulary, seed=seed, max_positions=max_positions, **options
+    )
+
+
+def plain_state() -> dict[str, Tensor]:
+    """What fairseq's RoBERTa saves today (the plain twin has its names; see test_hat_roberta.py)."""
+    state = model_of(" --no-hierarchy", seed=7).state_dict()
+    return {name: tensor for name, tensor in state.items() if not name.endswith("_fingerprint")}
+
+
+def released_state(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The same in the layout of `roberta.base/model.pt` of 2019."""
+    released = {"decoder.sentence_encoder.version": torch.tensor([3.0])}
+    for name, tensor in state.items():
+        old = name.replace("encoder.", "decoder.", 1).replace("layernorm_embedding", "emb_layer_norm")
+        if "q_proj" in name:
+            parts = [state[name.replace("q_proj", f"{part}_proj")] for part in "qkv"]
+            released[old.replace("q_proj.", "in_proj_")] = torch.cat(parts)
+        elif "k_proj" not in name and "v_proj" not in name:
+            released[old] = tensor
+    return released
+
+
+@pytest.mark.parametrize("released", [False, True], ids=["today", "2019"])
+def test_exactly_the_hierarchical_tensors_are_new_and_they_are_listed(
+    released: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    model, state = model_of(), plain_state()
+    own = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    with caplog.at_level(logging.INFO):
+        model.load_state_dict(released_state(state) if released else dict(state))
+    new = [name for name in own if is_new_part(name)]
+    assert len(new) == 2 * 10  # attention and norm in each layer
+    for name, tensor in model.state_dict().items():
+        if name.endswith("_fingerprint"):
+            continue
+        assert torch.equal(tensor, own[name] if name in new else state[name]), name
+        assert (f"  {name}" in caplog.text) == (name in new), name
+
+
+def test_the_output_is_robertas_when_the_sentences_are_taken_out() -> None:
+    state, source = plain_state(), documents([15, 9])
+    plain, hat = model_of(" --no-hierarchy").eval(), model_of().eval()
+    for model in (plain, hat):
+        model.load_state_dict(dict(state))
+    real = source != PAD
+    assert not torch.allclose(hat(source)[0][real], plain(source)[0][real], atol=1e-3)
+    encoder = hat.encoder.sentence_encoder
+    encoder.hierarchical, encoder.layers = False, plain.encoder.sentence_encoder.layers
+    assert_close(hat(source)[0][real], plain(source)[0][real])
+
+
+def test_positions_are_extended() -> None:
+    model, state = model_of(" --extend-positions tile", max_positions=40), plain_state()
+    table = state["encoder.sentence_encoder.embed_positions.weight"]
+    model.load_state_dict(dict(state))
+    extended = model.encoder.sentence_encoder.embed_positions.weight
+    assert torch.equal(extended, torch.cat([table, table[2:], table[2:10]]))
+
+
+def test_mismatches_are_named() -> None:
+    state = plain_state()
+    state["encoder.sentence_encoder.layers.7.fc1.bias"] = state.pop("encoder.sentence_encoder.layers.1.fc1.bias")
+    with pytest.raises(ValueError) as error:
+        model_of().load_state_dict(state)
+    assert "missing encoder.sentence_encoder.layers.1.fc1.bias [40]" in str(error.value)
+    assert "unknown encoder.sentence_encoder.layers.7.fc1.bias [40]" in str(error.value)
+
+
+@pytest.mark.parametrize(("flags", "kept"), [("", ["genre"]), (" --load-checkpoint-heads", ["genre", "topic"])])
+def test_heads_of_a_checkpoint(flags: str, kept: list[str], caplog: pytest.LogCaptureFixture) -> None:
+    pretrained, model = model_of(seed=3), model_of(flags)
+    for head, classes in (("genre", 3), ("topic", 5)):
+        pretrained.register_classification_head(head, classes, inner_dim=12)
+    model.register_classification_head("genre", 3, inner_dim=12)
+    state = pretrained.state_dict()
+    model.load_state_dict(dict(state))
+    assert sorted(model.classification_heads) == kept
+    for name, tensor in model.state_dict().items():
+        assert torch.equal(tensor, state[name])
+    assert ("topic (5 classes): left out" in caplog.text) == ("topic" not in kept)
+
+
+def test_a_head_of_other_size_keeps_its_initialisation(caplog: pytest.LogCaptureFixture) -> None:
+    pretrained, model = model_of(seed=3), model_of()
+    pretrained.register_classification_head("genre", 3)
+    model.register_classification_head("genre", 4)
+    fresh = {name: tensor.clone() for name, tensor in model.classification_heads.state_dict().items()}
+    with caplog.at_level(logging.INFO):
+        model.load_state_dict(pretrained.state_dict())
+    assert all(torch.equal(tensor, fresh[name]) for name, tensor in model.classification_heads.state_dict().items())
+    assert "genre (3 classes): left out" in caplog.text
+    assert "newly initialised classification_heads.genre.out_proj.weight" in caplog.text
