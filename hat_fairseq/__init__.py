@@ -21,6 +21,7 @@ try:
     compat.apply()
     from .models import hat_bart as hat_bart
     from .models import hat_transformer as hat_transformer
+    from .models import hierarchical_transformer as hierarchical_transformer
     from .tasks import document_bpe as document_bpe
     from .tasks import document_to_text as document_to_text
 except ImportError as error:

@@ -7,8 +7,8 @@ parameters at 3072 source positions, its plain twin 408M.
 from argparse import Namespace
 
 from fairseq.models import register_model, register_model_architecture
-from torch import nn
 
+from .bert_init import bert_init
 from .hat_transformer import HatTransformerModel, base_architecture, set_both_sides, set_defaults
 
 
@@ -17,14 +17,7 @@ class HatBartModel(HatTransformerModel):
     """HAT with BART's initialisation."""
 
     def initialise(self) -> None:
-        """BERT's: every matrix and table N(0, 0.02), biases and padding rows zero. Runs on the meta device too."""
-        for module in self.modules():
-            if isinstance(module, nn.Linear | nn.Embedding):
-                nn.init.normal_(module.weight, std=0.02)
-            if isinstance(module, nn.Linear) and module.bias is not None:
-                nn.init.zeros_(module.bias)
-            if isinstance(module, nn.Embedding) and module.padding_idx is not None:
-                nn.init.zeros_(module.weight[module.padding_idx])
+        bert_init(self)
 
 
 @register_model_architecture("hat_bart", "hat_bart_large")
