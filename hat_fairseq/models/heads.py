@@ -58,7 +58,7 @@ class SegmentClassificationHead(nn.Module):
         self.dropout, self.pool_padded = dropout, pool_padded
 
     def forward(self, segments: Tensor, padding_mask: Tensor) -> Tensor:
-        """(B, N, C) segment states and their (B, N) padding mask -> (B, num_classes)."""
+        """(B, N, C) segment states and their (B, N) padding mask -> (B, num_classes), or (B, N, num_classes)."""
         mask = torch.zeros_like(padding_mask) if self.pool_padded else safe_padding_mask(padding_mask)
         x = torch.tanh(self.dense(self.pooling(segments, mask)))
         return self.out_proj(F.dropout(x, self.dropout, self.training))

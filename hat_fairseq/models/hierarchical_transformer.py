@@ -63,7 +63,7 @@ class HierarchicalTransformerModel(FairseqEncoderModel):
             src_tokens: (B, T) token ids of any length.
             features_only: return the (B, T, C) states.
             masked_tokens: (B, T), True where the masked-LM head is wanted; None means everywhere.
-            classification_head_name: return this head's (B, classes) instead.
+            classification_head_name: return this head's (B, classes) or, for `each`, (B, N, classes).
             unused: what fairseq's tasks add to `net_input` (ids of samples).
         Returns:
             The head's logits, and the segments' (B, N, C) states and (B, N) padding mask by name.
