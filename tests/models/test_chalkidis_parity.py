@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
+import shlex
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +15,7 @@ from building import PAD, Vocabulary, build
 from commands import REPOSITORY
 from torch import Tensor
 
+from hat_fairseq import cli
 from hat_fairseq.convert_chalkidis import HEAD, from_hugging_face, to_hugging_face
 
 DATA = {
@@ -105,3 +110,59 @@ def test_unknown_tensors_and_unequal_copies_are_refused() -> None:
         from_hugging_face(theirs | {"lm_head.decoder.weight": torch.zeros(97, 32)})
     with pytest.raises(ValueError, match="unknown tensor decoder.x .1."):
         to_hugging_face(imported("MaskedLM").state_dict() | {"decoder.x": torch.zeros(1)}, 4, 8)
+
+
+KINDS = {"S": (True, False), "SD": (True, True), "D": (False, True)}
+CONFIG = {
+    "encoder_layout": {
+        str(number): dict(zip(("sentence_encoder", "document_encoder"), KINDS[kind], strict=True))
+        for number, kind in enumerate(["S", "SD", "D", "SD"])
+    },
+    "max_sentences": 4, "hidden_size": 32, "intermediate_size": 64, "num_attention_heads": 4, "layer_norm_eps": 1e-12,
+    "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1, "hidden_act": "gelu", "vocab_size": 97,
+    "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "type_vocab_size": 1,
+}  # fmt: skip
+
+
+def release(folder: Path, **changes: object) -> Path:
+    """A folder as `save_pretrained` writes it."""
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(CONFIG | changes))
+    torch.save(state("MaskedLM"), folder / "pytorch_model.bin")
+    return folder
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("positions", ["add", "none"])
+def test_a_released_folder_becomes_a_checkpoint_and_the_printed_flags_build_it(
+    positions: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out/model.pt"
+    command = ["import", "kiddothe2b", str(release(tmp_path / "hf")), "--out", str(out)]
+    assert cli.main([*command, "--segment-positions", positions]) == 0
+    flags = re.search(r"^  --arch hierarchical_transformer (.*) --finetune-from-model", capsys.readouterr().out, re.M)
+    assert flags is not None
+    model = build("hierarchical_transformer", " ".join(shlex.split(flags[1])), Vocabulary(97, mask=True)).eval()
+    model.load_state_dict(torch.load(out, weights_only=True)["model"])
+    difference = largest_difference(model(TOKENS)[0][REAL], DATA["MaskedLM/logits"][REAL])
+    assert difference < 1e-5 if positions == "add" else difference > 0.01
+    assert cli.main(command) == 2 and "exists" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"pad_token_id": 0}, "pad_token_id is 0, only 1 can be converted"),
+        ({"hidden_act": "relu"}, "hidden_act is 'relu'"),
+        ({"layer_norm_eps": None}, "nothing for layer_norm_eps"),
+        ({"vocab_size": 98}, "embedding [98, 32]; the weights have 4 and [97, 32]"),
+        ({"encoder_layout": {"0": CONFIG["encoder_layout"]["0"]}}, "1 layers"),
+    ],
+    ids=str,
+)
+def test_a_folder_that_is_something_else_is_refused(
+    changes: dict[str, object], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = release(tmp_path / "hf", **changes)
+    assert cli.main(["import", "kiddothe2b", str(folder), "--out", str(tmp_path / "model.pt")]) == 2
+    assert message in capsys.readouterr().err and not (tmp_path / "model.pt").exists()
