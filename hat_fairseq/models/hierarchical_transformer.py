@@ -6,7 +6,6 @@ classification head takes the place of the masked-LM head, so that every paramet
 
 from __future__ import annotations
 
-import logging
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
@@ -15,15 +14,11 @@ from fairseq.models import FairseqEncoderModel, register_model, register_model_a
 from torch import Tensor, nn
 
 from .bert_init import bert_init
-from .fingerprint import check_fingerprints
 from .hat_transformer import set_defaults
 from .heads import SegmentClassificationHead
 from .hierarchical_transformer_config import HierarchicalTransformerConfig
 from .hierarchical_transformer_encoder import HierarchicalTransformerEncoder
-
-logger = logging.getLogger(__name__)
-
-HEADS = ("encoder.lm_head.", "classification_heads.")  # may be missing in a checkpoint, or be in it and not be wanted
+from .warm_start import adapt_state
 
 
 @register_model("hierarchical_transformer")
@@ -106,20 +101,8 @@ class HierarchicalTransformerModel(FairseqEncoderModel):
         return logits.log_softmax(dim=-1) if log_probs else logits.softmax(dim=-1)
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
-        """fairseq's hook before loading: heads come and go between pre-training and fine-tuning, the rest is strict."""
-        own = self.state_dict()
-        check_fingerprints(state_dict, own)
-        tied, table = "encoder.lm_head.weight", "encoder.embed_tokens.weight"
-        if tied in own and table in state_dict:  # a checkpoint without this head still has its table
-            state_dict.setdefault(tied, state_dict[table])
-        surplus = [key for key in state_dict if key.startswith(HEADS) and key not in own]
-        new = [key for key in own if key.startswith(HEADS) and key not in state_dict]
-        for key in surplus:
-            del state_dict[key]
-        state_dict.update({key: own[key].clone() for key in new})
-        for what, keys in (("left out, the model has no such head", surplus), ("newly initialised", new)):
-            if keys:
-                logger.info("%s: %d tensors:\n  %s", what, len(keys), "\n  ".join(keys))
+        """fairseq's hook before loading; what still differs then is an error."""
+        adapt_state(state_dict, self.state_dict())
 
 
 @register_model_architecture("hierarchical_transformer", "hierarchical_transformer")

@@ -89,34 +89,45 @@ def test_a_batch_is_each_document_alone_and_dense(layout: str, positions: str, s
     assert_same_run(model, [], lambda: model(tokens, masked_tokens=tokens.ne(PAD))[0], dense)
 
 
-@pytest.mark.parametrize("length", [1, 5, 64])
-def test_one_segment_without_cross_attention_is_fairseqs_roberta(length: int) -> None:
-    model = build("hierarchical_transformer", SMALL.replace("--segment-length 6", "--segment-length 64") + "S|S|S")
-    sizes = {"encoder_embed_dim": 24, "encoder_ffn_embed_dim": 40, "encoder_attention_heads": 4, "encoder_layers": 3}
-    args = Namespace(arch="roberta", max_positions=64, dropout=0.0, attention_dropout=0.0, **sizes)
+def roberta(layers: int = 3, positions: int = 64) -> Any:
+    sizes = {"encoder_embed_dim": 24, "encoder_ffn_embed_dim": 40, "encoder_attention_heads": 4}
+    args = Namespace(arch="roberta", max_positions=positions, dropout=0.0, encoder_layers=layers, **sizes)
     ARCH_CONFIG_REGISTRY["roberta"](args)
-    theirs = ARCH_MODEL_REGISTRY["roberta"].build_model(args, Vocabulary()).eval()
-    names = [
-        (".segment_wise.", "."),
-        ("encoder.", "encoder.sentence_encoder."),
-        ("sentence_encoder.lm_head", "lm_head"),
-    ]
-    state = {}
-    for name, tensor in model.state_dict().items():
-        if name.endswith(("embed_token_type.weight", "_fingerprint", "segment_positions.weight")):
-            continue
-        for ours, fairseqs in names:
-            name = name.replace(ours, fairseqs)
-        state[name] = tensor
-    table = "encoder.sentence_encoder.embed_positions.weight"
-    state[table] = state[table] + model.encoder.embed_token_type.weight
-    theirs.load_state_dict(state)
-    tokens = documents([length])
-    with torch.no_grad():
-        assert_close(model.eval()(tokens)[0], theirs(tokens)[0])
-        assert_close(model(tokens, features_only=True)[0], theirs(tokens, features_only=True)[0])
-        masked = torch.rand(tokens.shape) < 0.5
-        assert_close(model(tokens, masked_tokens=masked)[0], theirs(tokens, masked_tokens=masked)[0])
+    torch.manual_seed(9)
+    return ARCH_MODEL_REGISTRY["roberta"].build_model(args, Vocabulary()).eval()
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("length", [1, 5, 64])
+def test_started_from_roberta_one_segment_without_cross_attention_is_roberta(length: int) -> None:
+    theirs, tokens = roberta(), documents([length])
+    flags = SMALL.replace("--segment-length 6", "--segment-length 64") + "S|S|S"
+    model = build("hierarchical_transformer", flags).eval()
+    model.load_state_dict(theirs.state_dict())  # through the hook that a --restore-file takes
+    assert_close(model(tokens)[0], theirs(tokens)[0])
+    assert_close(model(tokens, features_only=True)[0], theirs(tokens, features_only=True)[0])
+    masked = torch.rand(tokens.shape) < 0.5
+    assert_close(model(tokens, masked_tokens=masked)[0], theirs(tokens, masked_tokens=masked)[0])
+
+
+def test_start_from_roberta_takes_each_layer_twice_and_crops_positions() -> None:
+    theirs = roberta().state_dict()
+    model = small("S|SD|D")
+    model.load_state_dict(dict(theirs))
+    state, prefix = model.state_dict(), "encoder.sentence_encoder."
+    for name, tensor in state.items():
+        if ".layers." in name:
+            source = name.replace("encoder.", prefix, 1).replace("segment_wise.", "").replace("cross_segment.", "")
+            assert torch.equal(tensor, theirs[source]), name
+    positions = theirs[prefix + "embed_positions.weight"]
+    assert torch.equal(state["encoder.embed_positions.weight"], positions[:8])
+    assert torch.equal(state["encoder.segment_positions.weight"], positions[1:7])
+    assert torch.equal(state["encoder.lm_head.bias"], theirs["encoder.lm_head.bias"])
+    assert not state["encoder.embed_token_type.weight"].any()
+    with pytest.raises(ValueError, match="RoBERTa has no layers.3."):
+        small("S|S|S|S").load_state_dict(dict(theirs))
+    with pytest.raises(ValueError, match="needs 8 positions of RoBERTa, which has 6"):
+        small("S|S").load_state_dict(roberta(positions=4).state_dict())
 
 
 @SEGMENTS
