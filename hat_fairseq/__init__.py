@@ -23,6 +23,7 @@ try:
     from .models import hat_bart as hat_bart
     from .models import hat_roberta as hat_roberta
     from .models import hat_transformer as hat_transformer
+    from .models import hierarchical_transformer as hierarchical_transformer
     from .tasks import document_bpe as document_bpe
     from .tasks import document_to_text as document_to_text
     from .tasks import masked_document_lm as masked_document_lm

@@ -27,6 +27,7 @@ VERBS = {
     "summarize": "hub",
     "show": "scoring.show",
     "convert-bart": "convert_bart",
+    "import": "import_weights",
 }
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130  # 128 + SIGINT

@@ -40,7 +40,8 @@ def plugin_facts() -> dict[str, object]:
     from fairseq.models import ARCH_MODEL_REGISTRY
     from fairseq.tasks import TASK_REGISTRY
 
-    architectures = sorted(name for name in ARCH_MODEL_REGISTRY if name.startswith("hat_"))
+    ours = {name for name, model in ARCH_MODEL_REGISTRY.items() if model.__module__.startswith("hat_fairseq.")}
+    architectures = sorted(ours)
     if not architectures or "document_to_text" not in TASK_REGISTRY:
         tasks = [name for name in TASK_REGISTRY if name == "document_to_text"]
         raise RuntimeError(f"registered with fairseq: architectures {architectures}, tasks {tasks}")

@@ -25,12 +25,16 @@ def residual(layer: nn.Module, x: Tensor, layer_norm: nn.Module, sublayer) -> Te
     return x + sublayer(layer_norm(x)) if layer.sizes.normalize_before else layer_norm(x + sublayer(x))
 
 
+def gelu(x: Tensor) -> Tensor:
+    return x * (1 + torch.erf(x / 2**0.5)) / 2
+
+
 def feed_forward(layer: nn.Module, x: Tensor) -> Tensor:
-    return layer.fc2(torch.relu(layer.fc1(x)))
+    return layer.fc2({"relu": torch.relu, "gelu": gelu}[layer.sizes.activation](layer.fc1(x)))
 
 
 def encoder_layer(layer: nn.Module, x: Tensor) -> Tensor:
-    """One unpadded document, (T, C) -> (T, C), relu."""
+    """One unpadded document, (T, C) -> (T, C)."""
     everything = torch.ones(len(x), len(x), dtype=torch.bool)
     x = residual(layer, x, layer.self_attn_layer_norm, lambda h: attention(layer.self_attn, h, h, everything)[0])
     return residual(layer, x, layer.final_layer_norm, lambda h: feed_forward(layer, h))
@@ -53,7 +57,7 @@ def hierarchical_encoder_layer(layer: nn.Module, x: Tensor, starts: list[int]) -
 
 
 def decoder_layer(layer: nn.Module, x: Tensor, tokens: Tensor, sentences: Tensor | None) -> Tensor:
-    """One hypothesis of one unpadded document: (T, C) targets, (S, C) tokens, (N, C) sentences or None; relu."""
+    """One hypothesis of one unpadded document: (T, C) targets, (S, C) tokens, (N, C) sentences or None."""
     causal = torch.ones(len(x), len(x), dtype=torch.bool).tril()
     x = residual(layer, x, layer.self_attn_layer_norm, lambda h: attention(layer.self_attn, h, h, causal)[0])
     memories = [(layer.encoder_attn, layer.encoder_attn_layer_norm, tokens)]
@@ -78,3 +82,40 @@ def hierarchical_encoder(module: nn.Module, x: Tensor, starts: list[int]) -> Ten
     for layer in module.layers:
         states = encoder_layer(layer, states)
     return states if module.layer_norm is None else module.layer_norm(states)
+
+
+def hierarchical_layer(layer: nn.Module, segments: list[Tensor], positions: Tensor | None) -> list[Tensor]:
+    """One unpadded document: (L_n, C) states of each of its N segments, (N, C) positions of segments or None."""
+    if layer.segment_wise is not None:
+        segments = [encoder_layer(layer.segment_wise, segment) for segment in segments]
+    if layer.cross_segment is not None:
+        heads = torch.stack([segment[0] for segment in segments])
+        heads = encoder_layer(layer.cross_segment, heads if positions is None else heads + positions)
+        segments = [torch.cat([head[None], segment[1:]]) for head, segment in zip(heads, segments, strict=True)]
+    return segments
+
+
+def hierarchical_transformer(encoder: nn.Module, segments: list[Tensor]) -> list[Tensor]:
+    """One unpadded document: the ids of each of its segments -> their (L_n, C) states."""
+    states = []
+    for ids in segments:
+        slots = torch.arange(len(ids)) + 2
+        x = encoder.embed_tokens(ids) + encoder.embed_token_type.weight + encoder.embed_positions(slots)
+        states.append(encoder.layernorm_embedding(x))
+    table = encoder.segment_positions
+    positions = None if table is None else table.weight[1 : len(segments) + 1]
+    for layer in encoder.layers:
+        states = hierarchical_layer(layer, states, positions)
+    return states
+
+
+def segments_at_markers(tokens: list[int], bos: int, pad: int, length: int) -> list[list[int]]:
+    """A padded row's positions, by segment: a new one at each marker and when one is full."""
+    segments: list[list[int]] = []
+    for position, token in enumerate(tokens):
+        if token == pad:
+            continue
+        if not segments or token == bos or len(segments[-1]) == length:
+            segments.append([])
+        segments[-1].append(position)
+    return segments

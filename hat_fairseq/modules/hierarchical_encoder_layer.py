@@ -10,7 +10,7 @@ Legend: B documents, T tokens, S sentences of the longest document, C channels.
 
 from __future__ import annotations
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from .sentences import gather_sentences, scatter_sentences
 from .transformer_layer import LayerSizes, TransformerLayer
@@ -34,9 +34,9 @@ class HierarchicalEncoderLayer(TransformerLayer):
             raise ValueError(f"unknown queries {queries!r} of the sentence attention; choose one of {list(QUERIES)}")
         self.queries = queries
         self.self_attn = sizes.attention()
-        self.self_attn_layer_norm = nn.LayerNorm(sizes.embed_dim)
+        self.self_attn_layer_norm = sizes.layer_norm()
         self.sentence_attn = sizes.attention()
-        self.sentence_attn_layer_norm = nn.LayerNorm(sizes.embed_dim)
+        self.sentence_attn_layer_norm = sizes.layer_norm()
 
     def forward(self, x: Tensor, padding_mask: Tensor | None, positions: Tensor, sentences_padding: Tensor) -> Tensor:
         """Runs the layer.

@@ -21,7 +21,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.
 
 @dataclass(frozen=True)
 class LayerSizes:
-    """Numbers of a transformer layer: channels, feed-forward channels, heads, dropout rates, and its scheme."""
+    """Numbers of a transformer layer: channels, feed-forward channels, heads, dropout rates, scheme, norms' epsilon."""
 
     embed_dim: int
     ffn_embed_dim: int
@@ -31,6 +31,7 @@ class LayerSizes:
     activation_dropout: float = 0.0
     activation: str = "relu"
     normalize_before: bool = False
+    layer_norm_eps: float = 1e-5
 
     def __post_init__(self) -> None:
         if self.activation not in ACTIVATIONS:
@@ -38,6 +39,9 @@ class LayerSizes:
 
     def attention(self) -> MultiheadAttention:
         return MultiheadAttention(self.embed_dim, self.num_heads, self.attention_dropout)
+
+    def layer_norm(self) -> nn.LayerNorm:
+        return nn.LayerNorm(self.embed_dim, eps=self.layer_norm_eps)
 
 
 class TransformerLayer(nn.Module):
@@ -51,7 +55,7 @@ class TransformerLayer(nn.Module):
         for linear in (self.fc1, self.fc2):
             nn.init.xavier_uniform_(linear.weight)
             nn.init.zeros_(linear.bias)
-        self.final_layer_norm = nn.LayerNorm(sizes.embed_dim)
+        self.final_layer_norm = sizes.layer_norm()
 
     def residual(self, x: Tensor, layer_norm: nn.Module, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """Post-norm LN(x + f(x)), or pre-norm x + f(LN(x)), with dropout on f's output."""
@@ -73,7 +77,7 @@ class TransformerEncoderLayer(TransformerLayer):
     def __init__(self, sizes: LayerSizes) -> None:
         super().__init__(sizes)
         self.self_attn = sizes.attention()
-        self.self_attn_layer_norm = nn.LayerNorm(sizes.embed_dim)
+        self.self_attn_layer_norm = sizes.layer_norm()
 
     def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         """(B, T, C) -> (B, T, C); `padding_mask` (B, T), True = padding, no row all padding."""

@@ -1,0 +1,55 @@
+"""One vector for a document, from the states of its segments.
+
+Chalkidis et al. 2022, section 4: `max`, `attentive` (a learned weight for each segment, softmax over the segments),
+`first`, `last`, and beside them `mean`. With one segment all of them are that segment's state. `each` pools nothing:
+every segment is classified by itself. O(N C), `attentive` O(N C^2).
+
+Legend: B documents, N segments, C channels.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+POOLINGS = ("max", "attentive", "first", "last", "mean", "each")
+
+
+class SegmentPooling(nn.Module):
+    """Pools segment states.
+
+    Args:
+        pooling: one of `POOLINGS`.
+        embed_dim: channels C; only `attentive` has parameters.
+    Raises:
+        ValueError: unknown pooling.
+    """
+
+    def __init__(self, pooling: str, embed_dim: int) -> None:
+        super().__init__()
+        if pooling not in POOLINGS:
+            raise ValueError(f"unknown pooling {pooling!r}; choose one of {', '.join(POOLINGS)}")
+        self.pooling = pooling
+        if pooling == "attentive":
+            self.projection = nn.Linear(embed_dim, embed_dim)
+            self.score = nn.Linear(embed_dim, 1, bias=False)
+
+    def forward(self, segments: Tensor, padding_mask: Tensor) -> Tensor:
+        """(B, N, C) -> (B, C), or (B, N, C) for `each`.
+
+        `padding_mask`: (B, N), True = no such segment, not true for all of a row.
+        """
+        if self.pooling == "each":
+            return segments
+        if self.pooling == "max":
+            return segments.masked_fill(padding_mask.unsqueeze(-1), float("-inf")).amax(dim=1)
+        if self.pooling == "first":
+            return segments[:, 0]
+        if self.pooling == "last":
+            last = (~padding_mask).cumsum(dim=1).argmax(dim=1)
+            return segments[torch.arange(len(segments), device=segments.device), last]
+        scores = segments.new_zeros(padding_mask.shape)
+        if self.pooling == "attentive":
+            scores = torch.tanh(self.score(self.projection(segments))).squeeze(-1)
+        weights = scores.masked_fill(padding_mask, float("-inf")).softmax(dim=1)
+        return (weights.unsqueeze(-1) * segments).sum(dim=1)

@@ -1,0 +1,96 @@
+"""Segment-wise and cross-segment layers: their dense definition, and rows of nothing but padding."""
+
+from __future__ import annotations
+
+import pytest
+import references
+import torch
+from helpers import assert_close, assert_same_run, outputs_and_gradients, padding
+from torch import Tensor
+
+from hat_fairseq.modules.segment_attention import HierarchicalLayer, SegmentEncoderLayer, parse_layout
+from hat_fairseq.modules.transformer_layer import LayerSizes, TransformerEncoderLayer
+
+SIZES = LayerSizes(24, 40, 4, dropout=0.0, activation="gelu", layer_norm_eps=1e-3)
+KINDS = pytest.mark.parametrize("kind", ["S", "D", "SD"])
+L = 5
+
+
+def states(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape))).to(dtype).requires_grad_()
+
+
+def layer_of(kind: str) -> HierarchicalLayer:
+    torch.manual_seed(0)
+    layer = HierarchicalLayer(SIZES, kind)
+    for name, parameter in layer.named_parameters():
+        if "layer_norm" in name:
+            torch.nn.init.normal_(parameter, 0.5, 0.5)
+    return layer
+
+
+@KINDS
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("positions", [True, False], ids=["positions", "none"])
+@pytest.mark.parametrize("documents", [[[1]], [[5]], [[5, 1], [4]], [[5, 5, 2], [1], [3, 5]]], ids=str)
+def test_a_layer_is_its_definition(kind: str, dtype: torch.dtype, positions: bool, documents: list[list[int]]) -> None:
+    """Batched and padded equals each document alone, segment by segment; `documents`: lengths of the segments."""
+    layer = layer_of(kind).to(dtype)
+    size = max(len(lengths) for lengths in documents)
+    x = states(len(documents), size, L, 24, dtype=dtype)
+    added = states(len(documents), size, 24, dtype=dtype)
+    mask = torch.stack([padding(lengths + [0] * (size - len(lengths)), L) for lengths in documents])
+
+    def dense() -> Tensor:
+        rows = []
+        for row, lengths in enumerate(documents):
+            segments = [x[row, n, :length] for n, length in enumerate(lengths)]
+            where = added[row, : len(lengths)] if positions else None
+            rows += references.hierarchical_layer(layer, segments, where)
+        return torch.cat(rows)
+
+    inputs = [x, added] if positions and "D" in kind else [x]
+    assert_same_run(layer, inputs, lambda: layer(x, mask, added if positions else None)[~mask], dense, dtype)
+
+
+@KINDS
+def test_no_mask_equals_a_mask_of_nothing(kind: str) -> None:
+    layer, x = layer_of(kind), states(2, 3, L, 24)
+    assert_close(layer(x), layer(x, torch.zeros(2, 3, L, dtype=torch.bool)))
+
+
+def test_one_segment_is_a_plain_encoder_layer() -> None:
+    layer, x, mask = layer_of("S"), states(3, 1, L, 24), padding([5, 3, 1])
+    plain = TransformerEncoderLayer(SIZES)
+    plain.load_state_dict(layer.segment_wise.state_dict())
+    assert_close(layer(x, mask[:, None])[:, 0], plain(x[:, 0], mask))
+
+
+def test_cross_segment_attention_touches_nothing_but_first_slots() -> None:
+    layer, x = layer_of("D"), states(2, 3, L, 24)
+    out = layer(x)
+    assert torch.equal(out[:, :, 1:], x[:, :, 1:]) and not torch.allclose(out[:, :, 0], x[:, :, 0])
+    out[:, :, 0].sum().backward()
+    assert x.grad[:, :, 1:].eq(0).all() and x.grad[:, :, 0].ne(0).any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_a_row_of_nothing_but_padding_attends_uniformly(dtype: torch.dtype) -> None:
+    torch.manual_seed(1)
+    layer = SegmentEncoderLayer(SIZES).to(dtype)
+    x, mask = states(2, L, 24, dtype=dtype), padding([3, 0], L)
+    out, gradients = outputs_and_gradients(layer, [x], lambda: layer(x, mask))
+    assert out.isfinite().all() and all(gradient.isfinite().all() for gradient in gradients.values())
+    attention, row = layer.self_attn, x[1]
+    uniform = attention.out_proj(torch.stack([attention.v_proj(token) for token in row]).mean(0))
+    hidden = layer.self_attn_layer_norm(row + uniform)
+    expected = layer.final_layer_norm(hidden + references.feed_forward(layer, hidden))
+    assert_close(out[1], expected.detach(), torch.float32 if dtype is torch.float32 else torch.bfloat16)
+    assert_close(out[:1], layer(x[:1], mask[:1]).detach(), torch.float32 if dtype is torch.float32 else torch.bfloat16)
+
+
+def test_layouts() -> None:
+    assert parse_layout("S|SD|D") == ["S", "SD", "D"]
+    for wrong in ("", "S|", "S|DS", "s", "S,SD"):
+        with pytest.raises(ValueError, match="unknown layer"):
+            parse_layout(wrong)
