@@ -15,7 +15,7 @@ import os
 import pickle
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -204,10 +204,25 @@ def read_dictionary(directory: Path, vocab_size: int) -> list[str] | None:
     return dictionary_symbols(ids, merges.read_text(encoding="utf-8").split("\n"))
 
 
-def refuse_existing(paths: Iterable[Path]) -> None:
-    for path in paths:
+def refuse_existing(args: argparse.Namespace, symbols: list[str] | None) -> None:
+    """Unless --overwrite: ValueError where a file is that `write_files` would write; known before any work."""
+    paths = [args.out] if symbols is None else [args.out, args.out.parent / "dict.txt"]
+    for path in paths if not args.overwrite else ():
         if path.exists():
             raise ValueError(f"{path} exists; give another --out or --overwrite")
+
+
+def write_files(out: Path, model: dict[str, Tensor], symbols: list[str] | None) -> None:
+    """Write a model as a checkpoint of fairseq, and beside it dict.txt where its entries are known."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(out, lambda file: torch.save(checkpoint(model), file))
+    print(f"wrote {out}: {sum(t.numel() for t in set(model.values()) if t.numel() > 1):,} parameters")
+    if symbols is None:
+        print("no vocab.json and merges.txt in the folder: no dict.txt written")
+        return
+    path = out.parent / "dict.txt"
+    write_atomically(path, lambda file: file.write("".join(f"{s} 1\n" for s in symbols).encode()))
+    print(f"wrote {path}: {len(symbols)} entries, for fairseq-preprocess --srcdict and --tgtdict")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -219,20 +234,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     if not args.directory.is_dir():
         raise ValueError(f"{args.directory} is not a folder")
-    dictionary_path = args.out.parent / "dict.txt"
     config = read_config(args.directory / "config.json")
     symbols = read_dictionary(args.directory, config["vocab_size"])
-    if not args.overwrite:
-        refuse_existing([args.out] if symbols is None else [args.out, dictionary_path])
-    model = convert_weights(read_weights(args.directory), config)
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(args.out, lambda file: torch.save(checkpoint(model), file))
-    print(f"wrote {args.out}: {sum(t.numel() for t in set(model.values()) if t.numel() > 1):,} parameters")
-    if symbols is None:
-        print("no vocab.json and merges.txt in the folder: no dict.txt written")
-    else:
-        write_atomically(dictionary_path, lambda file: file.write("".join(f"{s} 1\n" for s in symbols).encode()))
-        print(f"wrote {dictionary_path}: {len(symbols)} entries, for fairseq-preprocess --srcdict and --tgtdict")
+    refuse_existing(args, symbols)
+    write_files(args.out, convert_weights(read_weights(args.directory), config), symbols)
     rows = config["vocab_size"]
     print(f"embedding rows: {rows} (the dictionary of the data must have {rows} entries, or {rows - 1} without <mask>)")
     print("start training from it (and resume after an interruption) with:")

@@ -13,10 +13,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from .convert_bart import checkpoint, read_dictionary, read_weights, refuse_existing, write_atomically
+from .convert_bart import read_dictionary, read_weights, refuse_existing, write_files
 from .convert_chalkidis import from_hugging_face
 
 FIXED: dict[str, Any] = {
@@ -88,22 +87,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     if not args.directory.is_dir():
         raise ValueError(f"{args.directory} is not a folder")
-    path, dictionary_path = args.directory / "config.json", args.out.parent / "dict.txt"
+    path = args.directory / "config.json"
     config = read_config(path)
     symbols = read_dictionary(args.directory, config["vocab_size"])
-    if not args.overwrite:
-        refuse_existing([args.out] if symbols is None else [args.out, dictionary_path])
+    refuse_existing(args, symbols)
     model = from_hugging_face(read_weights(args.directory), args.segment_positions == "add")
     check_shapes(model, config, len(layout(config).split("|")), path)
     segment_length = len(model["encoder.embed_positions.weight"]) - FIXED["pad_token_id"] - 1
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(args.out, lambda file: torch.save(checkpoint(model), file))
-    print(f"wrote {args.out}: {sum(tensor.numel() for tensor in set(model.values())):,} parameters")
-    if symbols is None:
-        print("no vocab.json and merges.txt in the folder: no dict.txt written")
-    else:
-        write_atomically(dictionary_path, lambda file: file.write("".join(f"{s} 1\n" for s in symbols).encode()))
-        print(f"wrote {dictionary_path}: {len(symbols)} entries, for fairseq-preprocess --srcdict")
+    write_files(args.out, model, symbols)
     print("start training from it (and resume after an interruption) with:")
     flags = architecture_flags(config, segment_length, args.segment_positions)
     print(f"  {' '.join(flags)} --finetune-from-model {args.out}")
