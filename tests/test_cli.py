@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import subprocess
@@ -81,7 +82,9 @@ def test_interrupt_is_status_130(tmp_path: Path) -> None:
     pipe = tmp_path / "config.json"
     os.mkfifo(pipe)
     command = [*MODULE, "convert-bart", str(tmp_path), "--out", str(tmp_path / "model.pt")]
-    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    # Where the tests run in the background of a shell, SIGINT is ignored, and children would inherit that.
+    heeding = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
+    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, **heeding)
     writer = None
     deadline = time.monotonic() + 120
     while writer is None and time.monotonic() < deadline:
@@ -91,13 +94,12 @@ def test_interrupt_is_status_130(tmp_path: Path) -> None:
         except OSError:
             time.sleep(0.1)
     assert writer is not None
+    stderr = ""
     for _ in range(10):
         process.send_signal(signal.SIGINT)
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):  # it came just before reading began: asleep, ask again
             _, stderr = process.communicate(timeout=5)
             break
-        except subprocess.TimeoutExpired:  # the signal came just before the process began to read: it sleeps on it
-            continue
     os.close(writer)
     assert process.returncode == 130 and stderr.endswith("hat: interrupted\n"), stderr
 
