@@ -70,3 +70,16 @@ def targets(batch: int, length: int, vocabulary: int = 60, seed: int = 1) -> Ten
     rows = torch.randint(4, vocabulary, (batch, length), generator=torch.Generator().manual_seed(seed))
     rows[:, 0] = EOS
     return rows
+
+
+def released_roberta(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The state of a RoBERTa of fairseq in the layout of `roberta.base/model.pt` of 2019."""
+    released = {"decoder.sentence_encoder.version": torch.tensor([3.0])}
+    for name, tensor in state.items():
+        old = name.replace("encoder.", "decoder.", 1).replace("layernorm_embedding", "emb_layer_norm")
+        if "q_proj" in name:
+            parts = [state[name.replace("q_proj", f"{part}_proj")] for part in "qkv"]
+            released[old.replace("q_proj.", "in_proj_")] = torch.cat(parts)
+        elif "k_proj" not in name and "v_proj" not in name:
+            released[old] = tensor
+    return released

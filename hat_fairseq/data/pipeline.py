@@ -86,11 +86,6 @@ class TextPipeline:
             self.counts["targets_repeated_for_chunks"] += len(parts) - 1
         return EncodedPair(parts, targets, sum(map(len, source)), sum(map(len, target)))
 
-    def encode_target(self, document: Document) -> list[str] | None:
-        """Tokens of a document's whole target, without sentence markers; None if it has no target."""
-        pieces = self._target_pieces(document)
-        return None if pieces is None else self._whole_target(document, pieces)
-
     def decode(self, line: str, side: str = "target") -> str:
         """Text of a line of tokens as fairseq prints it; a tab stands for each ``<sep>``.
 

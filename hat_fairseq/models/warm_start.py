@@ -13,10 +13,11 @@ import re
 from torch import Tensor
 
 from .fingerprint import check_fingerprints
+from .roberta_restore import rename_old_layout
 
 logger = logging.getLogger(__name__)
 
-ROBERTA = re.compile(r"^(?:encoder|decoder)\.(?:sentence_encoder\.|(?=lm_head\.))")
+ROBERTA = re.compile(r"^encoder\.(?:sentence_encoder\.)?")
 POSITIONS, SEGMENTS = "encoder.embed_positions.weight", "encoder.segment_positions.weight"
 
 TIED, TABLE = "encoder.lm_head.weight", "encoder.embed_tokens.weight"
@@ -30,6 +31,7 @@ def adapt_state(state: dict[str, Tensor], own: dict[str, Tensor]) -> None:
         ValueError: the dictionary is another one, or RoBERTa does not reach.
     """
     if is_roberta(state):
+        rename_old_layout(state)
         converted = from_roberta(state, own)
         state.clear()
         state.update(converted)
@@ -54,13 +56,12 @@ def from_roberta(state: dict[str, Tensor], own: dict[str, Tensor]) -> dict[str, 
     """The state of a fairseq RoBERTa in the shape of ours.
 
     Args:
-        state: its tensors; heads other than the masked-LM head are left to the caller.
+        state: its tensors under today's names; heads other than the masked-LM head are left to the caller.
         own: our model's, for the names and the sizes of the tables.
     Raises:
         ValueError: it has fewer layers or fewer positions than are needed.
     """
     roberta = {ROBERTA.sub("", name): tensor for name, tensor in state.items()}
-    roberta = {name.replace("emb_layer_norm.", "layernorm_embedding."): t for name, t in roberta.items()}
     converted = {name: tensor for name, tensor in state.items() if name.startswith("classification_heads.")}
     for name, tensor in own.items():
         source = re.sub(r"\.(segment_wise|cross_segment)\.", ".", name.removeprefix("encoder."))

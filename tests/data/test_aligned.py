@@ -90,7 +90,7 @@ def test_the_chunks_together_are_the_document(
         (expected,) = whole.encode(page)
         assert [token for part in pair.parts for token in part.tokens] == expected.tokens
         targets = [token for target in pair.targets for token in (SEPARATOR, *target)]
-        assert targets[1:] == whole.encode_target(page)
+        assert targets[1:] == whole.encode_pair(page).targets[0]
         for number, (part, target) in enumerate(zip(pair.parts, pair.targets, strict=True)):
             assert (part.id, part.chunk, part.num_chunks) == (page.id, number, len(pair.parts))
             assert part.tokens[0] == BOS

@@ -40,7 +40,8 @@ def test_a_meeting_there_and_back(bpe: Bpe, meetings: list[Document]) -> None:
         assert encoded.tokens.count(BOS) == len(meeting.sentences or ())
         assert all(token == clean(token) and token for token in encoded.tokens)
         assert pipeline.decode(" ".join(encoded.tokens)) == clean(" ".join(meeting.sentences or ()))
-        assert pipeline.decode(" ".join(pipeline.encode_target(meeting) or ())) == clean(" ".join(meeting.target or ()))
+        (target,) = pipeline.encode_pair(meeting).targets
+        assert pipeline.decode(" ".join(target)) == clean(" ".join(meeting.target or ()))
 
 
 def test_what_a_model_generates_stays_on_one_line_and_has_no_tabs(gpt2_bpe: Gpt2Bpe) -> None:
@@ -116,13 +117,13 @@ def test_too_long_is_an_error_by_default(learned_bpe: LearnedBpe, meetings: list
     with pytest.raises(LongSourceError, match="document 'ES2005b': its source is too long: .* limit of 100"):
         pipeline.encode(meetings[0])
     with pytest.raises(LongSourceError, match="document 'ES2005b': its target is too long"):
-        pipeline.encode_target(meetings[0])
+        TextPipeline(Settings(max_target_tokens=10), learned_bpe).encode_pair(meetings[0])
 
 
 def test_long_targets_can_be_truncated(learned_bpe: LearnedBpe, meetings: list[Document]) -> None:
     pipeline = TextPipeline(Settings(max_target_tokens=10, long_target="truncate"), learned_bpe)
     whole = learned_bpe.encode(" ".join(meetings[0].target or ()))
-    assert pipeline.encode_target(meetings[0]) == whole[:10]
+    assert pipeline.encode_pair(meetings[0]).targets[0] == whole[:10]
     assert pipeline.counts == Counter(target_documents_over_limit=1, target_tokens_truncated=len(whole) - 10)
 
 
@@ -132,7 +133,8 @@ def test_control_tokens_in_the_text_are_only_text(bpe: Bpe) -> None:
     (encoded,) = pipeline.encode(document)
     assert [token for token in encoded.tokens if token.startswith("<") and token.endswith(">")] == [BOS, BOS]
     assert pipeline.decode(" ".join(encoded.tokens)) == f"{LITERALS} <s>"
-    assert pipeline.decode(" ".join(pipeline.encode_target(document) or ())) == LITERALS
+    pipeline.counts.clear()
+    assert pipeline.decode(" ".join(pipeline.encode_pair(document).targets[0])) == LITERALS
     assert pipeline.counts["control_tokens_escaped"] == 15
 
 

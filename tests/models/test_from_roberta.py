@@ -6,7 +6,7 @@ import logging
 
 import pytest
 import torch
-from building import PAD, TINY_ENCODER, Vocabulary, build, documents
+from building import PAD, TINY_ENCODER, Vocabulary, build, documents, released_roberta
 from helpers import assert_close
 from torch import Tensor
 
@@ -26,19 +26,6 @@ def plain_state() -> dict[str, Tensor]:
     return {name: tensor for name, tensor in state.items() if not name.endswith("_fingerprint")}
 
 
-def released_state(state: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The same in the layout of `roberta.base/model.pt` of 2019."""
-    released = {"decoder.sentence_encoder.version": torch.tensor([3.0])}
-    for name, tensor in state.items():
-        old = name.replace("encoder.", "decoder.", 1).replace("layernorm_embedding", "emb_layer_norm")
-        if "q_proj" in name:
-            parts = [state[name.replace("q_proj", f"{part}_proj")] for part in "qkv"]
-            released[old.replace("q_proj.", "in_proj_")] = torch.cat(parts)
-        elif "k_proj" not in name and "v_proj" not in name:
-            released[old] = tensor
-    return released
-
-
 @pytest.mark.parametrize("released", [False, True], ids=["today", "2019"])
 def test_exactly_the_hierarchical_tensors_are_new_and_they_are_listed(
     released: bool, caplog: pytest.LogCaptureFixture
@@ -46,7 +33,7 @@ def test_exactly_the_hierarchical_tensors_are_new_and_they_are_listed(
     model, state = model_of(), plain_state()
     own = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     with caplog.at_level(logging.INFO):
-        model.load_state_dict(released_state(state) if released else dict(state))
+        model.load_state_dict(released_roberta(state) if released else dict(state))
     new = [name for name in own if is_new_part(name)]
     assert len(new) == 2 * 10  # attention and norm in each layer
     for name, tensor in model.state_dict().items():

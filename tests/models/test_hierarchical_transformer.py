@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import references
 import torch
-from building import BOS, PAD, Vocabulary, build, documents
+from building import BOS, PAD, Vocabulary, build, documents, released_roberta
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 from helpers import assert_close, assert_same_run, outputs_and_gradients
 from torch import Tensor
@@ -110,10 +110,11 @@ def test_started_from_roberta_one_segment_without_cross_attention_is_roberta(len
     assert_close(model(tokens, masked_tokens=masked)[0], theirs(tokens, masked_tokens=masked)[0])
 
 
-def test_start_from_roberta_takes_each_layer_twice_and_crops_positions() -> None:
+@pytest.mark.parametrize("released", [False, True], ids=["today", "2019"])
+def test_start_from_roberta_takes_each_layer_twice_and_crops_positions(released: bool) -> None:
     theirs = roberta().state_dict()
     model = small("S|SD|D")
-    model.load_state_dict(dict(theirs))
+    model.load_state_dict(released_roberta(theirs) if released else dict(theirs))
     state, prefix = model.state_dict(), "encoder.sentence_encoder."
     for name, tensor in state.items():
         if ".layers." in name:
