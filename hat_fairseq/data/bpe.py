@@ -34,6 +34,14 @@ class Bpe(Protocol):
 
     def decode(self, tokens: Iterable[str]) -> str: ...
 
+    def extents(self, tokens: Iterable[str]) -> list[tuple[int, int]]:
+        """Which characters of the text each token stands for, spaces not counted: begin, and end (exclusive).
+
+        Args:
+            tokens: what ``encode`` returned. Tokens that are part of the same character all stand for it.
+        """
+        ...
+
 
 def learn(kind: str, words: Counter[str], num_codes: int) -> Bpe:
     """Learn joint codes from words and how often each occurs; ``learned`` and ``fastbpe`` learn and apply the same.

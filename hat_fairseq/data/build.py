@@ -5,16 +5,15 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from hat_fairseq.data.binarize import fairseq_commands, run_fairseq, unknown_tokens, write_role_labels
-from hat_fairseq.data.bpe import Bpe, Gpt2Bpe, find_gpt2_files, from_codes
-from hat_fairseq.data.fast_bpe import import_fast_bpe
+from hat_fairseq.data.bpe import Bpe
 from hat_fairseq.data.manifest import SplitReport
 from hat_fairseq.data.pipeline import TextPipeline
-from hat_fairseq.data.prepare import Settings, role_token
+from hat_fairseq.data.prepare import Settings, role_token, settings_of
 from hat_fairseq.data.readers import Reader
 from hat_fairseq.data.stages import (
     Policies,
@@ -25,6 +24,7 @@ from hat_fairseq.data.stages import (
     read_split,
     role_labels,
 )
+from hat_fairseq.data.vocabulary import has_dictionary, ready_made
 from hat_fairseq.data.word_tokenizer import word_tokenizer
 
 
@@ -52,8 +52,7 @@ class Build:
 
     def text_and_pipeline(self) -> None:
         """Write the documents, the pipeline and the streams of every split."""
-        names = {item.name for item in fields(Settings)} - {"roles"}
-        settings = Settings(**{name: self.options[name] for name in names})
+        settings = settings_of(self.options)
         self.text.mkdir()
         self.bin.mkdir()
         known_bpe = self._before_hours_of_work(settings)
@@ -74,7 +73,7 @@ class Build:
 
     def binarize(self, shown_as: Path) -> None:
         """Run fairseq-preprocess; its commands are printed as they would be typed for the directory ``shown_as``."""
-        dictionary = Path("bin", "dict.txt") if self.options["bpe"] == "gpt2" else None
+        dictionary = Path("bin", "dict.txt") if has_dictionary(self.options) else None
         commands = fairseq_commands(self.reader.splits, dictionary, self.options["roles"], self.workers)
         run_fairseq(commands, self.directory, shown_as)
         for split, report in self.reports.items():
@@ -103,10 +102,4 @@ class Build:
             (settings.source_tokenizer, settings.target_tokenizer), settings.languages, strict=True
         ):
             word_tokenizer(name, language)
-        if self.options["bpe"] == "fastbpe":
-            import_fast_bpe()
-        if self.options["bpe"] == "gpt2":
-            gpt2 = find_gpt2_files(self.bpe_dir)
-            shutil.copyfile(gpt2 / "dict.txt", self.bin / "dict.txt")
-            return Gpt2Bpe(gpt2 / "encoder.json", gpt2 / "vocab.bpe")
-        return from_codes(self.options["bpe"], self.options["codes"]) if self.options["codes"] else None
+        return ready_made(self.options, self.bpe_dir, self.bin / "dict.txt")

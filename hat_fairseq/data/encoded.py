@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 BOS = "<s>"  # before each sentence
+EOS = "</s>"  # two of them between the parts of a row, as in RoBERTa; one between documents
 
 
 @dataclass(frozen=True)
@@ -46,3 +47,32 @@ class EncodedPair:
     targets: list[list[str]]
     source_tokens: int
     target_tokens: int
+
+
+@dataclass(frozen=True)
+class EncodedRow:
+    """An example as the model reads it, or one choice or one window of it: one line of ``text/SPLIT.input0``.
+
+    Args:
+        id: the example's id.
+        part: number of the choice or the window, from 0.
+        num_parts: how many choices or windows the example has.
+        tokens: ``<s> s1 <s> s2 [</s> </s> <s> t1 <s> t2]``, without the final ``</s>`` that fairseq-preprocess appends.
+        label: the tokens of its line in ``text/SPLIT.label`` (see ``labels.label_token``), or None if it is unlabelled:
+            the label of a document; ``right`` or ``wrong``; one for each ``<s>``; one for each token, ``<pad>`` where
+            there is none; ``START END``, positions in ``tokens``.
+        spans: ``qa`` only: for each token the characters (begin, end) of the context as given that it stands for, None
+            for tokens that stand for none of them. ``context[spans[start][0] : spans[end][1]]`` is an answer.
+    """
+
+    id: str
+    part: int
+    num_parts: int
+    tokens: list[str]
+    label: list[str] | None = None
+    spans: list[tuple[int, int] | None] | None = None
+
+    @property
+    def segments(self) -> int:
+        """The number of its markers."""
+        return self.tokens.count(BOS)

@@ -47,6 +47,10 @@ class FastBpe:
         """See ``LearnedBpe.decode``."""
         return self.codes.decode(tokens)
 
+    def extents(self, tokens: Iterable[str]) -> list[tuple[int, int]]:
+        """See ``bpe.Bpe.extents``."""
+        return self.codes.extents(tokens)
+
     def save(self, path: str | Path) -> None:
         """Write the code file."""
         self.codes.save(path)

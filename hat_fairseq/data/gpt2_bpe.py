@@ -22,6 +22,11 @@ OWN_HASHES = "SHA256SUMS"
 ENVIRONMENT_VARIABLE = "HAT_GPT2_BPE"
 CACHE = Path("~/.cache/hat_fairseq/gpt2_bpe")
 
+# GPT-2 writes bytes as characters: Latin-1 where it is printable, from U+0100 on for the others, in their order. In
+# UTF-8 a byte from 0x80 to 0xBF goes on with a character that another byte began.
+_SPACE = "\u0120"
+_CONTINUATION_BYTES = frozenset(map(chr, [*range(0x122, 0x143), *range(0xA1, 0xAD), 0x143, *range(0xAE, 0xC0)]))
+
 
 class Gpt2Bpe:
     """Byte-level BPE: every text can be encoded, and decodes to itself.
@@ -59,6 +64,19 @@ class Gpt2Bpe:
             text += token or ""
             run = []
         return text
+
+    def extents(self, tokens: Iterable[str]) -> list[tuple[int, int]]:
+        """See ``bpe.Bpe.extents``. A symbol of a token stands for a byte, and a character has one to four of them."""
+        extents = []
+        characters = 0  # begun so far
+        for token in tokens:
+            symbols = self._tokenizer.id_to_token(int(token)).replace(_SPACE, "")
+            begun = sum(symbol not in _CONTINUATION_BYTES for symbol in symbols)
+            # The first character is one that the token before began, if its first byte is no beginning.
+            first = characters - (bool(symbols) and symbols[0] in _CONTINUATION_BYTES)
+            characters += begun
+            extents.append((first, characters))
+        return extents
 
 
 def find_gpt2_files(directory: str | Path | None = None) -> Path:

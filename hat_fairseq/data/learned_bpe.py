@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 from tokenizers import Tokenizer, models, trainers
@@ -105,6 +105,11 @@ class LearnedBpe:
             token.removesuffix(CONTINUATION) if token.endswith(CONTINUATION) else f"{token} " for token in tokens
         )
         return words.rstrip(" ")
+
+    def extents(self, tokens: Iterable[str]) -> list[tuple[int, int]]:
+        """See ``bpe.Bpe.extents``."""
+        ends = list(accumulate((len(token.removesuffix(CONTINUATION)) for token in tokens), initial=0))
+        return list(pairwise(ends))
 
     @cached_property
     def _tokenizer(self) -> Tokenizer:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from hat_fairseq.data.files import sha256_of
 from hat_fairseq.data.readers import Reader
@@ -21,6 +21,13 @@ _PACKAGES = ("fairseq-fixed", "hat_fairseq", "sentence-splitter", "tokenizers", 
 # Means for each document, as in Tables 1 and 2 of Rohde et al. 2021: words before any tokenisation, BPE tokens before
 # anything is cut.
 PAPER_ROWS = ("source_words", "source_tokens", "target_words", "target_tokens")
+LABEL_ROWS = 40  # of the table; the manifest has all
+
+
+class Report(Protocol):
+    """Figures of one split."""
+
+    def to_json(self) -> dict[str, Any]: ...
 
 
 @dataclass
@@ -48,15 +55,15 @@ class SplitReport:
             "documents": self.documents,
             "lines": len(self.source_lengths),
             "sentences": self.sentences,
-            "source_tokens": _summary(self.source_lengths),
-            "target_tokens": _summary(self.target_lengths),
+            "source_tokens": summary(self.source_lengths),
+            "target_tokens": summary(self.target_lengths),
             "per_document": {row: round(self.totals[row] / max(1, self.documents), 1) for row in PAPER_ROWS},
             "treatments": dict(sorted((name, number) for name, number in self.treatments.items() if number)),
         }
 
 
 def write_manifest(
-    directory: Path, reader: Reader, options: Mapping[str, Any], reports: Mapping[str, SplitReport]
+    directory: Path, reader: Reader, options: Mapping[str, Any], reports: Mapping[str, Report]
 ) -> dict[str, Any]:
     """Write ``manifest.json`` into ``directory``, hash every file of ``text/``, and return the manifest."""
     files = sorted((directory / "text").iterdir())
@@ -87,18 +94,20 @@ def versions() -> dict[str, str]:
 def table(manifest: Mapping[str, Any]) -> str:
     """The manifest's figures as a short table: one column for each split, and one for what the paper prints."""
     splits, paper = manifest["splits"], manifest["paper"]
+    first = next(iter(splits.values()))
     printed = paper.get("documents", {})
     in_paper = {"documents": " / ".join(printed.get(split, "-") for split in splits) if printed else ""}
     rows = [["", *splits, *(["paper"] if paper else [])]]
     rows += [[name, *(f"{split[name]:,}" for split in splits.values())] for name in ("documents", "lines", "sentences")]
-    for name in PAPER_ROWS:
+    for name in filter(first["per_document"].__contains__, PAPER_ROWS):
         label = f"{name.replace('_', ' ')} a document"
         in_paper[label] = paper.get(name, "")
         rows.append([label, *(f"{split['per_document'][name]:,}" for split in splits.values())])
-    for name in ("source_tokens", "target_tokens"):
+    for name in filter(first.__contains__, ("source_tokens", "target_tokens")):
         for figure in ("mean", "max"):
             label = f"{name.replace('_', ' ')} a line, {figure}"
             rows.append([label, *(f"{split[name][figure]:,}" for split in splits.values())])
+    rows += _label_rows(splits)
     for name in sorted({name for split in splits.values() for name in split["treatments"]}):
         label = name.replace("_", " ")
         rows.append([label, *(f"{split['treatments'].get(name, 0):,}" for split in splits.values())])
@@ -108,10 +117,29 @@ def table(manifest: Mapping[str, Any]) -> str:
     return "\n".join("  ".join(map(_align, row, widths, range(len(row)))).rstrip() for row in rows)
 
 
+def _label_rows(splits: Mapping[str, Any]) -> list[list[str]]:
+    """How often each label occurs, the most frequent ones of all splits."""
+    total: Counter[str] = Counter()
+    for split in splits.values():
+        total.update(split.get("labels", {}))
+    counted = [(label, [split["labels"].get(label, 0) for split in splits.values()]) for label in total]
+    counted.sort(key=lambda row: (-total[row[0]], row[0]))
+    rows = [[f"label {_one_line(label)}", *(f"{n:,}" for n in numbers)] for label, numbers in counted[:LABEL_ROWS]]
+    if others := counted[LABEL_ROWS:]:
+        sums = (sum(column) for column in zip(*(numbers for _, numbers in others), strict=True))
+        rows.append([f"{len(others):,} other labels", *(f"{number:,}" for number in sums)])
+    return rows
+
+
+def _one_line(label: str) -> str:
+    return (label if label.isprintable() else repr(label))[:60]
+
+
 def _align(cell: str, width: int, column: int) -> str:
     return cell.rjust(width) if column else cell.ljust(width)
 
 
-def _summary(lengths: list[int]) -> dict[str, float]:
+def summary(lengths: list[int]) -> dict[str, float]:
+    """Sum, mean and maximum."""
     total = sum(lengths)
     return {"total": total, "mean": round(total / len(lengths), 1) if lengths else 0.0, "max": max(lengths, default=0)}

@@ -12,7 +12,9 @@ from hat_fairseq.data import prepare as prepare_module
 from hat_fairseq.data.aligned import chunk_segments
 from hat_fairseq.data.bpe import FILES, Bpe, load_bpe, save_bpe
 from hat_fairseq.data.document import Document
-from hat_fairseq.data.encoded import BOS, EncodedDocument, EncodedPair
+from hat_fairseq.data.encoded import BOS, EncodedDocument, EncodedPair, EncodedRow
+from hat_fairseq.data.example import Example
+from hat_fairseq.data.example_encoder import ExampleEncoder
 from hat_fairseq.data.files import sha256_of
 from hat_fairseq.data.prepare import (
     EmptyDocumentError,
@@ -25,17 +27,18 @@ from hat_fairseq.data.prepare import (
 from hat_fairseq.data.text import CONTROL_TOKENS, SEPARATOR, restore_control_tokens
 from hat_fairseq.data.word_tokenizer import WordTokenizer, word_tokenizer
 
-__all__ = ["BOS", "FILE_NAME", "EmptyDocumentError", "EncodedDocument", "EncodedPair", "Settings", "TextPipeline"]
+__all__ = ["BOS", "FILE_NAME", "EmptyDocumentError", "EncodedDocument", "EncodedPair", "EncodedRow", "Settings"]
+__all__ += ["TextPipeline"]
 
 FILE_NAME = "pipeline.json"
-FORMAT = 2
+FORMAT = 3
 
 Pieces = list[list[str]]  # BPE tokens of each sentence, without markers and separators
 
 
 @dataclass
 class TextPipeline:
-    """Encodes documents and decodes what a model has generated.
+    """Encodes documents and examples, and decodes what a model has generated.
 
     Args:
         settings: see ``Settings``.
@@ -85,6 +88,10 @@ class TextPipeline:
             targets = [self._whole_target(document, target)] * len(parts)
             self.counts["targets_repeated_for_chunks"] += len(parts) - 1
         return EncodedPair(parts, targets, sum(map(len, source)), sum(map(len, target)))
+
+    def encode_example(self, example: Example) -> list[EncodedRow]:
+        """Encode a raw example of the kind ``settings.task``; see ``ExampleEncoder.rows``."""
+        return ExampleEncoder(self.settings, self.bpe, self.counts).rows(example)
 
     def decode(self, line: str, side: str = "target") -> str:
         """Text of a line of tokens as fairseq prints it; a tab stands for each ``<sep>``.

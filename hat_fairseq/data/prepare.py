@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from hat_fairseq.data import long_source, sentence_split, word_tokenizer
 from hat_fairseq.data.alignment import align
 from hat_fairseq.data.document import Document
+from hat_fairseq.data.example import TASKS
 from hat_fairseq.data.text import escape_control_tokens, normalise
+
+SEGMENTS = ("sentences", "packed", "none")
 
 
 class EmptyDocumentError(ValueError):
@@ -36,6 +39,12 @@ class Settings:
         max_target_tokens: likewise for a target, separators included.
         long_source: policy for a source above its limit, one of ``long_source.POLICIES``.
         long_target: ``error`` or ``truncate``.
+        task: ``text`` for documents with targets, or a kind of examples, one of ``example.KINDS``.
+        segments: of examples, what each marker stands before, one of ``SEGMENTS``: a sentence; consecutive sentences
+            packed into a segment; or each part of an example as a whole.
+        segment_length: limit of a packed segment in tokens, its marker and one place for a ``</s>`` included.
+        max_segments: most markers of a row of pre-training (``mlm``); None for no limit.
+        window_overlap: most tokens that two consecutive windows of a text share (``qa`` with the policy ``chunk``).
     """
 
     splitter: str = "given"
@@ -51,6 +60,11 @@ class Settings:
     max_target_tokens: int | None = None
     long_source: str = "error"
     long_target: str = "error"
+    task: str = "text"
+    segments: str = "sentences"
+    segment_length: int = 128
+    max_segments: int | None = None
+    window_overlap: int = 128
 
     def __post_init__(self) -> None:
         for name, choices in (
@@ -59,10 +73,19 @@ class Settings:
             ("target_tokenizer", word_tokenizer.NAMES),
             ("long_source", long_source.POLICIES),
             ("long_target", ("error", "truncate")),
+            ("task", TASKS),
+            ("segments", SEGMENTS),
         ):
             if getattr(self, name) not in choices:
                 raise ValueError(f"{name} must be one of {', '.join(choices)}, not {getattr(self, name)!r}")
-        for name, least in (("max_source_tokens", 2), ("max_target_tokens", 1)):
+        least_of = {
+            "max_source_tokens": 2,
+            "max_target_tokens": 1,
+            "segment_length": 3,
+            "window_overlap": 0,
+            "max_segments": 1,
+        }
+        for name, least in least_of.items():
             if (limit := getattr(self, name)) is not None and limit < least:
                 raise ValueError(f"{name} must be at least {least}, not {limit}")
 
@@ -70,6 +93,11 @@ class Settings:
     def languages(self) -> tuple[str, str]:
         """Of source and target."""
         return self.source_language, self.target_language
+
+
+def settings_of(options: Mapping[str, Any]) -> Settings:
+    """The settings among the options of ``hat preprocess``, without the labels of the role stream."""
+    return Settings(**{item.name: options[item.name] for item in fields(Settings) if item.name != "roles"})
 
 
 def settings_from_json(record: dict[str, Any]) -> Settings:
@@ -119,6 +147,11 @@ def source_sentences(document: Document, settings: Settings, counts: Counter[str
     sentences: Iterable[str] = document.sentences or ()
     if settings.role_in_text:
         sentences = (f"{role} : {text}" for role, text in zip(_roles(document, None), sentences, strict=True))
+    return ready_for_bpe(sentences, settings, counts)
+
+
+def ready_for_bpe(sentences: Iterable[str], settings: Settings, counts: Counter[str]) -> list[str]:
+    """Normalised sentences of a source with control tokens escaped and words separated."""
     tokenizer = word_tokenizer.word_tokenizer(settings.source_tokenizer, settings.source_language)
     return [tokenizer.tokenize(escape_control_tokens(sentence, counts)) for sentence in sentences]
 

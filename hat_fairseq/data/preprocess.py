@@ -9,11 +9,17 @@ from typing import Any
 
 from hat_fairseq.data import alignment, bpe, long_source, manifest, sentence_split, word_tokenizer
 from hat_fairseq.data.build import Build
+from hat_fairseq.data.example import TASKS
+from hat_fairseq.data.example_build import ExampleBuild
 from hat_fairseq.data.files import atomic_directory
+from hat_fairseq.data.prepare import SEGMENTS
 from hat_fairseq.data.readers import Reader, find_reader
+from hat_fairseq.data.task_options import check_task_options
+from hat_fairseq.data.vocabulary import has_dictionary, inherit
 
 # An option that is not given takes the reader's default, and where it has none, this one.
 DEFAULTS: dict[str, Any] = {
+    "vocabulary": None,
     "bpe": "learned",
     "num_codes": 40000,
     "codes": None,
@@ -30,6 +36,11 @@ DEFAULTS: dict[str, Any] = {
     "max_target_tokens": None,
     "long_source": "error",
     "long_target": "error",
+    "segments": "sentences",
+    "segment_length": 128,
+    "max_segments": None,
+    "window_overlap": 128,
+    "pack": None,
     "on_empty": "error",
     "on_misaligned": "error",
     "limit": None,
@@ -41,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``hat preprocess``."""
     parser.epilog = "The options of the second group have defaults for each dataset, which its reader states."
     parser.add_argument("reader", help="name of a reader (ami, cnn_dm...), a reader's .py, or a folder of data")
+    parser.add_argument("--task", choices=TASKS, help="what a folder of JSON lines holds; default: text, documents")
     parser.add_argument("--out", type=Path, required=True, help="directory to create")
     parser.add_argument("--root", type=Path, help="where the raw release is, for readers that need one")
     parser.add_argument("--bpe-dir", type=Path, help="where encoder.json, vocab.bpe and dict.txt are, for --bpe gpt2")
@@ -53,6 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_options(group: argparse._ArgumentGroup) -> None:
     switch = argparse.BooleanOptionalAction
+    group.add_argument("--vocabulary", metavar="BIN", help="take BPE and dictionary of an earlier bin directory")
     group.add_argument("--bpe", choices=bpe.KINDS, help="learned from the training part, or GPT-2's as BART uses it")
     group.add_argument("--num-codes", type=int, help="codes to learn")
     group.add_argument("--codes", metavar="FILE", help="codes in fastBPE's format, instead of learning them")
@@ -70,6 +83,11 @@ def _add_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--max-target-tokens", type=int, help="limit without the final </s>")
     group.add_argument("--long-source", choices=long_source.POLICIES, help="what to do with a source above its limit")
     group.add_argument("--long-target", choices=("error", "truncate"), help="likewise for a target")
+    group.add_argument("--segments", choices=SEGMENTS, help="what gets a marker: sentences, packed segments, or parts")
+    group.add_argument("--segment-length", type=int, help="limit of a packed segment in tokens, <s> and </s> included")
+    group.add_argument("--max-segments", type=int, help="most segments of a row, for pre-training")
+    group.add_argument("--window-overlap", type=int, help="most tokens that windows share, for questions")
+    group.add_argument("--pack", action=switch, help="fill rows with consecutive documents, for pre-training")
     group.add_argument("--on-empty", choices=("error", "drop"), help="what to do with documents without text")
     group.add_argument(
         "--on-misaligned", choices=alignment.POLICIES, help="with --aligned: segments without other side"
@@ -80,10 +98,11 @@ def _add_options(group: argparse._ArgumentGroup) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Run ``hat preprocess``."""
-    reader = find_reader(args.reader)
+    reader = find_reader(args.reader, args.task)
     options = resolve_options(vars(args), reader)
     with atomic_directory(args.out, manifest.FILE_NAME, args.overwrite) as directory:
-        build = Build(reader, options, directory, args.root, args.bpe_dir, args.workers)
+        build_type = Build if reader.task == "text" else ExampleBuild
+        build = build_type(reader, options, directory, args.root, args.bpe_dir, args.workers)
         build.text_and_pipeline()
         if not args.no_binarize:
             build.binarize(shown_as=args.out)
@@ -99,20 +118,30 @@ def resolve_options(given: Mapping[str, Any], reader: Reader) -> dict[str, Any]:
     Raises:
         ValueError: the reader has a default for something that is no option, or a value makes no sense.
     """
+    given = {name: value for name, value in given.items() if name != "task"}  # the reader's, by now
     unknown = sorted(reader.defaults.keys() - DEFAULTS.keys())
     if unknown:
         raise ValueError(f"reader {reader.name}: unknown option {unknown[0]!r}; known are {', '.join(DEFAULTS)}")
     defaults = {**DEFAULTS, **reader.defaults}
     options = {name: default if given.get(name) is None else given[name] for name, default in defaults.items()}
+    options["task"] = reader.task
+    if options["vocabulary"]:
+        options = inherit(options, given)
+    if options["pack"] is None:
+        options["pack"] = reader.task == "mlm"
     if options["limit"] is not None and options["limit"] < 1:
         raise ValueError(f"--limit must be at least 1, not {options['limit']}")
     _check_together(options, reader)
+    check_task_options(options, DEFAULTS)
     return options
 
 
 def _check_together(options: Mapping[str, Any], reader: Reader) -> None:
-    if options["bpe"] != "gpt2" and "train" not in reader.splits:
-        raise ValueError(f"reader {reader.name} has no train split to learn BPE codes from; use --bpe gpt2")
+    if not has_dictionary(options) and "train" not in reader.splits:
+        raise ValueError(
+            f"reader {reader.name} has no train split to learn BPE codes from; use --bpe gpt2, or --vocabulary with "
+            "what the training part gave"
+        )
     if options["bpe"] == "gpt2" and options["codes"]:
         raise ValueError("--codes goes with --bpe learned and --bpe fastbpe; --bpe gpt2 has its own")
     if options["bpe"] == "gpt2" and options["target_separator"]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hat_fairseq.data.document import Document, read_documents
+from hat_fairseq.data.example import TASKS, Example, read_examples
 from hat_fairseq.data.formats import plain_text
 
 READERS = Path(__file__).resolve().parents[2] / "preprocess"
@@ -20,7 +21,7 @@ _EXPECTED = (
     "parallel text with blank lines between documents"
 )
 
-Read = Callable[[str, Path | None, Counter[str]], Iterator[Document]]
+Read = Callable[[str, Path | None, Counter[str]], Iterator[Document] | Iterator[Example]]
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class Reader:
         defaults: options of ``hat preprocess`` that suit this dataset.
         release: how many documents a complete release has in a split, several numbers where several are in use.
         paper: what the paper prints about the dataset, as it prints it; see ``manifest.PAPER_ROWS``.
+        task: what it yields: ``text`` for documents, else the kind of its examples.
     """
 
     name: str
@@ -43,20 +45,28 @@ class Reader:
     defaults: Mapping[str, Any] = field(default_factory=dict)
     release: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     paper: Mapping[str, Any] = field(default_factory=dict)
+    task: str = "text"
 
 
-def find_reader(name: str) -> Reader:
+def find_reader(name: str, task: str | None = None) -> Reader:
     """Find a reader by the name of a module in ``preprocess/``, the path of a .py file, or the path of a folder.
 
+    Args:
+        task: what it is to yield; None for what a module says, and for documents in a folder.
+
     Raises:
-        ValueError: there is none, or it is no reader.
+        ValueError: there is none, it is no reader, or it yields something else.
     """
     own = READERS / f"{name}.py"
-    path = own if own.parent == READERS and own.is_file() else Path(name)
+    bare = name == Path(name).name  # ./imdb is a folder of the user's, imdb our reader
+    path = own if bare and own.is_file() else Path(name)
     if path.is_dir():
-        return _folder_reader(path)
+        return _folder_reader(path, task or "text")
     if path.suffix == ".py" and path.is_file():
-        return _module_reader(path)
+        reader = _module_reader(path)
+        if task not in (None, reader.task):
+            raise ValueError(f"reader {reader.name} yields data for --task {reader.task}, not {task}")
+        return reader
     known = ", ".join(sorted(file.stem for file in READERS.glob("*.py")))
     raise ValueError(
         f"no reader {name!r}: give one of {known or 'those in preprocess/'}, the path of a reader (.py), or a folder "
@@ -64,7 +74,7 @@ def find_reader(name: str) -> Reader:
     )
 
 
-def _folder_reader(folder: Path) -> Reader:
+def _folder_reader(folder: Path, task: str) -> Reader:
     """Splits as JSON lines, or as two files of parallel text, which are aligned unless the user says otherwise."""
     json_lines = {split: file for split in SPLITS if (file := _json_lines(folder, split)) is not None}
     parallel = {split: pair for split in SPLITS if (pair := plain_text.files(folder, split)) is not None}
@@ -73,13 +83,17 @@ def _folder_reader(folder: Path) -> Reader:
     if not json_lines and not parallel:
         raise ValueError(f"{folder} has no {_EXPECTED}")
 
-    def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Document]:
+    if parallel and task != "text":
+        raise ValueError(f"{folder} has parallel text; --task {task} needs JSON lines")
+
+    def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Document] | Iterator[Example]:
         if split in parallel:
             return plain_text.read(*parallel[split], counts)
-        return read_documents(json_lines[split])
+        return read_documents(json_lines[split]) if task == "text" else read_examples(json_lines[split], task)
 
     splits = tuple(split for split in SPLITS if split in json_lines or split in parallel)
-    return Reader(folder.name, read, splits, {"aligned": True, "target_separator": True} if parallel else {})
+    defaults = {"aligned": True, "target_separator": True} if parallel else {}
+    return Reader(folder.name, read, splits, defaults, task=task)
 
 
 def _json_lines(folder: Path, split: str) -> Path | None:
@@ -97,6 +111,9 @@ def _module_reader(path: Path) -> Reader:
     spec.loader.exec_module(module)
     if not callable(getattr(module, "read", None)):
         raise ValueError(f"{path} is no reader: it has no function read(split, root, counts)")
+    task = getattr(module, "TASK", "text")
+    if task not in TASKS:
+        raise ValueError(f"{path}: its TASK is {task!r}; choose one of {', '.join(TASKS)}")
     return Reader(
         name=path.stem,
         read=module.read,
@@ -104,4 +121,5 @@ def _module_reader(path: Path) -> Reader:
         defaults=getattr(module, "DEFAULTS", {}),
         release=getattr(module, "RELEASE", {}),
         paper=getattr(module, "PAPER", {}),
+        task=task,
     )

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from tqdm import tqdm
 
@@ -47,15 +47,16 @@ def read_split(
     limit: int | None,
     counts: Counter[str],
     partial_release: bool = False,
-) -> Iterator[Document]:
-    """The reader's documents, at most ``limit``.
+) -> Iterator[Any]:
+    """The reader's documents or examples, at most ``limit``.
 
     Raises:
         ValueError: an id that occurs twice, a split without documents, or, unless ``limit`` or ``partial_release`` say
             that this is meant, another number of documents than the release has.
     """
     seen: set[str] = set()
-    for document in islice(reader.read(split, root, counts), limit):
+    documents: Iterator[Any] = reader.read(split, root, counts)
+    for document in islice(documents, limit):
         if document.id in seen:
             raise ValueError(f"{reader.name}, {split}: {document.name} occurs twice")
         seen.add(document.id)
@@ -78,7 +79,7 @@ def prepare_split(
     counts: Counter[str] = Counter()
     prepared = ordered_map(partial(_prepare, settings, policies), documents, workers)
     with open(path, "w", encoding="utf-8", newline="\n") as file:
-        for line, line_counts in _progress(prepared, path.name):
+        for line, line_counts in progress(prepared, path.name):
             counts.update(line_counts)
             if line is not None:
                 file.write(line + "\n")
@@ -89,7 +90,7 @@ def learn_bpe(kind: str, path: Path, settings: Settings, num_codes: int, workers
     """Learn joint codes from the sources and targets of prepared documents."""
     words: Counter[str] = Counter()
     counted = ordered_map(partial(_words, settings), read_documents(path), workers)
-    for words_of_document in _progress(counted, f"count words of {path.name}"):
+    for words_of_document in progress(counted, f"count words of {path.name}"):
         words.update(words_of_document)
     return bpe.learn(kind, words, num_codes)
 
@@ -118,7 +119,7 @@ def encode_split(pipeline: TextPipeline, text: Path, split: str, workers: int) -
             for stream, path in paths.items()
         }
         encoded = ordered_map(partial(_encode, pipeline), documents, workers)
-        for pair, totals, counts in _progress(encoded, f"{split}: BPE"):
+        for pair, totals, counts in progress(encoded, f"{split}: BPE"):
             _add(report, pair, totals, counts)
             for part, target in zip(pair.parts, pair.targets, strict=True):
                 files["source"].write(" ".join(part.tokens) + "\n")
@@ -196,5 +197,6 @@ def _add(report: SplitReport, pair: EncodedPair, totals: Counter[str], counts: C
     report.treatments.update(counts)
 
 
-def _progress(items: Iterable[Item], what: str) -> Iterable[Item]:
+def progress(items: Iterable[Item], what: str) -> Iterable[Item]:
+    """The items, with a progress bar on a terminal."""
     return tqdm(items, desc=what, unit=" documents", leave=False, disable=None)  # None: only on a terminal

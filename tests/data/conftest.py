@@ -7,9 +7,12 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+from example_data import BINARIZED, OPTIONS, Preprocess
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
+from hat_fairseq import cli
 from hat_fairseq.data.document import Document, read_documents
+from hat_fairseq.data.example import Example, read_examples
 from hat_fairseq.data.files import read_json_lines
 from hat_fairseq.data.learned_bpe import LearnedBpe
 
@@ -64,3 +67,73 @@ def translations(pages: list[dict[str, list[str]]]) -> list[Document]:
         Document(f"page/{number}", sentences=tuple(page["en"]), target=tuple(page["de"]))
         for number, page in enumerate(pages)
     ]
+
+
+@pytest.fixture(scope="session")
+def questions() -> list[Example]:
+    """Questions of Natural Questions with paragraphs of Wikipedia, with several scripts, line breaks, double spaces."""
+    return list(read_examples(SAMPLES / "natural_questions.jsonl", "qa"))
+
+
+@pytest.fixture(scope="session")
+def examples(pages: list[dict[str, list[str]]], questions: list[Example]) -> dict[str, list[Example]]:
+    """Examples of every kind from the help pages: which language is it, which page is its translation, and so on."""
+    texts = [(language, page[language]) for page in pages for language in ("en", "de", "cs")]
+    mixed = [[(language, page[language][i]) for i in range(6) for language in ("en", "de")] for page in pages]
+    tagged = [[(word, tag(word)) for word in " ".join(page["en"]).split()] for page in pages]
+    return {
+        "classification": [
+            Example(f"p{n}", ((tuple(lines), lines[0]) if n % 2 else (tuple(lines),),), label=f"in {language}")
+            for n, (language, lines) in enumerate(texts)
+        ],
+        "choice": [
+            Example(str(n), tuple((tuple(page["en"]), p["de"][0]) for p in pages[:3]), label=str(n))
+            for n, page in enumerate(pages[:3])
+        ],
+        "segments": [
+            Example(str(n), ((tuple(text for _, text in page),),), labels=tuple(language for language, _ in page))
+            for n, page in enumerate(mixed)
+        ],
+        "tokens": [
+            Example(str(n), ((tuple(word for word, _ in page),),), labels=tuple(name for _, name in page))
+            for n, page in enumerate(tagged)
+        ],
+        "qa": questions,
+        "mlm": [Example(str(n), ((" ".join(lines),),)) for n, (_, lines) in enumerate(texts)],
+    }
+
+
+def tag(word: str) -> str:
+    return "<pad>" if not word.isalpha() else "capital letter" if word[0].isupper() else "100 %"
+
+
+@pytest.fixture(scope="session")
+def folders(tmp_path_factory: pytest.TempPathFactory, examples: dict[str, list[Example]]) -> Path:
+    """A folder of JSON lines for each kind; the test part is unlabelled but for `qa`."""
+    root = tmp_path_factory.mktemp("examples")
+    for kind, rows in examples.items():
+        test = rows if kind == "qa" else [Example(row.id, row.inputs) for row in rows]
+        splits = {"train": rows[:-2] if len(rows) > 3 else rows, "valid": rows[-2:], "test": test}
+        (root / kind).mkdir()
+        for split, part in splits.items():
+            lines = (json.dumps(example.to_json(kind)) + "\n" for example in part)
+            (root / kind / f"{split}.jsonl").write_text("".join(lines))
+    return root
+
+
+@pytest.fixture(scope="session")
+def preprocessed(folders: Path, tmp_path_factory: pytest.TempPathFactory) -> Preprocess:
+    """Preprocesses a kind, once, and says where: `segments` with the vocabulary of `mlm`."""
+    out = tmp_path_factory.mktemp("out")
+
+    def preprocess(kind: str) -> Path:
+        if not (out / kind).exists():
+            command = ["preprocess", str(folders / kind), "--task", kind, "--out", str(out / kind), *OPTIONS[kind]]
+            if kind == "segments":
+                command += ["--vocabulary", str(preprocess("mlm") / "bin")]
+            else:
+                command += ["--num-codes", "300"]
+            assert cli.main([*command, *([] if kind in BINARIZED else ["--no-binarize"])]) == 0
+        return out / kind
+
+    return preprocess

@@ -196,9 +196,9 @@ def test_a_changed_directory_is_refused(learned_bpe: LearnedBpe, tmp_path: Path)
     codes.write_bytes(codes.read_bytes()[:-1] + b"1\n")
     with pytest.raises(ValueError, match=r"bpe\.codes is missing or was changed"):
         TextPipeline.load(tmp_path)
-    earlier = (tmp_path / "pipeline.json").read_text().replace('"format": 2', '"format": 1')
+    earlier = (tmp_path / "pipeline.json").read_text().replace('"format": 3', '"format": 1')
     (tmp_path / "pipeline.json").write_text(earlier)
-    with pytest.raises(ValueError, match="has format 1, this version needs 2.*run hat preprocess again"):
+    with pytest.raises(ValueError, match="has format 1, this version needs 3.*run hat preprocess again"):
         TextPipeline.load(tmp_path)
 
 

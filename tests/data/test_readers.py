@@ -75,10 +75,23 @@ def test_a_story_without_highlights_is_refused(tmp_path: Path) -> None:
 
 
 def test_unknown_readers_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="no reader 'amy': give one of ami, arxiv, cnn_dm"):
+    with pytest.raises(ValueError, match="no reader 'amy': give one of ami, arxiv, .*cnn_dm"):
         find_reader("amy")
     with pytest.raises(ValueError, match=r"has no train\.jsonl, valid\.jsonl, test\.jsonl"):
         find_reader(str(tmp_path))
     (tmp_path / "mine.py").write_text("SPLITS = ()\n")
     with pytest.raises(ValueError, match=r"mine\.py is no reader: it has no function read"):
         find_reader(str(tmp_path / "mine.py"))
+    (tmp_path / "mine.py").write_text("TASK = 'summary'\n\n\ndef read(split, root, counts):\n    return []\n")
+    with pytest.raises(ValueError, match="TASK is 'summary'; choose one of text, classification, choice"):
+        find_reader(str(tmp_path / "mine.py"))
+
+
+def test_a_path_is_never_a_reader_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ami").mkdir()
+    (tmp_path / "ami" / "train.jsonl").write_text('{"id": "a", "text": "b", "label": "c"}\n')
+    assert find_reader("ami").splits == ("train", "valid", "test")
+    reader = find_reader("./ami", "classification")
+    assert (reader.splits, reader.task) == (("train",), "classification")
+    assert [example.label for example in reader.read("train", None, Counter())] == ["c"]

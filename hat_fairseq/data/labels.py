@@ -1,0 +1,50 @@
+"""Labels as tokens of fairseq's dictionaries, and back.
+
+A label may be any text: white space, percent signs and whole names of control tokens (``<pad>``) are written as in a
+URL, so that each label is one token and every token one label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from urllib.parse import quote, unquote
+
+from hat_fairseq.data.files import read_lines
+from hat_fairseq.data.text import CONTROL_TOKENS
+
+NO_LABEL = "<pad>"  # where a token has no label; fairseq's padding, which no loss counts
+RIGHT, WRONG = "right", "wrong"  # the labels of choices
+
+
+def label_token(label: str) -> str:
+    """``not hyper%partisan`` -> ``not%20hyper%25partisan``, ``<pad>`` -> ``%3Cpad>``.
+
+    Raises:
+        ValueError: the label is empty.
+    """
+    if not label:
+        raise ValueError("a label must not be empty")
+    if label in CONTROL_TOKENS:
+        return quote(label[0]) + label[1:]
+    return "".join(_quoted(c) if c == "%" or c.isspace() or not c.isprintable() else c for c in label)
+
+
+def label_of(token: str) -> str:
+    """Inverse of ``label_token``."""
+    return unquote(token, errors="surrogatepass")
+
+
+def write_label_dictionary(tokens: Iterable[str], path: Path) -> None:
+    """Write fairseq's dictionary of label tokens, in the order given: class i is line i (from 0)."""
+    with open(path, "w", encoding="utf-8", newline="\n") as file:
+        file.writelines(f"{token} 1\n" for token in tokens)
+
+
+def read_label_dictionary(path: str | Path) -> list[str]:
+    """The labels, in the order of their classes, of a dictionary that ``write_label_dictionary`` wrote."""
+    return [label_of(line.rsplit(" ", 1)[0]) for _, line in read_lines(path)]
+
+
+def _quoted(character: str) -> str:
+    return quote(character, safe="", errors="surrogatepass")

@@ -1,0 +1,86 @@
+"""Which characters of a text each of its tokens stands for, found by counting characters that are no spaces.
+
+On the way from a text to tokens, white space changes, control characters vanish and control tokens get backslashes;
+everything else stays, in order. So counting is enough, with any BPE and any word tokenizer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hat_fairseq.data.bpe import Bpe
+
+Span = tuple[int, int]  # characters, begin inclusive, end exclusive
+
+
+def kept_characters(text: str) -> list[int]:
+    """Positions of the characters of a raw text that ``text.normalise`` keeps, white space left out."""
+    return [index for index, character in enumerate(text) if not _dropped(character)]
+
+
+def token_spans(
+    sentences: Sequence[str], ready: Sequence[str], pieces: Sequence[list[str]], positions: Sequence[int], bpe: Bpe
+) -> list[list[Span | None]]:
+    """The span of each token in the raw text.
+
+    Args:
+        sentences: of the whole text, normalised.
+        ready: the same, with escaped control tokens and words separated.
+        pieces: BPE tokens of each.
+        positions: see ``kept_characters``; as many as the sentences have characters that are no spaces.
+
+    Returns:
+        For each sentence the span of each token, None for a token that stands for spaces only.
+    """
+    spans: list[list[Span | None]] = []
+    before = 0  # characters in the sentences so far
+    for sentence, text, tokens in zip(sentences, ready, pieces, strict=True):
+        letters = sentence.replace(" ", "")
+        origin = _unescaped(text.replace(" ", ""), letters)
+        row: list[Span | None] = []
+        for begin, end in bpe.extents(tokens):
+            if begin == end:
+                row.append(None)
+            else:
+                row.append((positions[before + origin[begin]], positions[before + origin[end - 1]] + 1))
+        spans.append(row)
+        before += len(letters)
+    assert before == len(positions), (before, len(positions))
+    return spans
+
+
+def find_span(spans: Sequence[Span | None], begin: int, end: int) -> tuple[int, int] | None:
+    """First and last token (inclusive) that stand for the characters ``begin`` to ``end``; None if not all are there.
+
+    Args:
+        spans: of the tokens of a row, increasing.
+        begin: a character that some token stands for.
+        end: one more than such a character.
+    """
+    first = next((i for i, span in enumerate(spans) if span and span[0] <= begin < span[1]), None)
+    if first is None:
+        return None
+    last = None
+    for index in range(first, len(spans)):
+        span = spans[index]
+        if span and span[0] >= end:
+            break
+        if span and span[0] < end <= span[1]:
+            last = index
+    return None if last is None else (first, last)
+
+
+def _dropped(character: str) -> bool:
+    return character.isspace() or character < " " or "\x7f" <= character <= "\x9f"
+
+
+def _unescaped(escaped: str, text: str) -> list[int]:
+    """For each character of ``escaped`` its place in ``text``; an added backslash has that of the one after it."""
+    origin = []
+    place = 0
+    for character in escaped:
+        origin.append(place)
+        if character == text[place]:
+            place += 1
+    assert place == len(text), (escaped, text)
+    return origin

@@ -1,0 +1,111 @@
+"""The BPE and the dictionary that a run starts with: GPT-2's, given codes, or those of an earlier run."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hat_fairseq.data.bpe import Bpe, Gpt2Bpe, find_gpt2_files, from_codes
+from hat_fairseq.data.fast_bpe import import_fast_bpe
+from hat_fairseq.data.labels import read_label_dictionary
+from hat_fairseq.data.pipeline import TextPipeline
+from hat_fairseq.data.text import SEPARATOR
+
+# Where the dictionary of the input is: of examples, of pre-training, of documents with targets.
+DICTIONARIES = ("input0/dict.txt", "dict.txt", "dict.source.txt")
+# Options that an earlier run has decided: its dictionary holds tokens that they brought about.
+INHERITED = ("bpe", "source_tokenizer", "source_language")
+OTHER_VOCABULARIES = ("codes", "num_codes", "bpe_dir")
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """What an earlier ``bin`` directory offers.
+
+    Args:
+        pipeline: its settings and its BPE.
+        dictionary: fairseq's dictionary of its input.
+        labels: its labels in the order of their classes, or None.
+    """
+
+    pipeline: TextPipeline
+    dictionary: Path
+    labels: list[str] | None
+
+    @classmethod
+    def open(cls, directory: str | Path) -> Vocabulary:
+        """Read a directory that ``hat preprocess`` wrote.
+
+        Raises:
+            ValueError: it is none, or was changed, or has no dictionary.
+        """
+        directory = Path(directory)
+        pipeline = TextPipeline.load(directory)
+        found = [path for name in DICTIONARIES if (path := directory / name).is_file()]
+        if not found:
+            raise ValueError(f"{directory} has none of {', '.join(DICTIONARIES)}; was it made with --no-binarize?")
+        labels = directory / "label" / "dict.txt"
+        return cls(pipeline, found[0], read_label_dictionary(labels) if labels.is_file() else None)
+
+
+def inherit(options: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Options with those that ``--vocabulary`` decides.
+
+    Args:
+        options: as resolved, defaults included.
+        given: those that the user gave; the others are None.
+
+    Raises:
+        ValueError: an option was given that contradicts the vocabulary.
+    """
+    directory = options["vocabulary"]
+    vocabulary = Vocabulary.open(directory)
+    settings = vocabulary.pipeline.settings
+    inherited = {"bpe": vocabulary.pipeline.bpe.kind}
+    inherited |= {name: getattr(settings, name) for name in INHERITED[1:]}
+    for name in OTHER_VOCABULARIES:
+        if given.get(name) is not None:
+            raise ValueError(
+                f"--{name.replace('_', '-')} and --vocabulary {directory} contradict each other; leave one out"
+            )
+    for name, value in inherited.items():
+        if given.get(name) not in (None, value):
+            raise ValueError(
+                f"--{name.replace('_', '-')} {given[name]} contradicts --vocabulary {directory}, which has {value}; "
+                "leave it out"
+            )
+    if options["target_separator"] and not settings.target_separator:
+        raise ValueError(f"--target-separator: the dictionary of --vocabulary {directory} has no {SEPARATOR}")
+    return {**options, **inherited, "codes": None}
+
+
+def ready_made(options: Mapping[str, Any], bpe_dir: Path | None, dictionary: Path) -> Bpe | None:
+    """The BPE, unless it is still to be learned; its dictionary, if it comes with one, is copied to ``dictionary``.
+
+    Raises:
+        ValueError: files or a package are missing, or files were changed.
+    """
+    if options["vocabulary"]:
+        vocabulary = Vocabulary.open(options["vocabulary"])
+        _copy(vocabulary.dictionary, dictionary)
+        return vocabulary.pipeline.bpe
+    if options["bpe"] == "fastbpe":
+        import_fast_bpe()
+    if options["bpe"] == "gpt2":
+        gpt2 = find_gpt2_files(bpe_dir)
+        _copy(gpt2 / "dict.txt", dictionary)
+        return Gpt2Bpe(gpt2 / "encoder.json", gpt2 / "vocab.bpe")
+    return from_codes(options["bpe"], options["codes"]) if options["codes"] else None
+
+
+def has_dictionary(options: Mapping[str, Any]) -> bool:
+    """Whether the dictionary is fixed, and none is to be built from the training text."""
+    return bool(options["vocabulary"]) or options["bpe"] == "gpt2"
+
+
+def _copy(source: Path, target: Path) -> None:
+    target.parent.mkdir(exist_ok=True)
+    shutil.copyfile(source, target)

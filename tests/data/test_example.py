@@ -1,0 +1,86 @@
+"""Examples as JSON lines: what is read back, and what is refused, with file and line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hat_fairseq.data.example import KINDS, Answer, Example, read_examples
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_written_and_read_back(kind: str, examples: dict[str, list[Example]], tmp_path: Path) -> None:
+    path = tmp_path / "train.jsonl"
+    path.write_text("".join(json.dumps(example.to_json(kind)) + "\n" for example in examples[kind]))
+    read = list(read_examples(path, kind))
+    assert read == examples[kind] and len(read) > 2
+    assert read[1].origin == f"{path}:2"
+    assert all(example.labelled for example in read) == (kind != "mlm")
+
+
+def test_keys_become_inputs() -> None:
+    record = {"id": "a", "segments": ["x", "y"], "question": "Why?", "choices": ["b", "c"], "label": 1}
+    expected = Example("a", ((("x", "y"), "Why? b"), (("x", "y"), "Why? c")), label="1")
+    assert Example.from_json(record, "choice", "here") == expected
+    record = {"id": "a", "text": "x", "second": ["y", "z"], "label": 3}
+    assert Example.from_json(record, "classification", "here") == Example("a", (("x", ("y", "z")),), label="3")
+    record = {"id": "a", "question": "q", "text": "x y", "answers": [{"text": "y", "start": 2}]}
+    assert Example.from_json(record, "qa", "here") == Example("a", (("q", "x y"),), answers=(Answer("y", 2),))
+    assert Example.from_json({**record, "answers": []}, "qa", "here").labelled
+    assert not Example.from_json({"id": "a", "words": ["x"]}, "tokens", "here").labelled
+
+
+def test_lines_without_id_are_named_by_file_and_line(tmp_path: Path) -> None:
+    (tmp_path / "train.jsonl").write_text('{"text": "a"}\n{"segments": ["b"]}\n')
+    assert [example.id for example in read_examples(tmp_path / "train.jsonl", "mlm")] == [
+        "train.jsonl:1",
+        "train.jsonl:2",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "record", "message"),
+    [
+        ("classification", {"text": "x"}, "the example has no id"),
+        ("classification", {"id": "a", "text": "x", "labels": ["y"]}, "unknown key 'labels' for classification; known"),
+        ("classification", {"id": "a", "text": "x", "label": ""}, "'a' has an empty label"),
+        ("classification", {"id": "a", "text": "x", "label": 1.5}, "label must be a string, not 1.5"),
+        ("classification", {"id": "a", "label": "x"}, "give exactly one of text and segments, not none"),
+        ("choice", {"id": "a", "text": "x", "choices": ["y"], "label": 0}, "has 1 inputs; only choices have several"),
+        (
+            "choice",
+            {"id": "a", "text": "x", "choices": ["y", "z"], "label": 2},
+            "'2' is no number of a choice, from 0 to 1",
+        ),
+        ("choice", {"id": "a", "text": "x", "choices": ["y", "z"], "label": "1"}, "label must be a number, not '1'"),
+        ("segments", {"id": "a", "segments": ["x", "y"], "labels": ["z"]}, "has 1 labels for 2 segments or words"),
+        ("segments", {"id": "a", "segments": []}, "has no segments"),
+        ("segments", {"id": "a", "text": "x", "labels": ["z"]}, "unknown key 'text'"),
+        ("tokens", {"id": "a", "words": "x y", "labels": ["z", "z"]}, "words must be a list, not 'x y'"),
+        ("qa", {"id": "a", "text": "x"}, "the example has no question"),
+        ("qa", {"id": "a\tb", "text": "x", "question": "y"}, "contains a tab"),
+        (
+            "qa",
+            {"id": "a", "question": "q", "text": "one two", "answers": [{"text": "two", "start": 3}]},
+            "example 'a': the answer 'two' does not stand at character 3 of its text, where ' tw' stands",
+        ),
+        ("qa", {"id": "a", "question": "q", "text": "x", "answers": [{"text": "x", "start": -1}]}, "at character -1"),
+        ("qa", {"id": "a", "question": "q", "text": "x", "answers": [{"text": "", "start": 0}]}, "the answer ''"),
+        ("qa", {"id": "a", "question": "q", "text": "x", "answers": ["x"]}, "must be an object with text and start"),
+        ("mlm", {"id": "a", "text": "x", "label": "y"}, "unknown key 'label' for mlm"),
+    ],
+)
+def test_bad_examples_are_refused(kind: str, record: dict, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "train.jsonl"
+    path.write_text(json.dumps(record) + "\n")
+    with pytest.raises(ValueError) as error:
+        list(read_examples(path, kind))
+    assert str(error.value).startswith(f"{path}:1: ") and message in str(error.value)
+
+
+def test_an_id_occurs_once(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"id": "x", "text": "a"}\n' * 2)
+    with pytest.raises(ValueError, match=r"a\.jsonl:2: example id 'x' was used before, in line 1"):
+        list(read_examples(tmp_path / "a.jsonl", "mlm"))

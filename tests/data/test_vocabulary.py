@@ -1,0 +1,124 @@
+"""BPE and dictionary of an earlier run: from pre-training to fine-tuning, and from training data to other test data."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from example_data import Preprocess
+
+from hat_fairseq import cli
+from hat_fairseq.data.document import Document
+from hat_fairseq.data.example import Example
+from hat_fairseq.data.files import sha256_of
+
+
+def write(folder: Path, kind: str, **splits: list[Example]) -> str:
+    folder.mkdir()
+    for split, rows in splits.items():
+        (folder / f"{split}.jsonl").write_text("".join(json.dumps(row.to_json(kind)) + "\n" for row in rows))
+    return str(folder)
+
+
+@pytest.fixture
+def pretraining(preprocessed: Preprocess) -> Path:
+    return preprocessed("mlm") / "bin"
+
+
+@pytest.fixture
+def fine_tuning(preprocessed: Preprocess) -> Path:
+    return preprocessed("segments") / "bin"
+
+
+def settings(bin_directory: Path) -> dict:
+    return json.loads((bin_directory / "pipeline.json").read_text())["settings"]
+
+
+def test_pretraining_to_fine_tuning_to_other_test_data(
+    pretraining: Path, fine_tuning: Path, examples: dict[str, list[Example]], tmp_path: Path
+) -> None:
+    assert (fine_tuning / "input0" / "dict.txt").read_bytes() == (pretraining / "dict.txt").read_bytes()
+    assert sha256_of(fine_tuning / "bpe.codes") == sha256_of(pretraining / "bpe.codes")
+    assert settings(fine_tuning)["source_tokenizer"] == "moses" and settings(fine_tuning)["task"] == "segments"
+    folder = write(tmp_path / "texts", "segments", test=examples["segments"][:2])
+    command = [
+        "preprocess",
+        folder,
+        "--task",
+        "segments",
+        "--out",
+        str(tmp_path / "out"),
+        "--vocabulary",
+        str(fine_tuning),
+    ]
+    assert cli.main([*command, "--no-binarize"]) == 0  # where fairseq-preprocess finds its fixed dictionaries
+    found = {
+        "input0/dict.txt": "bin/input0/dict.txt",
+        "label/dict.txt": "text/label.labels",
+        "bpe.codes": "bin/bpe.codes",
+    }
+    for name, copy in found.items():
+        assert (tmp_path / "out" / copy).read_bytes() == (fine_tuning / name).read_bytes()
+
+
+def test_documents_with_targets_give_and_take_vocabularies(
+    pretraining: Path, translations: list[Document], tmp_path: Path
+) -> None:
+    (tmp_path / "texts").mkdir()
+    lines = "".join(json.dumps(document.to_json()) + "\n" for document in translations)
+    (tmp_path / "texts" / "train.jsonl").write_text(lines)
+    command = ["preprocess", str(tmp_path / "texts"), "--out", str(tmp_path / "a"), "--vocabulary", str(pretraining)]
+    assert cli.main(command) == 0
+    for side in ("source", "target"):
+        assert (tmp_path / "a" / "bin" / f"dict.{side}.txt").read_bytes() == (pretraining / "dict.txt").read_bytes()
+    (tmp_path / "a" / "bin" / "dict.txt").unlink()  # as where the BPE was learned
+    again = [*command[:3], str(tmp_path / "b"), "--vocabulary", str(tmp_path / "a" / "bin"), "--no-binarize"]
+    assert cli.main(again) == 0
+    assert (tmp_path / "b" / "text" / "train.source").read_bytes() == (
+        tmp_path / "a" / "text" / "train.source"
+    ).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--bpe", "gpt2"], "--bpe gpt2 contradicts --vocabulary {}, which has learned; leave it out"),
+        (["--codes", "codes"], "--codes and --vocabulary {} contradict each other"),
+        (["--num-codes", "9"], "--num-codes and --vocabulary {} contradict each other"),
+        (["--source-tokenizer", "none"], "--source-tokenizer none contradicts --vocabulary {}, which has moses"),
+        (["--vocabulary", "nowhere"], "pipeline.json is missing"),
+    ],
+)
+def test_contradictions_are_refused(
+    arguments: list[str],
+    message: str,
+    pretraining: Path,
+    examples: dict[str, list[Example]],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder = write(tmp_path / "texts", "segments", train=examples["segments"])
+    command = [folder, "--task", "segments", "--out", str(tmp_path / "out"), "--vocabulary", str(pretraining)]
+    assert cli.main(["preprocess", *command, *arguments]) == 2
+    assert message.format(pretraining) in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_labels_that_the_earlier_run_lacks_are_refused(
+    fine_tuning: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write(tmp_path / "texts", "segments", test=[Example("x", ((("a", "b"),),), labels=("de", "fr"))])
+    command = [
+        "preprocess",
+        folder,
+        "--task",
+        "segments",
+        "--out",
+        str(tmp_path / "out"),
+        "--vocabulary",
+        str(fine_tuning),
+    ]
+    assert cli.main(command) == 2
+    message = "the label 'fr', which the data of --vocabulary does not have; it has 'de', 'en'"
+    assert message in capsys.readouterr().err
