@@ -19,14 +19,21 @@ try:
     from . import compat
 
     compat.apply()
+    from .criterions import answer_spans as answer_spans
+    from .criterions import document_labels as document_labels
     from .criterions import masked_lm_from_sentences as masked_lm_from_sentences
     from .models import hat_bart as hat_bart
     from .models import hat_roberta as hat_roberta
     from .models import hat_transformer as hat_transformer
     from .models import hierarchical_transformer as hierarchical_transformer
     from .tasks import document_bpe as document_bpe
+    from .tasks import document_classification as document_classification
     from .tasks import document_to_text as document_to_text
     from .tasks import masked_document_lm as masked_document_lm
+    from .tasks import multiple_choice as multiple_choice
+    from .tasks import question_answering as question_answering
+    from .tasks import segment_classification as segment_classification
+    from .tasks import token_classification as token_classification
 except ImportError as error:
     if (error.name or "").partition(".")[0] == __name__:  # a mistake of ours
         raise

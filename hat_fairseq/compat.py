@@ -8,6 +8,8 @@ atomic_copy              `checkpoint_last.pt` is copied in place: a kill leaves 
 _parse_args_and_arch     --bf16 means TPU
 call_main                another number of processes than was asked for, bf16 on GPUs without it, several CPU processes:
                          in processes.py
+_train_step              several processes with --update-freq: a process that runs out of batches within an update does
+                         not count those that it had
 _no_repeat_ngram         --no-repeat-ngram-size does nothing without the CUDA extension: it compares with padding
 _get_buckets, apply      --num-batch-buckets asks numpy 2 for an argument and a module that it no longer has
 
@@ -41,6 +43,7 @@ import omegaconf
 import torch
 from fairseq.file_io import PathManager
 from fairseq.ngram_repeat_block import NGramRepeatBlock
+from fairseq.trainer import Trainer
 
 from .processes import call_main
 
@@ -63,6 +66,7 @@ def apply() -> None:
     _replace(distributed_utils, "call_main", call_main)
     _replace(fairseq.checkpoint_utils, "load_checkpoint_to_cpu", _load_checkpoint_to_cpu)
     _replace(fairseq.checkpoint_utils, "load_checkpoint", _load_checkpoint)
+    _replace(Trainer, "train_step", _train_step)
 
 
 def _replace(owner: Any, name: str, wrapper: Callable[..., Any]) -> None:
@@ -156,6 +160,11 @@ def _load_checkpoint(original: Callable[..., Any], cfg: Any, trainer: Any, **kwa
         if failed and isinstance(error.__context__, ValueError):
             raise CheckpointError(f"{failed.group(1)}: {error.__context__}") from None
         raise
+
+
+def _train_step(original: Callable[..., Any], self: Any, samples: list[Any], *args: Any, **kwargs: Any) -> Any:
+    # Empty batches fill up the last update of an epoch; only where there is no other has one to be run.
+    return original(self, [sample for sample in samples if sample] or samples[:1], *args, **kwargs)
 
 
 def _no_repeat_ngram(original: Callable[..., Any], self: Any, tokens: Any, *args: Any, **kwargs: Any) -> Any:

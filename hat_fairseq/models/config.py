@@ -36,6 +36,7 @@ class EncoderConfig(FairseqDataclass):
         default="relu", metadata=_help("activation of the feed-forward network")
     )
     layernorm_embedding: bool = field(default=False, metadata=_help("layer norm after the embedding sum"))
+    layer_norm_eps: float = field(default=1e-5, metadata=_help("epsilon of layer norms"))
     no_scale_embedding: bool = field(default=False, metadata=_help("do not scale token embeddings by sqrt(width)"))
     checkpoint_activations: bool = field(
         default=False, metadata=_help("recompute each layer in the backward pass: less memory, about a third more time")
@@ -78,6 +79,7 @@ class EncoderConfig(FairseqDataclass):
             activation_dropout=self.activation_dropout,
             activation=str(self.activation_fn),
             normalize_before=of_side("normalize_before"),
+            layer_norm_eps=self.layer_norm_eps,
         )
 
 
@@ -125,7 +127,4 @@ class HatRobertaConfig(EncoderConfig):
     pooler_dropout: float = field(default=0.0, metadata=_help("dropout in classification heads"))
     untie_weights_roberta: bool = field(
         default=False, metadata=_help("an output table of its own for the masked-LM head")
-    )
-    load_checkpoint_heads: bool = field(
-        default=False, metadata=_help("take over all classification heads of the checkpoint")
     )

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..modules.positions import LearnedPositions, SinusoidalPositions
@@ -39,7 +38,7 @@ class EmbedsTokens:
     embed_positions: LearnedPositions | SinusoidalPositions
     embed_segments: nn.Embedding | None
     layernorm_embedding: nn.LayerNorm | None
-    training: bool
+    embed_dropout: nn.Dropout
 
     def build_embedding(
         self, config: EncoderConfig, side: str, embed_tokens: nn.Embedding, max_positions: int, num_segments: int = 0
@@ -51,9 +50,10 @@ class EmbedsTokens:
         positions = LearnedPositions if getattr(config, f"{side}_learned_pos") else SinusoidalPositions
         self.embed_positions = positions(max_positions, embed_dim, pad)
         self.embed_segments = token_table(num_segments, embed_dim, pad) if num_segments else None
-        self.layernorm_embedding = nn.LayerNorm(embed_dim) if config.layernorm_embedding else None
+        norm = nn.LayerNorm(embed_dim, eps=config.layer_norm_eps)
+        self.layernorm_embedding = norm if config.layernorm_embedding else None
         self._embed_scale = 1.0 if config.no_scale_embedding else math.sqrt(embed_dim)
-        self._embed_dropout = config.dropout
+        self.embed_dropout = nn.Dropout(config.dropout)
 
     def embed(self, tokens: Tensor, start: int = 0, segments: Tensor | None = None) -> Tensor:
         """(B, T) token ids -> (B, T - start, C); `segments`: (B, T) segment ids, iff there is a segment table."""
@@ -67,4 +67,4 @@ class EmbedsTokens:
             x = x + self.embed_segments(segments[:, start:])
         if self.layernorm_embedding is not None:
             x = self.layernorm_embedding(x)
-        return F.dropout(x, self._embed_dropout, self.training)
+        return self.embed_dropout(x)

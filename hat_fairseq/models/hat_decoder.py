@@ -40,7 +40,7 @@ class HatDecoder(EmbedsTokens, FairseqIncrementalDecoder):
         self.layers = nn.ModuleList(
             HierarchicalDecoderLayer(sizes, sentences=not config.no_hierarchy) for _ in range(config.decoder_layers)
         )
-        self.layer_norm = nn.LayerNorm(sizes.embed_dim) if sizes.normalize_before else None
+        self.layer_norm = sizes.layer_norm() if sizes.normalize_before else None
         self.output_projection = nn.Linear(sizes.embed_dim, len(dictionary), bias=False)
         if config.share_all_embeddings or config.share_decoder_input_output_embed:
             self.output_projection.weight = self.embed_tokens.weight

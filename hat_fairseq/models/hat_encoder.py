@@ -65,7 +65,7 @@ class HatEncoder(EmbedsTokens, FairseqEncoder):
         sizes = config.encoder_sizes()
 
         def final_norm() -> nn.LayerNorm | None:
-            return nn.LayerNorm(sizes.embed_dim) if sizes.normalize_before else None
+            return sizes.layer_norm() if sizes.normalize_before else None
 
         self.layers = nn.ModuleList(TransformerEncoderLayer(sizes) for _ in range(config.encoder_layers))
         self.layer_norm = final_norm()

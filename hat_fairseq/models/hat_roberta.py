@@ -1,10 +1,8 @@
 """`hat_roberta`: RoBERTa with an attention over the sentences in every layer (Rohde et al. 2021, section 7).
 
-For fairseq's tasks `masked_lm` (better `masked_document_lm`, which masks no marker), `sentence_prediction` and
-`sentence_ranking`; starts from fairseq's RoBERTa. RoBERTa's sizes: 124.7M parameters become 153.1M, large 355.4M become
-456.2M. With `--no-hierarchy` it is fairseq's RoBERTa in numbers.
-
-Fine-tuning does not use the masked-LM head: with several processes give `--find-unused-parameters`, as for RoBERTa.
+For `masked_document_lm`, the tasks with labels (`document_classification`, ...) and fairseq's own `masked_lm`,
+`sentence_prediction` and `sentence_ranking`; starts from fairseq's RoBERTa. RoBERTa's sizes: 124.7M parameters become
+153.1M, large 355.4M become 456.2M. With `--no-hierarchy` it is fairseq's RoBERTa in numbers.
 """
 
 from argparse import ArgumentParser, Namespace
@@ -15,18 +13,20 @@ from fairseq.models import FairseqEncoderModel, register_model, register_model_a
 from torch import Tensor, nn
 
 from ..modules.heads import ClassificationHead
-from ..modules.sentences import gather_sentences, sentence_of_each_token, sentence_starts
+from ..modules.sentences import gather_sentences, sentence_of_each_token
+from .classification import HasClassificationHeads
 from .config import HatRobertaConfig
 from .embedding import initialise_as_bert
 from .hat_transformer import set_defaults
 from .restore import adapt_state
+from .restore_heads import adapt_heads
 from .roberta_encoder import HatRobertaEncoder
-from .roberta_restore import adapt_heads, rename_old_layout
+from .roberta_restore import rename_old_layout
 
 
 @register_model("hat_roberta")
-class HatRobertaModel(FairseqEncoderModel):
-    """Encoder with a masked-LM head and classification heads."""
+class HatRobertaModel(HasClassificationHeads, FairseqEncoderModel):
+    """Encoder with a masked-LM head, or with classification heads."""
 
     encoder: HatRobertaEncoder
 
@@ -59,47 +59,36 @@ class HatRobertaModel(FairseqEncoderModel):
         Args:
             features_only: return the (B, T, C) states.
             masked_tokens: (B, T) bool; return the (N, V) logits of these N tokens only.
-            classification_head_name: return the (B, K) logits of this head.
+            classification_head_name: return this head's logits, (B, K), (B, N, K) for the N markers of the longest
+                document, or (B, T, K).
             from_sentences: add `sentence_logits`, the same logits from the state of each token's sentence alone.
         Returns:
             What is asked, or the (B, T, V) logits of all tokens; and a dictionary, empty but for `from_sentences`.
         """
         x = self.encoder(src_tokens)
         if classification_head_name is not None:
-            return self.classification_heads[classification_head_name](self.first_states(x, src_tokens)), {}
+            head = self.classification_head(classification_head_name)
+            document = head.of == "document"
+            return head(self.first_states(x, src_tokens) if document else self.states_of(head.of, x, src_tokens)), {}
         if features_only:
             return x, {}
         extra = {}
         if from_sentences:
-            states = gather_sentences(x, sentence_of_each_token(self._starts(src_tokens)))
-            extra["sentence_logits"] = self._word_logits(states, masked_tokens)
-        return self._word_logits(x, masked_tokens), extra
+            states = gather_sentences(x, sentence_of_each_token(self.starts(src_tokens)))
+            extra["sentence_logits"] = self._logits_of(states, masked_tokens)
+        return self._logits_of(x, masked_tokens), extra
 
-    def _word_logits(self, x: Tensor, masked_tokens: Tensor | None) -> Tensor:
-        return self.encoder.lm_head(x if masked_tokens is None else x[masked_tokens])
-
-    def _starts(self, src_tokens: Tensor) -> Tensor:
-        return sentence_starts(src_tokens, self.encoder.dictionary.bos(), self.encoder.dictionary.pad())
+    def _logits_of(self, states: Tensor, masked_tokens: Tensor | None) -> Tensor:
+        return self.word_logits(states if masked_tokens is None else states[masked_tokens])
 
     def first_states(self, x: Tensor, src_tokens: Tensor) -> Tensor:
         """(B, C): the (B, T, C) states at the first token of each document, RoBERTa's `<s>`."""
-        first = self._starts(src_tokens).to(src_tokens).argmax(dim=1, keepdim=True)
+        first = self.starts(src_tokens).to(src_tokens).argmax(dim=1, keepdim=True)
         return gather_sentences(x, first).squeeze(1)
 
-    def register_classification_head(
-        self, name: str, num_classes: int, inner_dim: int | None = None, **unused: Any
-    ) -> None:
-        """Adds a head, or replaces the one of this name; fairseq's tasks call this."""
-        embed_dim = self.config.encoder_embed_dim
-        head = ClassificationHead(embed_dim, inner_dim or embed_dim, num_classes, self.config.pooler_dropout)
-        self.classification_heads[name] = head
-
-    def get_normalized_probs(
-        self, net_output: tuple[Tensor, Any], log_probs: bool, sample: dict[str, Any] | None = None
-    ) -> Tensor:
-        """Probabilities, or their logarithms, from what `forward` returned."""
-        logits = net_output[0].float()
-        return logits.log_softmax(-1) if log_probs else logits.softmax(-1)
+    def build_classification_head(self, num_classes: int, inner_dim: int | None, of: str) -> ClassificationHead:
+        width, dropout = self.config.encoder_embed_dim, self.config.pooler_dropout
+        return ClassificationHead(width, inner_dim or width, num_classes, dropout, input_dropout=dropout, of=of)
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
         """fairseq's hook before loading: makes a RoBERTa checkpoint fit, or says what does not."""
@@ -127,5 +116,13 @@ def hat_roberta_base(args: Namespace) -> None:
 def hat_roberta_large(args: Namespace) -> None:
     """24 layers of 1024/4096, 16 heads."""
     sizes = {"embed_dim": 1024, "ffn_embed_dim": 4096, "attention_heads": 16, "layers": 24}
+    set_defaults(args, **{f"encoder_{name}": value for name, value in sizes.items()})
+    hat_roberta_base(args)
+
+
+@register_model_architecture("hat_roberta", "hat_roberta_tiny")
+def hat_roberta_tiny(args: Namespace) -> None:
+    """4 layers of 64/128, 4 heads: for tests and for trying things out."""
+    sizes = {"embed_dim": 64, "ffn_embed_dim": 128, "attention_heads": 4, "layers": 4}
     set_defaults(args, **{f"encoder_{name}": value for name, value in sizes.items()})
     hat_roberta_base(args)

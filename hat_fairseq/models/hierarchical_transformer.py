@@ -1,7 +1,7 @@
 """`hierarchical_transformer`: the Hierarchical Attention Transformer of Chalkidis et al. 2022.
 
-For fairseq's tasks `masked_lm`, `sentence_prediction` and `sentence_ranking`, with their own criterions. A
-classification head takes the place of the masked-LM head, so that every parameter takes part in every step.
+For `masked_document_lm`, the tasks with labels (`document_classification`, ...) and fairseq's own `masked_lm`,
+`sentence_prediction` and `sentence_ranking`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import FairseqEncoderModel, register_model, register_model_architecture
 from torch import Tensor, nn
 
-from ..modules.heads import SegmentClassificationHead
+from ..modules.heads import ClassificationHead, PooledClassificationHead
+from .classification import HasClassificationHeads
 from .embedding import initialise_as_bert
 from .hat_transformer import set_defaults
 from .hierarchical_transformer_config import HierarchicalTransformerConfig
@@ -22,7 +23,7 @@ from .warm_start import adapt_state
 
 
 @register_model("hierarchical_transformer")
-class HierarchicalTransformerModel(FairseqEncoderModel):
+class HierarchicalTransformerModel(HasClassificationHeads, FairseqEncoderModel):
     """The encoder and the heads on it."""
 
     encoder: HierarchicalTransformerEncoder
@@ -58,7 +59,8 @@ class HierarchicalTransformerModel(FairseqEncoderModel):
             src_tokens: (B, T) token ids of any length.
             features_only: return the (B, T, C) states.
             masked_tokens: (B, T), True where the masked-LM head is wanted; None means everywhere.
-            classification_head_name: return this head's (B, classes) or, for `each`, (B, N, classes).
+            classification_head_name: return this head's logits, (B, K), (B, M, K) for the M markers of the longest
+                document, or (B, T, K).
             unused: what fairseq's tasks add to `net_input` (ids of samples).
         Returns:
             The head's logits, and the segments' (B, N, C) states and (B, N) padding mask by name.
@@ -66,44 +68,32 @@ class HierarchicalTransformerModel(FairseqEncoderModel):
         encoded = self.encoder(src_tokens)
         extra = {"segments": encoded.segments, "segments_padding": encoded.segments_padding}
         if classification_head_name is not None:
-            head = self.classification_heads[classification_head_name]
-            return head(encoded.segments, encoded.segments_padding), extra
+            head = self.classification_head(classification_head_name)
+            if isinstance(head, PooledClassificationHead):
+                return head(head.pooled(encoded.segments, encoded.segments_padding)), extra
+            return head(self.states_of(head.of, encoded.tokens, src_tokens)), extra
         if features_only:
             return encoded.tokens, extra
-        if self.encoder.lm_head is None:
-            raise ValueError("the masked-LM head was replaced by a classification head; say which, or features_only")
-        states = encoded.tokens if masked_tokens is None else encoded.tokens[masked_tokens]
-        return self.encoder.lm_head(states), extra
+        return self.word_logits(encoded.tokens if masked_tokens is None else encoded.tokens[masked_tokens]), extra
 
-    def register_classification_head(
-        self, name: str, num_classes: int | None = None, inner_dim: int | None = None, **unused: Any
-    ) -> None:
-        """fairseq's hook: tasks ask for the head that their criterion names."""
-        if num_classes is None:
-            raise ValueError(f"classification head {name!r}: the number of classes is missing (--num-classes)")
+    def build_classification_head(self, num_classes: int, inner_dim: int | None, of: str) -> ClassificationHead:
         config, width = self.config, self.config.encoder_embed_dim
-        head = SegmentClassificationHead(
-            str(config.pooling),
-            width,
-            inner_dim or width,
-            num_classes,
-            dropout=config.pooler_dropout,
-            pool_padded=config.pool_padded_segments,
-        )
-        initialise_as_bert(head)
-        self.classification_heads[name] = head.train(self.training)
-        self.encoder.lm_head = None
+        inner_dim, dropout = inner_dim or width, config.pooler_dropout
+        if of == "document":
+            pool_padded = config.pool_padded_segments
+            return PooledClassificationHead(str(config.pooling), width, inner_dim, num_classes, dropout, pool_padded)
+        return ClassificationHead(width, inner_dim, num_classes, dropout, of=of)
 
-    def get_normalized_probs(
-        self, net_output: tuple[Tensor, Any], log_probs: bool, sample: dict[str, Any] | None = None
-    ) -> Tensor:
-        """(..., classes) probabilities, or their logarithms, in fp32."""
-        logits = net_output[0].float()
-        return logits.log_softmax(dim=-1) if log_probs else logits.softmax(dim=-1)
+    def surely_takes(self) -> int:
+        by_marker = str(self.config.segment_by) == "marker"
+        return self.config.max_segments if by_marker else self.max_positions()
+
+    def takes(self, tokens: Tensor) -> bool:
+        return self.encoder.grid(tokens[None]).num_segments <= self.config.max_segments
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
         """fairseq's hook before loading; what still differs then is an error."""
-        adapt_state(state_dict, self.state_dict())
+        adapt_state(state_dict, self)
 
 
 @register_model_architecture("hierarchical_transformer", "hierarchical_transformer")

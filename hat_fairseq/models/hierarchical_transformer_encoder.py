@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from fairseq.data import Dictionary
 from fairseq.models import FairseqEncoder
 from torch import Tensor, nn
@@ -43,6 +42,7 @@ class HierarchicalTransformerEncoder(FairseqEncoder):
         self.embed_positions = nn.Embedding(pad + 1 + config.segment_length, sizes.embed_dim)
         self.embed_token_type = nn.Embedding(1, sizes.embed_dim)
         self.layernorm_embedding = sizes.layer_norm()
+        self.embed_dropout = nn.Dropout(sizes.dropout)
         self.layers = nn.ModuleList(HierarchicalLayer(sizes, kind) for kind in config.layers())
         # One table for all layers: segment n is row 1 + n, a segment of padding row 0.
         between = any("D" in kind for kind in config.layers())
@@ -65,11 +65,7 @@ class HierarchicalTransformerEncoder(FairseqEncoder):
         Raises:
             ValueError: more segments than there are positions for.
         """
-        length, pad = self.config.segment_length, self.dictionary.pad()
-        if str(self.config.segment_by) == "marker":
-            grid = segments_at_markers(tokens, self.dictionary.bos(), pad, length)
-        else:
-            grid = segments_of_length(tokens, pad, length)
+        grid, length = self.grid(tokens), self.config.segment_length
         if self.segment_positions is not None and grid.num_segments > self.config.max_segments:
             raise ValueError(
                 f"a document of {grid.num_segments} segments of up to {length} tokens, but --max-segments is "
@@ -77,11 +73,18 @@ class HierarchicalTransformerEncoder(FairseqEncoder):
             )
         return grid
 
+    def grid(self, tokens: Tensor) -> SegmentGrid:
+        """How (B, T) token ids are divided, however many segments that gives."""
+        length, pad = self.config.segment_length, self.dictionary.pad()
+        if str(self.config.segment_by) == "marker":
+            return segments_at_markers(tokens, self.dictionary.bos(), pad, length)
+        return segments_of_length(tokens, pad, length)
+
     def encode(self, ids: Tensor) -> Tensor:
         """(B, N, L) token ids -> (B, N, L, C) states."""
         padding = ids.eq(self.dictionary.pad())
         absent = padding.all(dim=2)
-        x = F.dropout(self.layernorm_embedding(self._embed(ids, padding)), self.config.dropout, self.training)
+        x = self.embed_dropout(self.layernorm_embedding(self._embed(ids, padding)))
         mask = absent.unsqueeze(-1).expand_as(padding) if self.config.attend_segment_padding else padding
         layer_mask = mask if bool(mask.any()) else None
         positions = None

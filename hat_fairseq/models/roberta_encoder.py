@@ -36,7 +36,7 @@ class SentenceEncoder(EmbedsTokens, nn.Module):
             return TransformerEncoderLayer(sizes)
 
         self.layers = nn.ModuleList(layer() for _ in range(config.encoder_layers))
-        self.layer_norm = nn.LayerNorm(sizes.embed_dim) if sizes.normalize_before else None
+        self.layer_norm = sizes.layer_norm() if sizes.normalize_before else None
         self.bos = bos
         self.checkpoint_activations = config.checkpoint_activations
 
@@ -62,7 +62,9 @@ class HatRobertaEncoder(FairseqEncoder):
         table = token_table(len(dictionary), config.encoder_embed_dim, dictionary.pad())
         self.sentence_encoder = SentenceEncoder(config, table, dictionary.bos())
         shared = None if config.untie_weights_roberta else table.weight
-        self.lm_head = MaskedLMHead(config.encoder_embed_dim, len(dictionary), str(config.activation_fn), shared)
+        self.lm_head: MaskedLMHead | None = MaskedLMHead(
+            config.encoder_embed_dim, len(dictionary), str(config.activation_fn), shared, config.layer_norm_eps
+        )
 
     def forward(self, src_tokens: Tensor) -> Tensor:
         """(B, T) token ids -> (B, T, C)."""

@@ -1,8 +1,8 @@
 """Starting a hierarchical transformer from another model: from one with other heads, or from RoBERTa.
 
-Heads come and go between pre-training and fine-tuning, and both is reported. From RoBERTa as Chalkidis et al. 2022 do
-it: layer i of both kinds takes RoBERTa's layer i; positions are cropped to a segment; the table of segment positions
-takes the first rows of the position table. The token type, which fairseq's RoBERTa does not have, is zero.
+From RoBERTa as Chalkidis et al. 2022 do it: layer i of both kinds takes RoBERTa's layer i; positions are cropped to a
+segment; the table of segment positions takes the first rows of the position table. The token type, which fairseq's
+RoBERTa does not have, is zero.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from __future__ import annotations
 import logging
 import re
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from .fingerprint import check_fingerprints
+from .restore_heads import adapt_heads
 from .roberta_restore import rename_old_layout
 
 logger = logging.getLogger(__name__)
@@ -20,32 +21,21 @@ logger = logging.getLogger(__name__)
 ROBERTA = re.compile(r"^encoder\.(?:sentence_encoder\.)?")
 POSITIONS, SEGMENTS = "encoder.embed_positions.weight", "encoder.segment_positions.weight"
 
-TIED, TABLE = "encoder.lm_head.weight", "encoder.embed_tokens.weight"
-HEADS = ("encoder.lm_head.", "classification_heads.")  # may be missing in a checkpoint, or be in it and not be wanted
 
-
-def adapt_state(state: dict[str, Tensor], own: dict[str, Tensor]) -> None:
-    """Changes a checkpoint's `state` in place towards `own`, the model's; whatever still differs is an error later.
+def adapt_state(state: dict[str, Tensor], model: nn.Module) -> None:
+    """Changes a checkpoint's `state` in place towards `model`'s; whatever still differs is an error later.
 
     Raises:
-        ValueError: the dictionary is another one, or RoBERTa does not reach.
+        ValueError: the dictionary is another one, RoBERTa does not reach, or the heads are not those that are needed.
     """
+    own = model.state_dict()
     if is_roberta(state):
         rename_old_layout(state)
         converted = from_roberta(state, own)
         state.clear()
         state.update(converted)
+    adapt_heads(state, model)
     check_fingerprints(state, own)
-    if TIED in own and TABLE in state:  # a checkpoint without this head still has its table
-        state.setdefault(TIED, state[TABLE])
-    surplus = [name for name in state if name.startswith(HEADS) and name not in own]
-    new = [name for name in own if name.startswith(HEADS) and name not in state]
-    for name in surplus:
-        del state[name]
-    state.update({name: own[name].clone() for name in new})
-    for what, names in (("left out, the model has no such head", surplus), ("newly initialised", new)):
-        if names:
-            logger.info("%s: %d tensors:\n  %s", what, len(names), "\n  ".join(names))
 
 
 def is_roberta(state: dict[str, Tensor]) -> bool:

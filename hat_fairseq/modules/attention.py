@@ -42,7 +42,8 @@ class MultiheadAttention(nn.Module):
         super().__init__()
         if embed_dim % num_heads:
             raise ValueError(f"embed_dim ({embed_dim}) must be a multiple of num_heads ({num_heads})")
-        self.embed_dim, self.num_heads, self.dropout = embed_dim, num_heads, dropout
+        self.embed_dim, self.num_heads = embed_dim, num_heads
+        self.dropout = nn.Dropout(dropout)  # SDPA takes its rate
         self.k_proj = nn.Linear(embed_dim, embed_dim)
         self.v_proj = nn.Linear(embed_dim, embed_dim)
         self.q_proj = nn.Linear(embed_dim, embed_dim)
@@ -91,7 +92,7 @@ class MultiheadAttention(nn.Module):
             cache.rows_per_document = rows // documents
         queries = self._heads(self.q_proj(query).view(documents, -1, self.embed_dim))
         mask = self._allowed(queries, keys, key_padding_mask, causal)
-        dropout = self.dropout if self.training else 0.0
+        dropout = self.dropout.p if self.training else 0.0
         if need_weights:
             out, weights = _explicit_attention(queries, keys, values, mask, dropout)
             # D x H x (beam T) x S -> B x H x T x S

@@ -1,4 +1,4 @@
-"""What sits on top of an encoder: the masked-LM head, and classification from one state or from segments.
+"""What sits on top of an encoder: the masked-LM head, and classification of states or of pooled segments.
 
 Liu et al. 2019, Chalkidis et al. 2022; layers and parameter names are fairseq's, so the heads of its checkpoints load.
 
@@ -14,6 +14,8 @@ from torch import Tensor, nn
 from .attention import safe_padding_mask
 from .segment_pooling import SegmentPooling
 from .transformer_layer import ACTIVATIONS
+
+OF = ("document", "segment", "token")  # what a classification head can be about
 
 
 class MaskedLMHead(nn.Module):
@@ -48,53 +50,65 @@ class MaskedLMHead(nn.Module):
 
 
 class ClassificationHead(nn.Module):
-    """Scores of classes from one state a document: dropout, dense, tanh, dropout, projection.
+    """Scores of classes, from each state by itself: dropout, dense, tanh, dropout, projection.
 
     Args:
         embed_dim: channels C.
         inner_dim: channels between the two layers.
         num_classes: K; 1 for a score of ranking or regression.
-        dropout: before each of the two layers.
+        dropout: before the projection.
+        input_dropout: before the dense layer; RoBERTa has the same there, Chalkidis et al. none.
+        of: what the states stand for, one of `OF`. The model that owns the head gives it these states.
+    Raises:
+        ValueError: other `of`.
     """
 
-    def __init__(self, embed_dim: int, inner_dim: int, num_classes: int, dropout: float = 0.0) -> None:
+    def __init__(
+        self,
+        embed_dim: int,
+        inner_dim: int,
+        num_classes: int,
+        dropout: float = 0.0,
+        input_dropout: float = 0.0,
+        of: str = "document",
+    ) -> None:
         super().__init__()
-        self.dropout = dropout
+        if of not in OF:
+            raise ValueError(f"a classification head of {of!r}: choose one of {', '.join(OF)}")
+        self.of = of
+        self.input_dropout = nn.Dropout(input_dropout)
         self.dense = nn.Linear(embed_dim, inner_dim)
+        self.dropout = nn.Dropout(dropout)
         self.out_proj = nn.Linear(inner_dim, num_classes)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, C) states -> (B, K) logits."""
-        hidden = self.dense(F.dropout(x, self.dropout, self.training)).tanh()
-        return self.out_proj(F.dropout(hidden, self.dropout, self.training))
+        """(..., C) states -> (..., K) logits."""
+        return self.out_proj(self.dropout(torch.tanh(self.dense(self.input_dropout(x)))))
 
 
-class SegmentClassificationHead(nn.Module):
-    """Pooled segments, dense, tanh, dropout, classes.
+class PooledClassificationHead(ClassificationHead):
+    """Scores of a document's classes, from its pooled segments.
 
     Args:
-        pooling, input_dim: of `SegmentPooling`.
-        inner_dim, num_classes: outputs of the two linear layers.
+        pooling: of `SegmentPooling`.
+        embed_dim, inner_dim, num_classes, dropout: of `ClassificationHead`.
         pool_padded: also pool the segments beyond a document's end.
     """
 
     def __init__(
         self,
         pooling: str,
-        input_dim: int,
+        embed_dim: int,
         inner_dim: int,
         num_classes: int,
         dropout: float = 0.0,
         pool_padded: bool = False,
     ) -> None:
-        super().__init__()
-        self.pooling = SegmentPooling(pooling, input_dim)
-        self.dense = nn.Linear(input_dim, inner_dim)
-        self.out_proj = nn.Linear(inner_dim, num_classes)
-        self.dropout, self.pool_padded = dropout, pool_padded
+        super().__init__(embed_dim, inner_dim, num_classes, dropout)
+        self.pooling = SegmentPooling(pooling, embed_dim)
+        self.pool_padded = pool_padded
 
-    def forward(self, segments: Tensor, padding_mask: Tensor) -> Tensor:
-        """(B, N, C) segment states and their (B, N) padding mask -> (B, K), or (B, N, K)."""
+    def pooled(self, segments: Tensor, padding_mask: Tensor) -> Tensor:
+        """(B, N, C) segment states and their (B, N) padding mask -> (B, C)."""
         mask = torch.zeros_like(padding_mask) if self.pool_padded else safe_padding_mask(padding_mask)
-        x = torch.tanh(self.dense(self.pooling(segments, mask)))
-        return self.out_proj(F.dropout(x, self.dropout, self.training))
+        return self.pooling(segments, mask)

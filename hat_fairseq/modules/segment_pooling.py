@@ -1,8 +1,8 @@
 """One vector for a document, from the states of its segments.
 
 Chalkidis et al. 2022, section 4: `max`, `attentive` (a learned weight for each segment, softmax over the segments),
-`first`, `last`, and beside them `mean`. With one segment all of them are that segment's state. `each` pools nothing:
-every segment is classified by itself. O(N C), `attentive` O(N C^2).
+`first`, `last`, and beside them `mean`. With one segment all of them are that segment's state. O(N C), `attentive`
+O(N C^2).
 
 Legend: B documents, N segments, C channels.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-POOLINGS = ("max", "attentive", "first", "last", "mean", "each")
+POOLINGS = ("max", "attentive", "first", "last", "mean")
 
 
 class SegmentPooling(nn.Module):
@@ -35,12 +35,10 @@ class SegmentPooling(nn.Module):
             self.score = nn.Linear(embed_dim, 1, bias=False)
 
     def forward(self, segments: Tensor, padding_mask: Tensor) -> Tensor:
-        """(B, N, C) -> (B, C), or (B, N, C) for `each`.
+        """(B, N, C) -> (B, C).
 
         `padding_mask`: (B, N), True = no such segment, not true for all of a row.
         """
-        if self.pooling == "each":
-            return segments
         if self.pooling == "max":
             return segments.masked_fill(padding_mask.unsqueeze(-1), float("-inf")).amax(dim=1)
         if self.pooling == "first":

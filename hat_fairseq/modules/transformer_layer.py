@@ -56,19 +56,18 @@ class TransformerLayer(nn.Module):
             nn.init.xavier_uniform_(linear.weight)
             nn.init.zeros_(linear.bias)
         self.final_layer_norm = sizes.layer_norm()
+        self.dropout = nn.Dropout(sizes.dropout)
+        self.activation_dropout = nn.Dropout(sizes.activation_dropout)
 
     def residual(self, x: Tensor, layer_norm: nn.Module, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """Post-norm LN(x + f(x)), or pre-norm x + f(LN(x)), with dropout on f's output."""
         if self.sizes.normalize_before:
-            return x + self._dropout(sublayer(layer_norm(x)))
-        return layer_norm(x + self._dropout(sublayer(x)))
+            return x + self.dropout(sublayer(layer_norm(x)))
+        return layer_norm(x + self.dropout(sublayer(x)))
 
     def feed_forward(self, x: Tensor) -> Tensor:
         hidden = ACTIVATIONS[self.sizes.activation](self.fc1(x))
-        return self.fc2(F.dropout(hidden, self.sizes.activation_dropout, self.training))
-
-    def _dropout(self, x: Tensor) -> Tensor:
-        return F.dropout(x, self.sizes.dropout, self.training)
+        return self.fc2(self.activation_dropout(hidden))
 
 
 class TransformerEncoderLayer(TransformerLayer):

@@ -1,12 +1,16 @@
-"""The options of the task `document_to_text`, on top of those of fairseq's translation task."""
+"""The options of our tasks, on top of those of the tasks of fairseq that they are made from."""
 
 from dataclasses import dataclass, field
 from typing import Optional
 
-from fairseq.dataclass import ChoiceEnum
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.tasks.masked_lm import MaskedLMConfig
 from fairseq.tasks.translation import TranslationConfig
+from omegaconf import MISSING
 
 from .document_dataset import SOURCE_POLICIES, TARGET_POLICIES
+from .dropout_schedule import HELP
+from .fit_rows import POLICIES
 
 
 @dataclass
@@ -49,7 +53,29 @@ class DocumentToTextConfig(TranslationConfig):
     eval_doc_bleu_tokenize: str = field(
         default="13a", metadata={"help": "sacrebleu's tokenizer for --eval-doc-bleu, e.g. 13a, zh, intl, char"}
     )
+    dropout_schedule: Optional[str] = field(default=None, metadata={"help": HELP})
     # Batches are drawn with (seed, epoch): built anew in every epoch they are the same after a resume.
     rebuild_batches: bool = field(default=True, metadata={"help": "build new batches for each epoch"})
     # Workers that live on keep the dataset of the first epoch, and with it its random choices.
+    reuse_dataloader: bool = field(default=False, metadata={"help": "keep data workers from epoch to epoch"})
+
+
+@dataclass
+class MaskedDocumentLMConfig(MaskedLMConfig):
+    dropout_schedule: Optional[str] = field(default=None, metadata={"help": HELP})
+    rebuild_batches: bool = field(default=True, metadata={"help": "build new batches for each epoch"})
+    reuse_dataloader: bool = field(default=False, metadata={"help": "keep data workers from epoch to epoch"})
+
+
+@dataclass
+class EncoderTaskConfig(FairseqDataclass):
+    data: str = field(default=MISSING, metadata={"help": "the bin directory that hat preprocess wrote"})
+    max_positions: Optional[int] = field(
+        default=None, metadata={"help": "longest row in tokens, </s> included (default: what the model takes)"}
+    )
+    long_source: ChoiceEnum(list(POLICIES)) = field(  # type: ignore[valid-type]
+        default="error", metadata={"help": "what to do with a row that is longer than that"}
+    )
+    dropout_schedule: Optional[str] = field(default=None, metadata={"help": HELP})
+    rebuild_batches: bool = field(default=True, metadata={"help": "build new batches for each epoch"})
     reuse_dataloader: bool = field(default=False, metadata={"help": "keep data workers from epoch to epoch"})

@@ -17,10 +17,11 @@ from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationTask
 from torch import Tensor
 
-from ..data.pipeline import FILE_NAME, TextPipeline
 from .config import DocumentToTextConfig
+from .data_kind import check_kind, load_pipeline
 from .doc_bleu_meter import DocumentBleuMeter
 from .document_table import DocumentTable
+from .dropout_schedule import ScheduledDropout
 from .generation_options import parse_generation_options
 from .interactive import encode_documents, parse_line
 from .loading import load_documents
@@ -30,10 +31,15 @@ __all__ = ["DocumentToTextConfig", "DocumentToTextTask"]
 
 
 @register_task("document_to_text", dataclass=DocumentToTextConfig)
-class DocumentToTextTask(TranslationTask):
+class DocumentToTextTask(ScheduledDropout, TranslationTask):
     """Documents in, text out."""
 
     cfg: DocumentToTextConfig
+
+    @classmethod
+    def setup_task(cls, cfg: DocumentToTextConfig, **kwargs: Any) -> "DocumentToTextTask":
+        check_kind(utils.split_paths(cfg.data)[0], "text")  # before its dictionaries are missed
+        return super().setup_task(cfg, **kwargs)
 
     def __init__(self, cfg: DocumentToTextConfig, src_dict: Dictionary, tgt_dict: Dictionary) -> None:
         super().__init__(cfg, src_dict, tgt_dict)
@@ -50,7 +56,7 @@ class DocumentToTextTask(TranslationTask):
             if not path.is_file():
                 raise FileNotFoundError(f"{path} is missing: --role-stream needs data made by `hat preprocess --roles`")
             self.segment_dictionary = self.load_dictionary(str(path))
-        self.pipeline = TextPipeline.load(data) if (data / FILE_NAME).exists() else None
+        self.pipeline = load_pipeline(data, "text")
         self.rouge: RougeMeter | None = None
         self.doc_bleu: DocumentBleuMeter | None = None
         self._tables: dict[str, DocumentTable] = {}  # of the subsets that doc_bleu is about

@@ -6,20 +6,20 @@ begins with a marker gets no second one. Three settings of the data iterators di
 in every epoch, a resumed run equals an uninterrupted one, and no batch is dropped.
 """
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from fairseq import utils
 from fairseq.data import BaseWrapperDataset, NestedDictionaryDataset
 from fairseq.tasks import register_task
-from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
+from fairseq.tasks.masked_lm import MaskedLMTask
 from torch import Tensor
 
+from .config import MaskedDocumentLMConfig
+from .data_kind import check_kind
+from .dropout_schedule import ScheduledDropout
 
-@dataclass
-class MaskedDocumentLMConfig(MaskedLMConfig):
-    rebuild_batches: bool = field(default=True, metadata={"help": "build new batches for each epoch"})
-    reuse_dataloader: bool = field(default=False, metadata={"help": "keep data workers from epoch to epoch"})
+__all__ = ["MaskedDocumentLMConfig", "MaskedDocumentLMTask"]
 
 
 class OneLeadingMarker(BaseWrapperDataset):
@@ -53,10 +53,15 @@ class Unmasked(BaseWrapperDataset):
 
 
 @register_task("masked_document_lm", dataclass=MaskedDocumentLMConfig)
-class MaskedDocumentLMTask(MaskedLMTask):
+class MaskedDocumentLMTask(ScheduledDropout, MaskedLMTask):
     """Masked LM that leaves the sentence markers alone."""
 
     cfg: MaskedDocumentLMConfig
+
+    @classmethod
+    def setup_task(cls, cfg: MaskedDocumentLMConfig, **kwargs: Any) -> "MaskedDocumentLMTask":
+        check_kind(utils.split_paths(cfg.data)[0], "mlm")
+        return super().setup_task(cfg, **kwargs)
 
     def _load_dataset_split(self, split: str, epoch: int, combine: bool) -> OneLeadingMarker:
         blocks = super()._load_dataset_split(split, epoch, combine)

@@ -70,29 +70,3 @@ def test_mismatches_are_named() -> None:
         model_of().load_state_dict(state)
     assert "missing encoder.sentence_encoder.layers.1.fc1.bias [40]" in str(error.value)
     assert "unknown encoder.sentence_encoder.layers.7.fc1.bias [40]" in str(error.value)
-
-
-@pytest.mark.parametrize(("flags", "kept"), [("", ["genre"]), (" --load-checkpoint-heads", ["genre", "topic"])])
-def test_heads_of_a_checkpoint(flags: str, kept: list[str], caplog: pytest.LogCaptureFixture) -> None:
-    pretrained, model = model_of(seed=3), model_of(flags)
-    for head, classes in (("genre", 3), ("topic", 5)):
-        pretrained.register_classification_head(head, classes, inner_dim=12)
-    model.register_classification_head("genre", 3, inner_dim=12)
-    state = pretrained.state_dict()
-    model.load_state_dict(dict(state))
-    assert sorted(model.classification_heads) == kept
-    for name, tensor in model.state_dict().items():
-        assert torch.equal(tensor, state[name])
-    assert ("topic (5 classes): left out" in caplog.text) == ("topic" not in kept)
-
-
-def test_a_head_of_other_size_keeps_its_initialisation(caplog: pytest.LogCaptureFixture) -> None:
-    pretrained, model = model_of(seed=3), model_of()
-    pretrained.register_classification_head("genre", 3)
-    model.register_classification_head("genre", 4)
-    fresh = {name: tensor.clone() for name, tensor in model.classification_heads.state_dict().items()}
-    with caplog.at_level(logging.INFO):
-        model.load_state_dict(pretrained.state_dict())
-    assert all(torch.equal(tensor, fresh[name]) for name, tensor in model.classification_heads.state_dict().items())
-    assert "genre (3 classes): left out" in caplog.text
-    assert "newly initialised classification_heads.genre.out_proj.weight" in caplog.text

@@ -19,6 +19,7 @@ VARIANTS = pytest.mark.parametrize(
 )
 HIERARCHIES = pytest.mark.parametrize("queries", ["tokens", "bos"])
 ARCHITECTURES = pytest.mark.parametrize("arch", ["hat_roberta_base", "hat_roberta_large"])
+OF = pytest.mark.parametrize("of", ["document", "segment", "token"])
 LENGTHS = [17, 13, 5, 2]
 
 
@@ -69,8 +70,6 @@ def test_plain_twin_equals_fairseq_roberta(extra: str) -> None:
     vocabulary = Vocabulary(mask=True)
     ours = build("hat_roberta_base", TINY_ENCODER + " --no-hierarchy" + extra, vocabulary, max_positions=64).eval()
     theirs = fairseq_roberta(ours, vocabulary, bool(extra)).eval()
-    for model in (ours, theirs):
-        model.register_classification_head("genre", num_classes=3)
     state = theirs.state_dict()
     ours.load_state_dict(dict(state))
     assert {name for name in ours.state_dict() if not name.endswith("_fingerprint")} == {
@@ -79,13 +78,16 @@ def test_plain_twin_equals_fairseq_roberta(extra: str) -> None:
     source, where = masked(documents(LENGTHS))
     assert_close(ours(source, masked_tokens=where)[0], theirs(source, masked_tokens=where)[0])
     assert_close(ours(source)[0][source != PAD], theirs(source)[0][source != PAD])
-    head = {"features_only": True, "classification_head_name": "genre"}
-    assert_close(ours(source, **head)[0], theirs(source, **head)[0])
     _, gradients = outputs_and_gradients(ours, [], lambda: ours(source, masked_tokens=where)[0])
     _, expected = outputs_and_gradients(theirs, [], lambda: theirs(source, masked_tokens=where)[0])
     assert gradients.keys() == expected.keys()
     for name, gradient in gradients.items():
         assert_close(gradient, expected[name])
+    head = {"features_only": True, "classification_head_name": "genre"}
+    for model in (ours, theirs):
+        model.register_classification_head("genre", num_classes=3)
+    ours.load_state_dict(theirs.state_dict())
+    assert_close(ours(source, **head)[0], theirs(source, **head)[0])
 
 
 def test_initial_values_are_as_large_as_fairseqs() -> None:
@@ -112,23 +114,26 @@ def test_every_parameter_gets_a_gradient_even_without_markers(variant: str) -> N
 
 
 @VARIANTS
-def test_fine_tuning_reaches_all_but_the_masked_lm_head(variant: str) -> None:
+@OF
+def test_fine_tuning_reaches_every_parameter(variant: str, of: str) -> None:
     model = model_of(variant)
-    model.register_classification_head("genre", num_classes=3)
+    model.register_classification_head("genre", num_classes=3, of=of)
     model(documents(LENGTHS), features_only=True, classification_head_name="genre")[0].sum().backward()
-    missing = {name for name, p in model.named_parameters() if p.grad is None}
-    assert missing == {f"encoder.lm_head.{name}" for name in ("bias", "dense.weight", "dense.bias")} | {
-        f"encoder.lm_head.layer_norm.{name}" for name in ("weight", "bias")
-    }
+    assert [name for name, p in model.named_parameters() if p.grad is None] == []
+    assert model.encoder.lm_head is None
+    with pytest.raises(ValueError, match="replaced by a classification head"):
+        model(documents([9]))
+    with pytest.raises(ValueError, match="no classification head 'topic'; the model has: genre"):
+        model(documents([9]), classification_head_name="topic")
 
 
 @VARIANTS
 @ARCHITECTURES
 def test_alone_equals_batched_and_padding_does_not_matter(variant: str, arch: str) -> None:
-    model = model_of(variant, arch).eval()
-    model.register_classification_head("genre", num_classes=3)
+    model, classifier = model_of(variant, arch).eval(), model_of(variant, arch).eval()
+    classifier.register_classification_head("genre", num_classes=3)
     source, head = documents(LENGTHS), {"classification_head_name": "genre"}
-    batched, scores = model(source)[0], model(source, **head)[0]
+    batched, scores = model(source)[0], classifier(source, **head)[0]
     wider = torch.cat([source, torch.full((len(LENGTHS), 9), PAD)], dim=1)
     left = torch.stack([torch.cat([row[row == PAD], row[row != PAD]]) for row in source])
     for row, length in enumerate(LENGTHS):
@@ -136,8 +141,8 @@ def test_alone_equals_batched_and_padding_does_not_matter(variant: str, arch: st
         assert_close(batched[row, :length], alone)
         assert_close(model(wider)[0][row, :length], alone)
         assert_close(model(left)[0][row, -length:], alone)
-        assert_close(scores[row : row + 1], model(source[row : row + 1, :length], **head)[0])
-    assert_close(model(left, **head)[0], scores)
+        assert_close(scores[row : row + 1], classifier(source[row : row + 1, :length], **head)[0])
+    assert_close(classifier(left, **head)[0], scores)
 
 
 def test_a_row_of_nothing_but_padding_stays_finite() -> None:
@@ -185,15 +190,15 @@ def test_checkpointed_activations_change_no_number(variant: str) -> None:
 @VARIANTS
 @ARCHITECTURES
 def test_loaded_equals_fresh(variant: str, arch: str) -> None:
-    models = [model_of(variant, arch, seed=seed).eval() for seed in (0, 1)]
-    for model in models:
-        model.register_classification_head("genre", num_classes=3)
-    buffer = io.BytesIO()
-    torch.save(models[0].state_dict(), buffer)
-    buffer.seek(0)
-    models[1].load_state_dict(torch.load(buffer, weights_only=True))
-    source = documents(LENGTHS)
     for options in ({}, {"classification_head_name": "genre"}):
+        models = [model_of(variant, arch, seed=seed).eval() for seed in (0, 1)]
+        for model in models if options else ():
+            model.register_classification_head("genre", num_classes=3)
+        buffer = io.BytesIO()
+        torch.save(models[0].state_dict(), buffer)
+        buffer.seek(0)
+        models[1].load_state_dict(torch.load(buffer, weights_only=True))
+        source = documents(LENGTHS)
         assert torch.equal(models[0](source, **options)[0], models[1](source, **options)[0])
 
 

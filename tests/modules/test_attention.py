@@ -146,7 +146,7 @@ def test_a_row_of_nothing_but_padding_is_finite(dtype: torch.dtype) -> None:
 
 def test_dropout_changes_training_only() -> None:
     module, x = make(), states(2, 9, 24)
-    module.dropout = 0.5
+    module.dropout.p = 0.5
     still = module(x)[0]
     assert torch.equal(module(x)[0], still)
     module.train()

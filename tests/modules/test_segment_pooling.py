@@ -21,7 +21,7 @@ def definition(module: SegmentPooling, segments: Tensor) -> Tensor:
     return choices[module.pooling]
 
 
-@pytest.mark.parametrize("pooling", sorted(set(POOLINGS) - {"each"}))
+@pytest.mark.parametrize("pooling", POOLINGS)
 def test_pooling_is_its_definition_whatever_stands_in_padding(pooling: str) -> None:
     torch.manual_seed(0)
     module = SegmentPooling(pooling, 8)
@@ -34,11 +34,6 @@ def test_pooling_is_its_definition_whatever_stands_in_padding(pooling: str) -> N
     other = torch.where(mask.unsqueeze(-1), 1e4, x)
     assert torch.equal(module(other, mask), module(x, mask))
     assert_close(module(x[:, :1], mask[:, :1]), x[:, 0])
-
-
-def test_each_pools_nothing() -> None:
-    x = torch.randn(3, 4, 8)
-    assert SegmentPooling("each", 8)(x, padding(COUNTS)) is x
 
 
 def test_unknown_pooling_is_refused() -> None:

@@ -151,11 +151,11 @@ def test_fine_tuning_starts_from_the_checkpoint(run, sites: Path, pretrained: tu
     assert len(losses(result)) == 2
     after, before = weights(tmp_path), weights(pretrained[0])
     head = {f"classification_heads.site.{part}.{kind}" for part in ("dense", "out_proj") for kind in ("weight", "bias")}
-    assert after.keys() - before.keys() == head and before.keys() <= after.keys()
-    moved = {name: float((after[name].float() - before[name].float()).abs().max()) for name in before}
+    assert after.keys() - before.keys() == head
+    assert all(name.startswith("encoder.lm_head.") for name in before.keys() - after.keys())
+    moved = {name: float((after[name].float() - before[name].float()).abs().max()) for name in before if name in after}
     assert max(moved.values()) < 3e-3  # Adam goes no further in two steps of 1e-3
     assert all(moved[name] > 0 for name in before if is_new_part(name) and "k_proj.bias" not in name)
-    assert all(moved[name] == 0 for name in before if "lm_head" in name and name != "encoder.lm_head.weight")
 
 
 def test_ranking_starts_from_the_checkpoint_with_more_positions(

@@ -91,6 +91,7 @@ def test_fine_tuning_on_classification_starts_from_masked_lm(
     command = ["fairseq-train", turns, "--user-dir", USER_DIR, *task.split(), *ARCH.split(), "--save-dir", tmp_path]
     result = run_command(*command, "--restore-file", pretrained[0])
     text = result.stdout + result.stderr
-    assert "left out, the model has no such head: 6 tensors" in text and "newly initialised: 7 tensors" in text
+    assert "encoder.lm_head: not in the model; left out 6 tensors of the checkpoint" in text
+    assert "sentence_classification_head: newly initialised 7 tensors" in text
     assert len(logs(text, "train_inner")) == 2 and 0 <= float(logs(text, "valid")[0]["valid_accuracy"]) <= 100
     assert (tmp_path / "checkpoint_best.pt").exists()

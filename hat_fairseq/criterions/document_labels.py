@@ -1,0 +1,118 @@
+"""The criterion `document_labels`: cross-entropy of classes, with accuracy and F1.
+
+For the tasks with labels but questions: a class for each document, segment or token, or the right choice. What has no
+label (target -100) counts nowhere. Accuracy and F1, in percent, come from counts that are summed over batches,
+processes and updates, so they are those of the whole split:
+
+    accuracy   right / all
+    f1_micro   2 TP / (2 TP + FP + FN) over all classes; with one label each it equals accuracy
+    f1_macro   mean of 2 TP / (2 TP + FP + FN) over the classes that occur among labels or predictions
+
+as scikit-learn has them. F1 is left out where classes are only numbers of choices.
+"""
+
+import math
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from fairseq.criterions import FairseqCriterion, register_criterion
+from fairseq.dataclass import FairseqDataclass
+from fairseq.logging import metrics
+from torch import Tensor
+
+COUNTS = "_label_counts"  # (K, 3) true positives, false positives, false negatives; not shown
+
+
+@register_criterion("document_labels", dataclass=FairseqDataclass)
+class DocumentLabels(FairseqCriterion):
+    """For tasks with `logits`."""
+
+    def __init__(self, task: Any) -> None:
+        super().__init__(task)
+        if getattr(task, "kind", "qa") == "qa":
+            raise ValueError(
+                "the criterion document_labels is for the tasks document_classification, multiple_choice, "
+                "segment_classification and token_classification"
+            )
+
+    def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Tensor, int, dict[str, Any]]:
+        """The loss summed over the labels, their number, and what is logged.
+
+        Raises:
+            ValueError: a split without labels.
+        """
+        target = labels_of(sample)
+        logits = self.task.logits(model, sample).float().flatten(0, -2)
+        target = target.flatten()
+        labelled = target.ge(0)
+        loss = F.cross_entropy(logits, target, reduction="sum")
+        predicted, target = logits.argmax(dim=-1)[labelled], target[labelled]
+        log = {
+            "loss": loss.detach(),
+            "ntokens": sample["ntokens"],
+            "nsentences": sample["nsentences"],
+            "sample_size": len(target),
+            "correct": predicted.eq(target).sum(),
+        }
+        if self.task.labels:
+            log[COUNTS] = counts(predicted, target, len(self.task.labels))
+        return loss, len(target), log
+
+    @staticmethod
+    def reduce_metrics(logging_outputs: list[dict[str, Any]]) -> None:
+        """Logs the loss in bits, and the sums that accuracy and F1 are derived from."""
+        total = log_loss(logging_outputs)
+        metrics.log_scalar_sum("_labels", total)
+        metrics.log_scalar_sum("_correct", float(sum(log["correct"] for log in logging_outputs)))
+        metrics.log_derived("accuracy", lambda meters: percent(meters["_correct"].sum, meters["_labels"].sum))
+        if COUNTS in logging_outputs[0]:
+            metrics.log_scalar_sum(COUNTS, sum(log[COUNTS] for log in logging_outputs).double().cpu())
+            metrics.log_derived("f1_micro", lambda meters: f1_micro(meters[COUNTS].sum))
+            metrics.log_derived("f1_macro", lambda meters: f1_macro(meters[COUNTS].sum))
+
+    @staticmethod
+    def logging_outputs_can_be_summed() -> bool:
+        return True
+
+
+def labels_of(sample: dict[str, Any]) -> Tensor:
+    """The target of a batch.
+
+    Raises:
+        ValueError: there is none.
+    """
+    if sample["target"] is None:
+        raise ValueError("the split has no labels (label/ has no file for it): train and validate on one that has them")
+    return sample["target"]
+
+
+def counts(predicted: Tensor, target: Tensor, num_classes: int) -> Tensor:
+    """(N,) predictions and (N,) targets -> (K, 3) true positives, false positives, false negatives."""
+    true = torch.bincount(target[predicted.eq(target)], minlength=num_classes)
+    positives, all_ = (torch.bincount(classes, minlength=num_classes) for classes in (predicted, target))
+    return torch.stack([true, positives - true, all_ - true], dim=1)
+
+
+def f1_micro(table: Tensor) -> float:
+    true, false_positives, false_negatives = table.sum(dim=0).tolist()
+    return percent(2 * true, 2 * true + false_positives + false_negatives)
+
+
+def f1_macro(table: Tensor) -> float:
+    table = table[table.sum(dim=1) > 0]
+    scores = 2 * table[:, 0] / (2 * table[:, 0] + table[:, 1] + table[:, 2])
+    return percent(float(scores.sum()), len(scores))
+
+
+def percent(part: float, whole: float) -> float:
+    """Rounded to what is shown; 0 of 0 is 0."""
+    return round(100 * float(part) / float(whole), 3) if whole else 0.0
+
+
+def log_loss(logging_outputs: list[dict[str, Any]]) -> float:
+    """Logs `loss` as fairseq does, in bits a label, and returns the number of labels."""
+    total = float(sum(log["sample_size"] for log in logging_outputs))
+    loss = float(sum(log["loss"] for log in logging_outputs))
+    metrics.log_scalar("loss", loss / max(total, 1) / math.log(2), total, round=3)
+    return total

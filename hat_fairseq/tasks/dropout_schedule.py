@@ -1,0 +1,66 @@
+"""`--dropout-schedule`: dropout rates that change with the epoch.
+
+Rohde et al. 2021, section 7: on RACE the encoder-only model converged only with dropout off in the first epoch. The
+factors are for epochs 1, 2, ...; the last one holds from then on. They multiply the rates that the model was built
+with, so a run that is stopped and resumed has the same ones.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from typing import Any
+
+from fairseq.modules import FairseqDropout
+from torch import nn
+
+logger = logging.getLogger(__name__)
+
+HELP = "factors on all dropout rates in epochs 1, 2, ..., the last one from then on; 0,1: none in the first epoch"
+DROPOUT = (nn.Dropout, FairseqDropout)
+
+
+def parse_factors(text: str) -> list[float]:
+    """`0,1` -> [0.0, 1.0].
+
+    Raises:
+        ValueError: no list of numbers of at least 0.
+    """
+    try:
+        factors = [float(part) for part in text.split(",")]
+    except ValueError:
+        factors = []
+    if not factors or not all(math.isfinite(factor) and factor >= 0 for factor in factors):
+        raise ValueError(
+            f"--dropout-schedule {text!r}: give factors of at least 0 with commas between them, one for each epoch, "
+            "for example 0,1"
+        )
+    return factors
+
+
+class ScheduledDropout:
+    """Mixin of tasks: applies `cfg.dropout_schedule` when fairseq begins an epoch."""
+
+    def __init__(self, cfg: Any, *args: Any, **kwargs: Any) -> None:
+        super().__init__(cfg, *args, **kwargs)  # type: ignore[call-arg]
+        schedule = getattr(cfg, "dropout_schedule", None)  # checkpoints of earlier versions do not have it
+        self._factors = [] if schedule is None else parse_factors(schedule)
+        self._rates: dict[nn.Module, float] = {}  # as the model was built
+
+    def begin_epoch(self, epoch: int, model: nn.Module) -> None:
+        """fairseq's hook, also called when a run is resumed in the middle of an epoch.
+
+        Raises:
+            ValueError: a rate above 1.
+        """
+        super().begin_epoch(epoch, model)  # type: ignore[misc]
+        if not self._factors:
+            return
+        if not self._rates:
+            self._rates = {module: module.p for module in model.modules() if isinstance(module, DROPOUT)}
+        factor = self._factors[min(epoch, len(self._factors)) - 1]
+        for module, rate in self._rates.items():
+            if rate * factor > 1:
+                raise ValueError(f"--dropout-schedule: {factor:g} times a dropout rate of {rate:g} is more than 1")
+            module.p = rate * factor  # type: ignore[assignment]
+        logger.info("epoch %d: dropout rates times %g", epoch, factor)

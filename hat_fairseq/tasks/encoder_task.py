@@ -1,0 +1,180 @@
+"""The base of the tasks with labels: documents in, one prediction each, for each segment, or for each token.
+
+Reads what `hat preprocess --task KIND` writes, which is the layout of fairseq's `sentence_prediction`: tokens in
+`input0/`, labels in `label/`. A batch, as criterions and `hat predict` get it, for R rows of at most T tokens:
+
+    id (B,)  nsentences B  ntokens  net_input.src_tokens (R, T), padded on the right  net_input.src_lengths (R,)
+    target   by kind, -100 where there is no label; None for a split without labels
+    choices  (B,), `choice` only: how many of the R rows, in order, belong to each example; else R = B
+
+`id` is the number of a row, which is line `id` of `{split}.ids`, counted from 0 (`choice`: the number of an example).
+Data iterators are set as in `masked_document_lm`: a resumed run equals an uninterrupted one, no batch is dropped.
+"""
+
+import logging
+import re
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from fairseq.data import Dictionary, data_utils
+from fairseq.tasks import FairseqTask
+from torch import Tensor
+
+from ..data.labels import label_of
+from ..models.classification import HasClassificationHeads
+from ..models.fingerprint import fingerprint
+from ..models.restore_heads import LABELS
+from .config import EncoderTaskConfig
+from .data_kind import load_pipeline
+from .dropout_schedule import ScheduledDropout
+from .fit_rows import cost, describe, fit_rows
+from .row_dataset import RowDataset
+from .row_targets import RowTargets
+
+logger = logging.getLogger(__name__)
+
+
+class EncoderTask(ScheduledDropout, FairseqTask):
+    """What all kinds share. A subclass says what its kind is, what its head is about, and how labels become targets."""
+
+    cfg: EncoderTaskConfig
+    kind: ClassVar[str]  # of data
+    classes_are_labels: ClassVar[bool] = True
+    head_of: ClassVar[str] = "document"
+    part_to_cut: ClassVar[str] = "longest"
+    head_name = "sentence_classification_head"
+    targets_class: ClassVar[type[RowTargets]] = RowTargets
+
+    def __init__(self, cfg: EncoderTaskConfig) -> None:
+        super().__init__(cfg)
+        data = Path(cfg.data)
+        self.pipeline = load_pipeline(data, self.kind)
+        self.dictionary = _load_dictionary(data / "input0/dict.txt", self.kind)
+        self.dictionary.add_symbol("<mask>")  # pre-trained tables have it
+        path = data / "label/dict.txt"
+        self.label_dictionary = _load_dictionary(path, self.kind) if path.exists() or self.classes_are_labels else None
+        self._model: HasClassificationHeads | None = None
+
+    @classmethod
+    def setup_task(cls, cfg: EncoderTaskConfig, **kwargs: Any) -> "EncoderTask":
+        return cls(cfg)  # fairseq also says whether it is loading a checkpoint
+
+    @property
+    def labels(self) -> list[str]:
+        """The classes by name, in order; empty for the kinds that have none (`choice`, `qa`)."""
+        if not self.classes_are_labels or self.label_dictionary is None:
+            return []
+        tokens = self.label_dictionary.symbols[self.label_dictionary.nspecial :]
+        if self.pipeline is None:  # fairseq-preprocess fills its own dictionaries up to a multiple of 8
+            tokens = [token for token in tokens if not re.fullmatch(r"madeupword\d{4}", token)]
+        return [label_of(token) for token in tokens]
+
+    def num_scores(self) -> int:
+        """How many scores the head gives."""
+        return len(self.labels)
+
+    @property
+    def source_dictionary(self) -> Dictionary:
+        return self.dictionary
+
+    @property
+    def target_dictionary(self) -> Dictionary:
+        return self.dictionary
+
+    def max_positions(self) -> int | None:
+        return self.cfg.max_positions
+
+    # Model
+
+    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
+        """Builds the model and its head.
+
+        Raises:
+            ValueError: a model without such heads.
+        """
+        model = super().build_model(cfg, from_checkpoint)
+        if not isinstance(model, HasClassificationHeads):
+            raise ValueError(
+                f"the task {self.cfg._name} needs an architecture of hat_roberta or hierarchical_transformer, not of "
+                f"{type(model).__name__}"
+            )
+        model.register_classification_head(self.head_name, num_classes=self.num_scores(), of=self.head_of)
+        if self.labels:
+            assert self.label_dictionary is not None
+            head = model.classification_head(self.head_name)
+            head.register_buffer(LABELS, fingerprint(self.label_dictionary))
+        model.heads_must_load = from_checkpoint
+        self._model = model
+        return model
+
+    def logits(self, model: Any, sample: dict[str, Any]) -> Tensor:
+        """The head's scores: (B, K), (B, N, K) for the N segments of the longest document, or (B, T, K)."""
+        return model(**sample["net_input"], classification_head_name=self.head_name)[0]
+
+    # Data
+
+    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
+        """Loads a split, with labels if it has them, and cuts or refuses what is too long for the model.
+
+        Raises:
+            FileNotFoundError: there is no such split.
+            ValueError: labels that do not belong to the rows, or a row that is too long.
+        """
+        data = Path(self.cfg.data)
+        rows = data_utils.load_indexed_dataset(str(data / "input0" / split), self.dictionary, combine=combine)
+        if rows is None:
+            raise FileNotFoundError(f"{data / 'input0' / split}.idx is missing: {data} has no split {split!r}")
+        targets = self._load_targets(split, len(rows), combine)
+        removed = self.fit(rows, split)
+        self.datasets[split] = self.build_dataset(split, rows, targets, removed)
+
+    def build_dataset(self, split: str, rows: Any, targets: RowTargets | None, removed: dict[int, slice]) -> RowDataset:
+        return RowDataset(rows, targets, removed, self.dictionary.pad())
+
+    def _load_targets(self, split: str, num_rows: int, combine: bool) -> RowTargets | None:
+        path = str(Path(self.cfg.data) / "label" / split)
+        labels = data_utils.load_indexed_dataset(path, self.label_dictionary, combine=combine)
+        if labels is None:
+            return None
+        if self.label_dictionary is None:
+            raise ValueError(f"{self.cfg.data}/label/dict.txt is missing, but {split} has labels")
+        if len(labels) != num_rows:
+            raise ValueError(f"{path}: {len(labels)} rows of labels for {num_rows} rows; preprocess the data again")
+        return self.targets_class(labels, self.label_dictionary, self.dictionary)
+
+    def fit(self, rows: Any, split: str) -> dict[int, slice]:
+        """What the rows that are too long for the model have to do without, by row; what that costs is logged."""
+        limit, model = self.cfg.max_positions or np.inf, self._model
+
+        def takes(tokens: Tensor) -> bool:
+            return len(tokens) <= limit and (model is None or model.takes(tokens))
+
+        surely = limit if model is None else min(limit, model.surely_takes())
+        policy, eos = str(self.cfg.long_source), self.dictionary.eos()
+        removed = fit_rows(rows, surely, takes, policy, self.part_to_cut, eos, split)
+        if removed:
+            counts = describe(cost(rows, removed, self.dictionary.bos()))
+            logger.warning("%s: longer than the model, policy %s: %s", split, policy, counts)
+        return removed
+
+    def get_batch_iterator(self, dataset: Any, max_tokens: int | None = None, **kwargs: Any) -> Any:
+        """fairseq's, without its filter: all rows fit the model, and what --max-tokens is too low for it would skip.
+
+        Raises:
+            ValueError: --max-tokens is lower than one sample needs.
+        """
+        longest = int(dataset.sizes.max(initial=0))
+        if max_tokens is not None and longest > max_tokens:
+            raise ValueError(f"--max-tokens {max_tokens} is too low: one {self.kind} sample takes {longest} tokens")
+        settings = {**kwargs, "max_positions": None, "required_batch_size_multiple": 1}
+        return super().get_batch_iterator(dataset, max_tokens, **settings)
+
+
+def _load_dictionary(path: Path, kind: str) -> Dictionary:
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"{path} is missing: a task for data of the kind {kind!r} needs a directory made by "
+            f"`hat preprocess --task {kind}`"
+        )
+    return Dictionary.load(str(path))

@@ -1,0 +1,77 @@
+"""Accuracy and F1 from counts against scikit-learn, however the labels are divided; spans against all of them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from fairseq.logging import metrics
+from sklearn.metrics import accuracy_score, f1_score
+from torch import Tensor
+
+import hat_fairseq  # noqa: F401
+from hat_fairseq.criterions.answer_spans import SUMS, AnswerSpans, best_spans
+from hat_fairseq.criterions.document_labels import COUNTS, DocumentLabels, counts, f1_macro, f1_micro
+
+
+def log(predicted: Tensor, target: Tensor, num_classes: int) -> dict[str, object]:
+    """What the criterion logs for these labels."""
+    right = predicted.eq(target).sum()
+    table = counts(predicted, target, num_classes)
+    return {"loss": torch.tensor(1.5) * len(target), "sample_size": len(target), "correct": right, COUNTS: table}
+
+
+@pytest.mark.parametrize(("classes", "used"), [(2, 2), (5, 5), (7, 3)])  # some occur nowhere
+@pytest.mark.parametrize("sizes", [[41], [1, 3, 0, 29, 8]])
+def test_figures_are_scikit_learns(classes: int, used: int, sizes: list[int]) -> None:
+    generator = torch.Generator().manual_seed(classes)
+    predicted, target = torch.randint(0, used, (2, 41), generator=generator)
+    target[:15] = predicted[:15]
+    with metrics.aggregate(new_root=True) as found:
+        batches = zip(predicted.split(sizes), target.split(sizes), strict=True)
+        for p, t in batches:  # one reduction each, as in fairseq
+            DocumentLabels.reduce_metrics([log(p, t, classes)])
+    values, true, guess = found.get_smoothed_values(), target.tolist(), predicted.tolist()
+    assert values["accuracy"] == pytest.approx(100 * accuracy_score(true, guess), abs=1e-3)
+    assert values["f1_micro"] == pytest.approx(100 * f1_score(true, guess, average="micro"), abs=1e-3)
+    assert values["f1_macro"] == pytest.approx(100 * f1_score(true, guess, average="macro"), abs=1e-3)
+    assert values["f1_macro"] != values["f1_micro"] and values["loss"] == pytest.approx(1.5 / 0.693147, abs=1e-3)
+
+
+def test_one_reduction_of_many_processes_is_the_same() -> None:
+    generator = torch.Generator().manual_seed(0)
+    predicted, target = torch.randint(0, 4, (2, 30), generator=generator)
+    logs = [log(p, t, 4) for p, t in zip(predicted.split(7), target.split(7), strict=True)]
+    table = counts(predicted, target, 4)
+    with metrics.aggregate(new_root=True) as found:
+        DocumentLabels.reduce_metrics(logs)
+    assert found.get_smoothed_values()["f1_macro"] == f1_macro(table)
+    assert found.get_smoothed_values()["f1_micro"] == f1_micro(table)
+    assert sum(log["correct"] for log in logs) == table[:, 0].sum()
+
+
+def test_nothing_labelled_is_no_division_by_zero() -> None:
+    with metrics.aggregate(new_root=True) as found:
+        DocumentLabels.reduce_metrics([log(torch.tensor([]).long(), torch.tensor([]).long(), 3)])
+    values = found.get_smoothed_values()
+    assert values["accuracy"] == values["f1_micro"] == values["f1_macro"] == 0
+
+
+@pytest.mark.parametrize("length", [1, 2, 9, 17])
+def test_the_best_span_is_the_best_of_all(length: int) -> None:
+    logits = torch.randn(200, length, 2, generator=torch.Generator().manual_seed(length))
+    logits[:, 1:4] = torch.where(torch.rand(200, 1, 1) < 0.3, float("-inf"), logits[:, 1:4])  # question, separators
+    if length > 1:
+        assert best_spans(logits)[:, 1].bool().any()
+    for row, found in zip(logits, best_spans(logits).tolist(), strict=True):
+        spans = [(0, 0)] + [(a, b) for a in range(1, length) for b in range(a, length)]
+        scores = [float(row[a, 0] + row[b, 1]) for a, b in spans]
+        assert tuple(found) == spans[scores.index(max(scores))]
+
+
+def test_accuracies_of_spans_are_sums_over_batches() -> None:
+    with metrics.aggregate(new_root=True) as found:
+        for values in [(4, 2, 3, 1), (1, 1, 0, 0), (3, 0, 3, 0)]:
+            log = dict(zip(SUMS, values, strict=True)) | {"loss": 0.0, "sample_size": values[0]}
+            AnswerSpans.reduce_metrics([log])
+    assert found.get_smoothed_values()["accuracy"] == pytest.approx(100 * 3 / 8)
+    assert found.get_smoothed_values()["has_answer_accuracy"] == pytest.approx(100 * 1 / 6, abs=1e-3)

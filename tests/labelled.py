@@ -1,0 +1,82 @@
+"""Small labelled data of every kind, cut out of AMI meetings: what `hat preprocess FOLDER --task KIND` reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+Turn = dict[str, str]
+Record = dict[str, Any]
+WINDOW = 6  # turns of an example
+
+
+def windows(documents: Path) -> Iterator[tuple[str, list[Turn]]]:
+    """The first pieces of each meeting that is kept as JSON lines: an id, and so many turns."""
+    for line in documents.read_text(encoding="utf-8").splitlines():
+        meeting = json.loads(line)
+        for piece in range(4):
+            yield f"{meeting['id']}.{piece}", meeting["turns"][piece * WINDOW : (piece + 1) * WINDOW]
+
+
+def texts(turns: list[Turn]) -> list[str]:
+    return [" ".join(turn["text"].split()[:12]) for turn in turns]
+
+
+def classification(name: str, turns: list[Turn], number: int) -> Record:
+    """Whether the project manager speaks first."""
+    return {"id": name, "segments": texts(turns), "label": "yes" if turns[0]["role"] == "PM" else "no"}
+
+
+def segments(name: str, turns: list[Turn], number: int) -> Record:
+    """Who speaks; some meetings have fewer turns."""
+    turns = turns[: WINDOW - number % 3]
+    return {"id": name, "segments": texts(turns), "labels": [turn["role"] for turn in turns]}
+
+
+def tokens(name: str, turns: list[Turn], number: int) -> Record:
+    """Words and punctuation marks."""
+    words = " ".join(texts(turns)).split()
+    return {"id": name, "words": words, "labels": ["word" if word.isalnum() else "mark" for word in words]}
+
+
+def choice(name: str, turns: list[Turn], number: int) -> Record:
+    """Which turn stood in the text; two or three choices."""
+    said = texts(turns)
+    wrong = ["we will all meet again tomorrow .", "the remote control is yellow ."][: 1 + number % 2]
+    right = number // 2 % (len(wrong) + 1)
+    choices = [*wrong[:right], said[1], *wrong[right:]]
+    return {"id": name, "segments": said, "question": "what was said ?", "choices": choices, "label": right}
+
+
+def qa(name: str, turns: list[Turn], number: int) -> Record:
+    """The first words of a turn; every third question has no answer."""
+    said = texts(turns)
+    text, word = " ".join(said), said[2].split()[0]
+    answers = [] if number % 3 == 2 else [{"text": word, "start": len(" ".join(said[:2])) + 1}]
+    return {"id": name, "question": "how does it begin ?", "text": text, "answers": answers}
+
+
+def mlm(name: str, turns: list[Turn], number: int) -> Record:
+    return {"id": name, "segments": texts(turns)}
+
+
+KINDS: dict[str, Callable[[str, list[Turn], int], Record]] = {
+    "classification": classification,
+    "segments": segments,
+    "tokens": tokens,
+    "choice": choice,
+    "qa": qa,
+    "mlm": mlm,
+}
+
+
+def write(kind: str, documents: Path, out: Path, labelled: bool = True) -> Path:
+    """Writes the JSON lines of one split and returns the file."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    records = [KINDS[kind](name, turns, n) for n, (name, turns) in enumerate(windows(documents))]
+    if not labelled:
+        records = [{k: v for k, v in record.items() if k not in ("label", "labels", "answers")} for record in records]
+    out.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    return out

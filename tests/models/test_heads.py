@@ -1,0 +1,182 @@
+"""Classification heads on both encoders: what each reads, batch mates, and what loading makes of other heads."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+import torch
+from building import BOS, PAD, Vocabulary, build, documents
+from helpers import assert_close
+from torch import Tensor
+
+from hat_fairseq.models.fingerprint import fingerprint
+from hat_fairseq.models.restore_heads import LABELS
+
+MODELS = pytest.mark.parametrize(
+    ("arch", "flags"),
+    [
+        ("hat_roberta_tiny", ""),
+        ("hierarchical_transformer_tiny", "--segment-by marker"),
+        ("hierarchical_transformer_tiny", "--pooling attentive"),
+    ],
+    ids=["hat_roberta", "marker", "length"],
+)
+OF = pytest.mark.parametrize("of", ["document", "segment", "token"])
+LENGTHS = [33, 17, 1, 6]
+
+
+def model_of(arch: str, flags: str = "", of: str | None = "document", classes: int = 3, **options: Any) -> Any:
+    model = build(arch, f"--dropout 0 --attention-dropout 0 {flags}", Vocabulary(mask=True), **options).eval()
+    if of is not None:
+        model.register_classification_head("topic", classes, of=of)
+    return model
+
+
+def scores(model: Any, tokens: Tensor) -> Tensor:
+    return model(tokens, classification_head_name="topic")[0]
+
+
+@MODELS
+def test_a_head_reads_the_states_of_markers_or_of_tokens(arch: str, flags: str) -> None:
+    tokens = documents(LENGTHS)
+    for of in ("segment", "token"):
+        model = model_of(arch, flags, of)
+        states, head = model(tokens, features_only=True)[0], model.classification_heads["topic"]
+        logits = scores(model, tokens)
+        for row, length in enumerate(LENGTHS):
+            real = tokens[row, :length]
+            where = [i for i, token in enumerate(real.tolist()) if token == BOS or i == 0]
+            chosen = states[row, :length] if of == "token" else states[row, where]
+            by_hand = torch.tanh(chosen @ head.dense.weight.T + head.dense.bias) @ head.out_proj.weight.T
+            assert_close(logits[row, : len(chosen)], by_hand + head.out_proj.bias)
+        most = max(sum(t == BOS for t in row) for row in tokens.tolist())
+        assert logits.shape == (len(LENGTHS), most if of == "segment" else tokens.size(1), 3)
+
+
+@MODELS
+@OF
+def test_batch_mates_and_padding_do_not_matter(arch: str, flags: str, of: str) -> None:
+    model, tokens = model_of(arch, flags, of), documents(LENGTHS)
+    wider = torch.cat([tokens, torch.full((len(tokens), 19), PAD)], dim=1)
+    batched, padded = scores(model, tokens), scores(model, torch.cat([wider, torch.full_like(wider[:1], PAD)]))
+    assert padded.isfinite().all()
+    for row, length in enumerate(LENGTHS):
+        alone = scores(model, tokens[row : row + 1, :length])[0]
+        for other in (batched, padded):
+            assert_close(other[row] if of == "document" else other[row, : len(alone)], alone)
+
+
+@MODELS
+@OF
+def test_every_parameter_takes_part_also_without_markers(arch: str, flags: str, of: str) -> None:
+    model, tokens = model_of(arch, flags, of), documents(LENGTHS)
+    for source in (tokens, tokens.masked_fill(tokens == BOS, 7)):
+        model.zero_grad()
+        scores(model, source).square().sum().backward()
+        assert [name for name, p in model.named_parameters() if p.grad is None or not p.grad.isfinite().all()] == []
+
+
+def test_wrong_heads_are_refused() -> None:
+    for arch in ("hat_roberta_tiny", "hierarchical_transformer_tiny"):
+        with pytest.raises(ValueError, match="'topic'.*--num-classes"):
+            model_of(arch, of=None).register_classification_head("topic")
+        with pytest.raises(ValueError, match="'page': choose one of document, segment, token"):
+            model_of(arch, of="page")
+        with pytest.raises(ValueError, match="no classification head 'genre'; the model has: topic"):
+            model_of(arch)(documents([5]), classification_head_name="genre")
+
+
+def labels(model: Any, *words: str) -> Any:
+    """The model with labels of its classes, as the tasks note them."""
+    dictionary = Vocabulary(4).source_dictionary
+    for word in words:
+        dictionary.add_symbol(word)
+    model.classification_heads["topic"].register_buffer(LABELS, fingerprint(dictionary))
+    return model
+
+
+def random_state(model: Any) -> dict[str, Tensor]:
+    torch.manual_seed(8)
+    return {n: torch.randn_like(t) if t.is_floating_point() else t for n, t in model.state_dict().items()}
+
+
+@MODELS
+def test_heads_come_and_go(arch: str, flags: str, caplog: pytest.LogCaptureFixture) -> None:
+    """From pre-training to classification and back; the shared output table follows the token table."""
+    caplog.set_level("INFO")
+    pretrained, classifier, back = model_of(arch, flags, None), model_of(arch, flags), model_of(arch, flags, None)
+    fresh = {name: tensor.clone() for name, tensor in classifier.classification_heads.state_dict().items()}
+    state = random_state(pretrained)
+    state["encoder.lm_head.weight"] = next(t for n, t in state.items() if n.endswith("embed_tokens.weight"))
+    classifier.load_state_dict(dict(state))
+    assert all(torch.equal(t, fresh[n]) for n, t in classifier.classification_heads.state_dict().items())
+    assert "encoder.lm_head: not in the model; left out 6 tensors" in caplog.text
+    assert "classification_heads.topic: newly initialised" in caplog.text
+    back.load_state_dict(classifier.state_dict())
+    shared = {name: tensor for name, tensor in back.state_dict().items() if "lm_head" not in name}
+    assert shared and all(torch.equal(tensor, state[name]) for name, tensor in shared.items())
+    table = dict(back.named_parameters())[next(n for n in shared if n.endswith("embed_tokens.weight"))]
+    assert back.encoder.lm_head.weight is table and torch.equal(table, state["encoder.lm_head.weight"])
+    assert "classification_heads.topic: not in the model; left out" in caplog.text
+
+
+@MODELS
+def test_a_head_with_the_same_labels_is_loaded_and_others_are_not(
+    arch: str, flags: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    state = random_state(labels(model_of(arch, flags), "a", "b", "c"))
+    name = "classification_heads.topic.out_proj.weight"
+    same = labels(model_of(arch, flags), "a", "b", "c")
+    without_labels = model_of(arch, flags)  # fairseq's tasks note none
+    same.heads_must_load = without_labels.heads_must_load = True
+    for model in (same, without_labels):
+        model.load_state_dict(dict(state))
+        assert torch.equal(model.state_dict()[name], state[name])
+    assert not caplog.text
+    others = {
+        "other labels in the checkpoint": lambda: labels(model_of(arch, flags), "a", "c", "b"),
+        "3 classes .* in the checkpoint, 4 classes": lambda: labels(model_of(arch, flags, classes=4), *"abcd"),
+    }
+    for message, build_other in others.items():
+        other = build_other()
+        fresh = other.state_dict()[name].clone()
+        caplog.clear()
+        with caplog.at_level(logging.WARNING):
+            other.load_state_dict(dict(state))
+        assert torch.equal(other.state_dict()[name], fresh) and "left out" in caplog.text
+        other.heads_must_load = True
+        with pytest.raises(ValueError, match=f"topic: {message}.*trained with"):
+            other.load_state_dict(dict(state))
+    unnamed = model_of(arch, flags)
+    unnamed.heads_must_load = True
+    with pytest.raises(ValueError, match="topic: not in the checkpoint"):
+        unnamed.load_state_dict(model_of(arch, flags, None).state_dict())
+
+
+@MODELS
+def test_a_damaged_masked_lm_head_is_no_new_head(arch: str, flags: str) -> None:
+    state = model_of(arch, flags, None).state_dict()
+    del state["encoder.lm_head.dense.bias"]
+    with pytest.raises((ValueError, RuntimeError), match=r"encoder\.lm_head\.dense\.bias"):
+        model_of(arch, flags, None).load_state_dict(state)
+
+
+def test_which_documents_a_model_takes() -> None:
+    """Those that it can be run on."""
+    for arch, flags in [
+        ("hat_roberta_tiny", "--max-positions 20"),
+        ("hierarchical_transformer_tiny", "--segment-length 5 --max-segments 4"),
+        ("hierarchical_transformer_tiny", "--segment-length 5 --max-segments 4 --segment-by marker"),
+    ]:
+        model = model_of(arch, flags)
+        for length in (1, model.surely_takes(), 13, 20, 21, 24):
+            for every in (1, 4, 9):
+                (tokens,) = documents([length], sentence=every)
+                try:
+                    runs = bool(scores(model, tokens[None]).isfinite().all())
+                except (ValueError, IndexError):
+                    runs = False
+                assert model.takes(tokens) == runs, (arch, flags, length, every)
+                assert runs or length > model.surely_takes()

@@ -1,0 +1,46 @@
+"""Labelled data of every kind, preprocessed once, and a process that runs commands without importing anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+import labelled
+import pytest
+from warm import WarmPython
+
+from hat_fairseq import cli
+from hat_fairseq.data.binarize import example_commands
+
+OPTIONS = {"qa": "--splitter punctuation", "mlm": "--max-source-tokens 200"}
+
+
+@pytest.fixture(scope="session")
+def warm() -> Iterator[WarmPython]:
+    with WarmPython() as process:
+        yield process
+
+
+@pytest.fixture(scope="session")
+def data_of(ami: Path, warm: WarmPython, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The `bin` directory for a kind: 24 training examples; the test split has no labels."""
+    folder = tmp_path_factory.mktemp("labelled")
+
+    @cache
+    def build(kind: str) -> Path:
+        out = folder / f"{kind}-data"
+        for split in ("train", "valid", "test"):
+            documents = ami / f"text/{split}.documents.jsonl"
+            labelled.write(kind, documents, folder / kind / f"{split}.jsonl", labelled=split != "test")
+        flags = f"--task {kind} --out {out} --vocabulary {ami / 'bin'} --no-binarize --workers 1".split()
+        flags += OPTIONS.get(kind, "").split()
+        assert cli.main(["preprocess", str(folder / kind), *flags]) == 0
+        splits, pretraining = ["train", "valid", "test"], kind == "mlm"
+        dictionary = Path("bin" if pretraining else "bin/input0") / "dict.txt"
+        commands = example_commands(splits, [] if pretraining else splits[:2], kind, dictionary, 1)
+        for command in commands:
+            warm.run(command[2:], out, folder / "log")
+        return out / "bin"
+
+    return build

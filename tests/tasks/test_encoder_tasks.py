@@ -1,0 +1,290 @@
+"""The tasks with labels, as objects: targets against the text files, batches, masks, limits, and wrong data."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from fairseq import options, tasks
+from helpers import assert_close
+
+import hat_fairseq  # noqa: F401  registers the tasks
+from hat_fairseq.generation.join import read_ids
+from hat_fairseq.tasks.config import EncoderTaskConfig
+from hat_fairseq.tasks.data_kind import TASKS
+
+Data = Callable[[str], Path]
+KIND_NAMES = ["classification", "segments", "tokens", "choice", "qa"]
+KINDS = pytest.mark.parametrize("kind", KIND_NAMES)
+ARCHITECTURES = pytest.mark.parametrize("arch", ["hat_roberta_tiny", "hierarchical_transformer_tiny"])
+TINY = "--dropout 0 --attention-dropout 0 "
+
+
+def task_of(kind: str, data: Path, flags: str = "", arch: str = "hat_roberta_tiny") -> tuple[Any, Any]:
+    """The task, and its model built the way fairseq-train builds it."""
+    parser = options.get_training_parser()
+    arguments = [str(data), "--task", TASKS[kind], "--arch", arch, "--cpu", *TINY.split(), *flags.split()]
+    args = options.parse_args_and_arch(parser, input_args=arguments)
+    task = tasks.setup_task(args)
+    return task, task.build_model(args).eval()
+
+
+def dataset_of(kind: str, data: Path, split: str = "train", flags: str = "") -> tuple[Any, Any]:
+    task, _ = task_of(kind, data, flags)
+    task.load_dataset(split)
+    return task, task.datasets[split]
+
+
+def text_rows(data: Path, split: str = "train") -> tuple[list[list[str]], list[list[str]]]:
+    """Tokens with their final `</s>`, and labels, as a person reads them."""
+    folder = data.parent / "text"
+    rows = [line.split() + ["</s>"] for line in (folder / f"{split}.input0").read_text().splitlines()]
+    labels = folder / f"{split}.label"
+    return rows, [line.split() for line in labels.read_text().splitlines()] if labels.exists() else []
+
+
+def expected(kind: str, tokens: list[str], labels: list[str], names: list[str]) -> list[int]:
+    if kind == "qa":
+        return [int(label) for label in labels]
+    return [names.index(label) if label != "<pad>" else -100 for label in labels] + [-100] * (kind == "tokens")
+
+
+@pytest.mark.parametrize("kind", ["classification", "segments", "tokens", "qa"])
+def test_samples_are_the_rows_of_the_text_files(data_of: Data, kind: str) -> None:
+    task, dataset = dataset_of(kind, data_of(kind))
+    rows, labels = text_rows(data_of(kind))
+    assert len(dataset) == len(rows) == 24
+    for index, (tokens, words) in enumerate(zip(rows, labels, strict=True)):
+        item = dataset[index]
+        assert item["tokens"].tolist() == [task.source_dictionary.index(token) for token in tokens]
+        assert item["target"].flatten().tolist() == expected(kind, tokens, words, task.labels)
+        assert dataset.size(index) == len(tokens)
+    if kind == "qa":
+        assert task.labels == []
+    else:
+        assert task.labels == sorted({word for words in labels for word in words} - {"<pad>"})
+
+
+def test_choices_are_grouped_by_example(data_of: Data) -> None:
+    task, dataset = dataset_of("choice", data_of("choice"))
+    rows, labels = text_rows(data_of("choice"))
+    chunks = read_ids(data_of("choice") / "train.ids")
+    assert len(dataset) == 24 and len(rows) == 60
+    first = 0
+    for index in range(len(dataset)):
+        batch, count = dataset.collater([dataset[index]]), chunks[first].count
+        assert batch["choices"].tolist() == [count]
+        assert [chunk.document_id for chunk in chunks[first : first + count]] == [chunks[first].document_id] * count
+        for row, length, tokens in zip(*batch["net_input"].values(), rows[first:], strict=False):
+            assert row[:length].tolist() == [task.source_dictionary.index(token) for token in tokens]
+        assert labels[first + int(batch["target"])] == ["right"]
+        assert dataset.size(index) == batch["net_input"]["src_tokens"].numel()
+        first += count
+
+
+@KINDS
+@pytest.mark.parametrize("size", [1, 33, 7])
+def test_every_sample_is_in_one_batch_and_the_last_one_stays(data_of: Data, kind: str, size: int) -> None:
+    task, dataset = dataset_of(kind, data_of(kind))
+    iterator = task.get_batch_iterator(dataset, max_sentences=size, required_batch_size_multiple=8, max_positions=9)
+    batches = list(iterator.next_epoch_itr(shuffle=True))
+    assert sorted(index for batch in batches for index in batch["id"].tolist()) == list(range(24))
+    assert len(batches) == -(-24 // size)
+    for batch in batches:
+        tokens, lengths = batch["net_input"]["src_tokens"], batch["net_input"]["src_lengths"]
+        assert batch["ntokens"] == int(lengths.sum()) == int(tokens.ne(1).sum())
+        assert batch["nsentences"] == len(batch["id"]) == len(batch["target"])
+        padding = torch.arange(tokens.size(1)) >= lengths[:, None]
+        assert torch.equal(tokens.eq(task.source_dictionary.pad()), padding)  # on the right
+
+
+@KINDS
+@ARCHITECTURES
+def test_logits_do_not_depend_on_batch_mates(data_of: Data, kind: str, arch: str) -> None:
+    task, model = task_of(kind, data_of(kind), arch=arch)
+    task.load_dataset("train")
+    dataset = task.datasets["train"]
+    batch = dataset.collater([dataset[index] for index in range(6)])
+    logits = task.logits(model, batch)
+    assert logits.shape[: batch["target"].dim() - (kind == "qa")] == batch["target"].shape[: 2 - (kind == "qa")]
+    for index in range(6):
+        alone = task.logits(model, dataset.collater([dataset[index]]))[0]
+        finite = logits[index][: len(alone)]
+        assert torch.equal(finite.isfinite(), alone.isfinite())
+        assert_close(finite[alone.isfinite()], alone[alone.isfinite()])
+        if kind in ("choice", "qa"):
+            assert logits[index][len(alone) :].eq(float("-inf")).all()
+
+
+def test_an_answer_is_in_the_text_or_at_the_start(data_of: Data) -> None:
+    task, model = task_of("qa", data_of("qa"))
+    task.load_dataset("train")
+    dataset, (rows, _) = task.datasets["train"], text_rows(data_of("qa"))
+    batch = dataset.collater([dataset[index] for index in range(24)])
+    possible = task.logits(model, batch).isfinite()
+    for row, tokens in zip(possible, rows, strict=True):
+        text = tokens.index("</s>") + 2
+        wanted = [i == 0 or (i >= text and token not in ("<s>", "</s>")) for i, token in enumerate(tokens)]
+        assert row[: len(tokens)].tolist() == [[value, value] for value in wanted]
+        assert not row[len(tokens) :].any()
+
+
+@KINDS
+def test_a_split_without_labels_loads_and_can_be_predicted(data_of: Data, kind: str) -> None:
+    task, model = task_of(kind, data_of(kind))
+    task.load_dataset("test")
+    dataset = task.datasets["test"]
+    batch = dataset.collater([dataset[index] for index in range(5)])
+    assert batch["target"] is None and len(task.logits(model, batch)) == 5
+    name = "answer_spans" if kind == "qa" else "document_labels"
+    criterion = hat_fairseq_criterion(name, task)
+    with pytest.raises(ValueError, match="the split has no labels"):
+        criterion(model, batch)
+
+
+def hat_fairseq_criterion(name: str, task: Any) -> Any:
+    from fairseq.criterions import CRITERION_REGISTRY
+
+    return CRITERION_REGISTRY[name](task)
+
+
+def test_the_wrong_criterion_is_refused(data_of: Data) -> None:
+    with pytest.raises(ValueError, match="answer_spans is for the task question_answering"):
+        hat_fairseq_criterion("answer_spans", task_of("tokens", data_of("tokens"))[0])
+    with pytest.raises(ValueError, match="document_labels is for the tasks"):
+        hat_fairseq_criterion("document_labels", task_of("qa", data_of("qa"))[0])
+
+
+def test_data_of_another_kind_is_refused(data_of: Data, ami: Path) -> None:
+    for kind, data, message in [
+        ("segments", data_of("tokens"), "kind 'tokens', and this task reads 'segments': use the task token_class"),
+        ("qa", ami / "bin", "kind 'text', and this task reads 'qa': use the task document_to_text"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            task_of(kind, data)
+    for name in ("masked_document_lm", "document_to_text"):
+        with pytest.raises(ValueError, match="kind 'qa', and this task reads"):
+            tasks.TASK_REGISTRY[name].setup_task(tasks.TASK_DATACLASS_REGISTRY[name](data=str(data_of("qa"))))
+    with pytest.raises(FileNotFoundError, match=r"input0/dict\.txt is missing.*--task qa"):
+        task_of("qa", ami)
+
+
+def test_a_model_without_our_heads_is_refused(data_of: Data) -> None:
+    with pytest.raises(ValueError, match="needs an architecture of hat_roberta or hierarchical_transformer"):
+        task_of("tokens", data_of("tokens"), "--max-positions 64 --encoder-layers 1", arch="roberta")
+
+
+@KINDS
+def test_rows_that_are_too_long(data_of: Data, kind: str, caplog: pytest.LogCaptureFixture) -> None:
+    """An error, or cut at the end of the text, with the labels, and counted; questions and choices stay."""
+    rows, labels = text_rows(data_of(kind))
+    limit = 70
+    with pytest.raises(ValueError, match=r"row \d+ of train: \d+ tokens are more than the model takes; .*--long-sour"):
+        dataset_of(kind, data_of(kind), flags=f"--max-positions {limit}")
+    task, dataset = dataset_of(kind, data_of(kind), flags=f"--max-positions {limit} --long-source truncate")
+    cut, lost = 0, 0
+    for index, (tokens, words) in enumerate(zip(rows, labels, strict=True)):
+        ends = [i for i, token in enumerate(tokens) if token == "</s>"]
+        over = max(0, len(tokens) - limit)
+        stop = ends[0] if kind == "choice" else len(tokens) - 1
+        remaining = tokens[: stop - over] + tokens[stop:]
+        item = dataset.row(index)
+        assert item["tokens"].tolist() == [task.source_dictionary.index(token) for token in remaining]
+        cut, lost = cut + (over > 0), lost + over
+        if kind == "segments":
+            words = words[: remaining.count("<s>")]
+        if kind == "tokens":
+            words = words[: len(remaining) - 1]
+        if kind == "qa" and int(words[1]) >= len(remaining) - 1:
+            words = ["0", "0"]
+        if kind != "choice":
+            assert item["target"].flatten().tolist() == expected(kind, remaining, words, task.labels)
+        assert len(item["tokens"]) == min(len(tokens), limit) == dataset._sizes[index]
+    assert cut and f"rows_over_limit {cut}" in caplog.text and f"tokens_truncated {lost}" in caplog.text
+
+
+def test_the_limit_of_segments_holds_as_well(data_of: Data) -> None:
+    data, rows = data_of("segments"), text_rows(data_of("segments"))[0]
+    flags = "--segment-by marker --max-segments 4 --segment-length 32 --long-source truncate"
+    task, model = task_of("segments", data, flags, "hierarchical_transformer_tiny")
+    task.load_dataset("train")
+    for index, tokens in enumerate(rows):
+        item = task.datasets["train"][index]
+        assert int(item["tokens"].eq(0).sum()) == len(item["target"]) == min(4, tokens.count("<s>"))
+        assert model.takes(item["tokens"])
+
+
+def test_what_no_cut_can_make_fit_is_an_error(data_of: Data) -> None:
+    with pytest.raises(ValueError, match="also without the part of it that can be cut"):
+        dataset_of("choice", data_of("choice"), flags="--max-positions 12 --long-source truncate")
+
+
+def test_max_tokens_below_a_sample_is_an_error(data_of: Data) -> None:
+    """fairseq would leave the sample out of training."""
+    task, dataset = dataset_of("choice", data_of("choice"))
+    longest = max(dataset.size(index) for index in range(len(dataset)))
+    with pytest.raises(ValueError, match=f"--max-tokens {longest - 1} is too low: one choice sample takes {longest}"):
+        task.get_batch_iterator(dataset, max_tokens=longest - 1)
+    batches = list(task.get_batch_iterator(dataset, max_tokens=longest).next_epoch_itr())
+    assert max(batch["net_input"]["src_tokens"].numel() for batch in batches) <= longest
+    assert sum(batch["nsentences"] for batch in batches) == 24
+
+
+@pytest.fixture
+def broken(data_of: Data, tmp_path: Path) -> Callable[..., Path]:
+    """A copy of the data in which the labels of one split stand in the place of another's, or something is missing."""
+
+    def copy(kind: str, labels_from: str | None = None, remove: str | None = None) -> Path:
+        data = shutil.copytree(data_of(kind), tmp_path / "bin")
+        for end in ("bin", "idx") if labels_from else ():
+            shutil.copy(data / f"label/{labels_from}.{end}", data / f"label/train.{end}")
+        if remove:
+            (data / remove).unlink()
+        return data
+
+    return copy
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "message"),
+    [
+        ("tokens", {"labels_from": "valid"}, r"label row 1: \d+ labels where there should be \d+; preprocess"),
+        ("segments", {"labels_from": "valid"}, None),  # as many speakers a row: nothing to notice
+        ("qa", {"labels_from": "valid"}, r"label row \d+: tokens \d+ to \d+ of \d+ are not in the text"),
+        ("choice", {"remove": "train.ids"}, r"train\.ids is missing: it says which rows are the choices"),
+        ("choice", {"remove": "input0/train.idx"}, "has no split 'train'"),
+        ("tokens", {"remove": "label/dict.txt"}, r"label/dict\.txt is missing"),
+        ("qa", {"remove": "label/dict.txt"}, r"label/dict\.txt is missing, but train has labels"),
+    ],
+)
+def test_data_that_does_not_belong_together_is_an_error(broken, kind: str, change: dict, message: str | None) -> None:
+    data = broken(kind, **change)
+
+    def read() -> None:
+        dataset = dataset_of(kind, data)[1]
+        for index in range(len(dataset)):
+            dataset[index]
+
+    if message is None:
+        read()
+        return
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        read()
+
+
+def test_a_label_that_the_dictionary_does_not_have_is_an_error(broken) -> None:
+    data = broken("classification")
+    lines = (data / "label/dict.txt").read_text().splitlines()
+    (data / "label/dict.txt").write_text(lines[0] + "\n")
+    dataset = dataset_of("classification", data)[1]
+    with pytest.raises(ValueError, match="a label that is not in label/dict.txt"):
+        [dataset[index] for index in range(len(dataset))]
+
+
+def test_a_config_has_the_settings_that_make_resuming_exact() -> None:
+    config = EncoderTaskConfig(data="")
+    assert config.rebuild_batches and not config.reuse_dataloader

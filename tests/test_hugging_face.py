@@ -1,0 +1,99 @@
+"""Reading folders of weights without executing anything, and writing checkpoints that are never half a file."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from hat_fairseq import cli
+from hat_fairseq.fairseq_checkpoint import write_atomically
+from hat_fairseq.hugging_face import read_symbols, read_weights
+
+TENSORS = {"a": torch.arange(300.0), "b": torch.ones(2, 3)}
+
+
+def refusal(folder: Path) -> str:
+    with pytest.raises(ValueError) as error:
+        read_weights(folder)
+    return str(error.value)
+
+
+def test_both_formats_hold_the_same(tmp_path: Path) -> None:
+    torch.save(TENSORS, tmp_path / "pytorch_model.bin")
+    for _ in range(2):
+        found = read_weights(tmp_path)
+        assert found.keys() == TENSORS.keys() and all(torch.equal(found[name], TENSORS[name]) for name in found)
+        save_file(TENSORS, tmp_path / "model.safetensors")  # taken in the second turn, also with garbage beside it
+        (tmp_path / "pytorch_model.bin").write_bytes(b"garbage")
+
+
+class Malicious:
+    """A pickle of this creates a file when it is loaded without care."""
+
+    def __init__(self, target: Path) -> None:
+        self.target = target
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[str, str]]:
+        return open, (str(self.target), "w")
+
+
+def test_a_pickle_that_runs_code_is_refused(tmp_path: Path) -> None:
+    trace, weights = tmp_path / "it-ran", tmp_path / "pytorch_model.bin"
+    torch.save({"shared.weight": Malicious(trace)}, weights)
+    assert "pytorch_model.bin is refused: it is damaged or holds more than tensors" in refusal(tmp_path)
+    weights.write_bytes(pickle.dumps(Malicious(trace)))
+    assert "pytorch_model.bin is refused" in refusal(tmp_path)
+    assert not trace.exists()
+
+
+def test_damaged_and_absent_weights(tmp_path: Path) -> None:
+    weights, pickled = tmp_path / "model.safetensors", tmp_path / "pytorch_model.bin"
+    save_file(TENSORS, weights)
+    weights.write_bytes(weights.read_bytes()[:-100])
+    assert "model.safetensors is not a complete safetensors file" in refusal(tmp_path)
+    weights.unlink()
+    torch.save(TENSORS, pickled)
+    pickled.write_bytes(pickled.read_bytes()[:1000])
+    assert "pytorch_model.bin is refused: it is damaged" in refusal(tmp_path)
+    torch.save([torch.zeros(2)], pickled)
+    assert "does not hold a dictionary of tensors only" in refusal(tmp_path)
+    pickled.unlink()
+    assert "has neither model.safetensors nor pytorch_model.bin" in refusal(tmp_path)
+
+
+def test_a_folder_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for command in (["convert-bart"], ["import", "roberta"], ["import", "kiddothe2b"]):
+        assert cli.main([*command, str(tmp_path / "nosuch"), "--out", str(tmp_path / "model.pt")]) == 2
+        assert "nosuch is not a folder" in capsys.readouterr().err
+
+
+def test_a_tokenizer_json_is_as_good_as_two_files(tmp_path: Path) -> None:
+    """What newer versions of transformers write, merges as pairs or as lines."""
+    tokens = ["<s>", "<pad>", "</s>", "<unk>", "abc", "ab", "a", "!"]
+    for merges in ([["a", "b"], ["ab", "c"]], ["a b", "ab c"]):
+        model = {"type": "BPE", "vocab": {token: row for row, token in enumerate(tokens)}, "merges": merges}
+        added = [{"content": "<mask>", "id": 8}, {"content": "<s>", "id": 0}]
+        (tmp_path / "tokenizer.json").write_text(json.dumps({"model": model, "added_tokens": added}))
+        assert read_symbols(tmp_path, 9) == ["257", "256", "64", "0"]
+    (tmp_path / "tokenizer.json").write_text(json.dumps({"model": {"type": "WordPiece", "vocab": {}}}))
+    with pytest.raises(ValueError, match="tokenizer.json is no byte-level BPE .WordPiece."):
+        read_symbols(tmp_path, 9)
+
+
+def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "model.pt"
+    path.write_text("old")
+
+    def half(file: object) -> None:
+        file.write(b"ne")  # type: ignore[attr-defined]
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        write_atomically(path, half)
+    assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
