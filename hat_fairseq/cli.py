@@ -22,12 +22,15 @@ VERBS = {
     "preprocess": "data.preprocess",
     "generate": "generation.command",
     "join": "generation.join",
+    "predict": "prediction.command",
+    "classify": "prediction.classify",
     "score": "scoring.command",
     "baselines": "scoring.baselines",
     "summarize": "hub",
     "show": "scoring.show",
     "convert-bart": "convert_bart",
     "import": "import_weights",
+    "export": "export_weights",
 }
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130  # 128 + SIGINT

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,3 +50,38 @@ def bootstrap_interval(values: np.ndarray, samples: int, seed: int) -> Interval:
     tail = 100 * (1 - CONFIDENCE) / 2
     low, high = np.percentile(means, [tail, 100 - tail])
     return Interval(mean, float(low), float(high))
+
+
+def bootstrap_totals(
+    counts: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray], samples: int, seed: int
+) -> list[Interval]:
+    """Return the figures that ``statistic`` makes of the test set's totals, each with its percentile interval.
+
+    For corpus scores such as F1, which are no means over documents. The same documents are drawn as in
+    ``bootstrap_interval``.
+
+    Args:
+        counts: what is added up over documents, shape (documents, M).
+        statistic: from totals of shape (M,) to figures of shape (F,).
+        samples, seed: as in ``bootstrap_interval``.
+
+    Raises:
+        ValueError: as ``bootstrap_interval``.
+    """
+    if len(counts) == 0:
+        raise ValueError("no documents to score")
+    if samples < 0:
+        raise ValueError(f"the number of bootstrap samples must not be negative: {samples}")
+    figures = statistic(counts.sum(axis=0))
+    if samples == 0:
+        return [Interval(float(figure), None, None) for figure in figures]
+    random = np.random.default_rng(seed)
+    drawn = []
+    for _ in range(samples):
+        times = np.bincount(random.integers(0, len(counts), len(counts)), minlength=len(counts))
+        drawn.append(statistic(times @ counts))
+    tail = 100 * (1 - CONFIDENCE) / 2
+    limits = np.percentile(drawn, [tail, 100 - tail], axis=0).T
+    return [
+        Interval(float(figure), float(low), float(high)) for figure, (low, high) in zip(figures, limits, strict=True)
+    ]

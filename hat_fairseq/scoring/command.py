@@ -1,12 +1,17 @@
-"""Score generated documents: `hat score rouge` for summaries, `hat score bleu` for translations."""
+"""Score what a model has made: `hat score rouge` and `bleu` for texts, `classification` and `squad` for predictions."""
 
 from __future__ import annotations
 
 import argparse
 
-from hat_fairseq.scoring import bleu_command, rouge_command
+from hat_fairseq.scoring import bleu_command, classification_command, rouge_command, squad_command
 
-METRICS = {"rouge": rouge_command, "bleu": bleu_command}
+METRICS = {
+    "rouge": rouge_command,
+    "bleu": bleu_command,
+    "classification": classification_command,
+    "squad": squad_command,
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

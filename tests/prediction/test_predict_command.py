@@ -1,0 +1,294 @@
+"""`hat predict` and `hat classify` on real meetings: every kind against what the model says of each row alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from fairseq import checkpoint_utils
+from fairseq.tasks import TASK_REGISTRY
+from fine_tuned import FineTuned
+from torch import Tensor
+
+from hat_fairseq import cli
+from hat_fairseq.data.example import read_examples
+from hat_fairseq.data.labels import label_of, label_token, write_label_dictionary
+from hat_fairseq.generation.join import read_ids
+from hat_fairseq.prediction.classify import DocumentClassifier
+from hat_fairseq.prediction.command import write_lines
+from hat_fairseq.prediction.predictor import Predictor, refuse_other_tasks
+from hat_fairseq.tasks.config import EncoderTaskConfig
+
+Make = Callable[[str], FineTuned]
+KINDS = pytest.mark.parametrize("kind", ["classification", "choice", "segments", "tokens", "qa"])
+
+
+def hat(*words: object) -> int:
+    return cli.main([str(word) for word in words])
+
+
+def json_lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def predict(made: FineTuned, out: Path, *flags: object) -> list[dict[str, Any]]:
+    assert hat("predict", made.data / "bin", "--path", made.checkpoint, "--out", out, "--device", "cpu", *flags) == 0
+    return json_lines(out)
+
+
+@torch.no_grad()
+def logits_of_rows(made: FineTuned) -> list[Tensor]:
+    """What the head says of every line of text/test.input0, by itself and without padding."""
+    (model,), _, task = checkpoint_utils.load_model_ensemble_and_task(
+        [str(made.checkpoint)], {"data": str(made.data / "bin")}
+    )
+    rows = []
+    for line in (made.data / "text/test.input0").read_text().splitlines():
+        ids = [task.source_dictionary.index(token) for token in line.split()]
+        tokens = torch.tensor([[*ids, task.source_dictionary.eos()]])
+        rows.append(model.eval()(tokens, classification_head_name=task.head_name)[0][0])
+    return rows
+
+
+def expected(made: FineTuned) -> list[dict[str, Any]]:
+    """The records, made of the text files as a person would."""
+    text, logits, chunks = made.data / "text", logits_of_rows(made), read_ids(made.data / "bin/test.ids")
+    names = [line.split()[0] for line in (text / "label.labels").read_text().splitlines()]
+    labels = [line.split() for line in (text / "test.label").read_text().splitlines()]
+    rows: dict[str, list[tuple[Tensor, list[str]]]] = {}
+    for chunk, scores, label in zip(chunks, logits, labels, strict=True):
+        rows.setdefault(chunk.document_id, []).append((scores, label))
+    records = []
+    for name, parts in rows.items():
+        scores, label = parts[0]
+        probabilities = scores.softmax(-1)
+        if made.kind == "classification":
+            named = {label_of(n): p for n, p in zip(names, probabilities.tolist(), strict=True)}
+            records.append({"id": name, "label": max(named, key=lambda n: named[n]), "probabilities": named})
+        elif made.kind == "choice":
+            probabilities = torch.cat([part for part, _ in parts]).softmax(0)
+            best = str(int(probabilities.argmax()))
+            records.append({"id": name, "label": best, "probabilities": probabilities.tolist()})
+        else:
+            places = range(len(label)) if made.kind == "segments" else [i for i, n in enumerate(label) if n != "<pad>"]
+            records.append({"id": name, "labels": [label_of(names[int(scores[place].argmax())]) for place in places]})
+    return records
+
+
+def assert_same(actual: Any, wanted: Any) -> None:
+    """Equal, numbers within rounding; of objects the keys that are wanted."""
+    if isinstance(wanted, dict):
+        for key in wanted:
+            assert_same(actual[key], wanted[key])
+    elif isinstance(wanted, list):
+        assert len(actual) == len(wanted)
+        for one, other in zip(actual, wanted, strict=True):
+            assert_same(one, other)
+    else:
+        assert actual == (pytest.approx(wanted, rel=1e-4, abs=1e-4) if isinstance(wanted, float) else wanted)
+
+
+@pytest.mark.parametrize("kind", ["classification", "choice", "segments", "tokens"])
+def test_predictions_are_what_the_model_says_of_each_row_alone(kind: str, fine_tuned: Make, tmp_path: Path) -> None:
+    made = fine_tuned(kind)
+    found, wanted = predict(made, tmp_path / "p.jsonl", "--batch-size", 3), expected(made)
+    assert [record["id"] for record in found] == [record["id"] for record in json_lines(made.raw / "test.jsonl")]
+    assert_same(found, wanted)
+    assert found[0].keys() == wanted[0].keys()
+    said = {str(part) for record in wanted for part in record.get("labels") or [record["probabilities"]]}
+    assert len(said) > 1
+    assert_same(predict(made, tmp_path / "by_tokens.jsonl", "--max-tokens", 500), wanted)
+
+
+def test_answers_are_the_best_spans_of_all_windows(fine_tuned: Make, tmp_path: Path) -> None:
+    """Every span of every window, by its text; the null score is the lowest of all windows."""
+    made = fine_tuned("qa")
+    found = predict(made, tmp_path / "p.jsonl", "--max-answer-length", 5, "--no-answer-threshold", "inf")
+    rows = [line.split() for line in (made.data / "text/test.input0").read_text().splitlines()]
+    questions: dict[str, list[int]] = {}
+    for number, chunk in enumerate(read_ids(made.data / "bin/test.ids")):
+        questions.setdefault(chunk.document_id, []).append(number)
+    logits = logits_of_rows(made)
+    assert len(questions) == len(found) and max(map(len, questions.values())) > 1
+    for record, numbers in zip(found, questions.values(), strict=True):
+        best, text = float("-inf"), ""
+        for number in numbers:
+            scores, tokens = logits[number].tolist(), rows[number]
+            begin = [place for place, token in enumerate(tokens) if token == "</s>"][1] + 1
+            places = [place for place in range(begin, len(tokens)) if tokens[place] != "<s>"]
+            spans = [(scores[i][0] + scores[j][1], i, j) for i in places for j in places if i <= j < i + 5]
+            score, i, j = max(spans)
+            if score > best:
+                best, text = score, " ".join(token for token in tokens[i : j + 1] if token != "<s>")
+        null = min(sum(logits[number][0].tolist()) for number in numbers)
+        assert record["no_answer_score"] == pytest.approx(null - best, rel=1e-4, abs=1e-4)
+        # BPE pieces end in @@ where a word goes on; the answer is cut out of the text as it was given
+        assert record["answer"].split() == text.replace("@@ ", "").removesuffix("@@").split()
+    official = {name: json.loads((tmp_path / f"{name}.json").read_text()) for name in ("predictions", "null_odds")}
+    assert official["predictions"] == {record["id"]: record["answer"] for record in found}
+    assert official["null_odds"] == {record["id"]: record["no_answer_score"] for record in found}
+    nbest = json.loads((tmp_path / "nbest_predictions.json").read_text())
+    assert all(nbest[record["id"]][0]["text"] == record["answer"] for record in found)
+    assert {len(answers) for answers in nbest.values()} == {20}
+
+    threshold = sorted(official["null_odds"].values())[len(found) // 2]
+    some = predict(made, tmp_path / "p.jsonl", "--max-answer-length", 5, "--no-answer-threshold", threshold)
+    kept = [record["no_answer_score"] <= threshold for record in found]
+    assert [bool(record["answer"]) for record in some] == kept and 0 < sum(kept) < len(kept)
+
+
+@KINDS
+def test_raw_examples_are_classified_as_the_split_is_predicted(kind: str, fine_tuned: Make, tmp_path: Path) -> None:
+    """Without labels, which are not looked at."""
+    made = fine_tuned(kind)
+    records = json_lines(made.raw / "test.jsonl")
+    unlabelled = [{k: v for k, v in r.items() if k not in ("label", "labels", "answers")} for r in records]
+    (tmp_path / "raw.jsonl").write_text("".join(json.dumps(record) + "\n" for record in unlabelled))
+    words = ["--path", made.checkpoint, "--data", made.data / "bin", "--input", tmp_path / "raw.jsonl"]
+    assert hat("classify", *words, "--out", tmp_path / "c.jsonl", "--batch-size", 3, "--device", "cpu") == 0
+    found, wanted = json_lines(tmp_path / "c.jsonl"), predict(made, tmp_path / "p.jsonl")
+    assert_same(found, wanted)
+    assert not (tmp_path / "c.jsonl.partial").exists()
+    for record, raw in zip(found, records, strict=True):
+        if kind == "segments":
+            assert [segment["text"] for segment in record["segments"]] == raw["segments"]
+            assert [segment["label"] for segment in record["segments"]] == record["labels"]
+            assert all(0.25 <= segment["probability"] <= 1 for segment in record["segments"])
+        elif kind in ("classification", "choice"):
+            said = "".join(segment["text"] for segment in record["segments"])
+            chosen = f"{raw['question']}{raw['choices'][int(record['label'])]}" if kind == "choice" else ""
+            assert "".join(said.split()) == "".join("".join([*raw["segments"], chosen]).split())
+            assert sum(segment["weight"] for segment in record["segments"]) == pytest.approx(1, abs=1e-4)
+            shares = [segment["share"] for segment in record["segments"] if kind == "classification"]
+            assert not shares or sum(shares) == pytest.approx(1)
+
+
+def test_weights_are_those_of_the_document_alone_and_of_the_layer_asked_for(fine_tuned: Make) -> None:
+    made = fine_tuned("classification")
+    examples = list(read_examples(made.raw / "test.jsonl", "classification"))
+    weighted = []
+    for layer, batch_size in ((None, 4), (1, 1), (3, 8)):
+        model = DocumentClassifier.from_pretrained(str(made.checkpoint), made.data / "bin", "cpu", layer=layer)
+        weighted.append(list(model.rows(examples, batch_size)))
+    mean, first, last = weighted
+    for records in zip(mean, first, last, strict=True):
+        segments = [[segment["weight"] for segment in record["segments"]] for record in records]
+        assert segments[0] == pytest.approx([(a + b) / 2 for a, b in zip(*segments[1:], strict=True)], abs=1e-5)
+    assert [s["text"] for s in mean[0]["segments"]] != [s["text"] for s in mean[1]["segments"]]
+    with pytest.raises(ValueError, match="layer 2 does not attend between segments"):
+        DocumentClassifier.from_pretrained(str(made.checkpoint), made.data / "bin", "cpu", layer=2)
+
+
+@pytest.mark.parametrize(("kind", "limit"), [("segments", 80), ("tokens", 75)])
+def test_what_was_cut_off_has_no_label(kind: str, limit: int, fine_tuned: Make, tmp_path: Path, capsys) -> None:
+    """Labels stay at their segments and words; the score counts the others as wrong and says so."""
+    made = fine_tuned(kind)
+    examples = list(read_examples(made.raw / "test.jsonl", kind))
+    predictor = Predictor.load(str(made.checkpoint), made.data / "bin", "cpu", long_source="truncate")
+    predictor.task.cfg.max_positions = limit
+    model = DocumentClassifier(predictor)
+    found = list(model.rows(examples, 2))
+    assert 0 < model.rows_cut < len(examples)
+    for example, record in zip(examples, found, strict=True):
+        (row,) = predictor.task.pipeline.encode_example(example)
+        kept = row.tokens[: limit - 1]
+        count = kept.count("<s>") if kind == "segments" else sum(label != "<pad>" for label in row.label[: limit - 1])
+        assert [label is not None for label in record["labels"]] == [n < count for n in range(len(example.labels))]
+    lost = sum(record["labels"].count(None) for record in found)
+    write_lines(tmp_path / "cut.jsonl", found)
+    words = ["--hypotheses", tmp_path / "cut.jsonl", "--references", made.data / "text/test.examples.jsonl"]
+    assert hat("score", "classification", *words, "--bootstrap-samples", 0) == 0
+    assert f"cut.jsonl: {lost} of " in capsys.readouterr().err
+
+
+def test_an_ensemble_is_the_mean_of_the_probabilities(fine_tuned: Make, tmp_path: Path) -> None:
+    made = fine_tuned("classification")
+    state = torch.load(made.checkpoint, weights_only=True)
+    name = "classification_heads.sentence_classification_head.out_proj.weight"
+    state["model"][name] = -3 * state["model"][name]
+    other = FineTuned(made.kind, made.raw, made.data, tmp_path / "other.pt")
+    torch.save(state, other.checkpoint)
+    both = FineTuned(made.kind, made.raw, made.data, Path(f"{made.checkpoint}:{other.checkpoint}"))
+    one, two, mean = (predict(m, tmp_path / f"{n}.jsonl") for n, m in enumerate((made, other, both)))
+    for records in zip(one, two, mean, strict=True):
+        first, second, together = (record["probabilities"] for record in records)
+        assert together == pytest.approx({k: (first[k] + second[k]) / 2 for k in first}, abs=1e-6)
+        assert abs(first["yes"] - second["yes"]) > 1e-3
+
+
+def test_a_run_that_is_stopped_leaves_the_old_file(tmp_path: Path) -> None:
+    out = tmp_path / "p.jsonl"
+    out.write_text("old\n")
+
+    def records():
+        yield {"id": "a"}
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_lines(out, records())
+    assert out.read_text() == "old\n" and (tmp_path / "p.jsonl.partial").read_text() == '{"id": "a"}\n'
+    write_lines(out, [{"id": "b"}])
+    assert json_lines(out) == [{"id": "b"}] and list(tmp_path.iterdir()) == [out]
+
+
+def test_mistakes_are_one_line(fine_tuned: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made, others = fine_tuned("segments"), fine_tuned("classification")
+    data, path, out = made.data / "bin", made.checkpoint, tmp_path / "p.jsonl"
+    (tmp_path / "empty.jsonl").write_text("")
+    (tmp_path / "less.jsonl").write_text("".join((made.data / "text/test.examples.jsonl").open().readlines()[:-1]))
+    raw = ["--input", tmp_path / "empty.jsonl", "--data", data, "--path", path]
+    for words, message in (
+        (["predict", data, "--path", tmp_path / "no.pt", "--out", out], "no.pt does not exist: has it been trained?"),
+        (["predict", tmp_path / "no", "--path", path, "--out", out], "no is not a directory; it should be the bin"),
+        (["predict", data, "--path", path, "--split", "x", "--out", out], "has no split 'x'"),
+        (["predict", data, "--path", path, "--out", tmp_path / "p.json"], "p.json must end in .jsonl"),
+        (["predict", data, "--path", path, "--out", out, "--max-tokens", 9], "--max-tokens 9 is too low: one sample"),
+        (["predict", data, "--path", path, "--out", out, "--n-best", 0], "n-best of answers must be at least 1"),
+        (["predict", data, "--path", path, "--out", out, "--device", "cpu", "--fp16"], "--fp16 needs a GPU"),
+        (["predict", others.data / "bin", "--path", path, "--out", out], "holds data of the kind 'classification'"),
+        (["predict", data, "--path", path, "--out", out, "--examples", tmp_path / "no.jsonl"], "no.jsonl is missing"),
+        (["predict", data, "--path", path, "--out", out, "--examples", tmp_path / "less.jsonl"],
+         "less.jsonl does not belong to"),
+        (["classify", *raw, "--out", out], "empty.jsonl is empty: nothing to classify"),
+        (["classify", *raw, "--out", tmp_path / "no/c.jsonl"], "no: the directory of --out does not exist"),
+    ):  # fmt: skip
+        assert hat(*words) == 2, words
+        assert message in capsys.readouterr().err.splitlines()[-1]
+    assert not out.exists()
+
+
+def test_labels_are_the_text_that_was_given(fine_tuned: Make, tmp_path: Path) -> None:
+    """Spaces and percent signs included; in dictionaries they are written as in a URL."""
+    (tmp_path / "label").mkdir()
+    (tmp_path / "input0").symlink_to(fine_tuned("tokens").data / "bin/input0")
+    write_label_dictionary(map(label_token, ["a mark", "100 %", "<pad>"]), tmp_path / "label/dict.txt")
+    task = TASK_REGISTRY["token_classification"](EncoderTaskConfig(data=str(tmp_path)))
+    assert task.labels == ["a mark", "100 %", "<pad>"]
+
+
+def test_another_dictionary_is_refused(fine_tuned: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, monkey = fine_tuned("segments"), tmp_path / "bin"
+    monkeypatch.setenv("HAT_TRACEBACK", "1")
+    (monkey / "input0").mkdir(parents=True)
+    (monkey / "label").mkdir()
+    for source in (made.data / "bin").rglob("*.*"):
+        text = source.read_bytes()
+        if source.name == "dict.txt" and source.parent.name == "input0":
+            first, second, *rest = text.splitlines(keepends=True)
+            text = b"".join([second, first, *rest])
+        (monkey / source.relative_to(made.data / "bin")).write_bytes(text)
+    with pytest.raises(ValueError, match="another dictionary"):
+        hat("predict", monkey, "--path", made.checkpoint, "--out", tmp_path / "p.jsonl")
+
+
+def test_models_of_other_tasks_are_refused() -> None:
+    state = {"cfg": {"task": {"_name": "document_to_text"}}}
+    with pytest.raises(ValueError, match=r"m.pt was trained on the task document_to_text, not .*\(texts are generated"):
+        refuse_other_tasks(state, "m.pt")
+    with pytest.raises(ValueError, match="trained on the task masked_lm, not on one of document_classification, "):
+        refuse_other_tasks({"cfg": None, "args": type("Args", (), {"task": "masked_lm"})}, "m.pt")
+    refuse_other_tasks({"cfg": {"task": {"_name": "question_answering"}}}, "m.pt")
