@@ -11,6 +11,8 @@ import re
 import torch
 from torch import Tensor
 
+from .convert_roberta import LAYER
+
 HEAD = "sentence_classification_head"  # what fairseq's sentence_prediction calls its head
 PREFIX = "hi_transformer."  # of every model with a head; the bare one has none
 
@@ -19,16 +21,6 @@ EMBEDDINGS = {
     "embeddings.position_embeddings": "encoder.embed_positions",
     "embeddings.token_type_embeddings": "encoder.embed_token_type",
     "embeddings.LayerNorm": "encoder.layernorm_embedding",
-}
-LAYER = {
-    "attention.self.query": "self_attn.q_proj",
-    "attention.self.key": "self_attn.k_proj",
-    "attention.self.value": "self_attn.v_proj",
-    "attention.output.dense": "self_attn.out_proj",
-    "attention.output.LayerNorm": "self_attn_layer_norm",
-    "intermediate.dense": "fc1",
-    "output.dense": "fc2",
-    "output.LayerNorm": "final_layer_norm",
 }
 KINDS = {"sentence_encoder": "segment_wise", "document_encoder": "cross_segment"}
 HEADS = {

@@ -29,17 +29,35 @@ def gpt2_numbers(merges: Iterable[str]) -> dict[str, int]:
     return {token: number for number, token in enumerate(tokens)}
 
 
-def dictionary_symbols(ids: Mapping[str, int], merges: Iterable[str]) -> list[str]:
-    """Symbols of dict.txt in order, for token rows `ids` (vocab.json).
+def dictionary_symbols(ids: Mapping[str, int], merges: Iterable[str], source: str = "vocab.json") -> list[str]:
+    """Symbols of dict.txt in order, for token rows `ids` (vocab.json, or what `source` names in errors).
 
     A final `<mask>` is left out, as in the dict.txt of fairseq's BART: the tasks that use it add it. Tokens that the
     BPE never writes (`madeupword0000`) keep their names. ValueError if no fairseq dictionary can have these rows.
     """
     tokens = sorted(ids, key=lambda token: ids[token])
     if [ids[token] for token in tokens] != list(range(len(tokens))):
-        raise ValueError(f"vocab.json: the {len(tokens)} ids are not 0 to {len(tokens) - 1}, each once")
+        raise ValueError(f"{source}: the {len(tokens)} ids are not 0 to {len(tokens) - 1}, each once")
     if tuple(tokens[:4]) != SPECIALS:
-        raise ValueError(f"vocab.json starts with {tokens[:4]}, fairseq's dictionaries with {list(SPECIALS)}")
+        raise ValueError(f"{source} starts with {tokens[:4]}, fairseq's dictionaries with {list(SPECIALS)}")
     numbers = gpt2_numbers(merges)
     body = tokens[4:-1] if tokens[-1] == MASK else tokens[4:]
     return [str(numbers[token]) if token in numbers else token for token in body]
+
+
+def token_rows(symbols: Iterable[str], numbers: Mapping[str, int]) -> dict[str, int]:
+    """The reverse: vocab.json for the entries of a fairseq dictionary, its first four and `<mask>` included.
+
+    Args:
+        numbers: of the tokens, as in encoder.json.
+    Raises:
+        ValueError: two entries are the same token.
+    """
+    tokens = {str(number): token for token, number in numbers.items()}
+    rows: dict[str, int] = {}
+    for row, symbol in enumerate(symbols):
+        token = tokens.get(symbol, symbol)
+        if token in rows:
+            raise ValueError(f"dictionary entries {rows[token]} and {row} are both {token!r}")
+        rows[token] = row
+    return rows

@@ -1,102 +1,103 @@
-"""Convert released weights of other projects to fairseq's checkpoint layout.
+"""Convert weights of other projects to fairseq's checkpoint layout: RoBERTa's, and released hierarchical ones.
 
-`kiddothe2b`: the Hierarchical Attention Transformers of Chalkidis et al. 2022, a folder with `config.json` and
-`pytorch_model.bin` or `model.safetensors`. The output holds tensors, numbers and strings only. The flags that compute
-what the released weights were trained to compute are printed: without segment positions, and with the quirks that the
-config or the paper's code has.
+`roberta`: a Hugging Face RoBERTa, with or without its masked-LM head, for `hat_roberta` and `hierarchical_transformer`.
+`kiddothe2b`: the Hierarchical Attention Transformers of Chalkidis et al. 2022.
+
+Either is a folder with `config.json` and `model.safetensors` or `pytorch_model.bin`. The output holds tensors, numbers
+and strings only. The flags that build the network are printed; for released hierarchical weights those that compute
+what the weights were trained to compute, which is without segment positions, and the quirks of the authors' code apart.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any
 
 from torch import Tensor
 
-from .convert_bart import read_dictionary, read_weights, refuse_existing, write_files
+from . import chalkidis_config, convert_roberta, fairseq_checkpoint
 from .convert_chalkidis import from_hugging_face
+from .gpt2_dictionary import MASK, SPECIALS
+from .hugging_face import folder_of, read_symbols, read_weights
 
-FIXED: dict[str, Any] = {
-    "hidden_act": "gelu",
-    "type_vocab_size": 1,
-    "position_embedding_type": "absolute",
-    "pad_token_id": 1,
-    "bos_token_id": 0,
-    "eos_token_id": 2,
+
+@dataclass
+class Converted:
+    """What an importer returns.
+
+    Attributes:
+        model: state under our names.
+        vocab_size: rows of the embedding, for the dictionary.
+        starts: flags that build a network for it, each list one way to start.
+        report: what else there is to say.
+        architecture: our settings, kept in the checkpoint for `hat export`.
+    """
+
+    model: dict[str, Tensor]
+    starts: list[list[str]]
+    report: list[str]
+    architecture: dict[str, Any] | None = field(default=None)
+
+
+def import_roberta(args: argparse.Namespace, config: dict[str, Any]) -> Converted:
+    model, report = convert_roberta.convert_weights(read_weights(args.directory), config)
+    starts = [convert_roberta.size_flags(config), convert_roberta.hierarchical_flags(config)]
+    report.append("newly initialised when training starts, and listed in its log: what only the hierarchy has")
+    return Converted(model, starts, report)
+
+
+def import_chalkidis(args: argparse.Namespace, config: dict[str, Any]) -> Converted:
+    positions = args.segment_positions or "none"
+    weights = read_weights(args.directory)
+    model = from_hugging_face(weights, positions == "add")
+    chalkidis_config.check_shapes(model, config, args.directory / "config.json")
+    settings = chalkidis_config.settings(config, len(model["encoder.embed_positions.weight"]), positions)
+    quirks = chalkidis_config.QUIRKS
+    report = [f"to compute what the authors' code computes: {' '.join(chalkidis_config.flags(quirks))}"]
+    start = ["--arch", "hierarchical_transformer", *chalkidis_config.flags(settings)]
+    head = chalkidis_config.head_settings(weights)
+    if head["task"] != "masked_lm":
+        report.append(f"its head is loaded by {' '.join(chalkidis_config.flags(head))}")
+    return Converted(model, [start], report, {"arch": "hierarchical_transformer", **settings, **quirks, **head})
+
+
+def check_mask(symbols: list[str] | None, vocab_size: int) -> None:
+    """ValueError where the vocabulary has no `<mask>`, which every masked-LM and encoder task has a row for."""
+    if symbols is not None and MASK not in symbols and vocab_size == len(SPECIALS) + len(symbols):
+        raise ValueError(f"the vocabulary has no {MASK}; fairseq's RoBERTa has a row for it, the last one")
+
+
+READERS = {
+    "kiddothe2b": (chalkidis_config.read_chalkidis_config, import_chalkidis),
+    "roberta": (convert_roberta.read_roberta_config, import_roberta),
 }
-FLAGS = {
-    "max_sentences": "max-segments",
-    "hidden_size": "encoder-embed-dim",
-    "intermediate_size": "encoder-ffn-embed-dim",
-    "num_attention_heads": "encoder-attention-heads",
-    "layer_norm_eps": "layer-norm-eps",
-    "hidden_dropout_prob": "dropout",
-    "attention_probs_dropout_prob": "attention-dropout",
-}
-
-
-def read_config(path: Path) -> dict[str, Any]:
-    """`config.json`; ValueError where it describes something else than ours can compute."""
-    config = json.loads(path.read_text(encoding="utf-8"))
-    missing = [key for key in (*FLAGS, "vocab_size", "encoder_layout") if config.get(key) is None]
-    if missing:
-        raise ValueError(f"{path}: nothing for {', '.join(missing)}")
-    for key, value in FIXED.items():
-        if config.get(key, value) != value:
-            raise ValueError(f"{path}: {key} is {config[key]!r}, only {value!r} can be converted")
-    return config
-
-
-def layout(config: dict[str, Any]) -> str:
-    """`{"0": {"sentence_encoder": true, "document_encoder": false}, ...}` -> `S|...`."""
-    layers = sorted(config["encoder_layout"].items(), key=lambda item: int(item[0]))
-    parts = {"sentence_encoder": "S", "document_encoder": "D"}
-    return "|".join("".join(letter for part, letter in parts.items() if layer[part]) for _, layer in layers)
-
-
-def architecture_flags(config: dict[str, Any], segment_length: int, segment_positions: str) -> list[str]:
-    flags = ["--arch", "hierarchical_transformer", "--layout", f"'{layout(config)}'"]
-    flags += ["--segment-length", str(segment_length), "--segment-positions", segment_positions]
-    return flags + [word for key, flag in FLAGS.items() for word in (f"--{flag}", str(config[key]))]
-
-
-def check_shapes(model: dict[str, Tensor], config: dict[str, Any], layers: int, path: Path) -> None:
-    """ValueError where the weights are not what config.json says."""
-    found = 1 + max(int(name.split(".")[2]) for name in model if name.startswith("encoder.layers."))
-    shape = list(model["encoder.embed_tokens.weight"].shape)
-    expected = [config["vocab_size"], config["hidden_size"]]
-    if found != layers or shape != expected:
-        raise ValueError(f"{path}: {layers} layers, embedding {expected}; the weights have {found} and {shape}")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("release", choices=["kiddothe2b"], help="whose weights they are")
-    parser.add_argument("directory", type=Path, metavar="HF_DIR", help="folder with config.json and the weights")
-    parser.add_argument("--out", type=Path, required=True, help="checkpoint to write; dict.txt goes beside it")
+    parser.add_argument("release", choices=sorted(READERS), help="whose weights they are")
+    fairseq_checkpoint.add_arguments(parser)
     parser.add_argument(
         "--segment-positions",
         choices=["none", "add"],
-        default="none",
-        help="add: for weights that were trained with positions of segments (none of the released ones)",
+        help="kiddothe2b, default none; add: for weights that were trained with positions of segments (none of the "
+        "released ones)",
     )
-    parser.add_argument("--overwrite", action="store_true", help="replace what is there")
 
 
 def main(args: argparse.Namespace) -> int:
-    if not args.directory.is_dir():
-        raise ValueError(f"{args.directory} is not a folder")
-    path = args.directory / "config.json"
-    config = read_config(path)
-    symbols = read_dictionary(args.directory, config["vocab_size"])
-    refuse_existing(args, symbols)
-    model = from_hugging_face(read_weights(args.directory), args.segment_positions == "add")
-    check_shapes(model, config, len(layout(config).split("|")), path)
-    segment_length = len(model["encoder.embed_positions.weight"]) - FIXED["pad_token_id"] - 1
-    write_files(args.out, model, symbols)
+    if args.segment_positions and args.release != "kiddothe2b":
+        raise ValueError(f"--segment-positions is for kiddothe2b, {args.release} has no segments")
+    read_config, convert = READERS[args.release]
+    config = read_config(folder_of(args) / "config.json")
+    symbols = read_symbols(args.directory, config["vocab_size"])
+    fairseq_checkpoint.refuse_existing(args, symbols)
+    check_mask(symbols, config["vocab_size"])
+    converted = convert(args, config)
+    fairseq_checkpoint.write_files(args.out, converted.model, symbols, converted.architecture)
     print("start training from it (and resume after an interruption) with:")
-    flags = architecture_flags(config, segment_length, args.segment_positions)
-    print(f"  {' '.join(flags)} --finetune-from-model {args.out}")
-    print("to compute what the authors' code computes: --pool-padded-segments --attend-segment-padding")
+    for flags in converted.starts:
+        print(f"  {' '.join(flags)} --finetune-from-model {args.out}")
+    for line in converted.report:
+        print(line)
     return 0

@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
 """Turn configs/NAME.yaml into one printed fairseq command and run it.
 
-    python hat_fairseq/recipe.py {preprocess,train,generate} NAME [flags of the command ...]
+    python hat_fairseq/recipe.py {preprocess,train,generate,predict} NAME [flags of the command ...]
     DRY_RUN=1 python hat_fairseq/recipe.py train NAME            only prints, ready to paste
 
-A recipe has the sections `preprocess`, `task` (shared by both commands), `train`, `update` and `generate`, and a list
-`base` of files (relative to it) that it builds on: a later base wins over an earlier one, the recipe over all of them.
+A recipe has the sections `preprocess`, `task` (shared by training and generation), `train`, `update` and either
+`generate` (texts), `predict` (labels, answers) or, for pre-training, none of the two, and a list `base` of files
+(relative to it) that it builds on: a later base wins over an earlier one, the recipe over all of them.
 Keys are the flags' own names, values are passed on as written, except that `true` gives the bare flag, `false` and
 `null` take a base's flag away, and a list gives several values. `data` (for preprocess: `reader`) is the positional
 argument. `{recipe}` stands for NAME, `{max-update}` for the value that the flag --max-update has in the end.
 
 `update` says what one update of training sees (recipe_update.py); --gpus, --update-batch-size and --update-max-tokens
-after NAME change it. Other flags given after NAME come last, so they win over the recipe's; `--FLAG=null` takes the
-recipe's flag away. Knows neither fairseq nor torch: only yaml.
+after NAME change it. `score` in `predict` is what follows `hat score`: a second command, run when the first one has
+succeeded. Other flags given after NAME come last, so they win over the recipe's; `--FLAG=null` takes the recipe's flag
+away. Knows neither fairseq nor torch: only yaml.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -33,12 +36,13 @@ else:  # run as a file
 PACKAGE = Path(__file__).resolve().parent
 CONFIGS = PACKAGE.parent / "configs"
 
-SECTIONS = ("preprocess", "task", "train", "update", "generate")
+SECTIONS = ("preprocess", "task", "train", "update", "generate", "predict")
 #: For each command: how python calls it, the sections it takes (a later one wins), the key of its positional argument.
 COMMANDS = {
     "preprocess": (("hat_fairseq.cli", "preprocess"), ("preprocess",), "reader"),
     "train": (("fairseq_cli.train",), ("task", "train"), "data"),
     "generate": (("hat_fairseq.cli", "generate"), ("task", "generate"), "data"),
+    "predict": (("hat_fairseq.cli", "predict"), ("predict",), "data"),
 }
 
 NOTHING = ("false", "null", "~", "")
@@ -49,20 +53,23 @@ Recipe = dict[str, Flags]
 
 
 def main(argv: list[str]) -> int:
-    """Print the command of a recipe and, unless DRY_RUN=1, become it."""
+    """Print the command of a recipe and, unless DRY_RUN=1, become it; of two commands run one and become the other."""
     try:
         if len(argv) < 2 or argv[0] not in COMMANDS:
             raise ValueError(f"usage: recipe.py {{{','.join(COMMANDS)}}} NAME [flags]; recipes: {', '.join(names())}")
-        command = build_command(argv[0], argv[1], argv[2:])
+        commands = build_commands(argv[0], argv[1], argv[2:])
     except (ValueError, OSError) as error:
         print(f"recipe: error: {error}", file=sys.stderr)
         return 2
     if os.environ.get("RANK", "0") == "0":  # torchrun starts every process with the same words
-        comment = recipe_update.describe(command)
-        print(*([f"# {comment}"] if comment else []), render(command), sep="\n", flush=True)
+        comment = recipe_update.describe(commands[0])
+        print(*([f"# {comment}"] if comment else []), " &&\n".join(map(render, commands)), sep="\n", flush=True)
     if os.environ.get("DRY_RUN", "0") not in ("", "0"):
         return 0
-    os.execv(command[0], command)
+    for command in commands[:-1]:
+        if status := subprocess.call(command):
+            return status
+    os.execv(commands[-1][0], commands[-1])
 
 
 def names() -> list[str]:
@@ -71,7 +78,12 @@ def names() -> list[str]:
 
 
 def build_command(verb: str, name: str, extra: Iterable[str] = ()) -> list[str]:
-    """Return the arguments to execute, the interpreter first.
+    """Return the first of ``build_commands``."""
+    return build_commands(verb, name, extra)[0]
+
+
+def build_commands(verb: str, name: str, extra: Iterable[str] = ()) -> list[list[str]]:
+    """Return one command, for ``predict`` with a score two: the arguments to execute, the interpreter first.
 
     Args:
         verb: a key of ``COMMANDS``.
@@ -95,15 +107,20 @@ def build_command(verb: str, name: str, extra: Iterable[str] = ()) -> list[str]:
             _remove(flags, argument)
         else:
             appended.append(argument)
+    if verb in ("generate", "predict") and not recipe[verb]:
+        raise ValueError(f"recipe {name!r} cannot {verb}: it has no section {verb!r}")
     if flags.get(positional, "") in NOTHING:
         raise ValueError(f"recipe {name!r} cannot {verb}: it has no {positional!r} in section {' or '.join(sections)}")
     if verb == "train":
         appended = recipe_update.apply(flags, recipe["update"], appended)
+    score = _take_score(flags, appended) if verb == "predict" else []
     words = [word for flag, value in flags.items() if flag != positional for word in _words(flag, value)]
     values = {"recipe": name, **flags, **recipe_update.given(appended)}
     command = [sys.executable, "-m", *module, _fill(str(flags[positional]), values)]
     command += ["--user-dir", str(PACKAGE)] if verb == "train" else []
-    return command + [_fill(word, values) for word in words] + appended
+    command += [_fill(word, values) for word in words] + appended
+    scoring = [sys.executable, "-m", "hat_fairseq.cli", "score", *(_fill(word, values) for word in score)]
+    return [command, scoring] if score else [command]
 
 
 def load(path: Path, below: tuple[Path, ...] = ()) -> Recipe:
@@ -198,6 +215,20 @@ def _remove(flags: Flags, argument: str) -> None:
     flag = argument[2:].removesuffix("=null").replace("_", "-")
     if flags.pop(flag, None) is None:
         raise ValueError(f"{argument}: the recipe has no flag --{flag} to take away")
+
+
+def _take_score(flags: Flags, appended: list[str]) -> list[str]:
+    """Take `score` out of the recipe's flags and --score out of those that follow its name; the words of the last."""
+    score = flags.pop("score", "")
+    for place, word in reversed([*enumerate(appended)]):
+        if word == "--score" and place + 1 < len(appended):
+            score = appended[place + 1]
+            del appended[place : place + 2]
+            break
+        if word.startswith("--score="):
+            score = appended.pop(place).removeprefix("--score=")
+            break
+    return [] if isinstance(score, list) or score in NOTHING else shlex.split(score)
 
 
 def _fill(word: str, values: Mapping[str, str | list[str]], below: tuple[str, ...] = ()) -> str:

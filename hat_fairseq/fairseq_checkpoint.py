@@ -1,0 +1,77 @@
+"""Writing converted weights as a checkpoint of fairseq, with the dict.txt that belongs to them.
+
+The file holds tensors, numbers and strings only, so `torch.load(weights_only=True)` reads it, and no training options:
+what builds the same architecture is printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+ARCHITECTURE = "architecture"  # the key of the settings that our converters know; fairseq does not read it
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What every converter takes."""
+    parser.add_argument("directory", type=Path, metavar="HF_DIR", help="folder with config.json and the weights")
+    parser.add_argument("--out", type=Path, required=True, help="checkpoint to write; dict.txt goes beside it")
+    parser.add_argument("--overwrite", action="store_true", help="replace what is there")
+
+
+def checkpoint(model: dict[str, Tensor], architecture: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The least that fairseq's trainer reads beside the weights: update 0 of epoch 1 and no optimizer state."""
+    history = {"criterion_name": "", "optimizer_name": "", "lr_scheduler_state": {}, "num_updates": 0}
+    state = {
+        "args": None,
+        "cfg": None,
+        "model": model,
+        "optimizer_history": [history],
+        "last_optimizer_state": None,
+        "extra_state": {"train_iterator": {"epoch": 1, "iterations_in_epoch": 0}},
+    }
+    return state if architecture is None else state | {ARCHITECTURE: dict(architecture)}
+
+
+def write_atomically(path: Path, write: Callable[[Any], object]) -> None:
+    """Let `write` fill a temporary sibling of `path`, then rename it: `path` is never a part of a file."""
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+        try:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+            os.chmod(file.name, 0o644)
+            os.replace(file.name, path)
+        except BaseException:
+            Path(file.name).unlink(missing_ok=True)
+            raise
+
+
+def refuse_existing(args: argparse.Namespace, symbols: list[str] | None) -> None:
+    """Unless --overwrite: ValueError where a file is that `write_files` would write; known before any work."""
+    paths = [args.out] if symbols is None else [args.out, args.out.parent / "dict.txt"]
+    for path in paths if not args.overwrite else ():
+        if path.exists():
+            raise ValueError(f"{path} exists; give another --out or --overwrite")
+
+
+def write_files(
+    out: Path, model: dict[str, Tensor], symbols: list[str] | None, architecture: Mapping[str, Any] | None = None
+) -> None:
+    """Write a model as a checkpoint of fairseq, and beside it dict.txt where its entries are known."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(out, lambda file: torch.save(checkpoint(model, architecture), file))
+    print(f"wrote {out}: {sum(t.numel() for t in set(model.values()) if t.numel() > 1):,} parameters")
+    if symbols is None:
+        print("no vocab.json and merges.txt in the folder: no dict.txt written")
+        return
+    path = out.parent / "dict.txt"
+    write_atomically(path, lambda file: file.write("".join(f"{s} 1\n" for s in symbols).encode()))
+    print(f"wrote {path}: {len(symbols)} entries, for fairseq-preprocess --srcdict and --tgtdict")
