@@ -54,6 +54,7 @@ PAPER_GENERATION = {
 }
 PAPER_GENERATION |= {name: {"beam": 4} for name in ("wmt20_en_de", "wmt20_en_cs", "ted17_zh_en")}
 OURS = {"ami_small", "libreoffice_help_en_de"}
+ENCODERS = {name for name in recipe.names() if not recipe.load(recipe.CONFIGS / f"{name}.yaml")["generate"]}
 
 
 @pytest.mark.parametrize("name", PAPER)
@@ -88,4 +89,4 @@ def test_generation_is_the_papers(name):
 
 
 def test_the_ten_recipes_of_the_paper_are_there():
-    assert len(PAPER) == 10 and set(recipe.names()) == set(PAPER) | OURS
+    assert len(PAPER) == 10 and set(recipe.names()) - ENCODERS == set(PAPER) | OURS

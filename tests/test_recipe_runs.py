@@ -1,4 +1,4 @@
-"""Every recipe from the raw release to a score: its own commands on a tiny release of real text, with a small model.
+"""Recipes that generate, from the raw release to a score: their commands on tiny releases of real text, small models.
 
 Recipes that start from BART start from a small random one in BART's layout, with a byte-level BPE learned here; those
 that start from the HAT of CNN/DailyMail start from what the recipe cnn_dm has left here.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,11 @@ from typing import Any
 import pytest
 import torch
 from building import Vocabulary, build
-from commands import REPOSITORY, run_command
-from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+from byte_level_bpe import write_byte_level_bpe
+from warm import WarmPython
 
 from hat_fairseq import recipe
-from hat_fairseq.convert_bart import checkpoint
-from hat_fairseq.data.files import sha256_of
+from hat_fairseq.fairseq_checkpoint import checkpoint
 from preprocess import containers, parallel_containers
 
 SIZES = "--encoder-layers 1 --decoder-layers 1 --encoder-embed-dim 32 --decoder-embed-dim 32 "
@@ -48,31 +47,17 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def write_byte_level_bpe(folder: Path) -> int:
-    """encoder.json, vocab.bpe and dict.txt learned on meetings, and the hashes that say it is on purpose; its size."""
-    folder.mkdir()
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    trainer = trainers.BpeTrainer(
-        vocab_size=600, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
-    )
-    lines = [text for meeting in containers.meetings("train") for text in meeting.sentences or ()]
-    tokenizer.train_from_iterator(lines, trainer)
-    model = json.loads(tokenizer.to_str())["model"]
-    (folder / "encoder.json").write_text(json.dumps(model["vocab"]))
-    merges = "".join(f"{left} {right}\n" for left, right in model["merges"])
-    (folder / "vocab.bpe").write_text("#version: 0.2\n" + merges, encoding="utf-8")
-    (folder / "dict.txt").write_text("".join(f"{number} 1\n" for number in range(len(model["vocab"]))))
-    names = ("encoder.json", "vocab.bpe", "dict.txt")
-    (folder / "SHA256SUMS").write_text("".join(f"{sha256_of(folder / name)}  {name}\n" for name in names))
-    return len(model["vocab"])
+@pytest.fixture(scope="module")
+def python() -> Iterator[WarmPython]:
+    with WarmPython() as process:
+        yield process
 
 
 @cache
-def run_recipe(name: str, workspace: Path) -> dict[str, Any]:
+def run_recipe(name: str, workspace: Path, python: WarmPython) -> dict[str, Any]:
     """Preprocess, train and generate; the output of each, everything in it."""
     if name in CHAINED:
-        run_recipe("cnn_dm", workspace)
+        run_recipe("cnn_dm", workspace, python)
     short = ["--limit", "3", "--max-source-tokens", "400", "--max-target-tokens", "100"]  # of whole meetings
     source = short if name in CARRIED else ["--partial", "--root", f"raw/{name}"]
     if name not in CARRIED:
@@ -81,8 +66,8 @@ def run_recipe(name: str, workspace: Path) -> dict[str, Any]:
     commands = {"preprocess": [*source, *bpe], "train": TRAIN.split(), "generate": GENERATE.split()}
     outputs = {}
     for verb, flags in commands.items():
-        result = run_command(sys.executable, REPOSITORY / "hat_fairseq/recipe.py", verb, name, *flags, cwd=workspace)
-        outputs[verb] = result.stdout + result.stderr
+        command = recipe.build_command(verb, name, flags)
+        outputs[verb] = python.run(command[2:], workspace, workspace / f"{name}.{verb}.log")
     return outputs
 
 
@@ -90,9 +75,9 @@ def json_lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.open(encoding="utf-8")]
 
 
-@pytest.mark.parametrize("name", recipe.names())
-def test_from_the_raw_release_to_a_score(name: str, workspace: Path) -> None:
-    outputs = run_recipe(name, workspace)
+@pytest.mark.parametrize("name", sorted(set(WRITERS) | CARRIED))
+def test_from_the_raw_release_to_a_score(name: str, workspace: Path, python: WarmPython) -> None:
+    outputs = run_recipe(name, workspace, python)
     assert re.search(r"num_updates[\"']?:? [\"']?2\b|done training", outputs["train"])
     documents = json_lines(workspace / f"data-bin/{name}/text/test.documents.jsonl")
     texts = json_lines(workspace / f"results/{name}/test.jsonl")
@@ -105,8 +90,8 @@ def test_from_the_raw_release_to_a_score(name: str, workspace: Path) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(FROM_BART | CHAINED))
-def test_exactly_the_expected_tensors_are_new(name: str, workspace: Path) -> None:
-    log = run_recipe(name, workspace)["train"]
+def test_exactly_the_expected_tensors_are_new(name: str, workspace: Path, python: WarmPython) -> None:
+    log = run_recipe(name, workspace, python)["train"]
     new = set(re.findall(r"^  ((?:encoder|decoder)\.\S+)$", log, re.MULTILINE))
     parts = {re.sub(r"^(encoder|decoder\.layers\.\d+)\.", "", tensor).partition(".")[0] for tensor in new}
     if name in CHAINED:

@@ -1,0 +1,52 @@
+"""C4, English: long web pages to pre-train on (Raffel et al. 2020).
+
+``--root`` is a folder with ``c4-train.00000-of-01024.json.gz`` and so on, and ``c4-validation.*.json.gz``, as ``en`` of
+https://huggingface.co/datasets/allenai/c4 has them: JSON lines with ``text``, ``timestamp`` and ``url``, in 1,024 files
+with 364,868,892 pages and 8 with 364,608. Some of the files will do. Licence: ODC-BY; the pages remain their authors'.
+
+Only pages of more than ``MIN_WORDS`` words between white space are kept, the others are counted: the model card of
+Chalkidis et al. 2022 says "long sequences (> 1024 subwords) of C4". Words are fewer than subwords and need no BPE; a
+page that is kept has at least as many subwords. For another limit filter into a folder of JSON lines with ``text`` and
+preprocess that with ``--task mlm``. There is no test part. A page's id is its file and line.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from hat_fairseq.data.example import Example
+from hat_fairseq.data.files import read_json_lines
+from hat_fairseq.data.formats.json_file import text_of
+from hat_fairseq.data.formats.release import release_folder
+
+TASK = "mlm"
+SPLITS = ("train", "valid")
+DEFAULTS = {
+    "bpe": "gpt2",
+    "splitter": "library",
+    "segments": "packed",
+    "segment_length": 128,
+    "max_segments": 32,
+    "max_source_tokens": 4095,  # with </s> 4096
+}
+MIN_WORDS = 1024
+NAMES = {"train": "c4-train", "valid": "c4-validation"}
+CONTENT = "c4-train.*.json.gz and c4-validation.*.json.gz"
+
+
+def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Example]:
+    """Yield the long pages of a split, file by file."""
+    folder = release_folder(root, CONTENT)
+    files = sorted(path for ending in ("json", "json.gz") for path in folder.glob(f"{NAMES[split]}.*.{ending}"))
+    if not files:
+        raise ValueError(f"{folder} has no {NAMES[split]}.*.json.gz; it must be a folder with {CONTENT}")
+    for path in files:
+        for number, record in read_json_lines(path):
+            where = f"{path}:{number}"
+            text = text_of(record, "text", where)
+            if len(text.split()) <= MIN_WORDS:
+                counts["short_pages_dropped"] += 1
+                continue
+            yield Example(id=f"{path.name.partition('.json')[0]}:{number}", inputs=((text,),), origin=where)

@@ -1,0 +1,77 @@
+"""RACE: English examinations, four choices for each question (Lai et al. 2017).
+
+``--root`` is the folder ``RACE`` of ``RACE.tar.gz`` (https://www.cs.cmu.edu/~glai1/data/race/):
+``{train,dev,test}/{middle,high}/NUMBER.txt``, in each a JSON object with ``article``, ``questions``, ``options``,
+``answers`` (A to D) and ``id``: 87,866, 4,887 and 4,934 questions. For research only, says the release; the
+examinations remain their authors'.
+
+A choice becomes one text, and is the second part of the input. As in fairseq's RACE example of RoBERTa: where the
+question has a blank ``_``, the choice is put in its place, in all of them if there are several; otherwise it follows
+the question. Both kinds are counted. Middle and high school go together; the id says which, ``high/12-0`` is the first
+question of ``high/12.txt``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from hat_fairseq.data.example import Example
+from hat_fairseq.data.formats.json_file import list_of, read_json, text_of
+from hat_fairseq.data.formats.release import release_folder
+
+TASK = "choice"
+SPLITS = ("train", "valid", "test")
+DEFAULTS = {
+    "bpe": "gpt2",
+    "splitter": "punctuation",
+    "segments": "sentences",
+    "max_source_tokens": 511,  # with </s> 512
+    "long_source": "truncate",
+}
+RELEASE = {"train": (87866,), "valid": (4887,), "test": (4934,)}
+FOLDERS = {"train": "train", "valid": "dev", "test": "test"}
+LEVELS = ("middle", "high")
+CONTENT = "train, dev and test, in each of them middle and high, as RACE.tar.gz has them"
+BLANK = "_"
+LETTERS = "ABCD"
+
+
+def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Example]:
+    """Yield the questions of a split, each with its article and four choices."""
+    folder = release_folder(root, CONTENT) / FOLDERS[split]
+    for level in LEVELS:
+        files = list((folder / level).glob("*.txt"))
+        if not files:
+            raise ValueError(f"{folder / level} has no .txt files; --root must be a folder with {CONTENT}")
+        for path in sorted(files, key=lambda file: (len(file.stem), file.stem)):  # 2.txt before 10.txt
+            yield from _questions(path, level, counts)
+
+
+def _questions(path: Path, level: str, counts: Counter[str]) -> Iterator[Example]:
+    record, where = read_json(path), str(path)
+    if not isinstance(record, dict):
+        raise ValueError(f"{path}: expected a JSON object, found {record!r:.60}")
+    article = text_of(record, "article", where)
+    questions, answers = (list_of(record, key, str, where) for key in ("questions", "answers"))
+    options = list_of(record, "options", list, where)
+    if not len(questions) == len(options) == len(answers):
+        raise ValueError(f"{path}: {len(questions)} questions, {len(options)} options, {len(answers)} answers")
+    for number, (question, choices, answer) in enumerate(zip(questions, options, answers, strict=True)):
+        if not all(isinstance(choice, str) for choice in choices) or len(choices) != len(LETTERS):
+            raise ValueError(f"{path}, question {number}: expected four options as strings, found {choices!r:.60}")
+        if answer not in tuple(LETTERS):
+            raise ValueError(f"{path}, question {number}: the answer is {answer!r:.60}, not A, B, C or D")
+        counts["questions_with_a_blank" if BLANK in question else "questions_without_blank"] += 1
+        yield Example(
+            id=f"{level}/{path.stem}-{number}",
+            inputs=tuple((article, statement(question, choice)) for choice in choices),
+            label=str(LETTERS.index(answer)),
+            origin=f"{path}, question {number}",
+        )
+
+
+def statement(question: str, choice: str) -> str:
+    """The question answered with the choice."""
+    return question.replace(BLANK, choice) if BLANK in question else f"{question} {choice}"
