@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import json
 import runpy
+import sys
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
+import torch
+from commands import run_command
+from safetensors.torch import load_file
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 RESULTS = sorted((BENCHMARKS / "results").glob("*.json"))
@@ -22,6 +27,79 @@ def test_the_page_is_rendered_from_the_results() -> None:
 @pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
 def test_summaries_follow_from_the_runs(path: Path) -> None:
     record = json.loads(path.read_text(encoding="utf-8"))
-    summary = runpy.run_path(str(BENCHMARKS / "hierarchy.py"))["summary"]
+    summary = runpy.run_path(str(BENCHMARKS / f"{record['question']}.py"))["summary"]
     assert record["summary"] == summary(record["runs"])
     assert {"command", "device", "threads", "versions"} <= record.keys()
+
+
+def test_the_contenders_are_comparable() -> None:
+    """Same token-level layers; ours has one cross-segment layer in three, hat_roberta an attention in each, on top."""
+    pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
+    script = runpy.run_path(str(BENCHMARKS / "long_encoders.py"))
+    sizes = Namespace(layers=3, width=24, heads=4, vocabulary=100)
+    tokens, states, layers = torch.randint(4, 99, (1, 768)), {}, {}
+    tokens[:, ::32] = 0
+    for name in script["CONTENDERS"]:
+        model, run = script["build"](name, sizes, 768)
+        states[name] = run(tokens)
+        states[name].sum().backward()
+        layers[name] = sum(p.numel() for key, p in model.named_parameters() if "layer." in key or "layers." in key)
+    assert {tuple(out.shape) for out in states.values()} == {(1, 768, 24)}
+    attention = 4 * (24 * 24 + 24)
+    layer = attention + 2 * 24 * 96 + 96 + 24 + 4 * 24
+    assert layers["full attention"] == layers["bigbird"] == 3 * layer
+    assert layers["longformer"] == 3 * layer + 3 * 3 * (24 * 24 + 24)  # projections of global tokens, not used
+    assert layers["hierarchical_transformer"] == 4 * layer
+    assert layers["hat_roberta"] == 3 * (layer + attention + 2 * 24)
+
+
+def test_long_encoders_measures_and_its_result_is_rendered(tmp_path: Path) -> None:
+    script, out = BENCHMARKS / "long_encoders.py", tmp_path / "result.json"
+    flags = "--layers 3 --width 24 --heads 4 --vocabulary 100 --threads 1 --rounds 2 --lengths 70 --contenders"
+    run_command(sys.executable, script, *flags.split(), "hierarchical_transformer", "full attention", "--out", out)
+    record = json.loads(out.read_text(encoding="utf-8"))
+    taken = [(run["length"], run["round"], run["contender"]) for run in record["runs"]]
+    assert taken == [
+        (70, number, name) for number in range(2) for name in ("hierarchical_transformer", "full attention")
+    ]
+    assert all(run["seconds"] > 0 for run in record["runs"])
+    assert all(process["peak_bytes"] > process["built_bytes"] > 0 for process in record["processes"])
+    ours = record["summary"]["70"]["hierarchical_transformer"]
+    assert ours["times_least"] == ours["times_most"] == 1.0
+    table = runpy.run_path(str(BENCHMARKS / "render.py"))["long_encoders"](record)
+    assert table.count("\n| 70 |") == 2 and "S\\|S\\|SD" in table
+
+
+def test_a_pack_of_public_weights_is_unpacked(tmp_path: Path) -> None:
+    """int8 values times the factor of their group, and query, key and value apart."""
+    width, groups = 64, torch.tensor([0.5, 0.25])
+    values = torch.arange(128, dtype=torch.int8).view(2, 64) - 64
+    tensors = {"word_emb": (values, groups)}
+    tensors |= {
+        name: (torch.randn(*shape), None) for name, shape in (("pos_emb", (4, width)), ("type_emb", (2, width)))
+    }
+    tensors |= {name: (torch.randn(width), None) for name in ("emb_ln.w", "emb_ln.b", "l0.aln.w", "l0.aln.b")}
+    tensors |= {"l0.qkv.w": (torch.randn(3 * width, width), None)}
+    entries, content = [], b""
+    for name, (tensor, factors) in tensors.items():
+        raw = tensor.numpy().tobytes() + (b"" if factors is None else factors.numpy().tobytes())
+        kind, group = ("f32", 0) if factors is None else ("i8", width)
+        entries.append({"name": name, "dtype": kind, "shape": list(tensor.shape), "len": len(raw), "group": group})
+        content += raw
+    arch = {"hidden": width, "layers": 1, "heads": 4, "intermediate": 8, "vocab": 2, "max_positions": 4}
+    header = {"meta": {"model": "m", "license": "l"}, "arch": arch | {"layer_norm_eps": 1e-12}, "tokenizer_len": 2}
+    head = json.dumps(header | {"tensors": entries}).encode()
+    pack, out = tmp_path / "a.pack", tmp_path / "out"
+    pack.write_bytes(b"HMSEMB01" + len(head).to_bytes(8, "little") + head + b"{}" + content)
+    run_command(sys.executable, BENCHMARKS / "granite.py", "--pack", pack, "--out", out)
+    state = load_file(out / "model.safetensors")
+    torch.testing.assert_close(
+        state["roberta.embeddings.word_embeddings.weight"], torch.cat([values[:1] * 0.5, values[1:] * 0.25])
+    )
+    rows = [state[f"roberta.encoder.layer.0.attention.self.{part}.weight"] for part in ("query", "key", "value")]
+    assert torch.equal(torch.cat(rows), tensors["l0.qkv.w"][0])
+    assert state["roberta.embeddings.token_type_embeddings.weight"].shape == (1, width)
+    assert (out / "tokenizer.json").read_bytes() == b"{}" and json.loads((out / "config.json").read_text())
+    pack.write_bytes(pack.read_bytes()[:-1])
+    again = run_command(sys.executable, BENCHMARKS / "granite.py", "--pack", pack, "--out", tmp_path / "b", check=False)
+    assert again.returncode == 1 and "fetch it again" in again.stderr

@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""Do the encoders learn? Recipes of document classification beside a bag of words: same documents, several seeds.
+
+    python benchmarks/classification.py hyperpartisan_small hyperpartisan_granite --seeds 1 2 3
+
+Preprocess the recipes first, from the same release. The bag of words (scikit-learn: TF-IDF of words and pairs of words,
+logistic regression, its C chosen on the validation part as the recipes choose their checkpoint) reads the examples of
+the first one. Runs go to `bench-runs/RECIPE/SEED` in the current directory and finished ones are kept, so an
+interrupted benchmark goes on where it stopped; several may run at once, since no time is taken. The result goes to
+`benchmarks/results/` and from there, by `benchmarks/render.py`, to `benchmarks/README.md`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from machine import device
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+
+from hat_fairseq import recipe
+from hat_fairseq.data.example import Example, read_examples
+from hat_fairseq.data.manifest import versions
+
+RESULTS = Path(__file__).resolve().parent / "results"
+RUNS = Path("bench-runs")
+BAG_OF_WORDS = "bag of words"
+C_VALUES = (0.1, 1.0, 10.0, 100.0)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("recipes", nargs="+", choices=recipe.names(), metavar="RECIPE")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    args = parser.parse_args()
+    text = Path(flag_of("preprocess", args.recipes[0], "--out"), "text")
+    for name in args.recipes[1:]:
+        check_same_documents(text, Path(flag_of("preprocess", name, "--out"), "text"))
+    files = {(BAG_OF_WORDS, 0): bag_of_words(text)}
+    files |= {(name, seed): finished_run(name, seed) for seed in args.seeds for name in args.recipes}
+    scores = score(text / "test.examples.jsonl", files.values())
+    rows = [{"system": name, "seed": seed, "scores": scores[str(path)]} for (name, seed), path in files.items()]
+    record = {
+        "question": "classification",
+        "command": " ".join(["python benchmarks/classification.py", *sys.argv[1:]]),
+        "documents": {split: len(examples(text, split)) for split in ("train", "valid", "test")},
+        "device": device(),
+        "threads": torch.get_num_threads(),
+        "versions": {"torch": torch.__version__, **versions()},
+        "runs": rows,
+        "summary": summary(rows),
+    }
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"classification_{args.recipes[0].split('_')[0]}.json"
+    path.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    print(f"wrote {path}")
+
+
+def flag_of(verb: str, name: str, flag: str) -> str:
+    words = recipe.build_command(verb, name)
+    return words[words.index(flag) + 1]
+
+
+def examples(text: Path, split: str) -> list[Example]:
+    return list(read_examples(text / f"{split}.examples.jsonl", "classification"))
+
+
+def check_same_documents(text: Path, other: Path) -> None:
+    """Exits where two recipes were preprocessed from other documents or other splits."""
+    for split in ("train", "valid", "test"):
+        if examples(text, split) != examples(other, split):
+            sys.exit(f"{text} and {other} differ in {split}: preprocess both from the same release")
+
+
+def bag_of_words(text: Path) -> Path:
+    """Predictions of the baseline for the test part, in a file as `hat predict` writes it."""
+    parts = {split: examples(text, split) for split in ("train", "valid", "test")}
+    texts = {split: [plain(example) for example in part] for split, part in parts.items()}
+    labels = {split: [example.label for example in part] for split, part in parts.items()}
+    models = [classifier(c).fit(texts["train"], labels["train"]) for c in C_VALUES]
+    best = max(models, key=lambda model: model.score(texts["valid"], labels["valid"]))
+    path = RUNS / "bag-of-words.jsonl"
+    path.parent.mkdir(exist_ok=True)
+    with path.open("w", encoding="utf-8") as file:
+        for example, label in zip(parts["test"], best.predict(texts["test"]), strict=True):
+            file.write(json.dumps({"id": example.id, "label": str(label)}) + "\n")
+    return path
+
+
+def plain(example: Example) -> str:
+    parts = example.inputs[0]
+    return "\n".join(part if isinstance(part, str) else "\n".join(part) for part in parts)
+
+
+def classifier(c: float) -> Pipeline:
+    words = TfidfVectorizer(sublinear_tf=True, min_df=2, ngram_range=(1, 2))
+    return make_pipeline(words, LogisticRegression(C=c, max_iter=3000))
+
+
+def finished_run(name: str, seed: int) -> Path:
+    """Train and predict, unless that was done before; returns the predictions."""
+    folder = RUNS / name / str(seed)
+    out = folder / "test.jsonl"
+    if out.is_file():
+        return out
+    folder.mkdir(parents=True, exist_ok=True)
+    checkpoints = folder / "checkpoints"
+    run_recipe("train", name, ["--seed", str(seed), "--save-dir", str(checkpoints)], folder / "train.log")
+    where = ["--path", str(checkpoints / "checkpoint_best.pt"), "--out", str(out), "--score=null"]
+    run_recipe("predict", name, where, folder / "predict.log")
+    return out
+
+
+def run_recipe(verb: str, name: str, flags: Sequence[str], log: Path) -> None:
+    print(f"{verb} {name} {' '.join(flags)} > {log}", flush=True)
+    command = [sys.executable, recipe.__file__, verb, name, *flags]
+    with log.open("w", encoding="utf-8") as file:
+        subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, check=True)
+
+
+def score(references: Path, hypotheses: Any) -> dict[str, dict[str, float]]:
+    """Accuracy and F1 of each file, by `hat score`."""
+    out = RUNS / "scores.json"
+    command = ["score", "classification", "--references", str(references), "--json", str(out), "--hypotheses"]
+    subprocess.run(
+        [sys.executable, "-m", "hat_fairseq.cli", *command, *map(str, hypotheses)],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    record = json.loads(out.read_text(encoding="utf-8"))
+    return {path: figures(report) for path, report in record.items()}
+
+
+def figures(report: dict[str, Any]) -> dict[str, float]:
+    """Accuracy, its 95 % interval over the test documents, and macro F1."""
+    accuracy = report["figures"]["accuracy"]
+    values = {"accuracy": accuracy["mean"], "low": accuracy["low"], "high": accuracy["high"]}
+    values["macro F1"] = report["figures"]["macro F1"]["mean"]
+    return {name: round(value, 2) for name, value in values.items()}
+
+
+def summary(rows: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    """For each system and metric: mean and standard deviation over seeds."""
+    result: dict[str, dict[str, float]] = {}
+    for system in dict.fromkeys(row["system"] for row in rows):
+        scores = [row["scores"] for row in rows if row["system"] == system]
+        result[system] = {}
+        for metric in scores[0]:
+            values = [score[metric] for score in scores]
+            result[system][f"{metric}_mean"] = round(statistics.mean(values), 3)
+            result[system][f"{metric}_sd"] = round(statistics.stdev(values) if len(values) > 1 else 0.0, 3)
+    return result
+
+
+if __name__ == "__main__":
+    main()
