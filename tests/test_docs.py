@@ -22,7 +22,9 @@ SPAN = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
 FLAG = re.compile(r"(?<![\w-])--([a-z][a-z0-9]*(?:[-_][a-z0-9]+)*)(?![\w-])")
 METRIC = re.compile(r"(?<![\w/.-])hat score ([a-z]+)")
 VERB = re.compile(r"(?<![\w/.-])hat ([a-z][a-z-]*)")
-FOLDERS = "hat_fairseq|preprocess|configs|train_scripts|generate_scripts|examples|benchmarks|tests|docs|\\.ci"
+FOLDERS = (
+    "hat_fairseq|preprocess|configs|train_scripts|generate_scripts|predict_scripts|examples|benchmarks|tests|docs|\\.ci"
+)
 # `tests/x.py::test_y` and `configs/base/z.yaml`; with capitals or stars it is a pattern, not a path
 PATH = re.compile(rf"(?<![\w/.-])((?:{FOLDERS})/[a-z0-9_./-]*)(?:::(\w+))?(?![\w*{{])")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -96,8 +98,11 @@ def fairseq_flags() -> frozenset[str]:
         extra = argparse.ArgumentParser()
         gen_parser_from_dataclass(extra, REGISTRIES[kind]["dataclass_registry"][name]())
         parsers.append(extra)
-    tasks = [TASK_REGISTRY[name] for name in ("document_to_text", "masked_document_lm")]
-    for owner in (*tasks, *(MODEL_REGISTRY[name] for name in ("hat_bart", "hat_transformer", "hat_roberta"))):
+    tasks = [TASK_REGISTRY[name] for name in ("document_to_text", "masked_document_lm", "document_classification")]
+    models = [
+        MODEL_REGISTRY[name] for name in ("hat_bart", "hat_transformer", "hat_roberta", "hierarchical_transformer")
+    ]
+    for owner in (*tasks, *models):
         extra = argparse.ArgumentParser()
         owner.add_args(extra)
         parsers.append(extra)
@@ -115,7 +120,8 @@ def recipe_flags(command: str) -> frozenset[str]:
     """What may follow the name of a recipe: the flags of its command, and those that the recipe itself takes."""
     if command == "train":
         return fairseq_flags() | {"--gpus", "--update-batch-size", "--update-max-tokens"}
-    return verb_flags(command) | (fairseq_flags() if command == "generate" else frozenset())
+    others = {"generate": fairseq_flags(), "predict": frozenset(["--score"])}  # what follows `hat score`
+    return verb_flags(command) | others.get(command, frozenset())
 
 
 def all_flags() -> frozenset[str]:
@@ -133,7 +139,7 @@ def allowed_flags(words: list[str]) -> frozenset[str] | None:
         return verb_flags(*rest) | (fairseq_flags() if passed_on else frozenset())
     if program.startswith("fairseq-"):
         return fairseq_flags()
-    if words[0].startswith(("train_scripts/", "generate_scripts/")):
+    if words[0].startswith(("train_scripts/", "generate_scripts/", "predict_scripts/")):
         return recipe_flags(words[0].partition("_")[0])
     if program == "torchrun":
         return fairseq_flags() | torchrun_flags() | recipe_flags("train")
