@@ -14,25 +14,20 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-from machine import device
+from runs import RUNS, flags_of, mean_and_deviation, run_recipe, write_result
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from hat_fairseq import recipe
 from hat_fairseq.data.example import Example, read_examples
-from hat_fairseq.data.manifest import versions
 
-RESULTS = Path(__file__).resolve().parent / "results"
-RUNS = Path("bench-runs")
 BAG_OF_WORDS = "bag of words"
 C_VALUES = (0.1, 1.0, 10.0, 100.0)
 
@@ -42,32 +37,20 @@ def main() -> None:
     parser.add_argument("recipes", nargs="+", choices=recipe.names(), metavar="RECIPE")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     args = parser.parse_args()
-    text = Path(flag_of("preprocess", args.recipes[0], "--out"), "text")
+    text = text_of(args.recipes[0])
     for name in args.recipes[1:]:
-        check_same_documents(text, Path(flag_of("preprocess", name, "--out"), "text"))
+        check_same_documents(text, text_of(name))
     files = {(BAG_OF_WORDS, 0): bag_of_words(text)}
     files |= {(name, seed): finished_run(name, seed) for seed in args.seeds for name in args.recipes}
     scores = score(text / "test.examples.jsonl", files.values())
     rows = [{"system": name, "seed": seed, "scores": scores[str(path)]} for (name, seed), path in files.items()]
-    record = {
-        "question": "classification",
-        "command": " ".join(["python benchmarks/classification.py", *sys.argv[1:]]),
-        "documents": {split: len(examples(text, split)) for split in ("train", "valid", "test")},
-        "device": device(),
-        "threads": torch.get_num_threads(),
-        "versions": {"torch": torch.__version__, **versions()},
-        "runs": rows,
-        "summary": summary(rows),
-    }
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"classification_{args.recipes[0].split('_')[0]}.json"
-    path.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-    print(f"wrote {path}")
+    documents = {split: len(examples(text, split)) for split in ("train", "valid", "test")}
+    subject = args.recipes[0].split("_")[0]
+    write_result("classification", subject, documents=documents, runs=rows, summary=summary(rows))
 
 
-def flag_of(verb: str, name: str, flag: str) -> str:
-    words = recipe.build_command(verb, name)
-    return words[words.index(flag) + 1]
+def text_of(name: str) -> Path:
+    return Path(flags_of("preprocess", name)["--out"], "text")
 
 
 def examples(text: Path, split: str) -> list[Example]:
@@ -120,13 +103,6 @@ def finished_run(name: str, seed: int) -> Path:
     return out
 
 
-def run_recipe(verb: str, name: str, flags: Sequence[str], log: Path) -> None:
-    print(f"{verb} {name} {' '.join(flags)} > {log}", flush=True)
-    command = [sys.executable, recipe.__file__, verb, name, *flags]
-    with log.open("w", encoding="utf-8") as file:
-        subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, check=True)
-
-
 def score(references: Path, hypotheses: Any) -> dict[str, dict[str, float]]:
     """Accuracy and F1 of each file, by `hat score`."""
     out = RUNS / "scores.json"
@@ -155,9 +131,7 @@ def summary(rows: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
         scores = [row["scores"] for row in rows if row["system"] == system]
         result[system] = {}
         for metric in scores[0]:
-            values = [score[metric] for score in scores]
-            result[system][f"{metric}_mean"] = round(statistics.mean(values), 3)
-            result[system][f"{metric}_sd"] = round(statistics.stdev(values) if len(values) > 1 else 0.0, 3)
+            result[system] |= mean_and_deviation(metric, [score[metric] for score in scores])
     return result
 
 

@@ -12,20 +12,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-from machine import device
+from runs import RUNS, flags_of, mean_and_deviation, run_recipe, write_result
 
 from hat_fairseq import recipe
-from hat_fairseq.data.manifest import versions
 
-RESULTS = Path(__file__).resolve().parent / "results"
 KINDS = {"hat": [], "plain": ["--no-hierarchy"]}
 
 
@@ -44,33 +40,13 @@ def main() -> None:
     }
     scores = score(args.recipe, metric, runs)
     rows = [{"kind": kind, "seed": seed, "scores": scores[folder]} for (kind, seed), folder in runs.items()]
-    record = {
-        "question": "hierarchy",
-        "command": " ".join(["python benchmarks/hierarchy.py", *sys.argv[1:]]),
-        "recipe": args.recipe,
-        "metric": metric,
-        "train_flags": args.train_flags,
-        "device": device(),
-        "threads": torch.get_num_threads(),
-        "versions": {"torch": torch.__version__, **versions()},
-        "runs": rows,
-        "summary": summary(rows),
-    }
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"hierarchy_{args.recipe}.json"
-    path.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-    print(f"wrote {path}")
-
-
-def flags_of(verb: str, name: str) -> dict[str, str]:
-    """The recipe's flags that have one value."""
-    words = recipe.build_command(verb, name)
-    return {flag: value for flag, value in zip(words, words[1:], strict=False) if flag.startswith("--")}
+    result = {"recipe": args.recipe, "metric": metric, "train_flags": args.train_flags}
+    write_result("hierarchy", args.recipe, **result, runs=rows, summary=summary(rows))
 
 
 def finished_run(name: str, kind: str, seed: int, checkpoint: str, train_flags: Sequence[str]) -> Path:
     """Train, generate and join, unless that was done before; returns the folder."""
-    folder = Path("bench-runs", name, f"{kind}-{seed}")
+    folder = RUNS / name / f"{kind}-{seed}"
     if (folder / "test.jsonl").is_file():
         return folder
     folder.mkdir(parents=True, exist_ok=True)
@@ -82,18 +58,11 @@ def finished_run(name: str, kind: str, seed: int, checkpoint: str, train_flags: 
     return folder
 
 
-def run_recipe(verb: str, name: str, flags: Sequence[str], log: Path) -> None:
-    print(f"{verb} {name} {' '.join(flags)} > {log}", flush=True)
-    command = [sys.executable, recipe.__file__, verb, name, *flags]
-    with log.open("w", encoding="utf-8") as file:
-        subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, check=True)
-
-
 def score(name: str, metric: str, runs: dict[tuple[str, int], Path]) -> dict[Path, dict[str, float]]:
     """Mean scores of each run, by `hat score`."""
     references = Path(flags_of("preprocess", name)["--out"], "text", "test.documents.jsonl")
     files = {str(folder / "test.jsonl"): folder for folder in runs.values()}
-    out = Path("bench-runs", name, "scores.json")
+    out = RUNS / name / "scores.json"
     command = ["score", metric, "--references", str(references), "--json", str(out), "--hypotheses", *files]
     subprocess.run([sys.executable, "-m", "hat_fairseq.cli", *command], check=True)
     record = json.loads(out.read_text(encoding="utf-8"))
@@ -116,15 +85,11 @@ def summary(rows: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
         by_kind = {kind: [row["scores"][metric] for row in rows if row["kind"] == kind] for kind in KINDS}
         by_kind["difference"] = [hat - plain for hat, plain in zip(by_kind["hat"], by_kind["plain"], strict=True)]
         result[metric] = {
-            f"{kind}_{name}": round(function(values), 3)
+            name: figure
             for kind, values in by_kind.items()
-            for name, function in (("mean", statistics.mean), ("sd", deviation))
+            for name, figure in mean_and_deviation(kind, values).items()
         }
     return result
-
-
-def deviation(values: Sequence[float]) -> float:
-    return statistics.stdev(values) if len(values) > 1 else 0.0
 
 
 if __name__ == "__main__":

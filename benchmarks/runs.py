@@ -1,0 +1,55 @@
+"""What benchmarks that train recipes share: their commands, the record of a result, and means over seeds."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from machine import device
+
+from hat_fairseq import recipe
+from hat_fairseq.data.manifest import versions
+
+RESULTS = Path(__file__).resolve().parent / "results"
+RUNS = Path("bench-runs")  # in the current directory
+
+
+def flags_of(verb: str, name: str) -> dict[str, str]:
+    """The recipe's flags that have one value."""
+    words = recipe.build_command(verb, name)
+    return {flag: value for flag, value in zip(words, words[1:], strict=False) if flag.startswith("--")}
+
+
+def run_recipe(verb: str, name: str, flags: Sequence[str], log: Path) -> None:
+    print(f"{verb} {name} {' '.join(flags)} > {log}", flush=True)
+    command = [sys.executable, recipe.__file__, verb, name, *flags]
+    with log.open("w", encoding="utf-8") as file:
+        subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, check=True)
+
+
+def write_result(question: str, subject: str, **content: Any) -> None:
+    """Write `results/QUESTION_SUBJECT.json` with what every result says."""
+    record = {
+        "question": question,
+        "command": " ".join([f"python benchmarks/{question}.py", *sys.argv[1:]]),
+        "device": device(),
+        "threads": torch.get_num_threads(),
+        "versions": {"torch": torch.__version__, **versions()},
+        **content,
+    }
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{question}_{subject}.json"
+    path.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    print(f"wrote {path}")
+
+
+def mean_and_deviation(name: str, values: Sequence[float]) -> dict[str, float]:
+    """`{name}_mean` and `{name}_sd`."""
+    deviation = statistics.stdev(values) if len(values) > 1 else 0.0
+    return {f"{name}_mean": round(statistics.mean(values), 3), f"{name}_sd": round(deviation, 3)}
