@@ -23,13 +23,11 @@ class HasClassificationHeads:
 
     encoder: Any
     classification_heads: nn.ModuleDict
+    build_classification_head: Callable[[int, int | None, str], ClassificationHead]
     max_positions: Callable[[], int]
     training: bool
     # Loaded to be used as it is, not to be trained further: a checkpoint without this model's heads is an error.
     heads_must_load = False
-
-    def build_classification_head(self, num_classes: int, inner_dim: int | None, of: str) -> ClassificationHead:
-        raise NotImplementedError
 
     def register_classification_head(
         self,
