@@ -70,7 +70,9 @@ class Gpt2Bpe:
         extents = []
         characters = 0  # begun so far
         for token in tokens:
-            symbols = self._tokenizer.id_to_token(int(token)).replace(_SPACE, "")
+            symbol_string = self._tokenizer.id_to_token(int(token))
+            assert symbol_string is not None, token
+            symbols = symbol_string.replace(_SPACE, "")
             begun = sum(symbol not in _CONTINUATION_BYTES for symbol in symbols)
             # The first character is one that the token before began, if its first byte is no beginning.
             first = characters - (bool(symbols) and symbols[0] in _CONTINUATION_BYTES)
