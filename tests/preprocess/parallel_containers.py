@@ -170,7 +170,8 @@ def write_ted17_zh_en(root: Path) -> None:
 def write_libreoffice_help_en_de(root: Path) -> None:
     """The packages' folder with 25 pages."""
     with tarfile.open(SAMPLES / "libreoffice_pages.tar.gz") as archive:
-        archive.extractall(root, filter="data")
+        safely = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # Python 3.11.4 and later
+        archive.extractall(root, **safely)  # type: ignore[arg-type]
 
 
 WRITERS: dict[str, Callable[[Path], None]] = {
