@@ -1,14 +1,14 @@
-"""`hat score squad`: the figures of an independent implementation of SQuAD's definition, and hand-computed cases."""
+"""`hat score squad`: SQuAD's definition written out, and hand-computed cases."""
 
 from __future__ import annotations
 
 import json
 import random
+import re
+import string
 from pathlib import Path
 
 import pytest
-from transformers.data.metrics.squad_metrics import squad_evaluate
-from transformers.data.processors.squad import SquadExample
 
 from hat_fairseq import cli
 from hat_fairseq.scoring.squad import best_threshold, exact, f1, normalize, score_answers
@@ -52,18 +52,52 @@ def questions(count: int, seed: int, ties: bool) -> tuple[dict, dict, dict]:
     return predictions, golds, odds
 
 
+def words_of(text: str) -> list[str]:
+    text = "".join(" " if c in string.whitespace else c for c in text.lower() if c not in string.punctuation)
+    return [word for word in re.sub(r"\b(a|an|the)\b", " ", text).split(" ") if word]
+
+
+def raw_scores(prediction: str, golds: list[str]) -> tuple[float, float]:
+    """Exact match and F1 of one answer, the best over its golds; golds of nothing but articles do not count."""
+    best_exact = best_f1 = 0.0
+    for gold in [gold for gold in golds if words_of(gold)] or [""]:
+        guess, right = words_of(prediction), words_of(gold)
+        common = sum(min(guess.count(word), right.count(word)) for word in set(guess))
+        overlap = float(guess == right) if not guess or not right else 2 * common / (len(guess) + len(right))
+        best_exact, best_f1 = max(best_exact, float(guess == right)), max(best_f1, overlap)
+    return best_exact, best_f1
+
+
 def reference(golds: dict[str, list[str]], predictions: dict, odds: dict | None, threshold: float) -> dict:
-    examples = []
-    for identifier, texts in golds.items():
-        answers = [{"text": text, "answer_start": 0} for text in texts]
-        examples.append(SquadExample(identifier, "", "", None, None, "", answers, not answers))
-    return squad_evaluate(examples, predictions, odds, threshold)
+    """The definition, written out: every figure from the scores of all questions, every threshold tried."""
+    raw = {i: raw_scores(predictions[i], golds[i]) for i in golds}
+    result: dict[str, float] = {}
+    answered = {i: odds is None or odds[i] <= threshold for i in golds}
+    kept = {i: raw[i] if answered[i] else 2 * (float(not golds[i]),) for i in golds}
+    parts = {"": list(golds), "HasAns_": [i for i in golds if golds[i]], "NoAns_": [i for i in golds if not golds[i]]}
+    for name, ids in parts.items():
+        if ids:
+            for column, figure in enumerate(("exact", "f1")):
+                result[f"{name}{figure}"] = 100 * sum(kept[i][column] for i in ids) / len(ids)
+            result[f"{name}total"] = len(ids)
+    if odds is None:
+        return result
+    order = sorted(odds, key=odds.__getitem__)  # of equal scores the one that was given first
+    for column, figure in enumerate(("exact", "f1")):
+        sums = []
+        for number in range(len(order) + 1):  # the first ones are answered, the others are not
+            right = [raw[i][column] if golds[i] else float(not predictions[i]) for i in order[:number]]
+            sums.append(sum(right) + sum(not golds[i] for i in order[number:]))
+        best = max(range(len(sums)), key=lambda number: round(sums[number], 9))
+        result[f"best_{figure}"] = 100 * sums[best] / len(order)
+        result[f"best_{figure}_thresh"] = odds[order[best - 1]] if best else 0.0
+    return result
 
 
 @pytest.mark.parametrize("ties", [False, True])
 @pytest.mark.parametrize("threshold", [1.0, -0.5])
 @pytest.mark.parametrize("count", [1, 2, 40])
-def test_all_figures_are_those_of_transformers(count: int, threshold: float, ties: bool) -> None:
+def test_all_figures_are_those_of_the_definition(count: int, threshold: float, ties: bool) -> None:
     for seed in range(5):
         predictions, golds, odds = questions(count, seed, ties)
         ours = score_answers(predictions, golds, odds, threshold, samples=0).scores
