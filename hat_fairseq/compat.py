@@ -34,16 +34,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import fairseq.checkpoint_utils
-import fairseq.data.bucket_pad_length_dataset
-import fairseq.distributed.utils as distributed_utils
-import fairseq.options
 import numpy as np
 import omegaconf
 import torch
-from fairseq.file_io import PathManager
-from fairseq.ngram_repeat_block import NGramRepeatBlock
-from fairseq.trainer import Trainer
 
 from .processes import call_main
 
@@ -56,6 +49,15 @@ class CheckpointError(ValueError):
 
 def apply() -> None:
     """Installs all work-arounds; calling it again does nothing."""
+    # fairseq is imported here and not above: with its import this function is called, and must be there.
+    import fairseq.checkpoint_utils
+    import fairseq.data.bucket_pad_length_dataset
+    import fairseq.distributed.utils as distributed_utils
+    import fairseq.options
+    from fairseq.file_io import PathManager
+    from fairseq.ngram_repeat_block import NGramRepeatBlock
+    from fairseq.trainer import Trainer
+
     allow_checkpoint_types()
     if not hasattr(np, "compat"):
         np.compat = SimpleNamespace(long=int)  # type: ignore[attr-defined]
@@ -84,6 +86,8 @@ def _replace(owner: Any, name: str, wrapper: Callable[..., Any]) -> None:
 
 def allow_checkpoint_types() -> None:
     """Lets `torch.load(weights_only=True)` read what fairseq's checkpoints hold, all of it plain data."""
+    import fairseq.distributed.utils as distributed_utils
+
     nodes = omegaconf.nodes
     dtypes = {type(np.dtype(code)) for code in "?bhilBHILefd"}
     torch.serialization.add_safe_globals(
@@ -150,6 +154,8 @@ def _load_checkpoint_to_cpu(original: Callable[..., Any], path: str, *args: Any,
 
 
 def _load_checkpoint(original: Callable[..., Any], cfg: Any, trainer: Any, **kwargs: Any) -> Any:
+    from fairseq.file_io import PathManager
+
     if cfg.restore_file != "checkpoint_last.pt" and not PathManager.exists(cfg.restore_file):
         raise CheckpointError(f"--restore-file {cfg.restore_file} does not exist")
     try:

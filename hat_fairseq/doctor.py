@@ -94,7 +94,7 @@ def satisfies(version: str, specifier: str) -> bool:
 
 
 def requirements() -> list[tuple[str, str, str | None]]:
-    """(name, specifier, extra or None) of everything we require, from pyproject.toml or else our own metadata."""
+    """(name, specifier, first extra or None) of all that we require, from pyproject.toml or else our own metadata."""
     project_file = PACKAGE.parent / "pyproject.toml"
     if project_file.is_file():
         project = tomllib.loads(project_file.read_text(encoding="utf-8"))["project"]
@@ -103,8 +103,10 @@ def requirements() -> list[tuple[str, str, str | None]]:
         ]
     else:
         lines = metadata.requires("hat_fairseq") or []
-    matches = [REQUIREMENT.match(line) for line in lines]
-    return [(match[1], match[2], match[3]) for match in matches if match]
+    found: dict[str, tuple[str, str, str | None]] = {}
+    for match in filter(None, map(REQUIREMENT.match, lines)):
+        found.setdefault(match[1], (match[1], match[2], match[3]))
+    return list(found.values())
 
 
 def check_python() -> Iterator[Finding]:

@@ -33,6 +33,8 @@ def fairseq_extensions() -> list[str]:
 
 
 def plugin_facts() -> dict[str, object]:
+    import fairseq  # noqa: F401  with it the plugin is registered
+
     import hat_fairseq
 
     if hat_fairseq.import_error is not None:
@@ -50,6 +52,7 @@ def plugin_facts() -> dict[str, object]:
 
 def numpy_compat() -> bool:
     """fairseq uses numpy.compat.long, which numpy 2 does not have; the plugin supplies it."""
+    import fairseq  # noqa: F401  with it the plugin is registered
     import numpy
 
     importlib.import_module("hat_fairseq")

@@ -15,7 +15,6 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import fairseq.distributed.utils as distributed_utils
 import torch
 
 _TORCHRUN = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
@@ -109,6 +108,8 @@ def _main_in_process(main: Callable[..., Any], cfg: Any, **kwargs: Any) -> Any:
 
 
 def _call_main_on_cpus(original: Callable[..., Any], cfg: Any, main: Callable[..., Any], **kwargs: Any) -> Any:
+    import fairseq.distributed.utils as distributed_utils  # see compat.apply
+
     training = cfg.distributed_training
     launched = all(name in os.environ for name in _TORCHRUN)
     training.distributed_backend = "gloo"

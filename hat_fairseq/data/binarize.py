@@ -1,17 +1,19 @@
-"""Turn the text streams into fairseq's binary files with fairseq-preprocess, and count what its dictionary lacks."""
+"""Turn the text streams into fairseq's binary files, as fairseq-preprocess would, and count what a dictionary lacks."""
 
 from __future__ import annotations
 
+import argparse
 import shlex
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from hat_fairseq.data.text import CONTROL_TOKENS
+from hat_fairseq.data.binary import binarize_text
+from hat_fairseq.data.dictionary import SPECIAL, UNKNOWN, Dictionary
 
 ROLE_LABELS = Path("text", "role.labels")  # the fixed dictionary of the role stream, in fairseq's format
 LABELS = Path("text", "label.labels")  # likewise of the labels of examples
+KINDS = ("train", "valid", "test")  # of splits
 
 
 def fairseq_commands(splits: Sequence[str], dictionary: Path | None, roles: bool, workers: int) -> list[list[str]]:
@@ -21,7 +23,7 @@ def fairseq_commands(splits: Sequence[str], dictionary: Path | None, roles: bool
         splits: those that have text files: train, and valid, valid1, ..., test, test1, ... as fairseq numbers them.
         dictionary: fixed dictionary of both sides; None to build one joined dictionary from the training text.
         roles: whether there is a role stream.
-        workers: processes of fairseq-preprocess; the result does not depend on it.
+        workers: for the command as it is shown; the result does not depend on it.
 
     Raises:
         ValueError: a split with a name that fairseq would not give it.
@@ -46,7 +48,7 @@ def example_commands(
         labelled: those of them that have labels.
         task: the kind of the examples.
         dictionary: fixed dictionary of the input; None to build one from the training text.
-        workers: processes of fairseq-preprocess; the result does not depend on it.
+        workers: for the command as it is shown; the result does not depend on it.
     """
     words = ["--srcdict", str(dictionary)] if dictionary else []
     tokens = [*_command(str(input_directory(task)), workers), "--only-source", *_prefixes(splits, ".input0"), *words]
@@ -61,18 +63,58 @@ def input_directory(task: str) -> Path:
     return Path("bin") if task == "mlm" else Path("bin", "input0")
 
 
-def run_fairseq(commands: Sequence[Sequence[str]], directory: Path, shown_as: Path) -> None:
-    """Run the commands in ``directory``, after printing them as they would be typed for ``shown_as``.
+def run(commands: Sequence[Sequence[str]], directory: Path, shown_as: Path) -> dict[str, int]:
+    """Write what the commands would write in ``directory``, after printing them as typed for ``shown_as``.
 
-    Raises:
-        ValueError: fairseq-preprocess failed; with the end of its output.
+    fairseq-preprocess needs longer for this than everything before it, most of it one token after the other in Python;
+    what is written here has the same bytes, only ``preprocess.log`` begins with the command instead of all of
+    fairseq's settings. Dictionaries are the same for source and target.
+
+    Returns:
+        How many tokens the dictionary lacks, for each text: ``{"text/train.source": 0, ...}``.
     """
+    unknown: dict[str, int] = {}
     for command in commands:
         print(f"(cd {shlex.quote(str(shown_as))} && {shlex.join(command)})", flush=True)
-        done = subprocess.run(command, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        if done.returncode:
-            tail = " | ".join(done.stdout.strip().splitlines()[-3:])
-            raise ValueError(f"fairseq-preprocess ended with status {done.returncode}: {tail}")
+        unknown |= _run(_flags(command), directory, shlex.join(["python", *command[1:]]))
+    return unknown
+
+
+def _run(flags: argparse.Namespace, directory: Path, shown: str) -> dict[str, int]:
+    sides = [flags.source_lang] + ([] if flags.only_source else [flags.target_lang])
+    endings = {side: f".{side}" if side else "" for side in sides}
+    destination = directory / flags.destdir
+    destination.mkdir(parents=True, exist_ok=True)
+    if flags.srcdict:
+        dictionary = Dictionary.load(directory / flags.srcdict)
+    else:
+        dictionary = Dictionary.build(directory / f"{flags.trainpref}{ending}" for ending in endings.values())
+    unknown, log = {}, [shown]
+    for side, ending in endings.items():
+        dictionary.save(destination / f"dict{ending}.txt")
+        pair = f".{flags.source_lang}-{flags.target_lang}" if side else ""
+        for kind in KINDS:
+            for number, prefix in enumerate(filter(None, (getattr(flags, f"{kind}pref") or "").split(","))):
+                log.append(f"[{side}] Dictionary: {len(dictionary)} types")
+                text = f"{prefix}{ending}"
+                found = binarize_text(directory / text, dictionary, destination / f"{kind}{number or ''}{pair}{ending}")
+                log.append(f"[{side}] {text}: {found} (by {SPECIAL[UNKNOWN]})")
+                unknown[text] = found.unknown
+    log.append(f"Wrote preprocessed data to {flags.destdir}")
+    (destination / "preprocess.log").write_text("\n".join(log) + "\n", encoding="utf-8")
+    return unknown
+
+
+def _flags(command: Sequence[str]) -> argparse.Namespace:
+    """Of the commands that this module makes; the number of workers changes nothing."""
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    for name in ("destdir", "workers", "source-lang", "target-lang", "srcdict", "tgtdict"):
+        parser.add_argument(f"--{name}")
+    for kind in KINDS:
+        parser.add_argument(f"--{kind}pref")
+    for name in ("only-source", "joined-dictionary"):
+        parser.add_argument(f"--{name}", action="store_true")
+    return parser.parse_args(command[command.index("fairseq_cli.preprocess") + 1 :])
 
 
 def _command(directory: str, workers: int) -> list[str]:
@@ -81,21 +123,13 @@ def _command(directory: str, workers: int) -> list[str]:
 
 def _prefixes(splits: Sequence[str], ending: str = "") -> list[str]:
     prefixes = []
-    for kind in ("train", "valid", "test"):
+    for kind in KINDS:
         names = [split for split in splits if split.rstrip("0123456789") == kind]
         if names:
             prefixes += [f"--{kind}pref", ",".join(f"text/{name}{ending}" for name in names)]
         if names != [f"{kind}{number or ''}" for number in range(len(names))]:
             raise ValueError(f"fairseq-preprocess cannot number the splits {', '.join(splits)}; use test, test1, ...")
     return prefixes
-
-
-def unknown_tokens(text: Path, dictionary: Path) -> int:
-    """How many tokens of ``text`` are not in fairseq's ``dictionary`` and so became ``<unk>``."""
-    with open(dictionary, encoding="utf-8", newline="\n") as file:
-        known = {line.rsplit(" ", 1)[0] for line in file} | set(CONTROL_TOKENS[:4])
-    with open(text, encoding="utf-8", newline="\n") as file:
-        return sum(token not in known for line in file for token in line.split())
 
 
 def write_role_labels(labels: Sequence[str], directory: Path) -> None:

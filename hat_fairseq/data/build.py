@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from hat_fairseq.data.binarize import fairseq_commands, run_fairseq, unknown_tokens, write_role_labels
+from hat_fairseq.data.binarize import fairseq_commands, run, write_role_labels
 from hat_fairseq.data.bpe import Bpe
 from hat_fairseq.data.manifest import SplitReport
 from hat_fairseq.data.pipeline import TextPipeline
@@ -72,14 +72,13 @@ class Build:
             shutil.copyfile(self.text / f"{split}.ids", self.bin / f"{split}.ids")  # to join chunks with bin/ alone
 
     def binarize(self, shown_as: Path) -> None:
-        """Run fairseq-preprocess; its commands are printed as they would be typed for the directory ``shown_as``."""
+        """Write what fairseq-preprocess would; its commands are printed as typed for the directory ``shown_as``."""
         dictionary = Path("bin", "dict.txt") if has_dictionary(self.options) else None
         commands = fairseq_commands(self.reader.splits, dictionary, self.options["roles"], self.workers)
-        run_fairseq(commands, self.directory, shown_as)
+        unknown = run(commands, self.directory, shown_as)
         for split, report in self.reports.items():
             for side in ("source", "target"):
-                missing = unknown_tokens(self.text / f"{split}.{side}", self.bin / f"dict.{side}.txt")
-                report.treatments[f"{side}_tokens_unknown_to_dictionary"] += missing
+                report.treatments[f"{side}_tokens_unknown_to_dictionary"] += unknown[f"text/{split}.{side}"]
 
     @property
     def text(self) -> Path:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hat_fairseq.data.binarize import LABELS, example_commands, input_directory, run_fairseq, unknown_tokens
+from hat_fairseq.data.binarize import LABELS, example_commands, input_directory, run
 from hat_fairseq.data.example_report import ExampleReport
 from hat_fairseq.data.example_stages import (
     SplitLabels,
@@ -68,14 +68,14 @@ class ExampleBuild:
             write_label_dictionary(self._positions() if classes is None else classes, self.directory / LABELS)
 
     def binarize(self, shown_as: Path) -> None:
-        """Run fairseq-preprocess; its commands are printed as they would be typed for the directory ``shown_as``."""
+        """Write what fairseq-preprocess would; its commands are printed as typed for the directory ``shown_as``."""
         task, splits = self.options["task"], self.reader.splits
         labelled = [split for split in splits if (self.text / f"{split}.label").is_file()]
         fixed = self.dictionary if has_dictionary(self.options) else None
-        run_fairseq(example_commands(splits, labelled, task, fixed, self.workers), self.directory, shown_as)
+        commands = example_commands(splits, labelled, task, fixed, self.workers)
+        unknown = run(commands, self.directory, shown_as)
         for split, report in self.reports.items():
-            missing = unknown_tokens(self.text / f"{split}.input0", self.directory / self.dictionary)
-            report.treatments["source_tokens_unknown_to_dictionary"] += missing
+            report.treatments["source_tokens_unknown_to_dictionary"] += unknown[f"text/{split}.input0"]
 
     @property
     def text(self) -> Path:

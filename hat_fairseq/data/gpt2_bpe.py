@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from hat_fairseq.data.files import read_lines, sha256_of
+from hat_fairseq.data.word_cache import WordCache
 
 # The three files that come with fairseq's BART and RoBERTa.
 SHA256 = {
@@ -47,10 +49,23 @@ class Gpt2Bpe:
         self._tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
         self._tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
         self._tokenizer.decoder = decoders.ByteLevel()
+        self._after_space = WordCache(self._encode_after_space)
 
     def encode(self, text: str) -> list[str]:
         """The ids fairseq's own GPT-2 BPE gives, as strings. A leading space matters."""
+        if not text.isprintable() or "  " in text or text.endswith(" "):  # white space other than one space
+            return self._encode(text)
+        # GPT-2's expression ends a piece before each such space, so words can be encoded on their own.
+        first, *others = text.split(" ")
+        tokens = self._encode(first) if first else []
+        tokens.extend(chain.from_iterable(map(self._after_space.__getitem__, others)))
+        return tokens
+
+    def _encode(self, text: str) -> list[str]:
         return [str(index) for index in self._tokenizer.encode(text, add_special_tokens=False).ids]
+
+    def _encode_after_space(self, word: str) -> list[str]:
+        return self._encode(" " + word)
 
     def decode(self, tokens: Iterable[str]) -> str:
         """Text of the ids; broken UTF-8 becomes U+FFFD, a token that is no id (``<unk>``) stays as it is."""

@@ -10,12 +10,13 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from pathlib import Path
 
 from tokenizers import Tokenizer, models, trainers
 
 from hat_fairseq.data.files import read_lines
+from hat_fairseq.data.word_cache import WordCache
 
 CONTINUATION = "@@"
 _WORD_END = "</w>"
@@ -83,21 +84,7 @@ class LearnedBpe:
 
     def encode(self, text: str) -> list[str]:
         """Split every word into pieces. Characters never seen in training stay as they are: nothing is lost."""
-        words = text.split()
-        encoding = self._tokenizer.encode(words, is_pretokenized=True)
-        pieces = []
-        # Cut the text itself by the offsets: an unseen character has a piece, but no symbol of its own.
-        for index, (begin, end) in zip(encoding.word_ids, encoding.offsets, strict=True):
-            assert index is not None  # None is for special tokens, of which there are none
-            word = words[index]
-            piece = word[begin:end]
-            if end < len(word):
-                pieces.append(piece + CONTINUATION)
-            elif piece.endswith(CONTINUATION):  # the text's own "@@" at the end of a word is no continuation mark
-                pieces += [piece[:-1] + CONTINUATION, piece[-1]]
-            else:
-                pieces.append(piece)
-        return pieces
+        return list(chain.from_iterable(map(self._known.__getitem__, text.split())))
 
     def decode(self, tokens: Iterable[str]) -> str:
         """Join pieces to words and words by spaces; a continuation mark at the very end is removed."""
@@ -110,6 +97,24 @@ class LearnedBpe:
         """See ``bpe.Bpe.extents``."""
         ends = list(accumulate((len(token.removesuffix(CONTINUATION)) for token in tokens), initial=0))
         return list(pairwise(ends))
+
+    def _encode_word(self, word: str) -> list[str]:
+        encoding = self._tokenizer.encode([word], is_pretokenized=True)
+        pieces = []
+        # Cut the text itself by the offsets: an unseen character has a piece, but no symbol of its own.
+        for begin, end in encoding.offsets:
+            piece = word[begin:end]
+            if end < len(word):
+                pieces.append(piece + CONTINUATION)
+            elif piece.endswith(CONTINUATION):  # the text's own "@@" at the end of a word is no continuation mark
+                pieces += [piece[:-1] + CONTINUATION, piece[-1]]
+            else:
+                pieces.append(piece)
+        return pieces
+
+    @cached_property
+    def _known(self) -> WordCache:
+        return WordCache(self._encode_word)
 
     @cached_property
     def _tokenizer(self) -> Tokenizer:

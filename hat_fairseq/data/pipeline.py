@@ -237,6 +237,8 @@ class TextPipeline:
         return [pieces[begin : begin + room] for begin in range(0, len(pieces), room)]
 
     def _fit(self, id_: str, what: str, tokens: list[str], limit: int, policy: str) -> list[slice]:
+        if len(tokens) <= limit:
+            return [slice(0, len(tokens))]
         try:
             offered = long_source.POLICIES[1:] if what == "source" else ("truncate",)
             parts, counts = long_source.fit([token == BOS for token in tokens], limit, policy, offered)

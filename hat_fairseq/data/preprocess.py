@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--root", type=Path, help="where the raw release is, for readers that need one")
     parser.add_argument("--bpe-dir", type=Path, help="where encoder.json, vocab.bpe and dict.txt are, for --bpe gpt2")
     parser.add_argument("--workers", type=int, default=1, help="processes; the result does not depend on it")
-    parser.add_argument("--no-binarize", action="store_true", help="write the text only, leave out fairseq-preprocess")
+    parser.add_argument("--no-binarize", action="store_true", help="write the text only, leave out the binary data")
     parser.add_argument("--overwrite", action="store_true", help="replace an earlier result")
 
     _add_options(parser.add_argument_group("what becomes of the text"))

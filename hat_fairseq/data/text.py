@@ -31,7 +31,12 @@ ESCAPED_TOKEN = re.compile(rf"(<\\+(?:{_NAMES})>)")  # with one group, so that `
 
 def normalise(text: str, counts: Counter[str]) -> str:
     """Put ``text`` on one line of plain spaces and printable characters; each replacement is added to ``counts``."""
-    for name, pattern, replacement in _TREATMENTS:
+    treatments: tuple[tuple[str, re.Pattern[str], str], ...] = _TREATMENTS
+    if text.isprintable():  # no white space but spaces, nothing invisible: the usual case
+        if "  " not in text:
+            return text.strip(" ")
+        treatments = _TREATMENTS[-1:]
+    for name, pattern, replacement in treatments:
         text, number = pattern.subn(replacement, text)
         if number:
             counts[name] += number
@@ -43,6 +48,8 @@ def escape_control_tokens(text: str, counts: Counter[str] | None = None) -> str:
 
     Adds ``control_tokens_escaped`` to ``counts``.
     """
+    if "<" not in text:
+        return text
     text, number = _LITERAL.subn(r"<\\\1\2>", text)
     if counts is not None and number:
         counts["control_tokens_escaped"] += number

@@ -1,0 +1,86 @@
+"""fairseq's dictionary without fairseq: the same files, the same numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+
+SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")  # numbers 0 to 3 of every dictionary
+EOS, UNKNOWN = 2, 3
+_MULTIPLE = 8  # fairseq-preprocess fills the dictionaries that it builds up to a multiple of this
+_OVERWRITE = " #fairseq:overwrite"
+
+
+class Dictionary:
+    """Symbols and how often each occurs; a symbol's number is its place.
+
+    Args:
+        counts: symbols with their counts, in the order of the file, without the special ones.
+    """
+
+    def __init__(self, counts: Iterable[tuple[str, int]] = ()):
+        self.counts = list(counts)
+        symbols = chain(SPECIAL, (symbol for symbol, _ in self.counts))
+        self.numbers = _Numbers((symbol, number) for number, symbol in enumerate(symbols))
+
+    def __len__(self) -> int:
+        return len(SPECIAL) + len(self.counts)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Dictionary:
+        """Read ``symbol count`` on each line; the last of equal symbols counts where it is marked to overwrite.
+
+        Raises:
+            ValueError: a line of another form, or a symbol twice; with file and line.
+        """
+        seen = set(SPECIAL)
+        counts = []
+        for number, line in enumerate(Path(path).read_text(encoding="utf-8").split("\n")[:-1], start=1):
+            line = line.rstrip()
+            overwrite = line.endswith(_OVERWRITE)
+            symbol, separator, count = line.removesuffix(_OVERWRITE).rpartition(" ")
+            if not separator or not count.lstrip("-").isdecimal():
+                raise ValueError(f"{path}:{number}: expected 'symbol count', found {line!r:.60}")
+            if symbol in seen and not overwrite:
+                raise ValueError(f"{path}:{number}: the symbol {symbol!r} occurs twice")
+            seen.add(symbol)
+            counts.append((symbol, int(count)))
+        return cls(counts)
+
+    @classmethod
+    def build(cls, paths: Iterable[str | Path]) -> Dictionary:
+        """All tokens of some texts, the most frequent first, equally frequent ones in alphabetical order."""
+        seen: Counter[str] = Counter()
+        for path in paths:
+            for tokens in read_tokens(path):
+                seen.update(tokens)
+        for symbol in SPECIAL:
+            seen.pop(symbol, None)
+        counts = sorted(seen.items(), key=lambda item: (-item[1], item[0]))
+        fill = 0
+        while (len(SPECIAL) + len(counts)) % _MULTIPLE:
+            if (symbol := f"madeupword{fill:04d}") not in seen:
+                counts.append((symbol, 0))
+            fill += 1
+        return cls(counts)
+
+    def save(self, path: str | Path) -> None:
+        """Write the file that ``load`` and fairseq read."""
+        with open(path, "w", encoding="utf-8", newline="\n") as file:
+            file.writelines(f"{symbol} {count}\n" for symbol, count in self.counts)
+
+
+class _Numbers(dict[str, int]):
+    """The number of each symbol, and that of ``<unk>`` for all others."""
+
+    def __missing__(self, symbol: str) -> int:
+        return UNKNOWN
+
+
+def read_tokens(path: str | Path) -> Iterator[list[str]]:
+    """The tokens of each line, split where fairseq splits. (A byte order mark is text to fairseq, so it is here.)"""
+    with open(path, encoding="utf-8", newline="\n") as file:
+        for line in file:
+            yield line.split()
