@@ -47,7 +47,9 @@ def train(ami: Path) -> Command:
         save_dir: Path, *flags: object, data: Path = ami / "bin", **options: object
     ) -> subprocess.CompletedProcess:
         common = "--task document_to_text --arch hat_transformer_tiny --role-stream role --max-source-positions 128 "
-        common += "--criterion label_smoothed_cross_entropy --label-smoothing 0.1 --optimizer adam --lr 1e-3 --cpu "
+        common += (
+            "--criterion chunked_label_smoothed_cross_entropy --label-smoothing 0.1 --optimizer adam --lr 1e-3 --cpu "
+        )
         common += "--batch-size 2 --log-format json --log-interval 1 --num-workers 1 --no-epoch-checkpoints --seed 3"
         command = ["fairseq-train", data, "--user-dir", USER_DIR, *common.split(), "--save-dir", save_dir, *flags]
         return run_command(*command, **options)

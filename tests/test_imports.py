@@ -16,11 +16,11 @@ MAY_IMPORT = {
     "modules": set(),
     "models": {"modules", "compat"},
     "data": set(),
-    "criterions": set(),
+    "criterions": {"modules"},
     "scoring": {"data"},  # the readers of documents and of lines, nothing else
     "generation": {"models", "modules", "data", "scoring"},
     "analysis": {"models", "modules", "data"},
-    "prediction": {"analysis", "tasks", "generation", "data"},
+    "prediction": {"analysis", "tasks", "generation", "modules", "data"},
     "recipe": {"recipe_update"},
     "recipe_update": set(),
     "cli": set(),  # verbs are imported by name, when called

@@ -78,7 +78,7 @@ def test_training_is_the_papers(name):
     assert {key: known[key] for key in expected} == expected
     assert arrived.lr_scheduler == "polynomial_decay" and float(arrived.total_num_update) == arrived.max_update
     assert arrived.optimizer == "adam" and arrived.bf16 and not known["no_hierarchy"]
-    assert arrived.criterion == "label_smoothed_cross_entropy"
+    assert arrived.criterion == "chunked_label_smoothed_cross_entropy"
 
 
 @pytest.mark.parametrize("name", PAPER_GENERATION)

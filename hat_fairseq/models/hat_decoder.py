@@ -12,15 +12,16 @@ from fairseq.data import Dictionary
 from fairseq.models import FairseqIncrementalDecoder
 from torch import Tensor, nn
 
-from ..modules.cache import DecoderLayerCache, is_identity
+from ..modules.cache import DecoderCache
 from ..modules.hierarchical_decoder_layer import HierarchicalDecoderLayer
+from ..modules.linear import Linear
 from .checkpointing import run_layer
 from .config import HatConfig
 from .embedding import EmbedsTokens
 from .fingerprint import fingerprint
 from .hat_encoder import EncoderOut
 
-_CACHES = "hat_layers"  # where a decoder keeps its layers' caches in fairseq's incremental_state
+_CACHE = "hat_decoder"  # where a decoder keeps its cache in fairseq's incremental_state
 
 
 class HatDecoder(EmbedsTokens, FairseqIncrementalDecoder):
@@ -41,7 +42,7 @@ class HatDecoder(EmbedsTokens, FairseqIncrementalDecoder):
             HierarchicalDecoderLayer(sizes, sentences=not config.no_hierarchy) for _ in range(config.decoder_layers)
         )
         self.layer_norm = sizes.layer_norm() if sizes.normalize_before else None
-        self.output_projection = nn.Linear(sizes.embed_dim, len(dictionary), bias=False)
+        self.output_projection = Linear(sizes.embed_dim, len(dictionary), bias=False)
         if config.share_all_embeddings or config.share_decoder_input_output_embed:
             self.output_projection.weight = self.embed_tokens.weight
         else:
@@ -77,8 +78,10 @@ class HatDecoder(EmbedsTokens, FairseqIncrementalDecoder):
         need_weights: bool = False,
     ) -> tuple[Tensor, dict[str, Any]]:
         assert encoder_out is not None
-        caches = self._caches(incremental_state)
-        seen = caches[0].self_attn.length if caches else 0
+        cache = self._cache(incremental_state, len(prev_output_tokens), encoder_out)
+        seen = 0 if cache is None else cache.ancestry.length
+        if cache is not None:
+            cache.open(prev_output_tokens.size(1) - seen)
         x = self.embed(prev_output_tokens, start=seen)
         attention_weights = []
         for index, layer in enumerate(self.layers):
@@ -89,7 +92,7 @@ class HatDecoder(EmbedsTokens, FairseqIncrementalDecoder):
                 encoder_out.tokens_padding,
                 encoder_out.sentences,
                 encoder_out.sentences_padding,
-                cache=caches[index] if caches else None,
+                cache=None if cache is None else cache.layers[index],
                 need_weights=need_weights,
                 checkpoint=self.checkpoint_activations,
             )
@@ -105,20 +108,24 @@ class HatDecoder(EmbedsTokens, FairseqIncrementalDecoder):
         """(B, T, C) -> (B, T, V)."""
         return self.output_projection(features)
 
-    def _caches(self, incremental_state: dict[str, Any] | None) -> list[DecoderLayerCache]:
+    def _cache(
+        self, incremental_state: dict[str, Any] | None, rows: int, encoder_out: EncoderOut
+    ) -> DecoderCache | None:
         if incremental_state is None:
-            return []
-        if _CACHES not in incremental_state:
-            incremental_state[_CACHES] = [DecoderLayerCache() for _ in self.layers]
-        return incremental_state[_CACHES]
+            return None
+        if _CACHE not in incremental_state:
+            memory = encoder_out.tokens
+            incremental_state[_CACHE] = DecoderCache(rows, memory.size(0), len(self.layers), memory.device)
+        return incremental_state[_CACHE]
 
     def reorder_incremental_state_scripting(self, incremental_state: dict[str, Any], new_order: Tensor) -> None:
-        """Hypothesis i goes on from hypothesis `new_order[i]`; nothing is copied when every one goes on from itself."""
-        caches = self._caches(incremental_state)
-        if not caches or is_identity(new_order, caches[0].self_attn.rows):
-            return
-        for cache in caches:
-            cache.reorder(new_order)
+        """Hypothesis i goes on from hypothesis `new_order[i]`, any order."""
+        if _CACHE in incremental_state:
+            incremental_state[_CACHE].reorder(new_order)
+
+    def reorder_beams(self, incremental_state: dict[str, Any], documents: Tensor | None, parents: Tensor) -> None:
+        """What a beam search does, see `DecoderCache.reorder_beams`; waits for no number."""
+        incremental_state[_CACHE].reorder_beams(documents, parents)
 
     def max_positions(self) -> int:
         return self.embed_positions.max_positions

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import torch
 from fairseq.data import Dictionary
 from fairseq.models import FairseqEncoder
 from torch import Tensor, nn
@@ -80,8 +81,10 @@ class HatEncoder(EmbedsTokens, FairseqEncoder):
     ) -> EncoderOut:
         """Encodes (B, T) token ids with optional (B, T) segment ids; `src_lengths` is fairseq's and not needed."""
         pad, bos = self.dictionary.pad(), self.dictionary.bos()
-        padding = src_tokens.eq(pad)
-        tokens_padding = safe_padding_mask(padding) if bool(padding.any()) else None
+        padding, starts = src_tokens.eq(pad), sentence_starts(src_tokens, bos, pad)
+        # Both facts at once and before the layers: the device is waited for only here.
+        is_padded, num_sentences = torch.stack([padding.any().long(), starts.sum(dim=1).max()]).tolist()
+        tokens_padding = safe_padding_mask(padding) if is_padded else None
         x = self.embed(src_tokens, segments=segments)
         for layer in self.layers:
             x = run_layer(layer, x, tokens_padding, checkpoint=self.checkpoint_activations)
@@ -89,7 +92,7 @@ class HatEncoder(EmbedsTokens, FairseqEncoder):
             x = self.layer_norm(x)
         if self.hierarchical_encoder is None:
             return EncoderOut(x, tokens_padding, None, None)
-        sentences, sentences_padding = self.hierarchical_encoder(x, sentence_starts(src_tokens, bos, pad))
+        sentences, sentences_padding = self.hierarchical_encoder(x, starts, num_sentences)
         return EncoderOut(x, tokens_padding, sentences, sentences_padding)
 
     def reorder_encoder_out(self, encoder_out: EncoderOut, new_order: Tensor) -> EncoderOut:

@@ -10,9 +10,10 @@ from typing import Any
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 
+from ..modules.feed_forward import ACTIVATIONS
 from ..modules.segment_attention import parse_layout
 from ..modules.segment_pooling import POOLINGS
-from ..modules.transformer_layer import ACTIVATIONS, LayerSizes
+from ..modules.transformer_layer import LayerSizes
 from .config import _help
 
 

@@ -5,6 +5,7 @@ BART, RoBERTa and fairseq checkpoints load. O(T x S) operations; memory O(T + S)
 
 One class serves self-attention (`memory=None`), causal self-attention and cross-attention. Where there are more query
 rows than memory rows, the rows of a document (its beams) are folded into the query length: they read the same keys.
+With a cache the beams share the keys of their self-attention in the same way, each under its own mask.
 
 Legend: B rows, T queries, S keys, C channels, H heads, E = C / H, D memory rows (documents), B = D x beam.
 """
@@ -15,7 +16,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .blockwise_attention import attend
 from .cache import GrowingCache, StaticCache
+from .linear import Linear
+from .step_attention import step_attention, suits
 
 
 def safe_padding_mask(padding_mask: Tensor) -> Tensor:
@@ -44,10 +48,10 @@ class MultiheadAttention(nn.Module):
             raise ValueError(f"embed_dim ({embed_dim}) must be a multiple of num_heads ({num_heads})")
         self.embed_dim, self.num_heads = embed_dim, num_heads
         self.dropout = nn.Dropout(dropout)  # SDPA takes its rate
-        self.k_proj = nn.Linear(embed_dim, embed_dim)
-        self.v_proj = nn.Linear(embed_dim, embed_dim)
-        self.q_proj = nn.Linear(embed_dim, embed_dim)
-        self.out_proj = nn.Linear(embed_dim, embed_dim)
+        self.k_proj = Linear(embed_dim, embed_dim)
+        self.v_proj = Linear(embed_dim, embed_dim)
+        self.q_proj = Linear(embed_dim, embed_dim)
+        self.out_proj = Linear(embed_dim, embed_dim)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -73,34 +77,40 @@ class MultiheadAttention(nn.Module):
             memory: (D, S, C), B a multiple of D; None means self-attention.
             key_padding_mask: (D, S), True = padding; at least one key of every row is not padding.
             causal: query t sees keys up to t (counted from the first key, cached ones included).
-            cache: `GrowingCache` for self-attention, `StaticCache` for cross-attention (its memory is projected once).
+            cache: `GrowingCache` for causal self-attention without padding, opened for T tokens; `StaticCache` for
+                cross-attention (its memory is projected once).
             need_weights: also return the weights, through an explicit softmax (for analysis; quadratic memory).
         Returns:
             (B, T, C) output, and (B, H, T, S) weights or None.
         """
         rows, length, _ = query.shape
+        mask = None
         if isinstance(cache, StaticCache):
             keys, values = self._static_keys(query if memory is None else memory, cache)
+        elif cache is not None:
+            # R x T x C -> D x (K T) x C: the new tokens of a document's hypotheses lie side by side
+            new = query.reshape(cache.ancestry.documents, -1, self.embed_dim)
+            keys, values = cache.append(*self._project(new))
+            mask, causal = cache.ancestry.allowed, False
         else:
             keys, values = self._project(query if memory is None else memory)
-            if cache is not None:
-                keys, values = cache.append(keys, values)
         documents = keys.size(0)
         if rows % documents:
             raise ValueError(f"{rows} query rows cannot share {documents} memory rows")
-        if isinstance(cache, StaticCache):
-            cache.rows_per_document = rows // documents
-        queries = self._heads(self.q_proj(query).view(documents, -1, self.embed_dim))
-        mask = self._allowed(queries, keys, key_padding_mask, causal)
+        queries = self._heads(self.q_proj(query).view(documents, -1, self.embed_dim)).to(keys.dtype)
+        if mask is None:
+            mask = self._allowed(queries, keys, key_padding_mask, causal)
         dropout = self.dropout.p if self.training else 0.0
         if need_weights:
             out, weights = _explicit_attention(queries, keys, values, mask, dropout)
             # D x H x (beam T) x S -> B x H x T x S
             weights = weights.unflatten(2, (rows // documents, length)).transpose(1, 2).flatten(0, 1)
+        elif suits(queries, dropout) and not causal:
+            weights, out = None, step_attention(queries, keys, values, mask)
         else:
             weights = None
             is_causal = causal and mask is None and length > 1
-            out = F.scaled_dot_product_attention(queries, keys, values, mask, dropout, is_causal)
+            out = attend(queries, keys, values, mask, dropout, is_causal)
         # D x H x (beam T) x E -> B x T x C
         out = out.transpose(1, 2).reshape(rows, length, self.embed_dim)
         return self.out_proj(out), weights
@@ -110,11 +120,14 @@ class MultiheadAttention(nn.Module):
         return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
 
     def _project(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        return self._heads(self.k_proj(memory)), self._heads(self.v_proj(memory))
+        keys, values = self._heads(self.k_proj(memory)), self._heads(self.v_proj(memory))
+        kept = getattr(self.k_proj, "keeps", keys.dtype)
+        return keys.to(kept), values.to(kept)
 
     def _static_keys(self, memory: Tensor, cache: StaticCache) -> tuple[Tensor, Tensor]:
         if cache.keys is None or cache.values is None:
-            cache.keys, cache.values = self._project(memory)
+            keys, values = self._project(memory)
+            cache.keys, cache.values = keys.contiguous(), values.contiguous()  # once, for all the steps that read them
         return cache.keys, cache.values
 
     @staticmethod

@@ -2,21 +2,20 @@
 
 Two kinds, because two things happen to them:
 
-- `GrowingCache` (decoder self-attention): one more token per step, rows permuted by beam search. The buffer doubles
-when
-  full, so n steps copy O(n) keys, not O(n^2).
+- `GrowingCache` (decoder self-attention): more tokens with every step. A slot once written stays where it is, under any
+  reordering (see `ancestry.py`); the buffer doubles when full.
 - `StaticCache` (cross-attention): fixed once projected, one row per *document*. The hypotheses of a document are
   consecutive query rows and read the same keys, so a beam of k costs the memory of one hypothesis.
 
-Shapes: R rows (documents x beam), D documents, H heads, T generated tokens, S source positions, E channels per head.
+Shapes: R rows (documents x beam), D documents, K beam, H heads, L slots, S source positions, E channels per head.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import torch
 from torch import Tensor
+
+from .ancestry import INTERVAL, Ancestry
 
 
 def documents_in_order(order: Tensor, rows_per_document: int) -> Tensor | None:
@@ -51,47 +50,62 @@ def expansion_factor(order: Tensor, documents: int) -> int:
 
 
 class GrowingCache:
-    """Keys and values of the tokens generated so far."""
+    """Keys and values of the tokens generated so far, for one self-attention.
 
-    def __init__(self) -> None:
-        self.length = 0
-        self._keys: Tensor | None = None  # (R, H, capacity, E)
+    Args:
+        ancestry: shared by all layers of a decoder; its `open` is called before the layers append.
+    """
+
+    def __init__(self, ancestry: Ancestry) -> None:
+        self.ancestry = ancestry
+        self._keys: Tensor | None = None  # (D, H, capacity, E)
         self._values: Tensor | None = None
 
     def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Adds (R, H, n, E) keys and values; returns all of them so far, (R, H, T, E), as views of the buffers."""
-        end = self.length + keys.size(2)
+        """Fills the newest slots with (D, H, K x n, E) keys and values; returns all (D, H, L, E), views of buffers."""
+        end = self.ancestry.slots
+        begin = end - keys.size(2)
         if self._keys is None or self._values is None or end > self._keys.size(2):
-            self._grow(keys, capacity=max(2 * end, 32))
+            self._grow(keys, begin)
         assert self._keys is not None and self._values is not None
-        self._keys[:, :, self.length : end] = keys
-        self._values[:, :, self.length : end] = values
-        self.length = end
+        self._keys[:, :, begin:end] = keys
+        self._values[:, :, begin:end] = values
         return self._keys[:, :, :end], self._values[:, :, :end]
 
-    def _grow(self, like: Tensor, capacity: int) -> None:
-        rows, heads, _, channels = like.shape
+    def _grow(self, like: Tensor, used: int) -> None:
+        documents, heads, new, channels = like.shape
+        capacity = max(2 * (used + new), (INTERVAL + 1) * self.ancestry.beam)
         for name in ("_keys", "_values"):
             old = getattr(self, name)
-            buffer = like.new_empty(rows, heads, capacity, channels)
+            buffer = like.new_empty(documents, heads, capacity, channels)
             if old is not None:
-                buffer[:, :, : self.length] = old[:, :, : self.length]
+                buffer[:, :, :used] = old[:, :, :used]
             setattr(self, name, buffer)
 
-    @property
-    def rows(self) -> int:
-        return 0 if self._keys is None else self._keys.size(0)
+    def select(self, documents: Tensor) -> None:
+        """Keeps the (D',) old documents; documents may be repeated or dropped."""
+        if self._keys is not None and self._values is not None:
+            self._keys = self._keys.index_select(0, documents)
+            self._values = self._values.index_select(0, documents)
 
-    def reorder(self, order: Tensor) -> None:
-        """Row i becomes the old row `order[i]`; rows may be repeated or dropped."""
+    def move(self, documents: Tensor, slots: Tensor) -> None:
+        """Copies slots together, with room for the next ones.
+
+        Args:
+            documents: (D',) old document of each new one.
+            slots: (D', L') its slots to keep.
+        """
         if self._keys is None or self._values is None:
             return
-        rows, heads, capacity, channels = self._keys.shape
-        for name in ("_keys", "_values"):
-            # Only the used part is read; the rest of the new buffer stays uninitialised, as in `_grow`.
-            buffer = self._keys.new_empty(order.numel(), heads, capacity, channels)
-            buffer[:, :, : self.length] = getattr(self, name)[:, :, : self.length].index_select(0, order)
-            setattr(self, name, buffer)
+        _, heads, capacity, channels = self._keys.shape
+        room = (INTERVAL + 1) * self.ancestry.beam
+        slots = torch.cat([slots, slots.new_zeros(len(slots), room)], dim=1)
+        # D' x H x L' rows of E channels, as rows of the flat (D H capacity) x E buffer
+        head = documents[:, None] * heads + torch.arange(heads, device=slots.device)
+        rows = (head[:, :, None] * capacity + slots[:, None, :]).flatten()
+        shape = (len(slots), heads, slots.size(1), channels)
+        self._keys = self._keys.view(-1, channels).index_select(0, rows).view(shape)
+        self._values = self._values.view(-1, channels).index_select(0, rows).view(shape)
 
 
 class StaticCache:
@@ -100,30 +114,73 @@ class StaticCache:
     def __init__(self) -> None:
         self.keys: Tensor | None = None  # (D, H, S, E)
         self.values: Tensor | None = None
-        self.rows_per_document = 1  # as seen at the last attention; never set from outside
 
-    def reorder(self, order: Tensor) -> None:
-        """Follows a reordering of the query rows: drops or permutes documents; copies nothing when none changes."""
-        if self.keys is None or self.values is None:
-            return
-        documents = documents_in_order(order, self.rows_per_document)
-        if documents is None:  # rows of a document were torn apart: fall back to one row of keys per query row
-            documents, self.rows_per_document = order // self.rows_per_document, 1
-        elif is_identity(documents, self.keys.size(0)):
-            return
-        self.keys = self.keys.index_select(0, documents)
-        self.values = self.values.index_select(0, documents)
+    def select(self, documents: Tensor) -> None:
+        """Keeps the (D',) old documents; documents may be repeated or dropped."""
+        if self.keys is not None and self.values is not None:
+            self.keys = self.keys.index_select(0, documents)
+            self.values = self.values.index_select(0, documents)
 
 
-@dataclass
 class DecoderLayerCache:
     """What one hierarchical decoder layer keeps between steps."""
 
-    self_attn: GrowingCache = field(default_factory=GrowingCache)
-    encoder_attn: StaticCache = field(default_factory=StaticCache)
-    sentence_attn: StaticCache = field(default_factory=StaticCache)
+    def __init__(self, ancestry: Ancestry) -> None:
+        self.self_attn = GrowingCache(ancestry)
+        self.encoder_attn = StaticCache()
+        self.sentence_attn = StaticCache()
+
+
+class DecoderCache:
+    """What a decoder keeps between steps: its layers' caches and the ancestry of the hypotheses, which they share.
+
+    Args:
+        rows: hypotheses R.
+        documents: D, a divisor of R; the hypotheses of a document are consecutive rows.
+        layers: number of layers.
+        device: where keys and values will be.
+    Raises:
+        ValueError: the rows cannot be divided by the documents.
+    """
+
+    def __init__(self, rows: int, documents: int, layers: int, device: torch.device) -> None:
+        if documents < 1 or rows % documents:
+            raise ValueError(f"{rows} query rows cannot share {documents} memory rows")
+        self.ancestry = Ancestry(documents, rows // documents, device)
+        self.layers = [DecoderLayerCache(self.ancestry) for _ in range(layers)]
+
+    def open(self, new: int) -> None:
+        """Makes room for `new` tokens of every hypothesis; to be called before the layers run."""
+        kept = self.ancestry.give_up()
+        if kept is not None:
+            for layer in self.layers:
+                layer.self_attn.move(torch.arange(len(kept), device=kept.device), kept)
+        self.ancestry.open(new)
 
     def reorder(self, order: Tensor) -> None:
-        self.self_attn.reorder(order)
-        self.encoder_attn.reorder(order)
-        self.sentence_attn.reorder(order)
+        """Row i goes on from the old row `order[i]`: any order; nothing is copied where no document moves."""
+        beam, documents = self.ancestry.beam, self.ancestry.documents
+        chosen = documents_in_order(order, beam)
+        if chosen is None:
+            self._separate(order)
+            return
+        stay = is_identity(chosen, documents)
+        self.reorder_beams(None if stay else chosen, (order % beam).view(-1, beam))
+
+    def reorder_beams(self, documents: Tensor | None, parents: Tensor) -> None:
+        """As `Ancestry.reorder`: what a beam search does, without looking at the numbers."""
+        self.ancestry.reorder(documents, parents)
+        if documents is not None:
+            for layer in self.layers:
+                for cache in (layer.self_attn, layer.encoder_attn, layer.sentence_attn):
+                    cache.select(documents)
+
+    def _separate(self, order: Tensor) -> None:
+        documents = order // self.ancestry.beam
+        slots = self.ancestry.separate()[order]
+        everything = torch.zeros_like(order)[:, None]
+        self.ancestry.reorder(order, everything)
+        for layer in self.layers:
+            layer.self_attn.move(documents, slots)
+            layer.encoder_attn.select(documents)
+            layer.sentence_attn.select(documents)

@@ -12,8 +12,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .attention import safe_padding_mask
+from .feed_forward import ACTIVATIONS
 from .segment_pooling import SegmentPooling
-from .transformer_layer import ACTIVATIONS
 
 OF = ("document", "segment", "token")  # what a classification head can be about
 

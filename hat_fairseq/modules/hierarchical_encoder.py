@@ -33,16 +33,17 @@ class HierarchicalEncoder(nn.Module):
             raise ValueError("a hierarchical encoder needs at least one layer; use --no-hierarchy for none")
         self.layer_norm = layer_norm
 
-    def forward(self, x: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, starts: Tensor, num_sentences: int | None = None) -> tuple[Tensor, Tensor]:
         """Encodes the sentences.
 
         Args:
             x: (B, T, C) outputs of the token-level encoder.
             starts: (B, T) True where a sentence starts, at least once per row.
+            num_sentences: S if it is known.
         Returns:
             (B, S, C) sentence states and their (B, S) padding mask.
         """
-        positions, padding_mask = sentence_positions(starts)
+        positions, padding_mask = sentence_positions(starts, num_sentences)
         states = gather_sentences(x, positions)
         for layer in self.layers:
             states = layer(states, padding_mask)

@@ -25,17 +25,18 @@ def sentence_starts(tokens: Tensor, bos: int, pad: int) -> Tensor:
     return tokens.eq(bos).scatter(1, first, True)
 
 
-def sentence_positions(starts: Tensor) -> tuple[Tensor, Tensor]:
+def sentence_positions(starts: Tensor, size: int | None = None) -> tuple[Tensor, Tensor]:
     """Where the sentences start, as indices that `gather_sentences` takes.
 
     Args:
         starts: (B, T) bool.
+        size: S if it is known; to find it out is to wait for the device.
     Returns:
         (B, S) positions, 0 where a document has fewer sentences, and (B, S) padding mask, True = no such sentence.
     """
     batch, length = starts.shape
     counts = starts.sum(dim=1)
-    size = int(counts.max())
+    size = int(counts.max()) if size is None else size
     # The k-th start of a row goes to slot k; all other tokens go to a spare last slot, cut off below.
     slots = torch.where(starts, starts.cumsum(dim=1) - 1, size)
     index = torch.arange(length, device=starts.device).expand(batch, length)

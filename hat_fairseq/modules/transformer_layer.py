@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .attention import MultiheadAttention
-
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
+from .feed_forward import ACTIVATIONS, activated_linear
+from .linear import Linear
+from .packed_linear import PackedLinear
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ class TransformerLayer(nn.Module):
     def __init__(self, sizes: LayerSizes) -> None:
         super().__init__()
         self.sizes = sizes
-        self.fc1 = nn.Linear(sizes.embed_dim, sizes.ffn_embed_dim)
-        self.fc2 = nn.Linear(sizes.ffn_embed_dim, sizes.embed_dim)
+        self.fc1 = Linear(sizes.embed_dim, sizes.ffn_embed_dim)
+        self.fc2 = Linear(sizes.ffn_embed_dim, sizes.embed_dim)
         for linear in (self.fc1, self.fc2):
             nn.init.xavier_uniform_(linear.weight)
             nn.init.zeros_(linear.bias)
@@ -66,8 +66,12 @@ class TransformerLayer(nn.Module):
         return layer_norm(x + self.dropout(sublayer(x)))
 
     def feed_forward(self, x: Tensor) -> Tensor:
-        hidden = ACTIVATIONS[self.sizes.activation](self.fc1(x))
-        return self.fc2(self.activation_dropout(hidden))
+        if isinstance(self.fc1, PackedLinear):
+            return self.fc2(self.fc1(x, self.sizes.activation))
+        hidden = self.fc1(x)
+        if self.training and self.activation_dropout.p:
+            return self.fc2(self.activation_dropout(ACTIVATIONS[self.sizes.activation](hidden)))
+        return activated_linear(hidden, self.sizes.activation, self.fc2)
 
 
 class TransformerEncoderLayer(TransformerLayer):

@@ -3,6 +3,7 @@ segments."""
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -13,6 +14,8 @@ from fairseq.data import BaseWrapperDataset, FairseqDataset, LanguagePairDataset
 from torch import Tensor
 
 from ..data.long_source import LongSourceError, fit
+
+logger = logging.getLogger(__name__)
 
 
 class PrefixDataset(BaseWrapperDataset):
@@ -75,6 +78,20 @@ def shortened_sizes(
     return sizes, counts
 
 
+def padding_share(batches: Sequence[np.ndarray], real: np.ndarray, padded: np.ndarray, multiple: int = 1) -> float:
+    """The share of padding among all entries of the batches.
+
+    Args:
+        batches: the samples of each, none empty.
+        real: (samples,) tokens of each, and padded: (samples,) the same or what buckets make of it.
+        multiple: every batch is padded to a multiple of this.
+    """
+    samples, counts = np.concatenate(batches), np.array([len(batch) for batch in batches])
+    longest = np.maximum.reduceat(np.asarray(padded)[samples], np.cumsum(counts) - counts)
+    entries = int((-(-longest // multiple) * multiple * counts).sum())
+    return 1 - int(np.asarray(real)[samples].sum()) / entries
+
+
 class DocumentPairDataset(LanguagePairDataset):
     """fairseq's pairs plus `segments`, one id per source token.
 
@@ -82,6 +99,7 @@ class DocumentPairDataset(LanguagePairDataset):
         segments: documents of segment ids, each as long as its source, or None.
         subset: name that goes into every batch, so that a meter knows what its ids are about; None for no name.
         skipped: samples that are in no batch; the others keep their ids.
+        split: name under which the share of padding is logged whenever batches are made.
         pair_arguments: `LanguagePairDataset`'s.
     """
 
@@ -91,14 +109,31 @@ class DocumentPairDataset(LanguagePairDataset):
         segments: Sequence[Tensor] | None = None,
         subset: str | None = None,
         skipped: frozenset[int] = frozenset(),
+        split: str = "",
         **pair_options: Any,
     ) -> None:
         super().__init__(*pair_arguments, **pair_options)
         self.segments, self.subset, self._skipped = segments, subset, sorted(skipped)
+        self._split = split
+        # `src_sizes` and `tgt_sizes` are larger where --num-batch-buckets pads single documents.
+        self._lengths = {"source": pair_arguments[1], "target": pair_arguments[4]}
 
     def ordered_indices(self) -> np.ndarray:
         indices = super().ordered_indices()
         return indices[~np.isin(indices, self._skipped)]
+
+    def batch_by_size(self, indices: np.ndarray, *limits: Any, **more_limits: Any) -> list[np.ndarray]:
+        """fairseq's batches; `indices` are in order of source length (then target length), so little is padded."""
+        batches = super().batch_by_size(indices, *limits, **more_limits)
+        if len(batches):
+            padded = {"source": self.src_sizes, "target": self.tgt_sizes}
+            shares = [
+                f"{padding_share(batches, real, padded[side], self.pad_to_multiple):.1%} of {side} tokens"
+                for side, real in self._lengths.items()
+                if real is not None
+            ]
+            logger.info("%s: %d batches, padding %s", self._split, len(batches), ", ".join(shares))
+        return batches
 
     def __getitem__(self, index: int) -> dict[str, Any]:
         example = super().__getitem__(index)

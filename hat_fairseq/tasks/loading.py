@@ -70,6 +70,7 @@ def load_documents(task: Any, folder: str, split: str, combine: bool) -> Documen
         pad_to_multiple=cfg.required_seq_len_multiple,
         segments=segments,
         subset=split if cfg.eval_doc_bleu else None,
+        split=split,
         skipped=read_sample_numbers(cfg.skip_samples, len(source)) if cfg.skip_samples else frozenset(),
     )
 

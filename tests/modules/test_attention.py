@@ -7,7 +7,7 @@ from references import attention as reference
 from torch import Tensor
 
 from hat_fairseq.modules.attention import MultiheadAttention, safe_padding_mask
-from hat_fairseq.modules.cache import GrowingCache, StaticCache
+from hat_fairseq.modules.cache import DecoderCache, StaticCache
 
 DTYPES = [torch.float32, torch.bfloat16]
 LENGTHS = [1, 2, 7, 16, 17, 31]
@@ -105,34 +105,54 @@ def test_the_beam_is_read_off_the_shapes_and_never_remembered() -> None:
 def test_incremental_equals_full(padded: bool) -> None:
     module, x = make(), states(3, 70, 24)  # more than the first buffer holds
     full = module(x, causal=True)[0]
-    cache = GrowingCache()
-    pieces = [module(x[:, :5], causal=True, cache=cache)[0]]  # a prefix, then one by one, then several at once
-    pieces += [module(x[:, i : i + 1], causal=True, cache=cache)[0] for i in range(5, 60)]
-    pieces.append(module(x[:, 60:], causal=True, cache=cache)[0])
+    cache, begin, pieces = DecoderCache(3, 3, 1, x.device), 0, []
+    for new in [5, *[1] * 55, 10]:  # a prefix, then one by one, then several at once
+        cache.open(new)
+        pieces.append(module(x[:, begin : begin + new], causal=True, cache=cache.layers[0].self_attn)[0])
+        begin += new
     assert_close(torch.cat(pieces, 1), full)
+
+
+@pytest.mark.parametrize("beam", [2, 5])
+def test_hypotheses_that_share_a_past_see_it_once_and_nothing_of_each_other(beam: int) -> None:
+    """A beam search's reordering, against attention over every hypothesis's own tokens."""
+    module, cache = make(), DecoderCache(2 * beam, 2, 1, torch.device("cpu"))
+    tokens = torch.empty(2 * beam, 0, 24)
+    for step in range(40):
+        tokens = torch.cat([tokens, torch.randn(2 * beam, 1, 24, generator=torch.Generator().manual_seed(step))], 1)
+        cache.open(1)
+        out = module(tokens[:, -1:], causal=True, cache=cache.layers[0].self_attn)[0]
+        assert_close(out, module(tokens, causal=True)[0][:, -1:])
+        parents = torch.randint(beam, (2, beam), generator=torch.Generator().manual_seed(step))
+        cache.reorder_beams(None, parents)
+        tokens = (
+            tokens.view(2, beam, -1, 24).gather(1, parents[:, :, None, None].expand(-1, -1, step + 1, 24)).flatten(0, 1)
+        )
 
 
 def test_static_cache_projects_once_and_stays_right_after_documents_finish() -> None:
     module, memory, x = make(), states(3, 7, 24), states(6, 1, 24)
-    cache = StaticCache()
-    first = module(x, memory, cache=cache)[0]
-    keys = cache.keys
+    cache = DecoderCache(6, 3, 1, x.device)
+    static = cache.layers[0].encoder_attn
+    first = module(x, memory, cache=static)[0]
+    keys = static.keys
     cache.reorder(torch.tensor([1, 0, 2, 2, 5, 4]))  # within the beams: nothing to do
-    assert cache.keys is keys
+    assert static.keys is keys
     cache.reorder(torch.tensor([1, 1, 5, 4]))  # document 1 is finished
-    assert cache.keys.size(0) == 2
+    assert static.keys.size(0) == 2
     rows = [0, 1, 4, 5]
-    assert_close(module(x[rows], memory[[0, 2]], cache=cache)[0], first[rows])
+    assert_close(module(x[rows], memory[[0, 2]], cache=static)[0], first[rows])
 
 
 def test_static_cache_follows_an_order_that_mixes_documents() -> None:
     module, memory, x = make(), states(2, 7, 24), states(4, 1, 24)
-    cache = StaticCache()
-    module(x, memory, cache=cache)
+    cache = DecoderCache(4, 2, 1, x.device)
+    static: StaticCache = cache.layers[0].encoder_attn
+    module(x, memory, cache=static)
     order = torch.tensor([3, 0, 1, 2])
     cache.reorder(order)
     expected = module(x, memory.repeat_interleave(2, 0)[order])[0]
-    assert_close(module(x, memory, cache=cache)[0], expected)
+    assert_close(module(x, memory, cache=static)[0], expected)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

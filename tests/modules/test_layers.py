@@ -11,7 +11,7 @@ from fairseq.modules.transformer_layer import TransformerDecoderLayerBase, Trans
 from helpers import assert_close, assert_same_run, outputs_and_gradients, padding
 from torch import Tensor
 
-from hat_fairseq.modules.cache import DecoderLayerCache
+from hat_fairseq.modules.cache import DecoderCache
 from hat_fairseq.modules.hierarchical_decoder_layer import HierarchicalDecoderLayer
 from hat_fairseq.modules.hierarchical_encoder import HierarchicalEncoder
 from hat_fairseq.modules.sentences import sentence_positions
@@ -121,8 +121,11 @@ def test_incremental_decoder_layer_equals_full(normalize_before: bool) -> None:
     x, tokens, sentences = states(4, 6, 24), states(2, 9, 24), states(2, 3, 24)
     memory = tokens, padding([9, 5]), sentences, padding([3, 2])
     full = layer(x, *memory)[0]
-    cache = DecoderLayerCache()
-    steps = [layer(x[:, i : i + 1], *memory, cache=cache)[0] for i in range(6)]
+    cache = DecoderCache(4, 2, 1, x.device)
+    steps = []
+    for i in range(6):
+        cache.open(1)
+        steps.append(layer(x[:, i : i + 1], *memory, cache=cache.layers[0])[0])
     assert_close(torch.cat(steps, 1), full)
     weights = layer(x, *memory, need_weights=True)[1]
     assert weights.tokens.shape == (4, 4, 6, 9) and weights.sentences.shape == (4, 4, 6, 3)

@@ -28,7 +28,10 @@ ROWS = {
 
 @pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS.keys())
 def test_positions_equal_a_loop(rows: list[list[int]]) -> None:
-    positions, mask = sentence_positions(sentence_starts(torch.tensor(rows), BOS, PAD))
+    starts = sentence_starts(torch.tensor(rows), BOS, PAD)
+    positions, mask = sentence_positions(starts)
+    known = sentence_positions(starts, positions.size(1))
+    assert torch.equal(known[0], positions) and torch.equal(known[1], mask)
     expected = [references.sentence_starts(row, BOS, PAD) for row in rows]
     assert [p[~m].tolist() for p, m in zip(positions, mask, strict=True)] == expected
     assert positions.size(1) == max(map(len, expected))

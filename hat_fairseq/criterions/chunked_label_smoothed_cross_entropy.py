@@ -1,0 +1,79 @@
+"""The criterion `chunked_label_smoothed_cross_entropy`: fairseq's, without the logits of all positions in memory.
+
+Flags, numbers, gradients and what is logged are those of `label_smoothed_cross_entropy`; only the memory and the time
+are less. For models whose decoder ends in a linear projection without bias: ours, and fairseq's `transformer` and
+`bart`.
+"""
+
+import inspect
+from typing import Any
+
+from fairseq import utils
+from fairseq.criterions import register_criterion
+from fairseq.criterions.label_smoothed_cross_entropy import (
+    LabelSmoothedCrossEntropyCriterion,
+    LabelSmoothedCrossEntropyCriterionConfig,
+)
+from torch import Tensor, nn
+
+from ..modules.chunked_loss import chunked_label_smoothed_loss
+
+NAME = "chunked_label_smoothed_cross_entropy"
+
+
+@register_criterion(NAME, dataclass=LabelSmoothedCrossEntropyCriterionConfig)
+class ChunkedLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
+    """Label-smoothed cross-entropy, in chunks of target positions."""
+
+    def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Tensor, int, dict[str, Any]]:
+        """The loss summed over target tokens, the sample size, and what is logged.
+
+        Args:
+            reduce: False asks for the loss of every token, which fairseq's own computation gives.
+        Raises:
+            ValueError: a model without features or without a plain projection.
+        """
+        if not reduce:
+            return super().forward(model, sample, reduce)
+        weight = projection_of(model)
+        features = model(**sample["net_input"], features_only=True)[0]
+        target = sample["target"]
+        loss, nll_loss, correct = chunked_label_smoothed_loss(
+            features[:, self.ignore_prefix_size :],
+            weight,
+            target[:, self.ignore_prefix_size :],
+            self.eps,
+            self.padding_idx,
+            self.report_accuracy,
+        )
+        sample_size = target.size(0) if self.sentence_avg else sample["ntokens"]
+        log = {
+            "loss": loss.detach(),
+            "nll_loss": nll_loss.detach(),
+            "ntokens": sample["ntokens"],
+            "nsentences": target.size(0),
+            "sample_size": sample_size,
+        }
+        if self.report_accuracy:
+            log["n_correct"] = utils.item(correct)
+            log["total"] = utils.item(target[:, self.ignore_prefix_size :].ne(self.padding_idx).sum())
+        return loss, sample_size, log
+
+
+def projection_of(model: Any) -> Tensor:
+    """The (V, C) weight that the decoder's features are multiplied with.
+
+    Raises:
+        ValueError: there is no such weight, or no way to get the features.
+    """
+    bare = model
+    while isinstance(getattr(bare, "module", None), nn.Module):  # wrapped for several processes
+        bare = bare.module
+    projection: Any = getattr(getattr(bare, "decoder", None), "output_projection", None)
+    plain = isinstance(projection, nn.Linear) and projection.bias is None
+    if not plain or "features_only" not in inspect.signature(bare.forward).parameters:
+        raise ValueError(
+            f"{NAME} needs a model with features_only and decoder.output_projection without bias, which "
+            f"{type(bare).__name__} has not: use --criterion label_smoothed_cross_entropy"
+        )
+    return projection.weight

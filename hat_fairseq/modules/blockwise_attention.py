@@ -1,0 +1,172 @@
+"""Attention on the CPU in blocks of queries: dropout without a T x S matrix, and oneDNN for the products.
+
+softmax(q k' / sqrt(E)) v, as torch's scaled dot product attention (SDPA) computes it. Queries are independent of each
+other, so a block of them needs one softmax over all keys and nothing of the other blocks; the backward pass computes
+the weights of a block again. Dropped weights come from a seed of torch's CPU generator, so a run is repeated, resumed
+and recomputed (activation checkpointing) exactly. With dropout SDPA keeps T x S matrices on the CPU; without, it has a
+fused kernel, which large matrices are slower in than here. `attend` takes what is faster.
+
+O(T S E) operations; memory O(T + S) and a few blocks. With one block it is the definition.
+
+Legend: B rows, H heads, T queries, S keys, E channels of a head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from .dropout_lanes import DropoutLanes
+from .linear import AVAILABLE, onednn_linear
+
+BLOCK = 1 << 20  # entries of a block of weights: 4 MB
+SMALLEST = 1 << 16  # weights of a head, T x S, from which on blocks are the faster way
+FEWEST = 32  # queries, likewise: a step of decoding has few
+Block = tuple[Tensor, slice, slice]
+
+
+def attend(
+    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, dropout: float = 0.0, is_causal: bool = False
+) -> Tensor:
+    """`F.scaled_dot_product_attention`, whose arguments these are, by the fastest way there is.
+
+    Args:
+        queries: (B, H, T, E), keys and values: (B, H, S, E).
+        mask: bool, True = may attend, broadcastable to (B, H, T, S); some key for every query.
+        dropout: probability of dropping a weight.
+        is_causal: query t sees keys up to t; without a mask.
+    Returns:
+        (B, H, T, E).
+    """
+    if not _blocks_win(queries, keys, dropout):
+        return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, is_causal)
+    seed = int(torch.empty((), dtype=torch.int64).random_()) if dropout else 0
+    return _BlockwiseAttention.apply(queries, keys, values, mask, dropout, is_causal, seed)
+
+
+def _blocks_win(queries: Tensor, keys: Tensor, dropout: float) -> bool:
+    if queries.device.type != "cpu" or torch.is_autocast_enabled("cpu") or torch.compiler.is_compiling():
+        return False
+    length = queries.size(2)
+    if length < FEWEST or length * keys.size(2) < SMALLEST or not 0 <= dropout < 1:
+        return False
+    return queries.dtype in (torch.float32, torch.bfloat16, torch.float16) if dropout else _is_fast(queries)
+
+
+def _is_fast(queries: Tensor) -> bool:
+    return AVAILABLE and queries.dtype is torch.float32
+
+
+class _BlockwiseAttention(torch.autograd.Function):
+    """Head by head, block by block."""
+
+    @staticmethod
+    def forward(ctx: Any, *args: Any) -> Tensor:
+        queries, keys, values, mask, dropout, is_causal, seed = args
+        ctx.save_for_backward(queries, keys, values, mask)
+        ctx.options = dropout, is_causal, seed
+        rows, heads, length, channels = queries.shape
+        out = queries.new_empty(rows, length, heads, channels).transpose(1, 2)  # as its projection will read it
+        walk = _Walk(queries, keys, mask, *ctx.options)
+        for row, head in walk.heads():
+            q, k = _fp32(queries[row, head], channels**-0.5), _fp32(keys[row, head])
+            v = _fp32(values[row, head], 1 / (1 - dropout)).t()
+            for weights, some, seen in walk.blocks(row, head, q, k):
+                out[row, head, some] = _product(walk.drop(weights, weights), v[:, seen])
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        queries, keys, values, mask = ctx.saved_tensors
+        of_queries, of_keys, of_values = (_zeros(x) for x in (queries, keys, values))
+        walk, scale = _Walk(queries, keys, mask, *ctx.options), queries.size(-1) ** -0.5
+        for row, head in walk.heads():
+            q, k, v = _fp32(queries[row, head], scale), _fp32(keys[row, head]), _fp32(values[row, head])
+            upstream = _fp32(gradients[0][row, head], 1 / (1 - ctx.options[0]))
+            of_k, of_v = (torch.zeros(x.size(1), x.size(0)) for x in (k, v))  # transposed: the faster product
+            for weights, some, seen in walk.blocks(row, head, q, k):
+                of_v[:, seen] += _product(upstream[some].t().contiguous(), walk.drop(weights).t())
+                of_weights = _product(upstream[some], v[seen])
+                walk.drop(of_weights, of_weights)
+                torch.ops.aten._softmax_backward_data.out(of_weights, weights, -1, torch.float32, grad_input=of_weights)
+                of_queries[row, head, some] = _product(of_weights, k[seen].t()).mul_(scale)
+                of_k[:, seen] += _product(q[some].t().contiguous(), of_weights.t())
+            of_keys[row, head], of_values[row, head] = of_k.t(), of_v.t()
+        return of_queries, of_keys, of_values, None, None, None, None
+
+
+class _Walk:
+    """The blocks of all heads, always in the same order, and their dropped weights."""
+
+    def __init__(
+        self, queries: Tensor, keys: Tensor, mask: Tensor | None, dropout: float, is_causal: bool, seed: int
+    ) -> None:
+        self.shape = (*queries.shape[:3], keys.size(2))
+        self.mask = None if mask is None else mask[(None,) * (4 - mask.dim())].expand(*self.shape[:2], -1, -1)
+        self.is_causal = is_causal
+        _, _, length, num_keys = self.shape
+        self.size = min(length, max(64, BLOCK // num_keys // 16 * 16))
+        self._lanes = DropoutLanes(seed, self.size * num_keys, dropout) if dropout else None
+        self._dropped = torch.empty(self.size * num_keys) if dropout else torch.empty(0)
+
+    def heads(self) -> Iterator[tuple[int, int]]:
+        yield from ((row, head) for row in range(self.shape[0]) for head in range(self.shape[1]))
+
+    def blocks(self, row: int, head: int, q: Tensor, k: Tensor) -> Iterator[Block]:
+        """The weights of each block of queries over the keys that it may see, and which queries and keys these are.
+
+        Weights outside of the given keys are 0. `q` is scaled already.
+        """
+        allowed = None if self.mask is None else self.mask[row, head]
+        visible = slice(0, len(k)) if allowed is None else _range(allowed)
+        for first in range(0, len(q), self.size):
+            some = slice(first, min(first + self.size, len(q)))
+            seen = slice(visible.start, min(visible.stop, some.stop)) if self.is_causal else visible
+            weights = _product(q[some], k[seen])
+            if allowed is not None:
+                _hide(weights, allowed[some if len(allowed) > 1 else slice(0, 1), seen])
+            elif self.is_causal:  # only keys from `first` on can be later than a query
+                late = weights[:, first:]
+                late += torch.full(late.shape, float("-inf")).triu_(1)
+            if self._lanes is not None:
+                self._lanes.advance()
+            yield torch.softmax(weights, -1, out=weights), some, seen
+
+    def drop(self, x: Tensor, out: Tensor | None = None) -> Tensor:
+        """`x` with 0 where the current block's weights are dropped; without `out` into memory of its own."""
+        if self._lanes is None:
+            return x
+        return self._lanes.drop(x, self._dropped[: x.numel()].view(x.shape) if out is None else out)
+
+
+def _range(allowed: Tensor) -> slice:
+    """From the first to the last key that any query may see."""
+    places = allowed.any(dim=0).nonzero()
+    return slice(int(places[0]), int(places[-1]) + 1) if len(places) else slice(0, allowed.size(1))
+
+
+def _hide(weights: Tensor, allowed: Tensor) -> None:
+    if not allowed.all():
+        weights += torch.zeros(allowed.shape).masked_fill_(~allowed, float("-inf"))
+
+
+def _fp32(x: Tensor, scale: float = 1.0) -> Tensor:
+    """A head's (T, E) states, contiguous."""
+    return x.float().contiguous() if scale == 1 else x.float() * scale
+
+
+def _zeros(x: Tensor) -> Tensor:
+    """(B, H, T, E) zeros in the layout (B, T, H, E) of the projection that they go to."""
+    rows, heads, length, channels = x.shape
+    return x.new_zeros(rows, length, heads, channels).transpose(1, 2)
+
+
+def _product(x: Tensor, weight: Tensor) -> Tensor:
+    """(M, K) and (N, K), both fp32 -> (M, N)."""
+    return onednn_linear(x, weight, None) if AVAILABLE else x @ weight.t()

@@ -1,0 +1,146 @@
+"""Label-smoothed cross-entropy of a vocabulary projection, in chunks of positions, without keeping the logits.
+
+The numbers and gradients are those of a projection followed by fairseq's `label_smoothed_nll_loss`, summed over the
+positions: with e the smoothing, d = e / (V - 1) and l the log-probabilities of a position with target t,
+
+    loss = -(1 - e - d) l[t] - d sum(l),     d loss / d logits = softmax - d - (1 - e - d) onehot(t).
+
+The gradients are linear in what comes from above, so they are computed with the loss, while a chunk's logits are there;
+the backward pass only scales them. N x V logits, their log-probabilities and their gradients, which a large vocabulary
+makes the largest tensors of a model, are never in memory at once.
+
+Legend: N positions, C channels, V symbols.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from .linear import onednn_linear, prefers_onednn
+
+CHUNK = 1 << 24  # logits of a chunk: 64 MB
+FP16_SCALE = 16.0  # keeps the small gradients of logits above fp16's least number
+
+
+def chunked_label_smoothed_loss(
+    features: Tensor, weight: Tensor, target: Tensor, smoothing: float, pad: int, count_correct: bool = False
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Loss, negative log-likelihood and number of right predictions, summed over positions.
+
+    Args:
+        features: (..., C) and weight: (V, C), of one dtype; logits are computed in it, the loss in fp32.
+        target: (...) symbols; `pad` counts nowhere.
+        count_correct: without it the number is 0.
+    Returns:
+        three fp32 scalars; gradients flow through the first.
+    """
+    features, target = features.reshape(-1, features.size(-1)), target.reshape(-1)
+    if target.device.type == "cpu":  # elsewhere the choice would wait for the device
+        real = target.ne(pad)
+        if not real.all():
+            features, target = features[real], target[real]
+    device = target.device.type
+    if torch.is_autocast_enabled(device):  # as it would do with the projection
+        features, weight = (x.to(torch.get_autocast_dtype(device)) for x in (features, weight))
+    wanted = torch.is_grad_enabled() and (features.requires_grad or weight.requires_grad)
+    with torch.autocast(device, enabled=False):
+        return _ChunkedLoss.apply(features, weight, target, smoothing, pad, count_correct, wanted)
+
+
+class _ChunkedLoss(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, *args: Any) -> tuple[Tensor, Tensor, Tensor]:
+        features, weight, target, smoothing, pad, count_correct, wanted = args
+        sums = torch.zeros(3, device=features.device)
+        gradients = _Gradients(features, weight) if wanted else None
+        for some in _chunks(len(target), len(weight)):
+            log_probabilities = _logits(features[some], weight).float()
+            if count_correct:
+                sums[2] += (log_probabilities.argmax(1).eq(target[some]) & target[some].ne(pad)).sum()
+            torch.log_softmax(log_probabilities, -1, out=log_probabilities)
+            sums[:2] += _losses(log_probabilities, target[some], smoothing, pad)
+            if gradients is not None:
+                gradients.add(some, _of_logits(log_probabilities, target[some], smoothing, pad))
+        ctx.gradients = gradients
+        loss, nll, correct = sums.unbind()
+        ctx.mark_non_differentiable(nll, correct)
+        return loss, nll, correct
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
+        if ctx.gradients is None:
+            raise RuntimeError("the gradients of this loss have been taken already")
+        of_features, of_weight = ctx.gradients.scaled(upstream[0])
+        ctx.gradients = None
+        return of_features, of_weight, None, None, None, None, None
+
+
+class _Gradients:
+    """Sums over chunks, in fp32."""
+
+    def __init__(self, features: Tensor, weight: Tensor) -> None:
+        self._features, self._weight = features, weight
+        self._scale = FP16_SCALE if weight.dtype is torch.float16 else 1.0
+        self._of_features = torch.empty_like(features)
+        self._of_weight: Tensor | None = None
+
+    def add(self, some: slice, of_logits: Tensor) -> None:
+        """`of_logits`: (rows, V) fp32; it is used up."""
+        features, weight = self._features[some], self._weight
+        of_logits = of_logits.mul_(self._scale).to(weight) if self._scale != 1 else of_logits.to(weight)
+        if prefers_onednn(of_logits, weight):
+            self._of_features[some] = onednn_linear(of_logits, weight.t(), None)
+        else:
+            torch.mm(of_logits, weight, out=self._of_features[some])
+        if self._of_weight is None:
+            self._of_weight = (of_logits.t() @ features).float()
+        elif weight.dtype is torch.float32:
+            self._of_weight.addmm_(of_logits.t(), features)
+        else:
+            self._of_weight += of_logits.t() @ features
+
+    def scaled(self, upstream: Tensor) -> tuple[Tensor, Tensor | None]:
+        """The gradients, times what comes from above."""
+        factor = upstream / self._scale
+        of_features, of_weight = self._of_features, self._of_weight
+        if of_weight is None:  # no position at all
+            of_weight = torch.zeros_like(self._weight)
+        if factor.device.type == "cpu" and factor == 1:
+            return of_features, of_weight.to(self._weight)
+        return of_features.mul_(factor), of_weight.mul_(factor).to(self._weight)
+
+
+def _chunks(positions: int, symbols: int) -> list[slice]:
+    """As few as there have to be, of about the same size."""
+    number = -(-positions // max(1, CHUNK // symbols))
+    bounds = [positions * index // number for index in range(number + 1)] if number else [0]
+    return [slice(first, last) for first, last in itertools.pairwise(bounds)]
+
+
+def _logits(features: Tensor, weight: Tensor) -> Tensor:
+    """(rows, C) -> (rows, V)."""
+    return onednn_linear(features, weight, None) if prefers_onednn(features, weight) else F.linear(features, weight)
+
+
+def _losses(log_probabilities: Tensor, target: Tensor, smoothing: float, pad: int) -> Tensor:
+    """(rows, V) -> the sums of loss and negative log-likelihood."""
+    real = target.ne(pad)
+    nll = -(log_probabilities.gather(1, target[:, None]).squeeze(1) * real).sum()
+    smooth = -(log_probabilities.sum(1) * real).sum()
+    share = smoothing / (log_probabilities.size(1) - 1)
+    return torch.stack([(1 - smoothing - share) * nll + share * smooth, nll])
+
+
+def _of_logits(log_probabilities: Tensor, target: Tensor, smoothing: float, pad: int) -> Tensor:
+    """(rows, V) log-probabilities, used up -> gradient of the loss with respect to the logits."""
+    share = smoothing / (log_probabilities.size(1) - 1)
+    gradient = log_probabilities.exp_().sub_(share)
+    gradient.scatter_add_(1, target[:, None], gradient.new_full((len(target), 1), share + smoothing - 1))
+    return gradient.mul_(target.ne(pad).to(gradient)[:, None])

@@ -1,0 +1,84 @@
+"""The loss in chunks is a projection followed by fairseq's loss; the logits of all positions never exist at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from building import BOS, PAD
+from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
+from helpers import assert_close
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from hat_fairseq.modules import chunked_loss
+from hat_fairseq.modules.chunked_loss import chunked_label_smoothed_loss
+
+
+@pytest.fixture(params=[1, 7, 1000], ids=lambda rows: f"{rows} rows a chunk")
+def rows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(chunked_loss, "CHUNK", 60 * request.param)
+    return request.param
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.9])
+def test_the_loss_itself(rows: int, smoothing: float, dtype: torch.dtype) -> None:
+    """No model around it: every gradient, with logits of a size that matters."""
+    generator = torch.Generator().manual_seed(0)
+    features = torch.randn(3, 5, 24, generator=generator).to(dtype).requires_grad_()
+    weight = torch.randn(60, 24, generator=generator).to(dtype).requires_grad_()
+    target = torch.randint(0, 60, (3, 5), generator=generator)
+    target[0, 3:] = target[2] = PAD
+    loss, nll, correct = chunked_label_smoothed_loss(features, weight, target, smoothing, PAD, count_correct=True)
+    logits = torch.nn.functional.linear(features, weight).flatten(0, 1)
+    log_probabilities = logits.float().log_softmax(-1)
+    expected, expected_nll = label_smoothed_nll_loss(log_probabilities, target.flatten(), smoothing, PAD)
+    assert_close(loss, expected)
+    assert_close(nll, expected_nll)
+    assert int(correct) == int((logits.argmax(1).eq(target.flatten()) & target.flatten().ne(PAD)).sum())
+    ours = torch.autograd.grad(loss * 3, [features, weight])
+    for one, other in zip(ours, torch.autograd.grad(expected * 3, [features, weight]), strict=True):
+        assert one.dtype is dtype
+        assert_close(one, other, dtype, bf16_error=0.02)
+
+
+def test_nothing_but_padding_is_no_loss_and_no_gradient() -> None:
+    features, weight = torch.randn(2, 3, 8, requires_grad=True), torch.randn(60, 8, requires_grad=True)
+    loss, nll, _ = chunked_label_smoothed_loss(features, weight, torch.full((2, 3), PAD), 0.1, PAD)
+    loss.backward()
+    assert loss.item() == nll.item() == 0 and not features.grad.any() and not weight.grad.any()
+
+
+def test_a_large_table() -> None:
+    """Large enough for oneDNN, where there is one; features without a gradient."""
+    torch.manual_seed(0)
+    features, weight = torch.randn(5, 16), torch.randn(5000, 16, requires_grad=True)
+    target = torch.randint(4, 5000, (5,))
+    loss = chunked_label_smoothed_loss(features, weight, target, 0.1, PAD)[0]
+    log_probabilities = (features @ weight.t()).log_softmax(-1)
+    expected = label_smoothed_nll_loss(log_probabilities, target, 0.1, PAD)[0]
+    assert_close(loss, expected)
+    (ours,), (theirs,) = (torch.autograd.grad(one, [weight]) for one in (loss, expected))
+    assert_close(ours, theirs)
+
+
+class Largest(TorchDispatchMode):
+    """The most entries that a result of any operation has."""
+
+    entries = 0
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = function(*args, **(kwargs or {}))
+        self.entries = max([self.entries, *(x.numel() for x in tree_leaves(result) if isinstance(x, Tensor))])
+        return result
+
+
+def test_no_tensor_holds_the_logits_of_all_positions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunked_loss, "CHUNK", 8 * 5000)
+    features, weight = torch.randn(64, 8, requires_grad=True), torch.randn(5000, 8, requires_grad=True)
+    with Largest() as largest:
+        chunked_label_smoothed_loss(features, weight, torch.full((64,), BOS), 0.1, PAD)[0].backward()
+    assert largest.entries == 8 * 5000

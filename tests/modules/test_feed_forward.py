@@ -1,0 +1,70 @@
+"""An activation that is computed twice changes no number and keeps less."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from helpers import assert_same_run
+from torch import Tensor, nn
+
+from hat_fairseq.modules.feed_forward import ACTIVATIONS, activated_linear
+from hat_fairseq.modules.linear import Linear
+from hat_fairseq.modules.transformer_layer import LayerSizes, TransformerLayer
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("sizes", [(5, 7), (300, 257)], ids=str)
+@pytest.mark.parametrize("shape", [(1,), (7,), (2, 5), (3, 11)], ids=str)
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_outputs_and_gradients_are_those_of_the_two_in_turn(
+    activation: str, shape: tuple[int, ...], sizes: tuple[int, int], dtype: torch.dtype
+) -> None:
+    torch.manual_seed(0)
+    linear = Linear(*sizes).to(dtype)
+    x = torch.randn(*shape, sizes[0]).to(dtype).requires_grad_()
+    assert_same_run(
+        linear,
+        [x],
+        lambda: activated_linear(x, activation, linear),
+        lambda: nn.functional.linear(ACTIVATIONS[activation](x), linear.weight, linear.bias),
+        dtype,
+    )
+
+
+def kept_bytes(function) -> int:
+    kept: dict[int, int] = {}
+
+    def pack(x: Tensor) -> Tensor:
+        kept[x.untyped_storage().data_ptr()] = x.untyped_storage().nbytes()
+        return x
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
+        out = function()  # alive while the tensors are counted
+    assert out.requires_grad
+    return sum(kept.values())
+
+
+def test_the_output_of_the_activation_is_not_kept() -> None:
+    torch.manual_seed(0)
+    layer = TransformerLayer(LayerSizes(embed_dim=16, ffn_embed_dim=64, num_heads=2, activation="gelu"))
+    x = torch.randn(2, 50, 16, requires_grad=True)
+    plain = kept_bytes(lambda: layer.fc2(ACTIVATIONS["gelu"](layer.fc1(x))))
+    assert plain - kept_bytes(lambda: layer.feed_forward(x)) == 2 * 50 * 64 * 4
+
+
+def test_only_what_is_wanted_gets_a_gradient() -> None:
+    linear, x = Linear(5, 7).requires_grad_(False), torch.randn(3, 5, requires_grad=True)
+    activated_linear(x, "gelu", linear).sum().backward()
+    assert x.grad is not None and linear.weight.grad is None
+    assert not activated_linear(x.detach(), "gelu", linear).requires_grad
+    with torch.autocast("cpu", torch.bfloat16):
+        assert activated_linear(x, "gelu", linear).dtype is torch.bfloat16
+
+
+def test_dropout_of_the_activation_is_still_applied() -> None:
+    torch.manual_seed(0)
+    layer = TransformerLayer(LayerSizes(embed_dim=16, ffn_embed_dim=64, num_heads=2, activation_dropout=0.5))
+    x = torch.randn(2, 3, 16)
+    assert not torch.equal(layer.feed_forward(x), layer.feed_forward(x))
+    layer.eval()
+    assert torch.equal(layer.feed_forward(x), layer.feed_forward(x))
