@@ -18,6 +18,7 @@ from tqdm import tqdm
 
 from .data.document import Document, read_documents
 from .generation.join import document_row
+from .modules.packed_linear import PRECISIONS, check_precision
 from .tasks.generation_options import parse_generation_options
 from .tasks.interactive import encode_documents
 
@@ -34,13 +35,15 @@ class DocumentToText:
     def __init__(self, models: list[Any], task: Any, **generation: Any) -> None:
         if task.pipeline is None:
             raise ValueError(f"{task.cfg.data} has no pipeline.json: make it with `hat preprocess`")
-        self.models = [model.eval() for model in models]
+        for model in models:
+            model.eval()
+        self.models = models
         self.task = task
         self.generator = task.build_generator(models, Namespace(**generation))
 
     @classmethod
     def from_pretrained(
-        cls, checkpoints: str, data: str, device: str | None = None, **generation: Any
+        cls, checkpoints: str, data: str, device: str | None = None, precision: str = "fp32", **generation: Any
     ) -> DocumentToText:
         """Loads checkpoints (several with colons between them make an ensemble).
 
@@ -48,11 +51,21 @@ class DocumentToText:
             checkpoints: paths.
             data: the bin directory of `hat preprocess`, with dictionaries and pipeline.json.
             device: e.g. "cuda"; default: a GPU if there is one.
+            precision: of the linear maps on the CPU: fp32, bf16 or int8.
+
+        Raises:
+            ValueError: a precision that does not exist, or other than fp32 on a GPU.
         """
-        overrides = {"data": str(data), "eval_rouge": False, "eval_doc_bleu": False}
-        models, _, task = checkpoint_utils.load_model_ensemble_and_task(utils.split_paths(checkpoints), overrides)
         device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-        return cls([model.to(device) for model in models], task, **generation)
+        check_precision(precision)
+        if precision != "fp32" and torch.device(device).type != "cpu":
+            raise ValueError(f"precision {precision} is for the CPU, and this is to run on {device}")
+        overrides = {"data": str(data), "eval_rouge": False, "eval_doc_bleu": False, "cpu_precision": precision}
+        models, _, task = checkpoint_utils.load_model_ensemble_and_task(utils.split_paths(checkpoints), overrides)
+        for model in models:
+            model.to(device)
+            model.prepare_for_inference_(Namespace(task=task.cfg, generation=Namespace(**generation)))
+        return cls(models, task, **generation)
 
     @property
     def device(self) -> torch.device:
@@ -103,6 +116,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", required=True, help="texts to write: .jsonl with id, text (and segments)")
     parser.add_argument("--batch-size", type=int, default=1)
     parser.add_argument("--device", help="default: a GPU if there is one")
+    parser.add_argument("--precision", choices=PRECISIONS, default="fp32", help="of the linear maps on the CPU")
     parser.add_argument("--generation", default="{}", help="fairseq generation options as JSON, e.g. '{\"beam\": 4}'")
 
 
@@ -112,7 +126,7 @@ def main(args: argparse.Namespace) -> int:
         raise ValueError(f"{out.parent}: the directory of --out does not exist")
     documents = list(read_documents(args.input))
     options = parse_generation_options(args.generation, "--generation")
-    model = DocumentToText.from_pretrained(args.path, args.data, args.device, **options)
+    model = DocumentToText.from_pretrained(args.path, args.data, args.device, args.precision, **options)
     partial = out.with_name(f"{out.name}.partial")  # keeps what is done if generation is interrupted
     rows = tqdm(model.rows(documents, args.batch_size), total=len(documents), unit="document", disable=None)
     with partial.open("w", encoding="utf-8") as lines:

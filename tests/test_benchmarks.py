@@ -9,8 +9,11 @@ from argparse import Namespace
 from pathlib import Path
 
 import pytest
+import tables
 import torch
+import turns
 from commands import run_command
+from questions import QUESTIONS
 from safetensors.torch import load_file
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
@@ -27,8 +30,11 @@ def test_the_page_is_rendered_from_the_results() -> None:
 @pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
 def test_summaries_follow_from_the_runs(path: Path) -> None:
     record = json.loads(path.read_text(encoding="utf-8"))
-    summary = runpy.run_path(str(BENCHMARKS / f"{record['question']}.py"))["summary"]
-    assert record["summary"] == summary(record["runs"])
+    if "reference" in record:
+        assert record["summary"] == turns.summary(record["runs"], record["reference"])
+    else:
+        summary = runpy.run_path(str(BENCHMARKS / f"{record['question']}.py"))["summary"]
+        assert record["summary"] == summary(record["runs"])
     assert {"command", "device", "threads", "versions"} <= record.keys()
 
 
@@ -36,11 +42,11 @@ def test_the_contenders_are_comparable() -> None:
     """Same token-level layers; ours has one cross-segment layer in three, hat_roberta an attention in each, on top."""
     pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
     script = runpy.run_path(str(BENCHMARKS / "long_encoders.py"))
-    sizes = Namespace(layers=3, width=24, heads=4, vocabulary=100)
+    sizes = Namespace(**script["SETTINGS"][0] | {"width": 24, "heads": 4, "vocabulary": 100, "positions": 768})
     tokens, states, layers = torch.randint(4, 99, (1, 768)), {}, {}
     tokens[:, ::32] = 0
     for name in script["CONTENDERS"]:
-        model, run = script["build"](name, sizes, 768)
+        model, run = script["build"](name, sizes)
         states[name] = run(tokens)
         states[name].sum().backward()
         layers[name] = sum(p.numel() for key, p in model.named_parameters() if "layer." in key or "layers." in key)
@@ -55,19 +61,29 @@ def test_the_contenders_are_comparable() -> None:
 
 def test_long_encoders_measures_and_its_result_is_rendered(tmp_path: Path) -> None:
     script, out = BENCHMARKS / "long_encoders.py", tmp_path / "result.json"
-    flags = "--layers 3 --width 24 --heads 4 --vocabulary 100 --threads 1 --rounds 2 --lengths 70 --contenders"
-    run_command(sys.executable, script, *flags.split(), "hierarchical_transformer", "full attention", "--out", out)
+    flags = "--set width=24 heads=4 vocabulary=100 positions=128 length=70 --threads 1 --rounds 2 --settings 0"
+    run_command(
+        sys.executable,
+        script,
+        *flags.split(),
+        "--contenders",
+        "hierarchical_transformer",
+        "full attention",
+        "--out",
+        out,
+    )
     record = json.loads(out.read_text(encoding="utf-8"))
-    taken = [(run["length"], run["round"], run["contender"]) for run in record["runs"]]
+    taken = [(run["setting"], run["round"], run["contender"]) for run in record["runs"]]
     assert taken == [
-        (70, number, name) for number in range(2) for name in ("hierarchical_transformer", "full attention")
+        ("70 tokens", number, name) for number in range(2) for name in ("hierarchical_transformer", "full attention")
     ]
-    assert all(run["seconds"] > 0 for run in record["runs"])
+    assert all(run["seconds"] > 0 and run["tokens"] == 70 for run in record["runs"])
     assert all(process["peak_bytes"] > process["built_bytes"] > 0 for process in record["processes"])
-    ours = record["summary"]["70"]["hierarchical_transformer"]
+    ours = record["summary"]["70 tokens"]["hierarchical_transformer"]
     assert ours["times_least"] == ours["times_most"] == 1.0
-    table = runpy.run_path(str(BENCHMARKS / "render.py"))["long_encoders"](record)
-    assert table.count("\n| 70 |") == 2 and "S\\|S\\|SD" in table
+    table = tables.turns(record, QUESTIONS["long_encoders"])
+    assert table.count("\n| 70 tokens |") == 2 and "S\\|S\\|SD" in table and "tokens/s" in table
+    assert "not compared" in table and "width 24, heads 4" in table
 
 
 def test_a_pack_of_public_weights_is_unpacked(tmp_path: Path) -> None:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
+from commands import REPOSITORY
+from fairseq.sequence_generator import SequenceGenerator
+from fairseq.sequence_scorer import SequenceScorer
 
 from hat_fairseq.data.document import Document, read_documents
+from hat_fairseq.generation.beam_search import BeamSearchGenerator
 from hat_fairseq.hub import DocumentToText
+from hat_fairseq.modules import packed_linear
 
 OPTIONS = {"beam": 2, "max_len_b": 8, "min_len": 4}
 
@@ -70,3 +77,43 @@ def test_a_missing_directory_is_known_before_generation(run, chunked: tuple[Path
     run(*command, "--out", tmp_path / "out.jsonl")
     assert [json.loads(line)["id"] for line in (tmp_path / "out.jsonl").open()] == [d.id for d in short(data)]
     assert not (tmp_path / "out.jsonl.partial").exists()
+
+
+def test_texts_are_those_of_fairseqs_generator(chunked: tuple[Path, Path]) -> None:
+    data, checkpoint = chunked
+    model = DocumentToText.from_pretrained(str(checkpoint), str(data / "bin"), "cpu", **OPTIONS)
+    assert type(model.generator) is BeamSearchGenerator
+    texts = list(model(short(data), 2))
+    model.generator = model.task.build_generator(model.models, Namespace(**OPTIONS), seq_gen_cls=SequenceGenerator)
+    assert type(model.generator) is SequenceGenerator and list(model(short(data), 2)) == texts
+
+
+def test_a_scorer_is_a_scorer(chunked: tuple[Path, Path]) -> None:
+    data, checkpoint = chunked
+    model = DocumentToText.from_pretrained(str(checkpoint), str(data / "bin"), "cpu", **OPTIONS)
+    scorer = model.task.build_generator(model.models, Namespace(score_reference=True))
+    assert type(scorer) is SequenceScorer
+
+
+@pytest.mark.skipif(not packed_linear.linear.AVAILABLE, reason="this torch has no oneDNN")
+def test_lower_precision_is_asked_for_by_name(run, chunked: tuple[Path, Path], tmp_path: Path) -> None:
+    data, checkpoint = chunked
+    where = str(checkpoint), str(data / "bin"), "cpu"
+    exact, rounded = (DocumentToText.from_pretrained(*where, name, **OPTIONS) for name in ("fp32", "int8"))
+    maps = [
+        [m for m in model.models[0].modules() if isinstance(m, packed_linear.PackedLinear)]
+        for model in (exact, rounded)
+    ]
+    assert {m.precision for m in maps[1]} == {"int8"} and len(maps[1]) > len(maps[0])  # small ones too
+    assert len(list(rounded(short(data)))) == 3
+    with pytest.raises(ValueError, match="unknown precision 'int4'"):
+        DocumentToText.from_pretrained(*where, "int4", **OPTIONS)
+    with pytest.raises(ValueError, match="precision int8 is for the CPU"):
+        DocumentToText.from_pretrained(*where[:2], "cuda", "int8", **OPTIONS)
+    words = ["-m", "fairseq_cli.generate", data / "bin", "--user-dir", REPOSITORY / "hat_fairseq", "--cpu"]
+    words += ["--task", "document_to_text", "--role-stream", "role", "--path", checkpoint, "--max-len-b", 5]
+    plain = run(sys.executable, *words).stdout
+    int8 = run(sys.executable, *words, "--cpu-precision", "int8").stdout
+    scores = [[float(s) for s in re.findall(r"^H-\d+\t(\S+)", text, re.MULTILINE)] for text in (plain, int8)]
+    assert len(scores[0]) == len(scores[1]) > 0 and scores[0] != scores[1]
+    assert max(abs(a - b) for a, b in zip(*scores, strict=True)) < 0.1

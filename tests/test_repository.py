@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import render
 
 import hat_fairseq
 from hat_fairseq import cli, doctor
@@ -93,7 +94,7 @@ def test_licence() -> None:
 def test_readme_mentions_every_verb_and_target() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert [verb for verb in cli.VERBS if f"hat {verb}" not in readme] == []
-    assert [target for target in ("demo", "test", "lint", "clean") if f"make {target}" not in readme] == []
+    assert [target for target in ("demo", "test", "lint", "bench", "clean") if f"make {target}" not in readme] == []
 
 
 def test_links_between_pages_lead_somewhere() -> None:
@@ -108,9 +109,17 @@ def test_links_between_pages_lead_somewhere() -> None:
 
 def test_make_help_lists_the_targets() -> None:
     output = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    for target in ("setup", "demo", "test", "lint", "clean"):
+    for target in ("setup", "demo", "test", "lint", "bench", "clean"):
         assert f"make {target} " in output
     assert "TORCH=none" in output and "PYTHON=" in output
+
+
+def test_make_bench_runs_what_the_page_shows() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8").replace("\\\n", " ")
+    timed = re.search(r"^TIMED := (.*)", makefile, re.MULTILINE)
+    assert timed is not None
+    assert set(timed[1].split()) == render.QUESTIONS.keys() - render.OWN_TABLES.keys()
+    assert [name for name in timed[1].split() if not (ROOT / f"benchmarks/{name}.py").is_file()] == []
 
 
 def test_constraints_pin_what_the_project_requires() -> None:

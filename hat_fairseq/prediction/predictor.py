@@ -11,6 +11,7 @@ from fairseq import checkpoint_utils, utils
 from fairseq.tasks import TASK_REGISTRY
 from torch import Tensor
 
+from ..modules.packed_linear import pack_linears
 from ..tasks.encoder_task import EncoderTask
 
 PRECISIONS = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
@@ -58,7 +59,10 @@ class Predictor:
         refuse_other_tasks(state, paths[0])
         known = {"state": state} if len(paths) == 1 else {}  # fairseq takes it for one model only
         models, _, task = checkpoint_utils.load_model_ensemble_and_task(paths, overrides, **known)
-        return cls([model.to(device=device, dtype=PRECISIONS[precision]) for model in models], task)
+        models = [model.to(device=device, dtype=PRECISIONS[precision]) for model in models]
+        for model in models:
+            pack_linears(model)  # on the CPU; it changes no number
+        return cls(models, task)
 
     @torch.no_grad()
     def __call__(self, sample: dict[str, Any]) -> Tensor:

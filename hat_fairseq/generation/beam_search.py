@@ -1,0 +1,156 @@
+"""Beam search for long sources: fairseq's search with the same hypotheses and scores, on models of ours.
+
+What a step does not do here: copy or permute documents for their hypotheses, move the cache of the decoder's
+self-attention (see `modules/ancestry.py`), look at numbers of the device in order to find out that nothing has moved,
+sort the vocabulary, compare n-grams in Python. Sampling and diverse beams are still up to fairseq's `search`
+classes, so they draw and choose as they do there.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from typing import Any
+
+import torch
+from fairseq.search import BeamSearch
+from fairseq.sequence_generator import SequenceGenerator
+from torch import Tensor
+
+from .candidates import best_continuations
+from .hypotheses import Beams, Candidates, Finished
+from .ngrams import block_repeated_ngrams
+
+logger = logging.getLogger(__name__)
+
+
+class BeamSearchGenerator(SequenceGenerator):
+    """fairseq's generator for encoder-decoders whose decoder has `reorder_beams`, with all of its arguments.
+
+    Lexical constraints, searches with a length or vocabulary of their own, and a language model beside the decoder are
+    left to fairseq's own loop, which one line of the log says.
+
+    Raises:
+        ValueError: n-grams of one token are to be blocked (fairseq silently blocks nothing then).
+    """
+
+    def __init__(self, models: list[Any], tgt_dict: Any, no_repeat_ngram_size: int = 0, **options: Any) -> None:
+        if no_repeat_ngram_size == 1:
+            raise ValueError("--no-repeat-ngram-size 1 would let no word come twice; use 2 or more, or 0 for none")
+        super().__init__(models, tgt_dict, no_repeat_ngram_size=no_repeat_ngram_size, **options)
+        self.no_repeat_ngram_size = no_repeat_ngram_size
+        self.left_to_fairseq = self._reason()
+        if self.left_to_fairseq:
+            logger.warning("%s: generating with fairseq's own loop, which is slower", self.left_to_fairseq)
+
+    def _reason(self) -> str | None:
+        """Why this loop does not serve, None if it does."""
+        name = type(self.search).__name__
+        if self.search.supports_constraints or self.search.stop_on_max_len or self.should_set_src_lengths:
+            return name
+        return None if self.lm_model is None else "a language model beside the decoder"
+
+    def _generate(
+        self,
+        sample: dict[str, Any],
+        prefix_tokens: Tensor | None = None,
+        constraints: Tensor | None = None,
+        bos_token: int | None = None,
+    ) -> list[list[dict[str, Any]]]:
+        """Hypotheses for each document of a batch, best first: tokens, score, positional_scores; no attention.
+
+        Raises:
+            ValueError: --min-len is more than the longest text allowed; there are constraints; the probabilities of all
+                texts of a document are not numbers.
+        """
+        if self.left_to_fairseq:
+            return super()._generate(sample, prefix_tokens, constraints, bos_token)
+        if constraints is not None:
+            raise ValueError("lexical constraints need --constraints")
+        net_input = sample["net_input"]
+        source = net_input["src_tokens"]
+        longest = min(int(self.max_len_a * source.size(1) + self.max_len_b), self.max_len - 1)  # without </s>
+        if self.min_len > longest:
+            raise ValueError(f"--min-len {self.min_len} is more than the longest text allowed, {longest} tokens")
+        start = self.eos if bos_token is None else bos_token
+        beams = Beams(len(source), self.beam_size, longest + 1, start, self.pad, source.device)
+        finished = Finished(len(source), self.beam_size, self.eos, self.len_penalty if self.normalize_scores else None)
+        numbers = sample["id"] if isinstance(sample.get("id"), Tensor) else beams.documents
+        memories = self.model.forward_encoder(net_input)
+        states: list[dict[str, Any]] = [{} for _ in memories]
+        for step in range(longest + 1):
+            log_probs = self._log_probs(beams.rows(step), memories, states)
+            self._constrain(log_probs, beams, step, longest, prefix_tokens)
+            found = self._candidates(log_probs, beams, step, numbers)
+            ends = beams.endings(found, self.eos)
+            complete = finished.collect(step, beams, found, ends)
+            if step == longest or len(complete) == len(beams.documents):
+                break
+            left = self._without(complete, len(beams.documents), source.device)
+            if left is not None:
+                found, ends, numbers = found.select(left), ends[left], numbers[left]
+                prefix_tokens = None if prefix_tokens is None else prefix_tokens[left]
+                memories = [memory.select(left) for memory in memories]
+                beams.keep(left)
+            parents = beams.advance(step, found, ends)
+            for model, state in zip(self.model.models, states, strict=True):
+                model.decoder.reorder_beams(state, left, parents)
+        refuse_without_numbers(finished.hypotheses)
+        return finished.sorted()
+
+    def _log_probs(self, rows: Tensor, memories: list[Any], states: list[dict[str, Any]]) -> Tensor:
+        """(R, T) tokens -> (R, V) log-probabilities of the next one, fp32; an ensemble's mean of probabilities."""
+        each = []
+        for model, memory, state in zip(self.model.models, memories, states, strict=True):
+            features, _ = model.decoder.extract_features(rows, memory, state)
+            logits = model.decoder.output_layer(features[:, -1])
+            if self.temperature != 1:
+                logits = logits / self.temperature
+            each.append(torch.log_softmax(logits, dim=-1, dtype=torch.float32))
+        return each[0] if len(each) == 1 else torch.stack(each).logsumexp(0) - math.log(len(each))
+
+    def _constrain(self, log_probs: Tensor, beams: Beams, step: int, longest: int, prefix: Tensor | None) -> None:
+        """Makes impossible, in place, what must not come next."""
+        log_probs[:, self.pad] = -math.inf
+        log_probs[:, self.unk] -= self.unk_penalty
+        if step == longest:
+            log_probs[:, : self.eos] = -math.inf
+            log_probs[:, self.eos + 1 :] = -math.inf
+        if prefix is not None and step < min(prefix.size(1), longest):
+            tokens, scores = beams.tokens.flatten(0, 1), beams.scores.flatten(0, 1)
+            forced, _, _ = self._prefix_tokens(step, log_probs, scores, tokens, prefix, self.beam_size)
+            log_probs.copy_(forced)
+        else:
+            if step < self.min_len:
+                log_probs[:, self.eos] = -math.inf
+            if self.token_indices_to_suppress is not None:
+                log_probs[:, self.token_indices_to_suppress] = -math.inf
+        if self.no_repeat_ngram_size:
+            block_repeated_ngrams(log_probs, beams.rows(step), self.no_repeat_ngram_size)
+
+    def _candidates(self, log_probs: Tensor, beams: Beams, step: int, numbers: Tensor) -> Candidates:
+        log_probs = log_probs.view(len(beams.documents), -1, self.vocab_size)
+        if type(self.search) is BeamSearch:
+            return Candidates(*best_continuations(log_probs, beams.scores[:, :, step - 1] if step else None))
+        return Candidates(*self.search.step(step, log_probs, beams.scores[:, :, :step], beams.rows(step), numbers))
+
+    @staticmethod
+    def _without(complete: list[int], documents: int, device: torch.device) -> Tensor | None:
+        """(D',) the documents that are not complete; None if none is."""
+        if not complete:
+            return None
+        done = set(complete)
+        return torch.tensor([number for number in range(documents) if number not in done], device=device)
+
+
+def refuse_without_numbers(documents: list[list[dict[str, Any]]]) -> None:
+    """Raises ValueError where a document has no hypothesis, or one whose score is not a number.
+
+    Its candidates were compared with NaN on the way, which ends in any text. fairseq fails an assertion then.
+    """
+    bad = [not hypotheses or any(math.isnan(h["score"]) for h in hypotheses) for hypotheses in documents]
+    if any(bad):
+        raise ValueError(
+            f"no text for {sum(bad)} of {len(bad)} documents: the model's probabilities are not numbers (NaN). Its "
+            "weights are not, or half precision overflows: generate in fp32 or bf16"
+        )

@@ -1,0 +1,50 @@
+"""The best continuations of a beam, without sorting the vocabulary.
+
+What `fairseq.search.BeamSearch` finds, in less time: the best numbers of a row lie in the blocks with the largest
+maxima, and the best of a document among the best of its rows. One pass over the log-probabilities.
+
+Legend: D documents, K beam, V vocabulary, C candidates.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+BLOCK = 64
+
+
+def best_of_rows(x: Tensor, number: int) -> tuple[Tensor, Tensor]:
+    """`x.topk(number)` over the last axis of (R, V), the order of equal numbers aside."""
+    blocks = x.size(1) // BLOCK
+    if blocks <= number:
+        return x.topk(number, dim=1)
+    whole = x[:, : blocks * BLOCK].unflatten(1, (blocks, BLOCK))
+    chosen = whole.amax(2).topk(number, dim=1)[1]  # (R, number) blocks; no other one holds one of the best
+    values = whole.gather(1, chosen.unsqueeze(2).expand(-1, -1, BLOCK)).flatten(1)
+    values = torch.cat([values, x[:, blocks * BLOCK :]], dim=1)
+    best, places = values.topk(number, dim=1)
+    in_block = chosen.gather(1, (places // BLOCK).clamp(max=number - 1)) * BLOCK + places % BLOCK
+    in_rest = places - number * BLOCK + blocks * BLOCK
+    return best, torch.where(places < number * BLOCK, in_block, in_rest)
+
+
+def best_continuations(log_probs: Tensor, scores: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    """The 2 K candidates of each document with the highest sums, best first.
+
+    Args:
+        log_probs: (D, K, V) of the next token.
+        scores: (D, K) sums so far; None in the first step, where all hypotheses of a document are the same one.
+    Returns:
+        (D, 2 K) sums, tokens and hypotheses (0..K-1) that they continue; fewer than 2 K if the vocabulary is smaller.
+    """
+    documents, beam, vocabulary = log_probs.shape
+    rows = log_probs[:, :1] if scores is None else log_probs
+    number = min(2 * beam, rows.size(1) * vocabulary - 1)  # less one: padding is never taken
+    of_row = min(number, vocabulary)
+    best, tokens = best_of_rows(rows.reshape(-1, vocabulary), of_row)
+    sums = best.view(documents, -1, of_row)
+    if scores is not None:
+        sums = sums + scores.unsqueeze(2)
+    sums, places = sums.flatten(1).topk(number, dim=1)
+    return sums, tokens.view(documents, -1).gather(1, places), places // of_row

@@ -1,0 +1,130 @@
+"""The hypotheses of a beam search: those that go on, as tensors, and those that have ended, as fairseq returns them.
+
+Legend: N documents of the batch, D documents that are not finished, K beam, C candidates, T tokens so far.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Continuations of a step, best first: scores (sums of log-probabilities), tokens and parents (0..K-1), (D, C)."""
+
+    scores: Tensor
+    tokens: Tensor
+    parents: Tensor
+
+    def select(self, documents: Tensor) -> Candidates:
+        return Candidates(self.scores[documents], self.tokens[documents], self.parents[documents])
+
+
+class Beams:
+    """The hypotheses that go on.
+
+    Args:
+        documents: N.
+        beam: K.
+        longest: tokens of the longest hypothesis, </s> included.
+        start, pad: ids of the token that every hypothesis starts with, and of padding.
+    """
+
+    def __init__(self, documents: int, beam: int, longest: int, start: int, pad: int, device: torch.device) -> None:
+        self.beam = beam
+        self.documents = torch.arange(documents, device=device)  # (D,) which of the batch they are
+        self.tokens = torch.full((documents, beam, longest + 1), pad, device=device)
+        self.tokens[:, :, 0] = start
+        self.scores = torch.zeros(documents, beam, longest, device=device)  # of tokens 1.., summed up to each of them
+        self.ended = torch.zeros(documents, beam, dtype=torch.bool, device=device)  # fills a place, does not count
+
+    def rows(self, step: int) -> Tensor:
+        """(D K, step + 1) the tokens so far."""
+        return self.tokens[:, :, : step + 1].flatten(0, 1)
+
+    def endings(self, found: Candidates, end: int) -> Tensor:
+        """(D, C) True for a candidate that ends a hypothesis; counted among the first K only."""
+        ends = found.tokens.eq(end) & found.scores.ne(float("-inf"))
+        ends[:, : self.beam] &= ~self.ended
+        return ends
+
+    def keep(self, documents: Tensor) -> None:
+        """Drops all documents but the (D',) given ones."""
+        self.documents, self.tokens = self.documents[documents], self.tokens[documents]
+        self.scores, self.ended = self.scores[documents], self.ended[documents]
+
+    def advance(self, step: int, found: Candidates, ends: Tensor) -> Tensor:
+        """Goes on with the best K candidates that do not end.
+
+        Returns:
+            (D, K) the hypothesis that each new one goes on from.
+        """
+        passed_over = ends.clone()
+        passed_over[:, : self.beam] |= self.ended
+        size = passed_over.size(1)
+        rank = passed_over * (2 * self.beam) + torch.arange(size, device=ends.device)
+        rank, chosen = rank.topk(self.beam, dim=1, largest=False)
+        self.ended = rank >= 2 * self.beam
+        parents = found.parents.gather(1, chosen)
+        past = parents.unsqueeze(-1)
+        self.tokens[:, :, : step + 1] = self.tokens.gather(1, past.expand(-1, -1, step + 1))
+        self.scores[:, :, :step] = self.scores.gather(1, past.expand(-1, -1, step))
+        self.tokens[:, :, step + 1] = found.tokens.gather(1, chosen)
+        self.scores[:, :, step] = found.scores.gather(1, chosen)
+        return parents
+
+
+class Finished:
+    """The hypotheses that have ended, up to K for each of N documents.
+
+    Args:
+        beam: K.
+        end: id of </s>.
+        length_penalty: exponent of the length that scores are divided by; None leaves them as they are.
+    """
+
+    def __init__(self, documents: int, beam: int, end: int, length_penalty: float | None) -> None:
+        self.hypotheses: list[list[dict[str, Tensor]]] = [[] for _ in range(documents)]
+        self._beam, self._end, self._length_penalty = beam, end, length_penalty
+
+    def collect(self, step: int, beams: Beams, found: Candidates, ends: Tensor) -> list[int]:
+        """Takes the hypotheses that end in this step.
+
+        Returns:
+            The documents (0..D-1) that have K hypotheses with these.
+        """
+        complete = []
+        ends = ends[:, : beams.beam]
+        parents, totals = found.parents[:, : beams.beam][ends].tolist(), found.scores[:, : beams.beam][ends]
+        places = ends.nonzero()[:, 0].tolist()
+        numbers = beams.documents.tolist() if places else []
+        for place, parent, total in zip(places, parents, totals, strict=True):
+            hypotheses = self.hypotheses[numbers[place]]
+            if len(hypotheses) < self._beam:
+                hypotheses.append(
+                    self._hypothesis(step, beams.tokens[place, parent], beams.scores[place, parent], total)
+                )
+                if len(hypotheses) == self._beam:
+                    complete.append(place)
+        return complete
+
+    def _hypothesis(self, step: int, tokens: Tensor, sums: Tensor, total: Tensor) -> dict[str, Tensor]:
+        tokens, sums = tokens[1 : step + 2].clone(), sums[: step + 1].clone()
+        tokens[step], sums[step] = self._end, total
+        each = sums.clone()
+        each[1:] -= sums[:-1]
+        score = total.clone() if self._length_penalty is None else total / (step + 1) ** self._length_penalty
+        nothing = torch.empty(0)
+        return {"tokens": tokens, "score": score, "attention": nothing, "alignment": nothing, "positional_scores": each}
+
+    def sorted(self) -> list[list[dict[str, Any]]]:
+        """Best first, each document."""
+        result = []
+        for hypotheses in self.hypotheses:
+            order = torch.tensor([float(h["score"]) for h in hypotheses]).sort(descending=True)[1].tolist()
+            result.append([hypotheses[index] for index in order])
+        return result

@@ -1,0 +1,165 @@
+"""Our loop finds the hypotheses and scores of fairseq's, under every option that it takes."""
+
+from __future__ import annotations
+
+import logging
+from argparse import Namespace
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from building import EOS, PAD, TINY, Vocabulary, build, documents
+from fairseq import search
+from fairseq.sequence_generator import SequenceGenerator
+from helpers import assert_close
+from torch import Tensor
+
+from hat_fairseq.generation.beam_search import BeamSearchGenerator
+from hat_fairseq.modules.packed_linear import PackedLinear
+
+LENGTHS = [17, 9, 2, 17, 5]
+TWINS = pytest.mark.parametrize("twin", ["", " --no-hierarchy"], ids=["hat", "plain"])
+OPTIONS: dict[str, dict[str, Any]] = {
+    "defaults": {},
+    "greedy": {"beam_size": 1},
+    "wide": {"beam_size": 7, "len_penalty": 2.0},
+    "short is better": {"len_penalty": 0.0},
+    "unnormalized": {"normalize_scores": False},
+    "bigrams": {"no_repeat_ngram_size": 2},
+    "trigrams": {"no_repeat_ngram_size": 3, "max_len_b": 60, "min_len": 40},
+    "long": {"max_len_b": 90, "min_len": 70},  # dead slots are given up on the way
+    "all of one length": {"max_len_b": 15, "min_len": 15},
+    "one token": {"max_len_b": 1, "min_len": 1},
+    "nothing but the end": {"max_len_b": 0, "min_len": 0},
+    "length of the source": {"max_len_a": 1.0, "max_len_b": 2},
+    "temperature and unknown": {"temperature": 0.7, "unk_penalty": 2.0},
+    "suppressed": {"tokens_to_suppress": ("w3", "w5")},
+}
+SEARCHES: dict[str, Callable[[Any], search.Search]] = {
+    "sampling": lambda d: search.Sampling(d, -1, -1.0),
+    "sampling top k": lambda d: search.Sampling(d, 5, -1.0),
+    "sampling top p": lambda d: search.Sampling(d, -1, 0.8),
+    "diverse groups": lambda d: search.DiverseBeamSearch(d, 2, 0.5),
+    "diverse siblings": lambda d: search.DiverseSiblingsSearch(d, 0.5),
+}
+
+
+def confident(twin: str = "", seed: int = 0) -> Any:
+    """A random model whose hypotheses differ clearly in score and end at different lengths."""
+    model = build("hat_transformer", TINY + twin, seed=seed, max_target_positions=128).eval()
+    with torch.no_grad():
+        model.decoder.output_projection.weight.mul_(4)
+        model.decoder.output_projection.weight[EOS].mul_(3)
+    return model
+
+
+def generate(kind: type, models: list[Any], source: Tensor, **options: Any) -> list[list[dict[str, Tensor]]]:
+    dictionary = models[0].decoder.dictionary
+    prefix, strategy = options.pop("prefix_tokens", None), options.pop("strategy", None)
+    if strategy is not None:
+        options["search_strategy"] = strategy(dictionary)
+    generator = kind(models, dictionary, **{"beam_size": 4, "max_len_b": 15, "min_len": 3, **options})
+    sample = {"net_input": {"src_tokens": source, "src_lengths": source.ne(PAD).sum(1)}}
+    torch.manual_seed(7)
+    return generator.generate(models, sample, prefix_tokens=prefix)
+
+
+def assert_same(models: list[Any], source: Tensor, **options: Any) -> list[list[dict[str, Tensor]]]:
+    ours, theirs = (generate(kind, models, source, **options) for kind in (BeamSearchGenerator, SequenceGenerator))
+    assert_same_hypotheses(ours, theirs)
+    return ours
+
+
+def assert_same_hypotheses(ours: list[list[dict[str, Tensor]]], theirs: list[list[dict[str, Tensor]]]) -> None:
+    assert [len(beams) for beams in ours] == [len(beams) for beams in theirs]
+    for one, other in zip((h for b in ours for h in b), (h for b in theirs for h in b), strict=True):
+        assert one.keys() == other.keys()
+        assert torch.equal(one["tokens"], other["tokens"])
+        assert_close(one["score"], other["score"])
+        assert_close(one["positional_scores"], other["positional_scores"])
+
+
+@TWINS
+@pytest.mark.parametrize("name", OPTIONS)
+def test_hypotheses_are_those_of_fairseq(name: str, twin: str) -> None:
+    hypotheses = assert_same([confident(twin)], documents(LENGTHS), **OPTIONS[name])
+    if name == "defaults":
+        assert len({len(beams[0]["tokens"]) for beams in hypotheses}) > 1, "no document ends before another"
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_sampling_and_diverse_beams_draw_what_fairseq_draws(name: str) -> None:
+    assert_same([confident()], documents(LENGTHS), strategy=SEARCHES[name])
+
+
+@pytest.mark.parametrize("options", [OPTIONS["defaults"], OPTIONS["bigrams"], OPTIONS["temperature and unknown"]])
+def test_ensembles(options: dict[str, Any]) -> None:
+    assert_same([confident(seed=0), confident(" --no-hierarchy", seed=1)], documents(LENGTHS), **options)
+
+
+def test_prefixes_of_different_lengths_and_one_that_ends() -> None:
+    prefix = torch.tensor([[5, 6, 7], [7, PAD, PAD], [8, 9, PAD], [5, EOS, PAD], [PAD, PAD, PAD]])
+    for beams, row in zip(assert_same([confident()], documents(LENGTHS), prefix_tokens=prefix), prefix, strict=True):
+        wanted = row[row.ne(PAD)].tolist()
+        assert all(h["tokens"][: len(wanted)].tolist() == wanted for h in beams)
+
+
+@pytest.mark.parametrize("size", [1, 33])
+def test_batches_of_one_and_of_many(size: int) -> None:
+    assert_same([confident()], documents([1 + n % 11 for n in range(size)]))
+
+
+def test_nothing_but_padding() -> None:
+    assert_same([confident()], torch.cat([documents([5]), torch.full((1, 5), PAD)]))
+
+
+def test_a_model_without_numbers_is_an_error_and_not_an_empty_text() -> None:
+    model = confident()
+    with torch.no_grad():
+        model.decoder.output_projection.weight[7] = float("nan")
+    with pytest.raises(ValueError, match="no text for 5 of 5 documents.*not numbers"):
+        generate(BeamSearchGenerator, [model], documents(LENGTHS))
+
+
+def test_a_model_prepared_for_inference_generates_the_same() -> None:
+    flags = "--encoder-embed-dim 256 --decoder-embed-dim 256 --encoder-attention-heads 4 --decoder-attention-heads 4 "
+    flags += "--encoder-layers 1 --decoder-layers 2 --dropout 0.1 --activation-fn gelu --share-all-embeddings"
+    source = documents(LENGTHS)
+    model = build("hat_transformer", flags, max_target_positions=128).eval()
+    with torch.no_grad():
+        model.decoder.output_projection.weight.mul_(2)
+    expected = generate(SequenceGenerator, [model], source, min_len=8)
+    model.prepare_for_inference_(Namespace(generation=Namespace()))
+    assert any(isinstance(module, PackedLinear) for module in model.modules())
+    assert_same_hypotheses(generate(BeamSearchGenerator, [model], source, min_len=8), expected)
+    assert_same_hypotheses(generate(SequenceGenerator, [model], source, min_len=8), expected)
+
+
+def test_what_the_loop_does_not_do_is_left_to_fairseq_and_said(caplog: pytest.LogCaptureFixture) -> None:
+    model, source = confident(), documents(LENGTHS)
+    with caplog.at_level(logging.WARNING, logger="hat_fairseq.generation.beam_search"):
+        dictionary = model.decoder.dictionary
+        strategy = search.PrefixConstrainedBeamSearch(dictionary, lambda document, tokens: [EOS, 5, 6, 7, 8])
+        assert_same([model], source, strategy=lambda _: strategy)
+    assert [record.getMessage() for record in caplog.records] == [
+        "PrefixConstrainedBeamSearch: generating with fairseq's own loop, which is slower"
+    ]
+
+
+def test_impossible_lengths_and_ngrams_are_refused() -> None:
+    with pytest.raises(ValueError, match="--min-len 20 is more than the longest text allowed, 15 tokens"):
+        generate(BeamSearchGenerator, [confident()], documents([5]), min_len=20)
+    with pytest.raises(ValueError, match="--no-repeat-ngram-size 1"):
+        generate(BeamSearchGenerator, [confident()], documents([5]), no_repeat_ngram_size=1)
+
+
+def test_segments_reach_the_encoder() -> None:
+    model = build("hat_transformer_tiny", task=Vocabulary(roles=3)).eval()
+    source = documents([9, 9])
+    generator = BeamSearchGenerator([model], model.decoder.dictionary, beam_size=2, max_len_b=6)
+    outputs = []
+    for role in (4, 5):
+        sample = {"net_input": {"src_tokens": source, "segments": torch.full_like(source, role)}}
+        outputs.append(generator.generate([model], sample)[0][0]["positional_scores"])
+    assert not torch.equal(outputs[0], outputs[1])

@@ -1,0 +1,77 @@
+"""The benchmarks of generation run, and end where their contenders generate different things."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from commands import run_command
+from generation import TOLERANCE, same_hypotheses, same_parameters, same_search, setting
+from precision import scores
+
+BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+SMALL = ["--rounds", "1", "--set", "width=48", "heads=4", "vocabulary=500", "source=64", "batch=2", "new=8"]
+
+
+@pytest.mark.parametrize(
+    ("peer", "index", "threads"), [("fairseq", 0, 1), ("transformers", 1, 1), ("ctranslate2", 2, 2)]
+)
+def test_all_find_the_same_hypotheses(peer: str, index: int, threads: int, tmp_path: Path) -> None:
+    pytest.importorskip(peer, reason="pip install 'hat_fairseq[bench]'")
+    out = tmp_path / "result.json"
+    where = ["--settings", index, "--threads", threads, "--out", out]
+    run_command(sys.executable, BENCHMARKS / f"generation_{peer}.py", *where, *SMALL)
+    record = json.loads(out.read_text(encoding="utf-8"))
+    (verified,) = [part["verified"] for part in record["checks"]]
+    assert any("the same 4 hypotheses of every document" in sentence for sentence in verified)
+    assert {run["tokens"] for run in record["runs"]} == {16}
+    assert {"hat", "plain"} < {run["contender"] for run in record["runs"]}
+
+
+def test_precisions_are_measured(tmp_path: Path) -> None:
+    out = tmp_path / "result.json"
+    contenders = ["fp32", "int8"]  # not every CPU has bf16
+    where = ["--settings", 0, "--threads", 1, "--out", out, "--contenders", *contenders]
+    run_command(sys.executable, BENCHMARKS / "precision.py", *where, *SMALL)
+    record = json.loads(out.read_text(encoding="utf-8"))
+    assert [run["contender"] for run in record["runs"]] == contenders
+
+
+def told(rows: list[list[list[int]]], score: float = -1.0) -> dict[str, Any]:
+    return {"_hypotheses": rows, "_scores": [[score - i for i in range(len(beams))] for beams in rows], "parameters": 7}
+
+
+def test_different_hypotheses_end_the_benchmark() -> None:
+    rows = [[[5, 6], [5, 7]]]
+    assert "same 4" in same_hypotheses({"a": told(rows), "b": told(rows, -1 + TOLERANCE / 2)}, ["a", "b"])
+    with pytest.raises(SystemExit, match="a and b found different"):
+        same_hypotheses({"a": told(rows), "b": told([[[5, 6], [5, 8]]])}, ["a", "b"])
+    with pytest.raises(SystemExit, match="scores of a and b differ by"):
+        same_hypotheses({"a": told(rows), "b": told(rows, -1 + TOLERANCE * 2)}, ["a", "b"])
+
+
+def test_different_sizes_end_the_benchmark() -> None:
+    ends = {"a": told([]), "b": told([])}
+    assert "the same" in same_parameters(ends, ["a", "b"])
+    ends["b"]["parameters"] = 8
+    with pytest.raises(SystemExit, match="numbers of parameters"):
+        same_parameters(ends, ["a", "b"])
+
+
+def test_hat_generates_alike_with_both_generators() -> None:
+    torch.manual_seed(1)
+    assert "the same hypotheses" in same_search(setting(64, 2))
+
+
+@pytest.mark.parametrize(("metric", "target"), [("rouge", "a b c d."), ("bleu", ["a b c d.", "e f g h."])])
+def test_quality_is_what_hat_score_says(metric: str, target: Any, tmp_path: Path) -> None:
+    references = tmp_path / "references.jsonl"
+    references.write_text(json.dumps({"id": "1", "source": ["x"], "target": target}) + "\n", encoding="utf-8")
+    whole = target if isinstance(target, str) else "\n".join(target)
+    right = {"id": "1", "text": whole, "segments": [target] if isinstance(target, str) else target}
+    assert scores([right], references, metric)["quality"] == pytest.approx(100)
+    assert scores([{**right, "text": "z z", "segments": ["z", "z"]}], references, metric)["quality"] < 1

@@ -1,0 +1,63 @@
+"""The benchmarks of training run, verify that their sides are comparable, and refuse what is not."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import updates
+from commands import run_command
+
+BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+SMALL = ["--set", "width=32", "heads=4", "layers=1", "vocabulary=100", "target=20"]
+FLAGS = ["--rounds", "1", "--threads", "1"]
+SETTING = {"name": "x", "documents": 2, "source": 70, "target": 20, "width": 32, "heads": 4, "layers": 1}
+SETTING |= {"vocabulary": 100, "attention_dropout": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("script", "contenders", "sentence"),
+    [
+        ("training_hierarchy", ["hat", "plain"], "more of the hierarchy in HAT"),
+        ("training_fairseq", ["ours", "ours, checkpointed", "fairseq"], "the same loss (1e-5) and gradient (1e-4)"),
+        ("source_length", ["ours", "fairseq"], "more of the hierarchy in HAT"),
+    ],
+)
+def test_it_measures_comparable_updates(tmp_path: Path, script: str, contenders: list[str], sentence: str) -> None:
+    if script == "source_length":
+        pytest.importorskip("matplotlib", reason="pip install 'hat_fairseq[bench]'")
+    out = tmp_path / "result.json"
+    short = ["source=70"] if script != "source_length" else []
+    settings = ["--settings", "0", *(["1"] if script == "source_length" else [])]
+    run_command(sys.executable, BENCHMARKS / f"{script}.py", *FLAGS, *settings, *SMALL, *short, "--out", out)
+    record = json.loads(out.read_text(encoding="utf-8"))
+    assert all(list(rows) == contenders for rows in record["summary"].values())
+    assert all(sentence in "; ".join(check["verified"]) for check in record["checks"])
+    losses = [end["loss"] for end in record["processes"]]
+    assert all(3 < loss < 7 for loss in losses)  # log(100) = 4.6
+    assert (tmp_path / "result.png").is_file() == (script == "source_length")
+
+
+def test_sides_that_differ_are_refused() -> None:
+    found = updates.same_loss(SETTING)
+    assert "same loss" in updates.checked_loss(SETTING, found)
+    with pytest.raises(SystemExit, match="differ"):
+        updates.checked_loss(SETTING, {**found, "plain_loss": found["plain_loss"] * 1.001})
+    hat, plain = {"parameters": 30, "of_the_hierarchy": 10}, {"parameters": 20}
+    assert "10.0M more" in updates.checked_parameters(
+        SETTING, *({k: v * 10**6 for k, v in x.items()} for x in (hat, plain))
+    )
+    with pytest.raises(SystemExit, match="other parameters"):
+        updates.checked_parameters(SETTING, hat, {"parameters": 21})
+
+
+def test_an_update_changes_the_weights() -> None:
+    model = updates.ours("hat_bart_base", **updates.model_sizes(SETTING))
+    before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+    job = updates.update_job(model, updates.OURS, SETTING)
+    assert job.step() == {"tokens": 2 * 90}
+    # A key bias has no gradient: a softmax does not see it.
+    same = [name for name, parameter in model.named_parameters() if parameter.equal(before[name])]
+    assert all(name.endswith("k_proj.bias") for name in same)
