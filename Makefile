@@ -3,6 +3,7 @@
 # TORCH=none      no torch is installed: the one PYTHON already sees is kept (2.6 or newer)
 # PYTHON=...      the interpreter that .venv is made from
 # JOBS=...        processes of `make test`, one file of tests each (2)
+# BENCH=...       what `make bench` runs (all of them): make bench BENCH="preprocessing start_up"
 
 VENV := .venv
 CHOICE := $(VENV)/choice.mk
@@ -17,19 +18,21 @@ PINS := $(VENV)/constraints.txt
 VERSION := 'import sys; print(sys.version)'
 PRINT_CHOICE = printf '%s\n' 'PYTHON ?= $(PYTHON)' 'TORCH ?= $(TORCH)'
 STAMP := $(VENV)/.setup-done
-EXTRAS := test,lint,splitter,rouge-perl,translation,fastbpe
+EXTRAS := test,bench,lint,splitter,rouge-perl,translation,fastbpe
 FAIRSEQ := fairseq-fixed
 BUILT := $(VENV)/.fairseq-built
+TIMED := long_encoders training_hierarchy training_fairseq generation_fairseq generation_transformers \
+  generation_ctranslate2 precision source_length preprocessing start_up
 SCRIPTS = $(wildcard .ci/run train_scripts/*.sh generate_scripts/*.sh examples/*.sh)
 # torch and what torch itself requires: with a torch of the user's own, our pins for these do not apply
 TORCH_FAMILY := torch|filelock|typing[-_]extensions|sympy|mpmath|networkx|jinja2|markupsafe|fsspec
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint clean check-choice
+.PHONY: help setup demo test lint bench clean check-choice
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
-	@grep -E '^# (TORCH|PYTHON|JOBS)=' $(firstword $(MAKEFILE_LIST)) | cut -c 3-
+	@grep -E '^# (TORCH|PYTHON|JOBS|BENCH)=' $(firstword $(MAKEFILE_LIST)) | cut -c 3-
 
 setup: $(STAMP) check-choice  ## create .venv and install everything (TORCH=, PYTHON=: see below)
 	@echo "setup: $(VENV) is up to date"
@@ -45,6 +48,12 @@ lint: setup  ## ruff, mypy, shellcheck
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/shellcheck $(SCRIPTS)
+
+# One that fails does not stop the others, and is named at the end.
+bench: setup  ## run the benchmarks that take time and render benchmarks/README.md (BENCH=: see below)
+	@failed=; for name in $(or $(BENCH),$(TIMED)); do echo "bench: $$name"; \
+	  $(PY) benchmarks/$$name.py || failed="$$failed $$name"; done; \
+	  $(PY) benchmarks/render.py && test -z "$$failed" || { echo "bench: failed:$$failed" >&2; exit 1; }
 
 clean:  ## remove .venv and caches (never data, checkpoints or results)
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache

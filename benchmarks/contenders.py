@@ -1,0 +1,185 @@
+"""The models that benchmarks compare: ours, stock fairseq, transformers' BART and CTranslate2, with equal weights.
+
+`ours` builds any architecture of this package with random weights, `stock` fairseq's `transformer` and `bart` in BART's
+shape. A plain twin of `hat_bart_*` (`no_hierarchy=True`) has the parameters of BART: `copy_weights` puts them into a
+stock model, `transformers_bart` and `save_ctranslate2` make the same network for the other two.
+
+Random weights as they are drawn generate the same token again and again: the output table is the input table, and the
+last states are mostly the last input. `decisive` changes them so that hypotheses differ, depend on the source and never
+want to end, and benchmarks fix the number of generated tokens.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import torch
+from fairseq.data import Dictionary
+from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
+from torch import Tensor, nn
+
+import hat_fairseq  # noqa: F401  registers the architectures
+
+BOS, PAD, EOS, UNK = 0, 1, 2, 3
+FIRST_WORD = 4
+SENTENCE = 32  # tokens between two <s> of a source; only hierarchical models see them
+# What makes a network of fairseq's `transformer` the network of BART.
+BART = {"encoder_learned_pos": True, "decoder_learned_pos": True, "layernorm_embedding": True} | {
+    "no_scale_embedding": True,
+    "share_all_embeddings": True,
+    "activation_fn": "gelu",
+}
+_FINGERPRINT = "dictionary_fingerprint"
+
+
+def dictionary(vocabulary: int) -> Dictionary:
+    """A dictionary of `vocabulary` symbols, the four special ones included."""
+    result = Dictionary()
+    for number in range(vocabulary - len(result)):
+        result.add_symbol(f"w{number}")
+    return result
+
+
+def ours(
+    arch: str,
+    *,
+    width: int = 768,
+    heads: int = 12,
+    layers: int = 2,
+    vocabulary: int = 50265,
+    seed: int = 1,
+    **flags: Any,
+) -> Any:
+    """A model of `arch` (fairseq's or ours) with `layers` layers on each side, in training mode.
+
+    `flags` are those of fairseq-train: `no_hierarchy=True`, `dropout=0.1`, `max_source_positions=3072`, and so on.
+    """
+    sizes = {"embed_dim": width, "ffn_embed_dim": 4 * width, "attention_heads": heads, "layers": layers}
+    args = Namespace(arch=arch, task="translation")
+    for name, value in (
+        {f"{side}_{n}": v for side in ("encoder", "decoder") for n, v in sizes.items()} | flags
+    ).items():
+        if value is not False:  # a store_true flag that is not given is left to the architecture
+            setattr(args, name, value)
+    ARCH_CONFIG_REGISTRY[arch](args)
+    symbols = dictionary(vocabulary)
+    task = Namespace(source_dictionary=symbols, target_dictionary=symbols, segment_dictionary=None)
+    torch.manual_seed(seed)
+    return ARCH_MODEL_REGISTRY[arch].build_model(args, task)
+
+
+def fairseq_bart(**sizes: Any) -> Any:
+    """fairseq's own `bart`; `sizes` as of `ours`."""
+    return ours("bart_base", **sizes)
+
+
+def fairseq_transformer(**sizes: Any) -> Any:
+    """fairseq's own `transformer` with BART's positions, norms and tables; `sizes` as of `ours`."""
+    return ours("transformer", **BART, **sizes)
+
+
+def copy_weights(plain: nn.Module, stock: nn.Module) -> Any:
+    """Puts the weights of a plain twin into a stock model of the same sizes, and returns it.
+
+    Raises ValueError where a parameter of either has no counterpart.
+    """
+    weights = {name: tensor for name, tensor in plain.state_dict().items() if _FINGERPRINT not in name}
+    wanted = {name: tensor for name, tensor in stock.state_dict().items() if tensor.dim() > 1 or "layer" in name}
+    different = sorted(weights.keys() ^ wanted.keys())
+    different += [name for name in weights.keys() & wanted.keys() if weights[name].shape != wanted[name].shape]
+    if different:
+        raise ValueError(f"the two models differ in {', '.join(different)}")
+    with torch.no_grad():
+        for name, tensor in weights.items():
+            wanted[name].copy_(tensor)
+    return stock
+
+
+@torch.no_grad()
+def decisive(model: Any, scale: float = 3.0) -> Any:
+    """Changes random weights in place so that generation is a search: see above. Returns the model.
+
+    The decoder's feed-forward networks weigh more than what they are added to, its attention is sharp instead of even,
+    positions matter as much as tokens, and `scale` is the standard deviation of the logits. `</s>` and padding have
+    logit 0: no hypothesis ends by itself.
+    """
+    for name, parameter in model.decoder.layers.named_parameters():
+        if name.endswith("weight") and parameter.dim() == 2:
+            gain = 3.0 if "fc" in name else 2.0 if "q_proj" in name or "k_proj" in name else 1.0
+            nn.init.normal_(parameter, std=gain * parameter.size(1) ** -0.5)
+    table = model.decoder.output_projection.weight
+    for part in (table, model.decoder.embed_positions.weight, model.encoder.embed_positions.weight):
+        nn.init.normal_(part, std=scale * table.size(1) ** -0.5)
+    table[[EOS, PAD]] = 0
+    return model
+
+
+def documents(batch: int, length: int, vocabulary: int = 50265, seed: int = 0) -> Tensor:
+    """(batch, length) random token ids, nothing padded, `<s>` before every sentence and `</s>` at the end."""
+    generator = torch.Generator().manual_seed(seed)
+    tokens = torch.randint(FIRST_WORD, vocabulary, (batch, length), generator=generator)
+    tokens[:, ::SENTENCE] = BOS
+    tokens[:, -1] = EOS
+    return tokens
+
+
+def transformers_bart(plain: Any) -> Any:
+    """`BartForConditionalGeneration` with the weights of a plain twin, in eval mode, attention by SDPA.
+
+    transformers' BART has one number of positions for both sides: ValueError if the twin has two.
+    """
+    from transformers import BartConfig, BartForConditionalGeneration
+
+    args = plain.config
+    positions = {plain.encoder.max_positions(), plain.decoder.max_positions()}
+    if len(positions) > 1:
+        raise ValueError(f"transformers' BART needs as many source as target positions, not {sorted(positions)}")
+    sides = {
+        f"{side}_{theirs}": getattr(args, f"{side}_{name}")
+        for side in ("encoder", "decoder")
+        for name, theirs in (("layers", "layers"), ("ffn_embed_dim", "ffn_dim"), ("attention_heads", "attention_heads"))
+    }
+    config = BartConfig(
+        vocab_size=len(plain.decoder.dictionary),
+        d_model=args.encoder_embed_dim,
+        max_position_embeddings=positions.pop(),
+        activation_function=str(args.activation_fn),
+        forced_eos_token_id=None,
+        **sides,
+    )
+    config._attn_implementation = "sdpa"
+    model = BartForConditionalGeneration(config).eval()
+    weights = {f"model.{n}": tensor for n, tensor in plain.state_dict().items() if _FINGERPRINT not in n}
+    weights["lm_head.weight"] = weights.pop("model.decoder.output_projection.weight")
+    weights["model.shared.weight"] = weights["lm_head.weight"]
+    weights["final_logits_bias"] = torch.zeros_like(model.final_logits_bias)
+    model.load_state_dict(weights)
+    model.tie_weights()
+    return model
+
+
+def save_ctranslate2(stock: Any, folder: Path, quantization: str = "float32") -> str:
+    """Writes a stock fairseq model for CTranslate2 with the functions of its own converter; returns the folder's name.
+
+    `quantization`: one of CTranslate2's, "float32" or "int8".
+    """
+    from ctranslate2.converters import fairseq as theirs
+
+    class Given(theirs.Converter):
+        def _load(self) -> Any:
+            args = stock.args
+            spec = theirs._get_model_spec(args)
+            theirs.set_transformer_encoder(spec.encoder, stock.encoder)
+            theirs.set_transformer_decoder(spec.decoder, stock.decoder)
+            spec.register_source_vocabulary(theirs._get_vocab(stock.encoder.dictionary))
+            spec.register_target_vocabulary(theirs._get_vocab(stock.decoder.dictionary))
+            spec.config.decoder_start_token = spec.config.eos_token
+            spec.config.add_source_eos = False  # sources come with theirs
+            return spec
+
+    with torch.no_grad():
+        for parameter in stock.parameters():
+            parameter.requires_grad_(False)  # the converter calls .numpy()
+        return Given().convert(str(folder), quantization=quantization, force=True)

@@ -1,0 +1,157 @@
+"""What the benchmarks of generation share: ours and fairseq's as jobs, and what makes hypotheses comparable.
+
+Every side searches with a beam of 4 for hypotheses of exactly `new` tokens, so that all take the same number of steps.
+fairseq's generator (and ours) takes one more, for `</s>`, which is not counted in its tokens.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from contenders import copy_weights, decisive, documents, fairseq_bart, fairseq_transformer, ours
+from fairseq.sequence_generator import SequenceGenerator
+from job import Facts, Job, Setting, dtype, where
+from torch import Tensor
+
+from hat_fairseq.generation.beam_search import BeamSearchGenerator
+
+BEAM = 4
+POSITIONS = 3072  # on both sides: transformers' BART has one number
+SIZES = {"width": 768, "heads": 12, "layers": 2, "vocabulary": 50265}
+WARM_UP = 8  # tokens
+TOLERANCE = 1e-4  # of a score, which is the mean log-probability of a token
+
+
+def setting(source: int, batch: int, new: int = 256, **more: Any) -> Setting:
+    """A setting of `turns.py`; `new` tokens are generated, `more` replaces sizes or adds entries."""
+    return {"name": "{source} tokens x {batch}", "source": source, "batch": batch, "new": new, **SIZES, **more}
+
+
+def hat(chosen: Setting) -> Any:
+    """HAT-BART in the sizes of a setting, in eval mode."""
+    return decisive(ours("hat_bart_base", **sizes(chosen))).eval()
+
+
+def plain(chosen: Setting) -> Any:
+    """Its plain twin, whose weights every peer gets."""
+    return decisive(ours("hat_bart_base", no_hierarchy=True, **sizes(chosen))).eval()
+
+
+def stock(build: Callable[..., Any], chosen: Setting) -> Any:
+    """A model of fairseq's own with the weights of the plain twin."""
+    return copy_weights(plain(chosen), build(**sizes(chosen))).eval()
+
+
+def sizes(chosen: Setting) -> dict[str, Any]:
+    positions = {f"max_{side}_positions": POSITIONS for side in ("source", "target")}
+    return {name: chosen[name] for name in SIZES} | positions
+
+
+def sources(chosen: Setting) -> Tensor:
+    """(batch, source) token ids."""
+    return documents(chosen["batch"], chosen["source"], chosen["vocabulary"])
+
+
+def fairseq_job(name: str, chosen: Setting) -> Job:
+    """Ours ("hat", "plain") with our generator, or fairseq's ("fairseq transformer", "fairseq bart") with its own."""
+    if name.startswith("fairseq"):
+        model = stock(fairseq_bart if name.endswith("bart") else fairseq_transformer, chosen)
+    else:
+        model = (hat if name == "hat" else plain)(chosen)
+    return job(model, SequenceGenerator if name.startswith("fairseq") else BeamSearchGenerator, chosen)
+
+
+def job(model: Any, generator_class: Any, chosen: Setting, precision: str = "fp32") -> Job:
+    """One repetition is what fairseq-generate does with a batch: encode, then search.
+
+    `precision`: of the linear maps of ours on the CPU.
+    """
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    model.to(where(), dtype())
+    model.prepare_for_inference_(Namespace(generation=Namespace(beam=BEAM), task=Namespace(cpu_precision=precision)))
+    tokens = sources(chosen).to(where())
+    last: list[Any] = []
+
+    def step(new: int = chosen["new"]) -> Facts:
+        last[:] = generate(model, generator_class, tokens, new)
+        return {"tokens": len(tokens) * new}
+
+    def finish() -> Facts:
+        # bfloat16 rounds the scores of candidates differently in every implementation: compared in fp32.
+        exact = last if dtype() is torch.float32 else generate(model.float(), generator_class, tokens, chosen["new"])
+        return hypotheses(exact)
+
+    forget_peak()
+    return Job(warmed_up(step), {"parameters": parameters}, finish)
+
+
+def warmed_up(step: Callable[..., Facts]) -> Callable[[], Facts]:
+    """`step` whose first call, the warm-up, generates a few tokens only: enough to touch all code and all weights."""
+    calls = itertools.count()
+    return lambda: step(WARM_UP) if next(calls) == 0 else step()
+
+
+def generate(model: Any, generator_class: Any, tokens: Tensor, new: int) -> list[list[dict[str, Tensor]]]:
+    """All hypotheses of exactly `new` tokens and `</s>` for every row of `tokens`, best first."""
+    generator = generator_class(
+        [model], model.decoder.dictionary, beam_size=BEAM, max_len_b=new, min_len=new, max_len=new + 1
+    )
+    lengths = torch.full((len(tokens),), tokens.size(1), device=tokens.device)
+    return generator.generate([model], {"net_input": {"src_tokens": tokens, "src_lengths": lengths}})
+
+
+def hypotheses(found: Sequence[Sequence[dict[str, Tensor]]]) -> Facts:
+    """What `same_hypotheses` compares, from a generator of fairseq's kind: tokens and scores without `</s>`."""
+    return {
+        "_hypotheses": [[h["tokens"][:-1].tolist() for h in beams] for beams in found],
+        "_scores": [[float(h["positional_scores"][:-1].mean()) for h in beams] for beams in found],
+    }
+
+
+def same_hypotheses(ends: dict[str, Facts], names: Sequence[str]) -> str:
+    """Says that contenders found the same hypotheses with the same scores, or ends the benchmark."""
+    expected = [scored(*pair) for pair in zip(ends[names[0]]["_hypotheses"], ends[names[0]]["_scores"], strict=True)]
+    for name in names[1:]:
+        actual = [scored(*pair) for pair in zip(ends[name]["_hypotheses"], ends[name]["_scores"], strict=True)]
+        for number, (first, second) in enumerate(zip(expected, actual, strict=True)):
+            if first.keys() != second.keys():
+                raise SystemExit(f"document {number}: {names[0]} and {name} found different hypotheses")
+            worst = max(abs(first[tokens] - second[tokens]) for tokens in first)
+            if worst > TOLERANCE:
+                raise SystemExit(f"document {number}: scores of {names[0]} and {name} differ by {worst:.1e}")
+    return f"{', '.join(names)}: the same {BEAM} hypotheses of every document, scores within {TOLERANCE:g}"
+
+
+def scored(rows: Sequence[Sequence[int]], scores: Sequence[float]) -> dict[tuple[int, ...], float]:
+    return {tuple(tokens): score for tokens, score in zip(rows, scores, strict=True)}
+
+
+def same_search(chosen: Setting) -> str:
+    """Says that our generator finds for HAT what fairseq's finds, tried in this process on a small model."""
+    small = {**chosen, "width": 48, "heads": 4, "vocabulary": 500, "source": 100, "batch": 3, "new": 24}
+    searches = (BeamSearchGenerator, SequenceGenerator)
+    ends = {s.__name__: hypotheses(generate(hat(small), s, sources(small), small["new"])) for s in searches}
+    same_hypotheses(ends, list(ends))
+    return "HAT with our generator and with fairseq's: the same hypotheses (small model)"
+
+
+def same_parameters(ends: dict[str, Facts], names: Sequence[str]) -> str:
+    """Says that contenders have as many parameters, or ends the benchmark."""
+    counts = {name: ends[name]["parameters"] for name in names}
+    if len(set(counts.values())) > 1:
+        raise SystemExit(f"the contenders have different numbers of parameters: {counts}")
+    return f"{', '.join(names)}: {counts[names[0]] / 1e6:.1f}M parameters, the same"
+
+
+def forget_peak() -> None:
+    """Begin the peak memory of this process anew: what building models took is not what generation takes."""
+    with contextlib.suppress(OSError):  # not Linux
+        Path("/proc/self/clear_refs").write_text("5")
+    if torch.cuda.is_available():
+        torch.cuda.reset_peak_memory_stats()

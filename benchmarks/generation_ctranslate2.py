@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""Is generation faster than that of CTranslate2? Beam search beside its `Translator` with our plain twin's weights.
+
+    python benchmarks/generation_ctranslate2.py --threads 2
+
+`ctranslate2` computes in fp32, `ctranslate2 int8` with weights of 8 bits, one batch with all threads; `split` divides
+the batch among translators of one thread each, which share the weights. `hat` and `plain` are ours in fp32. The weights
+pass through fairseq's own BART and CTranslate2's converter for fairseq. Beam 4, an exact number of new tokens, 2+2
+layers of 768, vocabulary 50265. CTranslate2 cuts sources at 1024 tokens unless it is told not to. On the CPU only.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import torch
+from contenders import fairseq_bart, save_ctranslate2
+from generation import (
+    BEAM,
+    fairseq_job,
+    forget_peak,
+    same_hypotheses,
+    same_search,
+    setting,
+    sources,
+    stock,
+    warmed_up,
+)
+from turns import Facts, Job, Setting, run
+
+WHOLE, SPLIT = ("ctranslate2", "ctranslate2 int8"), ("ctranslate2 split", "ctranslate2 int8 split")
+CONTENDERS = ("hat", "plain", *WHOLE, *SPLIT)
+SETTINGS = [setting(3072, 1, contenders=("hat", "plain", *WHOLE)), setting(3072, 4), setting(512, 4)]
+
+
+def build(name: str, chosen: Setting) -> Job:
+    if name in ("hat", "plain"):
+        return fairseq_job(name, chosen)
+    return ctranslate2_job("int8" if "int8" in name else "float32", name in SPLIT, chosen)
+
+
+def ctranslate2_job(kind: str, split: bool, chosen: Setting) -> Job:
+    import ctranslate2
+
+    threads = torch.get_num_threads()
+    each = -(-chosen["batch"] // threads) if split else 0  # documents of one translator; 0: all
+    with tempfile.TemporaryDirectory() as folder:
+        model = stock(fairseq_bart, chosen)
+        parameters, symbols = sum(p.numel() for p in model.parameters()), model.decoder.dictionary
+        saved = save_ctranslate2(model, Path(folder) / "model", kind)
+        del model
+        workers = {"inter_threads": threads, "intra_threads": 1} if split else {"intra_threads": threads}
+        translator = ctranslate2.Translator(saved, device="cpu", compute_type=kind, **workers)
+    rows = [[symbols[i] for i in row] for row in sources(chosen).tolist()]
+    last: list[ctranslate2.TranslationResult] = []
+
+    def step(new: int = chosen["new"]) -> Facts:
+        last[:] = translator.translate_batch(
+            rows,
+            beam_size=BEAM,
+            num_hypotheses=BEAM,
+            length_penalty=1,
+            min_decoding_length=new,
+            max_decoding_length=new,
+            max_batch_size=each,
+            max_input_length=0,  # none is cut
+            return_scores=True,
+        )
+        return {"tokens": len(rows) * new}
+
+    def finish() -> Facts:
+        found = [[[symbols.index(token) for token in tokens] for tokens in result.hypotheses] for result in last]
+        return {"_hypotheses": found, "_scores": [result.scores for result in last]}
+
+    forget_peak()
+    return Job(warmed_up(step), {"parameters": parameters}, finish)
+
+
+def check(chosen: Setting, ends: dict[str, Facts]) -> list[str]:
+    exact = [name for name in ends if name != "hat" and "int8" not in name]
+    return [same_hypotheses(ends, exact), same_search(chosen)]
+
+
+if __name__ == "__main__":
+    run(
+        "generation_ctranslate2",
+        __doc__ or "",
+        build,
+        contenders=CONTENDERS,
+        settings=SETTINGS,
+        reference="hat",
+        check=check,
+        rounds=3,
+        versions=("ctranslate2",),
+    )

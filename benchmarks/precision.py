@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""What does reduced precision bring? Beam search with linear maps in fp32, bf16 and int8, on the CPU.
+
+    python benchmarks/precision.py --threads 2
+    python benchmarks/precision.py --settings 2 --set checkpoint=C data=BIN   a trained model of one's own
+    python benchmarks/precision.py --settings 2 --set recipe=libreoffice_help_en_de
+
+Speed: HAT-BART with random weights, beam 4, an exact number of new tokens, 2+2 layers of 768, vocabulary 50265: deeper
+models take longer in proportion. Quality: texts for the whole test split of a recipe (its own options of generation)
+by a trained model, scored with `hat score`; the mean of ROUGE-1, 2 and L, or document BLEU. Without `checkpoint` the
+recipe is preprocessed and trained first, as `benchmarks/hierarchy.py` does it and where it keeps its runs.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from generation import forget_peak, hat, job, setting
+from hierarchy import finished_run
+from runs import RUNS, flags_of, run_recipe
+from turns import Facts, Job, Setting, run
+
+from hat_fairseq.data.document import read_documents
+from hat_fairseq.generation.beam_search import BeamSearchGenerator
+from hat_fairseq.hub import DocumentToText
+from hat_fairseq.scoring.bleu import DOCUMENT_BLEU
+
+PRECISIONS = ("fp32", "bf16", "int8")
+TRAINED = {"name": "{recipe}, test split", "recipe": "ami_small", "checkpoint": "", "data": "", "batch": 20}
+SETTINGS = [setting(3072, 1), setting(512, 4), TRAINED]
+OPTIONS = {"--beam": int, "--min-len": int, "--max-len-b": int, "--no-repeat-ngram-size": int, "--lenpen": float}
+
+
+def build(name: str, chosen: Setting) -> Job:
+    return quality_job(name, chosen) if "recipe" in chosen else job(hat(chosen), BeamSearchGenerator, chosen, name)
+
+
+def quality_job(precision: str, chosen: Setting) -> Job:
+    """One repetition writes a text for every test document, as `hat summarize` does."""
+    recipe = chosen["recipe"]
+    flags = flags_of("generate", recipe)
+    checkpoint, data = trained(chosen)
+    options = {flag[2:].replace("-", "_"): kind(flags[flag]) for flag, kind in OPTIONS.items() if flag in flags}
+    model = DocumentToText.from_pretrained(str(checkpoint), str(data), "cpu", precision, **options)
+    references = data.resolve().parent / "text" / "test.documents.jsonl"
+    documents = list(read_documents(str(references)))
+    texts: list[dict[str, Any]] = []
+
+    def step() -> Facts:
+        texts[:] = model.rows(documents, chosen["batch"])
+        return {"documents": len(documents)}
+
+    forget_peak()
+    return Job(step, {"documents": len(documents)}, lambda: scores(texts, references, flags["--score"].split()[0]))
+
+
+def trained(chosen: Setting) -> tuple[Path, Path]:
+    """The checkpoint and the bin directory of a setting; what is missing is made, by one of the contenders."""
+    recipe = chosen["recipe"]
+    preprocessed = Path(flags_of("preprocess", recipe)["--out"])
+    data = Path(chosen["data"] or preprocessed / "bin")
+    if chosen["checkpoint"]:
+        return Path(chosen["checkpoint"]), data
+    folder, name = RUNS / recipe, Path(flags_of("generate", recipe)["--path"]).name
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (preprocessed / "manifest.json").is_file():
+            run_recipe("preprocess", recipe, [], folder / "preprocess.log")
+        return finished_run(recipe, "hat", 1, name, []) / "checkpoints" / name, data
+
+
+def scores(texts: list[dict[str, Any]], references: Path, metric: str) -> Facts:
+    """ "quality", all scores by `hat score`, and the texts for `check`."""
+    with tempfile.TemporaryDirectory() as folder:
+        hypotheses, out = Path(folder, "texts.jsonl"), Path(folder, "scores.json")
+        lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in texts]
+        hypotheses.write_text("".join(lines), encoding="utf-8")
+        words = [metric, "--hypotheses", hypotheses, "--references", references, "--json", out]
+        subprocess.run([sys.executable, "-m", "hat_fairseq.cli", "score", *map(str, words)], check=True)
+        record = json.loads(out.read_text(encoding="utf-8"))
+    found = record.get("systems", record)[str(hypotheses)]["scores"]
+    each = {name: score.get("score", score.get("mean")) for name, score in found.items()}
+    quality = statistics.mean(each.values()) if metric == "rouge" else each[DOCUMENT_BLEU]
+    return {"quality": quality, "scores": each, "_texts": [row["text"] for row in texts]}
+
+
+def check(chosen: Setting, ends: dict[str, Facts]) -> list[str]:
+    if "recipe" not in chosen:
+        return ["one model with the same weights, rounded"]
+    told = []
+    for name in PRECISIONS[1:]:
+        same = sum(a == b for a, b in zip(ends["fp32"]["_texts"], ends[name]["_texts"], strict=True))
+        change = ends[name]["quality"] - ends["fp32"]["quality"]
+        told.append(f"{name}: {same} of {len(ends[name]['_texts'])} texts are those of fp32, quality {change:+.2f}")
+    return told
+
+
+if __name__ == "__main__":
+    run(
+        "precision",
+        __doc__ or "",
+        build,
+        contenders=PRECISIONS,
+        settings=SETTINGS,
+        reference="fp32",
+        check=check,
+        rounds=3,
+    )

@@ -1,0 +1,123 @@
+"""Tables of results for the page of benchmarks: each function makes one of a record."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+from questions import Question
+
+Record = dict[str, Any]
+
+
+def settings(record: dict[str, Any]) -> str:
+    """Device, threads and version, as every result names them."""
+    threads = f"{record['threads']} thread{'s' * (record['threads'] > 1)}"
+    return f"{record['device']}, {threads}, torch {record['versions']['torch']}"
+
+
+def hierarchy(record: Record) -> str:
+    """One recipe's comparison."""
+    seeds = sorted({run["seed"] for run in record["runs"]})
+    lines = [
+        f"\n### {record['recipe']}\n",
+        f"`{record['command']}`: seeds {', '.join(map(str, seeds))}; {settings(record)}.\n",
+        "| metric | HAT | plain | difference | seed by seed |",
+        "|---|---|---|---|---|",
+    ]
+    for metric, figures in record["summary"].items():
+        by_seed = [
+            value["hat"] - value["plain"]
+            for seed in seeds
+            for value in [{run["kind"]: run["scores"][metric] for run in record["runs"] if run["seed"] == seed}]
+        ]
+        cells = [f"{figures[f'{kind}_mean']:.2f} ± {figures[f'{kind}_sd']:.2f}" for kind in ("hat", "plain")]
+        cells.append(f"{figures['difference_mean']:+.2f} ± {figures['difference_sd']:.2f}")
+        lines.append(f"| {metric} | {' | '.join(cells)} | {', '.join(f'{value:+.2f}' for value in by_seed)} |")
+    return "\n".join(lines) + "\n"
+
+
+def classification(record: Record) -> str:
+    """One dataset's comparison."""
+    seeds = sorted({run["seed"] for run in record["runs"] if run["seed"]})
+    documents = " / ".join(str(number) for number in record["documents"].values())
+    lines = [
+        f"\n`{record['command']}`: seeds {', '.join(map(str, seeds))}; {documents} documents (train / valid / test); "
+        f"{settings(record)}.\n",
+        "| system | accuracy | interval | macro F1 | accuracy seed by seed |",
+        "|---|---|---|---|---|",
+    ]
+    for system, row in record["summary"].items():
+        runs = [run["scores"]["accuracy"] for run in record["runs"] if run["system"] == system]
+        cells = [f"`{system}`" if "_" in system else system, f"{row['accuracy_mean']:.1f} ± {row['accuracy_sd']:.1f}"]
+        cells.append(f"[{row['low_mean']:.1f}, {row['high_mean']:.1f}]")
+        cells.append(f"{row['macro F1_mean']:.1f} ± {row['macro F1_sd']:.1f}")
+        cells.append(", ".join(f"{value:.1f}" for value in runs))
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def turns(record: Record, question: Question) -> str:
+    """One machine's comparison in the format of `turns.py`."""
+    names = ", ".join(f"{name} {version}" for name, version in record["versions"].items() if name != "torch")
+    lines = [f"\n`{record['command']}`: {record['dtype']}, {settings(record)}, {names}; {common(record)}.\n"]
+    processes = {(process["setting"], process["contender"]): process for process in record["processes"]}
+    columns = columns_of(record)
+    lines += [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
+    for setting in record["settings"]:
+        for name, row in record["summary"][setting["name"]].items():
+            label = question.labels.get(name, name).format(**setting)
+            cells = {"setting": setting["name"], "contender": label, **figures(row, processes[setting["name"], name])}
+            runs = [run for run in record["runs"] if (run["setting"], run["contender"]) == (setting["name"], name)]
+            cells |= rates(runs)
+            lines.append("| " + " | ".join(cells.get(column, "").replace("|", "\\|") for column in columns) + " |")
+    return "\n".join([*lines, *verified(record)]) + "\n"
+
+
+def common(record: Record) -> str:
+    """What all settings share."""
+    first, *others = record["settings"]
+    shared = [key for key, value in first.items() if all(other.get(key) == value for other in others)]
+    return ", ".join(f"{key} {first[key]}" for key in shared if key not in ("name", "contenders"))
+
+
+def columns_of(record: Record) -> list[str]:
+    """What there is to show."""
+    process, run = record["processes"][0], record["runs"][0]
+    columns = ["setting", "contender"]
+    if "parameters" in process:
+        columns.append("parameters without tables" if "tables" in process else "parameters")
+    columns += ["seconds", "times", *rates([run]), "CPU seconds", "peak memory, GB"]
+    return columns
+
+
+def figures(row: dict[str, float], process: Record) -> dict[str, str]:
+    """Cells of a contender in a setting."""
+    cells = {"seconds": f"{row['median']:.2f} [{row['least']:.2f}, {row['most']:.2f}]"}
+    if "times_median" in row:
+        cells["times"] = "{times_median:.2f} [{times_least:.2f}, {times_most:.2f}]".format(**row)
+    cells["CPU seconds"], cells["peak memory, GB"] = f"{row['cpu_median']:.2f}", f"{process['peak_bytes'] / 1e9:.2f}"
+    if "tables" in process:
+        cells["parameters without tables"] = f"{(process['parameters'] - process['tables']) / 1e6:.1f}M"
+    elif "parameters" in process:
+        cells["parameters"] = f"{process['parameters'] / 1e6:.1f}M"
+    return cells
+
+
+def rates(runs: Sequence[Record]) -> dict[str, str]:
+    """Work in a second, median over the rounds, where repetitions say what they did."""
+    found = {}
+    for key, unit, size in (("tokens", "tokens/s", 1), ("documents", "documents/s", 1), ("bytes", "MB/s", 1e6)):
+        if key in runs[0]:
+            value = statistics.median(run[key] / run["seconds"] for run in runs) / size
+            found[unit] = f"{value:,.{0 if value >= 100 else 2}f}"
+    return found
+
+
+def verified(record: Record) -> list[str]:
+    """What was checked before the result was written; once, if it is the same everywhere."""
+    told = {check["setting"]: "; ".join(check["verified"]) for check in record["checks"]}
+    if len(set(told.values())) == 1:
+        told = {"": next(iter(told.values()))}
+    return [f"\nVerified{f' ({name})' if name else ''}: {text}." for name, text in told.items() if text]

@@ -1,0 +1,201 @@
+"""Contenders side by side: what every benchmark that takes time shares.
+
+A script describes its contenders and settings and calls `run`. Each contender of a setting is a process of its own (the
+script once more, with `--child`), so that one's memory and caches are not the other's. After one warm-up each they take
+turns, A B A B ..., so that whatever else the machine does hits all of them, and times are compared within a round. At
+the end the processes say what they computed, and the script's `check` decides whether the sides were comparable.
+The result is written to `results/`; `render.py` makes tables of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+from job import Build, Facts, Job, Setting, answer, dtype, where
+from machine import device
+
+RESULTS = Path(__file__).resolve().parent / "results"
+Check = Callable[[Setting, dict[str, Facts]], list[str]]
+__all__ = ["Build", "Check", "Facts", "Job", "Setting", "dtype", "run", "summary", "where"]
+
+
+def run(
+    question: str,
+    doc: str,
+    build: Build,
+    *,
+    contenders: Sequence[str],
+    settings: Sequence[Setting],
+    reference: str,
+    check: Check,
+    rounds: int = 5,
+    threads: int = 2,
+    versions: Sequence[str] = (),
+) -> None:
+    """Measure all settings and write the result, with the flags of the command line.
+
+    A setting is a flat dict of what `build` needs. Its "name" may refer to its other entries, as in "{length} tokens";
+    its "contenders" limit it to these, its "rounds" are the most that it takes. `check` gets what the contenders of a
+    setting said (facts and what `finish` returned, by contender), returns sentences of what it verified, and raises
+    SystemExit where the sides are not comparable. Times are quotients to `reference`: more than 1 is slower than it.
+    `versions` are distributions.
+    """
+    args = flags(doc, contenders, len(settings), rounds, threads).parse_args()
+    chosen = [args.set if index in args.settings else () for index in range(len(settings))]
+    settings = [named(setting, changes) for setting, changes in zip(settings, chosen, strict=True)]
+    torch.set_num_threads(args.threads)
+    if args.child:
+        return answer(build, args.child[0], settings[int(args.child[1])])
+    record: dict[str, Any] = {
+        "question": question,
+        "command": " ".join([f"python benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]]),
+        "device": device(),
+        "threads": args.threads,
+        "dtype": str(dtype())[6:],
+        "versions": {name: version(name) for name in ("torch", "fairseq-fixed", *versions)},
+        "reference": reference,
+        **{key: [] for key in ("settings", "runs", "processes", "checks")},
+    }
+    for index in args.settings:
+        setting = settings[index]
+        present = [name for name in setting.get("contenders", contenders) if name in args.contenders]
+        runs, ends = measure(setting, index, present, args)
+        record["settings"].append(setting)
+        record["runs"] += runs
+        record["processes"] += [said(name, setting, end) for name, end in ends.items()]
+        whole = present == list(setting.get("contenders", contenders))
+        sentences = check(setting, ends) if whole else [f"not compared: only {', '.join(present)} took part"]
+        record["checks"].append({"setting": setting["name"], "verified": sentences})
+    record["summary"] = summary(record["runs"], reference)
+    write(record, args.out or RESULTS / f"{question}{'_gpu' if torch.cuda.is_available() else ''}.json")
+
+
+def flags(doc: str, contenders: Sequence[str], settings: int, rounds: int, threads: int) -> argparse.ArgumentParser:
+    """The flags that every benchmark has."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=rounds, help="timed repetitions of each contender and setting")
+    parser.add_argument("--threads", type=int, default=threads)
+    parser.add_argument("--out", type=Path, help="JSON file (default: in results/)")
+    parser.add_argument("--contenders", nargs="+", choices=contenders, default=list(contenders))
+    indices = range(settings)
+    parser.add_argument("--settings", type=int, nargs="+", choices=indices, default=list(indices), metavar="INDEX")
+    parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="replace this in all --settings")
+    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
+    return parser
+
+
+def named(setting: Setting, changes: Sequence[str]) -> Setting:
+    """The setting with `--set` applied, and then its name filled in."""
+    setting = dict(setting)
+    for change in changes:
+        key, separator, value = change.partition("=")
+        if not separator or key not in setting:
+            raise SystemExit(f"--set {change}: KEY=VALUE with one of {', '.join(setting)} is needed")
+        try:
+            setting[key] = json.loads(value)
+        except json.JSONDecodeError:
+            setting[key] = value
+    return {**setting, "name": setting["name"].format(**setting)}
+
+
+def measure(
+    setting: Setting, index: int, contenders: Sequence[str], args: argparse.Namespace
+) -> tuple[list[Facts], dict[str, Facts]]:
+    """Timed repetitions, and what each process says at its end; the contenders take turns."""
+    children = {name: start(name, index, args.threads) for name in contenders}
+    try:
+        for name, child in children.items():  # one after the other: a warm-up is a whole step
+            ask(child, "step", name, setting)
+        runs = []
+        for number in range(min(args.rounds, setting.get("rounds", args.rounds))):
+            for name, child in children.items():
+                told = ask(child, "step", name, setting)
+                runs.append({"contender": name, "setting": setting["name"], "round": number, **told})
+                print(f"{setting['name']}, round {number + 1}: {name} {told['seconds']:.3f} s", flush=True)
+        return runs, {name: ask(child, "end", name, setting) for name, child in children.items()}
+    finally:
+        for child in children.values():
+            end(child)
+
+
+def end(child: subprocess.Popen[str]) -> None:
+    """A child ends, and cleans up, when there is nothing more to read; one that is at work is killed."""
+    assert child.stdin is not None
+    with contextlib.suppress(BrokenPipeError):
+        child.stdin.close()
+    try:
+        child.wait(timeout=10)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
+
+
+def start(name: str, index: int, threads: int) -> subprocess.Popen[str]:
+    command = [sys.executable, sys.argv[0], *sys.argv[1:], "--child", name, str(index)]
+    paths = [str(RESULTS.parents[1]), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "OMP_NUM_THREADS": str(threads)}
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+
+
+def ask(child: subprocess.Popen[str], what: str, name: str, setting: Setting) -> Facts:
+    """The answer of a child; exits where it has ended without one."""
+    assert child.stdin is not None and child.stdout is not None
+    with contextlib.suppress(BrokenPipeError):
+        child.stdin.write(what + "\n")
+        child.stdin.flush()
+    if line := child.stdout.readline():
+        return json.loads(line)
+    raise SystemExit(f"{name}, {setting['name']}: ended with status {child.wait()}; its own error is above")
+
+
+def said(name: str, setting: Setting, end: Facts) -> Facts:
+    """What is written of a process's end."""
+    kept = {key: value for key, value in end.items() if not key.startswith("_")}
+    return {"contender": name, "setting": setting["name"], **kept}
+
+
+def write(record: dict[str, Any], path: Path) -> None:
+    for part in record["checks"]:
+        print(f"{part['setting']}: {'; '.join(part['verified'])}")
+    for name, rows in record["summary"].items():
+        for contender, row in rows.items():
+            times = f", times {row['times_median']:.2f}" if "times_median" in row else ""
+            print(f"{name}: {contender} {row['median']:.3f} s [{row['least']:.3f}, {row['most']:.3f}]{times}")
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    print(f"wrote {path}")
+
+
+def summary(runs: Sequence[Facts], reference: str) -> dict[str, dict[str, dict[str, float]]]:
+    """For each setting and contender: median, least and most seconds, and how many times the reference's it takes.
+
+    The last is the median over the rounds of the quotient within a round, and its least and most.
+    """
+    found = {(run["setting"], run["contender"], run["round"]): run for run in runs}
+    result: dict[str, dict[str, dict[str, float]]] = {}
+    for setting, name in dict.fromkeys((run["setting"], run["contender"]) for run in runs):
+        steps = [run for key, run in found.items() if key[:2] == (setting, name)]
+        row = spread([run["seconds"] for run in steps], "")
+        row["cpu_median"] = round(statistics.median(run["cpu_seconds"] for run in steps), 4)
+        if (setting, reference, steps[0]["round"]) in found:
+            others = [found[setting, reference, run["round"]]["seconds"] for run in steps]
+            row |= spread([run["seconds"] / other for run, other in zip(steps, others, strict=True)], "times_")
+        result.setdefault(setting, {})[name] = row
+    return result
+
+
+def spread(values: Sequence[float], prefix: str) -> dict[str, float]:
+    """Median, least and most."""
+    figures = {"median": statistics.median(values), "least": min(values), "most": max(values)}
+    return {prefix + name: round(value, 4) for name, value in figures.items()}

@@ -1,0 +1,108 @@
+"""One update as fairseq-train makes it: what the benchmarks of training share.
+
+Forward, backward, clipping at 0.1 and fairseq's Adam, on random documents with summaries of random tokens, nothing
+padded, in training mode with dropout 0.1. Each side has the criterion of its recipes: fairseq's
+`label_smoothed_cross_entropy`, ours the same in chunks; label smoothing 0.1.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Any
+
+import torch
+from contenders import copy_weights, documents, fairseq_bart, ours
+from fairseq.criterions import CRITERION_REGISTRY
+from fairseq.optim.adam import FairseqAdam, FairseqAdamConfig
+from torch import Tensor
+from turns import Facts, Job, Setting, dtype, where
+
+THEIRS, OURS = "label_smoothed_cross_entropy", "chunked_label_smoothed_cross_entropy"
+SIZES = {768: {"width": 768, "heads": 12}, 1024: {"width": 1024, "heads": 16}}
+PAD = 1
+
+
+def update_job(model: Any, criterion: str, setting: Setting) -> Job:
+    """Updates of `model` on `documents` documents of `source` tokens with targets of `target` tokens."""
+    model.to(where(), dtype()).train()
+    loss_of, batch = criterion_of(criterion), sample(setting)
+    config = FairseqAdamConfig(lr=[3e-5], adam_betas="(0.9, 0.999)", adam_eps=1e-8, weight_decay=0.01)
+    optimizer = FairseqAdam(config, list(model.parameters()))
+    last: dict[str, float] = {}
+
+    def step() -> Facts:
+        optimizer.zero_grad()
+        loss, size, _ = loss_of(model, batch)
+        optimizer.backward(loss)
+        optimizer.multiply_grads(1 / size)
+        optimizer.clip_grad_norm(0.1)
+        optimizer.step()
+        last["loss"] = float(loss.detach()) / size
+        return {"tokens": setting["documents"] * (setting["source"] + setting["target"])}
+
+    parameters = {name: parameter.numel() for name, parameter in model.named_parameters()}
+    hierarchy = sum(n for name, n in parameters.items() if "sentence_attn" in name or "hierarchical_encoder" in name)
+    facts = {"parameters": sum(parameters.values()), "of_the_hierarchy": hierarchy}
+    return Job(step, facts, lambda: dict(last))
+
+
+def criterion_of(name: str) -> Any:
+    """fairseq's criterion of this name, with label smoothing 0.1."""
+    task = Namespace(target_dictionary=Namespace(pad=lambda: PAD))
+    return CRITERION_REGISTRY[name](task, sentence_avg=False, label_smoothing=0.1)
+
+
+def sample(setting: Setting) -> dict[str, Any]:
+    """A batch as the task makes it."""
+    number, lengths = setting["documents"], (setting["source"], setting["target"])
+    src_tokens, words = (
+        documents(number, length, setting["vocabulary"], seed).to(where()) for seed, length in enumerate(lengths)
+    )
+    words = words.masked_fill(words.eq(0), 4)  # a summary without sentence markers
+    shifted = torch.cat([words[:, -1:], words[:, :-1]], dim=1)
+    inputs = {"src_tokens": src_tokens, "src_lengths": src_tokens.ne(PAD).sum(1), "prev_output_tokens": shifted}
+    return {"net_input": inputs, "target": words, "ntokens": words.numel(), "nsentences": number}
+
+
+def model_sizes(setting: Setting) -> dict[str, Any]:
+    """Arguments of `contenders.ours` that all sides share."""
+    return {
+        **{key: setting[key] for key in ("width", "heads", "layers", "vocabulary", "attention_dropout")},
+        "max_source_positions": max(setting["source"], 1024),
+        "max_target_positions": max(setting["target"], 1024),
+        "dropout": 0.1,
+    }
+
+
+def same_loss(setting: Setting) -> Facts:
+    """Losses and gradients of a plain twin and of fairseq's BART with its weights, without dropout, on a short text."""
+    sizes = {**model_sizes(setting), "dropout": 0.0, "attention_dropout": 0.0, "layers": 1}
+    plain = ours("hat_bart_base", no_hierarchy=True, **sizes).to(where())
+    stock = copy_weights(plain, fairseq_bart(**sizes).to(where()))
+    batch, results = sample({**setting, "source": 257, "target": 65}), []
+    for model, name in ((plain, OURS), (stock, THEIRS)):
+        loss = criterion_of(name)(model, batch)[0]
+        loss.backward()
+        results.append((float(loss.detach()), model.encoder.embed_tokens.weight.grad))
+    (one, gradient), (other, expected) = results
+    return {"plain_loss": one, "fairseq_loss": other, "gradient_difference": relative(gradient, expected)}
+
+
+def relative(one: Tensor, other: Tensor) -> float:
+    return float((one - other).norm() / other.norm())
+
+
+def checked_parameters(setting: Setting, hat: Facts, plain: Facts) -> str:
+    """Says that HAT has the plain model's parameters and those of the hierarchy; SystemExit where it has not."""
+    if hat["parameters"] - hat["of_the_hierarchy"] != plain["parameters"] or not hat["of_the_hierarchy"]:
+        raise SystemExit(f"{setting['name']}: {hat} has other parameters than {plain} besides those of the hierarchy")
+    own = hat["of_the_hierarchy"] / 1e6
+    return f"{plain['parameters'] / 1e6:.1f}M parameters, and {own:.1f}M more of the hierarchy in HAT"
+
+
+def checked_loss(setting: Setting, found: Facts) -> str:
+    """Says that both sides compute the same; SystemExit where they do not."""
+    difference = abs(found["plain_loss"] / found["fairseq_loss"] - 1)
+    if difference > 1e-5 or found["gradient_difference"] > 1e-4:
+        raise SystemExit(f"{setting['name']}: a plain twin and fairseq's BART with its weights differ: {found}")
+    return "the same loss (1e-5) and gradient (1e-4) of a plain twin and of fairseq's BART with its weights"
