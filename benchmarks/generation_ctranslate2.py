@@ -4,9 +4,10 @@
     python benchmarks/generation_ctranslate2.py --threads 2
 
 `ctranslate2` computes in fp32, `ctranslate2 int8` with weights of 8 bits, one batch with all threads; `split` divides
-the batch among translators of one thread each, which share the weights. `hat` and `plain` are ours in fp32. The weights
-pass through fairseq's own BART and CTranslate2's converter for fairseq. Beam 4, an exact number of new tokens, 2+2
-layers of 768, vocabulary 50265. CTranslate2 cuts sources at 1024 tokens unless it is told not to. On the CPU only.
+the batch among translators of one thread each, which share the weights. `hat` and `plain` are ours in fp32, `hat int8`
+has `--cpu-precision int8`. The weights pass through fairseq's own BART and CTranslate2's converter for fairseq. Beam 4,
+an exact number of new tokens, 2+2 layers of 768, vocabulary 50265. CTranslate2 cuts sources at 1024 tokens unless it is
+told not to. On the CPU only.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from generation import (
     BEAM,
     fairseq_job,
     forget_peak,
+    hat,
+    job,
     same_hypotheses,
     same_search,
     setting,
@@ -29,13 +32,18 @@ from generation import (
 )
 from turns import Facts, Job, Setting, run
 
+from hat_fairseq.generation.beam_search import BeamSearchGenerator
+
 WHOLE, SPLIT = ("ctranslate2", "ctranslate2 int8"), ("ctranslate2 split", "ctranslate2 int8 split")
-CONTENDERS = ("hat", "plain", *WHOLE, *SPLIT)
-SETTINGS = [setting(3072, 1, contenders=("hat", "plain", *WHOLE)), setting(3072, 4), setting(512, 4)]
+OURS = ("hat", "hat int8", "plain")
+CONTENDERS = (*OURS, *WHOLE, *SPLIT)
+SETTINGS = [setting(3072, 1, contenders=(*OURS, *WHOLE)), setting(3072, 4), setting(512, 4)]
 
 
 def build(name: str, chosen: Setting) -> Job:
-    if name in ("hat", "plain"):
+    if name == "hat int8":
+        return job(hat(chosen), BeamSearchGenerator, chosen, "int8")
+    if name in OURS:
         return fairseq_job(name, chosen)
     return ctranslate2_job("int8" if "int8" in name else "float32", name in SPLIT, chosen)
 
@@ -78,7 +86,7 @@ def ctranslate2_job(kind: str, split: bool, chosen: Setting) -> Job:
 
 
 def check(chosen: Setting, ends: dict[str, Facts]) -> list[str]:
-    exact = [name for name in ends if name != "hat" and "int8" not in name]
+    exact = [name for name in ends if not name.startswith("hat") and "int8" not in name]
     return [same_hypotheses(ends, exact), same_search(chosen)]
 
 

@@ -100,6 +100,7 @@ The same search by CTranslate2 on the CPU, 2 + 2 layers and the weights of the p
 includes torch and fairseq (about 0.4 GB), which convert here and which it does not need.""",
         {
             "hat": "`hat_bart_base`, our generator",
+            "hat int8": "the same with `--cpu-precision int8`",
             "plain": "its plain twin (`--no-hierarchy`), our generator",
             "ctranslate2": "CTranslate2, fp32",
             "ctranslate2 int8": "CTranslate2, int8",

@@ -76,7 +76,7 @@ class MultiheadAttention(nn.Module):
             query: (B, T, C).
             memory: (D, S, C), B a multiple of D; None means self-attention.
             key_padding_mask: (D, S), True = padding; at least one key of every row is not padding.
-            causal: query t sees keys up to t (counted from the first key, cached ones included).
+            causal: query t sees keys up to t.
             cache: `GrowingCache` for causal self-attention without padding, opened for T tokens; `StaticCache` for
                 cross-attention (its memory is projected once).
             need_weights: also return the weights, through an explicit softmax (for analysis; quadratic memory).
@@ -109,7 +109,7 @@ class MultiheadAttention(nn.Module):
             weights, out = None, step_attention(queries, keys, values, mask)
         else:
             weights = None
-            is_causal = causal and mask is None and length > 1
+            is_causal = causal and mask is None
             out = attend(queries, keys, values, mask, dropout, is_causal)
         # D x H x (beam T) x E -> B x T x C
         out = out.transpose(1, 2).reshape(rows, length, self.embed_dim)
@@ -133,14 +133,10 @@ class MultiheadAttention(nn.Module):
     @staticmethod
     def _allowed(queries: Tensor, keys: Tensor, key_padding_mask: Tensor | None, causal: bool) -> Tensor | None:
         """Boolean mask, True = may attend, broadcastable to (D, H, T, S); None when SDPA needs no mask of ours."""
-        length, num_keys = queries.size(2), keys.size(2)
         allowed = None if key_padding_mask is None else ~key_padding_mask[:, None, None, :]
-        if not causal or length == 1:  # one new token sees every key
+        if not causal or allowed is None:  # SDPA has a causal flag of its own
             return allowed
-        if allowed is None and length == num_keys:  # SDPA's own causal flag
-            return None
-        lower = queries.new_ones(length, num_keys, dtype=torch.bool).tril(num_keys - length)
-        return lower if allowed is None else allowed & lower
+        return allowed & queries.new_ones(queries.size(2), keys.size(2), dtype=torch.bool).tril()
 
 
 def _explicit_attention(
