@@ -32,7 +32,7 @@ from hat_fairseq.generation.beam_search import BeamSearchGenerator
 from hat_fairseq.hub import DocumentToText
 from hat_fairseq.scoring.bleu import DOCUMENT_BLEU
 
-PRECISIONS = ("fp32", "bf16", "int8")
+CONTENDERS = ("fp32", "bf16", "int8")
 TRAINED = {"name": "{recipe}, test split", "recipe": "ami_small", "checkpoint": "", "data": "", "batch": 20}
 SETTINGS = [setting(3072, 1), setting(512, 4), TRAINED]
 OPTIONS = {"--beam": int, "--min-len": int, "--max-len-b": int, "--no-repeat-ngram-size": int, "--lenpen": float}
@@ -96,7 +96,7 @@ def check(chosen: Setting, ends: dict[str, Facts]) -> list[str]:
     if "recipe" not in chosen:
         return ["one model with the same weights, rounded"]
     told = []
-    for name in PRECISIONS[1:]:
+    for name in CONTENDERS[1:]:
         same = sum(a == b for a, b in zip(ends["fp32"]["_texts"], ends[name]["_texts"], strict=True))
         change = ends[name]["quality"] - ends["fp32"]["quality"]
         told.append(f"{name}: {same} of {len(ends[name]['_texts'])} texts are those of fp32, quality {change:+.2f}")
@@ -108,7 +108,7 @@ if __name__ == "__main__":
         "precision",
         __doc__ or "",
         build,
-        contenders=PRECISIONS,
+        contenders=CONTENDERS,
         settings=SETTINGS,
         reference="fp32",
         check=check,

@@ -22,9 +22,14 @@ from turns import RESULTS, Facts, Job, Setting, run
 from updates import OURS, SIZES, THEIRS, checked_parameters, model_sizes, update_job
 
 COMMON = {"documents": 1, "target": 512, **SIZES[768], "layers": 1, "vocabulary": 50265, "attention_dropout": 0.1}
-NAMES = ("ours", "fairseq")
+CONTENDERS = ("ours", "fairseq")
 SETTINGS = [
-    {"name": "{source:,} tokens", "source": source, **COMMON, "contenders": list(NAMES[: 2 if source < 16384 else 1])}
+    {
+        "name": "{source:,} tokens",
+        "source": source,
+        **COMMON,
+        "contenders": list(CONTENDERS[: 2 if source < 16384 else 1]),
+    }
     for source in (1024, 2048, 4096, 8192, 16384)
 ]
 
@@ -34,7 +39,7 @@ def main() -> None:
         "source_length",
         __doc__ or "",
         build,
-        contenders=NAMES,
+        contenders=CONTENDERS,
         settings=SETTINGS,
         reference="ours",
         check=check,
@@ -68,7 +73,7 @@ def draw(record: dict[str, Any], path: Path) -> None:
 
     lengths = {setting["name"]: setting["source"] for setting in record["settings"]}
     figure, axes = pyplot.subplots(1, 2, figsize=(8, 3.2), dpi=100, layout="constrained")
-    for name, label in zip(NAMES, ("HAT-BART", "fairseq's BART"), strict=True):
+    for name, label in zip(CONTENDERS, ("HAT-BART", "fairseq's BART"), strict=True):
         seconds = [(lengths[key], rows[name]["median"]) for key, rows in record["summary"].items() if name in rows]
         ends = [end for end in record["processes"] if end["contender"] == name]
         memory = [(lengths[end["setting"]], end["peak_bytes"] / 1e9) for end in ends]

@@ -28,6 +28,7 @@ SETTINGS = [
     {**LONG, **MANY, "source": 3072, **SIZES[768], "attention_dropout": 0.0, **TWO},
 ]
 CHECKPOINTED = "ours, checkpointed"
+CONTENDERS = ("ours", CHECKPOINTED, "fairseq")
 
 
 def main() -> None:
@@ -35,7 +36,7 @@ def main() -> None:
         "training_fairseq",
         __doc__ or "",
         build,
-        contenders=("ours", CHECKPOINTED, "fairseq"),
+        contenders=CONTENDERS,
         settings=SETTINGS,
         reference="ours",
         check=check,

@@ -15,6 +15,7 @@ from turns import Facts, Job, Setting, run
 from updates import OURS, SIZES, checked_parameters, model_sizes, update_job
 
 COMMON = {"documents": 1, "target": 512, "layers": 2, "vocabulary": 50265, "attention_dropout": 0.1}
+CONTENDERS = ("hat", "plain")
 SETTINGS = [
     {"name": "{source:,} to {target} tokens, width {width}", "source": source, **SIZES[width], **COMMON}
     for source in (3072, 512)
@@ -27,7 +28,7 @@ def main() -> None:
         "training_hierarchy",
         __doc__ or "",
         build,
-        contenders=("hat", "plain"),
+        contenders=CONTENDERS,
         settings=SETTINGS,
         reference="plain",
         check=check,

@@ -3,42 +3,30 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from commands import run_command
+from contending import contend
 from generation import TOLERANCE, same_hypotheses, same_parameters, same_search, setting
 from precision import scores
 
-BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
-SMALL = ["--rounds", "1", "--set", "width=48", "heads=4", "vocabulary=500", "source=64", "batch=2", "new=8"]
+SMALL = {"width": 48, "heads": 4, "vocabulary": 500, "source": 64, "batch": 2, "new": 8}
 
 
-@pytest.mark.parametrize(
-    ("peer", "index", "threads"), [("fairseq", 0, 1), ("transformers", 1, 1), ("ctranslate2", 2, 2)]
-)
-def test_all_find_the_same_hypotheses(peer: str, index: int, threads: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("peer", "index"), [("fairseq", 0), ("transformers", 1), ("ctranslate2", 2)])
+def test_all_find_the_same_hypotheses(peer: str, index: int) -> None:
     pytest.importorskip(peer, reason="pip install 'hat_fairseq[bench]'")
-    out = tmp_path / "result.json"
-    where = ["--settings", index, "--threads", threads, "--out", out]
-    run_command(sys.executable, BENCHMARKS / f"generation_{peer}.py", *where, *SMALL)
-    record = json.loads(out.read_text(encoding="utf-8"))
-    (verified,) = [part["verified"] for part in record["checks"]]
+    runs, verified = contend(f"generation_{peer}", index, **SMALL)
     assert any("the same 4 hypotheses of every document" in sentence for sentence in verified)
-    assert {run["tokens"] for run in record["runs"]} == {16}
-    assert {"hat", "plain"} < {run["contender"] for run in record["runs"]}
+    assert {run["tokens"] for run in runs} == {16}
+    assert {"hat", "plain"} < {run["contender"] for run in runs}
 
 
-def test_precisions_are_measured(tmp_path: Path) -> None:
-    out = tmp_path / "result.json"
-    contenders = ["fp32", "int8"]  # not every CPU has bf16
-    where = ["--settings", 0, "--threads", 1, "--out", out, "--contenders", *contenders]
-    run_command(sys.executable, BENCHMARKS / "precision.py", *where, *SMALL)
-    record = json.loads(out.read_text(encoding="utf-8"))
-    assert [run["contender"] for run in record["runs"]] == contenders
+def test_precisions_are_measured() -> None:
+    runs, _ = contend("precision", 0, ["fp32", "int8"], **SMALL)  # not every CPU has bf16
+    assert [run["tokens"] for run in runs] == [16, 16]
 
 
 def told(rows: list[list[list[int]]], score: float = -1.0) -> dict[str, Any]:

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import updates
 from commands import run_command
+from contending import contend
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
-SMALL = ["--set", "width=32", "heads=4", "layers=1", "vocabulary=100", "target=20"]
-FLAGS = ["--rounds", "1", "--threads", "1"]
+SMALL = {"width": 32, "heads": 4, "layers": 1, "vocabulary": 100, "target": 20}
 SETTING = {"name": "x", "documents": 2, "source": 70, "target": 20, "width": 32, "heads": 4, "layers": 1}
 SETTING |= {"vocabulary": 100, "attention_dropout": 0.1}
 
@@ -22,22 +22,25 @@ SETTING |= {"vocabulary": 100, "attention_dropout": 0.1}
     [
         ("training_hierarchy", ["hat", "plain"], "more of the hierarchy in HAT"),
         ("training_fairseq", ["ours", "ours, checkpointed", "fairseq"], "the same loss (1e-5) and gradient (1e-4)"),
-        ("source_length", ["ours", "fairseq"], "more of the hierarchy in HAT"),
     ],
 )
-def test_it_measures_comparable_updates(tmp_path: Path, script: str, contenders: list[str], sentence: str) -> None:
-    if script == "source_length":
-        pytest.importorskip("matplotlib", reason="pip install 'hat_fairseq[bench]'")
+def test_it_measures_comparable_updates(script: str, contenders: list[str], sentence: str) -> None:
+    runs, verified = contend(script, 0, source=70, **SMALL)
+    assert [run["contender"] for run in runs] == contenders
+    assert {run["tokens"] for run in runs} == {90} and sentence in "; ".join(verified)
+
+
+def test_a_curve_is_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="pip install 'hat_fairseq[bench]'")
     out = tmp_path / "result.json"
-    short = ["source=70"] if script != "source_length" else []
-    settings = ["--settings", "0", *(["1"] if script == "source_length" else [])]
-    run_command(sys.executable, BENCHMARKS / f"{script}.py", *FLAGS, *settings, *SMALL, *short, "--out", out)
+    small = [f"{key}={value}" for key, value in SMALL.items()]
+    flags = ["--rounds", "1", "--threads", "1", "--settings", "0", "1", "--set", *small]
+    run_command(sys.executable, BENCHMARKS / "source_length.py", *flags, "--out", out)
     record = json.loads(out.read_text(encoding="utf-8"))
-    assert all(list(rows) == contenders for rows in record["summary"].values())
-    assert all(sentence in "; ".join(check["verified"]) for check in record["checks"])
-    losses = [end["loss"] for end in record["processes"]]
-    assert all(3 < loss < 7 for loss in losses)  # log(100) = 4.6
-    assert (tmp_path / "result.png").is_file() == (script == "source_length")
+    assert all(list(rows) == ["ours", "fairseq"] for rows in record["summary"].values())
+    assert all("more of the hierarchy in HAT" in "; ".join(check["verified"]) for check in record["checks"])
+    assert all(3 < end["loss"] < 7 for end in record["processes"])  # log(100) = 4.6
+    assert (tmp_path / "result.png").is_file()
 
 
 def test_sides_that_differ_are_refused() -> None:

@@ -4,7 +4,7 @@ softmax(q k' / sqrt(E)) v, as torch's scaled dot product attention (SDPA) comput
 other, so a block of them needs one softmax over all keys and nothing of the other blocks; the backward pass computes
 the weights of a block again. Dropped weights come from a seed of torch's CPU generator, so a run is repeated, resumed
 and recomputed (activation checkpointing) exactly. With dropout SDPA keeps T x S matrices on the CPU; without, it has a
-fused kernel, which large matrices are slower in than here. `attend` takes what is faster.
+fused kernel, faster in training, slower for large matrices in inference. `attend` takes what is faster.
 
 O(T S E) operations; memory O(T + S) and a few blocks. With one block it is the definition.
 
@@ -59,7 +59,7 @@ def _blocks_win(queries: Tensor, keys: Tensor, dropout: float) -> bool:
 
 
 def _is_fast(queries: Tensor) -> bool:
-    return AVAILABLE and queries.dtype is torch.float32
+    return AVAILABLE and queries.dtype is torch.float32 and not torch.is_grad_enabled()
 
 
 class _BlockwiseAttention(torch.autograd.Function):
