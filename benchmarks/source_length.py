@@ -83,6 +83,8 @@ def draw(record: dict[str, Any], path: Path) -> None:
         axis.set(xscale="log", yscale="log", xlabel="source tokens", title=title)
         axis.set_xticks(sorted(lengths.values()), [f"{length // 1024}k" for length in sorted(lengths.values())])
         axis.xaxis.set_minor_locator(ticker.NullLocator())
+        axis.yaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
+        axis.yaxis.set_minor_formatter(ticker.FormatStrFormatter("%g"))
         axis.grid(alpha=0.3)
     axes[0].legend()
     figure.savefig(path, metadata={"Software": None})
