@@ -114,8 +114,8 @@ includes torch and fairseq (about 0.4 GB), which convert here and which it does 
         "What does reduced precision bring?",
         """\
 HAT-BART with its linear maps in fp32, bfloat16 and int8, on the CPU: the search above with random weights, 2 + 2 layers
-of 768, and texts for the test split of a recipe by a trained model, scored. Every text differs from that of fp32 in some
-word, and differences of a point in either direction are within the intervals of so few documents.""",
+of 768, and texts for the test split of a recipe by a trained model, scored. Every text differs from that of fp32 in
+some word, and differences of a point in either direction are within the intervals of so few documents.""",
     ),
     "source_length": Question(
         "How do time and memory grow with the source?",
