@@ -57,9 +57,7 @@ class DocumentToText:
             ValueError: a precision that does not exist, or other than fp32 on a GPU.
         """
         device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-        check_precision(precision)
-        if precision != "fp32" and torch.device(device).type != "cpu":
-            raise ValueError(f"precision {precision} is for the CPU, and this is to run on {device}")
+        check_precision(precision, device)
         overrides = {"data": str(data), "eval_rouge": False, "eval_doc_bleu": False, "cpu_precision": precision}
         models, _, task = checkpoint_utils.load_model_ensemble_and_task(utils.split_paths(checkpoints), overrides)
         for model in models:

@@ -18,11 +18,10 @@ import itertools
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from .linear import onednn_linear, prefers_onednn
+from .linear import onednn_linear, prefers_onednn, product
 
 CHUNK = 1 << 24  # logits of a chunk: 64 MB
 FP16_SCALE = 16.0  # keeps the small gradients of logits above fp16's least number
@@ -60,7 +59,7 @@ class _ChunkedLoss(torch.autograd.Function):
         sums = torch.zeros(3, device=features.device)
         gradients = _Gradients(features, weight) if wanted else None
         for some in _chunks(len(target), len(weight)):
-            log_probabilities = _logits(features[some], weight).float()
+            log_probabilities = product(features[some], weight, None).float()
             if count_correct:
                 sums[2] += (log_probabilities.argmax(1).eq(target[some]) & target[some].ne(pad)).sum()
             torch.log_softmax(log_probabilities, -1, out=log_probabilities)
@@ -122,11 +121,6 @@ def _chunks(positions: int, symbols: int) -> list[slice]:
     number = -(-positions // max(1, CHUNK // symbols))
     bounds = [positions * index // number for index in range(number + 1)] if number else [0]
     return [slice(first, last) for first, last in itertools.pairwise(bounds)]
-
-
-def _logits(features: Tensor, weight: Tensor) -> Tensor:
-    """(rows, C) -> (rows, V)."""
-    return onednn_linear(features, weight, None) if prefers_onednn(features, weight) else F.linear(features, weight)
 
 
 def _losses(log_probabilities: Tensor, target: Tensor, smoothing: float, pad: int) -> Tensor:

@@ -50,7 +50,7 @@ def prefers_onednn(x: Tensor, weight: Tensor) -> bool:
 
 
 def product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """`F.linear` by the faster library, without a gradient of its own."""
+    """`F.linear` by the faster library, without a gradient of its own where that is oneDNN."""
     return onednn_linear(x, weight, bias) if prefers_onednn(x, weight) else F.linear(x, weight, bias)
 
 
@@ -92,8 +92,7 @@ class Linear(nn.Linear):
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., I) -> (..., O)."""
-        if not prefers_onednn(x, self.weight):
-            return F.linear(x, self.weight, self.bias)
-        if torch.is_grad_enabled() and (x.requires_grad or self.weight.requires_grad):
+        wanted = torch.is_grad_enabled() and (x.requires_grad or self.weight.requires_grad)
+        if wanted and prefers_onednn(x, self.weight):
             return _OneDnnLinear.apply(x, self.weight, self.bias)
-        return onednn_linear(x, self.weight, self.bias)
+        return product(x, self.weight, self.bias)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from building import EOS, PAD, TINY, Vocabulary, build, documents
+from building import EOS, PAD, TINY, build, documents
 from fairseq import search
 from fairseq.sequence_generator import SequenceGenerator
 from helpers import assert_close
@@ -152,14 +152,3 @@ def test_impossible_lengths_and_ngrams_are_refused() -> None:
         generate(BeamSearchGenerator, [confident()], documents([5]), min_len=20)
     with pytest.raises(ValueError, match="--no-repeat-ngram-size 1"):
         generate(BeamSearchGenerator, [confident()], documents([5]), no_repeat_ngram_size=1)
-
-
-def test_segments_reach_the_encoder() -> None:
-    model = build("hat_transformer_tiny", task=Vocabulary(roles=3)).eval()
-    source = documents([9, 9])
-    generator = BeamSearchGenerator([model], model.decoder.dictionary, beam_size=2, max_len_b=6)
-    outputs = []
-    for role in (4, 5):
-        sample = {"net_input": {"src_tokens": source, "segments": torch.full_like(source, role)}}
-        outputs.append(generator.generate([model], sample)[0][0]["positional_scores"])
-    assert not torch.equal(outputs[0], outputs[1])

@@ -132,3 +132,5 @@ def test_unknown_and_impossible_precisions(monkeypatch: pytest.MonkeyPatch) -> N
     check_precision("fp32")
     with pytest.raises(ValueError, match="precision int8 needs a torch with oneDNN"):
         check_precision("int8")
+    with pytest.raises(ValueError, match="precision int8 is for the CPU"):
+        pack_linears(make().to("meta"), "int8")
