@@ -21,7 +21,7 @@ VERBS = {
     "doctor": "doctor",
     "preprocess": "data.preprocess",
     "generate": "generation.command",
-    "join": "generation.join",
+    "join": "generation.join_chunks",
     "predict": "prediction.command",
     "classify": "prediction.classify",
     "score": "scoring.command",

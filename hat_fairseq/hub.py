@@ -17,7 +17,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from .data.document import Document, read_documents
-from .generation.join import document_row
+from .generation.join_chunks import document_row
 from .modules.packed_linear import PRECISIONS, check_precision
 from .tasks.generation_options import parse_generation_options
 from .tasks.interactive import encode_documents

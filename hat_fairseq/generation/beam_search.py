@@ -1,9 +1,8 @@
-"""Beam search for long sources: fairseq's search with the same hypotheses and scores, on models of ours.
+"""Beam search for long sources on `hat_transformer` and `hat_bart`: the same hypotheses and scores as fairseq finds.
 
-What a step does not do here: copy or permute documents for their hypotheses, move the cache of the decoder's
-self-attention (see `modules/ancestry.py`), look at numbers of the device in order to find out that nothing has moved,
-sort the vocabulary, compare n-grams in Python. Sampling and diverse beams are still up to fairseq's `search`
-classes, so they draw and choose as they do there.
+A step does not copy or permute documents for their hypotheses, does not move the cache of the decoder's self-attention
+(see `modules/beam_cache_mask.py`), does not sort the vocabulary, and compares n-grams on the device. Sampling and
+diverse beams remain those of fairseq's `search` classes, so they draw and choose as they do there.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from fairseq.search import BeamSearch
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
-from .candidates import best_continuations
 from .hypotheses import Beams, Candidates, Finished
 from .ngrams import block_repeated_ngrams
+from .topk import best_continuations
 
 logger = logging.getLogger(__name__)
 

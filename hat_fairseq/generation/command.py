@@ -10,10 +10,11 @@ import argparse
 import shlex
 from pathlib import Path
 
+from hat_fairseq.data.ids import read_ids
 from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.generation import shards
-from hat_fairseq.generation.join import join, read_generated, read_ids, write_joined
-from hat_fairseq.generation.setup import Parts, describe_setup, named_flags
+from hat_fairseq.generation.join_chunks import join, read_generated, write_joined
+from hat_fairseq.generation.resume import PartialResults, describe_setup, named_flags
 from hat_fairseq.scoring import command as score_command
 
 #: cli.py hands flags that it does not know to `main` as args.others: they are fairseq-generate's.
@@ -49,7 +50,7 @@ def main(args: argparse.Namespace) -> int:
     flags = fairseq_flags(args)
     chunks = read_ids(ids)
     segments = TextPipeline.load(args.data).settings.target_separator
-    with Parts.open(args.results_path / f"{args.gen_subset}.parts", args.overwrite) as parts:
+    with PartialResults.open(args.results_path / f"{args.gen_subset}.parts", args.overwrite) as parts:
         parts.check(describe_setup(args.data, args.gen_subset, args.path, flags))
         missing = set(range(len(chunks))) - parts.finished()
         if missing:

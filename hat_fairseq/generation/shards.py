@@ -14,13 +14,13 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from hat_fairseq.generation.setup import Parts
+from hat_fairseq.generation.resume import PartialResults
 
 LAST_LINES = 15
 _SECONDS_BETWEEN_LOOKS = 0.3
 
 
-def generate(arguments: Sequence[str], parts: Parts, missing: Collection[int], num_shards: int | None) -> None:
+def generate(arguments: Sequence[str], parts: PartialResults, missing: Collection[int], num_shards: int | None) -> None:
     """Generate the missing samples into ``parts``.
 
     Args:
@@ -68,7 +68,7 @@ def visible_gpus() -> list[str]:
     return (named or [str(number) for number in range(count)])[:count]
 
 
-def start(command: list[str], folder: Path, gpu: str | None, parts: Parts) -> subprocess.Popen[bytes]:
+def start(command: list[str], folder: Path, gpu: str | None, parts: PartialResults) -> subprocess.Popen[bytes]:
     """Start a shard; what it says goes to log.txt in its folder."""
     folder.mkdir()
     environment = os.environ if gpu is None else {**os.environ, "CUDA_VISIBLE_DEVICES": gpu}

@@ -79,9 +79,9 @@ class HatDecoder(EmbedsTokens, FairseqIncrementalDecoder):
     ) -> tuple[Tensor, dict[str, Any]]:
         assert encoder_out is not None
         cache = self._cache(incremental_state, len(prev_output_tokens), encoder_out)
-        seen = 0 if cache is None else cache.ancestry.length
+        seen = 0 if cache is None else cache.beam_mask.length
         if cache is not None:
-            cache.open(prev_output_tokens.size(1) - seen)
+            cache.append_slots(prev_output_tokens.size(1) - seen)
         x = self.embed(prev_output_tokens, start=seen)
         attention_weights = []
         for index, layer in enumerate(self.layers):

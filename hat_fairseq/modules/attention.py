@@ -89,9 +89,9 @@ class MultiheadAttention(nn.Module):
             keys, values = self._static_keys(query if memory is None else memory, cache)
         elif cache is not None:
             # R x T x C -> D x (K T) x C: the new tokens of a document's hypotheses lie side by side
-            new = query.reshape(cache.ancestry.documents, -1, self.embed_dim)
+            new = query.reshape(cache.beam_mask.documents, -1, self.embed_dim)
             keys, values = cache.append(*self._project(new))
-            mask, causal = cache.ancestry.allowed, False
+            mask, causal = cache.beam_mask.allowed, False
         else:
             keys, values = self._project(query if memory is None else memory)
         documents = keys.size(0)

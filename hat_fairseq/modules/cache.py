@@ -3,7 +3,7 @@
 Two kinds, because two things happen to them:
 
 - `GrowingCache` (decoder self-attention): more tokens with every step. A slot once written stays where it is, under any
-  reordering (see `ancestry.py`); the buffer doubles when full.
+  reordering (see `beam_cache_mask.py`); the buffer doubles when full.
 - `StaticCache` (cross-attention): fixed once projected, one row per *document*. The hypotheses of a document are
   consecutive query rows and read the same keys, so a beam of k costs the memory of one hypothesis.
 
@@ -15,7 +15,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .ancestry import INTERVAL, Ancestry
+from .beam_cache_mask import INTERVAL, BeamCacheMask
 
 
 def documents_in_order(order: Tensor, rows_per_document: int) -> Tensor | None:
@@ -53,17 +53,17 @@ class GrowingCache:
     """Keys and values of the tokens generated so far, for one self-attention.
 
     Args:
-        ancestry: shared by all layers of a decoder; its `open` is called before the layers append.
+        beam_mask: shared by all layers of a decoder; its `append_slots` is called before the layers append.
     """
 
-    def __init__(self, ancestry: Ancestry) -> None:
-        self.ancestry = ancestry
+    def __init__(self, beam_mask: BeamCacheMask) -> None:
+        self.beam_mask = beam_mask
         self._keys: Tensor | None = None  # (D, H, capacity, E)
         self._values: Tensor | None = None
 
     def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Fills the newest slots with (D, H, K x n, E) keys and values; returns all (D, H, L, E), views of buffers."""
-        end = self.ancestry.slots
+        end = self.beam_mask.slots
         begin = end - keys.size(2)
         if self._keys is None or self._values is None or end > self._keys.size(2):
             self._grow(keys, begin)
@@ -74,7 +74,7 @@ class GrowingCache:
 
     def _grow(self, like: Tensor, used: int) -> None:
         documents, heads, new, channels = like.shape
-        capacity = max(2 * (used + new), (INTERVAL + 1) * self.ancestry.beam)
+        capacity = max(2 * (used + new), (INTERVAL + 1) * self.beam_mask.beam)
         for name in ("_keys", "_values"):
             old = getattr(self, name)
             buffer = like.new_empty(documents, heads, capacity, channels)
@@ -98,7 +98,7 @@ class GrowingCache:
         if self._keys is None or self._values is None:
             return
         _, heads, capacity, channels = self._keys.shape
-        room = (INTERVAL + 1) * self.ancestry.beam
+        room = (INTERVAL + 1) * self.beam_mask.beam
         slots = torch.cat([slots, slots.new_zeros(len(slots), room)], dim=1)
         # D' x H x L' rows of E channels, as rows of the flat (D H capacity) x E buffer
         head = documents[:, None] * heads + torch.arange(heads, device=slots.device)
@@ -125,14 +125,14 @@ class StaticCache:
 class DecoderLayerCache:
     """What one hierarchical decoder layer keeps between steps."""
 
-    def __init__(self, ancestry: Ancestry) -> None:
-        self.self_attn = GrowingCache(ancestry)
+    def __init__(self, beam_mask: BeamCacheMask) -> None:
+        self.self_attn = GrowingCache(beam_mask)
         self.encoder_attn = StaticCache()
         self.sentence_attn = StaticCache()
 
 
 class DecoderCache:
-    """What a decoder keeps between steps: its layers' caches and the ancestry of the hypotheses, which they share.
+    """What a decoder keeps between steps: its layers' caches and the beam_mask of the hypotheses, which they share.
 
     Args:
         rows: hypotheses R.
@@ -146,20 +146,20 @@ class DecoderCache:
     def __init__(self, rows: int, documents: int, layers: int, device: torch.device) -> None:
         if documents < 1 or rows % documents:
             raise ValueError(f"{rows} query rows cannot share {documents} memory rows")
-        self.ancestry = Ancestry(documents, rows // documents, device)
-        self.layers = [DecoderLayerCache(self.ancestry) for _ in range(layers)]
+        self.beam_mask = BeamCacheMask(documents, rows // documents, device)
+        self.layers = [DecoderLayerCache(self.beam_mask) for _ in range(layers)]
 
-    def open(self, new: int) -> None:
+    def append_slots(self, new: int) -> None:
         """Makes room for `new` tokens of every hypothesis; to be called before the layers run."""
-        kept = self.ancestry.give_up()
+        kept = self.beam_mask.drop_dead_slots()
         if kept is not None:
             for layer in self.layers:
                 layer.self_attn.move(torch.arange(len(kept), device=kept.device), kept)
-        self.ancestry.open(new)
+        self.beam_mask.append_slots(new)
 
     def reorder(self, order: Tensor) -> None:
         """Row i goes on from the old row `order[i]`: any order; nothing is copied where no document moves."""
-        beam, documents = self.ancestry.beam, self.ancestry.documents
+        beam, documents = self.beam_mask.beam, self.beam_mask.documents
         chosen = documents_in_order(order, beam)
         if chosen is None:
             self._separate(order)
@@ -168,18 +168,18 @@ class DecoderCache:
         self.reorder_beams(None if stay else chosen, (order % beam).view(-1, beam))
 
     def reorder_beams(self, documents: Tensor | None, parents: Tensor) -> None:
-        """As `Ancestry.reorder`: what a beam search does, without looking at the numbers."""
-        self.ancestry.reorder(documents, parents)
+        """As `BeamCacheMask.reorder`: what a beam search does, without looking at the numbers."""
+        self.beam_mask.reorder(documents, parents)
         if documents is not None:
             for layer in self.layers:
                 for cache in (layer.self_attn, layer.encoder_attn, layer.sentence_attn):
                     cache.select(documents)
 
     def _separate(self, order: Tensor) -> None:
-        documents = order // self.ancestry.beam
-        slots = self.ancestry.separate()[order]
+        documents = order // self.beam_mask.beam
+        slots = self.beam_mask.separate()[order]
         everything = torch.zeros_like(order)[:, None]
-        self.ancestry.reorder(order, everything)
+        self.beam_mask.reorder(order, everything)
         for layer in self.layers:
             layer.self_attn.move(documents, slots)
             layer.encoder_attn.select(documents)

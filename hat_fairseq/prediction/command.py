@@ -17,7 +17,7 @@ import numpy as np
 from tqdm import tqdm
 
 from ..data.example import read_examples
-from ..generation.join import read_ids
+from ..data.ids import read_ids
 from ..tasks.row_dataset import RowDataset
 from .predictor import Predictor
 from .records import AnswerOptions, Record

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from ..data.encoded import EncodedRow
 from ..data.example import Example
+from ..data.ids import Chunk
 from ..data.pipeline import TextPipeline
-from ..generation.join import Chunk
 from ..tasks.encoder_task import EncoderTask
 from ..tasks.fit_rows import kept
 from ..tasks.row_dataset import ChoiceDataset, RowDataset

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..generation.join import read_ids
+from ..data.ids import read_ids
 
 
 @dataclass(frozen=True)

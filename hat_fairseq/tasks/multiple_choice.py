@@ -12,8 +12,8 @@ import torch
 from fairseq.tasks import register_task
 from torch import Tensor
 
+from ..data.ids import read_ids
 from ..data.labels import RIGHT
-from ..generation.join import read_ids
 from .config import EncoderTaskConfig
 from .encoder_task import EncoderTask
 from .row_dataset import ChoiceDataset

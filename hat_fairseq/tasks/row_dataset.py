@@ -10,7 +10,7 @@ import torch
 from fairseq.data import FairseqDataset, data_utils
 from torch import Tensor
 
-from ..generation.join import Chunk
+from ..data.ids import Chunk
 from .fit_rows import kept
 from .row_targets import RowTargets
 

@@ -19,10 +19,10 @@ from fairseq.data import Dictionary, data_utils
 from hat_fairseq import cli
 from hat_fairseq.data.example import KINDS, read_examples
 from hat_fairseq.data.files import sha256_of
+from hat_fairseq.data.ids import read_ids
 from hat_fairseq.data.labels import read_label_dictionary
 from hat_fairseq.data.packing import pack_rows
 from hat_fairseq.data.pipeline import TextPipeline
-from hat_fairseq.generation.join import read_ids
 
 CLASSES = ["in%20cs", "in%20de", "in%20en"]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from hat_fairseq import cli
-from hat_fairseq.generation.setup import Parts, first_difference, named_flags
+from hat_fairseq.generation.resume import PartialResults, first_difference, named_flags
 
 FLAGS = "--role-stream role --max-source-positions 128 --beam 2 --min-len 20 --max-len-b 20 --cpu --num-workers 0"
 
@@ -114,7 +114,7 @@ def test_a_finished_run_is_joined_again_and_nothing_else(generate, tmp_path, cap
     ):
         assert generate(tmp_path, *flags) == 2
         assert f"was made with {difference}" in capsys.readouterr().err
-    with Parts.open(tmp_path / "test.parts", overwrite=False):
+    with PartialResults.open(tmp_path / "test.parts", overwrite=False):
         assert generate(tmp_path) == 2
     assert "another hat generate is at work there" in capsys.readouterr().err
 

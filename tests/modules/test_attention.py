@@ -107,7 +107,7 @@ def test_incremental_equals_full(padded: bool) -> None:
     full = module(x, causal=True)[0]
     cache, begin, pieces = DecoderCache(3, 3, 1, x.device), 0, []
     for new in [5, *[1] * 55, 10]:  # a prefix, then one by one, then several at once
-        cache.open(new)
+        cache.append_slots(new)
         pieces.append(module(x[:, begin : begin + new], causal=True, cache=cache.layers[0].self_attn)[0])
         begin += new
     assert_close(torch.cat(pieces, 1), full)
@@ -120,7 +120,7 @@ def test_hypotheses_that_share_a_past_see_it_once_and_nothing_of_each_other(beam
     tokens = torch.empty(2 * beam, 0, 24)
     for step in range(40):
         tokens = torch.cat([tokens, torch.randn(2 * beam, 1, 24, generator=torch.Generator().manual_seed(step))], 1)
-        cache.open(1)
+        cache.append_slots(1)
         out = module(tokens[:, -1:], causal=True, cache=cache.layers[0].self_attn)[0]
         assert_close(out, module(tokens, causal=True)[0][:, -1:])
         parents = torch.randint(beam, (2, beam), generator=torch.Generator().manual_seed(step))

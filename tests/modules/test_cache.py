@@ -7,7 +7,7 @@ import random
 import pytest
 import torch
 
-from hat_fairseq.modules.ancestry import INTERVAL
+from hat_fairseq.modules.beam_cache_mask import INTERVAL
 from hat_fairseq.modules.cache import DecoderCache, documents_in_order, expansion_factor, is_identity
 
 HEADS, CHANNELS = 2, 3
@@ -24,10 +24,10 @@ class Search:
     def step(self, new: int = 1) -> None:
         numbers = torch.arange(self.count, self.count + len(self.rows) * new).view(len(self.rows), new)
         self.count += numbers.numel()
-        self.cache.open(new)
-        ancestry = self.cache.ancestry
+        self.cache.append_slots(new)
+        beam_mask = self.cache.beam_mask
         # (R, n) -> (D, H, K n, E), every entry the number of its token
-        keys = numbers.float().view(ancestry.documents, 1, -1, 1).expand(-1, HEADS, -1, CHANNELS)
+        keys = numbers.float().view(beam_mask.documents, 1, -1, 1).expand(-1, HEADS, -1, CHANNELS)
         for index, layer in enumerate(self.cache.layers):
             stored, values = layer.self_attn.append(keys + index, -keys)
             assert torch.equal(values, index - stored)
@@ -37,13 +37,13 @@ class Search:
 
     def check(self, keys: torch.Tensor, numbers: torch.Tensor) -> None:
         """Every new token may attend to its ancestors, itself and the new ones before it, and to nothing else."""
-        ancestry, (rows, new) = self.cache.ancestry, numbers.shape
-        allowed = ancestry.allowed
+        beam_mask, (rows, new) = self.cache.beam_mask, numbers.shape
+        allowed = beam_mask.allowed
         if allowed is None:
-            allowed = torch.ones(ancestry.documents, 1, ancestry.beam * new, keys.size(2), dtype=torch.bool)
-        allowed = allowed.squeeze(1).unflatten(1, (ancestry.beam, new))
+            allowed = torch.ones(beam_mask.documents, 1, beam_mask.beam * new, keys.size(2), dtype=torch.bool)
+        allowed = allowed.squeeze(1).unflatten(1, (beam_mask.beam, new))
         for row in range(rows):
-            document, hypothesis = divmod(row, ancestry.beam)
+            document, hypothesis = divmod(row, beam_mask.beam)
             for i in range(new):
                 seen = keys[document, 0, :, 0][allowed[document, hypothesis, i]].int().tolist()
                 assert sorted(seen) == sorted(self.rows[row] + numbers[row, : i + 1].tolist())
@@ -59,13 +59,13 @@ def test_a_search_sees_its_own_tokens_and_no_others(beam: int) -> None:
     search = Search(4, beam)
     search.step(3)  # a prefix
     for step in range(6 * INTERVAL):
-        ancestry = search.cache.ancestry
-        documents = list(range(ancestry.documents))
+        beam_mask = search.cache.beam_mask
+        documents = list(range(beam_mask.documents))
         if step % 30 == 29:
             documents.remove(choose.choice(documents))
         search.reorder([document * beam + choose.randrange(beam) for document in documents for _ in range(beam)])
         search.step(2 if step % 40 == 39 else 1)
-    assert search.cache.ancestry.documents < 4
+    assert search.cache.beam_mask.documents < 4
 
 
 def test_any_order_at_all() -> None:
@@ -82,9 +82,9 @@ def test_dead_slots_are_given_up() -> None:
     for _ in range(20 * INTERVAL):
         search.step()
         search.reorder([0, 0, 1, 0, 5, 5, 4, 5])
-    length = search.cache.ancestry.length
+    length = search.cache.beam_mask.length
     assert length == 20 * INTERVAL
-    assert search.cache.ancestry.slots <= length + 2 * INTERVAL * beam
+    assert search.cache.beam_mask.slots <= length + 2 * INTERVAL * beam
 
 
 def test_hypotheses_that_share_nothing_keep_everything() -> None:
@@ -92,7 +92,7 @@ def test_hypotheses_that_share_nothing_keep_everything() -> None:
     for _ in range(5 * INTERVAL):
         search.step()
         search.reorder([2, 0, 1, 3, 5, 4])
-    assert search.cache.ancestry.slots == 3 * search.cache.ancestry.length
+    assert search.cache.beam_mask.slots == 3 * search.cache.beam_mask.length
 
 
 def test_reordering_within_documents_moves_no_key() -> None:
@@ -108,7 +108,7 @@ def test_reordering_within_documents_moves_no_key() -> None:
 def test_growth_copies_linearly_often() -> None:
     search, buffers = Search(1, 1), set()
     for _ in range(1000):
-        search.cache.open(1)
+        search.cache.append_slots(1)
         keys, _ = search.cache.layers[0].self_attn.append(torch.zeros(1, 1, 1, 1), torch.zeros(1, 1, 1, 1))
         buffers.add(keys.data_ptr())
     assert len(buffers) <= 8  # doubling

@@ -124,7 +124,7 @@ def test_incremental_decoder_layer_equals_full(normalize_before: bool) -> None:
     cache = DecoderCache(4, 2, 1, x.device)
     steps = []
     for i in range(6):
-        cache.open(1)
+        cache.append_slots(1)
         steps.append(layer(x[:, i : i + 1], *memory, cache=cache.layers[0])[0])
     assert_close(torch.cat(steps, 1), full)
     weights = layer(x, *memory, need_weights=True)[1]

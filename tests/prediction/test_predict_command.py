@@ -16,8 +16,8 @@ from torch import Tensor
 
 from hat_fairseq import cli
 from hat_fairseq.data.example import read_examples
+from hat_fairseq.data.ids import read_ids
 from hat_fairseq.data.labels import label_of, label_token, write_label_dictionary
-from hat_fairseq.generation.join import read_ids
 from hat_fairseq.prediction.classify import DocumentClassifier
 from hat_fairseq.prediction.command import write_lines
 from hat_fairseq.prediction.predictor import Predictor, refuse_other_tasks

@@ -17,14 +17,14 @@ from torch import Tensor
 INTERVAL = 16  # steps between two looks at what can be given up; the look itself waits for the device
 
 
-class Ancestry:
+class BeamCacheMask:
     """The table, for `documents` documents of `beam` hypotheses each."""
 
     def __init__(self, documents: int, beam: int, device: torch.device) -> None:
         self.beam = beam
         self.length = 0  # tokens of every hypothesis
         self.descends = torch.zeros(documents, beam, 0, dtype=torch.bool, device=device)  # (D, K, L)
-        self.allowed: Tensor | None = None  # what the new tokens may attend to; see `open`
+        self.allowed: Tensor | None = None  # what the new tokens may attend to; see `append_slots`
         self._look_at = INTERVAL * beam
 
     @property
@@ -35,7 +35,7 @@ class Ancestry:
     def slots(self) -> int:
         return self.descends.size(2)
 
-    def open(self, new: int) -> None:
+    def append_slots(self, new: int) -> None:
         """Adds a slot for each of `new` tokens of every hypothesis, hypothesis by hypothesis.
 
         Sets `allowed`: (D, 1, K x new, L) bool, True = may attend, for queries in the same order; None where every
@@ -64,7 +64,7 @@ class Ancestry:
         table = self.descends if documents is None else self.descends.index_select(0, documents)
         self.descends = table.gather(1, parents.unsqueeze(-1).expand(-1, -1, table.size(2)))
 
-    def give_up(self) -> Tensor | None:
+    def drop_dead_slots(self) -> Tensor | None:
         """Drops slots without descendants, now and then.
 
         Returns:

@@ -32,7 +32,7 @@ Setup = dict[str, Any]
 
 
 @dataclass
-class Parts:
+class PartialResults:
     """The directory in which the output of every call is kept; one call at a time.
 
     Args:
@@ -45,7 +45,7 @@ class Parts:
 
     @classmethod
     @contextmanager
-    def open(cls, folder: Path, overwrite: bool) -> Iterator[Parts]:
+    def open(cls, folder: Path, overwrite: bool) -> Iterator[PartialResults]:
         """Take the directory for this process.
 
         Raises:

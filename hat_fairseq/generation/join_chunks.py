@@ -7,29 +7,16 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hat_fairseq.data.files import read_lines
+from hat_fairseq.data.ids import Chunk, read_ids
 from hat_fairseq.data.text import split_segments
 from hat_fairseq.scoring.summaries import write_summaries
 
 # fairseq-generate prints S-, T-, H- (tokens), D- (text) and P- lines: TYPE-SAMPLE <tab> SCORE <tab> TEXT.
 _HYPOTHESIS = re.compile(r"([HD])-(\d+)\t[^\t]*(?:\t|$)")
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """One line of the ids file: a fairseq sample is chunk ``number`` (from 0) of ``count`` of a document.
-
-    ``segments`` is the number of source segments in it.
-    """
-
-    document_id: str
-    number: int
-    count: int
-    segments: int
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -67,41 +54,6 @@ def write_joined(path: str | Path, rows: Sequence[Mapping[str, Any]], chunks: Se
     with_segments = [row for row in rows if "segments" in row]
     if other := sum(len(row["segments"]) != expected[row["id"]] for row in with_segments):
         print(f"{other} of {len(rows)} documents have another number of segments than their source", file=sys.stderr)
-
-
-def read_ids(path: str | Path) -> list[Chunk]:
-    """Read the table of samples: document id, chunk number, number of chunks, number of source segments.
-
-    Line i (from 0) is fairseq's sample i.
-
-    Raises:
-        ValueError: naming file and line: not four columns, a double chunk, or a document whose chunks are incomplete.
-    """
-    chunks = []
-    line_of: dict[tuple[str, int], int] = {}
-    for number, line in read_lines(path):
-        fields = line.split("\t")
-        if len(fields) != 4 or not all(map(str.isdecimal, fields[1:])):
-            raise ValueError(
-                f"{path}:{number}: expected document id, chunk, number of chunks and of segments, found {line[:80]!r}; "
-                "data of an earlier version: run hat preprocess again"
-            )
-        chunk = Chunk(fields[0], *map(int, fields[1:]))
-        key = chunk.document_id, chunk.number
-        if key in line_of:
-            raise ValueError(
-                f"{path}:{number}: chunk {key[1]} of document {key[0]!r} is on line {line_of[key]} already"
-            )
-        line_of[key] = number
-        chunks.append(chunk)
-    for number, chunk in enumerate(chunks, start=1):
-        for other in range(chunk.count):
-            if (chunk.document_id, other) not in line_of:
-                raise ValueError(
-                    f"{path}:{number}: document {chunk.document_id!r} has {chunk.count} chunks, "
-                    f"but the line of chunk {other} is missing"
-                )
-    return chunks
 
 
 def read_generated(paths: Sequence[str | Path]) -> dict[int, str]:

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from hat_fairseq.generation import join
+from hat_fairseq.generation import join_chunks
 
 IDS = "meeting a\t0\t2\t3\nmeeting a\t1\t2\t1\nb\t0\t1\t2\n"
 # In the order of generation, which is not that of the samples, with fairseq's other lines in between.
@@ -30,10 +30,10 @@ def run(tmp_path):
         for path, text in zip(paths, generated, strict=True):
             path.write_bytes(text.encode())
         parser = argparse.ArgumentParser()
-        join.add_arguments(parser)
+        join_chunks.add_arguments(parser)
         out = tmp_path / "out.jsonl"
         options = ["--ids", tmp_path / "test.ids", "--out", out, "--generated", *paths]
-        assert join.main(parser.parse_args([str(option) for option in options])) == 0
+        assert join_chunks.main(parser.parse_args([str(option) for option in options])) == 0
         return [json.loads(line) for line in out.read_text().split("\n")[:-1]]
 
     return run
@@ -91,9 +91,7 @@ def test_errors(run, ids, generated, message):
 
 
 def test_texts_that_are_still_bpe_are_noticed() -> None:
-    from hat_fairseq.generation.join import looks_undecoded
-
-    assert looks_undecoded(["the rem@@ ote ."])
-    assert looks_undecoded(["464 6569", "13"])
-    assert not looks_undecoded(["the remote costs 25 Euro ."])
-    assert not looks_undecoded([""])
+    assert join_chunks.looks_undecoded(["the rem@@ ote ."])
+    assert join_chunks.looks_undecoded(["464 6569", "13"])
+    assert not join_chunks.looks_undecoded(["the remote costs 25 Euro ."])
+    assert not join_chunks.looks_undecoded([""])
