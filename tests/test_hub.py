@@ -16,7 +16,7 @@ from fairseq.sequence_scorer import SequenceScorer
 from hat_fairseq.data.document import Document, read_documents
 from hat_fairseq.generation.beam_search import BeamSearchGenerator
 from hat_fairseq.hub import DocumentToText
-from hat_fairseq.modules import packed_linear
+from hat_fairseq.kernels import packed_linear
 
 OPTIONS = {"beam": 2, "max_len_b": 8, "min_len": 4}
 

@@ -12,9 +12,9 @@ from fairseq.data import Dictionary
 from fairseq.models import FairseqIncrementalDecoder
 from torch import Tensor, nn
 
+from ..kernels.linear import Linear
 from ..modules.cache import DecoderCache
 from ..modules.hierarchical_decoder_layer import HierarchicalDecoderLayer
-from ..modules.linear import Linear
 from .checkpointing import run_layer
 from .config import HatConfig
 from .embedding import EmbedsTokens

@@ -16,10 +16,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .blockwise_attention import attend
+from ..kernels.blockwise_attention import attend
+from ..kernels.linear import Linear
+from ..kernels.step_attention import step_attention, suits
 from .cache import GrowingCache, StaticCache
-from .linear import Linear
-from .step_attention import step_attention, suits
 
 
 def safe_padding_mask(padding_mask: Tensor) -> Tensor:

@@ -11,8 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..kernels.feed_forward import ACTIVATIONS
 from .attention import safe_padding_mask
-from .feed_forward import ACTIVATIONS
 from .segment_pooling import SegmentPooling
 
 OF = ("document", "segment", "token")  # what a classification head can be about

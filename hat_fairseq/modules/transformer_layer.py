@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
+from ..kernels.feed_forward import ACTIVATIONS, activated_linear
+from ..kernels.linear import Linear
+from ..kernels.packed_linear import PackedLinear
 from .attention import MultiheadAttention
-from .feed_forward import ACTIVATIONS, activated_linear
-from .linear import Linear
-from .packed_linear import PackedLinear
 
 
 @dataclass(frozen=True)

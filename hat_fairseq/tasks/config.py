@@ -8,7 +8,7 @@ from fairseq.tasks.masked_lm import MaskedLMConfig
 from fairseq.tasks.translation import TranslationConfig
 from omegaconf import MISSING
 
-from ..modules.packed_linear import PRECISIONS
+from ..kernels.packed_linear import PRECISIONS
 from .document_dataset import SOURCE_POLICIES, TARGET_POLICIES
 from .dropout_schedule import HELP
 from .fit_rows import POLICIES

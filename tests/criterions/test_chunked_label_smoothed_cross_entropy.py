@@ -14,7 +14,7 @@ from helpers import assert_close
 from torch import Tensor
 
 from hat_fairseq.criterions.chunked_label_smoothed_cross_entropy import ChunkedLabelSmoothedCrossEntropy
-from hat_fairseq.modules import chunked_loss
+from hat_fairseq.kernels import chunked_loss
 
 TASK = Namespace(target_dictionary=Namespace(pad=lambda: PAD))
 ARCHITECTURES = ["hat_transformer_tiny", "hat_bart_base", "transformer", "bart_base"]

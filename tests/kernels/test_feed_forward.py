@@ -7,8 +7,8 @@ import torch
 from helpers import assert_same_run
 from torch import Tensor, nn
 
-from hat_fairseq.modules.feed_forward import ACTIVATIONS, activated_linear
-from hat_fairseq.modules.linear import Linear
+from hat_fairseq.kernels.feed_forward import ACTIVATIONS, activated_linear
+from hat_fairseq.kernels.linear import Linear
 from hat_fairseq.modules.transformer_layer import LayerSizes, TransformerLayer
 
 

@@ -7,7 +7,7 @@ import torch
 from helpers import assert_close
 from torch import Tensor
 
-from hat_fairseq.modules.step_attention import MOST, step_attention, suits
+from hat_fairseq.kernels.step_attention import MOST, step_attention, suits
 
 
 def dense(q: Tensor, k: Tensor, v: Tensor, allowed: Tensor | None) -> Tensor:

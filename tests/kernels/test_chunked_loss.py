@@ -13,8 +13,8 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from hat_fairseq.modules import chunked_loss
-from hat_fairseq.modules.chunked_loss import chunked_label_smoothed_loss
+from hat_fairseq.kernels import chunked_loss
+from hat_fairseq.kernels.chunked_loss import chunked_label_smoothed_loss
 
 
 @pytest.fixture(params=[1, 7, 1000], ids=lambda rows: f"{rows} rows a chunk")

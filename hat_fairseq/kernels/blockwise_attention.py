@@ -21,7 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from .dropout_lanes import DropoutLanes
+from .cpu_dropout import DropoutLanes
 from .linear import AVAILABLE, onednn_linear
 
 BLOCK = 1 << 20  # entries of a block of weights: 4 MB

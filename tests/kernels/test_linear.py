@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from helpers import assert_close, assert_same_run
 from torch import nn
 
-from hat_fairseq.modules import linear
-from hat_fairseq.modules.linear import SMALLEST, Linear, prefers_onednn
+from hat_fairseq.kernels import linear
+from hat_fairseq.kernels.linear import SMALLEST, Linear, prefers_onednn
 
 DTYPES = [torch.float32, torch.bfloat16]
 onednn = pytest.mark.skipif(not linear.AVAILABLE, reason="this torch has no oneDNN")

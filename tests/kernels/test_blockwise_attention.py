@@ -8,10 +8,10 @@ import torch.nn.functional as F
 from helpers import assert_close, padding
 from torch import Tensor
 
-from hat_fairseq.modules import blockwise_attention
+from hat_fairseq.kernels import blockwise_attention
+from hat_fairseq.kernels.blockwise_attention import attend
+from hat_fairseq.kernels.cpu_dropout import DropoutLanes
 from hat_fairseq.modules.attention import MultiheadAttention
-from hat_fairseq.modules.blockwise_attention import attend
-from hat_fairseq.modules.dropout_lanes import DropoutLanes
 
 DTYPES = [torch.float32, torch.bfloat16]
 SIZES = [(1, 1), (64, 64), (65, 131), (131, 65), (150, 150), (7, 300)]

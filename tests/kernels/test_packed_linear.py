@@ -8,11 +8,11 @@ import torch.nn.functional as F
 from helpers import assert_close
 from torch import Tensor, nn
 
-from hat_fairseq.modules import linear
+from hat_fairseq.kernels import linear
+from hat_fairseq.kernels.linear import Linear, onednn_linear
+from hat_fairseq.kernels.packed_linear import PackedLinear, check_precision, pack_linears, quantise
 from hat_fairseq.modules.attention import MultiheadAttention
 from hat_fairseq.modules.cache import DecoderCache
-from hat_fairseq.modules.linear import Linear, onednn_linear
-from hat_fairseq.modules.packed_linear import PackedLinear, check_precision, pack_linears, quantise
 
 pytestmark = pytest.mark.skipif(not linear.AVAILABLE, reason="this torch has no oneDNN")
 BF16 = torch.ops.mkldnn._is_mkldnn_bf16_supported() if linear.AVAILABLE else False

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from hat_fairseq.modules.dropout_lanes import DropoutLanes
+from hat_fairseq.kernels.cpu_dropout import DropoutLanes
 
 
 def masks(seed: int, size: int, rate: float, number: int) -> torch.Tensor:
