@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from fairseq.data import Dictionary
 from fairseq.models import FairseqIncrementalDecoder
 from torch import Tensor, nn
@@ -119,13 +120,13 @@ class HatDecoder(EmbedsTokens, FairseqIncrementalDecoder):
         return incremental_state[_CACHE]
 
     def reorder_incremental_state_scripting(self, incremental_state: dict[str, Any], new_order: Tensor) -> None:
-        """Hypothesis i goes on from hypothesis `new_order[i]`, any order."""
+        """For fairseq's own generator, to which every hypothesis is a document: row i continues row `new_order[i]`."""
         if _CACHE in incremental_state:
-            incremental_state[_CACHE].reorder(new_order)
+            self.reorder_beams(incremental_state, new_order, torch.zeros_like(new_order)[:, None])
 
     def reorder_beams(self, incremental_state: dict[str, Any], documents: Tensor | None, parents: Tensor) -> None:
-        """What a beam search does, see `DecoderCache.reorder_beams`; waits for no number."""
-        incremental_state[_CACHE].reorder_beams(documents, parents)
+        """For `BeamSearchGenerator`, see `BeamCacheMask.reorder`. No host-device synchronisation."""
+        incremental_state[_CACHE].reorder(documents, parents)
 
     def max_positions(self) -> int:
         return self.embed_positions.max_positions

@@ -5,7 +5,7 @@ Legend: B documents, T source tokens, S sentences, C channels.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from fairseq.data import Dictionary
@@ -13,7 +13,6 @@ from fairseq.models import FairseqEncoder
 from torch import Tensor, nn
 
 from ..modules.attention import safe_padding_mask
-from ..modules.cache import documents_in_order, expansion_factor, is_identity
 from ..modules.hierarchical_encoder import HierarchicalEncoder
 from ..modules.sentences import sentence_starts
 from ..modules.transformer_layer import TransformerEncoderLayer
@@ -25,25 +24,19 @@ from .fingerprint import fingerprint
 
 @dataclass(frozen=True)
 class EncoderOut:
-    """What the decoder attends to. One row per document, however many hypotheses a document has."""
+    """What the decoder attends to: one row per document, which the hypotheses of the document share."""
 
     tokens: Tensor  # (B, T, C)
     tokens_padding: Tensor | None  # (B, T), None when nothing is padded
     sentences: Tensor | None  # (B, S, C), None in the plain twin
     sentences_padding: Tensor | None  # (B, S)
-    rows_per_document: int = 1  # the beam that generation opened on these documents
 
     def select(self, documents: Tensor) -> EncoderOut:
         def take(x: Tensor | None) -> Tensor | None:
             return None if x is None else x.index_select(0, documents)
 
-        return replace(
-            self,
-            tokens=self.tokens.index_select(0, documents),
-            tokens_padding=take(self.tokens_padding),
-            sentences=take(self.sentences),
-            sentences_padding=take(self.sentences_padding),
-        )
+        rest = map(take, (self.tokens_padding, self.sentences, self.sentences_padding))
+        return EncoderOut(self.tokens.index_select(0, documents), *rest)
 
 
 class HatEncoder(EmbedsTokens, FairseqEncoder):
@@ -96,18 +89,8 @@ class HatEncoder(EmbedsTokens, FairseqEncoder):
         return EncoderOut(x, tokens_padding, sentences, sentences_padding)
 
     def reorder_encoder_out(self, encoder_out: EncoderOut, new_order: Tensor) -> EncoderOut:
-        """Follows a reordering of hypotheses without ever copying a document for each of its hypotheses."""
-        beam = encoder_out.rows_per_document
-        num_documents = encoder_out.tokens.size(0)
-        if beam == 1:
-            beam = expansion_factor(new_order, num_documents)
-            if beam > 1:
-                return replace(encoder_out, rows_per_document=beam)
-            return encoder_out.select(new_order)
-        documents = documents_in_order(new_order, beam)
-        if documents is None:  # not a beam search's order: one row per hypothesis from here on
-            return replace(encoder_out.select(new_order // beam), rows_per_document=1)
-        return encoder_out if is_identity(documents, num_documents) else encoder_out.select(documents)
+        """For fairseq's own generator: a row for each of its hypotheses."""
+        return encoder_out.select(new_order)
 
     def max_positions(self) -> int:
         return self.embed_positions.max_positions

@@ -82,15 +82,3 @@ class BeamCacheMask:
         self.descends = self.descends.gather(2, kept.unsqueeze(1).expand(-1, self.beam, -1))
         self._look_at = most + INTERVAL * self.beam
         return kept
-
-    def separate(self) -> Tensor:
-        """Makes every hypothesis a document of its own, for orders that no beam search gives.
-
-        Returns:
-            (R, length) the slot of each token of each hypothesis, in its old document.
-        """
-        rows = self.descends.flatten(0, 1)
-        slots = rows.nonzero()[:, 1].view(len(rows), self.length)
-        self.beam = 1
-        self.descends = slots.new_ones(slots.size(0), 1, self.length).bool()
-        return slots

@@ -13,40 +13,10 @@ Shapes: R rows (documents x beam), D documents, K beam, H heads, L slots, S sour
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from .beam_cache_mask import INTERVAL, BeamCacheMask
-
-
-def documents_in_order(order: Tensor, rows_per_document: int) -> Tensor | None:
-    """Documents that remain when rows are reordered, or None when `order` tears the rows of a document apart.
-
-    Args:
-        order: (R',) the old row that each new row takes over.
-        rows_per_document: consecutive rows that belong to one document (the beam size).
-    Returns:
-        (R' / rows_per_document,) indices of the old documents.
-    """
-    if order.numel() % rows_per_document:
-        return None
-    documents = order.view(-1, rows_per_document) // rows_per_document
-    if not bool((documents == documents[:, :1]).all()):
-        return None
-    return documents[:, 0]
-
-
-def is_identity(order: Tensor, size: int) -> bool:
-    """True when `order` is 0..size-1: nothing moves and nothing needs a copy."""
-    return order.numel() == size and torch.equal(order, torch.arange(size, device=order.device))
-
-
-def expansion_factor(order: Tensor, documents: int) -> int:
-    """k when `order` is 0..documents-1, each k times in a row (how a generator opens a beam of k), otherwise 1."""
-    k = order.numel() // documents if documents else 1
-    if k <= 1 or order.numel() != k * documents:
-        return 1
-    expected = torch.arange(documents, device=order.device).repeat_interleave(k)
-    return k if torch.equal(order, expected) else 1
 
 
 class GrowingCache:
@@ -88,22 +58,16 @@ class GrowingCache:
             self._keys = self._keys.index_select(0, documents)
             self._values = self._values.index_select(0, documents)
 
-    def move(self, documents: Tensor, slots: Tensor) -> None:
-        """Copies slots together, with room for the next ones.
-
-        Args:
-            documents: (D',) old document of each new one.
-            slots: (D', L') its slots to keep.
-        """
+    def keep_slots(self, slots: Tensor) -> None:
+        """Keeps the (D, L') old slots, side by side, with room for the next ones."""
         if self._keys is None or self._values is None:
             return
-        _, heads, capacity, channels = self._keys.shape
-        room = (INTERVAL + 1) * self.beam_mask.beam
-        slots = torch.cat([slots, slots.new_zeros(len(slots), room)], dim=1)
-        # D' x H x L' rows of E channels, as rows of the flat (D H capacity) x E buffer
-        head = documents[:, None] * heads + torch.arange(heads, device=slots.device)
-        rows = (head[:, :, None] * capacity + slots[:, None, :]).flatten()
-        shape = (len(slots), heads, slots.size(1), channels)
+        documents, heads, capacity, channels = self._keys.shape
+        slots = F.pad(slots, (0, (INTERVAL + 1) * self.beam_mask.beam))
+        # D x H x L' rows of E channels, as rows of the flat (D H capacity) x E buffer
+        first_row = torch.arange(documents * heads, device=slots.device).view(documents, heads, 1) * capacity
+        rows = (first_row + slots[:, None]).flatten()
+        shape = (documents, heads, slots.size(1), channels)
         self._keys = self._keys.view(-1, channels).index_select(0, rows).view(shape)
         self._values = self._values.view(-1, channels).index_select(0, rows).view(shape)
 
@@ -151,36 +115,16 @@ class DecoderCache:
 
     def append_slots(self, new: int) -> None:
         """Makes room for `new` tokens of every hypothesis; to be called before the layers run."""
-        kept = self.beam_mask.drop_dead_slots()
-        if kept is not None:
+        slots = self.beam_mask.drop_dead_slots()
+        if slots is not None:
             for layer in self.layers:
-                layer.self_attn.move(torch.arange(len(kept), device=kept.device), kept)
+                layer.self_attn.keep_slots(slots)
         self.beam_mask.append_slots(new)
 
-    def reorder(self, order: Tensor) -> None:
-        """Row i goes on from the old row `order[i]`: any order; nothing is copied where no document moves."""
-        beam, documents = self.beam_mask.beam, self.beam_mask.documents
-        chosen = documents_in_order(order, beam)
-        if chosen is None:
-            self._separate(order)
-            return
-        stay = is_identity(chosen, documents)
-        self.reorder_beams(None if stay else chosen, (order % beam).view(-1, beam))
-
-    def reorder_beams(self, documents: Tensor | None, parents: Tensor) -> None:
-        """As `BeamCacheMask.reorder`: what a beam search does, without looking at the numbers."""
+    def reorder(self, documents: Tensor | None, parents: Tensor) -> None:
+        """As `BeamCacheMask.reorder`; copies nothing where all documents stay. No host-device synchronisation."""
         self.beam_mask.reorder(documents, parents)
         if documents is not None:
             for layer in self.layers:
                 for cache in (layer.self_attn, layer.encoder_attn, layer.sentence_attn):
                     cache.select(documents)
-
-    def _separate(self, order: Tensor) -> None:
-        documents = order // self.beam_mask.beam
-        slots = self.beam_mask.separate()[order]
-        everything = torch.zeros_like(order)[:, None]
-        self.beam_mask.reorder(order, everything)
-        for layer in self.layers:
-            layer.self_attn.move(documents, slots)
-            layer.encoder_attn.select(documents)
-            layer.sentence_attn.select(documents)

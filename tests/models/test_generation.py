@@ -8,8 +8,6 @@ from building import EOS, PAD, TINY, Vocabulary, build, documents, targets
 from fairseq.sequence_generator import SequenceGenerator
 from helpers import assert_close
 
-from hat_fairseq.models.hat_encoder import EncoderOut, HatEncoder
-
 TWINS = pytest.mark.parametrize("twin", ["", " --no-hierarchy"], ids=["hat", "plain"])
 LENGTHS = [17, 9, 2, 17, 5]
 
@@ -55,27 +53,6 @@ def test_batched_beam_search_equals_one_by_one(twin: str, beam: int) -> None:
     lengths = {len(hypotheses[0]["tokens"]) for hypotheses in alone}
     assert len(lengths) > 1, "all documents end at once: finishing early would go untested"
     assert_same_hypotheses(generate([model], source, beam), alone)
-
-
-@TWINS
-def test_sharing_a_document_between_its_beams_changes_nothing(twin: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    model, source = confident(twin), documents(LENGTHS)
-    shared = generate([model], source, 4)
-    monkeypatch.setattr(HatEncoder, "reorder_encoder_out", lambda self, out, order: EncoderOut.select(out, order))
-    assert_same_hypotheses(generate([model], source, 4), shared)
-
-
-def test_documents_are_not_copied_for_their_beams() -> None:
-    model, source = confident(), documents(LENGTHS)
-    out = model.encoder(source)
-    opened = model.encoder.reorder_encoder_out(out, torch.arange(5).repeat_interleave(4))
-    assert opened.tokens is out.tokens and opened.rows_per_document == 4
-    moved = model.encoder.reorder_encoder_out(opened, torch.arange(20).flip(0).view(5, 4).flip(0).flatten())
-    assert moved.tokens is out.tokens  # hypotheses changed places within their documents
-    fewer = model.encoder.reorder_encoder_out(opened, torch.tensor([8, 8, 9, 11, 16, 17, 19, 18]))
-    assert torch.equal(fewer.tokens, out.tokens[[2, 4]])
-    mixed = model.encoder.reorder_encoder_out(opened, torch.tensor([0, 5]))
-    assert mixed.rows_per_document == 1 and torch.equal(mixed.tokens, out.tokens[[0, 1]])
 
 
 def test_beam_size_is_never_remembered() -> None:

@@ -7,7 +7,7 @@ from references import attention as reference
 from torch import Tensor
 
 from hat_fairseq.modules.attention import MultiheadAttention, safe_padding_mask
-from hat_fairseq.modules.cache import DecoderCache, StaticCache
+from hat_fairseq.modules.cache import DecoderCache
 
 DTYPES = [torch.float32, torch.bfloat16]
 LENGTHS = [1, 2, 7, 16, 17, 31]
@@ -124,7 +124,7 @@ def test_hypotheses_that_share_a_past_see_it_once_and_nothing_of_each_other(beam
         out = module(tokens[:, -1:], causal=True, cache=cache.layers[0].self_attn)[0]
         assert_close(out, module(tokens, causal=True)[0][:, -1:])
         parents = torch.randint(beam, (2, beam), generator=torch.Generator().manual_seed(step))
-        cache.reorder_beams(None, parents)
+        cache.reorder(None, parents)
         tokens = (
             tokens.view(2, beam, -1, 24).gather(1, parents[:, :, None, None].expand(-1, -1, step + 1, 24)).flatten(0, 1)
         )
@@ -136,23 +136,12 @@ def test_static_cache_projects_once_and_stays_right_after_documents_finish() -> 
     static = cache.layers[0].encoder_attn
     first = module(x, memory, cache=static)[0]
     keys = static.keys
-    cache.reorder(torch.tensor([1, 0, 2, 2, 5, 4]))  # within the beams: nothing to do
+    cache.reorder(None, torch.tensor([[1, 0], [0, 0], [1, 0]]))  # within the beams: nothing to do
     assert static.keys is keys
-    cache.reorder(torch.tensor([1, 1, 5, 4]))  # document 1 is finished
+    cache.reorder(torch.tensor([0, 2]), torch.tensor([[1, 1], [1, 0]]))  # document 1 is finished
     assert static.keys.size(0) == 2
     rows = [0, 1, 4, 5]
     assert_close(module(x[rows], memory[[0, 2]], cache=static)[0], first[rows])
-
-
-def test_static_cache_follows_an_order_that_mixes_documents() -> None:
-    module, memory, x = make(), states(2, 7, 24), states(4, 1, 24)
-    cache = DecoderCache(4, 2, 1, x.device)
-    static: StaticCache = cache.layers[0].encoder_attn
-    module(x, memory, cache=static)
-    order = torch.tensor([3, 0, 1, 2])
-    cache.reorder(order)
-    expected = module(x, memory.repeat_interleave(2, 0)[order])[0]
-    assert_close(module(x, memory, cache=static)[0], expected)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
