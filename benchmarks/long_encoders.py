@@ -96,7 +96,9 @@ def our_model(name: str, args: Namespace) -> nn.Module:
     from fairseq.data import Dictionary
     from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 
-    import hat_fairseq  # noqa: F401  registers the architectures
+    from hat_fairseq.register import register
+
+    register()
 
     arch = OURS if name == OURS else "hat_roberta_base"
     flags = Namespace(arch=arch, dropout=0.0, attention_dropout=0.0, encoder_layers=args.layers)

@@ -67,7 +67,7 @@ def probe() -> dict[str, Any]:
         reason = f"importing took more than {PROBE_SECONDS} seconds"
     except (IndexError, json.JSONDecodeError):
         reason = f"importing ended Python with status {run.returncode}: {' '.join(run.stderr.split())[-200:]}"
-    return {name: {"error": reason} for name in ("torch", "fairseq", "extensions", "plugin", "numpy_compat")}
+    return {name: {"error": reason} for name in ("torch", "fairseq", "extensions", "plugin")}
 
 
 def failure(result: Any) -> str | None:
@@ -187,8 +187,6 @@ def check_plugin(results: dict[str, Any]) -> Iterator[Finding]:
         return
     yield Finding("plugin", OK, "registers " + ", ".join(results["plugin"]["architectures"]))
     yield Finding("--user-dir", OK, str(PACKAGE))
-    if error := failure(results["numpy_compat"]):
-        yield Finding("numpy.compat", PROBLEM, error, pip("numpy<2"))
 
 
 def check_copies() -> Iterator[Finding]:

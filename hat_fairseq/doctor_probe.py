@@ -33,14 +33,13 @@ def fairseq_extensions() -> list[str]:
 
 
 def plugin_facts() -> dict[str, object]:
-    import fairseq  # noqa: F401  with it the plugin is registered
-
-    import hat_fairseq
-
-    if hat_fairseq.import_error is not None:
-        raise hat_fairseq.import_error
     from fairseq.models import ARCH_MODEL_REGISTRY
     from fairseq.tasks import TASK_REGISTRY
+
+    import hat_fairseq
+    from hat_fairseq.register import register
+
+    register()
 
     ours = {name for name, model in ARCH_MODEL_REGISTRY.items() if model.__module__.startswith("hat_fairseq.")}
     architectures = sorted(ours)
@@ -48,15 +47,6 @@ def plugin_facts() -> dict[str, object]:
         tasks = [name for name in TASK_REGISTRY if name == "document_to_text"]
         raise RuntimeError(f"registered with fairseq: architectures {architectures}, tasks {tasks}")
     return {"file": hat_fairseq.__file__, "architectures": architectures}
-
-
-def numpy_compat() -> bool:
-    """fairseq uses numpy.compat.long, which numpy 2 does not have; the plugin supplies it."""
-    import fairseq  # noqa: F401  with it the plugin is registered
-    import numpy
-
-    importlib.import_module("hat_fairseq")
-    return isinstance(numpy.compat.long(1), int)  # type: ignore[attr-defined]
 
 
 def gpt2_files() -> str:
@@ -76,7 +66,6 @@ PROBES: dict[str, Callable[[], object]] = {
     "fairseq": fairseq_facts,
     "extensions": fairseq_extensions,
     "plugin": plugin_facts,
-    "numpy_compat": numpy_compat,
     "gpt2_files": gpt2_files,
     "perl_rouge": perl_rouge,
 }

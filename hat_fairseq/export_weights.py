@@ -79,14 +79,14 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any], str 
     Raises:
         ValueError: another model, or settings that are not in the checkpoint.
     """
-    from fairseq.checkpoint_utils import load_checkpoint_to_cpu
+    from fairseq import checkpoint_utils
 
     from .models.hierarchical_transformer import HierarchicalTransformerModel
     from .models.hierarchical_transformer_config import HierarchicalTransformerConfig
 
     if not path.is_file():
         raise ValueError(f"{path} is no file")
-    checkpoint = load_checkpoint_to_cpu(str(path))
+    checkpoint = checkpoint_utils.load_checkpoint_to_cpu(str(path))
     if ARCHITECTURE in checkpoint:
         args = Namespace(**checkpoint[ARCHITECTURE])
         task = args.task

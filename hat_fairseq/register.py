@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 
-from . import compat
+from . import fairseq_fixes
 
 MODULES = (
     "criterions.answer_spans",
@@ -24,10 +24,15 @@ MODULES = (
     "tasks.segment_classification",
     "tasks.token_classification",
 )
+_called = False
 
 
 def register() -> None:
-    """Apply the work-arounds and import all of them; a second call does nothing."""
-    compat.apply()
+    """Applies the corrections of fairseq and imports all modules; a second call does nothing."""
+    global _called
+    if _called:
+        return
+    _called = True  # before the imports: the packages of these modules call this function, too
+    fairseq_fixes.apply()
     for name in MODULES:
         importlib.import_module(f"hat_fairseq.{name}")

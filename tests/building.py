@@ -10,7 +10,9 @@ from fairseq.data import Dictionary
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 from torch import Tensor
 
-import hat_fairseq  # noqa: F401  registers the architectures
+from hat_fairseq.register import register
+
+register()  # registers the architectures
 
 BOS, PAD, EOS = 0, 1, 2
 TINY = (

@@ -9,6 +9,7 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 USER_DIR = REPOSITORY / "hat_fairseq"
+TWO_PROCESSES = ("torchrun", "--standalone", "--nproc-per-node", 2, "-m", "fairseq_cli.train")
 
 
 def run_command(*command: object, check: bool = True, **options: object) -> subprocess.CompletedProcess:

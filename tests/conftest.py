@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -44,14 +44,23 @@ def train(ami: Path) -> Command:
     """fairseq-train of a tiny model on the AMI sample; flags given later win."""
 
     def train_on_ami(
-        save_dir: Path, *flags: object, data: Path = ami / "bin", **options: object
+        save_dir: Path, *flags: object, data: Path = ami / "bin", launcher: Sequence[object] = (), **options: object
     ) -> subprocess.CompletedProcess:
         common = "--task document_to_text --arch hat_transformer_tiny --role-stream role --max-source-positions 128 "
         common += (
             "--criterion chunked_label_smoothed_cross_entropy --label-smoothing 0.1 --optimizer adam --lr 1e-3 --cpu "
         )
         common += "--batch-size 2 --log-format json --log-interval 1 --num-workers 1 --no-epoch-checkpoints --seed 3"
-        command = ["fairseq-train", data, "--user-dir", USER_DIR, *common.split(), "--save-dir", save_dir, *flags]
+        command = [
+            *(launcher or ["fairseq-train"]),
+            data,
+            "--user-dir",
+            USER_DIR,
+            *common.split(),
+            "--save-dir",
+            save_dir,
+            *flags,
+        ]
         return run_command(*command, **options)
 
     return train_on_ami

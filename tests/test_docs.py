@@ -83,7 +83,9 @@ def fairseq_flags() -> frozenset[str]:
     from fairseq.registry import REGISTRIES
     from fairseq.tasks import TASK_REGISTRY
 
-    import hat_fairseq  # noqa: F401  registers them
+    from hat_fairseq.register import register
+
+    register()
 
     parsers = [
         options.get_preprocessing_parser(),

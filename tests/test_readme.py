@@ -7,7 +7,9 @@ import re
 from commands import REPOSITORY
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
 
-import hat_fairseq  # noqa: F401  registers the models
+from hat_fairseq.register import register
+
+register()  # registers the models
 
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 

@@ -15,9 +15,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-import hat_fairseq  # noqa: F401  (registers the tasks and architectures that the recipes name)
 from hat_fairseq import cli, recipe
 from hat_fairseq.generation import command as generate_command
+from hat_fairseq.register import register
+
+register()  # registers the tasks and architectures that the recipes name
 
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = recipe.names()

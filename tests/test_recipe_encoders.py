@@ -14,7 +14,6 @@ import pytest
 from commands import REPOSITORY
 from fairseq import options
 
-import hat_fairseq  # noqa: F401  registers the tasks and architectures that the recipes name
 from hat_fairseq import recipe
 from hat_fairseq.models.hierarchical_transformer_config import HierarchicalTransformerConfig
 

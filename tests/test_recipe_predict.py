@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-import hat_fairseq  # noqa: F401  (registers the tasks and architectures that the recipes name)
 from hat_fairseq import cli, recipe
 from hat_fairseq.data.preprocess import resolve_options
 from hat_fairseq.data.readers import find_reader
+from hat_fairseq.register import register
 from hat_fairseq.scoring import command as score_command
+
+register()  # registers the tasks and architectures that the recipes name
 
 ROOT = Path(__file__).resolve().parents[1]
 SECTIONS = {name: recipe.load(recipe.CONFIGS / f"{name}.yaml") for name in recipe.names()}

@@ -1,11 +1,13 @@
-"""The plugin registers itself with fairseq, whichever of the two is imported first, and leaves it alone until then."""
+"""The plugin registers itself with fairseq when it is asked to, once, and leaves fairseq alone until then."""
 
 from __future__ import annotations
 
+import shutil
 import sys
+from pathlib import Path
 
 import pytest
-from commands import run_command
+from commands import USER_DIR, run_command
 
 CHECK = """
 import sys
@@ -16,22 +18,24 @@ assert "document_to_text" in TASK_REGISTRY and "masked_document_lm" in TASK_REGI
 assert "hat_bart_base" in ARCH_MODEL_REGISTRY and "hierarchical_transformer" in ARCH_MODEL_REGISTRY
 assert "masked_lm_from_sentences" in CRITERION_REGISTRY
 import fairseq.options, hat_fairseq
-assert hasattr(fairseq.options.parse_args_and_arch, "_hat_fairseq") and hat_fairseq.import_error is None
+assert hasattr(fairseq.options.parse_args_and_arch, "_hat_fairseq")
+"""
+AS_USER_DIR = f"""
+import argparse, fairseq.utils
+for _ in range(2):
+    fairseq.utils.import_user_module(argparse.Namespace(user_dir={str(USER_DIR)!r}))
 """
 
 
 @pytest.mark.parametrize(
     "first",
     [
-        "import hat_fairseq",
+        AS_USER_DIR,
+        "from hat_fairseq.register import register\nregister()\nregister()",
         "import fairseq, hat_fairseq",
-        "import hat_fairseq.compat",
-        "import hat_fairseq.processes",
-        "import hat_fairseq.register",
         "import hat_fairseq.tasks.document_bpe",
         "import hat_fairseq.models.hat_bart",
         "import hat_fairseq.criterions.document_labels",
-        "import hat_fairseq.generation.beam_search",
         "import hat_fairseq.hub",
     ],
 )
@@ -44,8 +48,15 @@ def test_light_parts_do_not_load_fairseq_or_torch() -> None:
     run_command(sys.executable, "-c", f"{light}\nassert not {{'fairseq', 'torch'}} & sys.modules.keys()")
 
 
-def test_without_fairseq_the_import_says_so_when_it_is_needed() -> None:
-    hidden = "import sys\nsys.modules['fairseq'] = None\n"
-    done = run_command(sys.executable, "-c", f"{hidden}import hat_fairseq\nprint(hat_fairseq.import_error)")
-    assert "hat_fairseq is not registered with fairseq" in done.stderr
-    assert "fairseq" in done.stdout
+def test_importing_the_package_alone_leaves_the_import_system_alone() -> None:
+    script = "import sys\nbefore = list(sys.meta_path)\nimport hat_fairseq\nassert sys.meta_path == before"
+    run_command(sys.executable, "-c", script)
+
+
+@pytest.mark.parametrize("how", [shutil.copytree, lambda folder, link: link.symlink_to(folder)], ids=["copy", "link"])
+def test_a_user_dir_of_another_name_is_refused_with_one_line(how, tmp_path: Path) -> None:
+    how(USER_DIR, tmp_path / "plugin")
+    result = run_command("fairseq-train", tmp_path, "--user-dir", tmp_path / "plugin", check=False)
+    expected = f"hat_fairseq: error: --user-dir {tmp_path / 'plugin'}: the folder must be named hat_fairseq"
+    assert result.returncode == 1
+    assert result.stderr.strip().splitlines()[-1] == expected and "Traceback" not in result.stderr

@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import USER_DIR
+from commands import TWO_PROCESSES, USER_DIR
 
 from hat_fairseq import cli
 from hat_fairseq.data.pipeline import TextPipeline
@@ -39,9 +40,9 @@ def preprocess(run, out: Path, *flags: object) -> Path:
     return out
 
 
-def train(run, data: Path, *flags: object) -> Any:
+def train(run, data: Path, *flags: object, launcher: Sequence[object] = ("fairseq-train",)) -> Any:
     common = ["--user-dir", USER_DIR, *TASK.split(), *TRAIN.split(), "--eval-doc-bleu-args", BEAM_JSON]
-    return run("fairseq-train", data / "bin", *common, *flags)
+    return run(*launcher, data / "bin", *common, *flags)
 
 
 def generate(run, data: Path, checkpoint: Path, subset: str, out: Path) -> Path:
@@ -135,7 +136,7 @@ def test_doc_bleu_does_not_depend_on_the_number_of_processes(run, help_pages: Pa
     """17 samples in five batches: one process has two, then a stand-in; chunks of a page are in both."""
     reset = "--reset-optimizer --reset-lr-scheduler --reset-dataloader --reset-meters --max-update 1 --lr 0 --no-save"
     flags = ["--restore-file", trained[0] / "checkpoint_last.pt", *reset.split(), "--save-dir", tmp_path]
-    result = train(run, help_pages, *flags, "--batch-size", 4, "--distributed-world-size", 2)
+    result = train(run, help_pages, *flags, "--batch-size", 4, launcher=TWO_PROCESSES)
     assert doc_bleu(result) == [trained[1][-1]]
 
 

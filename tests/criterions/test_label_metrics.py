@@ -8,7 +8,6 @@ from fairseq.logging import metrics
 from sklearn.metrics import accuracy_score, f1_score
 from torch import Tensor
 
-import hat_fairseq  # noqa: F401
 from hat_fairseq.criterions.answer_spans import SUMS, AnswerSpans, best_spans
 from hat_fairseq.criterions.document_labels import COUNTS, DocumentLabels, counts, f1_macro, f1_micro
 

@@ -6,8 +6,10 @@ import pytest
 import torch
 from fairseq.ngram_repeat_block import NGramRepeatBlock
 
-import hat_fairseq  # noqa: F401  without it fairseq compares with padding and blocks nothing
 from hat_fairseq.generation.ngrams import block_repeated_ngrams
+from hat_fairseq.register import register
+
+register()  # without it fairseq compares with padding and blocks nothing
 
 
 @pytest.mark.parametrize("size", [2, 3, 4])

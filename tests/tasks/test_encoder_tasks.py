@@ -12,7 +12,6 @@ import torch
 from fairseq import options, tasks
 from helpers import assert_close
 
-import hat_fairseq  # noqa: F401  registers the tasks
 from hat_fairseq.data.ids import read_ids
 from hat_fairseq.tasks.config import EncoderTaskConfig
 from hat_fairseq.tasks.data_kind import TASKS

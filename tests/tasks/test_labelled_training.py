@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 import torch
-from commands import USER_DIR
+from commands import TWO_PROCESSES, USER_DIR, run_command
 from fairseq import checkpoint_utils
 from sklearn.metrics import accuracy_score, f1_score
 from warm import WarmPython
 
-import hat_fairseq  # noqa: F401  the tests read checkpoints, whose types the plugin allows
 from hat_fairseq.tasks.data_kind import TASKS
 
 Data = Callable[[str], Path]
@@ -125,7 +124,9 @@ def test_two_processes_equal_one_with_twice_the_batch(run, data_of: Data, tmp_pa
     """Three batches an update and an epoch: the second process has no second one, and fairseq fills up."""
     flags = f"--arch {MARKERS} {PLAIN} --max-epoch 2 --no-save "
     one = run(train("segments", data_of("segments"), tmp_path, flags + "--update-freq 4"))
-    two = run(train("segments", data_of("segments"), tmp_path, flags + "--update-freq 2 --distributed-world-size 2"))
+    words = train("segments", data_of("segments"), tmp_path, flags + "--update-freq 2").split()[1:]
+    done = run_command(*TWO_PROCESSES, *words)
+    two = done.stdout + done.stderr
     names = ("loss", "accuracy", "f1_micro", "f1_macro")
     for which in ("train", "valid"):
         ours, theirs = ([[epoch[name] for name in names] for epoch in logs(text, which)] for text in (two, one))

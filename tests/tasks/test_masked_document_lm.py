@@ -11,7 +11,6 @@ import pytest
 import torch
 from commands import USER_DIR
 
-import hat_fairseq  # noqa: F401  registers the task, and allows the types of checkpoints
 from hat_fairseq.models.restore import is_new_part
 
 CURVE = re.compile(r"train_inner \| (\{.*?\})")

@@ -10,7 +10,9 @@ import pytest
 import torch
 from commands import USER_DIR, run_command
 
-import hat_fairseq  # noqa: F401  the tests read checkpoints, whose types the plugin allows
+from hat_fairseq.register import register
+
+register()  # the tests read checkpoints, whose types the plugin allows
 
 ARCH = "--arch hierarchical_transformer_tiny --optimizer adam --lr 1e-3 --cpu --log-format json --log-interval 1 "
 ARCH += "--num-workers 0 --no-epoch-checkpoints --seed 3 --batch-size 2"

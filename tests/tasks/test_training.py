@@ -6,15 +6,19 @@ import json
 import os
 import pickle
 import re
+import shlex
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from commands import USER_DIR
+from commands import TWO_PROCESSES, run_command
 
-import hat_fairseq  # noqa: F401  the tests read checkpoints, whose types the plugin allows
+from hat_fairseq.register import register
+
+register()  # the tests read checkpoints, whose types the plugin allows
 
 CURVE = re.compile(r"train_inner \| (\{.*?\})")
 
@@ -54,10 +58,30 @@ def test_resume_is_exact_in_any_epoch(train, tmp_path: Path, uninterrupted, stop
 def test_two_processes_equal_one_with_twice_the_batch(train, tmp_path: Path) -> None:
     flags = ["--max-update", 4, "--disable-validation", "--no-save", "--dropout", 0, "--batch-size", 1]
     one = train(tmp_path, *flags, "--update-freq", 2)
-    two = train(tmp_path, *flags, "--distributed-world-size", 2)
+    two = train(tmp_path, *flags, launcher=TWO_PROCESSES)
     assert len(losses(one)) == 4
     assert losses(two) == pytest.approx(losses(one), abs=2e-3)  # logs are rounded to three digits
-    assert "find_unused_parameters': False" in two.stdout + two.stderr
+    output = two.stdout + two.stderr
+    assert "'distributed_world_size': 2" in output and "find_unused_parameters': False" in output
+
+
+def test_several_cpu_processes_need_torchrun(train, tmp_path: Path) -> None:
+    """The message holds the command, which works as it is."""
+    flags = ["--max-update", 1, "--disable-validation", "--no-save", "--distributed-world-size", 2]
+    refused = train(tmp_path, *flags, check=False)
+    message = refused.stderr.strip().splitlines()[-1]
+    assert refused.returncode == 1 and "Traceback" not in refused.stderr
+    start = "hat_fairseq: error: 2 processes on the CPU have to be started by torchrun: "
+    assert message.startswith(start)
+    assert len(losses(run_command(*shlex.split(message.removeprefix(start))))) == 1
+
+
+def test_processes_with_explicit_ranks_work_together(train, tmp_path: Path) -> None:
+    flags = ["--max-update", 1, "--disable-validation", "--no-save", "--distributed-world-size", 2]
+    flags += ["--distributed-init-method", f"file://{tmp_path}/rendezvous", "--distributed-no-spawn"]
+    with ThreadPoolExecutor() as pool:
+        ranks = [pool.submit(train, tmp_path, *flags, "--distributed-rank", rank) for rank in range(2)]
+    assert len(losses(ranks[0].result())) == 1 and ranks[1].result().returncode == 0
 
 
 PADDING = [["--num-batch-buckets", 2, "--max-tokens", 4000], ["--left-pad-source"], ["--required-seq-len-multiple", 8]]
@@ -68,16 +92,6 @@ def test_padding_does_not_change_the_loss(train, tmp_path: Path, flags: list[obj
     """More padding, or padding on the other side, with roles as a parallel stream."""
     common = ["--max-update", 2, "--disable-validation", "--no-save", "--dropout", 0, "--batch-size", 6]
     assert losses(train(tmp_path, *common, *flags)) == pytest.approx(losses(train(tmp_path, *common)), abs=2e-3)
-
-
-def test_torchrun_works_on_cpus(train, run, tmp_path: Path, ami: Path) -> None:
-    flags = "--task document_to_text --arch hat_transformer_tiny --role-stream role --max-source-positions 128 "
-    flags += "--criterion cross_entropy --optimizer adam --cpu --batch-size 1 --max-update 2 --no-save "
-    flags += "--disable-validation --log-format json --log-interval 1"
-    launcher = ["torchrun", "--standalone", "--nproc-per-node", 2, "-m", "fairseq_cli.train"]
-    result = run(*launcher, ami / "bin", "--user-dir", USER_DIR, *flags.split())
-    assert len(losses(result)) == 2
-    assert "'distributed_world_size': 2" in result.stdout + result.stderr
 
 
 @pytest.mark.parametrize(
@@ -128,7 +142,8 @@ def test_checkpoint_copies_are_atomic(run, tmp_path: Path) -> None:
     (tmp_path / "checkpoint_last.pt").write_bytes(b"o" * 200_000)
     script = """
 import resource, signal
-import hat_fairseq
+import hat_fairseq.fairseq_fixes
+hat_fairseq.fairseq_fixes.apply()
 from fairseq.file_io import PathManager
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
@@ -178,10 +193,10 @@ def test_options_that_nothing_would_read_are_refused(ami: Path) -> None:
 def test_the_plugin_can_be_imported_twice_and_pickles_stay_refused(run, tmp_path: Path) -> None:
     (tmp_path / "object.pt").write_bytes(pickle.dumps(Malicious()))
     script = """
-import importlib, sys, torch, fairseq.options, hat_fairseq
+import importlib, sys, torch, fairseq.options, hat_fairseq.fairseq_fixes
 before = fairseq.options.parse_args_and_arch
 importlib.reload(hat_fairseq)
-hat_fairseq.compat.apply()
+hat_fairseq.fairseq_fixes.apply()
 assert fairseq.options.parse_args_and_arch is before
 try:
     torch.load("object.pt")

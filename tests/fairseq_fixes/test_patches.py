@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import fairseq.data.token_block_dataset
 import numpy as np
 import torch
 from building import dictionary
@@ -11,7 +12,9 @@ from fairseq.data import LanguagePairDataset, ListDataset
 from fairseq.file_io import PathManager
 from fairseq.ngram_repeat_block import NGramRepeatBlock
 
-import hat_fairseq  # noqa: F401  applies the work-arounds
+from hat_fairseq.register import register
+
+register()  # applies the corrections
 
 
 def test_batch_buckets_work_with_numpy_2() -> None:
@@ -21,6 +24,12 @@ def test_batch_buckets_work_with_numpy_2() -> None:
     words = dictionary(["a", "b"])
     dataset = LanguagePairDataset(ListDataset(rows, sizes), sizes, words, num_buckets=2)
     assert len(dataset.buckets) == 2
+
+
+def test_numpy_itself_stays_as_it_is() -> None:
+    patched = fairseq.data.token_block_dataset.np
+    assert patched.compat.long is int and patched.testing is np.testing and patched.int64 is np.int64
+    assert hasattr(np, "compat") == (np.lib.NumpyVersion(np.__version__) < "2.0.0")
 
 
 def test_ngrams_are_looked_for_in_the_tokens_not_in_the_padding() -> None:

@@ -1,25 +1,35 @@
-"""How many processes a run has, and what a GPU can: looked at before a training starts.
+"""How many processes a run has, and which precision its GPU can compute in: checked before the run starts.
 
 `check_world_size`   a run that was meant for another number of processes has another batch in every update; fairseq
-                     takes whatever torchrun or Slurm has started, or ends in an assertion
-`fit_precision`      --bf16 on a GPU without bfloat16 becomes fp16
-`call_main`          several CPU processes: an assertion, a division by zero, or no training at all
+                     takes the number that torchrun or Slurm has started, or ends in an assertion
+`fit_precision`      `--bf16` on a GPU without bfloat16 becomes fp16
+`call_main`          applies both, and lets processes that torchrun has started work together on CPUs
 """
 
 from __future__ import annotations
 
 import functools
+import inspect
 import os
-import socket
+import shlex
 import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
+import fairseq.distributed.utils as distributed_utils
 import torch
+
+from .replace import replace
 
 _TORCHRUN = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 _SLURM = ("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST")
 _FLAG = "distributed-world-size"
+
+
+def apply() -> None:
+    """Installs the checks."""
+    replace(distributed_utils, "call_main", call_main)
 
 
 def started_processes(environment: Mapping[str, str], port: int, gpus: int) -> tuple[str, int] | None:
@@ -78,24 +88,54 @@ def fit_precision(common: Any, has_bfloat16: bool) -> str | None:
 
 
 def call_main(original: Callable[..., Any], cfg: Any, main: Callable[..., Any], **kwargs: Any) -> Any:
-    """In place of fairseq's `call_main`: checks first, and lets CPU processes work together."""
+    """fairseq's `call_main` after the checks; a run that fails one ends with one line."""
     training = cfg.distributed_training
     gpus, on_cpu = torch.cuda.device_count(), bool(cfg.common.cpu)
     on_gpus = gpus > 0 and not on_cpu
     started = started_processes(os.environ, training.distributed_port if on_gpus else 0, gpus)
-    if training.distributed_init_method is None and not cfg.common.tpu:
-        explicit = any(_FLAG in word.replace("_", "-") for word in sys.argv)
-        try:
+    explicit = any(_FLAG in word.replace("_", "-") for word in sys.argv)
+    if on_cpu and started is None and not explicit:
+        training.distributed_world_size = 1  # fairseq's default is the number of GPUs
+    try:
+        if training.distributed_init_method is None and not cfg.common.tpu:
             check_world_size(training.distributed_world_size, explicit, started, gpus, on_cpu)
-        except ValueError as error:
-            sys.exit(f"hat_fairseq: error: {error}")
+        if on_cpu and started is None and not training.distributed_no_spawn:
+            check_single_process(training.distributed_world_size, main)
+    except ValueError as error:
+        sys.exit(f"hat_fairseq: error: {error}")
     if started is not None:
-        # fairseq's default is the number of GPUs here; where that is 1 it would not ask who has started it
+        # fairseq's default is the number of GPUs here; where that is 1 it would not look for torchrun or Slurm
         training.distributed_world_size = started[1]
-    main = functools.partial(_main_in_process, main)
-    if on_gpus or training.distributed_world_size < 2:
-        return original(cfg, main, **kwargs)
-    return _call_main_on_cpus(original, cfg, main, **kwargs)
+    if not on_gpus and training.distributed_world_size > 1:
+        _use_gloo(training, by_torchrun=started is not None)
+    return original(cfg, functools.partial(_main_in_process, main), **kwargs)
+
+
+def check_single_process(asked: int, main: Callable[..., Any]) -> None:
+    """Refuses several processes on the CPU that nobody has started.
+
+    Args:
+        asked: --distributed-world-size.
+        main: of the command, e.g. `fairseq_cli.train.main`.
+
+    Raises:
+        ValueError: with the command that starts them.
+    """
+    if asked > 1:
+        module = f"fairseq_cli.{Path(inspect.getfile(main)).stem}"
+        command = f"torchrun --standalone --nproc-per-node {asked} -m {module} {shlex.join(sys.argv[1:])}"
+        raise ValueError(f"{asked} processes on the CPU have to be started by torchrun: {command}")
+
+
+def _use_gloo(training: Any, by_torchrun: bool) -> None:
+    """Settings with which fairseq's processes work together on CPUs."""
+    training.distributed_backend = "gloo"
+    if training.ddp_backend in ("pytorch_ddp", "c10d"):
+        training.ddp_backend = "legacy_ddp"  # fairseq hands a device number to torch's DDP, which a CPU does not have
+    if by_torchrun and training.distributed_init_method is None:
+        training.distributed_init_method = "env://"
+        training.distributed_rank = int(os.environ["RANK"])
+        training.distributed_no_spawn = True
 
 
 def _main_in_process(main: Callable[..., Any], cfg: Any, **kwargs: Any) -> Any:
@@ -105,34 +145,3 @@ def _main_in_process(main: Callable[..., Any], cfg: Any, **kwargs: Any) -> Any:
         if message and not cfg.distributed_training.distributed_rank:
             print(message, flush=True)
     return main(cfg, **kwargs)
-
-
-def _call_main_on_cpus(original: Callable[..., Any], cfg: Any, main: Callable[..., Any], **kwargs: Any) -> Any:
-    import fairseq.distributed.utils as distributed_utils  # see compat.apply
-
-    training = cfg.distributed_training
-    launched = all(name in os.environ for name in _TORCHRUN)
-    training.distributed_backend = "gloo"
-    if training.ddp_backend in ("pytorch_ddp", "c10d"):
-        training.ddp_backend = "legacy_ddp"  # fairseq hands a device number to torch's DDP, which a CPU does not have
-    if launched and training.distributed_init_method is None:
-        training.distributed_init_method = "env://"
-        training.distributed_rank = int(os.environ["RANK"])
-        training.distributed_no_spawn = True
-    if training.distributed_no_spawn:
-        return original(cfg, main, **kwargs)
-    if training.distributed_init_method is None:
-        training.distributed_init_method = f"tcp://localhost:{_free_port()}"
-    training.distributed_rank = None  # each process gets its own
-    torch.multiprocessing.spawn(  # type: ignore[no-untyped-call]
-        distributed_utils.distributed_main,
-        (main, cfg, {**kwargs, "start_rank": 0}),
-        nprocs=training.distributed_world_size,
-    )
-    return None
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("localhost", 0))
-        return int(probe.getsockname()[1])
