@@ -19,7 +19,9 @@ from fairseq import checkpoint_utils
 from torch import Tensor
 from warm import WarmPython
 
-import hat_fairseq  # noqa: F401  registers the models, and allows the types of checkpoints
+from hat_fairseq.register import register
+
+register()
 
 DATA = {
     "documents": "--bpe learned --num-codes 60 --roles --max-source-tokens 40 --max-target-tokens 20 "

@@ -2,7 +2,7 @@
 
 fairseq masks any token, so 15 % of the markers as well: `<mask>` in place of `<s>` removes a sentence from the model's
 sight. Here markers are neither masked nor predicted; all other tokens are masked as often as before. A sample that
-begins with a marker gets no second one. Three settings of the data iterators differ (see `fairseq_fixes`): masks are fresh
+begins with a marker gets no second one. Three settings of the data iterators differ (`fairseq_fixes`): masks are fresh
 in every epoch, a resumed run equals an uninterrupted one, and no batch is dropped.
 """
 
