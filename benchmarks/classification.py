@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from runs import RUNS, flags_of, mean_and_deviation, run_recipe, write_result
+from recipe_runs import RUNS, flags_of, mean_and_deviation, run_recipe, write_result
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from contenders import copy_weights, decisive, documents, fairseq_bart, fairseq_transformer, ours
 from fairseq.sequence_generator import SequenceGenerator
-from job import Facts, Job, Setting, dtype, where
+from peers import copy_weights, decisive, documents, fairseq_bart, fairseq_transformer, ours
 from torch import Tensor
+from worker import Facts, Job, Setting, dtype, where
 
 from hat_fairseq.generation.beam_search import BeamSearchGenerator
 
@@ -29,7 +29,7 @@ TOLERANCE = 1e-4  # of a score, which is the mean log-probability of a token
 
 
 def setting(source: int, batch: int, new: int = 256, **more: Any) -> Setting:
-    """A setting of `turns.py`; `new` tokens are generated, `more` replaces sizes or adds entries."""
+    """A setting of `harness.py`; `new` tokens are generated, `more` replaces sizes or adds entries."""
     return {"name": "{source} tokens x {batch}", "source": source, "batch": batch, "new": new, **SIZES, **more}
 
 

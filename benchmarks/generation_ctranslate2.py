@@ -16,7 +16,6 @@ import tempfile
 from pathlib import Path
 
 import torch
-from contenders import fairseq_bart, save_ctranslate2
 from generation import (
     BEAM,
     fairseq_job,
@@ -30,7 +29,8 @@ from generation import (
     stock,
     warmed_up,
 )
-from turns import Facts, Job, Setting, run
+from harness import Facts, Job, Setting, run
+from peers import fairseq_bart, save_ctranslate2
 
 from hat_fairseq.generation.beam_search import BeamSearchGenerator
 

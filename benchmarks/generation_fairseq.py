@@ -13,7 +13,7 @@ transformer minutes. The last setting is there to see that short inputs are not 
 from __future__ import annotations
 
 from generation import fairseq_job, same_hypotheses, same_parameters, same_search, setting
-from turns import Facts, Setting, run
+from harness import Facts, Setting, run
 
 CONTENDERS = ("hat", "plain", "fairseq transformer", "fairseq bart")
 SETTINGS = [

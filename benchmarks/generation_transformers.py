@@ -14,7 +14,6 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from contenders import BOS, EOS, PAD, transformers_bart
 from generation import (
     BEAM,
     fairseq_job,
@@ -27,8 +26,9 @@ from generation import (
     sources,
     warmed_up,
 )
+from harness import Facts, Job, Setting, dtype, run, where
+from peers import BOS, EOS, PAD, transformers_bart
 from torch import Tensor
-from turns import Facts, Job, Setting, dtype, run, where
 
 CACHES = {"transformers": None, "transformers, static cache": "static"}
 CONTENDERS = ("hat", "plain", *CACHES)

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from runs import RUNS, flags_of, mean_and_deviation, run_recipe, write_result
+from recipe_runs import RUNS, flags_of, mean_and_deviation, run_recipe, write_result
 
 from hat_fairseq import recipe
 

@@ -19,8 +19,8 @@ from argparse import Namespace
 from collections.abc import Callable
 
 import torch
+from harness import Facts, Job, Setting, dtype, run, where
 from torch import Tensor, nn
-from turns import Facts, Job, Setting, dtype, run, where
 
 OURS = "hierarchical_transformer"
 CONTENDERS = (OURS, "hat_roberta", "full attention", "longformer", "bigbird")

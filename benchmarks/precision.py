@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from generation import forget_peak, hat, job, setting
+from harness import Facts, Job, Setting, run
 from hierarchy import finished_run
-from runs import RUNS, flags_of, run_recipe
-from turns import Facts, Job, Setting, run
+from recipe_runs import RUNS, flags_of, run_recipe
 
 from hat_fairseq.data.document import read_documents
 from hat_fairseq.generation.beam_search import BeamSearchGenerator

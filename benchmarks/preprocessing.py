@@ -25,8 +25,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from turns import Facts, Job, Setting, run
-from whole_commands import run_whole
+from cli_timing import run_commands
+from harness import Facts, Job, Setting, run
 
 from hat_fairseq.data.document import Document
 from hat_fairseq.data.gpt2_bpe import find_gpt2_files
@@ -65,7 +65,7 @@ def build(name: str, setting: Setting) -> Job:
 
     def step() -> Facts:
         shutil.rmtree(out, ignore_errors=True)
-        peaks.append(run_whole(commands))
+        peaks.append(run_commands(commands))
         return dict(facts)
 
     def finish() -> Facts:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import tables
-from questions import QUESTIONS, TURNS
-from targets import TARGETS, outcome, wanted
+from captions import CAPTIONS, INTERLEAVED
+from goals import GOALS, bounds, outcome
 
 FOLDER = Path(__file__).resolve().parent
 INTRODUCTION = """# Benchmarks
@@ -35,8 +35,8 @@ def page() -> str:
     text = INTRODUCTION + goals(records)
     for question in OWN_TABLES:
         text += section(question, records)
-    text += TURNS
-    for question in QUESTIONS:
+    text += INTERLEAVED
+    for question in CAPTIONS:
         if question not in OWN_TABLES:
             text += section(question, records)
     return text
@@ -44,13 +44,13 @@ def page() -> str:
 
 def section(name: str, records: Sequence[dict[str, Any]]) -> str:
     """One question with all its results, and its figure if it has one; nothing if there is no result."""
-    question = QUESTIONS[name]
+    question = CAPTIONS[name]
     found = [record for record in records if record["question"] == name]
     if not found:
         return ""
     text = f"\n## {question.heading}\n\n{question.introduction.strip()}\n"
     for record in found:
-        text += OWN_TABLES[name](record) if name in OWN_TABLES else tables.turns(record, question)
+        text += OWN_TABLES[name](record) if name in OWN_TABLES else tables.interleaved(record, question)
     for figure in sorted((FOLDER / "results").glob(f"{name}*.png")):
         text += f"\n![{question.heading}](results/{figure.name})\n"
     return text
@@ -58,10 +58,10 @@ def section(name: str, records: Sequence[dict[str, Any]]) -> str:
 
 def goals(records: Sequence[dict[str, Any]]) -> str:
     """What was to be reached, and what was."""
-    lines = ["\n## Targets\n", "| question | peer | target | measured | met? |", "|---|---|---|---|---|"]
-    for target in TARGETS:
-        found = [record for record in records if record["question"] == target.result]
-        cells = [target.question, target.peer, wanted(target), *outcome(target, found)]
+    lines = ["\n## Goals\n", "| question | peer | goal | measured | met? |", "|---|---|---|---|---|"]
+    for goal in GOALS:
+        found = [record for record in records if record["question"] == goal.result]
+        cells = [goal.question, goal.peer, bounds(goal), *outcome(goal, found)]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 

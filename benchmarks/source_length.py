@@ -17,9 +17,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from contenders import fairseq_bart, ours
-from turns import RESULTS, Facts, Job, Setting, run
-from updates import OURS, SIZES, THEIRS, checked_parameters, model_sizes, update_job
+from harness import RESULTS, Facts, Job, Setting, run
+from peers import fairseq_bart, ours
+from train_step import OURS, SIZES, THEIRS, checked_parameters, model_sizes, update_job
 
 COMMON = {"documents": 1, "target": 512, **SIZES[768], "layers": 1, "vocabulary": 50265, "attention_dropout": 0.1}
 CONTENDERS = ("ours", "fairseq")

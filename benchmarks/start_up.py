@@ -19,8 +19,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from turns import RESULTS, Facts, Job, Setting, run
-from whole_commands import run_whole, surroundings
+from cli_timing import run_commands, surroundings
+from harness import RESULTS, Facts, Job, Setting, run
 
 PLUGIN = RESULTS.parents[1] / "hat_fairseq"
 SIZES = {"embed-dim": 64, "ffn-embed-dim": 128, "attention-heads": 4, "layers": 2}
@@ -53,14 +53,14 @@ def build(name: str, setting: Setting) -> Job:
     temporary = tempfile.TemporaryDirectory(prefix="start-up-")
     folder = Path(temporary.name)
     write_data(folder)
-    run_whole([train_command(name, folder)])
+    run_commands([train_command(name, folder)])
     limits = f"--beam {setting['beam']} --min-len {setting['tokens'] - 1} --max-len-b {setting['tokens'] - 1}"
     data = [str(folder / "data" / "bin"), "--path", str(folder / "checkpoint_last.pt"), *KINDS[name]]
     command = [sys.executable, "-m", "fairseq_cli.generate", *data, *limits.split(), *WHOLE.split()]
     peaks = [0]
 
     def step() -> Facts:
-        peaks.append(run_whole([command], TRUST[name]))
+        peaks.append(run_commands([command], TRUST[name]))
         return {}
 
     def finish() -> Facts:
@@ -80,7 +80,7 @@ def write_data(folder: Path) -> None:
     for split in ("train", "valid", "test"):
         (folder / "documents" / f"{split}.jsonl").write_text(json.dumps(record) + "\n", encoding="utf-8")
     command = [sys.executable, "-m", "hat_fairseq.cli", "preprocess", folder / "documents", "--num-codes", "60"]
-    run_whole([[*map(str, command), "--out", str(folder / "data")]])
+    run_commands([[*map(str, command), "--out", str(folder / "data")]])
 
 
 def train_command(name: str, folder: Path) -> list[str]:

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from questions import Question
+from captions import Caption
 
 Record = dict[str, Any]
 
@@ -58,8 +58,8 @@ def classification(record: Record) -> str:
     return "\n".join(lines) + "\n"
 
 
-def turns(record: Record, question: Question) -> str:
-    """One machine's comparison in the format of `turns.py`."""
+def interleaved(record: Record, question: Caption) -> str:
+    """One machine's comparison in the format of `harness.py`."""
     names = ", ".join(f"{name} {version}" for name, version in record["versions"].items() if name != "torch")
     lines = [f"\n`{record['command']}`: {record['dtype']}, {settings(record)}, {names}; {common(record)}.\n"]
     processes = {(process["setting"], process["contender"]): process for process in record["processes"]}

@@ -11,9 +11,9 @@ layers are all alike, and fewer of them favour fairseq's memory, since the table
 
 from __future__ import annotations
 
-from contenders import fairseq_bart, ours
-from turns import Facts, Job, Setting, run
-from updates import OURS, SIZES, THEIRS, checked_loss, checked_parameters, model_sizes, same_loss, update_job
+from harness import Facts, Job, Setting, run
+from peers import fairseq_bart, ours
+from train_step import OURS, SIZES, THEIRS, checked_loss, checked_parameters, model_sizes, same_loss, update_job
 
 COMMON = {"documents": 1, "target": 512, "layers": 2, "vocabulary": 50265}
 LONG = {"name": "{source:,} to {target} tokens, width {width}, attention dropout {attention_dropout}", **COMMON}

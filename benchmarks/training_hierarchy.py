@@ -10,9 +10,9 @@ weighs more beside 2 token-level layers than beside 6 or 12, so the ratios are t
 
 from __future__ import annotations
 
-from contenders import ours
-from turns import Facts, Job, Setting, run
-from updates import OURS, SIZES, checked_parameters, model_sizes, update_job
+from harness import Facts, Job, Setting, run
+from peers import ours
+from train_step import OURS, SIZES, checked_parameters, model_sizes, update_job
 
 COMMON = {"documents": 1, "target": 512, "layers": 2, "vocabulary": 50265, "attention_dropout": 0.1}
 CONTENDERS = ("hat", "plain")

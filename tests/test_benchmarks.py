@@ -8,12 +8,12 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
+import harness
 import pytest
 import tables
 import torch
-import turns
+from captions import CAPTIONS
 from commands import run_command
-from questions import QUESTIONS
 from safetensors.torch import load_file
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
@@ -31,7 +31,7 @@ def test_the_page_is_rendered_from_the_results() -> None:
 def test_summaries_follow_from_the_runs(path: Path) -> None:
     record = json.loads(path.read_text(encoding="utf-8"))
     if "reference" in record:
-        assert record["summary"] == turns.summary(record["runs"], record["reference"])
+        assert record["summary"] == harness.summary(record["runs"], record["reference"])
     else:
         summary = runpy.run_path(str(BENCHMARKS / f"{record['question']}.py"))["summary"]
         assert record["summary"] == summary(record["runs"])
@@ -81,7 +81,7 @@ def test_long_encoders_measures_and_its_result_is_rendered(tmp_path: Path) -> No
     assert all(process["peak_bytes"] > process["built_bytes"] > 0 for process in record["processes"])
     ours = record["summary"]["70 tokens"]["hierarchical_transformer"]
     assert ours["times_least"] == ours["times_most"] == 1.0
-    table = tables.turns(record, QUESTIONS["long_encoders"])
+    table = tables.interleaved(record, CAPTIONS["long_encoders"])
     assert table.count("\n| 70 tokens |") == 2 and "S\\|S\\|SD" in table and "tokens/s" in table
     assert "not compared" in table and "width 24, heads 4" in table
 

@@ -6,10 +6,10 @@ import json
 import sys
 from pathlib import Path
 
+import cli_timing
 import preprocessing
 import pytest
 import start_up
-import whole_commands
 from byte_level_bpe import write_byte_level_bpe
 from commands import run_command
 
@@ -49,13 +49,13 @@ def test_one_hypothesis_of_the_length_asked_for() -> None:
 
 def test_a_checkpoint_to_start_from_and_the_command(tmp_path: Path) -> None:
     start_up.write_data(tmp_path)
-    whole_commands.run_whole([start_up.train_command("hat", tmp_path)])
+    cli_timing.run_commands([start_up.train_command("hat", tmp_path)])
     assert (tmp_path / "checkpoint_last.pt").is_file()
 
 
 def test_the_memory_is_that_of_the_largest_process_and_a_failure_has_its_text() -> None:
     small, large = ([sys.executable, "-c", f"x = bytearray({size} << 20)"] for size in (1, 200))
-    assert 200 << 20 < whole_commands.run_whole([small, large]) < 300 << 20
-    assert whole_commands.run_whole([small]) < 100 << 20
+    assert 200 << 20 < cli_timing.run_commands([small, large]) < 300 << 20
+    assert cli_timing.run_commands([small]) < 100 << 20
     with pytest.raises(RuntimeError, match="status 3: the reason"):
-        whole_commands.run_whole([[sys.executable, "-c", "import sys; print('the reason'); sys.exit(3)"]])
+        cli_timing.run_commands([[sys.executable, "-c", "import sys; print('the reason'); sys.exit(3)"]])

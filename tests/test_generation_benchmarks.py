@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 import torch
-from contending import contend
 from generation import TOLERANCE, same_hypotheses, same_parameters, same_search, setting
+from one_round import one_round
 from precision import scores
 
 SMALL = {"width": 48, "heads": 4, "vocabulary": 500, "source": 64, "batch": 2, "new": 8}
@@ -18,14 +18,14 @@ SMALL = {"width": 48, "heads": 4, "vocabulary": 500, "source": 64, "batch": 2, "
 @pytest.mark.parametrize(("peer", "index"), [("fairseq", 0), ("transformers", 1), ("ctranslate2", 2)])
 def test_all_find_the_same_hypotheses(peer: str, index: int) -> None:
     pytest.importorskip(peer, reason="pip install 'hat_fairseq[bench]'")
-    runs, verified = contend(f"generation_{peer}", index, **SMALL)
+    runs, verified = one_round(f"generation_{peer}", index, **SMALL)
     assert any("the same 4 hypotheses of every document" in sentence for sentence in verified)
     assert {run["tokens"] for run in runs} == {16}
     assert {"hat", "plain"} < {run["contender"] for run in runs}
 
 
 def test_precisions_are_measured() -> None:
-    runs, _ = contend("precision", 0, ["fp32", "int8"], **SMALL)  # not every CPU has bf16
+    runs, _ = one_round("precision", 0, ["fp32", "int8"], **SMALL)  # not every CPU has bf16
     assert [run["tokens"] for run in runs] == [16, 16]
 
 

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-import updates
+import train_step
 from commands import run_command
-from contending import contend
+from one_round import one_round
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 SMALL = {"width": 32, "heads": 4, "layers": 1, "vocabulary": 100, "target": 20}
@@ -25,7 +25,7 @@ SETTING |= {"vocabulary": 100, "attention_dropout": 0.1}
     ],
 )
 def test_it_measures_comparable_updates(script: str, contenders: list[str], sentence: str) -> None:
-    runs, verified = contend(script, 0, source=70, **SMALL)
+    runs, verified = one_round(script, 0, source=70, **SMALL)
     assert [run["contender"] for run in runs] == contenders
     assert {run["tokens"] for run in runs} == {90} and sentence in "; ".join(verified)
 
@@ -44,22 +44,22 @@ def test_a_curve_is_drawn(tmp_path: Path) -> None:
 
 
 def test_sides_that_differ_are_refused() -> None:
-    found = updates.same_loss(SETTING)
-    assert "same loss" in updates.checked_loss(SETTING, found)
+    found = train_step.same_loss(SETTING)
+    assert "same loss" in train_step.checked_loss(SETTING, found)
     with pytest.raises(SystemExit, match="differ"):
-        updates.checked_loss(SETTING, {**found, "plain_loss": found["plain_loss"] * 1.001})
+        train_step.checked_loss(SETTING, {**found, "plain_loss": found["plain_loss"] * 1.001})
     hat, plain = {"parameters": 30, "of_the_hierarchy": 10}, {"parameters": 20}
-    assert "10.0M more" in updates.checked_parameters(
+    assert "10.0M more" in train_step.checked_parameters(
         SETTING, *({k: v * 10**6 for k, v in x.items()} for x in (hat, plain))
     )
     with pytest.raises(SystemExit, match="other parameters"):
-        updates.checked_parameters(SETTING, hat, {"parameters": 21})
+        train_step.checked_parameters(SETTING, hat, {"parameters": 21})
 
 
 def test_an_update_changes_the_weights() -> None:
-    model = updates.ours("hat_bart_base", **updates.model_sizes(SETTING))
+    model = train_step.ours("hat_bart_base", **train_step.model_sizes(SETTING))
     before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
-    job = updates.update_job(model, updates.OURS, SETTING)
+    job = train_step.update_job(model, train_step.OURS, SETTING)
     assert job.step() == {"tokens": 2 * 90}
     # A key bias has no gradient: a softmax does not see it.
     same = [name for name, parameter in model.named_parameters() if parameter.equal(before[name])]

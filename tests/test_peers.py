@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 import torch
-from contenders import (
+from fairseq.sequence_generator import SequenceGenerator
+from peers import (
     EOS,
     copy_weights,
     decisive,
@@ -18,7 +19,6 @@ from contenders import (
     save_ctranslate2,
     transformers_bart,
 )
-from fairseq.sequence_generator import SequenceGenerator
 from torch.testing import assert_close as torch_close
 
 SIZES = {"width": 48, "heads": 4, "layers": 2, "vocabulary": 300}

@@ -1,6 +1,6 @@
 """What each question about speed is meant to reach, and whether the results say so.
 
-The bounds are the only figures here; what is measured is computed from the records of `turns.py`.
+The bounds are the only figures here; what is measured is computed from the records of `harness.py`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Target:
+class Goal:
     """A row of the table; `result` is the "question" of the records."""
 
     question: str
@@ -46,26 +46,26 @@ FAIRSEQ = ("fairseq transformer", "fairseq bart")
 LONG = {"source": 3072}
 PRECISION = (("speed", 1.5), ("quality", 0.1))
 HIERARCHY = {"ours": "hat", "peers": ("plain",)}
-TARGETS = (
-    Target(
+GOALS = (
+    Goal(
         "training step, HAT and its plain twin, 3072 to 512 tokens",
         "ourselves",
         "training_hierarchy",
         tuple(Part(what, 1.05, **HIERARCHY, where={"source": 3072}) for what in ("time", "memory")),
     ),
-    Target(
+    Goal(
         "the same, 512 to 512 tokens",
         "ourselves",
         "training_hierarchy",
         (Part("time", 1.1, **HIERARCHY, where={"source": 512}),),
     ),
-    Target(
+    Goal(
         "training step of HAT-BART",
         "fairseq",
         "training_fairseq",
         (Part("time", 0.9), Part("memory", 0.75, where={"source": 3072})),
     ),
-    Target(
+    Goal(
         "generation, beam 4, 3072-token sources",
         "fairseq",
         "generation_fairseq",
@@ -75,7 +75,7 @@ TARGETS = (
             Part("speed", 3.0, "hat", ("fairseq transformer", "fairseq bart"), LONG, gpu=True),
         ),
     ),
-    Target(
+    Goal(
         "generation, beam 4",
         "transformers",
         "generation_transformers",
@@ -84,27 +84,27 @@ TARGETS = (
             Part("speed", 2.0, "hat", ("transformers", "transformers, static cache"), {"source": 512}),
         ),
     ),
-    Target(
+    Goal(
         "generation, beam 4, fp32 on the CPU",
         "CTranslate2",
         "generation_ctranslate2",
         (Part("speed", 1.0, "hat", ("ctranslate2", "ctranslate2 split"), LONG),),
     ),
-    Target(
+    Goal(
         "reduced precision on the CPU",
         "ourselves in fp32",
         "precision",
         tuple(Part(*limit, ours, ("fp32",)) for ours in ("bf16", "int8") for limit in PRECISION),
     ),
-    Target("cost as the source grows", "fairseq", "source_length", (Part("exponent", math.inf),)),
-    Target("preprocessing, 1 and 2 workers", "fairseq", "preprocessing", (Part("speed", 5.0, ours="hat"),)),
-    Target("start of `fairseq-generate`", "fairseq", "start_up", (Part("time", 1.0, ours="hat"),)),
+    Goal("cost as the source grows", "fairseq", "source_length", (Part("exponent", math.inf),)),
+    Goal("preprocessing, 1 and 2 workers", "fairseq", "preprocessing", (Part("speed", 5.0, ours="hat"),)),
+    Goal("start of `fairseq-generate`", "fairseq", "start_up", (Part("time", 1.0, ours="hat"),)),
 )
 
 
-def wanted(target: Target) -> str:
-    """The bounds of a target in words."""
-    return "; ".join(dict.fromkeys(bound(part) for part in target.parts))
+def bounds(goal: Goal) -> str:
+    """The bounds of a goal in words."""
+    return "; ".join(dict.fromkeys(bound(part) for part in goal.parts))
 
 
 def bound(part: Part) -> str:
@@ -124,10 +124,10 @@ def subject(part: Part) -> str:
     return f"{ours}{part.quantity}{peers}"
 
 
-def outcome(target: Target, records: Sequence[Record]) -> tuple[str, str]:
+def outcome(goal: Goal, records: Sequence[Record]) -> tuple[str, str]:
     """What was measured, and `yes`, `no` or `not measured`; a part that was not measured is said so."""
     told, verdicts = [], []
-    for part in target.parts:
+    for part in goal.parts:
         found = [one for record in records if on_gpu(record) == part.gpu for one in values(part, record)]
         told += [sentence for sentence, _ in found] or [f"not measured: {bound(part)}"]
         verdicts += [met for _, met in found] or [None]

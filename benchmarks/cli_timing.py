@@ -28,7 +28,7 @@ def surroundings(environment: Mapping[str, str] | None = None) -> dict[str, str]
     return {**kept, "PYTHONPYCACHEPREFIX": _BYTECODE.name, **(environment or {})}
 
 
-def run_whole(commands: Sequence[Sequence[str]], environment: Mapping[str, str] | None = None) -> int:
+def run_commands(commands: Sequence[Sequence[str]], environment: Mapping[str, str] | None = None) -> int:
     """Run commands one after the other; returns the most bytes that one of their processes had in memory.
 
     `environment` is added to that of this process.

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from job import Build, Facts, Job, Setting, answer, dtype, where
 from machine import device
+from worker import Build, Facts, Job, Setting, answer, dtype, where
 
 RESULTS = Path(__file__).resolve().parent / "results"
 Check = Callable[[Setting, dict[str, Facts]], list[str]]

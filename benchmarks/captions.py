@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
-class Question:
+class Caption:
     """`labels` replace names of contenders; they may refer to entries of the setting, as in "layout {layout}"."""
 
     heading: str
@@ -14,28 +14,28 @@ class Question:
     labels: dict[str, str] = field(default_factory=dict)
 
 
-TURNS = """
+INTERLEAVED = """
 In the questions below, contenders take turns, each in a process of its own. Seconds are the median [least, most] over
 the rounds; *times* is the median [least, most] of the quotient, within a round, to the contender whose times are 1.00
 (more than 1: slower); peak memory is that of the process, weights included.
 """
 
-QUESTIONS = {
-    "hierarchy": Question(
+CAPTIONS = {
+    "hierarchy": Caption(
         "Does the hierarchy help?",
         """\
 HAT beside its plain twin (`--no-hierarchy`): the same data, settings and number of updates. Mean ± standard deviation
 over seeds; the difference is taken seed by seed. A difference that is not several times its standard deviation shows
 nothing.""",
     ),
-    "classification": Question(
+    "classification": Caption(
         "Do the encoders learn?",
         """\
 Document classification by recipes, beside a bag of words (TF-IDF of words and pairs of words, logistic regression, C
 and checkpoints chosen on the validation part). Test accuracy and macro F1: mean ± standard deviation over seeds. The
 interval (95 %, bootstrap over the test documents, mean over seeds) says how little so few documents tell.""",
     ),
-    "long_encoders": Question(
+    "long_encoders": Caption(
         "What does a long document cost?",
         """\
 Forward and backward of one document, encoders of the same width and number of token-level layers without heads and
@@ -48,7 +48,7 @@ dropout, random weights, 3 token-level layers.""",
             "bigbird": "BigBird (`transformers`), block sparse 64, 3 random",
         },
     ),
-    "training_hierarchy": Question(
+    "training_hierarchy": Caption(
         "What does the hierarchy cost in training?",
         """\
 One update (forward, backward, clipping, fairseq's Adam) of HAT-BART and of its plain twin (`--no-hierarchy`): one
@@ -56,7 +56,7 @@ document, a sentence every 32 tokens, dropout and attention dropout 0.1, 2 + 2 l
 takes 16 bytes (itself, its gradient, two moments of Adam): 11.8M and 21.0M of them are the difference in memory.""",
         {"hat": "`hat_bart_base`", "plain": "`hat_bart_base --no-hierarchy`"},
     ),
-    "training_fairseq": Question(
+    "training_fairseq": Caption(
         "Is training faster than fairseq's?",
         """\
 One update (forward, backward, clipping, fairseq's Adam) of HAT-BART, its hierarchy included, beside fairseq's own BART
@@ -70,7 +70,7 @@ for each of HAT's 86.6M parameters, 1.4 of its 2.6 GB; with four documents most 
             "fairseq": "fairseq's `bart_base`, `--criterion label_smoothed_cross_entropy`",
         },
     ),
-    "generation_fairseq": Question(
+    "generation_fairseq": Caption(
         "Is generation faster than fairseq's?",
         """\
 Beam search (beam 4, an exact number of new tokens) with random weights, width 768, 2 + 2 layers, 1 + 1 for a batch of 8
@@ -83,7 +83,7 @@ states of a document once for each hypothesis, its `bart` once for all. Seconds 
             "fairseq bart": "fairseq's `bart`",
         },
     ),
-    "generation_transformers": Question(
+    "generation_transformers": Caption(
         "Is generation faster than that of transformers?",
         """\
 The same search by `generate` of transformers' BART, with SDPA, 2 + 2 layers and the weights of the plain twin. It
@@ -95,7 +95,7 @@ repeats every document for its hypotheses.""",
             "transformers, static cache": "`transformers`, static cache",
         },
     ),
-    "generation_ctranslate2": Question(
+    "generation_ctranslate2": Caption(
         "Is generation faster than that of CTranslate2?",
         """\
 The same search by CTranslate2 on the CPU, 2 + 2 layers and the weights of the plain twin, converted. Its peak memory
@@ -110,14 +110,14 @@ includes torch and fairseq (about 0.4 GB), which convert here and which it does 
             "ctranslate2 int8 split": "CTranslate2, int8, batch divided among threads",
         },
     ),
-    "precision": Question(
+    "precision": Caption(
         "What does reduced precision bring?",
         """\
 HAT-BART with its linear maps in fp32, bfloat16 and int8, on the CPU: the search above with random weights, 2 + 2 layers
 of 768, and texts for the test split of a recipe by a trained model, scored. Every text differs from that of fp32 in
 some word, and differences of a point in either direction are within the intervals of so few documents.""",
     ),
-    "source_length": Question(
+    "source_length": Caption(
         "How do time and memory grow with the source?",
         """\
 One update of HAT-BART beside fairseq's own BART as sources grow: targets of 512 tokens, 1 + 1 layers, attention dropout
@@ -126,13 +126,13 @@ One update of HAT-BART beside fairseq's own BART as sources grow: targets of 512
 ![seconds and memory over source tokens](results/source_length.png)""",
         {"ours": "`hat_bart_base`", "fairseq": "fairseq's `bart_base`"},
     ),
-    "preprocessing": Question(
+    "preprocessing": Caption(
         "Is preprocessing faster than fairseq's?",
         """\
 From documents to a binarised dataset: `hat preprocess` beside fairseq's GPT-2 BPE in a pool of processes followed by
 `fairseq-preprocess`, whole commands with their start-up.""",
     ),
-    "start_up": Question(
+    "start_up": Caption(
         "Does the plugin slow down the start?",
         """\
 A cold `fairseq-generate` on one short document, the whole process: our task and model with `--user-dir`, beside

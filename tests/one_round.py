@@ -1,4 +1,4 @@
-"""A benchmark's contenders in this process: what `benchmarks/turns.py` does in several, which `test_turns.py` tests."""
+"""The contenders of one benchmark in this process; `benchmarks/harness.py` runs each in a process of its own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 Facts = dict[str, Any]
 
 
-def contend(
+def one_round(
     script: str, index: int, contenders: Sequence[str] | None = None, **changes: Any
 ) -> tuple[list[Facts], list[str]]:
     """Builds the contenders of a setting, lets each warm up and run once, and compares them if all are there.

@@ -1,4 +1,4 @@
-"""One contender in its own process: builds what is measured, then answers what `turns.py` asks for."""
+"""One contender in its own process: builds what is measured, then answers what `harness.py` asks for."""
 
 from __future__ import annotations
 

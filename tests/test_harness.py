@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import harness
 import pytest
-import turns
 from commands import run_command
 
 SCRIPT = '''
@@ -17,7 +17,7 @@ import os
 import sys
 sys.path.insert(0, BENCHMARKS)
 import torch
-from turns import Job, run
+from harness import Job, run
 
 def build(name, setting):
     if setting["broken"] == name:
@@ -50,7 +50,7 @@ if __name__ == "__main__":
 
 def adding(folder: Path, *flags: object, check: bool = True) -> subprocess.CompletedProcess:
     script = folder / "adding.py"
-    script.write_text(SCRIPT.replace("BENCHMARKS", repr(str(Path(turns.__file__).parent))), encoding="utf-8")
+    script.write_text(SCRIPT.replace("BENCHMARKS", repr(str(Path(harness.__file__).parent))), encoding="utf-8")
     return run_command(sys.executable, script, "--out", folder / "out.json", *flags, check=check)
 
 
@@ -62,7 +62,7 @@ def test_contenders_take_turns_and_the_summary_follows(tmp_path: Path) -> None:
     assert taken == both + [("60000 numbers", number, "fast") for number in range(3)]
     assert all(run["seconds"] > 0 and run["cpu_seconds"] > 0 for run in record["runs"])
     assert {run["numbers"] for run in record["runs"]} == {30000, 60000}
-    assert record["summary"] == turns.summary(record["runs"], "fast")
+    assert record["summary"] == harness.summary(record["runs"], "fast")
     assert record["summary"]["30000 numbers"]["fast"]["times_most"] == 1.0
     assert record["summary"]["30000 numbers"]["slow"]["times_least"] > 1.0
     assert record["checks"][0] == {"setting": "30000 numbers", "verified": ["30000 numbers each"]}
@@ -80,10 +80,10 @@ def test_times_are_compared_within_a_round() -> None:
         {"contender": name, "setting": "s", "round": number, "seconds": seconds, "cpu_seconds": 2 * seconds}
         for name, number, seconds in pairs
     ]
-    row = turns.summary(runs, "a")["s"]["b"]
+    row = harness.summary(runs, "a")["s"]["b"]
     assert (row["median"], row["least"], row["most"], row["cpu_median"]) == (4.0, 3.0, 8.0, 8.0)
     assert (row["times_median"], row["times_least"], row["times_most"]) == (3.0, 2.0, 8.0)
-    assert "times_median" not in turns.summary(runs, "absent")["s"]["b"]
+    assert "times_median" not in harness.summary(runs, "absent")["s"]["b"]
 
 
 def test_flags_limit_and_change_what_is_measured(tmp_path: Path) -> None:

@@ -11,11 +11,11 @@ from argparse import Namespace
 from typing import Any
 
 import torch
-from contenders import copy_weights, documents, fairseq_bart, ours
 from fairseq.criterions import CRITERION_REGISTRY
 from fairseq.optim.adam import FairseqAdam, FairseqAdamConfig
+from harness import Facts, Job, Setting, dtype, where
+from peers import copy_weights, documents, fairseq_bart, ours
 from torch import Tensor
-from turns import Facts, Job, Setting, dtype, where
 
 THEIRS, OURS = "label_smoothed_cross_entropy", "chunked_label_smoothed_cross_entropy"
 SIZES = {768: {"width": 768, "heads": 12}, 1024: {"width": 1024, "heads": 16}}
@@ -65,7 +65,7 @@ def sample(setting: Setting) -> dict[str, Any]:
 
 
 def model_sizes(setting: Setting) -> dict[str, Any]:
-    """Arguments of `contenders.ours` that all sides share."""
+    """Arguments of `peers.ours` that all sides share."""
     return {
         **{key: setting[key] for key in ("width", "heads", "layers", "vocabulary", "attention_dropout")},
         "max_source_positions": max(setting["source"], 1024),
