@@ -28,9 +28,9 @@ VERBS = {
     "baselines": "scoring.baselines",
     "summarize": "hub",
     "show": "scoring.show",
-    "convert-bart": "convert_bart",
-    "import": "import_weights",
-    "export": "export_weights",
+    "convert-bart": "weights.bart",
+    "import": "weights.command",
+    "export": "weights.export",
 }
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130  # 128 + SIGINT

@@ -28,13 +28,7 @@ MAY_IMPORT = {
     "doctor": set(),
     "fairseq_fixes": set(),
     "register": {"fairseq_fixes"},
-    "gpt2_dictionary": set(),
-    "hugging_face": {"gpt2_dictionary"},
-    "fairseq_checkpoint": set(),
-    "convert_bart": {"hugging_face", "fairseq_checkpoint"},
-    "convert_roberta": {"hugging_face"},
-    "convert_chalkidis": {"convert_roberta"},
-    "chalkidis_config": {"hugging_face"},
+    "weights": {"models", "modules", "data", "register"},
 }
 FORBIDDEN_LIBRARIES = {
     "kernels": {"fairseq", "fairseq_cli", "omegaconf", "hydra"},

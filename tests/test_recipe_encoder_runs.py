@@ -21,7 +21,7 @@ from byte_level_bpe import write_byte_level_bpe
 from warm import WarmPython
 
 from hat_fairseq import recipe
-from hat_fairseq.fairseq_checkpoint import checkpoint
+from hat_fairseq.weights.checkpoint import checkpoint
 from preprocess import encoder_containers
 
 SIZES = "--encoder-embed-dim 32 --encoder-ffn-embed-dim 48 --encoder-attention-heads 4"

@@ -20,7 +20,7 @@ from byte_level_bpe import write_byte_level_bpe
 from warm import WarmPython
 
 from hat_fairseq import recipe
-from hat_fairseq.fairseq_checkpoint import checkpoint
+from hat_fairseq.weights.checkpoint import checkpoint
 from preprocess import containers, parallel_containers
 
 SIZES = "--encoder-layers 1 --decoder-layers 1 --encoder-embed-dim 32 --decoder-embed-dim 32 "

@@ -11,7 +11,7 @@ import re
 import torch
 from torch import Tensor
 
-from .convert_roberta import LAYER
+from .roberta import LAYER
 
 HEAD = "sentence_classification_head"  # what fairseq's sentence_prediction calls its head
 PREFIX = "hi_transformer."  # of every model with a head; the bare one has none

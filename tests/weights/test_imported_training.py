@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from chalkidis_sample import release
 from commands import USER_DIR
+from released_hat_sample import release
 from warm import WarmPython
 
 from hat_fairseq import cli

@@ -12,8 +12,8 @@ import torch
 from safetensors.torch import save_file
 
 from hat_fairseq import cli
-from hat_fairseq.fairseq_checkpoint import write_atomically
-from hat_fairseq.hugging_face import read_symbols, read_weights
+from hat_fairseq.weights.checkpoint import write_atomically
+from hat_fairseq.weights.hugging_face import read_symbols, read_weights
 
 TENSORS = {"a": torch.arange(300.0), "b": torch.ones(2, 3)}
 

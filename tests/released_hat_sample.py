@@ -12,7 +12,7 @@ from building import PAD, Vocabulary, build
 from commands import REPOSITORY
 from torch import Tensor
 
-from hat_fairseq.convert_chalkidis import HEAD, from_hugging_face
+from hat_fairseq.weights.released_hat import HEAD, from_hugging_face
 
 DATA = {
     name: torch.from_numpy(array)

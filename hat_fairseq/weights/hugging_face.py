@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hat_fairseq.gpt2_dictionary import dictionary_symbols
+from .gpt2_dictionary import dictionary_symbols
 
 SPECIAL_IDS = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
 

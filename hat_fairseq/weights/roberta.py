@@ -13,7 +13,7 @@ from typing import Any
 
 from torch import Tensor
 
-from hat_fairseq.hugging_face import SPECIAL_IDS, check_tensors, linear_shapes, norm_shapes, one_of, read_config
+from .hugging_face import SPECIAL_IDS, check_tensors, linear_shapes, norm_shapes, one_of, read_config
 
 LAYER = {  # of a layer of BERT's family -> fairseq's
     "attention.self.query": "self_attn.q_proj",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 from building import BOS, PAD
-from chalkidis_sample import DATA, NAMES, REAL, TOKENS, imported, largest_difference, state
+from released_hat_sample import DATA, NAMES, REAL, TOKENS, imported, largest_difference, state
 from torch import Tensor
 
-from hat_fairseq.convert_chalkidis import HEAD, PREFIX, from_hugging_face
+from hat_fairseq.weights.released_hat import HEAD, PREFIX, from_hugging_face
 
 
 def classify(name: str, pooling: str = "max", tokens: Tensor = TOKENS, flags: str = "") -> Tensor:

@@ -19,11 +19,11 @@ from fairseq.models.bart.model import bart_base_architecture
 from fairseq_cli import preprocess
 
 from hat_fairseq import cli
-from hat_fairseq.convert_bart import architecture_flags
+from hat_fairseq.weights.bart import architecture_flags
 
 transformers = pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 ROWS, POSITIONS = 61, 24
 SIZES = {
     "d_model": 24,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from building import Vocabulary, build
-from chalkidis_sample import (
+from released_hat_sample import (
     CONFIG,
     DATA,
     NAMES,
@@ -23,7 +23,7 @@ from chalkidis_sample import (
 )
 
 from hat_fairseq import cli
-from hat_fairseq.convert_chalkidis import HEAD, PREFIX, from_hugging_face, to_hugging_face
+from hat_fairseq.weights.released_hat import HEAD, PREFIX, from_hugging_face, to_hugging_face
 
 POOLINGS = {"SequenceClassification[pooling=attentive]": "attentive"}
 

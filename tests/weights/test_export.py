@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 import torch
 from building import build, dictionary, documents
-from chalkidis_sample import NAMES, release, state
 from commands import USER_DIR
+from released_hat_sample import NAMES, release, state
 from warm import WarmPython
 
 from hat_fairseq import cli
-from hat_fairseq.hugging_face import read_weights
+from hat_fairseq.weights.hugging_face import read_weights
 
 SIZES = "--layout S|SD --segment-length 8 --max-segments 4 --encoder-embed-dim 16 --encoder-ffn-embed-dim 24 "
 SIZES += "--encoder-attention-heads 2 --dropout 0.2 --pooler-dropout 0.3"
@@ -217,7 +217,7 @@ def test_the_vocabulary_is_read_by_transformers(tmp_path: Path) -> None:
     from fairseq.data import Dictionary
 
     from hat_fairseq.data.gpt2_bpe import Gpt2Bpe
-    from hat_fairseq.export_vocabulary import vocabulary_files
+    from hat_fairseq.weights.export_vocabulary import vocabulary_files
 
     for name in ("encoder.json", "vocab.bpe"):
         shutil.copyfile(next(Path(package.__file__).parent.rglob(name)), tmp_path / name)

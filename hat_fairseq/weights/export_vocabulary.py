@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .data.labels import read_label_dictionary
+from ..data.labels import read_label_dictionary
 from .gpt2_dictionary import MASK, token_rows
 
 BUFFER = "encoder.dictionary_fingerprint"
@@ -27,8 +27,8 @@ def labels_of(data: Path | None, state: dict[str, Tensor], num_classes: int) -> 
     """
     from fairseq.data import Dictionary
 
-    from .models.fingerprint import fingerprint
-    from .models.restore_heads import LABELS
+    from ..models.fingerprint import fingerprint
+    from ..models.restore_heads import LABELS
 
     path = None if data is None else data / "label" / "dict.txt"
     if path is None or not path.is_file():
@@ -50,7 +50,7 @@ def read_dictionary(data: Path, state: dict[str, Tensor]) -> list[str]:
     """
     from fairseq.data import Dictionary
 
-    from .models.fingerprint import fingerprint
+    from ..models.fingerprint import fingerprint
 
     paths = [path for path in (data / "input0" / "dict.txt", data / "dict.txt") if path.is_file()]
     if not paths:

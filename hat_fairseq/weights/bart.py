@@ -15,9 +15,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hat_fairseq import fairseq_checkpoint
-from hat_fairseq.fairseq_checkpoint import refuse_existing, write_files
-from hat_fairseq.hugging_face import (
+from . import checkpoint
+from .checkpoint import refuse_existing, write_files
+from .hugging_face import (
     SPECIAL_IDS,
     check_tensors,
     folder_of,
@@ -114,7 +114,7 @@ def architecture_flags(config: dict[str, Any]) -> list[str]:
     return min(choices, key=len) + ["--max-source-positions", positions, "--max-target-positions", positions]
 
 
-add_arguments = fairseq_checkpoint.add_arguments
+add_arguments = checkpoint.add_arguments
 
 
 def main(args: argparse.Namespace) -> int:

@@ -16,10 +16,10 @@ from typing import Any
 
 from torch import Tensor
 
-from . import chalkidis_config, convert_roberta, fairseq_checkpoint
-from .convert_chalkidis import from_hugging_face
+from . import checkpoint, released_hat_config, roberta
 from .gpt2_dictionary import MASK, SPECIALS
 from .hugging_face import folder_of, read_symbols, read_weights
+from .released_hat import from_hugging_face
 
 
 @dataclass
@@ -41,8 +41,8 @@ class Converted:
 
 
 def import_roberta(args: argparse.Namespace, config: dict[str, Any]) -> Converted:
-    model, report = convert_roberta.convert_weights(read_weights(args.directory), config)
-    starts = [convert_roberta.size_flags(config), convert_roberta.hierarchical_flags(config)]
+    model, report = roberta.convert_weights(read_weights(args.directory), config)
+    starts = [roberta.size_flags(config), roberta.hierarchical_flags(config)]
     report.append("newly initialised when training starts, and listed in its log: what only the hierarchy has")
     return Converted(model, starts, report)
 
@@ -51,14 +51,14 @@ def import_chalkidis(args: argparse.Namespace, config: dict[str, Any]) -> Conver
     positions = args.segment_positions or "none"
     weights = read_weights(args.directory)
     model = from_hugging_face(weights, positions == "add")
-    chalkidis_config.check_shapes(model, config, args.directory / "config.json")
-    settings = chalkidis_config.settings(config, len(model["encoder.embed_positions.weight"]), positions)
-    quirks = chalkidis_config.QUIRKS
-    report = [f"to compute what the authors' code computes: {' '.join(chalkidis_config.flags(quirks))}"]
-    start = ["--arch", "hierarchical_transformer", *chalkidis_config.flags(settings)]
-    head = chalkidis_config.head_settings(weights)
+    released_hat_config.check_shapes(model, config, args.directory / "config.json")
+    settings = released_hat_config.settings(config, len(model["encoder.embed_positions.weight"]), positions)
+    quirks = released_hat_config.QUIRKS
+    report = [f"to compute what the authors' code computes: {' '.join(released_hat_config.flags(quirks))}"]
+    start = ["--arch", "hierarchical_transformer", *released_hat_config.flags(settings)]
+    head = released_hat_config.head_settings(weights)
     if head["task"] != "masked_lm":
-        report.append(f"its head is loaded by {' '.join(chalkidis_config.flags(head))}")
+        report.append(f"its head is loaded by {' '.join(released_hat_config.flags(head))}")
     return Converted(model, [start], report, {"arch": "hierarchical_transformer", **settings, **quirks, **head})
 
 
@@ -69,14 +69,14 @@ def check_mask(symbols: list[str] | None, vocab_size: int) -> None:
 
 
 READERS = {
-    "kiddothe2b": (chalkidis_config.read_chalkidis_config, import_chalkidis),
-    "roberta": (convert_roberta.read_roberta_config, import_roberta),
+    "kiddothe2b": (released_hat_config.read_chalkidis_config, import_chalkidis),
+    "roberta": (roberta.read_roberta_config, import_roberta),
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("release", choices=sorted(READERS), help="whose weights they are")
-    fairseq_checkpoint.add_arguments(parser)
+    checkpoint.add_arguments(parser)
     parser.add_argument(
         "--segment-positions",
         choices=["none", "add"],
@@ -91,10 +91,10 @@ def main(args: argparse.Namespace) -> int:
     read_config, convert = READERS[args.release]
     config = read_config(folder_of(args) / "config.json")
     symbols = read_symbols(args.directory, config["vocab_size"])
-    fairseq_checkpoint.refuse_existing(args, symbols)
+    checkpoint.refuse_existing(args, symbols)
     check_mask(symbols, config["vocab_size"])
     converted = convert(args, config)
-    fairseq_checkpoint.write_files(args.out, converted.model, symbols, converted.architecture)
+    checkpoint.write_files(args.out, converted.model, symbols, converted.architecture)
     print("start training from it (and resume after an interruption) with:")
     for flags in converted.starts:
         print(f"  {' '.join(flags)} --finetune-from-model {args.out}")

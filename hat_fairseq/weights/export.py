@@ -19,11 +19,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .chalkidis_config import their_config
-from .chalkidis_differences import CLASSES, check_expressible, differences, instructions
-from .convert_chalkidis import HEAD, to_hugging_face
+from .checkpoint import ARCHITECTURE
 from .export_vocabulary import labels_of, vocabulary_files
-from .fairseq_checkpoint import ARCHITECTURE
+from .released_hat import HEAD, to_hugging_face
+from .released_hat_config import their_config
+from .released_hat_differences import CLASSES, check_expressible, differences, instructions
 
 HEADS = "classification_heads."
 TASKS = {  # what the head of a task is about
@@ -81,8 +81,8 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any], str 
     """
     from fairseq import checkpoint_utils
 
-    from .models.hierarchical_transformer import HierarchicalTransformerModel
-    from .models.hierarchical_transformer_config import HierarchicalTransformerConfig
+    from ..models.hierarchical_transformer import HierarchicalTransformerModel
+    from ..models.hierarchical_transformer_config import HierarchicalTransformerConfig
 
     if not path.is_file():
         raise ValueError(f"{path} is no file")
