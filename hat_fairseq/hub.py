@@ -18,7 +18,8 @@ from tqdm import tqdm
 
 from .data.document import Document, read_documents
 from .generation.join_chunks import document_row
-from .kernels.packed_linear import PRECISIONS, check_precision
+from .kernels.packed_linear import PRECISIONS
+from .kernels.precision import check_precision
 from .tasks.generation_options import parse_generation_options
 from .tasks.interactive import encode_documents
 

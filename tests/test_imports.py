@@ -19,7 +19,7 @@ MAY_IMPORT = {
     "data": set(),
     "criterions": {"kernels", "modules", "register"},
     "scoring": {"data"},  # the readers of documents and of lines, nothing else
-    "generation": {"models", "modules", "data", "scoring"},
+    "generation": {"kernels", "models", "modules", "data", "scoring"},
     "analysis": {"models", "modules", "data"},
     "prediction": {"analysis", "tasks", "generation", "kernels", "modules", "data"},
     "recipe": {"recipe_update"},

@@ -1,8 +1,9 @@
 """Beam search for long sources on `hat_transformer` and `hat_bart`: the same hypotheses and scores as fairseq finds.
 
-A step does not copy or permute documents for their hypotheses, does not move the cache of the decoder's self-attention
-(see `modules/beam_cache_mask.py`), does not sort the vocabulary, and compares n-grams on the device. Sampling and
-diverse beams remain those of fairseq's `search` classes, so they draw and choose as they do there.
+Hypotheses with exactly equal scores may come in another order. A step does not copy or permute documents for their
+hypotheses, does not move the cache of the decoder's self-attention (see `modules/beam_cache_mask.py`), does not sort
+the vocabulary, and compares n-grams on the device. Sampling and diverse beams remain those of fairseq's `search`
+classes, so they draw and choose as they do there.
 """
 
 from __future__ import annotations
@@ -74,24 +75,23 @@ class BeamSearchGenerator(SequenceGenerator):
         start = self.eos if bos_token is None else bos_token
         beams = Beams(len(source), self.beam_size, longest + 1, start, self.pad, source.device)
         finished = Finished(len(source), self.beam_size, self.eos, self.len_penalty if self.normalize_scores else None)
-        numbers = sample["id"] if isinstance(sample.get("id"), Tensor) else beams.documents
         memories = self.model.forward_encoder(net_input)
         states: list[dict[str, Any]] = [{} for _ in memories]
         for step in range(longest + 1):
             log_probs = self._log_probs(beams.rows(step), memories, states)
             self._constrain(log_probs, beams, step, longest, prefix_tokens)
-            found = self._candidates(log_probs, beams, step, numbers)
-            ends = beams.endings(found, self.eos)
-            complete = finished.collect(step, beams, found, ends)
+            candidates = self._candidates(log_probs, beams, step)
+            ends = beams.endings(candidates, self.eos)
+            complete = finished.collect(step, beams, candidates, ends)
             if step == longest or len(complete) == len(beams.documents):
                 break
             left = self._without(complete, len(beams.documents), source.device)
             if left is not None:
-                found, ends, numbers = found.select(left), ends[left], numbers[left]
+                candidates, ends = candidates.select(left), ends[left]
                 prefix_tokens = None if prefix_tokens is None else prefix_tokens[left]
                 memories = [memory.select(left) for memory in memories]
                 beams.keep(left)
-            parents = beams.advance(step, found, ends)
+            parents = beams.advance(step, candidates, ends)
             for model, state in zip(self.model.models, states, strict=True):
                 model.decoder.reorder_beams(state, left, parents)
         refuse_without_numbers(finished.hypotheses)
@@ -127,11 +127,13 @@ class BeamSearchGenerator(SequenceGenerator):
         if self.no_repeat_ngram_size:
             block_repeated_ngrams(log_probs, beams.rows(step), self.no_repeat_ngram_size)
 
-    def _candidates(self, log_probs: Tensor, beams: Beams, step: int, numbers: Tensor) -> Candidates:
+    def _candidates(self, log_probs: Tensor, beams: Beams, step: int) -> Candidates:
         log_probs = log_probs.view(len(beams.documents), -1, self.vocab_size)
         if type(self.search) is BeamSearch:
             return Candidates(*best_continuations(log_probs, beams.scores[:, :, step - 1] if step else None))
-        return Candidates(*self.search.step(step, log_probs, beams.scores[:, :, :step], beams.rows(step), numbers))
+        # Diverse beams keep a table of the batch: its rows are places in the batch, not ids of the data set.
+        arguments = log_probs, beams.scores[:, :, :step], beams.rows(step), beams.documents
+        return Candidates(*self.search.step(step, *arguments))
 
     @staticmethod
     def _without(complete: list[int], documents: int, device: torch.device) -> Tensor | None:

@@ -46,9 +46,9 @@ class Beams:
         """(D K, step + 1) the tokens so far."""
         return self.tokens[:, :, : step + 1].flatten(0, 1)
 
-    def endings(self, found: Candidates, end: int) -> Tensor:
+    def endings(self, candidates: Candidates, end: int) -> Tensor:
         """(D, C) True for a candidate that ends a hypothesis; counted among the first K only."""
-        ends = found.tokens.eq(end) & found.scores.ne(float("-inf"))
+        ends = candidates.tokens.eq(end) & candidates.scores.ne(float("-inf"))
         ends[:, : self.beam] &= ~self.ended
         return ends
 
@@ -57,7 +57,7 @@ class Beams:
         self.documents, self.tokens = self.documents[documents], self.tokens[documents]
         self.scores, self.ended = self.scores[documents], self.ended[documents]
 
-    def advance(self, step: int, found: Candidates, ends: Tensor) -> Tensor:
+    def advance(self, step: int, candidates: Candidates, ends: Tensor) -> Tensor:
         """Goes on with the best K candidates that do not end.
 
         Returns:
@@ -69,12 +69,12 @@ class Beams:
         rank = passed_over * (2 * self.beam) + torch.arange(size, device=ends.device)
         rank, chosen = rank.topk(self.beam, dim=1, largest=False)
         self.ended = rank >= 2 * self.beam
-        parents = found.parents.gather(1, chosen)
+        parents = candidates.parents.gather(1, chosen)
         past = parents.unsqueeze(-1)
         self.tokens[:, :, : step + 1] = self.tokens.gather(1, past.expand(-1, -1, step + 1))
         self.scores[:, :, :step] = self.scores.gather(1, past.expand(-1, -1, step))
-        self.tokens[:, :, step + 1] = found.tokens.gather(1, chosen)
-        self.scores[:, :, step] = found.scores.gather(1, chosen)
+        self.tokens[:, :, step + 1] = candidates.tokens.gather(1, chosen)
+        self.scores[:, :, step] = candidates.scores.gather(1, chosen)
         return parents
 
 
@@ -91,7 +91,7 @@ class Finished:
         self.hypotheses: list[list[dict[str, Tensor]]] = [[] for _ in range(documents)]
         self._beam, self._end, self._length_penalty = beam, end, length_penalty
 
-    def collect(self, step: int, beams: Beams, found: Candidates, ends: Tensor) -> list[int]:
+    def collect(self, step: int, beams: Beams, candidates: Candidates, ends: Tensor) -> list[int]:
         """Takes the hypotheses that end in this step.
 
         Returns:
@@ -99,7 +99,7 @@ class Finished:
         """
         complete = []
         ends = ends[:, : beams.beam]
-        parents, totals = found.parents[:, : beams.beam][ends].tolist(), found.scores[:, : beams.beam][ends]
+        parents, totals = candidates.parents[:, : beams.beam][ends].tolist(), candidates.scores[:, : beams.beam][ends]
         places = ends.nonzero()[:, 0].tolist()
         numbers = beams.documents.tolist() if places else []
         for place, parent, total in zip(places, parents, totals, strict=True):

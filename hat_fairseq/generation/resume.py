@@ -69,13 +69,13 @@ class PartialResults:
             yield cls(folder, lock)
 
     def check(self, setup: Setup) -> None:
-        """Write down what the parts are made with, or compare it with what is written there.
+        """Compare the settings with those of the texts that are there, or record them if there are none.
 
         Raises:
-            ValueError: the parts that are there were made with something else.
+            ValueError: the texts were generated with other settings.
         """
         path = self.folder / RECORD
-        if path.is_file():
+        if path.is_file() and self.finished():
             if difference := first_difference(json.loads(path.read_text(encoding="utf-8")), setup):
                 raise ValueError(
                     f"{self.folder} was made with {difference}: choose another --results-path, or generate all anew "

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from hat_fairseq.generation.resume import PartialResults
+from hat_fairseq.generation.resume import PartialResults, named_flags
 
 LAST_LINES = 15
 _SECONDS_BETWEEN_LOOKS = 0.3
@@ -29,9 +29,11 @@ def generate(arguments: Sequence[str], parts: PartialResults, missing: Collectio
         num_shards: processes; None for one on each GPU, or a single one on the CPU.
 
     Raises:
-        ValueError: samples are still missing in the end; the last lines of the shards that failed are on stderr.
+        ValueError: a precision that the device does not support; samples are still missing in the end (the last lines
+            of the shards that failed are on stderr).
     """
     gpus = [] if "--cpu" in arguments else visible_gpus()
+    check_precision_flags(arguments, "cuda" if gpus else "cpu")
     count = min(num_shards or len(gpus) or 1, len(missing))
     call = parts.next_call()
     common = [sys.executable, "-m", "fairseq_cli.generate", *arguments]
@@ -57,6 +59,15 @@ def generate(arguments: Sequence[str], parts: PartialResults, missing: Collectio
             f"{len(failed)} of {count} shards failed, {len(left)} of {len(missing)} samples are missing; the others "
             "are kept, and the same command again goes on"
         )
+
+
+def check_precision_flags(arguments: Sequence[str], device: str) -> None:
+    """Raise ValueError for a precision that fairseq-generate would refuse once it has loaded the model."""
+    from hat_fairseq.kernels.precision import check_precision, chosen_precision
+
+    flags = named_flags(arguments)
+    cpu_precision = flags.get("--cpu-precision", ["fp32"])[-1]
+    check_precision(chosen_precision("--fp16" in flags, "--bf16" in flags, cpu_precision), device)
 
 
 def visible_gpus() -> list[str]:

@@ -1,7 +1,8 @@
 """The best continuations of a beam, without sorting the vocabulary.
 
-What `fairseq.search.BeamSearch` finds, in less time: the best numbers of a row lie in the blocks with the largest
-maxima, and the best of a document among the best of its rows. One pass over the log-probabilities.
+The result is that of `fairseq.search.BeamSearch`, except for the order of exactly equal scores, which `torch.topk` does
+not define. The best values of a row lie in the blocks with the largest maxima, and the best of a document are among the
+best of its rows: one pass over the log-probabilities.
 
 Legend: D documents, K beam, V vocabulary, C candidates.
 """
@@ -15,7 +16,7 @@ BLOCK = 64
 
 
 def best_of_rows(x: Tensor, number: int) -> tuple[Tensor, Tensor]:
-    """`x.topk(number)` over the last axis of (R, V), the order of equal numbers aside."""
+    """`x.topk(number)` over the last axis of (R, V), except for the order of equal values."""
     blocks = x.size(1) // BLOCK
     if blocks <= number:
         return x.topk(number, dim=1)

@@ -18,22 +18,8 @@ from torch import Tensor, nn
 from . import linear
 from .linear import SMALLEST, Linear, onednn_linear
 
-PRECISIONS = ("fp32", "bf16", "int8")
+PRECISIONS = ("fp32", "bf16", "int8")  # of a `PackedLinear`
 ROWS = 512  # the number of rows that weights are laid out for; the layout is as good for 4 and for 3,000
-
-
-def check_precision(precision: str, device: torch.device | str = "cpu") -> None:
-    """Raises ValueError for a precision that does not exist, is not for the device, or would be imitated, slowly."""
-    if precision not in PRECISIONS:
-        raise ValueError(f"unknown precision {precision!r}; choose one of {', '.join(PRECISIONS)}")
-    if precision == "fp32":
-        return
-    if torch.device(device).type != "cpu":
-        raise ValueError(f"precision {precision} is for the CPU, and this is to run on {device}")
-    if not linear.AVAILABLE:
-        raise ValueError(f"precision {precision} needs a torch with oneDNN; this one has none: use fp32")
-    if precision == "bf16" and not torch.ops.mkldnn._is_mkldnn_bf16_supported():
-        raise ValueError("precision bf16: this CPU cannot multiply bf16; use int8 or fp32")
 
 
 class PackedLinear(nn.Module):
@@ -100,10 +86,7 @@ def pack_linears(model: nn.Module, precision: str = "fp32") -> int:
 
     Returns:
         How many were replaced.
-    Raises:
-        ValueError: see `check_precision`.
     """
-    check_precision(precision, next((p.device for p in model.parameters()), "cpu"))
     found = [
         (parent, name, child)
         for parent in model.modules()

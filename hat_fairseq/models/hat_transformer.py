@@ -11,7 +11,7 @@ from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import FairseqEncoderDecoderModel, register_model, register_model_architecture
 from torch import Tensor
 
-from ..kernels.packed_linear import pack_linears
+from ..kernels.precision import chosen_precision, set_precision
 from .config import HatConfig
 from .embedding import token_table
 from .hat_decoder import HatDecoder
@@ -67,12 +67,16 @@ class HatTransformerModel(FairseqEncoderDecoderModel):
         return self.decoder(prev_output_tokens, encoder_out, features_only=features_only)
 
     def prepare_for_inference_(self, cfg: Any) -> None:
-        """fairseq's hook before generation: on the CPU the weights get the layout that is fastest to multiply with.
+        """fairseq's hook before generation: sets the precision of --fp16, --bf16 or --cpu-precision.
 
-        In the task's `cpu_precision`. The model can no longer be trained, moved or saved.
+        Raises:
+            ValueError: two precisions, or one that the device does not support; see `check_precision`.
         """
         super().prepare_for_inference_(cfg)
-        pack_linears(self, str(getattr(getattr(cfg, "task", None), "cpu_precision", "fp32")))
+        common = getattr(cfg, "common", None)
+        fp16, bf16 = (bool(getattr(common, name, False)) for name in ("fp16", "bf16"))
+        cpu_precision = str(getattr(getattr(cfg, "task", None), "cpu_precision", "fp32"))
+        set_precision(self, chosen_precision(fp16, bf16, cpu_precision))
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
         """fairseq's hook before loading: makes a plain checkpoint fit, or says what does not."""

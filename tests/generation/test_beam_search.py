@@ -57,10 +57,13 @@ def confident(twin: str = "", seed: int = 0) -> Any:
 def generate(kind: type, models: list[Any], source: Tensor, **options: Any) -> list[list[dict[str, Tensor]]]:
     dictionary = models[0].decoder.dictionary
     prefix, strategy = options.pop("prefix_tokens", None), options.pop("strategy", None)
+    ids = options.pop("ids", None)
     if strategy is not None:
         options["search_strategy"] = strategy(dictionary)
     generator = kind(models, dictionary, **{"beam_size": 4, "max_len_b": 15, "min_len": 3, **options})
-    sample = {"net_input": {"src_tokens": source, "src_lengths": source.ne(PAD).sum(1)}}
+    sample: dict[str, Any] = {"net_input": {"src_tokens": source, "src_lengths": source.ne(PAD).sum(1)}}
+    if ids is not None:
+        sample["id"] = torch.tensor(ids)
     torch.manual_seed(7)
     return generator.generate(models, sample, prefix_tokens=prefix)
 
@@ -91,6 +94,17 @@ def test_hypotheses_are_those_of_fairseq(name: str, twin: str) -> None:
 @pytest.mark.parametrize("name", SEARCHES)
 def test_sampling_and_diverse_beams_draw_what_fairseq_draws(name: str) -> None:
     assert_same([confident()], documents(LENGTHS), strategy=SEARCHES[name])
+
+
+@pytest.mark.parametrize("ids", [[0, 1, 2, 3, 4], [3, 0, 4, 2, 1], [7, 100, 5, 6, 8]])
+def test_diverse_beams_do_not_depend_on_the_batch_or_its_ids(ids: list[int]) -> None:
+    """fairseq indexes what it knows of a batch by the ids of the data set."""
+    model, source, strategy = confident(), documents(LENGTHS), SEARCHES["diverse groups"]
+    hypotheses = generate(BeamSearchGenerator, [model], source, strategy=strategy, ids=ids)
+    for index, (length, identifier) in enumerate(zip(LENGTHS, ids, strict=True)):
+        row = source[index : index + 1, :length]
+        alone = generate(BeamSearchGenerator, [model], row, strategy=strategy, ids=[identifier])
+        assert_same_hypotheses(alone, hypotheses[index : index + 1])
 
 
 @pytest.mark.parametrize("options", [OPTIONS["defaults"], OPTIONS["bigrams"], OPTIONS["temperature and unknown"]])

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 
 from hat_fairseq import cli
 from hat_fairseq.generation.resume import PartialResults, first_difference, named_flags
@@ -133,6 +134,30 @@ def test_mistakes_are_known_at_once(generate, tmp_path, capsys, flags, message) 
     assert generate(tmp_path / "results", *flags) == 2
     assert re.search(message, capsys.readouterr().err)
     assert not (tmp_path / "results").exists() or not list((tmp_path / "results").glob("*/*.shard*"))
+
+
+def test_reduced_precision_is_used_or_refused(generate, tmp_path, capsys) -> None:
+    assert generate(tmp_path / "fp16", "--fp16") == 2
+    assert "precision fp16 is GPU-only; on a CPU use bf16 or int8" in capsys.readouterr().err
+    assert generate(tmp_path / "both", "--bf16", "--cpu-precision", "int8") == 2
+    assert "choose one precision, not bf16 and int8" in capsys.readouterr().err
+    assert not list(tmp_path.glob("*/*/*.shard*"))
+    if not torch.ops.mkldnn._is_mkldnn_bf16_supported():
+        pytest.skip("this CPU has no bf16")
+    scores = []
+    for number, flags in enumerate(([], ["--bf16"], ["--cpu-precision", "bf16"])):
+        assert generate(tmp_path / str(number), *flags) == 0
+        (path,) = (tmp_path / str(number) / "test.parts").glob("*/generate-test.txt")
+        scores.append(re.findall(r"^H-\d+\t\S+", path.read_text(), re.MULTILINE))
+    assert scores[1] == scores[2] != scores[0] and len(scores[0]) == 6
+
+
+def test_a_first_try_that_generates_nothing_decides_nothing(generate, tmp_path, capsys) -> None:
+    assert generate(tmp_path, "--beem", 4) == 2
+    assert "1 of 1 shards failed" in capsys.readouterr().err
+    assert generate(tmp_path) == 0 and len(rows(tmp_path)) == 6
+    assert generate(tmp_path, "--lenpen", 2) == 2
+    assert "was made with no --lenpen, now it is --lenpen 2" in capsys.readouterr().err
 
 
 def test_a_wrong_score_is_known_before_generation(generate, tmp_path, capsys) -> None:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from hat_fairseq.kernels import linear
 from hat_fairseq.kernels.linear import Linear, onednn_linear
-from hat_fairseq.kernels.packed_linear import PackedLinear, check_precision, pack_linears, quantise
+from hat_fairseq.kernels.packed_linear import PackedLinear, pack_linears, quantise
 from hat_fairseq.modules.attention import MultiheadAttention
 from hat_fairseq.modules.cache import DecoderCache
 
@@ -123,14 +123,3 @@ def test_packed_attention_keeps_its_keys_in_the_type_of_its_precision(precision:
     assert layer.encoder_attn.keys.dtype is (torch.float32 if precision == "fp32" else torch.bfloat16)
     assert error(torch.cat(steps, 1), expected[0]) < 2 * ERRORS[precision]
     assert error(across, expected[1]) < 2 * ERRORS[precision]
-
-
-def test_unknown_and_impossible_precisions(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ValueError, match="unknown precision 'int4'; choose one of fp32, bf16, int8"):
-        pack_linears(make(), "int4")
-    monkeypatch.setattr(linear, "AVAILABLE", False)
-    check_precision("fp32")
-    with pytest.raises(ValueError, match="precision int8 needs a torch with oneDNN"):
-        check_precision("int8")
-    with pytest.raises(ValueError, match="precision int8 is for the CPU"):
-        pack_linears(make().to("meta"), "int8")
