@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Do the encoders learn? Recipes of document classification beside a bag of words: same documents, several seeds.
 
-    python benchmarks/classification.py hyperpartisan_small hyperpartisan_granite --seeds 1 2 3
+    python benchmarks/classification.py hyperpartisan_small --seeds 1 2 3
 
 Preprocess the recipes first, from the same release. The bag of words (scikit-learn: TF-IDF of words and pairs of words,
 logistic regression, its C chosen on the validation part as the recipes choose their checkpoint) reads the examples of

@@ -14,7 +14,6 @@ import tables
 import torch
 from captions import CAPTIONS
 from commands import run_command
-from safetensors.torch import load_file
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 RESULTS = sorted((BENCHMARKS / "results").glob("*.json"))
@@ -84,38 +83,3 @@ def test_long_encoders_measures_and_its_result_is_rendered(tmp_path: Path) -> No
     table = tables.interleaved(record, CAPTIONS["long_encoders"])
     assert table.count("\n| 70 tokens |") == 2 and "S\\|S\\|SD" in table and "tokens/s" in table
     assert "not compared" in table and "width 24, heads 4" in table
-
-
-def test_a_pack_of_public_weights_is_unpacked(tmp_path: Path) -> None:
-    """int8 values times the factor of their group, and query, key and value apart."""
-    width, groups = 64, torch.tensor([0.5, 0.25])
-    values = torch.arange(128, dtype=torch.int8).view(2, 64) - 64
-    tensors = {"word_emb": (values, groups)}
-    tensors |= {
-        name: (torch.randn(*shape), None) for name, shape in (("pos_emb", (4, width)), ("type_emb", (2, width)))
-    }
-    tensors |= {name: (torch.randn(width), None) for name in ("emb_ln.w", "emb_ln.b", "l0.aln.w", "l0.aln.b")}
-    tensors |= {"l0.qkv.w": (torch.randn(3 * width, width), None)}
-    entries, content = [], b""
-    for name, (tensor, factors) in tensors.items():
-        raw = tensor.numpy().tobytes() + (b"" if factors is None else factors.numpy().tobytes())
-        kind, group = ("f32", 0) if factors is None else ("i8", width)
-        entries.append({"name": name, "dtype": kind, "shape": list(tensor.shape), "len": len(raw), "group": group})
-        content += raw
-    arch = {"hidden": width, "layers": 1, "heads": 4, "intermediate": 8, "vocab": 2, "max_positions": 4}
-    header = {"meta": {"model": "m", "license": "l"}, "arch": arch | {"layer_norm_eps": 1e-12}, "tokenizer_len": 2}
-    head = json.dumps(header | {"tensors": entries}).encode()
-    pack, out = tmp_path / "a.pack", tmp_path / "out"
-    pack.write_bytes(b"HMSEMB01" + len(head).to_bytes(8, "little") + head + b"{}" + content)
-    run_command(sys.executable, BENCHMARKS / "granite.py", "--pack", pack, "--out", out)
-    state = load_file(out / "model.safetensors")
-    torch.testing.assert_close(
-        state["roberta.embeddings.word_embeddings.weight"], torch.cat([values[:1] * 0.5, values[1:] * 0.25])
-    )
-    rows = [state[f"roberta.encoder.layer.0.attention.self.{part}.weight"] for part in ("query", "key", "value")]
-    assert torch.equal(torch.cat(rows), tensors["l0.qkv.w"][0])
-    assert state["roberta.embeddings.token_type_embeddings.weight"].shape == (1, width)
-    assert (out / "tokenizer.json").read_bytes() == b"{}" and json.loads((out / "config.json").read_text())
-    pack.write_bytes(pack.read_bytes()[:-1])
-    again = run_command(sys.executable, BENCHMARKS / "granite.py", "--pack", pack, "--out", tmp_path / "b", check=False)
-    assert again.returncode == 1 and "fetch it again" in again.stderr

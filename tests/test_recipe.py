@@ -198,7 +198,7 @@ def test_matrix_is_complete():
         assert all(sections[section] for section in ("preprocess", "task", "train", "update")), name
         assert all("score" in sections[verb] for verb in goals), name
         if not takes_a_folder(name) and goals:
-            assert name.removesuffix("_small").removesuffix("_granite") == reader_of(name)
+            assert name.removesuffix("_small") == reader_of(name)
         for verb in ("train", *goals):
             script = (ROOT / f"{verb}_scripts" / f"{name}.sh").read_text()
             assert f'recipe.py" {verb} {name} "$@"' in script

@@ -42,8 +42,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("encoder_recipes")
     vocabulary = Vocabulary(write_byte_level_bpe(folder / "bpe") + 5, mask=True)
     roberta = build("hat_roberta_base", f"{SIZES} --encoder-layers 2 --no-hierarchy", vocabulary, max_positions=512)
-    for name in ("roberta.base", "granite"):
-        save(released_roberta(weights(roberta)), folder / name)
+    save(released_roberta(weights(roberta)), folder / "roberta.base")
     flags = f"{SIZES} {LAYERS['hierarchical_transformer_base_4096']} --segment-positions none"
     hierarchical = build("hierarchical_transformer_base_4096", flags, vocabulary)
     save(weights(hierarchical), folder / "hierarchical-transformer-base-4096")

@@ -52,7 +52,7 @@ PRINTED: dict[str, dict[str, Any]] = {
     "sequential_sentences": CLASSIFIED | {"task": "segment_classification", "warmup": 0.05},
     "multiple_choice": CLASSIFIED | {"task": "multiple_choice", "warmup": 0.05},
 }
-OURS = {"hyperpartisan_small", "hyperpartisan_granite"}
+OURS = {"hyperpartisan_small"}
 ENCODERS = {name for name in recipe.names() if not recipe.load(recipe.CONFIGS / f"{name}.yaml")["generate"]}
 
 
