@@ -18,8 +18,7 @@ from tqdm import tqdm
 
 from .data.document import Document, read_documents
 from .generation.join_chunks import document_row
-from .kernels.packed_linear import PRECISIONS
-from .kernels.precision import check_precision
+from .kernels import CPU_PRECISIONS, check_precision
 from .tasks.generation_options import parse_generation_options
 from .tasks.interactive import encode_documents
 
@@ -115,7 +114,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", required=True, help="texts to write: .jsonl with id, text (and segments)")
     parser.add_argument("--batch-size", type=int, default=1)
     parser.add_argument("--device", help="default: a GPU if there is one")
-    parser.add_argument("--precision", choices=PRECISIONS, default="fp32", help="of the linear maps on the CPU")
+    parser.add_argument("--precision", choices=CPU_PRECISIONS, default="fp32", help="of the linear maps on the CPU")
     parser.add_argument("--generation", default="{}", help="fairseq generation options as JSON, e.g. '{\"beam\": 4}'")
 
 

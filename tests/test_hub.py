@@ -16,9 +16,11 @@ from fairseq.sequence_scorer import SequenceScorer
 from hat_fairseq.data.document import Document, read_documents
 from hat_fairseq.generation.beam_search import BeamSearchGenerator
 from hat_fairseq.hub import DocumentToText
-from hat_fairseq.kernels import packed_linear
+from hat_fairseq.kernels.packed_linear import PackedLinear
+from hat_fairseq.kernels.torch_private import INT8
 
 OPTIONS = {"beam": 2, "max_len_b": 8, "min_len": 4}
+needs_int8 = pytest.mark.skipif(not INT8, reason="this torch has no oneDNN")
 
 
 @pytest.fixture(scope="module")
@@ -41,10 +43,11 @@ def short(data: Path) -> list[Document]:
     ]
 
 
+@pytest.mark.parametrize("precision", ["fp32", pytest.param("int8", marks=needs_int8)])
 @pytest.mark.parametrize("batch_size", [1, 2, 33])
-def test_chunks_of_a_document_are_joined_in_order(chunked: tuple[Path, Path], batch_size: int) -> None:
+def test_chunks_of_a_document_are_joined_in_order(chunked: tuple[Path, Path], batch_size: int, precision: str) -> None:
     data, checkpoint = chunked
-    model = DocumentToText.from_pretrained(str(checkpoint), str(data / "bin"), "cpu", **OPTIONS)
+    model = DocumentToText.from_pretrained(str(checkpoint), str(data / "bin"), "cpu", precision, **OPTIONS)
     documents = short(data)
     chunks = [model.task.pipeline.encode(document) for document in documents]
     assert [len(parts) for parts in chunks] != [1, 1, 1]
@@ -95,20 +98,17 @@ def test_a_scorer_is_a_scorer(chunked: tuple[Path, Path]) -> None:
     assert type(scorer) is SequenceScorer
 
 
-@pytest.mark.skipif(not packed_linear.linear.AVAILABLE, reason="this torch has no oneDNN")
+@needs_int8
 def test_lower_precision_is_asked_for_by_name(run, chunked: tuple[Path, Path], tmp_path: Path) -> None:
     data, checkpoint = chunked
     where = str(checkpoint), str(data / "bin"), "cpu"
     exact, rounded = (DocumentToText.from_pretrained(*where, name, **OPTIONS) for name in ("fp32", "int8"))
-    maps = [
-        [m for m in model.models[0].modules() if isinstance(m, packed_linear.PackedLinear)]
-        for model in (exact, rounded)
-    ]
+    maps = [[m for m in model.models[0].modules() if isinstance(m, PackedLinear)] for model in (exact, rounded)]
     assert {m.precision for m in maps[1]} == {"int8"} and len(maps[1]) > len(maps[0])  # small ones too
     assert len(list(rounded(short(data)))) == 3
     with pytest.raises(ValueError, match="unknown precision 'int4'"):
         DocumentToText.from_pretrained(*where, "int4", **OPTIONS)
-    with pytest.raises(ValueError, match="precision int8 is for the CPU"):
+    with pytest.raises(ValueError, match="precision int8 is CPU-only"):
         DocumentToText.from_pretrained(*where[:2], "cuda", "int8", **OPTIONS)
     words = ["-m", "fairseq_cli.generate", data / "bin", "--user-dir", REPOSITORY / "hat_fairseq", "--cpu"]
     words += ["--task", "document_to_text", "--role-stream", "role", "--path", checkpoint, "--max-len-b", 5]

@@ -16,7 +16,7 @@ from fairseq.criterions.label_smoothed_cross_entropy import (
 )
 from torch import Tensor, nn
 
-from ..kernels.chunked_loss import chunked_label_smoothed_loss
+from ..kernels import chunked_label_smoothed_loss
 
 NAME = "chunked_label_smoothed_cross_entropy"
 

@@ -63,7 +63,7 @@ def generate(arguments: Sequence[str], parts: PartialResults, missing: Collectio
 
 def check_precision_flags(arguments: Sequence[str], device: str) -> None:
     """Raise ValueError for a precision that fairseq-generate would refuse once it has loaded the model."""
-    from hat_fairseq.kernels.precision import check_precision, chosen_precision
+    from hat_fairseq.kernels import check_precision, chosen_precision
 
     flags = named_flags(arguments)
     cpu_precision = flags.get("--cpu-precision", ["fp32"])[-1]

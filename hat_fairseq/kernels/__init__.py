@@ -1,1 +1,27 @@
-"""Speed: the numbers of an obvious formula, computed faster or in less memory. Torch only, nothing of ours."""
+"""Speed: what `naive.py` computes, faster or in less memory. Torch only, nothing else of this package.
+
+The rest of the package enters through two doors, `attend` and `Linear`, and the functions named here. Which kernel runs
+is chosen inside, once for each shape, type and mode.
+"""
+
+from .attention import attend, prepare_mask
+from .chunked_loss import chunked_label_smoothed_loss
+from .feed_forward import feed_forward
+from .linear import Linear
+from .naive import ACTIVATIONS
+from .packed_linear import CPU_PRECISIONS, pack_linears
+from .precision import check_precision, chosen_precision, set_precision
+
+__all__ = [
+    "ACTIVATIONS",
+    "CPU_PRECISIONS",
+    "Linear",
+    "attend",
+    "check_precision",
+    "chosen_precision",
+    "chunked_label_smoothed_loss",
+    "feed_forward",
+    "pack_linears",
+    "prepare_mask",
+    "set_precision",
+]

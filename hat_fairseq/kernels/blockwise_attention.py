@@ -1,10 +1,10 @@
 """Attention on the CPU in blocks of queries: dropout without a T x S matrix, and oneDNN for the products.
 
 softmax(q k' / sqrt(E)) v, as torch's scaled dot product attention (SDPA) computes it. Queries are independent of each
-other, so a block of them needs one softmax over all keys and nothing of the other blocks; the backward pass computes
-the weights of a block again. Dropped weights come from a seed of torch's CPU generator, so a run is repeated, resumed
-and recomputed (activation checkpointing) exactly. With dropout SDPA keeps T x S matrices on the CPU; without, it has a
-fused kernel, faster in training, slower for large matrices in inference. `attend` takes what is faster.
+other, so a block of them needs one softmax over all keys and nothing of the other blocks. The backward pass computes
+the weights of a block again. Dropout masks follow from a seed that torch's CPU generator draws, so a run that is
+repeated, resumed or recomputed (activation checkpointing) is exactly the same. With dropout SDPA keeps T x S matrices
+on the CPU; without, it has a fused kernel, faster in training, slower for large matrices in inference.
 
 O(T S E) operations; memory O(T + S) and a few blocks. With one block it is the definition.
 
@@ -17,49 +17,22 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from .cpu_dropout import DropoutLanes
-from .linear import AVAILABLE, onednn_linear
+from .cpu_dropout import BlockDropout
+from .torch_private import onednn_linear, softmax_backward_
 
 BLOCK = 1 << 20  # entries of a block of weights: 4 MB
-SMALLEST = 1 << 16  # weights of a head, T x S, from which on blocks are the faster way
-FEWEST = 32  # queries, likewise: a step of decoding has few
 Block = tuple[Tensor, slice, slice]
 
 
-def attend(
-    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, dropout: float = 0.0, is_causal: bool = False
+def blockwise_attention(
+    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, dropout: float = 0.0, causal: bool = False
 ) -> Tensor:
-    """`F.scaled_dot_product_attention`, whose arguments these are, by the fastest way there is.
-
-    Args:
-        queries: (B, H, T, E), keys and values: (B, H, S, E).
-        mask: bool, True = may attend, broadcastable to (B, H, T, S); some key for every query.
-        dropout: probability of dropping a weight.
-        is_causal: query t sees keys up to t; without a mask.
-    Returns:
-        (B, H, T, E).
-    """
-    if not _blocks_win(queries, keys, dropout):
-        return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, is_causal)
+    """Arguments and result of `attention.attend`, with a bool mask, or causal."""
     seed = int(torch.empty((), dtype=torch.int64).random_()) if dropout else 0
-    return _BlockwiseAttention.apply(queries, keys, values, mask, dropout, is_causal, seed)
-
-
-def _blocks_win(queries: Tensor, keys: Tensor, dropout: float) -> bool:
-    if queries.device.type != "cpu" or torch.is_autocast_enabled("cpu") or torch.compiler.is_compiling():
-        return False
-    length = queries.size(2)
-    if length < FEWEST or length * keys.size(2) < SMALLEST or not 0 <= dropout < 1:
-        return False
-    return queries.dtype in (torch.float32, torch.bfloat16, torch.float16) if dropout else _is_fast(queries)
-
-
-def _is_fast(queries: Tensor) -> bool:
-    return AVAILABLE and queries.dtype is torch.float32 and not torch.is_grad_enabled()
+    return _BlockwiseAttention.apply(queries, keys, values, mask, dropout, causal, seed)
 
 
 class _BlockwiseAttention(torch.autograd.Function):
@@ -67,17 +40,17 @@ class _BlockwiseAttention(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *args: Any) -> Tensor:
-        queries, keys, values, mask, dropout, is_causal, seed = args
+        queries, keys, values, mask, dropout, causal, seed = args
         ctx.save_for_backward(queries, keys, values, mask)
-        ctx.options = dropout, is_causal, seed
+        ctx.options = dropout, causal, seed
         rows, heads, length, channels = queries.shape
         out = queries.new_empty(rows, length, heads, channels).transpose(1, 2)  # as its projection will read it
         walk = _Walk(queries, keys, mask, *ctx.options)
         for row, head in walk.heads():
             q, k = _fp32(queries[row, head], channels**-0.5), _fp32(keys[row, head])
             v = _fp32(values[row, head], 1 / (1 - dropout)).t()
-            for weights, some, seen in walk.blocks(row, head, q, k):
-                out[row, head, some] = _product(walk.drop(weights, weights), v[:, seen])
+            for weights, queries_slice, keys_slice in walk.blocks(row, head, q, k):
+                out[row, head, queries_slice] = onednn_linear(walk.drop(weights, weights), v[:, keys_slice])
         return out
 
     @staticmethod
@@ -90,13 +63,13 @@ class _BlockwiseAttention(torch.autograd.Function):
             q, k, v = _fp32(queries[row, head], scale), _fp32(keys[row, head]), _fp32(values[row, head])
             upstream = _fp32(gradients[0][row, head], 1 / (1 - ctx.options[0]))
             of_k, of_v = (torch.zeros(x.size(1), x.size(0)) for x in (k, v))  # transposed: the faster product
-            for weights, some, seen in walk.blocks(row, head, q, k):
-                of_v[:, seen] += _product(upstream[some].t().contiguous(), walk.drop(weights).t())
-                of_weights = _product(upstream[some], v[seen])
+            for weights, queries_slice, keys_slice in walk.blocks(row, head, q, k):
+                of_v[:, keys_slice] += onednn_linear(upstream[queries_slice].t().contiguous(), walk.drop(weights).t())
+                of_weights = onednn_linear(upstream[queries_slice], v[keys_slice])
                 walk.drop(of_weights, of_weights)
-                torch.ops.aten._softmax_backward_data.out(of_weights, weights, -1, torch.float32, grad_input=of_weights)
-                of_queries[row, head, some] = _product(of_weights, k[seen].t()).mul_(scale)
-                of_k[:, seen] += _product(q[some].t().contiguous(), of_weights.t())
+                softmax_backward_(of_weights, weights)
+                of_queries[row, head, queries_slice] = onednn_linear(of_weights, k[keys_slice].t()).mul_(scale)
+                of_k[:, keys_slice] += onednn_linear(q[queries_slice].t().contiguous(), of_weights.t())
             of_keys[row, head], of_values[row, head] = of_k.t(), of_v.t()
         return of_queries, of_keys, of_values, None, None, None, None
 
@@ -105,44 +78,41 @@ class _Walk:
     """The blocks of all heads, always in the same order, and their dropped weights."""
 
     def __init__(
-        self, queries: Tensor, keys: Tensor, mask: Tensor | None, dropout: float, is_causal: bool, seed: int
+        self, queries: Tensor, keys: Tensor, mask: Tensor | None, dropout: float, causal: bool, seed: int
     ) -> None:
         self.shape = (*queries.shape[:3], keys.size(2))
         self.mask = None if mask is None else mask[(None,) * (4 - mask.dim())].expand(*self.shape[:2], -1, -1)
-        self.is_causal = is_causal
+        self.causal = causal
         _, _, length, num_keys = self.shape
         self.size = min(length, max(64, BLOCK // num_keys // 16 * 16))
-        self._lanes = DropoutLanes(seed, self.size * num_keys, dropout) if dropout else None
+        self._dropout = BlockDropout(seed, self.size * num_keys, dropout) if dropout else None
         self._dropped = torch.empty(self.size * num_keys) if dropout else torch.empty(0)
 
     def heads(self) -> Iterator[tuple[int, int]]:
         yield from ((row, head) for row in range(self.shape[0]) for head in range(self.shape[1]))
 
     def blocks(self, row: int, head: int, q: Tensor, k: Tensor) -> Iterator[Block]:
-        """The weights of each block of queries over the keys that it may see, and which queries and keys these are.
-
-        Weights outside of the given keys are 0. `q` is scaled already.
-        """
+        """Yields the weights of each block, its queries and its keys; weights of other keys are 0. `q` is scaled."""
         allowed = None if self.mask is None else self.mask[row, head]
         visible = slice(0, len(k)) if allowed is None else _range(allowed)
         for first in range(0, len(q), self.size):
-            some = slice(first, min(first + self.size, len(q)))
-            seen = slice(visible.start, min(visible.stop, some.stop)) if self.is_causal else visible
-            weights = _product(q[some], k[seen])
+            queries_slice = slice(first, min(first + self.size, len(q)))
+            keys_slice = slice(visible.start, min(visible.stop, queries_slice.stop)) if self.causal else visible
+            weights = onednn_linear(q[queries_slice], k[keys_slice])
             if allowed is not None:
-                _hide(weights, allowed[some if len(allowed) > 1 else slice(0, 1), seen])
-            elif self.is_causal:  # only keys from `first` on can be later than a query
+                _hide(weights, allowed[queries_slice if len(allowed) > 1 else slice(0, 1), keys_slice])
+            elif self.causal:  # only keys from `first` on can be later than a query
                 late = weights[:, first:]
                 late += torch.full(late.shape, float("-inf")).triu_(1)
-            if self._lanes is not None:
-                self._lanes.advance()
-            yield torch.softmax(weights, -1, out=weights), some, seen
+            if self._dropout is not None:
+                self._dropout.advance()
+            yield torch.softmax(weights, -1, out=weights), queries_slice, keys_slice
 
     def drop(self, x: Tensor, out: Tensor | None = None) -> Tensor:
         """`x` with 0 where the current block's weights are dropped; without `out` into memory of its own."""
-        if self._lanes is None:
+        if self._dropout is None:
             return x
-        return self._lanes.drop(x, self._dropped[: x.numel()].view(x.shape) if out is None else out)
+        return self._dropout.drop(x, self._dropped[: x.numel()].view(x.shape) if out is None else out)
 
 
 def _range(allowed: Tensor) -> slice:
@@ -165,8 +135,3 @@ def _zeros(x: Tensor) -> Tensor:
     """(B, H, T, E) zeros in the layout (B, T, H, E) of the projection that they go to."""
     rows, heads, length, channels = x.shape
     return x.new_zeros(rows, length, heads, channels).transpose(1, 2)
-
-
-def _product(x: Tensor, weight: Tensor) -> Tensor:
-    """(M, K) and (N, K), both fp32 -> (M, N)."""
-    return onednn_linear(x, weight, None) if AVAILABLE else x @ weight.t()

@@ -18,10 +18,11 @@ import itertools
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from .linear import onednn_linear, prefers_onednn, product
+from .linear import fastest_product
 
 CHUNK = 1 << 24  # logits of a chunk: 64 MB
 FP16_SCALE = 16.0  # keeps the small gradients of logits above fp16's least number
@@ -58,6 +59,7 @@ class _ChunkedLoss(torch.autograd.Function):
         features, weight, target, smoothing, pad, count_correct, wanted = args
         sums = torch.zeros(3, device=features.device)
         gradients = _Gradients(features, weight) if wanted else None
+        product = fastest_product(features, weight)
         for some in _chunks(len(target), len(weight)):
             log_probabilities = product(features[some], weight, None).float()
             if count_correct:
@@ -85,7 +87,7 @@ class _Gradients:
     """Sums over chunks, in fp32."""
 
     def __init__(self, features: Tensor, weight: Tensor) -> None:
-        self._features, self._weight = features, weight
+        self._features, self._weight, self._product = features, weight, fastest_product(features, weight)
         self._scale = FP16_SCALE if weight.dtype is torch.float16 else 1.0
         self._of_features = torch.empty_like(features)
         self._of_weight: Tensor | None = None
@@ -94,10 +96,10 @@ class _Gradients:
         """`of_logits`: (rows, V) fp32; it is used up."""
         features, weight = self._features[some], self._weight
         of_logits = of_logits.mul_(self._scale).to(weight) if self._scale != 1 else of_logits.to(weight)
-        if prefers_onednn(of_logits, weight):
-            self._of_features[some] = onednn_linear(of_logits, weight.t(), None)
-        else:
+        if self._product is F.linear:
             torch.mm(of_logits, weight, out=self._of_features[some])
+        else:
+            self._of_features[some] = self._product(of_logits, weight.t(), None)
         if self._of_weight is None:
             self._of_weight = (of_logits.t() @ features).float()
         elif weight.dtype is torch.float32:

@@ -1,10 +1,9 @@
-"""`nn.Linear` on the faster of torch's two CPU libraries, and packed for inference.
+"""`nn.Linear` on the faster of torch's two CPU libraries.
 
-torch multiplies fp32 matrices on the CPU with MKL. oneDNN, which torch carries as well, gives the same sums 1.2 to 1.6
-times as fast on a CPU that MKL is not made for (AMD), and several times as fast for the few rows of a decoding step,
-if the weights lie in its own blocked layout. `Linear` takes oneDNN for outputs and gradients of inputs, where the
-weights are large enough to be worth the call; everything else (GPU, bf16, autocast, small weights) is `nn.Linear`.
-For weights that are not trained any more, `packed_linear.py` goes further.
+torch multiplies fp32 matrices on the CPU with MKL. oneDNN, which torch contains as well, is numerically equivalent and
+1.2 to 1.6 times as fast on CPUs that MKL is not optimised for (AMD). `Linear` takes oneDNN for outputs and gradients of
+inputs where the weight is large enough to be worth the call; everything else (GPU, bf16, autocast, small weights) is
+`nn.Linear`. `packed_linear.py` goes further for weights that are not trained any more.
 
 Parameters and their names are those of `nn.Linear`.
 
@@ -13,6 +12,8 @@ Legend: N rows (any number of leading axes), I inputs, O outputs.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -20,38 +21,23 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from .naive import ACTIVATIONS
+from .torch_private import ONEDNN, onednn_linear
+
 SMALLEST = 1 << 16  # entries of a weight from which on oneDNN's call costs less than it saves
+Product = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 
 
-def _has_onednn() -> bool:
-    names = ("_linear_pointwise", "_reorder_linear_weight")
-    return torch.backends.mkldnn.is_available() and all(hasattr(torch.ops.mkldnn, name) for name in names)
+def fastest_product(x: Tensor, weight: Tensor) -> Product:
+    """`F.linear`, or `onednn_linear` (which autograd cannot differentiate) where that is faster for `x`."""
+    transformed = torch.is_autocast_enabled("cpu") or torch.compiler.is_compiling()
+    return _choose(x.dtype, weight.dtype, weight.device.type, weight.numel(), transformed)
 
 
-AVAILABLE = _has_onednn()
-
-
-def onednn_linear(x: Tensor, weight: Tensor, bias: Tensor | None, activation: str = "none") -> Tensor:
-    """(..., I) and a (O, I) weight, plain or packed -> (..., O); `activation`: none, relu or gelu (exact)."""
-    algorithm = "none" if activation == "gelu" else ""
-    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, activation, [], algorithm)
-
-
-def prefers_onednn(x: Tensor, weight: Tensor) -> bool:
-    """True where oneDNN is the faster library for `F.linear(x, weight)`."""
-    return (
-        AVAILABLE
-        and weight.numel() >= SMALLEST
-        and weight.device.type == "cpu"
-        and x.dtype is weight.dtype is torch.float32
-        and not torch.is_autocast_enabled("cpu")
-        and not torch.compiler.is_compiling()
-    )
-
-
-def product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """`F.linear` by the faster library, without a gradient of its own where that is oneDNN."""
-    return onednn_linear(x, weight, bias) if prefers_onednn(x, weight) else F.linear(x, weight, bias)
+@lru_cache(maxsize=1024)
+def _choose(x_dtype: torch.dtype, dtype: torch.dtype, device: str, entries: int, transformed: bool) -> Product:
+    suited = ONEDNN and device == "cpu" and x_dtype is dtype is torch.float32 and entries >= SMALLEST
+    return onednn_linear if suited and not transformed else F.linear
 
 
 def gradients_of_linear(
@@ -63,7 +49,8 @@ def gradients_of_linear(
     """
     of_x = of_weight = of_bias = None
     if needed[0]:
-        of_x = product(gradient, weight.t().contiguous(), None) if prefers_onednn(x, weight) else gradient @ weight
+        product = fastest_product(gradient, weight)
+        of_x = gradient @ weight if product is F.linear else product(gradient, weight.t().contiguous(), None)
     rows = gradient.reshape(-1, gradient.size(-1))
     if needed[1]:
         of_weight = rows.t() @ x.reshape(-1, x.size(-1))
@@ -90,9 +77,12 @@ class _OneDnnLinear(torch.autograd.Function):
 class Linear(nn.Linear):
     """`nn.Linear(in_features, out_features, bias)`; see the top of this file."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        """(..., I) -> (..., O)."""
-        wanted = torch.is_grad_enabled() and (x.requires_grad or self.weight.requires_grad)
-        if wanted and prefers_onednn(x, self.weight):
-            return _OneDnnLinear.apply(x, self.weight, self.bias)
-        return product(x, self.weight, self.bias)
+    cache_dtype: torch.dtype | None = None  # in which outputs that are read again at every step are kept; None: as is
+
+    def forward(self, x: Tensor, activation: str | None = None) -> Tensor:
+        """(..., I) -> (..., O); `activation`: None or one of `ACTIVATIONS`."""
+        product = fastest_product(x, self.weight)
+        if product is not F.linear and torch.is_grad_enabled() and (x.requires_grad or self.weight.requires_grad):
+            product = _OneDnnLinear.apply
+        out = product(x, self.weight, self.bias)
+        return out if activation is None else ACTIVATIONS[activation](out)

@@ -1,11 +1,11 @@
 """Linear maps for inference on the CPU: weights laid out once as oneDNN reads them, in fp32, bf16 or int8.
 
-    fp32   the sums of `nn.Linear`; 2 to 5 times as fast as MKL for the few rows of a decoding step
+    fp32   numerically equivalent to `nn.Linear`; 2 to 5 times as fast as MKL for the few rows of a decoding step
     bf16   weights and inputs rounded to 8 bits of mantissa, sums in fp32, results in bf16; half the bytes
-    int8   weights as 8-bit integers with one scale for each output, inputs with one scale and one zero for each call;
-           results in fp32
+    int8   weights as 8-bit integers with a scale for each output, inputs with a scale and a zero for each row, so that
+           a row's result does not depend on the other rows of a batch; results in fp32
 
-A quantised model keeps its norms, residuals, softmaxes and tables in fp32.
+Norms, residuals, softmaxes and tables of a quantised model stay in fp32.
 
 Legend: N rows (any number of leading axes), I inputs, O outputs.
 """
@@ -15,10 +15,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from . import linear
-from .linear import SMALLEST, Linear, onednn_linear
+from . import torch_private
+from .linear import SMALLEST, Linear
+from .naive import ACTIVATIONS
+from .torch_private import int8_product, onednn_linear
 
-PRECISIONS = ("fp32", "bf16", "int8")  # of a `PackedLinear`
+CPU_PRECISIONS = ("fp32", "bf16", "int8")
 ROWS = 512  # the number of rows that weights are laid out for; the layout is as good for 4 and for 3,000
 
 
@@ -27,7 +29,7 @@ class PackedLinear(nn.Module):
 
     Args:
         source: a map on the CPU, fp32 (or bf16, which stays bf16); it is not changed.
-        precision: one of `PRECISIONS`.
+        precision: one of `CPU_PRECISIONS`.
     """
 
     def __init__(self, source: nn.Linear, precision: str = "fp32") -> None:
@@ -36,49 +38,51 @@ class PackedLinear(nn.Module):
         weight = source.weight.detach()
         self.precision = "bf16" if weight.dtype is torch.bfloat16 else precision
         self.dtype = torch.bfloat16 if self.precision == "bf16" else torch.float32  # of inputs and outputs
+        self.cache_dtype = torch.float32 if self.precision == "fp32" else torch.bfloat16  # see `Linear`
         self.bias = None if source.bias is None else source.bias.detach().to(self.dtype)
         if self.precision == "int8":
             # symmetric, so that the weights' zero is 0
             self.scales = weight.float().abs().amax(1).clamp(min=1e-12) / 127
-            integers = (weight / self.scales[:, None]).round().to(torch.int8)
+            integers = (weight / self.scales[:, None]).round()
+            self.sums = integers.sum(1) * self.scales  # (O,): what a row of ones would give
             self.zeros = torch.zeros(self.out_features, dtype=torch.int64)
-            self.packed = torch.ops.onednn.qlinear_prepack(integers, [ROWS, self.in_features])
+            self.packed = torch_private.pack_int8(integers.to(torch.int8), ROWS)
         else:
-            self.packed = torch.ops.mkldnn._reorder_linear_weight(weight.to(self.dtype), ROWS)
+            self.packed = torch_private.pack(weight.to(self.dtype), ROWS)
 
-    @property
-    def keeps(self) -> torch.dtype:
-        """In which type keys and values that this map makes are best kept: they are read again at every step."""
-        return torch.float32 if self.precision == "fp32" else torch.bfloat16
-
-    def forward(self, x: Tensor, activation: str = "none") -> Tensor:
-        """(..., I) -> (..., O); `activation`: none, relu or gelu (exact)."""
-        if self.precision == "int8":
-            return self._int8(x.float(), activation)
-        return onednn_linear(x.to(self.dtype), self.packed, self.bias, activation)
-
-    def _int8(self, x: Tensor, activation: str) -> Tensor:
-        integers, scale, zero = quantise(x)
-        weights = self.packed, self.scales, self.zeros, self.bias
-        result = 1.0, 0, torch.float32
-        algorithm = "none" if activation == "gelu" else ""
-        return torch.ops.onednn.qlinear_pointwise(integers, scale, zero, *weights, *result, activation, [], algorithm)
+    def forward(self, x: Tensor, activation: str | None = None) -> Tensor:
+        """(..., I) -> (..., O); `activation`: None, relu or gelu (exact)."""
+        if self.precision != "int8":
+            return onednn_linear(x.to(self.dtype), self.packed, self.bias, activation)
+        integers, scales, offsets = quantise(x.float())
+        out = int8_product(integers, self.packed, self.scales, self.zeros)
+        out = out.mul_(scales).addcmul_(offsets, self.sums)
+        if self.bias is not None:
+            out += self.bias
+        return out if activation is None else ACTIVATIONS[activation](out)
 
     def extra_repr(self) -> str:
         return f"in_features={self.in_features}, out_features={self.out_features}, precision={self.precision}"
 
 
-def quantise(x: Tensor) -> tuple[Tensor, float, int]:
-    """Integers 0..255 with the scale and zero for which (integers - zero) x scale is nearest to `x`, 0 exactly."""
-    if not x.numel():
-        return x.to(torch.uint8), 1.0, 0
-    least, most = (float(value) for value in torch.aminmax(x))
-    least, most = min(least, 0.0), max(most, 0.0)
-    scale = (most - least) / 255 or 1.0
-    zero = round(-least / scale)
-    # half is added because the conversion cuts off
-    integers = torch.add(zero + 0.5, x, alpha=1 / scale).clamp_(0, 255).to(torch.uint8)
-    return integers, scale, zero
+def quantise(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Rounds each row to one of 255 equidistant numbers, 0 among them.
+
+    Args:
+        x: (..., I) fp32.
+    Returns:
+        (..., I) uint8 integers, (..., 1) scales and (..., 1) offsets: `x` is about integers x scales + offsets.
+    """
+    if not x.size(-1):
+        return x.to(torch.uint8), x.new_ones(*x.shape[:-1], 1), x.new_zeros(*x.shape[:-1], 1)
+    least, most = x.amin(-1, keepdim=True).clamp_(max=0), x.amax(-1, keepdim=True)
+    # 254 steps, not 255: the zero is rounded too, and the largest integer must stay below 256
+    scales = most.clamp_(min=0).sub_(least).clamp_(min=1e-35).div_(254)
+    inverse = scales.reciprocal()
+    zeros = least.mul_(inverse).round_()
+    # half is added because the conversion truncates
+    integers = torch.mul(x, inverse).add_(0.5 - zeros).to(torch.uint8)
+    return integers, scales, zeros.mul_(scales)
 
 
 def pack_linears(model: nn.Module, precision: str = "fp32") -> int:
@@ -87,17 +91,17 @@ def pack_linears(model: nn.Module, precision: str = "fp32") -> int:
     Returns:
         How many were replaced.
     """
-    found = [
+    maps = [
         (parent, name, child)
         for parent in model.modules()
         for name, child in parent.named_children()
         if isinstance(child, Linear) and _can_pack(child.weight, SMALLEST if precision == "fp32" else 0)
     ]
-    for parent, name, child in found:
+    for parent, name, child in maps:
         setattr(parent, name, PackedLinear(child, precision))
-    return len(found)
+    return len(maps)
 
 
 def _can_pack(weight: Tensor, smallest: int) -> bool:
     known = weight.dtype in (torch.float32, torch.bfloat16) and weight.device.type == "cpu"
-    return linear.AVAILABLE and known and weight.numel() >= smallest
+    return torch_private.ONEDNN and known and weight.numel() >= smallest

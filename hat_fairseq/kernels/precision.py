@@ -11,7 +11,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from . import linear
+from . import torch_private
 from .packed_linear import pack_linears
 
 PRECISIONS = ("fp32", "fp16", "bf16", "int8")
@@ -28,9 +28,9 @@ def check_precision(precision: str, device: torch.device | str) -> None:
     if kind == "cpu":
         if precision == "fp16":
             raise ValueError("precision fp16 is GPU-only; on a CPU use bf16 or int8")
-        if not linear.AVAILABLE:
+        if not torch_private.INT8:
             raise ValueError(f"precision {precision} needs a torch with oneDNN; this one has none: use fp32")
-        if precision == "bf16" and not torch.ops.mkldnn._is_mkldnn_bf16_supported():
+        if precision == "bf16" and not torch_private.BF16:
             raise ValueError("precision bf16: this CPU cannot multiply bf16; use int8 or fp32")
     elif precision == "int8":
         raise ValueError(f"precision int8 is CPU-only (device: {device}); on a GPU use fp16 or bf16")

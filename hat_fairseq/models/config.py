@@ -10,7 +10,7 @@ from typing import Any, Optional, Self
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 
-from ..kernels.feed_forward import ACTIVATIONS
+from ..kernels import ACTIVATIONS
 from ..modules.hierarchical_encoder_layer import QUERIES
 from ..modules.positions import STRATEGIES
 from ..modules.transformer_layer import LayerSizes

@@ -13,7 +13,7 @@ from fairseq.data import Dictionary
 from fairseq.models import FairseqIncrementalDecoder
 from torch import Tensor, nn
 
-from ..kernels.linear import Linear
+from ..kernels import Linear
 from ..modules.cache import DecoderCache
 from ..modules.hierarchical_decoder_layer import HierarchicalDecoderLayer
 from .checkpointing import run_layer

@@ -11,7 +11,7 @@ from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import FairseqEncoderDecoderModel, register_model, register_model_architecture
 from torch import Tensor
 
-from ..kernels.precision import chosen_precision, set_precision
+from ..kernels import chosen_precision, set_precision
 from .config import HatConfig
 from .embedding import token_table
 from .hat_decoder import HatDecoder

@@ -10,7 +10,7 @@ from typing import Any
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 
-from ..kernels.feed_forward import ACTIVATIONS
+from ..kernels import ACTIVATIONS
 from ..modules.segment_attention import parse_layout
 from ..modules.segment_pooling import POOLINGS
 from ..modules.transformer_layer import LayerSizes

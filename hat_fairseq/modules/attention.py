@@ -12,13 +12,9 @@ Legend: B rows, T queries, S keys, C channels, H heads, E = C / H, D memory rows
 
 from __future__ import annotations
 
-import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..kernels.blockwise_attention import attend
-from ..kernels.linear import Linear
-from ..kernels.step_attention import step_attention, suits
+from ..kernels import Linear, attend, naive
 from .cache import GrowingCache, StaticCache
 
 
@@ -98,19 +94,16 @@ class MultiheadAttention(nn.Module):
         if rows % documents:
             raise ValueError(f"{rows} query rows cannot share {documents} memory rows")
         queries = self._heads(self.q_proj(query).view(documents, -1, self.embed_dim)).to(keys.dtype)
-        if mask is None:
-            mask = self._allowed(queries, keys, key_padding_mask, causal)
+        if key_padding_mask is not None and mask is None:
+            mask = ~key_padding_mask[:, None, None, :]
         dropout = self.dropout.p if self.training else 0.0
+        weights = None
         if need_weights:
-            out, weights = _explicit_attention(queries, keys, values, mask, dropout)
+            out, weights = naive.attention(queries, keys, values, mask, dropout, causal)
             # D x H x (beam T) x S -> B x H x T x S
             weights = weights.unflatten(2, (rows // documents, length)).transpose(1, 2).flatten(0, 1)
-        elif suits(queries, dropout) and not causal:
-            weights, out = None, step_attention(queries, keys, values, mask)
         else:
-            weights = None
-            is_causal = causal and mask is None
-            out = attend(queries, keys, values, mask, dropout, is_causal)
+            out = attend(queries, keys, values, mask, dropout, causal)
         # D x H x (beam T) x E -> B x T x C
         out = out.transpose(1, 2).reshape(rows, length, self.embed_dim)
         return self.out_proj(out), weights
@@ -121,29 +114,11 @@ class MultiheadAttention(nn.Module):
 
     def _project(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         keys, values = self._heads(self.k_proj(memory)), self._heads(self.v_proj(memory))
-        kept = getattr(self.k_proj, "keeps", keys.dtype)
-        return keys.to(kept), values.to(kept)
+        dtype = self.k_proj.cache_dtype or keys.dtype
+        return keys.to(dtype), values.to(dtype)
 
     def _static_keys(self, memory: Tensor, cache: StaticCache) -> tuple[Tensor, Tensor]:
         if cache.keys is None or cache.values is None:
             keys, values = self._project(memory)
             cache.keys, cache.values = keys.contiguous(), values.contiguous()  # once, for all the steps that read them
         return cache.keys, cache.values
-
-    @staticmethod
-    def _allowed(queries: Tensor, keys: Tensor, key_padding_mask: Tensor | None, causal: bool) -> Tensor | None:
-        """Boolean mask, True = may attend, broadcastable to (D, H, T, S); None when SDPA needs no mask of ours."""
-        allowed = None if key_padding_mask is None else ~key_padding_mask[:, None, None, :]
-        if not causal or allowed is None:  # SDPA has a causal flag of its own
-            return allowed
-        return allowed & queries.new_ones(queries.size(2), keys.size(2), dtype=torch.bool).tril()
-
-
-def _explicit_attention(
-    queries: Tensor, keys: Tensor, values: Tensor, allowed: Tensor | None, dropout: float
-) -> tuple[Tensor, Tensor]:
-    scores = queries @ keys.transpose(-2, -1) * queries.size(-1) ** -0.5
-    if allowed is not None:
-        scores = scores.masked_fill(~allowed, float("-inf"))
-    weights = scores.float().softmax(-1).to(scores)
-    return F.dropout(weights, dropout) @ values, weights

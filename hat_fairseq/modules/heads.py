@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..kernels.feed_forward import ACTIVATIONS
+from ..kernels import ACTIVATIONS
 from .attention import safe_padding_mask
 from .segment_pooling import SegmentPooling
 

@@ -13,9 +13,7 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from ..kernels.feed_forward import ACTIVATIONS, activated_linear
-from ..kernels.linear import Linear
-from ..kernels.packed_linear import PackedLinear
+from ..kernels import ACTIVATIONS, Linear, feed_forward
 from .attention import MultiheadAttention
 
 
@@ -66,12 +64,8 @@ class TransformerLayer(nn.Module):
         return layer_norm(x + self.dropout(sublayer(x)))
 
     def feed_forward(self, x: Tensor) -> Tensor:
-        if isinstance(self.fc1, PackedLinear):
-            return self.fc2(self.fc1(x, self.sizes.activation))
-        hidden = self.fc1(x)
-        if self.training and self.activation_dropout.p:
-            return self.fc2(self.activation_dropout(ACTIVATIONS[self.sizes.activation](hidden)))
-        return activated_linear(hidden, self.sizes.activation, self.fc2)
+        dropout = self.activation_dropout.p if self.training else 0.0
+        return feed_forward(x, self.fc1, self.fc2, self.sizes.activation, dropout)
 
 
 class TransformerEncoderLayer(TransformerLayer):

@@ -11,7 +11,7 @@ from fairseq import checkpoint_utils, utils
 from fairseq.tasks import TASK_REGISTRY
 from torch import Tensor
 
-from ..kernels.packed_linear import pack_linears
+from ..kernels import pack_linears
 from ..tasks.encoder_task import EncoderTask
 
 PRECISIONS = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}

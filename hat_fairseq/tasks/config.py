@@ -8,7 +8,7 @@ from fairseq.tasks.masked_lm import MaskedLMConfig
 from fairseq.tasks.translation import TranslationConfig
 from omegaconf import MISSING
 
-from ..kernels.packed_linear import PRECISIONS
+from ..kernels import CPU_PRECISIONS
 from .document_dataset import SOURCE_POLICIES, TARGET_POLICIES
 from .dropout_schedule import HELP
 from .fit_rows import POLICIES
@@ -54,7 +54,7 @@ class DocumentToTextConfig(TranslationConfig):
     eval_doc_bleu_tokenize: str = field(
         default="13a", metadata={"help": "sacrebleu's tokenizer for --eval-doc-bleu, e.g. 13a, zh, intl, char"}
     )
-    cpu_precision: ChoiceEnum(list(PRECISIONS)) = field(  # type: ignore[valid-type]
+    cpu_precision: ChoiceEnum(list(CPU_PRECISIONS)) = field(  # type: ignore[valid-type]
         default="fp32", metadata={"help": "generation on a CPU: how the linear maps multiply; fp32 changes no number"}
     )
     dropout_schedule: Optional[str] = field(default=None, metadata={"help": HELP})

@@ -8,9 +8,8 @@ import torch.nn.functional as F
 from helpers import assert_close, padding
 from torch import Tensor
 
-from hat_fairseq.kernels import blockwise_attention
-from hat_fairseq.kernels.blockwise_attention import attend
-from hat_fairseq.kernels.cpu_dropout import DropoutLanes
+from hat_fairseq.kernels import attend, attention, blockwise_attention, naive
+from hat_fairseq.kernels.cpu_dropout import BlockDropout
 from hat_fairseq.modules.attention import MultiheadAttention
 
 DTYPES = [torch.float32, torch.bfloat16]
@@ -19,11 +18,10 @@ CASES = [(size, kind) for size in SIZES for kind in ("none", "right", "left", "h
 CASES += [((size, size), kind) for size in (1, 64, 150) for kind in ("causal", "lower")]
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of 64 queries, however small the matrices are."""
-    monkeypatch.setattr(blockwise_attention, "SMALLEST", 0)
-    monkeypatch.setattr(blockwise_attention, "FEWEST", 0)
+    monkeypatch.setattr(attention, "_choose", lambda *_: blockwise_attention.blockwise_attention)
     monkeypatch.setattr(blockwise_attention, "BLOCK", 64)
 
 
@@ -52,7 +50,7 @@ def dropped(seed: int, shape: tuple[int, ...], mask: Tensor | None, causal: bool
     """(B, H, T, S) True = kept: the masks of all blocks put together, over the keys that each block looks at."""
     rows, heads, length, keys = shape
     size = min(length, 64)
-    lanes, kept = DropoutLanes(seed, size * keys, rate), torch.ones(shape, dtype=torch.bool)
+    dropout, kept = BlockDropout(seed, size * keys, rate), torch.ones(shape, dtype=torch.bool)
     for row in range(rows):
         for head in range(heads):
             for first in range(0, length, size):
@@ -61,17 +59,15 @@ def dropped(seed: int, shape: tuple[int, ...], mask: Tensor | None, causal: bool
                 if mask is not None:
                     places = mask.expand(shape)[row, head].any(0).nonzero().flatten()
                     seen = torch.arange(int(places.min()), int(places.max()) + 1)
-                lanes.advance()
+                dropout.advance()
                 ones = torch.ones(last - first, len(seen))
-                kept[row, head, first:last, seen[0] : seen[-1] + 1] = lanes.drop(ones, ones).bool()
+                kept[row, head, first:last, seen[0] : seen[-1] + 1] = dropout.drop(ones, ones).bool()
     return kept
 
 
-def dense(q: Tensor, k: Tensor, v: Tensor, may: Tensor | None, kept: Tensor | float, rate: float) -> Tensor:
-    scores = q.float() @ k.float().transpose(-2, -1) * q.size(-1) ** -0.5
-    if may is not None:
-        scores = scores.masked_fill(~may, float("-inf"))
-    return (scores.softmax(-1) * kept / (1 - rate) @ v.float()).to(q)
+def dense(inputs: list[Tensor], mask: Tensor | None, kept: Tensor, rate: float, causal: bool) -> Tensor:
+    out, _ = naive.attention(*(x.float() for x in inputs), mask, rate, causal, kept)
+    return out.to(inputs[0])
 
 
 def run(function, inputs: list[Tensor]) -> list[Tensor]:
@@ -84,7 +80,7 @@ def run(function, inputs: list[Tensor]) -> list[Tensor]:
 @pytest.mark.parametrize("rate", [0.0, 0.3])
 @pytest.mark.parametrize(("size", "kind"), CASES)
 def test_equals_dense_attention_with_the_same_dropped_weights(
-    always: None, size: tuple[int, int], kind: str, rate: float, dtype: torch.dtype
+    size: tuple[int, int], kind: str, rate: float, dtype: torch.dtype
 ) -> None:
     length, keys = size
     inputs = [states(length, 1, dtype), states(keys, 2, dtype), states(keys, 3, dtype)]
@@ -93,20 +89,15 @@ def test_equals_dense_attention_with_the_same_dropped_weights(
     actual = run(lambda: attend(*inputs, mask, rate, causal), inputs)
     torch.manual_seed(11)
     seed = int(torch.empty((), dtype=torch.int64).random_())
-    kept = dropped(seed, (2, 3, length, keys), mask, causal, rate) if rate else 1.0
-    may = torch.ones(length, keys, dtype=torch.bool).tril() if causal else mask
-    expected = run(lambda: dense(*inputs, may, kept, rate), inputs)
+    shape = (2, 3, length, keys)
+    kept = dropped(seed, shape, mask, causal, rate) if rate else torch.ones(shape)
+    expected = run(lambda: dense(inputs, mask, kept, rate, causal), inputs)
     for ours, theirs in zip(actual, expected, strict=True):
         assert ours.dtype is dtype
         assert_close(ours, theirs, dtype)
 
 
-@pytest.mark.parametrize("available", [True, False])
-def test_without_dropout_it_is_sdpa_with_and_without_onednn(
-    always: None, available: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(blockwise_attention, "AVAILABLE", available)
-    monkeypatch.setattr(blockwise_attention, "_is_fast", lambda queries: True)
+def test_without_dropout_it_is_sdpa() -> None:
     inputs = [states(131, 1, torch.float32), states(70, 2, torch.float32), states(70, 3, torch.float32)]
     ours = run(lambda: attend(*inputs, None), inputs)
     theirs = run(lambda: F.scaled_dot_product_attention(*inputs), inputs)
@@ -114,24 +105,7 @@ def test_without_dropout_it_is_sdpa_with_and_without_onednn(
         assert_close(one, other)
 
 
-def test_large_and_small_matrices_go_different_ways(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A threshold, not a property of the input: both ways give the same numbers."""
-    ways = []
-    real = blockwise_attention._BlockwiseAttention.apply
-    monkeypatch.setattr(
-        blockwise_attention._BlockwiseAttention, "apply", lambda *args: ways.append(args[0].size(2)) or real(*args)
-    )
-    for length, keys in ((255, 255), (31, 4096), (256, 256), (32, 2048)):
-        q, k = states(length, 1, torch.float32), states(keys, 2, torch.float32)
-        expected = F.scaled_dot_product_attention(q, k, k)
-        assert_close(attend(q, k, k, None), expected)
-        assert not ways[2:]  # with gradients SDPA's kernel is the faster one
-        with torch.no_grad():
-            assert_close(attend(q, k, k, None), expected)
-    assert ways == ([256, 32] if blockwise_attention.AVAILABLE else [])
-
-
-def test_a_seed_repeats_a_run_and_calls_differ(always: None) -> None:
+def test_a_seed_repeats_a_run_and_calls_differ() -> None:
     q = states(40, 1, torch.float32)
     torch.manual_seed(3)
     first, second = attend(q, q, q, None, 0.5), attend(q, q, q, None, 0.5)
@@ -139,7 +113,7 @@ def test_a_seed_repeats_a_run_and_calls_differ(always: None) -> None:
     assert torch.equal(attend(q, q, q, None, 0.5), first) and not torch.equal(first, second)
 
 
-def test_checkpointed_activations_drop_the_same_weights(always: None) -> None:
+def test_checkpointed_activations_drop_the_same_weights() -> None:
     from torch.utils.checkpoint import checkpoint
 
     torch.manual_seed(0)

@@ -1,17 +1,17 @@
-"""Lanes drop at their rate, independently of each other and of what came before."""
+"""Masks drop at their rate; elements and blocks are independent of each other."""
 
 import pytest
 import torch
 
-from hat_fairseq.kernels.cpu_dropout import DropoutLanes
+from hat_fairseq.kernels.cpu_dropout import BlockDropout
 
 
 def masks(seed: int, size: int, rate: float, number: int) -> torch.Tensor:
     """(number, size) True = kept."""
-    lanes, kept = DropoutLanes(seed, size, rate), []
+    dropout, kept = BlockDropout(seed, size, rate), []
     for _ in range(number):
-        lanes.advance()
-        kept.append(lanes.drop(torch.ones(size), torch.empty(size)))
+        dropout.advance()
+        kept.append(dropout.drop(torch.ones(size), torch.empty(size)))
     stacked = torch.stack(kept)
     assert ((stacked == 0) | (stacked == 1)).all()
     return stacked.bool()
@@ -25,7 +25,7 @@ def test_the_rate_is_that_asked_for(rate: float) -> None:
 
 
 def test_blocks_and_neighbours_are_independent() -> None:
-    """Among all pairs of 60 blocks, and among lanes at all distances up to 60, two are dropped together as often as by
+    """Over all pairs of 60 blocks, and of elements at distances up to 60, two are dropped together as often as by
     chance."""
     rate, size = 0.1, 40_000
     dropped = (~masks(2, size, rate, 60)).float() - rate
@@ -45,9 +45,9 @@ def test_the_seed_decides() -> None:
 
 
 def test_it_works_in_place() -> None:
-    lanes = DropoutLanes(1, 60, 0.5)
-    lanes.advance()
+    dropout = BlockDropout(1, 60, 0.5)
+    dropout.advance()
     x = torch.randn(5, 10)
-    expected = lanes.drop(x, torch.empty(5, 10))
-    assert lanes.drop(x, x) is x and torch.equal(x, expected)
+    expected = dropout.drop(x, torch.empty(5, 10))
+    assert dropout.drop(x, x) is x and torch.equal(x, expected)
     assert 0 < int((x == 0).sum()) < 50

@@ -1,14 +1,14 @@
-"""An activation that is computed twice changes no number and keeps less."""
+"""Recomputing the activation in the backward pass changes no number and keeps less."""
 
 from __future__ import annotations
 
 import pytest
 import torch
-from helpers import assert_same_run
+from helpers import assert_close, assert_same_run
 from torch import Tensor, nn
 
-from hat_fairseq.kernels.feed_forward import ACTIVATIONS, activated_linear
-from hat_fairseq.kernels.linear import Linear
+from hat_fairseq.kernels import ACTIVATIONS, Linear, feed_forward, naive, pack_linears
+from hat_fairseq.kernels.feed_forward import activated_linear
 from hat_fairseq.modules.transformer_layer import LayerSizes, TransformerLayer
 
 
@@ -26,7 +26,7 @@ def test_outputs_and_gradients_are_those_of_the_two_in_turn(
         linear,
         [x],
         lambda: activated_linear(x, activation, linear),
-        lambda: nn.functional.linear(ACTIVATIONS[activation](x), linear.weight, linear.bias),
+        lambda: naive.linear(ACTIVATIONS[activation](x), linear.weight, linear.bias),
         dtype,
     )
 
@@ -68,3 +68,17 @@ def test_dropout_of_the_activation_is_still_applied() -> None:
     assert not torch.equal(layer.feed_forward(x), layer.feed_forward(x))
     layer.eval()
     assert torch.equal(layer.feed_forward(x), layer.feed_forward(x))
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_with_gradients_without_and_packed_it_is_the_same_network(activation: str) -> None:
+    torch.manual_seed(0)
+    network, x = nn.ModuleList([Linear(257, 300), Linear(300, 257)]), torch.randn(3, 257)
+    hidden = naive.linear(x, network[0].weight, network[0].bias, activation)
+    expected = naive.linear(hidden, network[1].weight, network[1].bias)
+    assert_close(feed_forward(x, *network, activation), expected)
+    with torch.no_grad():
+        assert_close(feed_forward(x, *network, activation), expected)
+        pack_linears(network)
+        assert_close(feed_forward(x, *network, activation), expected)
+    assert_close(feed_forward(x, *network, activation), expected)

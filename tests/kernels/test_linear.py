@@ -8,11 +8,11 @@ import torch.nn.functional as F
 from helpers import assert_close, assert_same_run
 from torch import nn
 
-from hat_fairseq.kernels import linear
-from hat_fairseq.kernels.linear import SMALLEST, Linear, prefers_onednn
+from hat_fairseq.kernels import ACTIVATIONS, Linear, linear, naive
+from hat_fairseq.kernels.linear import SMALLEST, fastest_product
+from hat_fairseq.kernels.torch_private import ONEDNN, onednn_linear
 
 DTYPES = [torch.float32, torch.bfloat16]
-onednn = pytest.mark.skipif(not linear.AVAILABLE, reason="this torch has no oneDNN")
 
 
 def make(inputs: int = 257, outputs: int = 300, bias: bool = True, dtype: torch.dtype = torch.float32) -> Linear:
@@ -20,18 +20,29 @@ def make(inputs: int = 257, outputs: int = 300, bias: bool = True, dtype: torch.
     return Linear(inputs, outputs, bias).to(dtype)
 
 
-@onednn
-def test_large_fp32_weights_go_to_onednn_and_nothing_else_does(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_fp32_weights_go_to_onednn_and_nothing_else_does() -> None:
     x, large, small = torch.randn(3, 256), torch.randn(256, 256), torch.randn(255, 256)
-    assert large.numel() == SMALLEST and prefers_onednn(x, large)
-    assert not prefers_onednn(x, small)
-    assert not prefers_onednn(x.bfloat16(), large.bfloat16())
-    assert not prefers_onednn(x.to("meta"), large.to("meta"))
+    assert large.numel() == SMALLEST and fastest_product(x, large) is (onednn_linear if ONEDNN else F.linear)
+    assert fastest_product(x, small) is F.linear
+    assert fastest_product(x.bfloat16(), large.bfloat16()) is F.linear
+    assert fastest_product(x.to("meta"), large.to("meta")) is F.linear
     with torch.autocast("cpu", torch.bfloat16):
-        assert not prefers_onednn(x, large)
+        assert fastest_product(x, large) is F.linear
         assert make()(torch.randn(2, 257)).dtype is torch.bfloat16
-    monkeypatch.setattr(linear, "AVAILABLE", False)
-    assert not prefers_onednn(x, large)
+
+
+def test_the_choice_is_made_once_for_a_weight() -> None:
+    module = make()
+    linear._choose.cache_clear()
+    for rows in (1, 4, 33):
+        module(torch.randn(rows, 257)).sum().backward()
+    assert linear._choose.cache_info().misses == 1
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_an_activation_is_applied(activation: str) -> None:
+    module, x = make(), torch.randn(3, 257)
+    assert_close(module(x, activation), naive.linear(x, module.weight, module.bias, activation))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import pytest
 import torch
-import torch.nn.functional as F
 from helpers import assert_close
 from torch import Tensor, nn
 
-from hat_fairseq.kernels import linear
-from hat_fairseq.kernels.linear import Linear, onednn_linear
+from hat_fairseq.kernels import ACTIVATIONS, Linear, naive
 from hat_fairseq.kernels.packed_linear import PackedLinear, pack_linears, quantise
+from hat_fairseq.kernels.torch_private import BF16, INT8, onednn_linear
 from hat_fairseq.modules.attention import MultiheadAttention
 from hat_fairseq.modules.cache import DecoderCache
 
-pytestmark = pytest.mark.skipif(not linear.AVAILABLE, reason="this torch has no oneDNN")
-BF16 = torch.ops.mkldnn._is_mkldnn_bf16_supported() if linear.AVAILABLE else False
+needs_onednn = pytest.mark.skipif(not INT8, reason="a model is packed where torch has oneDNN")
 LOW = [pytest.param("bf16", marks=pytest.mark.skipif(not BF16, reason="this CPU cannot multiply bf16")), "int8"]
 ERRORS = {"fp32": 1e-5, "bf16": 0.01, "int8": 0.03}
 SHAPES = [(1, 257), (4, 257), (33, 257), (700, 257), (2, 3, 257), (257,), (0, 257)]
@@ -44,7 +42,7 @@ def test_a_packed_map_is_the_map(shape: tuple[int, ...], bias: bool, precision: 
     module, x = make(bias=bias), torch.randn(shape)
     packed, expected = PackedLinear(module, precision), module(x)
     assert error(packed(x), expected) < ERRORS[precision]
-    for name, function in (("gelu", F.gelu), ("relu", F.relu)):
+    for name, function in ACTIVATIONS.items():
         assert error(packed(x, name), function(expected)) < 1.5 * ERRORS[precision]
         assert error(onednn_linear(x, module.weight, module.bias, name), function(expected)) < ERRORS["fp32"]
 
@@ -64,25 +62,58 @@ def test_weights_of_very_different_outputs_each_keep_their_precision() -> None:
     assert max(error(out[:, i], expected[:, i]) for i in range(300)) < 0.1
 
 
+@pytest.mark.parametrize("activation", [None, *ACTIVATIONS])
+def test_int8_is_naive_int8(activation: str | None) -> None:
+    module, x = make(), torch.randn(33, 257) + torch.randn(33, 1)
+    expected = naive.int8_linear(x, module.weight, module.bias, activation)
+    assert error(PackedLinear(module, "int8")(x, activation), expected) < 1e-3
+
+
+@pytest.mark.parametrize("activation", [None, *ACTIVATIONS])
+@pytest.mark.parametrize("precision", ["fp32", *LOW])
+def test_a_row_does_not_depend_on_the_other_rows(precision: str, activation: str | None) -> None:
+    """int8: to the last bit."""
+    packed, x = PackedLinear(make(257, 300), precision), torch.randn(5, 3, 257)
+    x[2] *= 100
+    together = packed(x, activation)
+    for i in range(5):
+        for j in range(3):
+            alone = packed(x[i, j], activation)
+            if precision == "int8":
+                assert torch.equal(together[i, j], alone)
+            else:
+                assert error(together[i, j], alone) < ERRORS[precision]
+
+
+def test_a_large_row_does_not_raise_the_error_of_a_small_one() -> None:
+    module, x = make(), torch.randn(2, 257)
+    x[1] *= 1000
+    out, expected = PackedLinear(module, "int8")(x), module(x)
+    assert error(out[0], expected[0]) < ERRORS["int8"] and error(out[1], expected[1]) < ERRORS["int8"]
+
+
 @pytest.mark.parametrize(
     "x",
     [
-        torch.randn(50),
-        torch.rand(50) + 3,
+        torch.randn(3, 50),
+        torch.rand(2, 50) + 3,
         -torch.rand(50),
-        torch.zeros(5),
+        torch.randn(4, 2, 50) * torch.logspace(-20, 20, 4)[:, None, None],
+        torch.zeros(2, 5),
         torch.tensor([1e-30, 2e-30]),
-        torch.tensor([]),
+        torch.empty(3, 0),
+        torch.empty(0, 5),
     ],
 )
-def test_quantised_numbers_are_the_nearest_ones(x: Tensor) -> None:
-    integers, scale, zero = quantise(x)
-    assert integers.dtype is torch.uint8 and 0 <= zero <= 255
-    back = (integers.float() - zero) * scale
-    assert not x.numel() or (back - x).abs().max() <= 0.51 * scale
-    assert torch.equal(quantise(torch.cat([x, torch.zeros(1)]))[0][-1:].int(), torch.tensor([zero]).int())
+def test_quantised_rows_are_the_nearest_ones(x: Tensor) -> None:
+    integers, scales, offsets = quantise(x)
+    assert integers.dtype is torch.uint8 and scales.shape == offsets.shape == (*x.shape[:-1], 1)
+    assert ((integers * scales + offsets - x).abs() <= 0.51 * scales).all()
+    zeros = quantise(torch.cat([x, torch.zeros_like(scales)], -1))
+    assert torch.equal(zeros[0][..., -1:] * zeros[1] + zeros[2], torch.zeros_like(scales))
 
 
+@needs_onednn
 @pytest.mark.parametrize("precision", ["fp32", *LOW])
 def test_packing_a_model_replaces_its_large_maps(precision: str) -> None:
     class Tied(nn.Module):
@@ -107,6 +138,7 @@ def test_packing_a_model_replaces_its_large_maps(precision: str) -> None:
     assert pack_linears(model, precision) == 0
 
 
+@needs_onednn
 @pytest.mark.parametrize("precision", ["fp32", *LOW])
 def test_packed_attention_keeps_its_keys_in_the_type_of_its_precision(precision: str) -> None:
     torch.manual_seed(0)

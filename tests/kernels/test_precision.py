@@ -5,15 +5,14 @@ from __future__ import annotations
 import pytest
 import torch
 
-from hat_fairseq.kernels import linear
-from hat_fairseq.kernels.linear import Linear
+from hat_fairseq.kernels import Linear, check_precision, chosen_precision, set_precision, torch_private
 from hat_fairseq.kernels.packed_linear import PackedLinear
-from hat_fairseq.kernels.precision import check_precision, chosen_precision, set_precision
 
 
+@pytest.mark.skipif(not torch_private.INT8, reason="this torch has no oneDNN")
 @pytest.mark.parametrize("precision", ["bf16", "int8"])
 def test_on_a_cpu_linear_layers_change(precision: str) -> None:
-    if precision == "bf16" and not torch.ops.mkldnn._is_mkldnn_bf16_supported():
+    if precision == "bf16" and not torch_private.BF16:
         pytest.skip("this CPU has no bf16")
     model = torch.nn.Sequential(Linear(8, 8), torch.nn.LayerNorm(8)).eval()
     set_precision(model, precision)
@@ -35,7 +34,7 @@ def test_unknown_and_unsupported_precisions(monkeypatch: pytest.MonkeyPatch) -> 
         check_precision("fp16", "cpu")
     with pytest.raises(ValueError, match=r"precision int8 is CPU-only \(device: cuda\); on a GPU use fp16 or bf16"):
         check_precision("int8", "cuda")
-    monkeypatch.setattr(linear, "AVAILABLE", False)
+    monkeypatch.setattr(torch_private, "INT8", False)
     check_precision("fp32", "cpu")
     with pytest.raises(ValueError, match="precision int8 needs a torch with oneDNN"):
         check_precision("int8", "cpu")

@@ -1,0 +1,70 @@
+"""What every kernel computes, in the obvious way: the reference of the tests, and of analysis (attention weights).
+
+Legend: B rows, H heads, T queries, S keys, E channels of a head, N positions, V symbols.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
+
+
+def attention(
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    mask: Tensor | None = None,
+    dropout: float = 0.0,
+    causal: bool = False,
+    kept: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Vaswani et al. 2017, section 3.2.1: softmax(queries keys^T / sqrt(E)) values, with a softmax in fp32.
+
+    Args:
+        queries, keys, values: (B, H, T, E), (B, H, S, E) and (B, H, S, E).
+        mask: bool (True = may attend) or added to the scores; broadcastable to (B, H, T, S).
+        dropout: probability of dropping a weight.
+        causal: query t attends to keys up to t.
+        kept: (B, H, T, S) bool, the weights that dropout keeps; None draws them.
+    Returns:
+        (B, H, T, E) output, and (B, H, T, S) weights before dropout.
+    """
+    scores = queries @ keys.transpose(-2, -1) * queries.size(-1) ** -0.5
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf")) if mask.dtype is torch.bool else scores + mask
+    if causal:
+        scores = scores.masked_fill(~torch.ones_like(scores, dtype=torch.bool).tril(), float("-inf"))
+    weights = scores.float().softmax(-1).to(scores)
+    dropped = F.dropout(weights, dropout) if kept is None else weights * kept / (1 - dropout)
+    return dropped @ values, weights
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str | None = None) -> Tensor:
+    """activation(x weight^T + bias)."""
+    out = F.linear(x, weight, bias)
+    return out if activation is None else ACTIVATIONS[activation](out)
+
+
+def int8_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str | None = None) -> Tensor:
+    """`linear` with x rounded to multiples of 1/254 of each row's range (0 included), weights to 1/127 of a maximum."""
+    steps = (x.amax(-1, keepdim=True).clamp(min=0) - x.amin(-1, keepdim=True).clamp(max=0)).clamp(min=1e-35) / 254
+    weight_steps = weight.abs().amax(1, keepdim=True).clamp(min=1e-12) / 127
+    return linear((x / steps).round() * steps, (weight / weight_steps).round() * weight_steps, bias, activation)
+
+
+def label_smoothed_loss(
+    features: Tensor, weight: Tensor, target: Tensor, smoothing: float, pad: int
+) -> tuple[Tensor, Tensor]:
+    """Label-smoothed cross-entropy and negative log-likelihood, summed over the positions whose target is not `pad`.
+
+    Szegedy et al. 2016, section 7, as fairseq does it: the share `smoothing` is spread over the V - 1 wrong symbols.
+    """
+    log_probabilities = F.linear(features, weight).float().log_softmax(-1)[target.ne(pad)]
+    nll = -log_probabilities.gather(-1, target[target.ne(pad)][:, None]).sum()
+    share = smoothing / (log_probabilities.size(-1) - 1)
+    return (1 - smoothing - share) * nll - share * log_probabilities.sum(), nll

@@ -1,0 +1,96 @@
+"""All private operators of torch that the package calls, each with a public equivalent. Checked with torch 2.13.
+
+A public equivalent is numerically equivalent and slower. It replaces an operator that the installed torch lacks, and
+all of them if the environment variable `HAT_PUBLIC_OPERATORS` is 1.
+
+Legend: N rows (any number of leading axes), I inputs, O outputs.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from . import naive
+
+
+def _find(name: str) -> Any:
+    """The operator `torch.ops.<name>`, or None for its public equivalent."""
+    public = os.environ.get("HAT_PUBLIC_OPERATORS") == "1"
+    if public or not name.startswith("aten.") and not torch.backends.mkldnn.is_available():
+        return None
+    try:
+        return operator.attrgetter(name)(torch.ops)
+    except AttributeError:
+        return None
+
+
+_linear_pointwise = _find("mkldnn._linear_pointwise")
+_reorder_linear_weight = _find("mkldnn._reorder_linear_weight")
+_is_bf16_supported = _find("mkldnn._is_mkldnn_bf16_supported")
+_qlinear_prepack = _find("onednn.qlinear_prepack")
+_qlinear_pointwise = _find("onednn.qlinear_pointwise")
+_softmax_backward = _find("aten._softmax_backward_data.out")
+_threshold_backward = _find("aten.threshold_backward.grad_input")
+_relu_backward = _find("aten.threshold_backward.default")
+_gelu_backward = _find("aten.gelu_backward.default")
+
+# Whether oneDNN multiplies fp32, int8 and bf16.
+ONEDNN = _linear_pointwise is not None and _reorder_linear_weight is not None
+INT8 = ONEDNN and _qlinear_prepack is not None and _qlinear_pointwise is not None
+BF16 = ONEDNN and _is_bf16_supported is not None and _is_bf16_supported()
+
+
+def onednn_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str | None = None) -> Tensor:
+    """(..., I) and a (O, I) weight, plain or packed -> (..., O); `activation`: None, relu or gelu (exact)."""
+    if not ONEDNN:
+        return naive.linear(x, weight, bias, activation)
+    return _linear_pointwise(x, weight, bias, activation or "none", [], "none" if activation == "gelu" else "")
+
+
+def pack(weight: Tensor, rows: int) -> Tensor:
+    """The (O, I) weight, fp32 or bf16, in oneDNN's layout for products with about `rows` rows."""
+    return _reorder_linear_weight(weight, rows) if ONEDNN else weight
+
+
+def pack_int8(integers: Tensor, rows: int) -> Tensor:
+    """The (O, I) int8 weight for `int8_product`."""
+    return _qlinear_prepack(integers, [rows, integers.size(1)]) if INT8 else integers.float()
+
+
+def int8_product(x: Tensor, packed: Tensor, scales: Tensor, zeros: Tensor) -> Tensor:
+    """(..., I) uint8, a packed (O, I) weight and its (O,) scales -> (..., O) fp32; `zeros`: (O,) int64 zeros."""
+    if not INT8:
+        return F.linear(x.float(), packed) * scales
+    return _qlinear_pointwise(x, 1.0, 0, packed, scales, zeros, None, 1.0, 0, torch.float32, "none", [], "")
+
+
+def softmax_backward_(gradient: Tensor, weights: Tensor) -> Tensor:
+    """Turns the gradient of `weights` = softmax(scores) over the last axis, both fp32, into that of the scores."""
+    if _softmax_backward is None:
+        products = gradient.mul_(weights)
+        return products.addcmul_(weights, products.sum(-1, keepdim=True), value=-1)
+    return _softmax_backward(gradient, weights, -1, torch.float32, grad_input=gradient)
+
+
+def keep_above(x: Tensor, numbers: Tensor, threshold: float, out: Tensor) -> Tensor:
+    """`x` where `numbers` exceed the threshold, otherwise 0; into `out`, which may be `x`."""
+    if _threshold_backward is None:
+        return torch.where(numbers > threshold, x, x.new_zeros(()), out=out)
+    return _threshold_backward(x, numbers, threshold, grad_input=out)
+
+
+def activation_backward(gradient: Tensor, x: Tensor, activation: str) -> Tensor:
+    """Gradient of `x` from that of `activation`(x)."""
+    if activation == "relu" and _relu_backward is not None:
+        return _relu_backward(gradient, x, 0)
+    if activation == "gelu" and _gelu_backward is not None:
+        return _gelu_backward(gradient, x)
+    with torch.enable_grad():
+        x = x.detach().requires_grad_()
+        return torch.autograd.grad(naive.ACTIVATIONS[activation](x), x, gradient)[0]
