@@ -18,16 +18,12 @@ Legend: B documents, T tokens, N segments of the longest document, H heads, C ch
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from ..models.hat_roberta import HatRobertaModel
-from ..models.hierarchical_transformer import HierarchicalTransformerModel
-from ..modules.attention import MultiheadAttention
-from ..modules.sentences import sentence_starts
+from ..modules.batch_layout import BatchLayout
 
 
 class SegmentWeights:
@@ -47,7 +43,7 @@ class SegmentWeights:
     def __init__(self, model: Any, layer: int | None = None) -> None:
         if model.training:
             raise ValueError("weights of segments are read in evaluation mode: call model.eval() first")
-        attentions = cross_attentions(model)
+        attentions = span_attentions(model)
         if layer is not None and layer not in attentions:
             there = ", ".join(map(str, attentions)) or "none"
             raise ValueError(f"layer {layer} does not attend between segments (the layers that do: {there})")
@@ -55,7 +51,7 @@ class SegmentWeights:
         heads = getattr(model, "classification_heads", {})
         poolings = [getattr(head, "pooling", None) for head in heads.values()]
         self._poolings = [pooling for pooling in poolings if pooling is not None and pooling.pooling == "max"]
-        self._only_first = isinstance(model, HatRobertaModel)
+        self._first_query_only = getattr(model, "reads_first_token", False)
         self._handles: list[Any] = []
         self._recorded: list[Tensor] = []
         self.share: Tensor | None = None  # (B, N)
@@ -63,7 +59,7 @@ class SegmentWeights:
     def __enter__(self) -> SegmentWeights:
         self._recorded, self.share = [], None
         for attention in self._attentions:
-            self._handles.append(attention.register_forward_hook(self._record_attention, with_kwargs=True))
+            self._handles.append(attention.register_forward_hook(self._record_attention))
         for pooling in self._poolings:
             self._handles.append(pooling.register_forward_hook(self._record_share))
         return self
@@ -78,46 +74,23 @@ class SegmentWeights:
         """(B, N) weights of the forward pass that was recorded, 0 for padding; None if no layer attends so."""
         return torch.stack(self._recorded).mean(dim=0) if self._recorded else None
 
-    def _record_attention(self, module: MultiheadAttention, args: Any, kwargs: Any, output: Any) -> None:
-        given = inspect.signature(module.forward).bind(*args, **kwargs).arguments
-        mask = given.get("key_padding_mask")
-        weights = attention_weights(module, given["query"], given.get("memory"), mask, self._only_first)
+    def _record_attention(self, module: Any, inputs: tuple[Tensor, BatchLayout], output: Tensor) -> None:
+        x, layout = inputs
+        weights = module.weights(x, layout, self._first_query_only)
         mean = weights.float().mean(dim=1)  # over heads: B x queries x N
-        if mask is None or self._only_first:
+        if layout.padding is None or self._first_query_only:
             self._recorded.append(mean.mean(dim=1))
         else:
-            asking = (~mask).to(mean).unsqueeze(-1)
-            self._recorded.append((mean * asking).sum(dim=1) / asking.sum(dim=1))
+            queries = (~layout.padding).to(mean).unsqueeze(-1)
+            self._recorded.append((mean * queries).sum(dim=1) / queries.sum(dim=1))
 
     def _record_share(self, module: nn.Module, args: tuple[Tensor, Tensor], output: Tensor) -> None:
         self.share = max_pooling_share(*args)
 
 
-def cross_attentions(model: Any) -> dict[int, MultiheadAttention]:
-    """The attention between segments of each layer that has one, by the number of the layer."""
-    layers: Any = ()
-    if isinstance(model, HierarchicalTransformerModel):
-        layers = model.encoder.layers
-        return {i: layer.cross_segment.self_attn for i, layer in enumerate(layers) if layer.cross_segment is not None}
-    if isinstance(model, HatRobertaModel) and model.encoder.sentence_encoder.hierarchical:
-        layers = model.encoder.sentence_encoder.layers
-    return {i: layer.sentence_attn for i, layer in enumerate(layers)}
-
-
-def attention_weights(
-    module: MultiheadAttention, query: Tensor, memory: Tensor | None, mask: Tensor | None, only_first: bool = False
-) -> Tensor:
-    """(B, H, queries, N) weights that the module gives these inputs: its own projections, an explicit softmax.
-
-    Args:
-        query: (B, queries, C); memory: (B, N, C), None for self-attention; mask: (B, N), True = padding, or None.
-        only_first: of the first query alone.
-    """
-    memory = query if memory is None else memory
-    # not module(...), which would run the hooks again
-    weights = module.forward(query[:, :1] if only_first else query, memory, mask, need_weights=True)[1]
-    assert weights is not None
-    return weights
+def span_attentions(model: Any) -> dict[int, Any]:
+    """The attention among spans, or to spans, of each layer that has one, by the number of the layer."""
+    return model.span_attentions() if hasattr(model, "span_attentions") else {}
 
 
 def max_pooling_share(segments: Tensor, padding_mask: Tensor) -> Tensor:
@@ -128,20 +101,3 @@ def max_pooling_share(segments: Tensor, padding_mask: Tensor) -> Tensor:
     winner = segments.masked_fill(padding_mask.unsqueeze(-1), float("-inf")).argmax(dim=1)  # B x C
     won = winner.new_zeros(padding_mask.shape).scatter_add(1, winner, torch.ones_like(winner))
     return won / winner.size(1)
-
-
-def segment_numbers(model: Any, tokens: Tensor) -> Tensor:
-    """(B, T) token ids -> (B, T) number of the segment that each token belongs to, from 0; -1 for padding.
-
-    In a model without segments every document is one.
-    """
-    if isinstance(model, HierarchicalTransformerModel):
-        grid = model.encoder.grid(tokens)
-        numbers = grid.slots.div(grid.segment_length, rounding_mode="floor")
-        return numbers.masked_fill(numbers == grid.num_segments, -1)
-    dictionary = model.encoder.dictionary
-    padding = tokens.eq(dictionary.pad())
-    if not cross_attentions(model):
-        return padding.long().neg()
-    starts = sentence_starts(tokens, dictionary.bos(), dictionary.pad())
-    return (starts.cumsum(dim=1) - 1).masked_fill(padding, -1)

@@ -1,4 +1,4 @@
-"""The numbers of the hierarchical models, as flags of fairseq-train and as one dataclass a model.
+"""The numbers of the models, as flags of fairseq-train and as one dataclass a model.
 
 A config is read once, in `build_model`; modules get plain numbers. The flags carry fairseq's names wherever fairseq
 has one.
@@ -11,46 +11,47 @@ from typing import Any, Optional, Self
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 
 from ..kernels import ACTIVATIONS
-from ..modules.hierarchical_encoder_layer import QUERIES
 from ..modules.positions import STRATEGIES
+from ..modules.sentence_attention import QUERIES
 from ..modules.transformer_layer import LayerSizes
+from .encoder_attention import check_options
 
 
 def _help(text: str) -> dict[str, str]:
     return {"help": text}
 
 
+def redefault(base: type, name: str, default: Any) -> Any:
+    """The field `name` of the dataclass `base` with another default."""
+    return field(default=default, metadata=dict(base.__dataclass_fields__[name].metadata))  # type: ignore[attr-defined]
+
+
 @dataclass
 class EncoderConfig(FairseqDataclass):
-    """What every model has: a token-level encoder, and how it is trained and restored."""
+    """What every encoder has."""
 
     encoder_embed_dim: int = field(default=512, metadata=_help("encoder width"))
     encoder_ffn_embed_dim: int = field(default=2048, metadata=_help("encoder feed-forward width"))
-    encoder_layers: int = field(default=6, metadata=_help("token-level encoder layers"))
     encoder_attention_heads: int = field(default=8, metadata=_help("encoder attention heads"))
-    encoder_normalize_before: bool = field(default=False, metadata=_help("pre-norm encoder"))
-    encoder_learned_pos: bool = field(default=False, metadata=_help("learned instead of sinusoidal source positions"))
+    encoder_attention: str = field(
+        default="full", metadata=_help("self-attention of the encoder: full, or segments (within --segment-length)")
+    )
+    encoder_attention_layers: Optional[str] = field(
+        default=None,
+        metadata=_help("layers with --encoder-attention, as 0,6-8, counted from 0; the others have full attention"),
+    )
+    segment_length: Optional[int] = field(
+        default=None, metadata=_help("longest segment in tokens, of --encoder-attention segments (default: 128)")
+    )
     dropout: float = field(default=0.1, metadata=_help("dropout of embeddings and sub-layers"))
     attention_dropout: float = field(default=0.0, metadata=_help("dropout of attention weights"))
     activation_dropout: float = field(default=0.0, metadata=_help("dropout inside the feed-forward network"))
     activation_fn: ChoiceEnum(sorted(ACTIVATIONS)) = field(  # type: ignore[valid-type]
         default="relu", metadata=_help("activation of the feed-forward network")
     )
-    layernorm_embedding: bool = field(default=False, metadata=_help("layer norm after the embedding sum"))
     layer_norm_eps: float = field(default=1e-5, metadata=_help("epsilon of layer norms"))
-    no_scale_embedding: bool = field(default=False, metadata=_help("do not scale token embeddings by sqrt(width)"))
     checkpoint_activations: bool = field(
         default=False, metadata=_help("recompute each layer in the backward pass: less memory, about a third more time")
-    )
-    no_hierarchy: bool = field(default=False, metadata=_help("the plain twin: the same network without its sentences"))
-    extend_positions: ChoiceEnum(list(STRATEGIES)) = field(  # type: ignore[valid-type]
-        default="random", metadata=_help("how a restored model gets positions beyond its pretrained length")
-    )
-    extend_positions_from: Optional[int] = field(
-        default=None,
-        metadata=_help(
-            "first position to draw anew with --extend-positions random (paper: 512; default: the first missing)"
-        ),
     )
 
     @classmethod
@@ -65,27 +66,51 @@ class EncoderConfig(FairseqDataclass):
         """Raises ValueError for flags that contradict each other."""
 
     def encoder_sizes(self) -> LayerSizes:
+        """The numbers of an encoder layer."""
         return self._sizes("encoder")
 
     def _sizes(self, side: str) -> LayerSizes:
-        def of_side(name: str) -> Any:
-            return getattr(self, f"{side}_{name}")
-
         return LayerSizes(
-            embed_dim=of_side("embed_dim"),
-            ffn_embed_dim=of_side("ffn_embed_dim"),
-            num_heads=of_side("attention_heads"),
+            embed_dim=getattr(self, f"{side}_embed_dim"),
+            ffn_embed_dim=getattr(self, f"{side}_ffn_embed_dim"),
+            num_heads=getattr(self, f"{side}_attention_heads"),
             dropout=self.dropout,
             attention_dropout=self.attention_dropout,
             activation_dropout=self.activation_dropout,
             activation=str(self.activation_fn),
-            normalize_before=of_side("normalize_before"),
+            normalize_before=getattr(self, f"{side}_normalize_before", False),
             layer_norm_eps=self.layer_norm_eps,
         )
 
 
 @dataclass
-class HatConfig(EncoderConfig):
+class TokenEncoderConfig(EncoderConfig):
+    """An encoder over tokens in their order, with an optional hierarchy over the sentences."""
+
+    encoder_layers: int = field(default=6, metadata=_help("token-level encoder layers"))
+    encoder_normalize_before: bool = field(default=False, metadata=_help("pre-norm encoder"))
+    encoder_learned_pos: bool = field(default=False, metadata=_help("learned instead of sinusoidal source positions"))
+    layernorm_embedding: bool = field(default=False, metadata=_help("layer norm after the embedding sum"))
+    no_scale_embedding: bool = field(default=False, metadata=_help("do not scale token embeddings by sqrt(width)"))
+    no_hierarchy: bool = field(
+        default=False, metadata=_help("baseline without hierarchy: the same network without its sentence attention")
+    )
+    extend_positions: ChoiceEnum(list(STRATEGIES)) = field(  # type: ignore[valid-type]
+        default="random", metadata=_help("how a restored model gets positions beyond its pretrained length")
+    )
+    extend_positions_from: Optional[int] = field(
+        default=None,
+        metadata=_help(
+            "first position to draw anew with --extend-positions random (paper: 512; default: the first missing)"
+        ),
+    )
+
+    def check(self) -> None:
+        check_options(self)
+
+
+@dataclass
+class HatConfig(TokenEncoderConfig):
     """A hierarchical encoder-decoder."""
 
     decoder_embed_dim: int = field(default=512, metadata=_help("decoder width; equals the encoder's"))
@@ -105,6 +130,7 @@ class HatConfig(EncoderConfig):
     )
 
     def check(self) -> None:
+        super().check()
         if self.encoder_embed_dim != self.decoder_embed_dim:
             raise ValueError(
                 f"--encoder-embed-dim {self.encoder_embed_dim} and --decoder-embed-dim {self.decoder_embed_dim} must "
@@ -116,7 +142,7 @@ class HatConfig(EncoderConfig):
 
 
 @dataclass
-class HatRobertaConfig(EncoderConfig):
+class HatRobertaConfig(TokenEncoderConfig):
     """An encoder with a masked-LM head and classification heads."""
 
     max_positions: Optional[int] = field(

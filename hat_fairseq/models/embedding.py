@@ -10,7 +10,7 @@ import math
 from torch import Tensor, nn
 
 from ..modules.positions import LearnedPositions, SinusoidalPositions
-from .config import EncoderConfig
+from .config import TokenEncoderConfig
 
 
 def token_table(num_tokens: int, embed_dim: int, pad: int) -> nn.Embedding:
@@ -39,9 +39,15 @@ class EmbedsTokens:
     embed_segments: nn.Embedding | None
     layernorm_embedding: nn.LayerNorm | None
     embed_dropout: nn.Dropout
+    positions_flag = "--max-source-positions"  # the flag that gives the model more positions
 
     def build_embedding(
-        self, config: EncoderConfig, side: str, embed_tokens: nn.Embedding, max_positions: int, num_segments: int = 0
+        self,
+        config: TokenEncoderConfig,
+        side: str,
+        embed_tokens: nn.Embedding,
+        max_positions: int,
+        num_segments: int = 0,
     ) -> None:
         """Adds the tables of `side` (encoder or decoder); `num_segments` 0 adds no segment table and no parameter."""
         embed_dim, pad = embed_tokens.embedding_dim, embed_tokens.padding_idx
@@ -62,7 +68,11 @@ class EmbedsTokens:
             raise ValueError(
                 f"segment embeddings: the model has them: {has}, the batch brings them: {got} (--role-stream)"
             )
-        x = self._embed_scale * self.embed_tokens(tokens[:, start:]) + self.embed_positions(tokens, start)
+        try:
+            positions = self.embed_positions(tokens, start)
+        except ValueError as error:
+            raise ValueError(f"{error}: raise {self.positions_flag}, or shorten the input") from None
+        x = self._embed_scale * self.embed_tokens(tokens[:, start:]) + positions
         if self.embed_segments is not None and segments is not None:
             x = x + self.embed_segments(segments[:, start:])
         if self.layernorm_embedding is not None:

@@ -28,6 +28,8 @@ _CACHE = "hat_decoder"  # where a decoder keeps its cache in fairseq's increment
 class HatDecoder(EmbedsTokens, FairseqIncrementalDecoder):
     """Embeddings, decoder layers and the output projection. Targets are padded on the right."""
 
+    positions_flag = "--max-target-positions"
+
     def __init__(
         self,
         config: HatConfig,
@@ -42,7 +44,8 @@ class HatDecoder(EmbedsTokens, FairseqIncrementalDecoder):
         self.layers = nn.ModuleList(
             HierarchicalDecoderLayer(sizes, sentences=not config.no_hierarchy) for _ in range(config.decoder_layers)
         )
-        self.layer_norm = sizes.layer_norm() if sizes.normalize_before else None
+        norm = nn.LayerNorm(sizes.embed_dim, eps=sizes.layer_norm_eps)
+        self.layer_norm = norm if sizes.normalize_before else None
         self.output_projection = Linear(sizes.embed_dim, len(dictionary), bias=False)
         if config.share_all_embeddings or config.share_decoder_input_output_embed:
             self.output_projection.weight = self.embed_tokens.weight

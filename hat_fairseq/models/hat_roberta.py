@@ -1,106 +1,84 @@
-"""`hat_roberta`: RoBERTa with an attention over the sentences in every layer (Rohde et al. 2021, section 7).
+"""`hat_roberta`: RoBERTa with an attention to the sentences in every layer (Rohde et al. 2021, section 7).
 
 For `masked_document_lm`, the tasks with labels (`document_classification`, ...) and fairseq's own `masked_lm`,
 `sentence_prediction` and `sentence_ranking`; starts from fairseq's RoBERTa. RoBERTa's sizes: 124.7M parameters become
 153.1M, large 355.4M become 456.2M. With `--no-hierarchy` it is fairseq's RoBERTa in numbers.
 """
 
-from argparse import ArgumentParser, Namespace
+from __future__ import annotations
+
+from argparse import Namespace
 from typing import Any
 
-from fairseq.dataclass.utils import gen_parser_from_dataclass
-from fairseq.models import FairseqEncoderModel, register_model, register_model_architecture
+from fairseq.data import Dictionary
+from fairseq.models import FairseqEncoder, register_model, register_model_architecture
 from torch import Tensor, nn
 
-from ..modules.heads import ClassificationHead
-from ..modules.sentences import gather_sentences, sentence_of_each_token
-from .classification import HasClassificationHeads
+from ..modules.heads import ClassificationHead, MaskedLMHead
+from ..modules.representatives import Representatives
 from .config import HatRobertaConfig
-from .embedding import initialise_as_bert
+from .embedding import token_table
+from .encoder import Encoded, SentenceAttendingEncoder
+from .encoder_model import EncoderModel
+from .fingerprint import fingerprint
 from .hat_transformer import set_defaults
-from .restore import adapt_state
-from .restore_heads import adapt_heads
-from .roberta_encoder import HatRobertaEncoder
-from .roberta_restore import rename_old_layout
+from .loading.common import adapt_state
+from .loading.heads import adapt_heads
+from .loading.roberta import rename_old_layout
+
+
+class HatRobertaEncoder(FairseqEncoder):
+    """`sentence_encoder` and `lm_head`, under the names of fairseq's RoBERTa."""
+
+    def __init__(self, config: HatRobertaConfig, dictionary: Dictionary) -> None:
+        super().__init__(dictionary)
+        assert config.max_positions is not None
+        self.register_buffer("dictionary_fingerprint", fingerprint(dictionary))
+        table = token_table(len(dictionary), config.encoder_embed_dim, dictionary.pad())
+        self.sentence_encoder = SentenceAttendingEncoder(config, dictionary, table, config.max_positions)
+        shared = None if config.untie_weights_roberta else table.weight
+        self.lm_head: MaskedLMHead | None = MaskedLMHead(
+            config.encoder_embed_dim, len(dictionary), str(config.activation_fn), shared, config.layer_norm_eps
+        )
+
+    def forward(self, src_tokens: Tensor) -> Encoded:
+        """Encodes (B, T) token ids."""
+        return self.sentence_encoder(src_tokens)
+
+    def max_positions(self) -> int:
+        return self.sentence_encoder.max_positions()
 
 
 @register_model("hat_roberta")
-class HatRobertaModel(HasClassificationHeads, FairseqEncoderModel):
-    """Encoder with a masked-LM head, or with classification heads."""
+class HatRobertaModel(EncoderModel):
+    """Reads a document at its first token."""
 
-    encoder: HatRobertaEncoder
-
-    def __init__(self, config: HatRobertaConfig, encoder: HatRobertaEncoder) -> None:
-        super().__init__(encoder)
-        self.config = config
-        initialise_as_bert(self)
-        self.classification_heads = nn.ModuleDict()
-
-    @staticmethod
-    def add_args(parser: ArgumentParser) -> None:
-        gen_parser_from_dataclass(parser, HatRobertaConfig(), delete_default=True)
+    config_class = HatRobertaConfig
+    new_parts = ("sentence_attn.", "sentence_attn_layer_norm.")
+    reads_first_token = True
 
     @classmethod
-    def build_model(cls, args: Namespace, task: Any) -> "HatRobertaModel":
-        config = HatRobertaConfig.from_args(args)
-        return cls(config, HatRobertaEncoder(config, task.source_dictionary))
-
-    def forward(
-        self,
-        src_tokens: Tensor,
-        features_only: bool = False,
-        masked_tokens: Tensor | None = None,
-        classification_head_name: str | None = None,
-        from_sentences: bool = False,
-        **unused: Any,
-    ) -> tuple[Tensor, dict[str, Any]]:
-        """Encodes (B, T) token ids; fairseq's tasks also send lengths and ids, which are not needed.
-
-        Args:
-            features_only: return the (B, T, C) states.
-            masked_tokens: (B, T) bool; return the (N, V) logits of these N tokens only.
-            classification_head_name: return this head's logits, (B, K), (B, N, K) for the N markers of the longest
-                document, or (B, T, K).
-            from_sentences: add `sentence_logits`, the same logits from the state of each token's sentence alone.
-        Returns:
-            What is asked, or the (B, T, V) logits of all tokens; and a dictionary, empty but for `from_sentences`.
-        """
-        x = self.encoder(src_tokens)
-        if classification_head_name is not None:
-            head = self.classification_head(classification_head_name)
-            document = head.of == "document"
-            return head(self.first_states(x, src_tokens) if document else self.states_of(head.of, x, src_tokens)), {}
-        if features_only:
-            return x, {}
-        extra = {}
-        if from_sentences:
-            states = gather_sentences(x, sentence_of_each_token(self.starts(src_tokens)))
-            extra["sentence_logits"] = self._logits_of(states, masked_tokens)
-        return self._logits_of(x, masked_tokens), extra
-
-    def _logits_of(self, states: Tensor, masked_tokens: Tensor | None) -> Tensor:
-        return self.word_logits(states if masked_tokens is None else states[masked_tokens])
-
-    def first_states(self, x: Tensor, src_tokens: Tensor) -> Tensor:
-        """(B, C): the (B, T, C) states at the first token of each document, RoBERTa's `<s>`."""
-        first = self.starts(src_tokens).to(src_tokens).argmax(dim=1, keepdim=True)
-        return gather_sentences(x, first).squeeze(1)
+    def build_encoder(cls, config: HatRobertaConfig, task: Any) -> nn.Module:
+        return HatRobertaEncoder(config, task.source_dictionary)
 
     def build_classification_head(self, num_classes: int, inner_dim: int | None, of: str) -> ClassificationHead:
         width, dropout = self.config.encoder_embed_dim, self.config.pooler_dropout
         return ClassificationHead(width, inner_dim or width, num_classes, dropout, input_dropout=dropout, of=of)
 
+    def document_state(self, head: ClassificationHead, encoded: Encoded, src_tokens: Tensor) -> Tensor:
+        """(B, C): the states at the first token of each document, RoBERTa's `<s>`."""
+        first = self.starts(src_tokens).to(src_tokens).argmax(dim=1, keepdim=True)
+        return Representatives(first).gather(encoded.tokens).squeeze(1)
+
+    def span_attentions(self) -> dict[int, Any]:
+        attentions = (layer.sentence_attn for layer in self.encoder.sentence_encoder.layers)
+        return {i: attention for i, attention in enumerate(attentions) if attention is not None}
+
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
         """fairseq's hook before loading: makes a RoBERTa checkpoint fit, or says what does not."""
         rename_old_layout(state_dict)
         adapt_heads(state_dict, self)
-        adapt_state(
-            state_dict,
-            self,
-            dictionary_has_mask="<mask>" in self.encoder.dictionary,
-            strategy=str(self.config.extend_positions),
-            random_from=self.config.extend_positions_from,
-        )
+        adapt_state(state_dict, self)
 
 
 @register_model_architecture("hat_roberta", "hat_roberta_base")

@@ -16,13 +16,15 @@ from .config import HatConfig
 from .embedding import token_table
 from .hat_decoder import HatDecoder
 from .hat_encoder import HatEncoder
-from .restore import adapt_state
+from .loading.common import adapt_state
 
 
 @register_model("hat_transformer")
 class HatTransformerModel(FairseqEncoderDecoderModel):
     """Token-level encoder, hierarchical encoder, and a decoder that attends to both."""
 
+    # The hierarchy and the table of roles, which a checkpoint of a plain model does not have.
+    new_parts = ("hierarchical_encoder.", "sentence_attn.", "sentence_attn_layer_norm.", "embed_segments.")
     encoder: HatEncoder
     decoder: HatDecoder
 
@@ -80,13 +82,7 @@ class HatTransformerModel(FairseqEncoderDecoderModel):
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
         """fairseq's hook before loading: makes a plain checkpoint fit, or says what does not."""
-        adapt_state(
-            state_dict,
-            self,
-            dictionary_has_mask="<mask>" in self.decoder.dictionary,
-            strategy=str(self.config.extend_positions),
-            random_from=self.config.extend_positions_from,
-        )
+        adapt_state(state_dict, self)
 
 
 def set_defaults(args: Namespace, **defaults: Any) -> None:

@@ -6,75 +6,32 @@ For `masked_document_lm`, the tasks with labels (`document_classification`, ...)
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from typing import Any
 
-from fairseq.dataclass.utils import gen_parser_from_dataclass
-from fairseq.models import FairseqEncoderModel, register_model, register_model_architecture
+from fairseq.models import register_model, register_model_architecture
 from torch import Tensor, nn
 
 from ..modules.heads import ClassificationHead, PooledClassificationHead
-from .classification import HasClassificationHeads
-from .embedding import initialise_as_bert
+from .encoder import Encoded
+from .encoder_model import EncoderModel
 from .hat_transformer import set_defaults
 from .hierarchical_transformer_config import HierarchicalTransformerConfig
-from .hierarchical_transformer_encoder import HierarchicalTransformerEncoder
-from .warm_start import adapt_state
+from .loading.common import adapt_state
+from .loading.heads import adapt_heads
+from .loading.roberta import start_from_roberta
+from .segment_encoder import SegmentEncoder
 
 
 @register_model("hierarchical_transformer")
-class HierarchicalTransformerModel(HasClassificationHeads, FairseqEncoderModel):
-    """The encoder and the heads on it."""
+class HierarchicalTransformerModel(EncoderModel):
+    """Reads a document as its pooled segments."""
 
-    encoder: HierarchicalTransformerEncoder
-
-    def __init__(self, config: HierarchicalTransformerConfig, encoder: HierarchicalTransformerEncoder) -> None:
-        super().__init__(encoder)
-        self.config = config
-        self.classification_heads = nn.ModuleDict()
-
-    @staticmethod
-    def add_args(parser: ArgumentParser) -> None:
-        gen_parser_from_dataclass(parser, HierarchicalTransformerConfig(), delete_default=True)
+    config_class = HierarchicalTransformerConfig
 
     @classmethod
-    def build_model(cls, args: Namespace, task: Any) -> HierarchicalTransformerModel:
-        config = HierarchicalTransformerConfig.from_args(args)
-        model = cls(config, HierarchicalTransformerEncoder(config, task.source_dictionary))
-        initialise_as_bert(model)
-        return model
-
-    def forward(
-        self,
-        src_tokens: Tensor,
-        src_lengths: Tensor | None = None,
-        features_only: bool = False,
-        masked_tokens: Tensor | None = None,
-        classification_head_name: str | None = None,
-        **unused: Any,
-    ) -> tuple[Tensor, dict[str, Any]]:
-        """Runs the encoder and one head.
-
-        Args:
-            src_tokens: (B, T) token ids of any length.
-            features_only: return the (B, T, C) states.
-            masked_tokens: (B, T), True where the masked-LM head is wanted; None means everywhere.
-            classification_head_name: return this head's logits, (B, K), (B, M, K) for the M markers of the longest
-                document, or (B, T, K).
-            unused: what fairseq's tasks add to `net_input` (ids of samples).
-        Returns:
-            The head's logits, and the segments' (B, N, C) states and (B, N) padding mask by name.
-        """
-        encoded = self.encoder(src_tokens)
-        extra = {"segments": encoded.segments, "segments_padding": encoded.segments_padding}
-        if classification_head_name is not None:
-            head = self.classification_head(classification_head_name)
-            if isinstance(head, PooledClassificationHead):
-                return head(head.pooled(encoded.segments, encoded.segments_padding)), extra
-            return head(self.states_of(head.of, encoded.tokens, src_tokens)), extra
-        if features_only:
-            return encoded.tokens, extra
-        return self.word_logits(encoded.tokens if masked_tokens is None else encoded.tokens[masked_tokens]), extra
+    def build_encoder(cls, config: HierarchicalTransformerConfig, task: Any) -> nn.Module:
+        return SegmentEncoder(config, task.source_dictionary)
 
     def build_classification_head(self, num_classes: int, inner_dim: int | None, of: str) -> ClassificationHead:
         config, width = self.config, self.config.encoder_embed_dim
@@ -84,15 +41,32 @@ class HierarchicalTransformerModel(HasClassificationHeads, FairseqEncoderModel):
             return PooledClassificationHead(str(config.pooling), width, inner_dim, num_classes, dropout, pool_padded)
         return ClassificationHead(width, inner_dim, num_classes, dropout, of=of)
 
-    def surely_takes(self) -> int:
+    def document_state(self, head: ClassificationHead, encoded: Encoded, src_tokens: Tensor) -> Tensor:
+        """(B, C): the pooled states of the segments."""
+        assert isinstance(head, PooledClassificationHead)
+        assert encoded.representatives is not None and encoded.representatives_padding is not None
+        return head.pooled(encoded.representatives, encoded.representatives_padding)
+
+    def span_attentions(self) -> dict[int, Any]:
+        layers = ((i, layer.cross_segment) for i, layer in enumerate(self.encoder.layers))
+        return {i: layer.self_attn for i, layer in layers if layer is not None}
+
+    def span_numbers(self, tokens: Tensor) -> Tensor:
+        grid = self.encoder.grid(tokens)
+        numbers = grid.slots.div(grid.segment_length, rounding_mode="floor")
+        return numbers.masked_fill(numbers == grid.num_segments, -1)
+
+    def safe_length(self) -> int:
         by_marker = str(self.config.segment_by) == "marker"
         return self.config.max_segments if by_marker else self.max_positions()
 
-    def takes(self, tokens: Tensor) -> bool:
+    def fits(self, tokens: Tensor) -> bool:
         return self.encoder.grid(tokens[None]).num_segments <= self.config.max_segments
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
-        """fairseq's hook before loading; what still differs then is an error."""
+        """fairseq's hook before loading: makes a RoBERTa checkpoint fit, or says what does not."""
+        start_from_roberta(state_dict, self)
+        adapt_heads(state_dict, self)
         adapt_state(state_dict, self)
 
 

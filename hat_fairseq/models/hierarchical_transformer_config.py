@@ -1,24 +1,34 @@
 """The numbers of a Hierarchical Attention Transformer, as flags of fairseq-train and as one dataclass.
 
-The last four change what the same weights compute. Their defaults are the ones to train with; what the released weights
-of Chalkidis et al. 2022 were trained with is said in each.
+The last four change what the same weights compute. Their defaults are those to train with; the values that the released
+weights of Chalkidis et al. 2022 were trained with are in the help texts.
 """
 
-from argparse import Namespace
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
-from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.dataclass import ChoiceEnum
 
 from ..kernels import ACTIVATIONS
 from ..modules.segment_attention import parse_layout
 from ..modules.segment_pooling import POOLINGS
-from ..modules.transformer_layer import LayerSizes
-from .config import _help
+from .config import EncoderConfig, _help, redefault
+
+
+def _redefault(name: str, default: Any) -> Any:
+    return redefault(EncoderConfig, name, default)
 
 
 @dataclass
-class HierarchicalTransformerConfig(FairseqDataclass):
+class HierarchicalTransformerConfig(EncoderConfig):
+    """An encoder over segments, with a masked-LM head and classification heads."""
+
+    encoder_embed_dim: int = _redefault("encoder_embed_dim", 768)
+    encoder_ffn_embed_dim: int = _redefault("encoder_ffn_embed_dim", 3072)
+    encoder_attention_heads: int = _redefault("encoder_attention_heads", 12)
+    encoder_attention: str = _redefault("encoder_attention", "segments")
+    attention_dropout: float = _redefault("attention_dropout", 0.1)
+    activation_fn: ChoiceEnum(sorted(ACTIVATIONS)) = _redefault("activation_fn", "gelu")  # type: ignore[valid-type]
     layout: str = field(
         default="S|S|SD|S|S|SD|S|S|SD|S|S|SD",
         metadata=_help("layers with | between them: S within segments, D between segments, SD both"),
@@ -29,22 +39,10 @@ class HierarchicalTransformerConfig(FairseqDataclass):
         default="length",
         metadata=_help("segments are the next --segment-length tokens each, or begin at every <s> in the input"),
     )
-    encoder_embed_dim: int = field(default=768, metadata=_help("width"))
-    encoder_ffn_embed_dim: int = field(default=3072, metadata=_help("feed-forward width"))
-    encoder_attention_heads: int = field(default=12, metadata=_help("attention heads"))
-    dropout: float = field(default=0.1, metadata=_help("dropout of embeddings and sub-layers"))
-    attention_dropout: float = field(default=0.1, metadata=_help("dropout of attention weights"))
-    activation_dropout: float = field(default=0.0, metadata=_help("dropout inside the feed-forward network"))
-    activation_fn: ChoiceEnum(sorted(ACTIVATIONS)) = field(  # type: ignore[valid-type]
-        default="gelu", metadata=_help("activation of the feed-forward network")
-    )
     pooling: ChoiceEnum(list(POOLINGS)) = field(  # type: ignore[valid-type]
         default="max", metadata=_help("how a classification head reads the segments")
     )
     pooler_dropout: float = field(default=0.1, metadata=_help("dropout in front of a head's output layer"))
-    checkpoint_activations: bool = field(
-        default=False, metadata=_help("recompute each layer in the backward pass: less memory, about a third more time")
-    )
     segment_positions: ChoiceEnum(["none", "add"]) = field(  # type: ignore[valid-type]
         default="add", metadata=_help("positions of segments in cross-segment layers (released weights: none)")
     )
@@ -56,30 +54,11 @@ class HierarchicalTransformerConfig(FairseqDataclass):
         default=False, metadata=_help("a head also reads segments beyond the document's end (released weights: yes)")
     )
 
-    @classmethod
-    def from_args(cls, args: Namespace) -> "HierarchicalTransformerConfig":
-        """Reads the flags of a run (or of a checkpoint written before a flag existed: its default)."""
-        values: dict[str, Any] = {f.name: getattr(args, f.name, f.default) for f in fields(cls)}
-        config = cls(**values)
-        config.check()
-        return config
-
     def check(self) -> None:
         for name in ("segment_length", "max_segments"):
             if getattr(self, name) < 1:
                 raise ValueError(f"--{name.replace('_', '-')} {getattr(self, name)}: at least 1")
 
     def layers(self) -> list[str]:
+        """The kind of each layer, S, D or SD."""
         return parse_layout(self.layout)
-
-    def sizes(self) -> LayerSizes:
-        return LayerSizes(
-            embed_dim=self.encoder_embed_dim,
-            ffn_embed_dim=self.encoder_ffn_embed_dim,
-            num_heads=self.encoder_attention_heads,
-            dropout=self.dropout,
-            attention_dropout=self.attention_dropout,
-            activation_dropout=self.activation_dropout,
-            activation=str(self.activation_fn),
-            layer_norm_eps=self.layer_norm_eps,
-        )

@@ -12,10 +12,13 @@ Legend: B rows, T queries, S keys, C channels, H heads, E = C / H, D memory rows
 
 from __future__ import annotations
 
-from torch import Tensor, nn
+import torch
+from torch import Tensor
 
-from ..kernels import Linear, attend, naive
+from ..kernels import attend, naive
+from .batch_layout import BatchLayout, KeyMask
 from .cache import GrowingCache, StaticCache
+from .projections import HeadProjections
 
 
 def safe_padding_mask(padding_mask: Tensor) -> Tensor:
@@ -27,35 +30,40 @@ def safe_padding_mask(padding_mask: Tensor) -> Tensor:
     return padding_mask & ~padding_mask.all(dim=1, keepdim=True)
 
 
-class MultiheadAttention(nn.Module):
-    """Attention of `num_heads` heads over `embed_dim` channels.
+class FullAttention(HeadProjections):
+    """Self-attention of an encoder: every token attends to every token of its row."""
 
-    Args:
-        embed_dim: channels C of queries, memory and output.
-        num_heads: heads H; must divide `embed_dim`.
-        dropout: probability with which attention weights are dropped in training.
-    Raises:
-        ValueError: `embed_dim` is not a multiple of `num_heads`.
-    """
+    def allowed(self, query: Tensor, key: Tensor, layout: BatchLayout) -> Tensor:
+        """Whether positions `query` attend to positions `key`, padding aside.
 
-    def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0) -> None:
-        super().__init__()
-        if embed_dim % num_heads:
-            raise ValueError(f"embed_dim ({embed_dim}) must be a multiple of num_heads ({num_heads})")
-        self.embed_dim, self.num_heads = embed_dim, num_heads
-        self.dropout = nn.Dropout(dropout)  # SDPA takes its rate
-        self.k_proj = Linear(embed_dim, embed_dim)
-        self.v_proj = Linear(embed_dim, embed_dim)
-        self.q_proj = Linear(embed_dim, embed_dim)
-        self.out_proj = Linear(embed_dim, embed_dim)
-        self.reset_parameters()
+        Args:
+            query, key: int64 positions that broadcast to each other, say (T, 1) and (1, S).
+        Returns:
+            bool, of the broadcast shape, or (B, ...) where it depends on the document.
+        """
+        return (query >= 0) & (key >= 0)
 
-    def reset_parameters(self) -> None:
-        # fairseq's choice: q, k and v count as one matrix of three times the width, hence the gain.
-        for projection in (self.q_proj, self.k_proj, self.v_proj):
-            nn.init.xavier_uniform_(projection.weight, gain=2**-0.5)
-        nn.init.xavier_uniform_(self.out_proj.weight)
-        nn.init.zeros_(self.out_proj.bias)
+    def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
+        """(B, T, C) -> (B, T, C)."""
+        return self.attend_rows(x, layout.key_mask(x))
+
+    def attend_rows(self, x: Tensor, mask: KeyMask | None) -> Tensor:
+        """Self-attention within each of (R, L, C) rows; a row of nothing but padding attends uniformly."""
+        if mask is None or mask.empty is None:
+            return self.attend(x, x, None if mask is None else mask.allowed)
+        # Equal weights on all values: the same as the value of the mean.
+        uniform = self.out_proj(self.v_proj(x.mean(dim=1, keepdim=True)))
+        return torch.where(mask.empty, uniform, self.attend(x, x, mask.allowed))
+
+    def weights(self, x: Tensor, layout: BatchLayout, first_query_only: bool = False) -> Tensor:
+        """(B, H, T, T) attention weights within rows, or (B, H, 1, T) those of the first position."""
+        mask = layout.key_mask(x)
+        queries = x[:, :1] if first_query_only else x
+        return self.explicit_weights(queries, x, None if mask is None else mask.allowed)
+
+
+class MultiheadAttention(HeadProjections):
+    """Attention of a decoder, causal self-attention or cross-attention, with caches."""
 
     def forward(
         self,
@@ -86,39 +94,29 @@ class MultiheadAttention(nn.Module):
         elif cache is not None:
             # R x T x C -> D x (K T) x C: the new tokens of a document's hypotheses lie side by side
             new = query.reshape(cache.beam_mask.documents, -1, self.embed_dim)
-            keys, values = cache.append(*self._project(new))
+            keys, values = cache.append(*self.keys_and_values(new))
             mask, causal = cache.beam_mask.allowed, False
         else:
-            keys, values = self._project(query if memory is None else memory)
+            keys, values = self.keys_and_values(query if memory is None else memory)
         documents = keys.size(0)
         if rows % documents:
             raise ValueError(f"{rows} query rows cannot share {documents} memory rows")
-        queries = self._heads(self.q_proj(query).view(documents, -1, self.embed_dim)).to(keys.dtype)
+        queries = self.heads(self.q_proj(query).view(documents, -1, self.embed_dim)).to(keys.dtype)
         if key_padding_mask is not None and mask is None:
             mask = ~key_padding_mask[:, None, None, :]
-        dropout = self.dropout.p if self.training else 0.0
         weights = None
         if need_weights:
-            out, weights = naive.attention(queries, keys, values, mask, dropout, causal)
+            out, weights = naive.attention(queries, keys, values, mask, self.dropout_rate, causal)
             # D x H x (beam T) x S -> B x H x T x S
             weights = weights.unflatten(2, (rows // documents, length)).transpose(1, 2).flatten(0, 1)
         else:
-            out = attend(queries, keys, values, mask, dropout, causal)
+            out = attend(queries, keys, values, mask, self.dropout_rate, causal)
         # D x H x (beam T) x E -> B x T x C
         out = out.transpose(1, 2).reshape(rows, length, self.embed_dim)
         return self.out_proj(out), weights
 
-    def _heads(self, x: Tensor) -> Tensor:
-        """B x T x C -> B x H x T x E."""
-        return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
-
-    def _project(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        keys, values = self._heads(self.k_proj(memory)), self._heads(self.v_proj(memory))
-        dtype = self.k_proj.cache_dtype or keys.dtype
-        return keys.to(dtype), values.to(dtype)
-
     def _static_keys(self, memory: Tensor, cache: StaticCache) -> tuple[Tensor, Tensor]:
         if cache.keys is None or cache.values is None:
-            keys, values = self._project(memory)
+            keys, values = self.keys_and_values(memory)
             cache.keys, cache.values = keys.contiguous(), values.contiguous()  # once, for all the steps that read them
         return cache.keys, cache.values

@@ -38,12 +38,12 @@ class HierarchicalDecoderLayer(TransformerLayer):
 
     def __init__(self, sizes: LayerSizes, sentences: bool = True) -> None:
         super().__init__(sizes)
-        self.self_attn = sizes.attention()
-        self.self_attn_layer_norm = sizes.layer_norm()
-        self.encoder_attn = sizes.attention()
-        self.encoder_attn_layer_norm = sizes.layer_norm()
-        self.sentence_attn = sizes.attention() if sentences else None
-        self.sentence_attn_layer_norm = sizes.layer_norm() if sentences else None
+        self.self_attn = self.attention(MultiheadAttention)
+        self.self_attn_layer_norm = self.norm()
+        self.encoder_attn = self.attention(MultiheadAttention)
+        self.encoder_attn_layer_norm = self.norm()
+        self.sentence_attn = self.attention(MultiheadAttention) if sentences else None
+        self.sentence_attn_layer_norm = self.norm() if sentences else None
 
     def forward(
         self,

@@ -1,8 +1,8 @@
-"""The hierarchical encoder: full encoder layers that see only the sentences' BOS states.
+"""The hierarchical encoder: encoder layers that see only the sentences' BOS states.
 
-Rohde et al. 2021, section 3.2 and Figure 1 (one layer works best). Its input are *outputs* of the token-level encoder,
-which already carry positions, so there is no second position table; the token states themselves are left untouched.
-O(S^2) per layer, negligible beside the token level. With one sentence it is an encoder layer over one state.
+Rohde et al. 2021, section 3.2 and Figure 1 (one layer works best). Its inputs are *outputs* of the token-level encoder,
+which already carry positions, so there is no second position table. The token states are left unchanged. O(S^2) per
+layer, negligible beside the token level. With one sentence it is an encoder layer over one state.
 
 Legend: B documents, T tokens, S sentences, C channels.
 """
@@ -13,14 +13,14 @@ from collections.abc import Iterable
 
 from torch import Tensor, nn
 
-from .sentences import gather_sentences, sentence_positions
+from .batch_layout import BatchLayout
 
 
 class HierarchicalEncoder(nn.Module):
     """Encoder layers over gathered BOS states.
 
     Args:
-        layers: modules that take (x, padding_mask), usually `TransformerEncoderLayer`; at least one.
+        layers: modules that take (x, layout), usually `EncoderLayer`; at least one.
         layer_norm: applied at the end of a pre-norm stack, None for post-norm.
     Raises:
         ValueError: no layer.
@@ -30,23 +30,13 @@ class HierarchicalEncoder(nn.Module):
         super().__init__()
         self.layers = nn.ModuleList(layers)
         if not len(self.layers):
-            raise ValueError("a hierarchical encoder needs at least one layer; use --no-hierarchy for none")
+            raise ValueError("a hierarchical encoder needs at least one layer")
         self.layer_norm = layer_norm
 
-    def forward(self, x: Tensor, starts: Tensor, num_sentences: int | None = None) -> tuple[Tensor, Tensor]:
-        """Encodes the sentences.
-
-        Args:
-            x: (B, T, C) outputs of the token-level encoder.
-            starts: (B, T) True where a sentence starts, at least once per row.
-            num_sentences: S if it is known.
-        Returns:
-            (B, S, C) sentence states and their (B, S) padding mask.
-        """
-        positions, padding_mask = sentence_positions(starts, num_sentences)
-        states = gather_sentences(x, positions)
+    def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
+        """(B, T, C) outputs of the token-level encoder -> (B, S, C) states of `layout.representatives`."""
+        assert layout.representatives is not None
+        states = layout.representatives.gather(x)
         for layer in self.layers:
-            states = layer(states, padding_mask)
-        if self.layer_norm is not None:
-            states = self.layer_norm(states)
-        return states, padding_mask
+            states = layer(states, layout.among)
+        return states if self.layer_norm is None else self.layer_norm(states)

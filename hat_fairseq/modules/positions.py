@@ -28,10 +28,7 @@ def _check_length(tokens: Tensor, pad: int, max_positions: int) -> None:
     # The first comparison costs nothing; the second waits for the device, and only a padded or over-long batch needs
     # it.
     if tokens.size(1) > max_positions and int(tokens.ne(pad).sum(dim=1).max()) > max_positions:
-        raise ValueError(
-            f"a row of up to {tokens.size(1)} tokens, but only {max_positions} positions: raise --max-source-positions "
-            "(--max-target-positions on the target side, --max-positions of hat_roberta), or shorten the input"
-        )
+        raise ValueError(f"a row of up to {tokens.size(1)} tokens, but only {max_positions} positions")
 
 
 class LearnedPositions(nn.Embedding):

@@ -1,22 +1,53 @@
-"""Attention within segments, and attention between segments.
+"""Attention within segments, and layers that alternate it with attention among the segments.
 
 Chalkidis et al. 2022, section 3: a segment-wise layer (S) is an encoder layer over the tokens of each segment, all
 segments in one batched attention; a cross-segment layer (D) is an encoder layer over the segments' first slots, whose
 outputs replace them. A layout such as `S|S|SD` says which of the two each layer has. O(T L + N^2) for T = N x L tokens.
 With one segment and a layout of S alone it is a plain transformer encoder.
 
-Legend: B documents, N segments, L slots of a segment, R rows (B x N, or B), C channels.
+Legend: B documents, N segments, L slots of a segment, T = N x L positions, C channels.
 """
 
 from __future__ import annotations
 
-import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .attention import MultiheadAttention, safe_padding_mask
-from .transformer_layer import LayerSizes, TransformerEncoderLayer
+from .attention import FullAttention
+from .batch_layout import BatchLayout
+from .representatives import among
+from .transformer_layer import AttentionBuilder, EncoderLayer, LayerSizes
 
 LAYERS = ("S", "D", "SD")
+
+
+class SegmentAttention(FullAttention):
+    """Self-attention within consecutive segments of a fixed length; O(T L).
+
+    Args:
+        embed_dim, num_heads, dropout: of `HeadProjections`.
+        segment_length: L.
+    Raises:
+        ValueError: `segment_length` below 1.
+    """
+
+    def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0, segment_length: int = 128) -> None:
+        super().__init__(embed_dim, num_heads, dropout)
+        if segment_length < 1:
+            raise ValueError(f"segment_length {segment_length}: it must be at least 1")
+        self.segment_length = segment_length
+
+    def allowed(self, query: Tensor, key: Tensor, layout: BatchLayout) -> Tensor:
+        """Whether positions `query` attend to positions `key`: both are in one segment."""
+        return query // self.segment_length == key // self.segment_length
+
+    def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
+        """(B, T, C) -> (B, T, C); the last segment is shorter where T is no multiple of L."""
+        batch, length, channels = x.shape
+        mask = layout.key_mask(x, self.segment_length)
+        # B x T x C -> (B N) x L x C
+        rows = F.pad(x, (0, 0, 0, -length % self.segment_length)).reshape(-1, self.segment_length, channels)
+        return self.attend_rows(rows, mask).reshape(batch, -1, channels)[:, :length]
 
 
 def parse_layout(layout: str) -> list[str]:
@@ -32,58 +63,31 @@ def parse_layout(layout: str) -> list[str]:
     return layers
 
 
-def attend(attention: MultiheadAttention, x: Tensor, padding_mask: Tensor | None) -> Tensor:
-    """Self-attention under any padding mask: a row of nothing but padding attends uniformly, which is always finite.
-
-    Args:
-        x: (R, L, C); padding_mask: (R, L), True = padding.
-    """
-    if padding_mask is None:
-        return attention(x)[0]
-    out = attention(x, key_padding_mask=safe_padding_mask(padding_mask))[0]
-    # Equal weights on all values: the same as the value of the mean.
-    uniform = attention.out_proj(attention.v_proj(x.mean(dim=1, keepdim=True)))
-    return torch.where(padding_mask.all(dim=1)[:, None, None], uniform, out)
-
-
-class SegmentEncoderLayer(TransformerEncoderLayer):
-    """An encoder layer whose rows may be padding as a whole, as the segments beyond a document's end are."""
-
-    def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
-        """(R, L, C) -> (R, L, C); `padding_mask` (R, L), True = padding."""
-        x = self.residual(x, self.self_attn_layer_norm, lambda h: attend(self.self_attn, h, padding_mask))
-        return self.residual(x, self.final_layer_norm, self.feed_forward)
-
-
-class HierarchicalLayer(nn.Module):
+class SegmentLayer(nn.Module):
     """A segment-wise layer, a cross-segment layer, or the first and then the second.
 
     Args:
         sizes: the numbers of either layer.
         kind: S, D or SD.
+        self_attn: builds the attention of the segment-wise layer, see `EncoderLayer`.
     """
 
-    def __init__(self, sizes: LayerSizes, kind: str) -> None:
+    def __init__(self, sizes: LayerSizes, kind: str, self_attn: AttentionBuilder) -> None:
         super().__init__()
         assert kind in LAYERS
-        self.segment_wise = SegmentEncoderLayer(sizes) if "S" in kind else None
-        self.cross_segment = SegmentEncoderLayer(sizes) if "D" in kind else None
+        self.segment_wise = EncoderLayer(sizes, self_attn) if "S" in kind else None
+        self.cross_segment = EncoderLayer(sizes, FullAttention) if "D" in kind else None
 
-    def forward(self, x: Tensor, padding_mask: Tensor | None = None, segment_positions: Tensor | None = None) -> Tensor:
-        """Runs the layer.
-
-        Args:
-            x: (B, N, L, C) states.
-            padding_mask: (B, N, L), True = padding; None when nothing is padded.
-            segment_positions: (B, N, C), added to the segments' states before they attend to each other, or None.
-        Returns:
-            (B, N, L, C).
-        """
+    def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
+        """(B, T, C) -> (B, T, C); `layout.representatives` are the segments' first slots."""
         if self.segment_wise is not None:
-            rows_mask = None if padding_mask is None else padding_mask.flatten(0, 1)
-            x = self.segment_wise(x.flatten(0, 1), rows_mask).view_as(x)
+            x = self.segment_wise(x, layout)
         if self.cross_segment is not None:
-            heads = x[:, :, 0] if segment_positions is None else x[:, :, 0] + segment_positions
-            heads = self.cross_segment(heads, None if padding_mask is None else padding_mask.all(dim=2))
-            x = torch.cat([heads.unsqueeze(2), x[:, :, 1:]], dim=2)
+            assert layout.representatives is not None
+            x = among(x, layout.representatives, lambda states: self._cross(states, layout))
         return x
+
+    def _cross(self, states: Tensor, layout: BatchLayout) -> Tensor:
+        assert self.cross_segment is not None and layout.representatives is not None
+        embedding = layout.representatives.embedding
+        return self.cross_segment(states if embedding is None else states + embedding, layout.among)

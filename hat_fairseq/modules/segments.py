@@ -1,9 +1,9 @@
 """From a row of tokens to a grid of segments and back.
 
 Chalkidis et al. 2022, section 3: a document is N segments of at most L tokens, and the first token of a segment stands
-for it. Segments are the next L tokens each, or begin at markers of the user's own (sentences, paragraphs, turns); a
-segment longer than L continues in another one. No token is lost, and the length need not be a multiple of L. Linear in
-the number of tokens; the one number that leaves the device is the largest segment count of the batch.
+for it. Segments are the next L tokens each, or begin at markers (sentences, paragraphs, turns); a segment longer than L
+continues in another one. No token is lost, and the length need not be a multiple of L. Linear in the number of tokens;
+building a grid is one host-device synchronisation.
 
 Legend: B documents, T tokens, N segments of the longest document, L slots of a segment, C channels.
 """
@@ -18,11 +18,21 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class SegmentGrid:
-    """Where the tokens of a batch stand in its segments."""
+    """Where the tokens of a batch stand in its segments.
 
-    slots: Tensor  # (B, T) place of each token among the N x L slots; N x L, none, for padding
-    num_segments: int  # N
-    segment_length: int  # L
+    Attributes:
+        slots: (B, T) place of each token among the N x L slots; N x L, none, for padding.
+        num_segments: N.
+        segment_length: L.
+        has_padding: whether a slot has no token.
+        has_empty: whether a segment has no token.
+    """
+
+    slots: Tensor
+    num_segments: int
+    segment_length: int
+    has_padding: bool
+    has_empty: bool
 
     def scatter(self, tokens: Tensor, pad: int) -> Tensor:
         """(B, T) token ids -> (B, N, L), `pad` in every other slot."""
@@ -31,11 +41,10 @@ class SegmentGrid:
         return grid.unflatten(1, (self.num_segments, self.segment_length))
 
     def gather(self, x: Tensor) -> Tensor:
-        """(B, N, L, C) states -> (B, T, C), zeros for padding."""
-        size = self.num_segments * self.segment_length
-        outside = (self.slots == size).unsqueeze(-1)
+        """(B, N L, C) states -> (B, T, C), zeros for padding."""
+        outside = (self.slots == x.size(1)).unsqueeze(-1)
         index = self.slots.unsqueeze(-1).masked_fill(outside, 0).expand(-1, -1, x.size(-1))
-        return x.flatten(1, 2).gather(1, index).masked_fill(outside, 0)
+        return x.gather(1, index).masked_fill(outside, 0)
 
 
 def segments_of_length(tokens: Tensor, pad: int, segment_length: int) -> SegmentGrid:
@@ -44,9 +53,14 @@ def segments_of_length(tokens: Tensor, pad: int, segment_length: int) -> Segment
     Args:
         tokens: (B, T) token ids, padded on the right; T may be any length.
     """
-    slots = torch.arange(tokens.size(1), device=tokens.device).expand_as(tokens)
-    num_segments = -(-tokens.size(1) // segment_length)
-    return SegmentGrid(slots.masked_fill(tokens.eq(pad), num_segments * segment_length), num_segments, segment_length)
+    batch, length = tokens.shape
+    num_segments = -(-length // segment_length)
+    size = num_segments * segment_length
+    slots = torch.arange(length, device=tokens.device).expand_as(tokens).masked_fill(tokens.eq(pad), size)
+    filled = slots.new_zeros(batch, size + 1, dtype=torch.bool).scatter(1, slots, True)[:, :size]
+    in_segments = filled.unflatten(1, (num_segments, segment_length)).any(dim=2)
+    full, no_empty = torch.stack([filled.all(), in_segments.all()]).tolist()
+    return SegmentGrid(slots, num_segments, segment_length, not full, not no_empty)
 
 
 def segments_at_markers(tokens: Tensor, bos: int, pad: int, segment_length: int) -> SegmentGrid:
@@ -60,7 +74,11 @@ def segments_at_markers(tokens: Tensor, bos: int, pad: int, segment_length: int)
     first = torch.where(tokens.eq(bos), index, 0).cummax(dim=1).values  # the segment's first token, as an index
     offset = index - first
     heads = real & (offset % segment_length == 0)
-    segment = heads.cumsum(dim=1) - 1
-    num_segments = max(1, int(segment.max()) + 1)  # a batch of nothing but padding has one empty segment
-    slots = segment * segment_length + offset % segment_length
-    return SegmentGrid(slots.masked_fill(~real, num_segments * segment_length), num_segments, segment_length)
+    counts = heads.sum(dim=1)
+    most, fewest, fewest_tokens = torch.stack([counts.max(), counts.min(), real.sum(dim=1).min()]).tolist()
+    num_segments = max(1, most)  # a batch of nothing but padding has one empty segment
+    size = num_segments * segment_length
+    slots = (heads.cumsum(dim=1) - 1) * segment_length + offset % segment_length
+    return SegmentGrid(
+        slots.masked_fill(~real, size), num_segments, segment_length, fewest_tokens < size, fewest < num_segments
+    )

@@ -1,20 +1,30 @@
-"""What every transformer layer is made of: residual sub-layers, pre- or post-norm, and a feed-forward network.
+"""What every transformer layer is made of, and the encoder layer.
 
-Vaswani et al. 2017, section 3; parameter names (`fc1`, `fc2`, `final_layer_norm`) and the places of dropout are
-fairseq's. `TransformerEncoderLayer` is the whole encoder layer; the hierarchical encoder is made of the same.
+Vaswani et al. 2017, section 3: residual sub-layers, pre- or post-norm, and a feed-forward network. Parameter names
+(`fc1`, `fc2`, `final_layer_norm`) and the places of dropout are fairseq's. An encoder layer receives its attention.
+With a sentence attention it is the encoder layer of Rohde et al. 2021, section 7: one attention and one norm more.
 
-Legend: B rows, T tokens, C channels.
+Legend: B documents, T tokens, C channels.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from torch import Tensor, nn
 
 from ..kernels import ACTIVATIONS, Linear, feed_forward
-from .attention import MultiheadAttention
+from .attention import FullAttention
+from .batch_layout import BatchLayout
+from .representatives import among
+from .sentence_attention import QUERIES
+
+# Builds an attention from embed_dim, num_heads and attention dropout: a class, or a `functools.partial` of one. A layer
+# gets the builder rather than the module, so that a seed gives the same initial weights as in earlier versions.
+AttentionBuilder = Callable[[int, int, float], nn.Module]
+Attention = TypeVar("Attention", bound=nn.Module)
 
 
 @dataclass(frozen=True)
@@ -35,12 +45,6 @@ class LayerSizes:
         if self.activation not in ACTIVATIONS:
             raise ValueError(f"unknown activation {self.activation!r}; choose one of {sorted(ACTIVATIONS)}")
 
-    def attention(self) -> MultiheadAttention:
-        return MultiheadAttention(self.embed_dim, self.num_heads, self.attention_dropout)
-
-    def layer_norm(self) -> nn.LayerNorm:
-        return nn.LayerNorm(self.embed_dim, eps=self.layer_norm_eps)
-
 
 class TransformerLayer(nn.Module):
     """Base of all layers: the residual scheme and the feed-forward network."""
@@ -53,9 +57,15 @@ class TransformerLayer(nn.Module):
         for linear in (self.fc1, self.fc2):
             nn.init.xavier_uniform_(linear.weight)
             nn.init.zeros_(linear.bias)
-        self.final_layer_norm = sizes.layer_norm()
+        self.final_layer_norm = self.norm()
         self.dropout = nn.Dropout(sizes.dropout)
         self.activation_dropout = nn.Dropout(sizes.activation_dropout)
+
+    def norm(self) -> nn.LayerNorm:
+        return nn.LayerNorm(self.sizes.embed_dim, eps=self.sizes.layer_norm_eps)
+
+    def attention(self, build: Callable[[int, int, float], Attention]) -> Attention:
+        return build(self.sizes.embed_dim, self.sizes.num_heads, self.sizes.attention_dropout)
 
     def residual(self, x: Tensor, layer_norm: nn.Module, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """Post-norm LN(x + f(x)), or pre-norm x + f(LN(x)), with dropout on f's output."""
@@ -68,15 +78,45 @@ class TransformerLayer(nn.Module):
         return feed_forward(x, self.fc1, self.fc2, self.sizes.activation, dropout)
 
 
-class TransformerEncoderLayer(TransformerLayer):
-    """Self-attention, then feed-forward."""
+class EncoderLayer(TransformerLayer):
+    """Self-attention, attention to the sentences if there is one, feed-forward; each with its residual and norm.
 
-    def __init__(self, sizes: LayerSizes) -> None:
+    Args:
+        sizes: the layer's numbers.
+        self_attn: builds the self-attention, whose `forward` takes (x, layout).
+        sentence_attn: builds the attention to the representatives, likewise; None: there is none.
+        queries: the tokens that attend to the representatives, `tokens` (all) or `bos` (the representatives).
+    Raises:
+        ValueError: other `queries`.
+    """
+
+    def __init__(
+        self,
+        sizes: LayerSizes,
+        self_attn: AttentionBuilder = FullAttention,
+        sentence_attn: AttentionBuilder | None = None,
+        queries: str = "tokens",
+    ) -> None:
         super().__init__(sizes)
-        self.self_attn = sizes.attention()
-        self.self_attn_layer_norm = sizes.layer_norm()
+        if queries not in QUERIES:
+            raise ValueError(f"unknown queries {queries!r} of the sentence attention; choose one of {list(QUERIES)}")
+        self.queries = queries
+        self.self_attn = self.attention(self_attn)
+        self.self_attn_layer_norm = self.norm()
+        self.sentence_attn = None if sentence_attn is None else self.attention(sentence_attn)
+        self.sentence_attn_layer_norm = None if sentence_attn is None else self.norm()
 
-    def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
-        """(B, T, C) -> (B, T, C); `padding_mask` (B, T), True = padding, no row all padding."""
-        x = self.residual(x, self.self_attn_layer_norm, lambda h: self.self_attn(h, key_padding_mask=padding_mask)[0])
+    def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
+        """(B, T, C) -> (B, T, C)."""
+        x = self.residual(x, self.self_attn_layer_norm, lambda h: self.self_attn(h, layout))
+        if self.sentence_attn is not None and self.queries == "tokens":
+            x = self._attend_to_sentences(x, layout)
+        elif self.sentence_attn is not None:
+            assert layout.representatives is not None
+            x = among(x, layout.representatives, lambda states: self._attend_to_sentences(states, layout.among))
         return self.residual(x, self.final_layer_norm, self.feed_forward)
+
+    def _attend_to_sentences(self, x: Tensor, layout: BatchLayout) -> Tensor:
+        assert self.sentence_attn is not None and self.sentence_attn_layer_norm is not None
+        sentence_attn = self.sentence_attn
+        return self.residual(x, self.sentence_attn_layer_norm, lambda h: sentence_attn(h, layout))

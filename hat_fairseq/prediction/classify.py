@@ -12,7 +12,7 @@ from typing import Any
 from torch import Tensor
 from tqdm import tqdm
 
-from ..analysis.segment_weights import SegmentWeights, segment_numbers
+from ..analysis.segment_weights import SegmentWeights
 from ..data.encoded import EncodedRow
 from ..data.example import Example, read_examples
 from .command import add_answers, add_machine, answer_options, check_name, report, write_lines
@@ -108,7 +108,7 @@ class DocumentClassifier:
     def _weighted(self, row: EncodedRow, tokens: Tensor, place: int) -> list[Record]:
         """The text, weight and share of each segment of a row; `tokens` and `place`: of the same row in the batch."""
         assert self.weights is not None
-        numbers = segment_numbers(self.model, tokens[None].to(self.predictor.device))[0].tolist()
+        numbers = self.model.span_numbers(tokens[None].to(self.predictor.device))[0].tolist()
         texts: dict[int, list[str]] = {}
         for token, number in zip(row.tokens, numbers, strict=False):  # then comes the final `</s>`, which is no text
             texts.setdefault(number, []).append(token)

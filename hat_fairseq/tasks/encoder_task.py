@@ -22,9 +22,9 @@ from fairseq.tasks import FairseqTask
 from torch import Tensor
 
 from ..data.labels import label_of
-from ..models.classification import HasClassificationHeads
+from ..models.encoder_model import EncoderModel
 from ..models.fingerprint import fingerprint
-from ..models.restore_heads import LABELS
+from ..models.loading.heads import LABELS
 from .config import EncoderTaskConfig
 from .data_kind import load_pipeline
 from .dropout_schedule import ScheduledDropout
@@ -54,7 +54,7 @@ class EncoderTask(ScheduledDropout, FairseqTask):
         self.dictionary.add_symbol("<mask>")  # pre-trained tables have it
         path = data / "label/dict.txt"
         self.label_dictionary = _load_dictionary(path, self.kind) if path.exists() or self.classes_are_labels else None
-        self._model: HasClassificationHeads | None = None
+        self._model: EncoderModel | None = None
 
     @classmethod
     def setup_task(cls, cfg: EncoderTaskConfig, **kwargs: Any) -> "EncoderTask":
@@ -94,10 +94,10 @@ class EncoderTask(ScheduledDropout, FairseqTask):
             ValueError: a model without such heads.
         """
         model = super().build_model(cfg, from_checkpoint)
-        if not isinstance(model, HasClassificationHeads):
+        if not isinstance(model, EncoderModel):
             raise ValueError(
-                f"the task {self.cfg._name} needs an architecture of hat_roberta or hierarchical_transformer, not of "
-                f"{type(model).__name__}"
+                f"the task {self.cfg._name} needs an encoder with classification heads (--arch hat_roberta_base, "
+                f"hierarchical_transformer_base_4096, ...), not {type(model).__name__}"
             )
         model.register_classification_head(self.head_name, num_classes=self.num_scores(), of=self.head_of)
         if self.labels:
@@ -148,9 +148,9 @@ class EncoderTask(ScheduledDropout, FairseqTask):
         limit, model = self.cfg.max_positions or np.inf, self._model
 
         def takes(tokens: Tensor) -> bool:
-            return len(tokens) <= limit and (model is None or model.takes(tokens))
+            return len(tokens) <= limit and (model is None or model.fits(tokens))
 
-        surely = limit if model is None else min(limit, model.surely_takes())
+        surely = limit if model is None else min(limit, model.safe_length())
         policy, eos = str(self.cfg.long_source), self.dictionary.eos()
         removed = fit_rows(rows, surely, takes, policy, self.part_to_cut, eos, split)
         if removed:

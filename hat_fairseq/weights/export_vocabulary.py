@@ -28,7 +28,7 @@ def labels_of(data: Path | None, state: dict[str, Tensor], num_classes: int) -> 
     from fairseq.data import Dictionary
 
     from ..models.fingerprint import fingerprint
-    from ..models.restore_heads import LABELS
+    from ..models.loading.heads import LABELS
 
     path = None if data is None else data / "label" / "dict.txt"
     if path is None or not path.is_file():

@@ -2,8 +2,8 @@
 
 Liu et al. 2019. The two differ in names only, but for the token type: Hugging Face adds its one row to every token,
 fairseq has none, so the row is added to all positions (in published weights it is zero). The result is what
-`hat_roberta` and `hierarchical_transformer` start from, each with the rules of its own (`models/restore.py`,
-`models/warm_start.py`).
+`hat_roberta` and `hierarchical_transformer` start from, each with the rules of its own (`models/loading/common.py`,
+`models/loading/roberta.py`).
 """
 
 from __future__ import annotations

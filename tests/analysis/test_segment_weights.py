@@ -9,13 +9,7 @@ import torch
 from building import BOS, PAD, TINY_ENCODER, build, documents
 from torch import Tensor
 
-from hat_fairseq.analysis.segment_weights import (
-    SegmentWeights,
-    attention_weights,
-    cross_attentions,
-    max_pooling_share,
-    segment_numbers,
-)
+from hat_fairseq.analysis.segment_weights import SegmentWeights, max_pooling_share
 
 SEGMENTS = (
     "--encoder-embed-dim 24 --encoder-ffn-embed-dim 40 --encoder-attention-heads 4 --segment-length 6 --max-segments 9 "
@@ -55,18 +49,18 @@ def test_the_recomputed_weights_give_the_modules_output(name: str) -> None:
     """Weights times values, through out_proj; in every layer, of every row, whatever the mask."""
     model, tokens, seen = model_of(name), documents(LENGTHS), []
 
-    def check(module: Any, args: Any, kwargs: Any, output: tuple[Tensor, None]) -> None:
-        given = dict(zip(("query", "memory", "key_padding_mask"), args, strict=False)) | kwargs
-        memory, mask = given.get("memory"), given.get("key_padding_mask")
-        weights = attention_weights(module, given["query"], memory, mask)
-        values = module.v_proj(given["query"] if memory is None else memory).unflatten(-1, (module.num_heads, -1))
+    def check(module: Any, inputs: tuple[Tensor, Any], output: Tensor) -> None:
+        x, layout = inputs
+        weights = module.weights(x, layout)
+        memory = x if layout.representatives is None else layout.representatives.gather(x)
+        values = module.v_proj(memory).unflatten(-1, (module.num_heads, -1))
         out = module.out_proj(torch.einsum("bhij,bjhe->bihe", weights, values).flatten(2))
-        torch.testing.assert_close(out, output[0], atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(out, output, atol=1e-5, rtol=1e-5)
         seen.append((module, float(weights.std())))
 
-    attentions = cross_attentions(model)
+    attentions = model.span_attentions()
     for attention in attentions.values():
-        attention.register_forward_hook(check, with_kwargs=True)
+        attention.register_forward_hook(check)
     model(tokens, features_only=True)
     assert [module for module, _ in seen] == list(attentions.values()) and min(spread for _, spread in seen) > 0.05
     assert list(attentions) == ([1, 2, 3] if "hierarchical" in MODELS[name][0] else [0, 1])
@@ -95,13 +89,13 @@ def test_alone_padded_and_among_others(name: str) -> None:
 def test_the_mean_is_over_layers_heads_and_the_segments_that_ask(name: str) -> None:
     """A single document: plain sums over what every layer's module returns when it is asked for weights."""
     model, tokens = model_of(name), documents([29])
-    each = [weights_of(model, tokens, layer)[0] for layer in cross_attentions(model)]
+    each = [weights_of(model, tokens, layer)[0] for layer in model.span_attentions()]
     expected, whole = torch.stack(each).mean(0), weights_of(model, tokens)[0]
     torch.testing.assert_close(whole, expected)
-    one, inputs = list(cross_attentions(model).values())[-1], []
-    one.register_forward_hook(lambda module, args, kwargs, out: inputs.append((args, kwargs)), with_kwargs=True)
+    one, inputs = list(model.span_attentions().values())[-1], []
+    one.register_forward_hook(lambda module, args, out: inputs.append(args))
     model(tokens, features_only=True)
-    weights = one(*inputs[0][0], **inputs[0][1], need_weights=True)[1][0]  # H x queries x N
+    weights = one.weights(*inputs[0])[0]  # H x queries x N
     asking = range(weights.size(1)) if "hierarchical" in MODELS[name][0] else [0]
     by_hand = sum(weights[head, query] for head in range(4) for query in asking) / (4 * len(asking))
     torch.testing.assert_close(each[-1][0], by_hand)
@@ -157,11 +151,11 @@ def test_segments_of_tokens() -> None:
     }
     for name, numbers in expected.items():
         model = model_of(name)
-        assert segment_numbers(model, tokens).tolist() == numbers
+        assert model.span_numbers(tokens).tolist() == numbers
         count = weights_of(model, tokens)[0].size(1)
         assert count == max(map(max, numbers)) + 1
     plain = build("hat_roberta_base", f"{TINY_ENCODER} --no-hierarchy")
-    assert segment_numbers(plain, tokens).tolist() == [[0] * 10, [0] * 4 + [-1] * 6]
+    assert plain.span_numbers(tokens).tolist() == [[0] * 10, [0] * 4 + [-1] * 6]
 
 
 def test_a_wrong_layer_and_training_are_refused() -> None:

@@ -10,7 +10,8 @@ from building import PAD, TINY_ENCODER, Vocabulary, build, documents, released_r
 from helpers import assert_close
 from torch import Tensor
 
-from hat_fairseq.models.restore import is_new_part
+from hat_fairseq.models.hat_roberta import HatRobertaModel
+from hat_fairseq.models.loading.common import is_new_part
 
 
 def model_of(flags: str = "", seed: int = 0, max_positions: int = 16, **options: object):
@@ -34,7 +35,7 @@ def test_exactly_the_hierarchical_tensors_are_new_and_they_are_listed(
     own = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     with caplog.at_level(logging.INFO):
         model.load_state_dict(released_roberta(state) if released else dict(state))
-    new = [name for name in own if is_new_part(name)]
+    new = [name for name in own if is_new_part(name, HatRobertaModel)]
     assert len(new) == 2 * 10  # attention and norm in each layer
     for name, tensor in model.state_dict().items():
         if name.endswith("_fingerprint"):

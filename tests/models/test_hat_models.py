@@ -12,6 +12,8 @@ from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 from helpers import assert_close, outputs_and_gradients
 from torch import Tensor
 
+from hat_fairseq.models.loading.common import is_new_part
+
 ARCHITECTURES = sorted(name for name in ARCH_MODEL_REGISTRY if name.startswith(("hat_bart", "hat_transformer")))
 TWINS = pytest.mark.parametrize("twin", ["", " --no-hierarchy"], ids=["hat", "plain"])
 EVERY_ARCHITECTURE = pytest.mark.parametrize("arch", ARCHITECTURES)
@@ -116,10 +118,9 @@ def test_alone_equals_batched_and_padding_does_not_matter(arch: str, twin: str) 
     assert_close(model(wider, None, target)[0], batched)
 
 
-def test_without_hierarchy_there_is_no_hierarchical_tensor_and_markers_count_as_tokens_only() -> None:
-    from hat_fairseq.models.restore import is_new_part
-
-    assert not [name for name in build("hat_bart_base", TINY + " --no-hierarchy").state_dict() if is_new_part(name)]
+def test_without_hierarchy_there_is_no_hierarchical_tensor() -> None:
+    model = build("hat_bart_base", TINY + " --no-hierarchy")
+    assert not [name for name in model.state_dict() if is_new_part(name, model)]
 
 
 def test_sentences_change_the_output() -> None:

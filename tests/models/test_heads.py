@@ -12,7 +12,7 @@ from helpers import assert_close
 from torch import Tensor
 
 from hat_fairseq.models.fingerprint import fingerprint
-from hat_fairseq.models.restore_heads import LABELS
+from hat_fairseq.models.loading.heads import LABELS
 
 MODELS = pytest.mark.parametrize(
     ("arch", "flags"),
@@ -171,12 +171,12 @@ def test_which_documents_a_model_takes() -> None:
         ("hierarchical_transformer_tiny", "--segment-length 5 --max-segments 4 --segment-by marker"),
     ]:
         model = model_of(arch, flags)
-        for length in (1, model.surely_takes(), 13, 20, 21, 24):
+        for length in (1, model.safe_length(), 13, 20, 21, 24):
             for every in (1, 4, 9):
                 (tokens,) = documents([length], sentence=every)
                 try:
                     runs = bool(scores(model, tokens[None]).isfinite().all())
                 except (ValueError, IndexError):
                     runs = False
-                assert model.takes(tokens) == runs, (arch, flags, length, every)
-                assert runs or length > model.surely_takes()
+                assert model.fits(tokens) == runs, (arch, flags, length, every)
+                assert runs or length > model.safe_length()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from building import BOS, PAD
+from building import BOS
 from released_hat_sample import DATA, NAMES, REAL, TOKENS, imported, largest_difference, state
 from torch import Tensor
 
@@ -25,9 +25,9 @@ def test_states_and_masked_lm() -> None:
     hidden, logits = DATA["MaskedLM/last_hidden_state"], DATA["MaskedLM/logits"]
     assert largest_difference(model(TOKENS)[0][REAL], logits[REAL]) < 1e-5
     assert largest_difference(model(TOKENS, features_only=True)[0][REAL], hidden[REAL]) < 1e-5
-    ids = model.encoder.segment(TOKENS).scatter(TOKENS, PAD)
+    ids, layout = model.encoder.arrange(TOKENS)
     # padding included, so a segment of nothing else as well
-    assert largest_difference(model.encoder.encode(ids).flatten(1, 2), hidden) < 1e-5
+    assert largest_difference(model.encoder.run_layers(model.encoder.embed(ids), layout)[0], hidden) < 1e-5
 
 
 @torch.no_grad()

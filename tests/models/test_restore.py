@@ -9,7 +9,8 @@ import torch
 from building import TINY, Vocabulary, build, documents, targets
 from helpers import assert_close
 
-from hat_fairseq.models.restore import is_new_part
+from hat_fairseq.models.hat_transformer import HatTransformerModel
+from hat_fairseq.models.loading.common import is_new_part
 
 BART = TINY + " --no-hierarchy"
 
@@ -29,7 +30,7 @@ def test_exactly_the_hierarchical_tensors_are_new_and_they_are_listed(caplog: py
     state = plain_state()
     with caplog.at_level(logging.INFO):
         model.load_state_dict(dict(state))
-    new = [name for name in own if is_new_part(name)]
+    new = [name for name in own if is_new_part(name, HatTransformerModel)]
     assert len(new) == 16 + 2 * 10 + 1  # one encoder layer; attention and norm in each decoder layer; the segment table
     for name, tensor in model.state_dict().items():
         if name.endswith("_fingerprint"):

@@ -6,11 +6,13 @@ import pytest
 import references
 import torch
 from helpers import assert_close, assert_same_run, padding
+from layouts import layout_of
 from torch import Tensor
 
-from hat_fairseq.modules.hierarchical_encoder_layer import QUERIES, HierarchicalEncoderLayer
-from hat_fairseq.modules.sentences import sentence_positions
-from hat_fairseq.modules.transformer_layer import LayerSizes, TransformerEncoderLayer
+from hat_fairseq.modules.attention import FullAttention
+from hat_fairseq.modules.batch_layout import BatchLayout
+from hat_fairseq.modules.sentence_attention import QUERIES, SentenceAttention
+from hat_fairseq.modules.transformer_layer import EncoderLayer, LayerSizes
 
 SCHEMES = pytest.mark.parametrize("normalize_before", [False, True], ids=["post-norm", "pre-norm"])
 WHO_ASKS = pytest.mark.parametrize("queries", QUERIES)
@@ -23,9 +25,13 @@ BATCHES = [
 ]
 
 
-def build(normalize_before: bool, queries: str) -> HierarchicalEncoderLayer:
+def encoder_layer(sizes: LayerSizes, queries: str) -> EncoderLayer:
+    return EncoderLayer(sizes, FullAttention, SentenceAttention, queries)
+
+
+def build(normalize_before: bool, queries: str) -> EncoderLayer:
     torch.manual_seed(0)
-    layer = HierarchicalEncoderLayer(LayerSizes(24, 40, 4, dropout=0.0, normalize_before=normalize_before), queries)
+    layer = encoder_layer(LayerSizes(24, 40, 4, dropout=0.0, normalize_before=normalize_before), queries)
     for name, parameter in layer.named_parameters():
         if "layer_norm" in name:  # at their initial 1 and 0 two norms could be swapped without a test noticing
             torch.nn.init.normal_(parameter, 0.5, 0.5)
@@ -52,30 +58,30 @@ def test_layer_is_its_definition(normalize_before: bool, queries: str, dtype: to
     layer = build(normalize_before, queries).to(dtype)
     mask = padding([length for length, _ in batch])
     x = states(*mask.shape, 24).detach().to(dtype).requires_grad_()
-    sentences = sentence_positions(starts_of(batch))
+    layout = layout_of(starts_of(batch), mask)
 
     def dense() -> Tensor:
         rows = [references.hierarchical_encoder_layer(layer, x[i, :n], where) for i, (n, where) in enumerate(batch)]
         return torch.cat(rows)
 
-    assert_same_run(layer, [x], lambda: layer(x, mask, *sentences)[~mask], dense, dtype)
+    assert_same_run(layer, [x], lambda: layer(x, layout)[~mask], dense, dtype)
 
 
 @SCHEMES
 def test_where_every_token_is_a_sentence_both_kinds_of_queries_agree(normalize_before: bool) -> None:
     tokens, bos = build(normalize_before, "tokens"), build(normalize_before, "bos")
     bos.load_state_dict(tokens.state_dict())
-    x, sentences = states(3, 9, 24), sentence_positions(torch.ones(3, 9, dtype=torch.bool))
-    assert_close(tokens(x, None, *sentences), bos(x, None, *sentences))
+    x, layout = states(3, 9, 24), layout_of(torch.ones(3, 9, dtype=torch.bool))
+    assert_close(tokens(x, layout), bos(x, layout))
 
 
 def test_bos_queries_leave_the_other_tokens_as_a_plain_layer_makes_them() -> None:
     layer = build(True, "bos")
-    plain = TransformerEncoderLayer(layer.sizes)
+    plain = EncoderLayer(layer.sizes)
     plain.load_state_dict({name: t for name, t in layer.state_dict().items() if "sentence_attn" not in name})
     x, starts = states(2, 9, 24), torch.zeros(2, 9, dtype=torch.bool)
     starts[:, [0, 4]] = True
-    out, expected = layer(x, None, *sentence_positions(starts)), plain(x)
+    out, expected = layer(x, layout_of(starts)), plain(x, BatchLayout())
     assert_close(out[~starts], expected[~starts])
     assert not torch.allclose(out[starts], expected[starts], atol=1e-2)
 
@@ -85,13 +91,13 @@ def test_a_silent_sentence_attention_is_a_plain_pre_norm_layer(queries: str) -> 
     layer = build(True, queries)
     with torch.no_grad():
         layer.sentence_attn.out_proj.weight.zero_()
-    plain = TransformerEncoderLayer(layer.sizes)
+    plain = EncoderLayer(layer.sizes)
     plain.load_state_dict({name: t for name, t in layer.state_dict().items() if "sentence_attn" not in name})
     x, mask = states(2, 7, 24), padding([7, 3])
-    sentences = sentence_positions(starts_of([(7, [0, 2]), (3, [0])]))
-    assert_close(layer(x, mask, *sentences)[~mask], plain(x, mask)[~mask])
+    layout = layout_of(starts_of([(7, [0, 2]), (3, [0])]), mask)
+    assert_close(layer(x, layout)[~mask], plain(x, layout)[~mask])
 
 
 def test_unknown_queries_are_refused() -> None:
     with pytest.raises(ValueError, match="unknown queries 'all'.*bos"):
-        HierarchicalEncoderLayer(LayerSizes(8, 8, 1), "all")
+        encoder_layer(LayerSizes(8, 8, 1), "all")

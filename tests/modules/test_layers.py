@@ -9,13 +9,14 @@ import torch
 from fairseq.models.transformer import TransformerConfig
 from fairseq.modules.transformer_layer import TransformerDecoderLayerBase, TransformerEncoderLayerBase
 from helpers import assert_close, assert_same_run, outputs_and_gradients, padding
+from layouts import layout_of
 from torch import Tensor
 
+from hat_fairseq.modules.batch_layout import BatchLayout
 from hat_fairseq.modules.cache import DecoderCache
 from hat_fairseq.modules.hierarchical_decoder_layer import HierarchicalDecoderLayer
 from hat_fairseq.modules.hierarchical_encoder import HierarchicalEncoder
-from hat_fairseq.modules.sentences import sentence_positions
-from hat_fairseq.modules.transformer_layer import LayerSizes, TransformerEncoderLayer
+from hat_fairseq.modules.transformer_layer import EncoderLayer, LayerSizes
 
 SCHEMES = pytest.mark.parametrize("normalize_before", [False, True], ids=["post-norm", "pre-norm"])
 DTYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -48,12 +49,12 @@ def random_norms(module: torch.nn.Module) -> None:
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 def test_encoder_layer_equals_fairseq(normalize_before: bool, activation: str) -> None:
     torch.manual_seed(0)
-    ours = TransformerEncoderLayer(sizes(normalize_before, activation))
+    ours = EncoderLayer(sizes(normalize_before, activation))
     random_norms(ours)
     theirs = TransformerEncoderLayerBase(fairseq_config(normalize_before, activation))
     theirs.load_state_dict(ours.state_dict())
     x, mask = states(3, 7, 24), padding([7, 3, 1])
-    out, gradients = outputs_and_gradients(ours, [x], lambda: ours(x, mask))
+    out, gradients = outputs_and_gradients(ours, [x], lambda: ours(x, BatchLayout(mask)))
     expected, expected_gradients = outputs_and_gradients(
         theirs, [x], lambda: theirs(x.transpose(0, 1), mask).transpose(0, 1)
     )
@@ -137,28 +138,30 @@ def test_incremental_decoder_layer_equals_full(normalize_before: bool) -> None:
 @pytest.mark.parametrize("num_layers", [1, 2])
 def test_hierarchical_encoder_is_its_definition(normalize_before: bool, dtype: torch.dtype, num_layers: int) -> None:
     torch.manual_seed(3)
-    layers = [TransformerEncoderLayer(sizes(normalize_before)) for _ in range(num_layers)]
+    layers = [EncoderLayer(sizes(normalize_before)) for _ in range(num_layers)]
     module = HierarchicalEncoder(layers, torch.nn.LayerNorm(24) if normalize_before else None).to(dtype)
     random_norms(module)
     x = states(4, 11, 24, dtype=dtype)
     starts = torch.zeros(4, 11, dtype=torch.bool)
     for row, where in enumerate([[0, 3, 10], [0], list(range(11)), [2, 5]]):
         starts[row, where] = True
-    mask = sentence_positions(starts)[1]
+    layout = layout_of(starts)
+    assert layout.representatives is not None and layout.representatives.padding is not None
+    mask = layout.representatives.padding
 
     def dense() -> Tensor:
         rows = [references.hierarchical_encoder(module, x[i], starts[i].nonzero()[:, 0].tolist()) for i in range(4)]
         return torch.cat(rows)
 
-    assert_same_run(module, [x], lambda: module(x, starts)[0][~mask], dense, dtype)
+    assert_same_run(module, [x], lambda: module(x, layout)[~mask], dense, dtype)
 
 
 def test_a_hierarchical_encoder_reads_nothing_but_sentence_starts() -> None:
     torch.manual_seed(4)
-    module = HierarchicalEncoder([TransformerEncoderLayer(sizes(False))])
+    module = HierarchicalEncoder([EncoderLayer(sizes(False))])
     x, starts = states(2, 9, 24), torch.zeros(2, 9, dtype=torch.bool)
     starts[:, [0, 4]] = True
-    module(x, starts)[0].sum().backward()
+    module(x, layout_of(starts)).sum().backward()
     assert x.grad[~starts].eq(0).all() and x.grad[starts].ne(0).any()
 
 

@@ -29,10 +29,10 @@ def test_sinusoidal_positions_equal_fairseq(embed_dim: int) -> None:
 
 
 @pytest.mark.parametrize("positions", [LearnedPositions, SinusoidalPositions])
-def test_too_many_tokens_are_an_error_that_names_the_flag(positions: type) -> None:
+def test_too_many_tokens_are_an_error(positions: type) -> None:
     table = positions(3, 6, PAD)
     assert table(TOKENS[1:3]).shape == (2, 4, 6)  # padding needs no position
-    with pytest.raises(ValueError, match="4 tokens, but only 3 positions.*--max-source-positions"):
+    with pytest.raises(ValueError, match="4 tokens, but only 3 positions"):
         table(TOKENS)
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+
 import pytest
 import references
 import torch
 from helpers import assert_close, assert_same_run, outputs_and_gradients, padding
+from layouts import segment_layout
 from torch import Tensor
 
-from hat_fairseq.modules.segment_attention import HierarchicalLayer, SegmentEncoderLayer, parse_layout
-from hat_fairseq.modules.transformer_layer import LayerSizes, TransformerEncoderLayer
+from hat_fairseq.modules.batch_layout import BatchLayout
+from hat_fairseq.modules.segment_attention import SegmentAttention, SegmentLayer, parse_layout
+from hat_fairseq.modules.transformer_layer import EncoderLayer, LayerSizes
 
 SIZES = LayerSizes(24, 40, 4, dropout=0.0, activation="gelu", layer_norm_eps=1e-3)
 KINDS = pytest.mark.parametrize("kind", ["S", "D", "SD"])
@@ -20,13 +25,18 @@ def states(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape))).to(dtype).requires_grad_()
 
 
-def layer_of(kind: str) -> HierarchicalLayer:
+def layer_of(kind: str) -> SegmentLayer:
     torch.manual_seed(0)
-    layer = HierarchicalLayer(SIZES, kind)
+    layer = SegmentLayer(SIZES, kind, partial(SegmentAttention, segment_length=L))
     for name, parameter in layer.named_parameters():
         if "layer_norm" in name:
             torch.nn.init.normal_(parameter, 0.5, 0.5)
     return layer
+
+
+def run(layer: SegmentLayer, x: Tensor, mask: Tensor, added: Tensor | None = None) -> Tensor:
+    """(B, N, L, C) -> (B, N, L, C)."""
+    return layer(x.flatten(1, 2), segment_layout(mask, added)).view_as(x)
 
 
 @KINDS
@@ -50,25 +60,29 @@ def test_a_layer_is_its_definition(kind: str, dtype: torch.dtype, positions: boo
         return torch.cat(rows)
 
     inputs = [x, added] if positions and "D" in kind else [x]
-    assert_same_run(layer, inputs, lambda: layer(x, mask, added if positions else None)[~mask], dense, dtype)
+    assert_same_run(layer, inputs, lambda: run(layer, x, mask, added if positions else None)[~mask], dense, dtype)
 
 
 @KINDS
 def test_no_mask_equals_a_mask_of_nothing(kind: str) -> None:
     layer, x = layer_of(kind), states(2, 3, L, 24)
-    assert_close(layer(x), layer(x, torch.zeros(2, 3, L, dtype=torch.bool)))
+    mask = torch.zeros(2, 3, L, dtype=torch.bool)
+    layout = segment_layout(mask)
+    assert layout.representatives is not None
+    unpadded = BatchLayout(representatives=replace(layout.representatives, padding=None))
+    assert_close(layer(x.flatten(1, 2), unpadded).view_as(x), run(layer, x, mask))
 
 
 def test_one_segment_is_a_plain_encoder_layer() -> None:
     layer, x, mask = layer_of("S"), states(3, 1, L, 24), padding([5, 3, 1])
-    plain = TransformerEncoderLayer(SIZES)
+    plain = EncoderLayer(SIZES)
     plain.load_state_dict(layer.segment_wise.state_dict())
-    assert_close(layer(x, mask[:, None])[:, 0], plain(x[:, 0], mask))
+    assert_close(run(layer, x, mask[:, None])[:, 0], plain(x[:, 0], BatchLayout(mask)))
 
 
 def test_cross_segment_attention_touches_nothing_but_first_slots() -> None:
     layer, x = layer_of("D"), states(2, 3, L, 24)
-    out = layer(x)
+    out = run(layer, x, torch.zeros(2, 3, L, dtype=torch.bool))
     assert torch.equal(out[:, :, 1:], x[:, :, 1:]) and not torch.allclose(out[:, :, 0], x[:, :, 0])
     out[:, :, 0].sum().backward()
     assert x.grad[:, :, 1:].eq(0).all() and x.grad[:, :, 0].ne(0).any()
@@ -77,16 +91,20 @@ def test_cross_segment_attention_touches_nothing_but_first_slots() -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 def test_a_row_of_nothing_but_padding_attends_uniformly(dtype: torch.dtype) -> None:
     torch.manual_seed(1)
-    layer = SegmentEncoderLayer(SIZES).to(dtype)
+    layer = EncoderLayer(SIZES).to(dtype)
     x, mask = states(2, L, 24, dtype=dtype), padding([3, 0], L)
-    out, gradients = outputs_and_gradients(layer, [x], lambda: layer(x, mask))
+    out, gradients = outputs_and_gradients(layer, [x], lambda: layer(x, BatchLayout(mask, empty_rows=True)))
     assert out.isfinite().all() and all(gradient.isfinite().all() for gradient in gradients.values())
     attention, row = layer.self_attn, x[1]
     uniform = attention.out_proj(torch.stack([attention.v_proj(token) for token in row]).mean(0))
     hidden = layer.self_attn_layer_norm(row + uniform)
     expected = layer.final_layer_norm(hidden + references.feed_forward(layer, hidden))
     assert_close(out[1], expected.detach(), torch.float32 if dtype is torch.float32 else torch.bfloat16)
-    assert_close(out[:1], layer(x[:1], mask[:1]).detach(), torch.float32 if dtype is torch.float32 else torch.bfloat16)
+    assert_close(
+        out[:1],
+        layer(x[:1], BatchLayout(mask[:1])).detach(),
+        torch.float32 if dtype is torch.float32 else torch.bfloat16,
+    )
 
 
 def test_layouts() -> None:

@@ -17,8 +17,9 @@ def check_round_trip(tokens: Tensor, grid: SegmentGrid) -> None:
     ids = grid.scatter(tokens, PAD)
     assert ids.shape == (len(tokens), grid.num_segments, L)
     assert int(ids.ne(PAD).sum()) == int(tokens.ne(PAD).sum())
+    assert grid.has_padding == bool(ids.eq(PAD).any()) and grid.has_empty == bool(ids.eq(PAD).all(dim=2).any())
     x = torch.stack([ids, ids * 10], dim=-1)
-    back = grid.gather(x)
+    back = grid.gather(x.flatten(1, 2))
     expected = torch.where(tokens == PAD, 0, tokens)
     assert torch.equal(back, torch.stack([expected, expected * 10], dim=-1))
 

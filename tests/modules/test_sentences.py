@@ -4,15 +4,11 @@ import pytest
 import references
 import torch
 from helpers import assert_same_run
-from torch import nn
+from torch import Tensor, nn
 
-from hat_fairseq.modules.sentences import (
-    gather_sentences,
-    scatter_sentences,
-    sentence_of_each_token,
-    sentence_positions,
-    sentence_starts,
-)
+from hat_fairseq.modules.batch_layout import layout_of_documents
+from hat_fairseq.modules.representatives import Representatives, among
+from hat_fairseq.modules.sentences import sentence_of_each_token, sentence_starts
 
 BOS, PAD = 0, 1
 ROWS = {
@@ -26,16 +22,38 @@ ROWS = {
 }
 
 
+def sentences_of(tokens: Tensor) -> tuple[Representatives, Tensor]:
+    """The sentences' positions in the order of the layers, and their padding as a mask."""
+    sentences = layout_of_documents(tokens, PAD, BOS).representatives
+    assert sentences is not None
+    mask = torch.zeros_like(sentences.positions, dtype=torch.bool) if sentences.padding is None else sentences.padding
+    return sentences, mask
+
+
 @pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS.keys())
 def test_positions_equal_a_loop(rows: list[list[int]]) -> None:
-    starts = sentence_starts(torch.tensor(rows), BOS, PAD)
-    positions, mask = sentence_positions(starts)
-    known = sentence_positions(starts, positions.size(1))
-    assert torch.equal(known[0], positions) and torch.equal(known[1], mask)
-    expected = [references.sentence_starts(row, BOS, PAD) for row in rows]
-    assert [p[~m].tolist() for p, m in zip(positions, mask, strict=True)] == expected
-    assert positions.size(1) == max(map(len, expected))
-    assert not mask.all(dim=1).any()
+    tokens = torch.tensor(rows)
+    layout, (sentences, mask) = layout_of_documents(tokens, PAD, BOS), sentences_of(tokens)
+    # padding on the left is moved to the right before the layers
+    expected = [references.sentence_starts(row, BOS, PAD) for row in layout.arrange(tokens).tolist()]
+    assert [p[~m].tolist() for p, m in zip(sentences.positions, mask, strict=True)] == expected
+    assert sentences.positions.size(1) == max(map(len, expected))
+    assert not mask.all(dim=1).any() and (sentences.padding is None) == (not mask.any())
+
+
+@pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS.keys())
+def test_a_layout_says_what_is_padded_and_moves_padding_to_the_right(rows: list[list[int]]) -> None:
+    tokens = torch.tensor(rows)
+    layout = layout_of_documents(tokens, PAD)
+    moved = [[token for token in row if token != PAD] + [PAD] * row.count(PAD) for row in rows]
+    assert layout.arrange(tokens).tolist() == moved
+    assert torch.equal(layout.restore(layout.arrange(tokens)), tokens)
+    states = torch.randn(*tokens.shape, 3)
+    assert torch.equal(layout.restore(layout.arrange(states)), states)
+    assert (layout.order is None) == (moved == rows)
+    expected = torch.tensor(moved).eq(PAD)
+    assert layout.padding is None if not expected.any() else torch.equal(layout.padding, expected)
+    assert layout.empty_rows == any(set(row) == {PAD} for row in rows)
 
 
 @pytest.mark.parametrize("batch", [1, 2, 33])
@@ -44,13 +62,13 @@ def test_random_documents_gather_and_scatter(batch: int) -> None:
     tokens = torch.randint(2, 9, (batch, 53)).masked_fill(torch.rand(batch, 53) < 0.2, BOS)
     lengths = torch.randint(1, 54, (batch,))
     tokens = tokens.masked_fill(torch.arange(53) >= lengths[:, None], PAD)
-    positions, mask = sentence_positions(sentence_starts(tokens, BOS, PAD))
+    sentences, mask = sentences_of(tokens)
     x = torch.randn(batch, 53, 4, requires_grad=True)
-    states = gather_sentences(x, positions)
+    states = sentences.gather(x)
     for row in range(batch):
         starts = references.sentence_starts(tokens[row].tolist(), BOS, PAD)
         assert torch.equal(states[row, : len(starts)], x[row, starts])
-    assert torch.equal(scatter_sentences(x, positions, mask, states), x)
+    assert torch.equal(sentences.scatter(x, states), x)
 
     new = torch.randn_like(states).requires_grad_()
 
@@ -61,14 +79,14 @@ def test_random_documents_gather_and_scatter(batch: int) -> None:
                 out[row, start] = new[row, slot]
         return out
 
-    assert_same_run(nn.Identity(), [x, new], lambda: scatter_sentences(x, positions, mask, new), loop)
+    assert_same_run(nn.Identity(), [x, new], lambda: among(x, sentences, lambda _: new), loop)
 
 
 def test_many_sentences_in_one_long_document() -> None:
     tokens = torch.full((1, 50_000), 7)
     tokens[0, ::100] = BOS
-    positions, mask = sentence_positions(sentence_starts(tokens, BOS, PAD))
-    assert torch.equal(positions[0], torch.arange(0, 50_000, 100)) and not mask.any()
+    sentences, mask = sentences_of(tokens)
+    assert torch.equal(sentences.positions[0], torch.arange(0, 50_000, 100)) and not mask.any()
 
 
 @pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS.keys())

@@ -173,7 +173,7 @@ def test_data_of_another_kind_is_refused(data_of: Data, ami: Path) -> None:
 
 
 def test_a_model_without_our_heads_is_refused(data_of: Data) -> None:
-    with pytest.raises(ValueError, match="needs an architecture of hat_roberta or hierarchical_transformer"):
+    with pytest.raises(ValueError, match="needs an encoder with classification heads"):
         task_of("tokens", data_of("tokens"), "--max-positions 64 --encoder-layers 1", arch="roberta")
 
 
@@ -214,7 +214,7 @@ def test_the_limit_of_segments_holds_as_well(data_of: Data) -> None:
     for index, tokens in enumerate(rows):
         item = task.datasets["train"][index]
         assert int(item["tokens"].eq(0).sum()) == len(item["target"]) == min(4, tokens.count("<s>"))
-        assert model.takes(item["tokens"])
+        assert model.fits(item["tokens"])
 
 
 def test_what_no_cut_can_make_fit_is_an_error(data_of: Data) -> None:

@@ -9,33 +9,29 @@ tensors.
 from __future__ import annotations
 
 import logging
+from typing import Any
 
-from torch import Tensor, nn
+from torch import Tensor
 
-from ..modules.positions import LearnedPositions, extend_positions
-from .fingerprint import check_fingerprints
+from ...modules.positions import LearnedPositions, extend_positions
+from ..fingerprint import check_fingerprints
 
 logger = logging.getLogger(__name__)
 
-# Tensors that a plain checkpoint cannot have: the hierarchy's and the segment table.
-NEW_PARTS = ("hierarchical_encoder.", "sentence_attn.", "sentence_attn_layer_norm.", "embed_segments.")
 # Tensors of fairseq's models that carry no weights.
 BOOKKEEPING = (".version", "._float_tensor", ".embed_positions.weights")
 
 
-def is_new_part(name: str) -> bool:
-    return any(f".{part}" in f".{name}" for part in NEW_PARTS)
+def is_new_part(name: str, model: Any) -> bool:
+    """Whether the tensor `name` belongs to a part that a checkpoint of a plain model does not have."""
+    return any(f".{part}" in f".{name}" for part in model.new_parts)
 
 
-def adapt_state(
-    state: dict[str, Tensor],
-    model: nn.Module,
-    dictionary_has_mask: bool,
-    strategy: str,
-    random_from: int | None,
-) -> None:
+def adapt_state(state: dict[str, Tensor], model: Any) -> None:
     """Changes a checkpoint's `state` in place until it fits `model`.
 
+    Args:
+        model: has `new_parts`, and in its config `extend_positions` if its position tables can be extended.
     Raises:
         ValueError: tensors are missing, unknown or of another shape (all are named), or the dictionary is another one.
     """
@@ -44,10 +40,10 @@ def adapt_state(
     for name in [name for name in state if name.endswith(BOOKKEEPING)]:
         del state[name]
     _tie_missing_tables(state, own)
-    if not dictionary_has_mask:
+    if "<mask>" not in getattr(model, "decoder", model.encoder).dictionary:
         _drop_mask_row(state, own)
-    _extend_position_tables(state, model, strategy, random_from)
-    _add_new_parts(state, own)
+    _extend_position_tables(state, model)
+    _add_new_parts(state, own, model)
     _check_fit(state, own)
 
 
@@ -65,7 +61,7 @@ def _drop_mask_row(state: dict[str, Tensor], own: dict[str, Tensor]) -> None:
             logger.info("%s: dropped its last row, that of <mask>, which the dictionary does not have", name)
 
 
-def _extend_position_tables(state: dict[str, Tensor], model: nn.Module, strategy: str, random_from: int | None) -> None:
+def _extend_position_tables(state: dict[str, Tensor], model: Any) -> None:
     for prefix, module in model.named_modules():
         name = f"{prefix}.weight"
         if not isinstance(module, LearnedPositions) or name not in state:
@@ -73,13 +69,14 @@ def _extend_position_tables(state: dict[str, Tensor], model: nn.Module, strategy
         pretrained, fresh = state[name], module.weight.detach()
         if len(pretrained) < len(fresh):
             assert module.padding_idx is not None
+            strategy, random_from = str(model.config.extend_positions), model.config.extend_positions_from
             state[name] = extend_positions(pretrained, fresh, strategy, module.padding_idx, random_from)
             logger.info("%s: extended from %d to %d rows (%s)", name, len(pretrained), len(fresh), strategy)
 
 
-def _add_new_parts(state: dict[str, Tensor], own: dict[str, Tensor]) -> None:
-    missing = [name for name in own if name not in state and is_new_part(name)]
-    for part in NEW_PARTS:
+def _add_new_parts(state: dict[str, Tensor], own: dict[str, Tensor], model: Any) -> None:
+    missing = [name for name in own if name not in state and is_new_part(name, model)]
+    for part in model.new_parts:
         of_part = [name for name in missing if f".{part}" in f".{name}"]
         expected = [name for name in own if f".{part}" in f".{name}"]
         if of_part and len(of_part) == len(expected):  # half a part is a damaged checkpoint, reported below

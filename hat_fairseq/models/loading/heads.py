@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .fingerprint import BUFFER
+from ..fingerprint import BUFFER
 
 logger = logging.getLogger(__name__)
 

@@ -1,6 +1,6 @@
-"""Starting a hierarchical transformer from another model: from one with other heads, or from RoBERTa.
+"""Starting from RoBERTa: the tensor names of its first release, and the step from RoBERTa to segments.
 
-From RoBERTa as Chalkidis et al. 2022 do it: layer i of both kinds takes RoBERTa's layer i; positions are cropped to a
+Chalkidis et al. 2022 start from RoBERTa so: layer i of both kinds takes RoBERTa's layer i; positions are cropped to a
 segment; the table of segment positions takes the first rows of the position table. The token type, which fairseq's
 RoBERTa does not have, is zero.
 """
@@ -12,30 +12,38 @@ import re
 
 from torch import Tensor, nn
 
-from .fingerprint import check_fingerprints
-from .restore_heads import adapt_heads
-from .roberta_restore import rename_old_layout
-
 logger = logging.getLogger(__name__)
 
 ROBERTA = re.compile(r"^encoder\.(?:sentence_encoder\.)?")
 POSITIONS, SEGMENTS = "encoder.embed_positions.weight", "encoder.segment_positions.weight"
 
 
-def adapt_state(state: dict[str, Tensor], model: nn.Module) -> None:
-    """Changes a checkpoint's `state` in place towards `model`'s; whatever still differs is an error later.
+def rename_old_layout(state: dict[str, Tensor]) -> None:
+    """Gives the tensors of a released RoBERTa today's names, in place.
 
-    Raises:
-        ValueError: the dictionary is another one, RoBERTa does not reach, or the heads are not those that are needed.
+    `decoder.` was the encoder, `emb_layer_norm` the layer norm on embeddings, and query, key and value projections were
+    one (3C, C) matrix.
     """
-    own = model.state_dict()
+    for name in list(state):
+        new = name.replace(".emb_layer_norm.", ".layernorm_embedding.")
+        if new.startswith("decoder."):
+            new = "encoder." + new.removeprefix("decoder.")
+        tensor = state.pop(name)
+        stem, joined, kind = new.partition("in_proj_")
+        if not joined:
+            state[new] = tensor
+            continue
+        for part, rows in zip("qkv", tensor.chunk(3), strict=True):
+            state[f"{stem}{part}_proj.{kind}"] = rows
+
+
+def start_from_roberta(state: dict[str, Tensor], model: nn.Module) -> None:
+    """Changes the `state` of a RoBERTa in place into one of a model over segments; any other state stays as it is."""
     if is_roberta(state):
         rename_old_layout(state)
-        converted = from_roberta(state, own)
+        converted = from_roberta(state, model.state_dict())
         state.clear()
         state.update(converted)
-    adapt_heads(state, model)
-    check_fingerprints(state, own)
 
 
 def is_roberta(state: dict[str, Tensor]) -> bool:

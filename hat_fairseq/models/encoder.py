@@ -1,0 +1,114 @@
+"""The encoder of all models: embeddings, layers, and hooks for what a paper adds.
+
+The order of a forward pass: `arrange` (which token stands where, and the layout of the batch), `embed`,
+`after_embedding`, the layers, `finish`. A model overrides what differs.
+
+Legend: B documents, T source tokens, T' positions in the layers, C channels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from fairseq.data import Dictionary
+from fairseq.models import FairseqEncoder
+from torch import Tensor, nn
+
+from ..modules.attention import safe_padding_mask
+from ..modules.batch_layout import BatchLayout, layout_of_documents
+from ..modules.sentence_attention import SentenceAttention
+from ..modules.transformer_layer import EncoderLayer
+from .checkpointing import run_layer
+from .embedding import EmbedsTokens
+from .encoder_attention import layer_attentions
+
+
+class Encoded(NamedTuple):
+    """What an encoder hands to heads and decoders: one row per document."""
+
+    tokens: Tensor  # (B, T, C); the states of padding have no meaning
+    tokens_padding: Tensor | None = None  # (B, T) True = padding, no row all padding; None when nothing is padded
+    representatives: Tensor | None = None  # (B, S, C), None without spans
+    representatives_padding: Tensor | None = None  # (B, S) True = no such span; None when every document has S
+
+
+class Encoder(EmbedsTokens, FairseqEncoder):
+    """Embeddings and layers over tokens in their order.
+
+    Args:
+        config: numbers and flags.
+        dictionary: of the source.
+        embed_tokens: table of the dictionary's tokens.
+        max_positions: longest document, in tokens.
+        num_roles: entries of the table of roles; 0: there is none.
+    """
+
+    def __init__(
+        self,
+        config: Any,
+        dictionary: Dictionary,
+        embed_tokens: nn.Embedding,
+        max_positions: int,
+        num_roles: int = 0,
+    ) -> None:
+        super().__init__(dictionary)
+        self.config = config
+        self.build_embedding(config, "encoder", embed_tokens, max_positions, num_roles)
+        self.layers = nn.ModuleList(self.build_layers())
+        self.layer_norm = self.final_norm()
+
+    def forward(self, src_tokens: Tensor, src_lengths: Tensor | None = None, segments: Tensor | None = None) -> Any:
+        """Encodes (B, T) token ids with optional (B, T) ids of roles; `src_lengths` is fairseq's and not needed."""
+        tokens, layout = self.arrange(src_tokens)
+        roles = None if segments is None else layout.arrange(segments)
+        return self.finish(*self.run_layers(self.embed(tokens, segments=roles), layout))
+
+    def run_layers(self, x: Tensor, layout: BatchLayout) -> tuple[Tensor, BatchLayout]:
+        """(B, T', C) embeddings -> (B, T', C) states of the last layer, and their layout."""
+        x, layout = self.after_embedding(x, layout)
+        for layer in self.layers:
+            x = run_layer(layer, x, layout, checkpoint=self.config.checkpoint_activations)
+        return (x if self.layer_norm is None else self.layer_norm(x)), layout
+
+    # Hooks
+
+    def build_layers(self) -> Iterator[nn.Module]:
+        """The layers, in order."""
+        sizes = self.config.encoder_sizes()
+        for self_attn in layer_attentions(self.config, self.config.encoder_layers):
+            yield EncoderLayer(sizes, self_attn)
+
+    def arrange(self, src_tokens: Tensor) -> tuple[Tensor, BatchLayout]:
+        """(B, T) token ids -> (B, T') token ids as the layers see them, and the layout of the batch."""
+        bos = None if self.config.no_hierarchy else self.dictionary.bos()
+        layout = layout_of_documents(src_tokens, self.dictionary.pad(), bos)
+        return layout.arrange(src_tokens), layout
+
+    def after_embedding(self, x: Tensor, layout: BatchLayout) -> tuple[Tensor, BatchLayout]:
+        """(B, T', C) embeddings and the layout, changed or not."""
+        return x, layout
+
+    def finish(self, x: Tensor, layout: BatchLayout) -> Any:
+        """(B, T', C) states of the last layer -> what the encoder returns."""
+        padding = None if layout.padding is None else safe_padding_mask(layout.restore(layout.padding))
+        return Encoded(layout.restore(x), padding)
+
+    def final_norm(self) -> nn.LayerNorm | None:
+        """The norm after the last layer of a pre-norm stack."""
+        sizes = self.config.encoder_sizes()
+        return nn.LayerNorm(sizes.embed_dim, eps=sizes.layer_norm_eps) if sizes.normalize_before else None
+
+    def max_positions(self) -> int:
+        return self.embed_positions.max_positions
+
+
+class SentenceAttendingEncoder(Encoder):
+    """An encoder whose layers also attend to the sentences (Rohde et al. 2021, section 7)."""
+
+    positions_flag = "--max-positions"
+
+    def build_layers(self) -> Iterator[nn.Module]:
+        sizes, sentence_attn = self.config.encoder_sizes(), None if self.config.no_hierarchy else SentenceAttention
+        for self_attn in layer_attentions(self.config, self.config.encoder_layers):
+            yield EncoderLayer(sizes, self_attn, sentence_attn, str(self.config.sentence_queries))

@@ -1,0 +1,94 @@
+"""Which self-attention each layer of an encoder has: `--encoder-attention NAME`, from one table.
+
+An attention is a module with `forward(x, layout) -> (B, T, C)` and `allowed(query, key, layout)`, on the projections of
+`modules.projections`. A new one is one file in `modules` and one entry of `ATTENTIONS`; it then works in every model.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from ..modules.attention import FullAttention
+from ..modules.segment_attention import SegmentAttention
+from ..modules.transformer_layer import AttentionBuilder
+
+
+@dataclass(frozen=True)
+class EncoderAttention:
+    """An entry of the table.
+
+    Attributes:
+        build: from a model's config to what builds the attention of a layer.
+        options: config fields that only this attention reads; they must be unset for others.
+        elsewhere: name of the attention of the layers outside `--encoder-attention-layers`.
+    """
+
+    build: Callable[[Any], AttentionBuilder]
+    options: tuple[str, ...] = ()
+    elsewhere: str = "full"
+
+
+SEGMENT_LENGTH = 128  # the paper's
+
+
+def _segments(config: Any) -> AttentionBuilder:
+    length = SEGMENT_LENGTH if config.segment_length is None else config.segment_length
+    return partial(SegmentAttention, segment_length=length)
+
+
+ATTENTIONS: dict[str, EncoderAttention] = {
+    "full": EncoderAttention(lambda config: FullAttention),
+    "segments": EncoderAttention(_segments, options=("segment_length",)),
+}
+
+
+def layer_attentions(config: Any, num_layers: int) -> list[AttentionBuilder]:
+    """What builds the self-attention of each of `num_layers` layers.
+
+    Args:
+        config: with the fields of `EncoderConfig`.
+    Raises:
+        ValueError: an unknown attention, or layers that do not exist.
+    """
+    entry = _entry(config.encoder_attention)
+    chosen = parse_layers(config.encoder_attention_layers, num_layers)
+    build, elsewhere = entry.build(config), _entry(entry.elsewhere).build(config)
+    return [build if layer in chosen else elsewhere for layer in range(num_layers)]
+
+
+def check_options(config: Any) -> None:
+    """Raises ValueError for an option of an attention that the encoder does not have."""
+    used = _entry(config.encoder_attention).options
+    for name in sorted({name for entry in ATTENTIONS.values() for name in entry.options} - {*used}):
+        if getattr(config, name) is not None:
+            flag = f"--{name.replace('_', '-')}"
+            raise ValueError(f"{flag} has no effect with --encoder-attention {config.encoder_attention}; remove it")
+
+
+def _entry(name: str) -> EncoderAttention:
+    if name not in ATTENTIONS:
+        raise ValueError(f"--encoder-attention {name}: unknown; choose one of {', '.join(ATTENTIONS)}")
+    return ATTENTIONS[name]
+
+
+def parse_layers(text: str | None, num_layers: int) -> set[int]:
+    """`0,6-8` -> {0, 6, 7, 8}; None -> all layers.
+
+    Raises:
+        ValueError: not of this form, or a layer that does not exist.
+    """
+    if text is None:
+        return set(range(num_layers))
+    layers: set[int] = set()
+    for part in text.split(","):
+        if not re.fullmatch(r"[0-9]+(-[0-9]+)?", part):
+            raise ValueError(f"--encoder-attention-layers {text}: write layers as 0,6-8, counted from 0")
+        first, _, last = part.partition("-")
+        layers |= set(range(int(first), int(last or first) + 1))
+    if not layers or max(layers) >= num_layers:
+        raise ValueError(f"--encoder-attention-layers {text}: the encoder has layers 0 to {num_layers - 1}")
+    return layers

@@ -1,0 +1,194 @@
+"""The model of all encoders: one encoder with a masked-LM head or with classification heads.
+
+A head is about documents, segments (the states at the `<s>` markers) or tokens; several heads may be read in one
+forward pass. The first classification head takes the place of the masked-LM head, so that every parameter takes part in
+every step. A model states what a checkpoint without it cannot have (`new_parts`), how it reads a document
+(`document_state`), and what analysis may look at (`span_attentions`, `span_numbers`).
+
+Legend: B documents, T tokens, N markers of the longest document, C channels, K classes, V words.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self, cast
+
+import torch
+from fairseq.dataclass.utils import gen_parser_from_dataclass
+from fairseq.models import FairseqEncoderModel
+from torch import Tensor, nn
+
+from ..modules.heads import ClassificationHead
+from ..modules.representatives import Representatives, representatives_at
+from ..modules.sentences import sentence_of_each_token, sentence_starts
+from .config import EncoderConfig
+from .embedding import initialise_as_bert
+from .encoder import Encoded
+
+Logits = Tensor | dict[str, Tensor]
+
+
+class EncoderModel(FairseqEncoderModel):
+    """An encoder and the heads on it. A subclass names its config and builds its encoder."""
+
+    config_class: ClassVar[type[EncoderConfig]]
+    new_parts: ClassVar[tuple[str, ...]] = ()  # names of tensors that a checkpoint of a plain model does not have
+    encoder: Any
+    # Loaded to be used as it is, not to be trained further: a checkpoint without this model's heads is an error.
+    heads_must_load = False
+
+    def __init__(self, config: Any, encoder: nn.Module) -> None:
+        super().__init__(encoder)
+        self.config = config
+        initialise_as_bert(self)
+        self.classification_heads = nn.ModuleDict()
+
+    @classmethod
+    def add_args(cls, parser: ArgumentParser) -> None:
+        gen_parser_from_dataclass(parser, cls.config_class(), delete_default=True)
+
+    @classmethod
+    def build_model(cls, args: Namespace, task: Any) -> Self:
+        config = cls.config_class.from_args(args)
+        return cls(config, cls.build_encoder(config, task))
+
+    # What a model states
+
+    @classmethod
+    def build_encoder(cls, config: Any, task: Any) -> nn.Module:
+        """The encoder, with a `dictionary` and an `lm_head`."""
+        raise NotImplementedError
+
+    def build_classification_head(self, num_classes: int, inner_dim: int | None, of: str) -> ClassificationHead:
+        """A head of this model about documents, segments or tokens."""
+        raise NotImplementedError
+
+    def document_state(self, head: ClassificationHead, encoded: Encoded, src_tokens: Tensor) -> Tensor:
+        """The (B, C) state that a head about documents reads."""
+        raise NotImplementedError
+
+    def span_attentions(self) -> dict[int, Any]:
+        """The attention among spans, or to spans, of each layer that has one, by the number of the layer."""
+        return {}
+
+    # Whether the state of a document is that of its first token, so that only this token's attention matters.
+    reads_first_token: ClassVar[bool] = False
+
+    def span_numbers(self, tokens: Tensor) -> Tensor:
+        """(B, T) token ids -> (B, T) number of the span of each token, from 0; -1 for padding."""
+        padding = tokens.eq(self.encoder.dictionary.pad())
+        if not self.span_attentions():
+            return padding.long().neg()
+        return (self.starts(tokens).cumsum(dim=1) - 1).masked_fill(padding, -1)
+
+    def safe_length(self) -> int:
+        """Any document of up to this many tokens fits."""
+        return self.max_positions()
+
+    def fits(self, tokens: Tensor) -> bool:
+        """Whether a document of (T,) token ids fits."""
+        return len(tokens) <= self.max_positions()
+
+    # Forward
+
+    def forward(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Tensor | None = None,
+        features_only: bool = False,
+        masked_tokens: Tensor | None = None,
+        classification_head_name: str | Sequence[str] | None = None,
+        from_sentences: bool = False,
+        **unused: Any,
+    ) -> tuple[Logits, dict[str, Any]]:
+        """Encodes (B, T) token ids; fairseq's tasks also send lengths and ids, which are not needed.
+
+        Args:
+            features_only: return the (B, T, C) states.
+            masked_tokens: (B, T) bool; return the (N, V) logits of these N tokens only.
+            classification_head_name: return this head's logits, (B, K), (B, N, K) for the N markers of the longest
+                document, or (B, T, K); with several names a dictionary of them.
+            from_sentences: add `sentence_logits`, the masked-LM logits from the state of each token's sentence alone.
+        Returns:
+            What is asked for, or the (B, T, V) logits of all tokens; and a dictionary with `segments` (B, S, C) and
+            `segments_padding` (B, S) where the encoder has them.
+        """
+        encoded = self.encoder(src_tokens)
+        extra: dict[str, Any] = {}
+        if encoded.representatives is not None:
+            extra = {"segments": encoded.representatives, "segments_padding": encoded.representatives_padding}
+        if isinstance(classification_head_name, str):
+            return self.head_logits(classification_head_name, encoded, src_tokens), extra
+        if classification_head_name is not None:
+            return {name: self.head_logits(name, encoded, src_tokens) for name in classification_head_name}, extra
+        if features_only:
+            return encoded.tokens, extra
+        if from_sentences:
+            first = Representatives(sentence_of_each_token(self.starts(src_tokens)))
+            states = first.gather(encoded.tokens)
+            extra["sentence_logits"] = self.word_logits(states, masked_tokens)
+        return self.word_logits(encoded.tokens, masked_tokens), extra
+
+    def word_logits(self, states: Tensor, masked_tokens: Tensor | None = None) -> Tensor:
+        """(B, T, C) states -> (B, T, V) logits of the masked-LM head, or (N, V) of the N masked tokens."""
+        if self.encoder.lm_head is None:
+            raise ValueError("the masked-LM head was replaced by a classification head; say which, or features_only")
+        return self.encoder.lm_head(states if masked_tokens is None else states[masked_tokens])
+
+    def head_logits(self, name: str, encoded: Encoded, src_tokens: Tensor) -> Tensor:
+        """The logits of one classification head."""
+        head = self.classification_head(name)
+        if head.of == "document":
+            return head(self.document_state(head, encoded, src_tokens))
+        if head.of == "token":
+            return head(encoded.tokens)
+        starts = self.starts(src_tokens)
+        counts = starts.sum(dim=1)
+        most, fewest = torch.stack([counts.max(), counts.min()]).tolist()
+        # a document with fewer markers repeats its first state
+        return head(representatives_at(starts, most, fewest).gather(encoded.tokens))
+
+    def starts(self, src_tokens: Tensor) -> Tensor:
+        """(B, T) token ids -> (B, T), True where a sentence or segment of the input starts."""
+        return sentence_starts(src_tokens, self.encoder.dictionary.bos(), self.encoder.dictionary.pad())
+
+    def get_normalized_probs(
+        self, net_output: tuple[Tensor, Any], log_probs: bool, sample: dict[str, Any] | None = None
+    ) -> Tensor:
+        """(..., K) or (..., V) probabilities, or their logarithms, in fp32, from what `forward` returned."""
+        logits = net_output[0].float()
+        return logits.log_softmax(dim=-1) if log_probs else logits.softmax(dim=-1)
+
+    # Heads
+
+    def register_classification_head(
+        self,
+        name: str,
+        num_classes: int | None = None,
+        inner_dim: int | None = None,
+        of: str = "document",
+        **unused: Any,
+    ) -> None:
+        """Adds a head, or replaces the one of this name, and removes the masked-LM head; fairseq's tasks call this.
+
+        Args:
+            name: what `forward` calls it by.
+            num_classes: K.
+            inner_dim: channels of its hidden layer; the model's by default.
+            of: `document`, `segment` or `token`.
+        Raises:
+            ValueError: no number of classes, or other `of`.
+        """
+        if num_classes is None:
+            raise ValueError(f"classification head {name!r}: the number of classes is missing (--num-classes)")
+        head = self.build_classification_head(num_classes, inner_dim, of)
+        initialise_as_bert(head)
+        self.classification_heads[name] = head.train(self.training)
+        self.encoder.lm_head = None
+
+    def classification_head(self, name: str) -> ClassificationHead:
+        if name not in self.classification_heads:
+            has = ", ".join(self.classification_heads) or "none"
+            raise ValueError(f"no classification head {name!r}; the model has: {has}")
+        return cast(ClassificationHead, self.classification_heads[name])

@@ -1,0 +1,128 @@
+"""The encoder over segments (Chalkidis et al. 2022, section 3).
+
+The tokens of a document are divided into segments before the embedding, each segment with its own positions, and stand
+in their order again at the end.
+
+Legend: B documents, T tokens, N segments of the longest document, L slots of a segment, C channels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from fairseq.data import Dictionary
+from torch import Tensor, nn
+
+from ..modules.batch_layout import BatchLayout
+from ..modules.heads import MaskedLMHead
+from ..modules.representatives import Representatives
+from ..modules.segment_attention import SegmentLayer
+from ..modules.segments import SegmentGrid, segments_at_markers, segments_of_length
+from .encoder import Encoded, Encoder
+from .encoder_attention import layer_attentions
+from .fingerprint import fingerprint
+from .hierarchical_transformer_config import HierarchicalTransformerConfig
+
+
+class SegmentEncoder(Encoder):
+    """Embeddings, segment-wise and cross-segment layers, and the masked-LM head."""
+
+    def __init__(self, config: HierarchicalTransformerConfig, dictionary: Dictionary) -> None:
+        table = nn.Embedding(len(dictionary), config.encoder_embed_dim, padding_idx=dictionary.pad())
+        super().__init__(config, dictionary, table, config.segment_length)
+        self.register_buffer("dictionary_fingerprint", fingerprint(dictionary))
+        sizes = config.encoder_sizes()
+        # One table for all layers: segment n is row 1 + n, a segment of padding row 0.
+        between = any("D" in kind for kind in config.layers())
+        has_positions = between and str(config.segment_positions) == "add"
+        self.segment_positions = nn.Embedding(1 + config.max_segments, sizes.embed_dim) if has_positions else None
+        self.lm_head: MaskedLMHead | None = MaskedLMHead(
+            sizes.embed_dim, len(dictionary), sizes.activation, self.embed_tokens.weight, sizes.layer_norm_eps
+        )
+
+    def build_embedding(  # type: ignore[override]
+        self,
+        config: HierarchicalTransformerConfig,
+        side: str,
+        embed_tokens: nn.Embedding,
+        max_positions: int,
+        num_roles: int = 0,
+    ) -> None:
+        width, pad = embed_tokens.embedding_dim, embed_tokens.padding_idx
+        assert pad is not None
+        self.embed_tokens = embed_tokens
+        # Rows as RoBERTa's: slot s of a segment is row pad + 1 + s; padding is row 0.
+        self.embed_positions = nn.Embedding(pad + 1 + max_positions, width)  # type: ignore[assignment]
+        self.embed_token_type = nn.Embedding(1, width)
+        self.layernorm_embedding = nn.LayerNorm(width, eps=config.layer_norm_eps)
+        self.embed_dropout = nn.Dropout(config.dropout)
+
+    def build_layers(self) -> Iterator[nn.Module]:
+        sizes, kinds = self.config.encoder_sizes(), self.config.layers()
+        for kind, self_attn in zip(kinds, layer_attentions(self.config, len(kinds)), strict=True):
+            yield SegmentLayer(sizes, kind, self_attn)
+
+    def arrange(self, src_tokens: Tensor) -> tuple[Tensor, BatchLayout]:
+        """(B, T) token ids -> (B, N L) token ids in the slots of segments, and the layout of the batch.
+
+        Raises:
+            ValueError: more segments than there are positions for.
+        """
+        grid, pad = self.grid(src_tokens), self.dictionary.pad()
+        if self.segment_positions is not None and grid.num_segments > self.config.max_segments:
+            raise ValueError(
+                f"a document of {grid.num_segments} segments of up to {grid.segment_length} tokens, but --max-segments "
+                f"is {self.config.max_segments}: raise it, or shorten the input"
+            )
+        ids = grid.scatter(src_tokens, pad)
+        padding = ids.eq(pad)
+        empty = padding.all(dim=2)
+        masked = grid.has_padding
+        if self.config.attend_segment_padding:
+            padding, masked = empty.unsqueeze(-1).expand_as(padding), grid.has_empty
+        layout = BatchLayout(
+            padding=padding.flatten(1) if masked else None,
+            representatives=self._first_slots(grid, empty),
+            blocks=grid,
+            empty_rows=grid.has_empty,
+        )
+        return ids.flatten(1), layout
+
+    def _first_slots(self, grid: SegmentGrid, empty: Tensor) -> Representatives:
+        """The first slots of segments; `empty`: (B, N) True = a segment without tokens."""
+        numbers = torch.arange(grid.num_segments, device=empty.device)
+        embedding = None
+        if self.segment_positions is not None:
+            embedding = self.segment_positions((numbers + 1).masked_fill(empty, 0))
+        positions = (numbers * grid.segment_length).expand_as(empty)
+        return Representatives(positions, empty if grid.has_empty else None, embedding=embedding)
+
+    def grid(self, tokens: Tensor) -> SegmentGrid:
+        """How (B, T) token ids are divided, however many segments that gives."""
+        length, pad = self.config.segment_length, self.dictionary.pad()
+        if str(self.config.segment_by) == "marker":
+            return segments_at_markers(tokens, self.dictionary.bos(), pad, length)
+        return segments_of_length(tokens, pad, length)
+
+    def embed(self, tokens: Tensor, start: int = 0, segments: Tensor | None = None) -> Tensor:
+        """(B, N L) token ids -> (B, N L, C); positions start again in each segment."""
+        pad = self.dictionary.pad()
+        slots = torch.arange(tokens.size(1), device=tokens.device) % self.config.segment_length + pad + 1
+        positions = self.embed_positions(slots.masked_fill(tokens.eq(pad), 0))
+        x = self.embed_tokens(tokens) + positions + self.embed_token_type.weight[0]
+        assert self.layernorm_embedding is not None
+        return self.embed_dropout(self.layernorm_embedding(x))
+
+    def finish(self, x: Tensor, layout: BatchLayout) -> Encoded:
+        """The states of all tokens, zeros for padding, and those of the segments."""
+        grid, segments = layout.blocks, layout.representatives
+        assert grid is not None and segments is not None
+        states = segments.gather(x)
+        padding = segments.padding
+        if padding is None:
+            padding = states.new_zeros(states.shape[:2], dtype=torch.bool)
+        return Encoded(grid.gather(x), None, states, padding)
+
+    def max_positions(self) -> int:
+        return self.config.segment_length * self.config.max_segments

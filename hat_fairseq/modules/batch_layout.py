@@ -1,0 +1,127 @@
+"""What the layers of an encoder may know of a batch, computed once per batch before the first layer.
+
+Every encoder attention is `forward(x, layout)`. A layout says which positions are padding, which tokens represent spans
+(sentences, segments, blocks), which tokens are global, and where tokens stand if the encoder moved them. Building it is
+the only host-device synchronisation of a forward pass. Attention masks are derived from it once and reused by all
+layers.
+
+Legend: B documents, T positions, S representatives of the document with most, R rows of L positions, C channels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ..kernels import prepare_mask
+from .representatives import Representatives, representatives_at
+from .segments import SegmentGrid
+from .sentences import sentence_starts
+
+
+@dataclass(frozen=True)
+class KeyMask:
+    """Which keys the queries of a row attend to.
+
+    Attributes:
+        allowed: (R, 1, 1, L) as `kernels.attend` takes it; a row of nothing but padding allows all of its keys, because
+            a softmax over no key is NaN.
+        empty: (R, 1, 1) True = a row of nothing but padding; None where there is none.
+    """
+
+    allowed: Tensor
+    empty: Tensor | None
+
+
+@dataclass(frozen=True)
+class BatchLayout:
+    """The facts about a batch that layers share.
+
+    Attributes:
+        padding: (B, T) True = padding; None when nothing is padded.
+        representatives: the tokens that represent spans, or None.
+        global_tokens: (B, T) True = attends to all tokens and is attended to by all, or None.
+        blocks: where each token of the input stands, if the encoder divided the input into blocks, or None.
+        order: (B, T) the token of the input at each position, if the encoder moved padding to the right, or None.
+        empty_rows: whether a row or a block of nothing but padding exists.
+    """
+
+    padding: Tensor | None = None
+    representatives: Representatives | None = None
+    global_tokens: Tensor | None = None
+    blocks: SegmentGrid | None = None
+    order: Tensor | None = None
+    empty_rows: bool = False
+    _masks: dict[tuple[torch.dtype, int], KeyMask] = field(default_factory=dict, repr=False, compare=False)
+
+    @cached_property
+    def among(self) -> BatchLayout:
+        """The layout of the (B, S, C) representatives when they attend to each other."""
+        assert self.representatives is not None
+        return BatchLayout(self.representatives.padding, empty_rows=self.empty_rows)
+
+    def arrange(self, x: Tensor) -> Tensor:
+        """(B, T, ...) in the order of the input -> in the order of the layers."""
+        return x if self.order is None else _take(x, self.order)
+
+    def restore(self, x: Tensor) -> Tensor:
+        """(B, T, ...) in the order of the layers -> in the order of the input."""
+        return x if self.order is None else _take(x, self.order.argsort(dim=1))
+
+    def key_mask(self, x: Tensor, block_length: int | None = None) -> KeyMask | None:
+        """The mask of self-attention within rows, or within blocks of rows; None when nothing is masked.
+
+        Args:
+            x: (B, T, C) states, for their shape, type and device.
+            block_length: L; rows are divided into blocks of L positions, the last one filled up with padding. None: one
+                block a row.
+        """
+        length = x.size(1) if block_length is None else block_length
+        missing = -x.size(1) % length
+        if self.padding is None and not missing:
+            return None
+        key = (x.dtype, length)
+        if key not in self._masks:
+            padding = x.new_zeros(x.shape[:2], dtype=torch.bool) if self.padding is None else self.padding
+            rows = F.pad(padding, (0, missing), value=True).reshape(-1, length)
+            empty = rows.all(dim=1, keepdim=True)
+            allowed = (~rows | empty)[:, None, None]
+            self._masks[key] = KeyMask(prepare_mask(allowed, x.dtype), empty.unsqueeze(-1) if self.empty_rows else None)
+        return self._masks[key]
+
+
+def _take(x: Tensor, index: Tensor) -> Tensor:
+    index = index.reshape(*index.shape, *[1] * (x.dim() - 2)).expand(*index.shape, *x.shape[2:])
+    return x.gather(1, index)
+
+
+def layout_of_documents(tokens: Tensor, pad: int, bos: int | None = None) -> BatchLayout:
+    """The layout of documents whose tokens stay in their order.
+
+    Args:
+        tokens: (B, T) token ids, padded on either side. Padding on the left is moved to the right (see `order`), so
+            that attention patterns that depend on positions give the same result for a document in any batch.
+        pad: id of the padding token.
+        bos: id of the sentence marker; None: no representatives.
+    """
+    padding = tokens.eq(pad)
+    starts = padding if bos is None else sentence_starts(tokens, bos, pad)
+    counts = starts.sum(dim=1)
+    before_token = padding[:, :-1] & ~padding[:, 1:]
+    facts = (padding.any(), padding.all(dim=1).any(), before_token.any(), counts.max(), counts.min())
+    # All numbers at once: one synchronisation.
+    padded, empty, moved, most, fewest = torch.stack([fact.long() for fact in facts]).tolist()
+    order = None
+    if moved:
+        order = padding.to(torch.uint8).argsort(dim=1, stable=True)
+        padding, starts = padding.gather(1, order), starts.gather(1, order)
+    return BatchLayout(
+        padding=padding if padded else None,
+        representatives=None if bos is None else representatives_at(starts, most, fewest),
+        order=order,
+        empty_rows=bool(empty),
+    )

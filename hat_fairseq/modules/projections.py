@@ -1,0 +1,83 @@
+"""The projections that every multi-head attention has: queries, keys, values and output.
+
+Vaswani et al. 2017, section 3.2.2. Parameter names (`q_proj`, `k_proj`, `v_proj`, `out_proj`) and initialisation are
+fairseq's, so BART, RoBERTa and fairseq checkpoints load. An attention is a subclass that decides which keys a query
+attends to.
+
+Legend: B rows, T queries, S keys, C channels, H heads, E = C / H.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from ..kernels import Linear, attend, naive
+
+
+class HeadProjections(nn.Module):
+    """Linear maps to and from `num_heads` heads.
+
+    Args:
+        embed_dim: channels C of queries, memory and output.
+        num_heads: heads H; must divide `embed_dim`.
+        dropout: probability with which attention weights are dropped in training.
+    Raises:
+        ValueError: `embed_dim` is not a multiple of `num_heads`.
+    """
+
+    def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        if embed_dim % num_heads:
+            raise ValueError(f"embed_dim ({embed_dim}) must be a multiple of num_heads ({num_heads})")
+        self.embed_dim, self.num_heads = embed_dim, num_heads
+        self.dropout = nn.Dropout(dropout)  # a module, so that --dropout-schedule can set its rate
+        self.k_proj = Linear(embed_dim, embed_dim)
+        self.v_proj = Linear(embed_dim, embed_dim)
+        self.q_proj = Linear(embed_dim, embed_dim)
+        self.out_proj = Linear(embed_dim, embed_dim)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Initialises as fairseq does: q, k and v count as one matrix of three times the width, hence the gain."""
+        for projection in (self.q_proj, self.k_proj, self.v_proj):
+            nn.init.xavier_uniform_(projection.weight, gain=2**-0.5)
+        nn.init.xavier_uniform_(self.out_proj.weight)
+        nn.init.zeros_(self.out_proj.bias)
+
+    @property
+    def dropout_rate(self) -> float:
+        """The rate at which attention weights are dropped now; 0 outside training."""
+        return self.dropout.p if self.training else 0.0
+
+    def heads(self, x: Tensor) -> Tensor:
+        """(B, T, C) -> (B, H, T, E)."""
+        return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+
+    def merge(self, x: Tensor) -> Tensor:
+        """(B, H, T, E) -> (B, T, C), through the output projection."""
+        return self.out_proj(x.transpose(1, 2).flatten(2))
+
+    def attend(self, query: Tensor, memory: Tensor, allowed: Tensor | None = None) -> Tensor:
+        """Multi-head attention.
+
+        Args:
+            query: (B, T, C).
+            memory: (B, S, C), of which keys and values are made.
+            allowed: mask as `kernels.attend` takes it, broadcastable to (B, H, T, S), or None.
+        Returns:
+            (B, T, C).
+        """
+        keys, values = self.keys_and_values(memory)
+        queries = self.heads(self.q_proj(query)).to(keys.dtype)
+        return self.merge(attend(queries, keys, values, allowed, self.dropout_rate))
+
+    def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, S, C) -> twice (B, H, S, E), in the type that packed weights attend in."""
+        keys, values = self.heads(self.k_proj(memory)), self.heads(self.v_proj(memory))
+        dtype = self.k_proj.cache_dtype or keys.dtype
+        return keys.to(dtype), values.to(dtype)
+
+    def explicit_weights(self, query: Tensor, memory: Tensor, allowed: Tensor | None = None) -> Tensor:
+        """The (B, H, T, S) weights of `attend`, without dropout; quadratic memory, for analysis."""
+        queries, keys = self.heads(self.q_proj(query)), self.heads(self.k_proj(memory))
+        return naive.attention(queries, keys, keys, allowed)[1]

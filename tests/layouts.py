@@ -1,0 +1,40 @@
+"""Layouts of batches, made by hand, and the dense attention that a pattern's `allowed` defines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import references
+import torch
+from torch import Tensor
+
+from hat_fairseq.modules.batch_layout import BatchLayout
+from hat_fairseq.modules.representatives import Representatives, representatives_at
+
+
+def layout_of(starts: Tensor, padding: Tensor | None = None) -> BatchLayout:
+    """Of documents whose sentences start where `starts` (B, T) is True."""
+    counts = starts.sum(dim=1)
+    return BatchLayout(padding, representatives_at(starts, int(counts.max()), int(counts.min())))
+
+
+def segment_layout(padding: Tensor, added: Tensor | None = None) -> BatchLayout:
+    """Of documents in segments, from (B, N, L) padding; `added`: (B, N, C) embeddings of segments."""
+    documents, number, length = padding.shape
+    positions = (torch.arange(number) * length).expand(documents, -1)
+    empty = padding.all(dim=2)
+    return BatchLayout(
+        padding.flatten(1), Representatives(positions, empty, embedding=added), empty_rows=bool(empty.any())
+    )
+
+
+def dense(attention: Any, x: Tensor, layout: BatchLayout) -> list[Tensor]:
+    """Each document alone: its (T_i, C) output, every head of every query over the keys that `allowed` gives it."""
+    positions = torch.arange(x.size(1))
+    allowed = attention.allowed(positions[:, None], positions[None, :], layout)
+    allowed = allowed.expand(len(x), x.size(1), x.size(1))
+    rows = []
+    for row in range(len(x)):
+        kept = slice(None) if layout.padding is None else ~layout.padding[row]
+        rows.append(references.attention(attention, x[row, kept], x[row, kept], allowed[row][kept][:, kept])[0])
+    return rows

@@ -1,0 +1,224 @@
+"""`--encoder-attention`: what holds for every attention of the table, also for one that a test adds to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from building import PAD, TINY, TINY_ENCODER, build, documents, targets
+from helpers import assert_close, assert_same_run, outputs_and_gradients, padding
+from layouts import dense
+from torch import Tensor
+
+from hat_fairseq.kernels import naive
+from hat_fairseq.models.encoder_attention import ATTENTIONS, EncoderAttention, layer_attentions, parse_layers
+from hat_fairseq.modules.batch_layout import BatchLayout
+from hat_fairseq.modules.projections import HeadProjections
+from hat_fairseq.modules.transformer_layer import EncoderLayer, LayerSizes
+
+
+class StridedLocal(HeadProjections):
+    """Every token attends to its neighbours and to every fourth token of the document."""
+
+    def allowed(self, query: Tensor, key: Tensor, layout: BatchLayout) -> Tensor:
+        return ((query - key).abs() <= 2) | (key % 4 == 0)
+
+    def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
+        positions = torch.arange(x.size(1))
+        allowed = self.allowed(positions[:, None], positions, layout)[None, None]
+        mask = layout.key_mask(x)
+        if mask is not None:
+            allowed = (allowed & mask.allowed) | torch.eye(x.size(1), dtype=torch.bool)  # padding sees itself
+        return self.attend(x, x, allowed)
+
+
+@pytest.fixture(autouse=True)
+def strided() -> Iterator[None]:
+    ATTENTIONS["strided"] = EncoderAttention(lambda config: StridedLocal)
+    yield
+    del ATTENTIONS["strided"]
+
+
+NAMES = pytest.mark.parametrize("name", [*ATTENTIONS, "strided"])
+DTYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+LENGTHS = [[1], [4], [5], [6], [7, 3, 1], [31, 10, 29, 5], [64, 63]]
+MODELS = {
+    "hat_bart": ("hat_bart_base", TINY),
+    "hat_bart plain": ("hat_bart_base", f"{TINY} --no-hierarchy"),
+    "hat_roberta": ("hat_roberta_base", TINY_ENCODER),
+}
+
+
+def attention_of(name: str, dtype: torch.dtype = torch.float32) -> Any:
+    class Config:
+        encoder_attention, encoder_attention_layers, segment_length = name, None, 5
+
+    torch.manual_seed(0)
+    return layer_attentions(Config, 1)[0](24, 4, 0.0).to(dtype)
+
+
+def states(lengths: list[int], dtype: torch.dtype = torch.float32) -> Tensor:
+    generator = torch.Generator().manual_seed(sum(lengths))
+    return torch.randn(len(lengths), max(lengths), 24, generator=generator).to(dtype).requires_grad_()
+
+
+@NAMES
+@DTYPES
+@pytest.mark.parametrize("lengths", LENGTHS, ids=str)
+def test_an_attention_is_dense_attention_under_its_pattern(name: str, dtype: torch.dtype, lengths: list[int]) -> None:
+    attention, x, mask = attention_of(name, dtype), states(lengths, dtype), padding(lengths)
+    layout = BatchLayout(mask if mask.any() else None)
+    assert_same_run(
+        attention, [x], lambda: attention(x, layout)[~mask], lambda: torch.cat(dense(attention, x, layout)), dtype
+    )
+
+
+@NAMES
+def test_alone_equals_batched_and_more_padding_changes_nothing(name: str) -> None:
+    attention, lengths = attention_of(name), [31, 10, 29, 5]
+    x, mask = states(lengths), padding(lengths)
+    batched = attention(x, BatchLayout(mask))
+    wider = attention(torch.nn.functional.pad(x, (0, 0, 0, 9)), BatchLayout(padding(lengths, 40)))
+    for row, length in enumerate(lengths):
+        alone = attention(x[row : row + 1, :length], BatchLayout())[0]
+        assert_close(batched[row, :length], alone)
+        assert_close(wider[row, :length], alone)
+
+
+@NAMES
+def test_a_gradient_reaches_allowed_keys_only(name: str) -> None:
+    attention, x = attention_of(name), states([17])
+    allowed = attention.allowed(torch.tensor([[11]]), torch.arange(17)[None], BatchLayout()).expand(1, 17)[0]
+    attention(x, BatchLayout())[0, 11].sum().backward()
+    assert x.grad is not None
+    reached = x.grad[0].abs().sum(dim=1) > 0
+    assert torch.equal(reached, allowed | (torch.arange(17) == 11))
+
+
+@NAMES
+def test_rows_of_nothing_but_padding_are_finite(name: str) -> None:
+    attention, x = attention_of(name), states([9, 9])
+    out, gradients = outputs_and_gradients(
+        attention, [x], lambda: attention(x, BatchLayout(padding([9, 0]), empty_rows=True))
+    )
+    assert out.isfinite().all() and all(gradient.isfinite().all() for gradient in gradients.values())
+
+
+@NAMES
+def test_checkpointing_changes_no_number(name: str) -> None:
+    layer = EncoderLayer(LayerSizes(24, 40, 4, dropout=0.3), lambda *sizes: attention_of(name))
+    x, layout, runs = states([13, 7]), BatchLayout(padding([13, 7])), []
+    for checkpoint in (False, True):
+        torch.manual_seed(3)
+        from hat_fairseq.models.checkpointing import run_layer
+
+        runs.append(outputs_and_gradients(layer, [x], lambda c=checkpoint: run_layer(layer, x, layout, checkpoint=c)))
+    assert torch.equal(runs[0][0], runs[1][0])
+    assert all(torch.equal(gradient, runs[1][1][key]) for key, gradient in runs[0][1].items())
+
+
+def test_one_segment_is_full_attention() -> None:
+    from hat_fairseq.modules.attention import FullAttention
+    from hat_fairseq.modules.segment_attention import SegmentAttention
+
+    full, segments = FullAttention(24, 4), SegmentAttention(24, 4, segment_length=31)
+    segments.load_state_dict(full.state_dict())
+    x, layout = states([31, 10]), BatchLayout(padding([31, 10]))
+    assert_close(segments(x, layout), full(x, layout))
+
+
+def model_of(name: str, attention: str, extra: str = "") -> Any:
+    arch, flags = MODELS[name]
+    length = " --segment-length 5" if attention == "segments" else ""
+    return build(arch, f"{flags} --encoder-attention {attention}{length}{extra}").eval()
+
+
+def run(model: Any, source: Tensor) -> Tensor:
+    if hasattr(model, "decoder"):
+        return model(source, None, targets(len(source), 8))[0]
+    if "topic" not in model.classification_heads:
+        torch.manual_seed(1)
+        model.register_classification_head("topic", num_classes=3)
+        model.eval()
+    return model(source, classification_head_name="topic")[0]
+
+
+@NAMES
+@pytest.mark.parametrize("model_name", MODELS)
+def test_models_take_it(model_name: str, name: str) -> None:
+    """Padding on either side, batch mates and checkpointing change nothing; every parameter gets a gradient."""
+    model, lengths = model_of(model_name, name), [17, 9, 2]
+    source = documents(lengths)
+    batched = run(model, source)
+    left = torch.stack([torch.cat([row[row == PAD], row[row != PAD]]) for row in source])
+    assert_close(run(model, left), batched)
+    for row, length in enumerate(lengths):
+        target_rows = slice(row, row + 1)
+        if hasattr(model, "decoder"):
+            alone = model(source[target_rows, :length], None, targets(3, 8)[target_rows])[0]
+        else:
+            alone = run(model, source[target_rows, :length])
+        assert_close(batched[target_rows], alone)
+    batched.square().sum().backward()
+    missing = [key for key, p in model.named_parameters() if p.grad is None or not p.grad.isfinite().all()]
+    assert not missing
+    checkpointed = model_of(model_name, name, " --checkpoint-activations")
+    checkpointed.load_state_dict(model.state_dict(), strict=hasattr(model, "decoder"))
+    if hasattr(model, "decoder"):
+        assert_close(run(checkpointed, source), batched)
+
+
+@NAMES
+@pytest.mark.parametrize("model_name", ["hat_bart", "hat_bart plain"])
+@torch.no_grad()
+def test_incremental_decoding_is_unaffected(model_name: str, name: str) -> None:
+    model, source, target = model_of(model_name, name), documents([17, 9]), targets(2, 6)
+    encoder_out, state = model.encoder(source), {}
+    full = model.decoder(target, encoder_out)[0]
+    steps = [model.decoder(target[:, : i + 1], encoder_out, incremental_state=state)[0] for i in range(6)]
+    assert_close(torch.cat(steps, dim=1), full)
+
+
+@pytest.mark.parametrize("model_name", MODELS)
+def test_a_pattern_changes_the_output_and_no_name(model_name: str) -> None:
+    models = [model_of(model_name, name) for name in ("full", "segments", "strided")]
+    assert len({tuple(model.state_dict()) for model in models}) == 1
+    for model in models:
+        torch.manual_seed(2)
+        for parameter in model.parameters():
+            if parameter.dim() == 2:
+                torch.nn.init.normal_(parameter, std=0.3)  # at 0.02 all patterns would look alike
+    out = [run(model, documents([31])) for model in models]
+    assert not torch.allclose(out[0], out[1], atol=1e-4) and not torch.allclose(out[0], out[2], atol=1e-4)
+
+
+def test_layers_may_differ() -> None:
+    model = model_of("hat_bart", "segments", " --encoder-attention-layers 1")
+    assert [type(layer.self_attn).__name__ for layer in model.encoder.layers] == ["FullAttention", "SegmentAttention"]
+    assert parse_layers("0,6-8", 12) == {0, 6, 7, 8} and parse_layers(None, 2) == {0, 1}
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ("--encoder-attention sliding", "--encoder-attention sliding: unknown; choose one of full, segments"),
+        ("--encoder-attention segments --encoder-attention-layers 2", "has layers 0 to 1"),
+        ("--encoder-attention segments --encoder-attention-layers 1-", "write layers as 0,6-8"),
+        ("--encoder-attention segments --encoder-attention-layers 1-0", "has layers 0 to 1"),
+        ("--segment-length 8", "--segment-length has no effect with --encoder-attention full; remove it"),
+        ("--encoder-attention segments --segment-length 0", "segment_length 0: it must be at least 1"),
+    ],
+)
+def test_wrong_flags_are_refused(flags: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        build("hat_bart_base", f"{TINY} {flags}")
+
+
+def test_explicit_weights_are_the_definition() -> None:
+    attention, x = attention_of("full"), states([7])
+    weights = attention.weights(x, BatchLayout())
+    queries, keys = attention.heads(attention.q_proj(x)), attention.heads(attention.k_proj(x))
+    torch.testing.assert_close(weights, naive.attention(queries, keys, keys)[1])
+    torch.testing.assert_close(weights.sum(-1), torch.ones(1, 4, 7))
