@@ -25,8 +25,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from hat_fairseq import recipe
 from hat_fairseq.data.example import Example, read_examples
+from hat_fairseq.recipes import files
 
 BAG_OF_WORDS = "bag of words"
 C_VALUES = (0.1, 1.0, 10.0, 100.0)
@@ -34,7 +34,7 @@ C_VALUES = (0.1, 1.0, 10.0, 100.0)
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("recipes", nargs="+", choices=recipe.names(), metavar="RECIPE")
+    parser.add_argument("recipes", nargs="+", choices=files.names(), metavar="RECIPE")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     args = parser.parse_args()
     text = text_of(args.recipes[0])

@@ -20,14 +20,14 @@ from typing import Any
 
 from recipe_runs import RUNS, flags_of, mean_and_deviation, run_recipe, write_result
 
-from hat_fairseq import recipe
+from hat_fairseq.recipes import files
 
 KINDS = {"hat": [], "plain": ["--no-hierarchy"]}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("recipe", choices=recipe.names())
+    parser.add_argument("recipe", choices=files.names())
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--train-flags", nargs=argparse.REMAINDER, default=[], help="all that follows goes to training")
     args = parser.parse_args()

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from machine import device
 
-from hat_fairseq import recipe
 from hat_fairseq.data.manifest import versions
+from hat_fairseq.recipes import build
 
 RESULTS = Path(__file__).resolve().parent / "results"
 RUNS = Path("bench-runs")  # in the current directory
@@ -22,13 +22,13 @@ RUNS = Path("bench-runs")  # in the current directory
 
 def flags_of(verb: str, name: str) -> dict[str, str]:
     """The recipe's flags that have one value."""
-    words = recipe.build_command(verb, name)
+    words = build.build_command(verb, name)
     return {flag: value for flag, value in zip(words, words[1:], strict=False) if flag.startswith("--")}
 
 
 def run_recipe(verb: str, name: str, flags: Sequence[str], log: Path) -> None:
     print(f"{verb} {name} {' '.join(flags)} > {log}", flush=True)
-    command = [sys.executable, recipe.__file__, verb, name, *flags]
+    command = [sys.executable, "-m", "hat_fairseq.cli", "recipe", verb, name, *flags]
     with log.open("w", encoding="utf-8") as file:
         subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, check=True)
 

@@ -3,7 +3,7 @@
 # Everything goes to ami_small in data-bin/, checkpoints/ and results/; data and training of an earlier run are kept.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-export PATH="$PWD/.venv/bin:$PATH" PYTHON=python
+export PATH="$PWD/.venv/bin:$PATH"
 data=data-bin/ami_small results=results/ami_small
 start=$SECONDS
 
@@ -13,14 +13,14 @@ step "1/5 preprocess: turns as sentences, roles as segments, BPE learned on the 
 if [ -e "$data/manifest.json" ]; then
   echo "$data is there already"
 else
-  python hat_fairseq/recipe.py preprocess ami_small
+  hat recipe preprocess ami_small
 fi
 
 step "2/5 train a small HAT"
-train_scripts/ami_small.sh "$@"
+hat recipe train ami_small "$@"
 
 step "3/5 summarize the 20 test meetings with beam search"
-generate_scripts/ami_small.sh --overwrite --score=null
+hat recipe generate ami_small --overwrite --score=null
 mv "$results/test.jsonl" "$results/hat.jsonl"
 
 step "4/5 baselines: the beginning of the meeting, and the best constant summary"

@@ -19,6 +19,7 @@ from types import ModuleType
 PACKAGE = "hat_fairseq"
 VERBS = {
     "doctor": "doctor",
+    "recipe": "recipes.command",
     "preprocess": "data.preprocess",
     "generate": "generation.command",
     "join": "generation.join_chunks",

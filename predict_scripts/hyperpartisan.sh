@@ -1,5 +1,3 @@
 #!/usr/bin/env bash
 # Labels of the test articles and their scores: results/hyperpartisan/test.jsonl.
-# Paper: nothing on this set. Ours: not run yet.
-# First: train_scripts/hyperpartisan.sh
-exec "${PYTHON:-python3}" "$(dirname "$0")/../hat_fairseq/recipe.py" predict hyperpartisan "$@"
+exec "$(dirname "$0")/../scripts/hat" recipe predict hyperpartisan "$@"

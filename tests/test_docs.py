@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hat_fairseq import cli
-from hat_fairseq.recipe import COMMANDS
+from hat_fairseq.recipes.build import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted(path for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")] if path.is_file())
@@ -22,9 +22,8 @@ SPAN = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
 FLAG = re.compile(r"(?<![\w-])--([a-z][a-z0-9]*(?:[-_][a-z0-9]+)*)(?![\w-])")
 METRIC = re.compile(r"(?<![\w/.-])hat score ([a-z]+)")
 VERB = re.compile(r"(?<![\w/.-])hat ([a-z][a-z-]*)")
-FOLDERS = (
-    "hat_fairseq|preprocess|configs|train_scripts|generate_scripts|predict_scripts|examples|benchmarks|tests|docs|\\.ci"
-)
+FOLDERS = "hat_fairseq|preprocess|configs|scripts|train_scripts|generate_scripts|predict_scripts|examples|benchmarks"
+FOLDERS += "|tests|docs|\\.ci"
 # `tests/x.py::test_y` and `configs/base/z.yaml`; with capitals or stars it is a pattern, not a path
 PATH = re.compile(rf"(?<![\w/.-])((?:{FOLDERS})/[a-z0-9_./-]*)(?:::(\w+))?(?![\w*{{])")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -136,6 +135,8 @@ def allowed_flags(words: list[str]) -> frozenset[str] | None:
     """The flags that a command may have; None where it is neither ours nor fairseq's."""
     words = words[1:] if words[0] == "exec" else words
     program, rest = Path(words[0]).name, words[1:]
+    if program == "hat" and rest[:1] == ["recipe"] and len(rest) > 2 and rest[1] in COMMANDS:
+        return recipe_flags(rest[1])
     if program == "hat" and rest and rest[0] in cli.VERBS:
         passed_on = getattr(cli.import_verb(rest[0]), "PASSES_FLAGS_ON", False)
         return verb_flags(*rest) | (fairseq_flags() if passed_on else frozenset())
@@ -145,8 +146,6 @@ def allowed_flags(words: list[str]) -> frozenset[str] | None:
         return recipe_flags(words[0].partition("_")[0])
     if program == "torchrun":
         return fairseq_flags() | torchrun_flags() | recipe_flags("train")
-    if rest[:1] == ["hat_fairseq/recipe.py"] and len(rest) > 2 and rest[1] in COMMANDS:
-        return recipe_flags(rest[1])
     return None
 
 

@@ -44,7 +44,8 @@ def test_registered_with_fairseq(first: str) -> None:
 
 
 def test_light_parts_do_not_load_fairseq_or_torch() -> None:
-    light = "import hat_fairseq.cli, hat_fairseq.data.preprocess, hat_fairseq.scoring.command, hat_fairseq.recipe, sys"
+    light = "import hat_fairseq.cli, hat_fairseq.data.preprocess, hat_fairseq.scoring.command, sys\n"
+    light += "import hat_fairseq.recipes.command"
     run_command(sys.executable, "-c", f"{light}\nassert not {{'fairseq', 'torch'}} & sys.modules.keys()")
 
 

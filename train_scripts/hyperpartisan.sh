@@ -1,10 +1,3 @@
 #!/usr/bin/env bash
-# Hyperpartisan news with a Hierarchical Attention Transformer: 32 articles an update, 340 updates (20 epochs).
-# Paper: nothing on this set; the settings are those of its authors' scripts for classification. Ours: not run yet,
-# meant for one GPU.
-# First:      python hat_fairseq/recipe.py preprocess hyperpartisan --root DIR
-#             hierarchical-transformer-base-4096/model.pt: hat import kiddothe2b HF_DIR --out FILE
-# GPUs:       --gpus N keeps what an update sees
-# Resume:     the same command again
-# Then:       predict_scripts/hyperpartisan.sh
-exec "${PYTHON:-python3}" "$(dirname "$0")/../hat_fairseq/recipe.py" train hyperpartisan "$@"
+# Hyperpartisan news with a Hierarchical Attention Transformer: 32 articles an update, 340 updates.
+exec "$(dirname "$0")/../scripts/hat" recipe train hyperpartisan "$@"

@@ -81,7 +81,7 @@ def test_bf16_where_there_is_none_becomes_fp16(flags, has_bfloat16, after) -> No
 def test_a_run_for_more_gpus_than_there_are_ends_with_one_line(tmp_path: Path, monkeypatch) -> None:
     """The recipe is for eight GPUs; CUDA_VISIBLE_DEVICES hides those that the machine may have."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    command = [sys.executable, REPOSITORY / "hat_fairseq/recipe.py", "train", "wmt20_en_de"]
+    command = ["hat", "recipe", "train", "wmt20_en_de"]
     result = run_command(*command, check=False, cwd=tmp_path)
     assert result.returncode == 1
     assert (

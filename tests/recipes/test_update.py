@@ -4,19 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hat_fairseq import recipe, recipe_update
-
-
-@pytest.fixture
-def configs(tmp_path, monkeypatch):
-    """A directory of recipes of the test's own."""
-    monkeypatch.setattr(recipe, "CONFIGS", tmp_path)
-
-    def write(name, text):
-        (tmp_path / f"{name}.yaml").write_text(text)
-
-    return write
-
+from hat_fairseq.recipes import build, update
+from hat_fairseq.recipes.flags import split, values_of
 
 UPDATE = "task: {data: d}\ntrain: {batch-size: 4}\nupdate: {batch-size: 64, gpus: 2}"
 TOKENS = "task: {data: d}\ntrain: {max-tokens: 1024}\nupdate: {max-tokens: 131072, gpus: 8}"
@@ -47,34 +36,35 @@ TOKENS = "task: {data: d}\ntrain: {max-tokens: 1024}\nupdate: {max-tokens: 13107
     ],
 )
 def test_update_freq_follows_from_what_an_update_sees(configs, text, extra, freq, gpus, said):
-    configs("new", text)
-    command = recipe.build_command("train", "new", extra.split())
-    flags = recipe_update.given(command)
+    configs(text)
+    command = build.build_command("train", "new", extra.split())
+    flags = values_of(split(command))
     assert (flags.get("update-freq"), flags["distributed-world-size"]) == (freq, gpus)
-    assert recipe_update.describe(command) == said
+    assert update.describe(command) == said
     assert not {"gpus", "update-batch-size", "update-max-tokens"} & flags.keys()
 
 
 @pytest.mark.parametrize(
     ("text", "extra", "message"),
     [
-        (UPDATE, "--gpus 3", r"64 documents .* 4 on 3 GPUs: possible are --gpus 1, 2, 4, 8 or 16; .* 60 or 72$"),
-        (UPDATE, "--batch-size 5", r"--batch-size 1, 2, 4, 8, 16 or 32; --update-batch-size 60 or 70$"),
+        (UPDATE, "--gpus 3", r"an update of 64 documents is not a multiple of 3 GPUs x 4$"),
+        (UPDATE, "--batch-size 5 --gpus 1", r"an update of 64 documents is not a multiple of 5$"),
+        (UPDATE, "--update-max-tokens 8193 --max-tokens 1024", r"of 8,193 tokens is not a multiple of 2 GPUs x 1,024$"),
         (UPDATE, "--gpus 0", "--gpus must be a whole number above 0, not '0'"),
-        (UPDATE, "--gpus --cpu", "--gpus needs a whole number"),
+        (UPDATE, "--gpus --cpu", "--gpus needs one whole number"),
         (
             UPDATE,
             "--max-tokens 2048",
-            r"counted in documents, which --max-tokens would make fewer: .*--update-max-tokens",
+            r"counted in documents, and --max-tokens would make it smaller: .*--update-max-tokens",
         ),
         (UPDATE, "--update-max-tokens 8192", "an update of 8192 tokens needs --max-tokens"),
-        (UPDATE, "--update-batch-size 32 --update-freq 2", "--update-freq and --update-batch-size both say"),
-        (UPDATE + "\n  ", "--update-batch-size 8 --update-max-tokens 8", "in documents or in tokens, not in both"),
+        (UPDATE, "--update-batch-size 32 --update-freq 2", "--update-freq and --update-batch-size both set"),
+        (UPDATE + "\n  ", "--update-batch-size 8 --update-max-tokens 8", "in documents or in tokens: .* not both"),
         ("task: {data: d, update-freq: 2, batch-size: 1}\nupdate: {batch-size: 4}", "", "--update-freq follows from"),
         ("task: {data: d}\nupdate: {batch_size: 4, gpu: 1}", "", "section 'update': unknown 'gpu'"),
     ],
 )
 def test_updates_that_cannot_be_had(configs, text, extra, message):
-    configs("new", text)
+    configs(text)
     with pytest.raises(ValueError, match=message):
-        recipe.build_command("train", "new", extra.split())
+        build.build_command("train", "new", extra.split())

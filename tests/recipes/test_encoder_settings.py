@@ -14,8 +14,8 @@ import pytest
 from commands import REPOSITORY
 from fairseq import options
 
-from hat_fairseq import recipe
 from hat_fairseq.models.hierarchical_transformer_config import HierarchicalTransformerConfig
+from hat_fairseq.recipes import build, files
 
 # Of the encoder: 12 layers of 768 and dropout .1, as RoBERTa-base has it. Lengths are with </s>.
 BASE = {"encoder_layers": 12, "encoder_embed_dim": 768, "encoder_ffn_embed_dim": 3072, "encoder_attention_heads": 12}
@@ -53,13 +53,13 @@ PRINTED: dict[str, dict[str, Any]] = {
     "multiple_choice": CLASSIFIED | {"task": "multiple_choice", "warmup": 0.05},
 }
 OURS = {"hyperpartisan_small"}
-ENCODERS = {name for name in recipe.names() if not recipe.load(recipe.CONFIGS / f"{name}.yaml")["generate"]}
+ENCODERS = {name for name in files.names() if not files.load(files.find(name))["generate"]}
 
 
 @pytest.mark.parametrize("name", PRINTED)
 def test_training_is_as_printed(name: str) -> None:
     arrived = options.parse_args_and_arch(
-        options.get_training_parser(), input_args=recipe.build_command("train", name)[3:]
+        options.get_training_parser(), input_args=build.build_command("train", name)[4:]
     )
     expected = dict(PRINTED[name])
     (freq,) = arrived.update_freq
@@ -80,7 +80,7 @@ def test_training_is_as_printed(name: str) -> None:
 
 def longest_row(name: str) -> int:
     """In tokens, without </s>: what the recipe says, else its reader."""
-    section = recipe.load(recipe.CONFIGS / f"{name}.yaml")["preprocess"]
+    section = files.load(files.find(name))["preprocess"]
     if "max-source-tokens" in section:
         return int(str(section["max-source-tokens"]))
     return int(

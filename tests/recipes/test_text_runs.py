@@ -19,7 +19,8 @@ from building import Vocabulary, build
 from byte_level_bpe import write_byte_level_bpe
 from warm import WarmPython
 
-from hat_fairseq import recipe
+from hat_fairseq.recipes import build as recipes
+from hat_fairseq.recipes import files
 from hat_fairseq.weights.checkpoint import checkpoint
 from preprocess import containers, parallel_containers
 
@@ -66,8 +67,8 @@ def run_recipe(name: str, workspace: Path, python: WarmPython) -> dict[str, Any]
     commands = {"preprocess": [*source, *bpe], "train": TRAIN.split(), "generate": GENERATE.split()}
     outputs = {}
     for verb, flags in commands.items():
-        command = recipe.build_command(verb, name, flags)
-        outputs[verb] = python.run(command[2:], workspace, workspace / f"{name}.{verb}.log")
+        command = recipes.build_command(verb, name, flags)
+        outputs[verb] = python.run(command[3:], workspace, workspace / f"{name}.{verb}.log")
     return outputs
 
 
@@ -84,7 +85,7 @@ def test_from_the_raw_release_to_a_score(name: str, workspace: Path, python: War
     assert [row["id"] for row in texts] == [document["id"] for document in documents] and len(texts) >= 1
     assert any(row["text"] for row in texts)
     assert all(("segments" in row) == (name in parallel_containers.WRITERS) for row in texts)
-    metric = recipe.load(recipe.CONFIGS / f"{name}.yaml")["generate"]["score"].split()[0]
+    metric = files.load(files.find(name))["generate"]["score"].split()[0]
     assert f"hat score {metric}" in outputs["generate"]
     assert json.loads((workspace / f"results/{name}/test.score.json").read_text())
 

@@ -20,7 +20,8 @@ from building import Vocabulary, build, released_roberta
 from byte_level_bpe import write_byte_level_bpe
 from warm import WarmPython
 
-from hat_fairseq import recipe
+from hat_fairseq.recipes import build as recipes
+from hat_fairseq.recipes import files
 from hat_fairseq.weights.checkpoint import checkpoint
 from preprocess import encoder_containers
 
@@ -28,11 +29,8 @@ SIZES = "--encoder-embed-dim 32 --encoder-ffn-embed-dim 48 --encoder-attention-h
 LAYERS = {"hat_roberta_base": "--encoder-layers 2", "hierarchical_transformer_base_4096": "--layout S|SD"}
 TRAIN = f"{SIZES} --max-update 2 --cpu --gpus 1 --num-workers 0"
 SHORT = ["--max-source-tokens", "255"]
-SECTIONS = {
-    name: recipe.load(recipe.CONFIGS / f"{name}.yaml")
-    for name in recipe.names()
-    if not recipe.load(recipe.CONFIGS / f"{name}.yaml")["generate"]
-}
+SECTIONS = {name: files.load(files.find(name)) for name in files.names()}
+SECTIONS = {name: sections for name, sections in SECTIONS.items() if not sections["generate"]}
 PRETRAINING = {"roberta_pretraining", "hierarchical_transformer_pretraining"}
 
 
@@ -82,9 +80,9 @@ def run_recipe(name: str, workspace: Path, python: WarmPython) -> dict[str, str]
     flags = {"preprocess": [*source, *bpe, *SHORT], "train": [*TRAIN.split(), *layers], "predict": ["--device", "cpu"]}
     outputs = {}
     for verb in ("preprocess", "train", *(["predict"] if sections["predict"] else [])):
-        for command in recipe.build_commands(verb, name, flags[verb]):
-            what = command[3] if command[3] == "score" else verb
-            outputs[what] = python.run(command[2:], workspace, workspace / f"{name}.{what}.log")
+        for command in recipes.build_commands(verb, name, flags[verb]):
+            what = command[4] if command[4] == "score" else verb
+            outputs[what] = python.run(command[3:], workspace, workspace / f"{name}.{what}.log")
     return outputs
 
 
@@ -118,8 +116,8 @@ def test_the_pretrained_encoder_is_what_fine_tuning_starts_from(workspace: Path,
         "checkpoints/x",
     ]
     flags = [*TRAIN.split(), *LAYERS["hat_roberta_base"].split(), *start]
-    (command,) = recipe.build_commands("train", "race", flags)
-    log = python.run(command[2:], workspace, workspace / "from_pretraining.log")
+    (command,) = recipes.build_commands("train", "race", flags)
+    log = python.run(command[3:], workspace, workspace / "from_pretraining.log")
     new = set(re.findall(r"^  ([a-z_]+\.\S+)$", log, re.MULTILINE))
     assert new and all(tensor.startswith("classification_heads.") for tensor in new), new
     assert "sentence_attn" in (workspace / "race.train.log").read_text()  # from RoBERTa it is new

@@ -9,8 +9,9 @@ import pytest
 from commands import REPOSITORY
 from fairseq import options
 
-from hat_fairseq import recipe
 from hat_fairseq.models.config import HatConfig
+from hat_fairseq.recipes import build, files
+from hat_fairseq.recipes.flags import split, values_of
 
 # The paper's settings, typed from its section 4; what it does not say is not here. Lengths are with </s>.
 
@@ -53,13 +54,13 @@ PAPER_GENERATION = {
 }
 PAPER_GENERATION |= {name: {"beam": 4} for name in ("wmt20_en_de", "wmt20_en_cs", "ted17_zh_en")}
 OURS = {"ami_small", "libreoffice_help_en_de"}
-ENCODERS = {name for name in recipe.names() if not recipe.load(recipe.CONFIGS / f"{name}.yaml")["generate"]}
+ENCODERS = {name for name in files.names() if not files.load(files.find(name))["generate"]}
 
 
 @pytest.mark.parametrize("name", PAPER)
 def test_training_is_the_papers(name):
     arrived = options.parse_args_and_arch(
-        options.get_training_parser(), input_args=recipe.build_command("train", name)[3:]
+        options.get_training_parser(), input_args=build.build_command("train", name)[4:]
     )
     expected = dict(PAPER[name])
     total, unit = expected.pop("update", (None, None))
@@ -68,7 +69,7 @@ def test_training_is_the_papers(name):
         assert getattr(arrived, unit) * freq * arrived.distributed_world_size == total
     if gpus := expected.pop("gpus", None):
         assert arrived.distributed_world_size == gpus
-    reader = recipe.load(recipe.CONFIGS / f"{name}.yaml")["preprocess"]["reader"]
+    reader = files.load(files.find(name))["preprocess"]["reader"]
     defaults = runpy.run_path(str(REPOSITORY / "preprocess" / f"{reader}.py"))["DEFAULTS"]
     lengths = defaults["max_source_tokens"] + 1, defaults["max_target_tokens"] + 1
     assert lengths == expected.pop("lengths", lengths)
@@ -82,10 +83,10 @@ def test_training_is_the_papers(name):
 
 @pytest.mark.parametrize("name", PAPER_GENERATION)
 def test_generation_is_the_papers(name):
-    flags = recipe.recipe_update.given(recipe.build_command("generate", name))
+    flags = values_of(split(build.build_command("generate", name)))
     for key, value in PAPER_GENERATION[name].items():
         assert float(flags[key.replace("_", "-")]) == value, key
 
 
 def test_the_ten_recipes_of_the_paper_are_there():
-    assert len(PAPER) == 10 and set(recipe.names()) - ENCODERS == set(PAPER) | OURS
+    assert len(PAPER) == 10 and set(files.names()) - ENCODERS == set(PAPER) | OURS

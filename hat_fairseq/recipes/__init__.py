@@ -1,0 +1,1 @@
+"""Recipes: configs/NAME.yaml -> one printed command of fairseq or `hat` -> its execution."""

@@ -1,0 +1,100 @@
+"""Builds the command line of a recipe: the flags of its sections, then those that the user gives behind its name."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from . import files, update
+from .files import NOTHING, Flags
+from .flags import Flag, split, values_of
+
+PACKAGE = Path(__file__).resolve().parents[1]
+#: -P: the current directory is no place to import from.
+PYTHON = (sys.executable, "-P", "-m")
+#: For each verb: the module and its first words, the sections it reads (a later one wins), its positional argument.
+COMMANDS = {
+    "preprocess": (("hat_fairseq.cli", "preprocess"), ("preprocess",), "reader"),
+    "train": (("fairseq_cli.train",), ("task", "train"), "data"),
+    "generate": (("hat_fairseq.cli", "generate"), ("task", "generate"), "data"),
+    "predict": (("hat_fairseq.cli", "predict"), ("predict",), "data"),
+}
+_PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9-]*)\}")
+
+
+def build_command(verb: str, name: str, extra: Iterable[str] = ()) -> list[str]:
+    """Returns the first of `build_commands`."""
+    return build_commands(verb, name, extra)[0]
+
+
+def build_commands(verb: str, name: str, extra: Iterable[str] = ()) -> list[list[str]]:
+    """Returns the commands of a recipe, each as a list of words: one, or for `predict` with a score two.
+
+    Args:
+        verb: a key of `COMMANDS`.
+        name: of a recipe in configs/.
+        extra: trailing flags. `--FLAG=null` removes the recipe's flag; --gpus, --update-batch-size and
+            --update-max-tokens change the section `update`; all others are appended.
+
+    Raises:
+        ValueError: an unknown recipe, malformed YAML, no positional argument, or an infeasible update size.
+    """
+    module, sections, positional = COMMANDS[verb]
+    recipe = files.load(files.find(name))
+    if verb in ("generate", "predict") and not recipe[verb]:
+        raise ValueError(f"recipe {name!r} cannot {verb}: it has no section {verb!r}")
+    flags = {flag: value for section in sections for flag, value in recipe[section].items()}
+    trailing = _remove(flags, split(extra))
+    if flags.get(positional, "") in NOTHING:
+        raise ValueError(f"recipe {name!r} cannot {verb}: it has no {positional!r} in section {' or '.join(sections)}")
+    if verb == "train":
+        trailing = update.apply(flags, recipe["update"], trailing)
+    score, trailing = _take_score(flags, trailing) if verb == "predict" else ([], trailing)
+    values = {"recipe": name, **flags, **values_of(trailing)}
+    words = [word for flag, value in flags.items() if flag != positional for word in _words(flag, value)]
+    user_dir = ["--user-dir", str(PACKAGE)] if verb == "train" else []
+    command = [*PYTHON, *module, _fill(str(flags[positional]), values), *user_dir]
+    command += [_fill(word, values) for word in words] + [word for flag in trailing for word in flag.words]
+    scoring = [*PYTHON, "hat_fairseq.cli", "score", *(_fill(word, values) for word in score)]
+    return [command, scoring] if score else [command]
+
+
+def _remove(flags: Flags, trailing: Sequence[Flag]) -> list[Flag]:
+    """Removes from `flags` every flag that is given as `--FLAG=null`; returns the other trailing flags."""
+    removed = [flag for flag in trailing if flag.words[0].endswith("=null")]
+    for flag in removed:
+        if flags.pop(flag.name, None) is None:
+            raise ValueError(f"{flag.words[0]}: the recipe has no flag --{flag.name} to remove")
+    return [flag for flag in trailing if flag not in removed]
+
+
+def _take_score(flags: Flags, trailing: Sequence[Flag]) -> tuple[list[str], list[Flag]]:
+    """Removes `score` from `flags`; returns the words behind `hat score`, and `trailing` without --score."""
+    score = values_of(trailing).get("score", flags.pop("score", ""))
+    others = [flag for flag in trailing if flag.name != "score"]
+    return ([] if isinstance(score, list) or score in NOTHING else shlex.split(score)), others
+
+
+def _fill(word: str, values: Mapping[str, str | list[str]], below: tuple[str, ...] = ()) -> str:
+    """Returns `word` with every `{flag}` replaced by the value of that flag."""
+
+    def value_of(match: re.Match[str]) -> str:
+        flag = match[1]
+        value = values.get(flag, "null")
+        if isinstance(value, list) or value in NOTHING or flag in below:
+            raise ValueError(f"{word!r}: --{flag} has no value to put there")
+        return _fill(value, values, (*below, flag))
+
+    return _PLACEHOLDER.sub(value_of, word)
+
+
+def _words(flag: str, value: str | list[str]) -> list[str]:
+    """Returns the words of one `flag: value`."""
+    if value == "true":
+        return [f"--{flag}"]
+    if value in NOTHING:
+        return []
+    return [f"--{flag}", *([value] if isinstance(value, str) else value)]

@@ -1,0 +1,108 @@
+"""Reads the YAML files of configs/: sections of flags, merged with the files under `base`.
+
+Keys are the names of flags. Values are passed on as written. `true` gives the bare flag, `false` and `null` remove a
+flag of a base, a list gives several values. A later base wins over an earlier one, the file over its bases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+SECTIONS = ("preprocess", "task", "train", "update", "generate", "predict")
+#: Values that remove a flag.
+NOTHING = ("false", "null", "~", "")
+
+Flags = dict[str, str | list[str]]
+Recipe = dict[str, Flags]
+
+
+def names() -> list[str]:
+    """Returns the names of the recipes, sorted."""
+    return sorted(path.stem for path in CONFIGS.glob("*.yaml"))
+
+
+def find(name: str) -> Path:
+    """Returns the path of the recipe `name`; raises ValueError where there is none."""
+    if name not in names():
+        raise ValueError(f"no recipe {name!r} in {CONFIGS}: there are {', '.join(names()) or 'none'}")
+    return CONFIGS / f"{name}.yaml"
+
+
+def load(path: Path, below: tuple[Path, ...] = ()) -> Recipe:
+    """Returns a recipe merged with its bases. Every section is present; removed flags are still in it.
+
+    Args:
+        path: of the YAML file.
+        below: the files that led here, to find circles.
+
+    Raises:
+        ValueError: a circle of bases, a missing base, or a malformed file.
+    """
+    if path in below:
+        raise ValueError(f"{path}: is its own base (through {', '.join(str(file.name) for file in below)})")
+    content = read(path)
+    merged: Recipe = {section: {} for section in SECTIONS}
+    for base in content.pop("base", []):
+        base_path = (path.parent / base).resolve()
+        if not base_path.is_file():
+            raise ValueError(f"{path}: its base {base!r} does not exist (looked for {base_path})")
+        _update(merged, load(base_path, (*below, path)))
+    _update(merged, content)
+    return merged
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Returns the content of one file, without its bases: `base` (a list) and some of `SECTIONS`.
+
+    Underscores in the names of flags become dashes.
+
+    Raises:
+        ValueError: malformed YAML, an unknown section, or a value that is neither text nor a list of texts.
+    """
+    try:
+        content = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f":{mark.line + 1}" if mark else ""
+        raise ValueError(f"{path}{line}: malformed YAML: {getattr(error, 'problem', None) or error}") from None
+    content = {} if content is None else content
+    if not isinstance(content, dict):
+        raise ValueError(f"{path}: expected sections {', '.join(SECTIONS)}, found {str(content)[:60]!r}")
+    if unknown := [key for key in content if key not in ("base", *SECTIONS)]:
+        raise ValueError(f"{path}: unknown section {unknown[0]!r} (known: base, {', '.join(SECTIONS)})")
+    if not isinstance(content.get("base", []), list):
+        raise ValueError(f"{path}: base must be a list of files, found {content['base']!r}")
+    for section in content.keys() - {"base"}:
+        content[section] = _flags(content[section], f"{path}: section {section!r}")
+    return content
+
+
+class _Loader(yaml.BaseLoader):
+    """Keeps values as written and refuses a key that occurs twice."""
+
+    def construct_mapping(self, node: Any, deep: bool = True) -> dict[Any, Any]:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if (flag := str(key.value).replace("_", "-")) in seen:
+                raise yaml.MarkedYAMLError(problem=f"{key.value!r} occurs twice", problem_mark=key.start_mark)
+            seen.add(flag)
+        return super().construct_mapping(node, deep=True)
+
+
+def _flags(section: Any, where: str) -> Flags:
+    if not isinstance(section, dict):
+        raise ValueError(f"{where} must hold `flag: value` lines, found {section!r}")
+    for flag, value in section.items():
+        if not all(isinstance(item, str) for item in (value if isinstance(value, list) else [value])):
+            raise ValueError(f"{where}: {flag!r} must be one value or a list of them, found {value!r}")
+    return {flag.replace("_", "-"): value for flag, value in section.items()}
+
+
+def _update(merged: Recipe, content: Mapping[str, Flags]) -> None:
+    for section, flags in content.items():
+        merged[section].update(flags)

@@ -1,0 +1,125 @@
+"""`hat recipe` and the scripts that call it, as processes: what they print, run and refuse."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from commands import REPOSITORY
+
+from hat_fairseq import cli
+from hat_fairseq.recipes import build, files
+
+HAT = REPOSITORY / "scripts/hat"
+NAMES = ", ".join(files.names())
+
+
+def run(*arguments, cwd, **environment):
+    """Runs a command as a user does: from anywhere, without PYTHONPATH."""
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    variables |= {"PYTHON": sys.executable, **environment}
+    return subprocess.run([*map(str, arguments)], cwd=cwd, env=variables, capture_output=True, text=True)
+
+
+def words_of(done):
+    return shlex.split(done.stdout.replace("\\\n", ""), comments=True)
+
+
+def test_dry_run_prints_a_command_to_paste(tmp_path):
+    done = run("bash", REPOSITORY / "train_scripts/cnn_dm.sh", "--no-hierarchy", cwd=tmp_path, DRY_RUN="1")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("# 4 documents x 16 = 64 documents an update\n")
+    assert words_of(done) == build.build_command("train", "cnn_dm", ["--no-hierarchy"])
+    assert "--adam-betas '(0.9, 0.999)' \\\n" in done.stdout
+
+
+def test_two_commands_are_printed_as_one_line_to_paste(tmp_path):
+    done = run(REPOSITORY / "predict_scripts/race.sh", cwd=tmp_path, DRY_RUN="1")
+    first, second = build.build_commands("predict", "race")
+    assert words_of(done) == [*first, "&&", *second], done.stderr
+
+
+def test_without_dry_run_it_becomes_the_command(tmp_path):
+    done = run(HAT, "recipe", "train", "ami", cwd=tmp_path)
+    assert done.stdout.splitlines()[1].startswith(f"{sys.executable} -P -m fairseq_cli.train data-bin/ami/bin")
+    assert done.returncode == 1  # fairseq's own complaint: nothing has been preprocessed here
+    assert "data-bin/ami/bin" in done.stderr.splitlines()[-1]
+
+
+def test_nothing_is_imported_from_the_current_directory(tmp_path):
+    for name in ("torch", "fairseq", "fairseq_cli", "yaml", "hat_fairseq"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise SystemExit('imported from the current directory')")
+    done = run(HAT, "recipe", "train", "ami", cwd=tmp_path)
+    assert "data-bin/ami/bin" in done.stderr.splitlines()[-1]
+
+
+def test_nothing_is_scored_when_predicting_fails(tmp_path):
+    done = run(HAT, "recipe", "predict", "race", "--path", "none.pt", cwd=tmp_path)
+    assert done.returncode != 0
+    assert "none.pt" in done.stderr or "data-bin/race" in done.stderr
+    assert "examples.jsonl" not in done.stderr  # of which `hat score` would say that it is missing
+
+
+def test_the_score_is_run_and_its_status_is_the_recipes(tmp_path):
+    """With a first command that succeeds: `hat predict --help`."""
+    done = run(HAT, "recipe", "predict", "race", "--help", cwd=tmp_path)
+    assert "usage: hat predict" in done.stdout
+    assert done.returncode == cli.EXIT_ERROR and "race" in done.stderr and "examples.jsonl" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "amy"], rf"no recipe 'amy' in .*configs: there are {NAMES}"),
+        (["train"], rf"`hat recipe train` needs the name of a recipe: {NAMES}"),
+        (["generate", "mnli"], "recipe 'mnli' cannot generate: it has no section 'generate'"),
+        (["predict", "pubmed"], "recipe 'pubmed' cannot predict: it has no section 'predict'"),
+        (["predict", "roberta_pretraining"], "recipe 'roberta_pretraining' cannot predict"),
+    ],
+)
+def test_errors_are_one_line(tmp_path, arguments, message):
+    done = run(HAT, "recipe", *arguments, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert re.match(f"hat: error: {message}", done.stderr)
+
+
+def test_it_imports_neither_fairseq_nor_torch():
+    program = (
+        "import sys; from hat_fairseq import cli; cli.main(['recipe', 'train', 'ami']); "
+        "assert 'yaml' in sys.modules and not {'torch', 'fairseq', 'numpy'} & set(sys.modules)"
+    )
+    done = run(sys.executable, "-c", program, cwd=REPOSITORY, DRY_RUN="1")
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_scripts_find_hat(tmp_path):
+    """In a checkout with a `.venv`, from another directory: $PYTHON, then PATH, then .venv, else one line."""
+    checkout, bin_dir = tmp_path / "checkout", tmp_path / "bin"
+    for folder in ("train_scripts", "scripts", ".venv/bin"):
+        (checkout / folder).mkdir(parents=True)
+    for name in ("train_scripts/ami.sh", "scripts/hat"):
+        shutil.copy(REPOSITORY / name, checkout / name)
+    bin_dir.mkdir()
+    for program in ("bash", "dirname"):
+        (bin_dir / program).symlink_to(str(shutil.which(program)))
+    say = '#!/bin/sh\necho "$0" "$@"\n'
+
+    def started_with(**environment):
+        variables = {"PATH": str(bin_dir), "PYTHON": "", **environment}
+        return run(checkout / "train_scripts/ami.sh", "--lr", "2", cwd=tmp_path, **variables)
+
+    missing = started_with()
+    assert missing.returncode == 2 and "make setup" in missing.stderr and missing.stderr.count("\n") == 1
+    for place in (checkout / ".venv/bin/hat", bin_dir / "hat"):  # the later one wins
+        place.write_text(say)
+        place.chmod(0o755)
+        assert started_with().stdout == f"{place} recipe train ami --lr 2\n"
+    python = Path(shutil.copy(place, bin_dir / "python"))
+    assert started_with(PYTHON=str(python)).stdout == f"{python} -P -m hat_fairseq.cli recipe train ami --lr 2\n"

