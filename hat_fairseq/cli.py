@@ -29,6 +29,7 @@ VERBS = {
     "baselines": "scoring.baselines",
     "summarize": "hub",
     "show": "scoring.show",
+    "show-attention": "analysis.show_attention",
     "convert-bart": "weights.bart",
     "import": "weights.command",
     "export": "weights.export",

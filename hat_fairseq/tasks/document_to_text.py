@@ -18,7 +18,6 @@ from fairseq.tasks.translation import TranslationTask
 from torch import Tensor
 
 from ..generation.beam_search import BeamSearchGenerator
-from ..models.hat_transformer import HatTransformerModel
 from .config import DocumentToTextConfig
 from .data_kind import check_kind, load_pipeline
 from .doc_bleu_meter import DocumentBleuMeter
@@ -142,7 +141,7 @@ class DocumentToTextTask(ScheduledDropout, TranslationTask):
     def build_generator(self, models: list[Any], args: Any, *rest: Any, **kwargs: Any) -> Any:
         if getattr(args, "print_alignment", None):
             raise ValueError("--print-alignment is not supported: generation keeps no attention weights")
-        if not rest and all(isinstance(model, HatTransformerModel) for model in models):
+        if not rest and all(hasattr(getattr(model, "decoder", None), "reorder_beams") for model in models):
             kwargs.setdefault("seq_gen_cls", BeamSearchGenerator)
         return super().build_generator(models, args, *rest, **kwargs)
 

@@ -1,0 +1,41 @@
+"""`hat show-attention`: the picture has a cell for every pair of tokens that attend to each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from hat_fairseq import cli
+from hat_fairseq.models.encoder_attention import ATTENTIONS
+
+CELL = "{http://www.w3.org/2000/svg}rect"
+
+
+def cells(path: Path) -> set[tuple[int, int]]:
+    group = ElementTree.parse(path).getroot()[1]
+    return {(int(cell.attrib["y"]) // 8, int(cell.attrib["x"]) // 8) for cell in group.iter(CELL)}
+
+
+def test_segments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "segments.svg"
+    command = ["show-attention", "segments", "--tokens", "7", "--segment-length", "3", "--out", str(out)]
+    assert cli.main(command) == 0
+    assert cells(out) == {(q, k) for q in range(7) for k in range(7) if q // 3 == k // 3}
+    assert "7 tokens, each attends to 39% of them on average" in capsys.readouterr().out
+    assert cli.main(command) == 2  # the file is there
+    assert "exists" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ATTENTIONS)
+def test_every_attention_has_a_picture(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["show-attention", name]) == 0
+    assert {(i, i) for i in range(48)} <= cells(tmp_path / f"{name}.svg")
+
+
+def test_an_unknown_name_and_no_token_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["sliding"], ["full", "--tokens", "0"]):
+        assert cli.main(["show-attention", *words]) == 2
+    assert "choose one of full, segments" in capsys.readouterr().err
