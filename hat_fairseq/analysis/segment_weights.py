@@ -1,17 +1,18 @@
 """How much a model looks at each segment of a document: attention between segments, and what max pooling takes.
 
 `attention` is the mean of attention weights over layers and heads. In `hierarchical_transformer` (Chalkidis et al.
-2022) these are the cross-segment layers, and the mean is over all segments that ask; in `hat_roberta` (Rohde et al.
-2021) the sentence attention of every layer, asked by the first `<s>`, whose state is classified. It says where
-information may have come from. It does not say what was done with it: values, residual connections and the layers above
-decide that, so a segment with little weight can decide a label, and a large weight is no evidence that another text
-there would have changed it. In `hat_roberta` tokens also reach each other directly, which is not in these numbers.
+2022) the layers are the cross-segment layers, and the mean also runs over all segments as queries. In `hat_roberta`
+(Rohde et al. 2021) it is the sentence attention of every layer, and the only query is the first `<s>`, whose state is
+classified. The weights say where information may have come from, not how it was used: values, residual connections and
+later layers decide that. A segment with a small weight can decide a label, and a large weight is no evidence that
+another text there would have changed it. In `hat_roberta` tokens also attend to each other directly, which these
+numbers leave out.
 
-`share`, only with max pooling, is the share of channels in which a segment has the largest state: exactly that much of
-the classified vector is copied from it. The state itself depends on other segments through the cross-segment layers.
+`share`, only with max pooling, is the share of channels in which a segment has the largest state: the classified vector
+copies exactly this share from it. The state itself depends on other segments through the cross-segment layers.
 
-Both are sums to 1 over a document's own segments (unless the head also pools segments that do not exist), and depend
-neither on batch mates nor on padding. Cost: one more attention over N segments for each layer.
+Both sum to 1 over the segments of a document (unless the head also pools segments that do not exist). Neither depends
+on the other documents of the batch or on padding. Cost: one more attention over N segments for each layer.
 
 Legend: B documents, T tokens, N segments of the longest document, H heads, C channels.
 """
@@ -27,15 +28,15 @@ from ..modules.batch_layout import BatchLayout
 
 
 class SegmentWeights:
-    """Records while it is entered; rows must be padded on the right, as our tasks pad them.
+    """Records forward passes inside a `with` block; rows must be padded on the right, as the tasks of this package do.
 
         with SegmentWeights(model) as weights:
             model(tokens, classification_head_name=name)
         weights.attention, weights.share
 
     Args:
-        model: in evaluation mode, one of the two models above; any other has nothing to record.
-        layer: number of the one layer to look at, from 0; None for all that attend between segments.
+        model: in evaluation mode. Nothing is recorded for a model without `span_attentions`.
+        layer: number of the one layer to record, from 0; None for all that attend between segments.
     Raises:
         ValueError: the layer does not attend between segments, or the model is training.
     """

@@ -1,7 +1,7 @@
 """`hat_transformer`: the hierarchical encoder-decoder of Rohde et al. 2021, and its architectures for translation.
 
-Sections 3 and 4.2. With `--no-hierarchy` every architecture builds its plain twin: the same network, the same kernels,
-no sentences.
+Sections 3 and 4.2. With `--no-hierarchy` every architecture builds its baseline: the same network and kernels without
+sentence attention.
 """
 
 from argparse import ArgumentParser, Namespace
@@ -54,7 +54,7 @@ class HatTransformerModel(FairseqEncoderDecoderModel):
         return model
 
     def initialise(self) -> None:
-        """Vaswani et al. initialise as the modules do by themselves."""
+        """Initialises as Vaswani et al. do: the modules have done so already."""
 
     def forward(
         self,

@@ -25,8 +25,7 @@ def position_rows(tokens: Tensor, pad: int) -> Tensor:
 
 
 def _check_length(tokens: Tensor, pad: int, max_positions: int) -> None:
-    # The first comparison costs nothing; the second waits for the device, and only a padded or over-long batch needs
-    # it.
+    # Counting tokens synchronises with the device; only a batch wider than the table needs it.
     if tokens.size(1) > max_positions and int(tokens.ne(pad).sum(dim=1).max()) > max_positions:
         raise ValueError(f"a row of up to {tokens.size(1)} tokens, but only {max_positions} positions")
 

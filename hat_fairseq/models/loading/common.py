@@ -1,8 +1,8 @@
-"""Starting from a pretrained plain model: BART, or one of ours without hierarchy.
+"""Starting from a pretrained model without hierarchy: BART, RoBERTa, or a baseline of this package.
 
 A checkpoint's state is brought to the shape of the model in three steps, each of them reported: the row of `<mask>` is
 dropped where the dictionary has none (as fairseq's BART does), position tables are extended, and tensors that only the
-hierarchy has are taken from the model's own initialisation. Whatever then still differs is an error that names the
+hierarchy has are taken from the model's own initialisation. Any difference that remains is an error that names the
 tensors.
 """
 

@@ -1,8 +1,8 @@
-"""Heads come and go between pre-training, fine-tuning and use: what of a checkpoint's heads goes into a model.
+"""Which heads of a checkpoint a model takes.
 
-A head that both have, in the same shape and about the same labels, is loaded. All others of the checkpoint are left
-out, all others of the model keep their initialisation, and both is said. For a model that is to be used as it is
-(`heads_must_load`) that is an error.
+A head that both have, with the same shape and the same labels, is loaded. The checkpoint's other heads are left out and
+the model's other heads keep their initial weights; both are logged. For a model that is loaded for inference
+(`heads_must_load`) a missing head is an error.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ def adapt_heads(state: dict[str, Tensor], model: Any) -> None:
     """Changes the heads in a checkpoint's `state` in place to those of `model`.
 
     Raises:
-        ValueError: a classification head of a model that is to be used as it is, is not in the checkpoint, or has other
-            labels there.
+        ValueError: the model is loaded for inference, and one of its classification heads is missing in the checkpoint
+            or has other labels there.
     """
     own = {name: tensor for name, tensor in model.state_dict().items() if head_of(name)}
     for head in sorted({head_of(name) for name in (*own, *state)} - {""}):
-        ours = {name: tensor for name, tensor in own.items() if head_of(name) == head}
-        theirs = {name: tensor for name, tensor in state.items() if head_of(name) == head}
-        problem = _difference(theirs, ours)
-        if problem and head == MASKED_LM and ours and theirs:
+        built = {name: tensor for name, tensor in own.items() if head_of(name) == head}
+        loaded = {name: tensor for name, tensor in state.items() if head_of(name) == head}
+        problem = _difference(loaded, built)
+        if problem and head == MASKED_LM and built and loaded:
             continue  # another dictionary, or damage: an error when it is loaded
-        for name in theirs:
+        for name in loaded:
             del state[name]
         if not problem:
-            state.update({name: theirs.get(name, tensor) for name, tensor in ours.items()})
+            state.update({name: loaded.get(name, tensor) for name, tensor in built.items()})
             continue
-        if ours and head != MASKED_LM and model.heads_must_load:
+        if built and head != MASKED_LM and model.heads_must_load:
             raise ValueError(
                 f"{head[:-1]}: {problem}; use the task and the data directory that the checkpoint was trained with"
             )
-        state.update({name: tensor.clone() for name, tensor in ours.items()})
-        if theirs:
+        state.update({name: tensor.clone() for name, tensor in built.items()})
+        if loaded:
             level = logging.INFO if head == MASKED_LM else logging.WARNING
-            logger.log(level, "%s: %s; left out %d tensors of the checkpoint", head[:-1], problem, len(theirs))
-        if ours:
-            logger.info("%s: newly initialised %d tensors:\n  %s", head[:-1], len(ours), "\n  ".join(ours))
+            logger.log(level, "%s: %s; left out %d tensors of the checkpoint", head[:-1], problem, len(loaded))
+        if built:
+            logger.info("%s: newly initialised %d tensors:\n  %s", head[:-1], len(built), "\n  ".join(built))
     _tie_output(state, model)
 
 
@@ -61,20 +61,20 @@ def head_of(name: str) -> str:
     return MASKED_LM if name.startswith(MASKED_LM) else ""
 
 
-def _difference(theirs: dict[str, Tensor], ours: dict[str, Tensor]) -> str:
+def _difference(loaded: dict[str, Tensor], built: dict[str, Tensor]) -> str:
     """What keeps a head from being loaded; nothing if it can be. A head without labels of its own fits any."""
-    if not theirs:
+    if not loaded:
         return "not in the checkpoint"
-    if not ours:
+    if not built:
         return "not in the model"
     shapes, expected = (
         {name: tuple(tensor.shape) for name, tensor in head.items() if not name.endswith(LABELS)}
-        for head in (theirs, ours)
+        for head in (loaded, built)
     )
     if shapes != expected:
-        return f"{_classes(theirs)} in the checkpoint, {_classes(ours)} in the model"
-    for name in ours:
-        if name.endswith(LABELS) and name in theirs and not torch.equal(theirs[name].cpu(), ours[name].cpu()):
+        return f"{_classes(loaded)} in the checkpoint, {_classes(built)} in the model"
+    for name in built:
+        if name.endswith(LABELS) and name in loaded and not torch.equal(loaded[name].cpu(), built[name].cpu()):
             return "other labels in the checkpoint, or in another order"
     return ""
 

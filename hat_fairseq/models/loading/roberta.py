@@ -51,11 +51,11 @@ def is_roberta(state: dict[str, Tensor]) -> bool:
 
 
 def from_roberta(state: dict[str, Tensor], own: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The state of a fairseq RoBERTa in the shape of ours.
+    """The tensors of a fairseq RoBERTa under the names of a model over segments.
 
     Args:
         state: its tensors under today's names; heads other than the masked-LM head are left to the caller.
-        own: our model's, for the names and the sizes of the tables.
+        own: the state of the model over segments, for its names and the sizes of its tables.
     Raises:
         ValueError: it has fewer layers or fewer positions than are needed.
     """
