@@ -268,7 +268,7 @@ def test_a_release_must_be_unambiguous_and_complete(change, split: str, message:
 
 
 def test_without_root_the_readers_say_what_they_need(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="--root is needed, a folder with the unpacked dev.tgz and test.tgz"):
+    with pytest.raises(ValueError, match="--root DIR is required: the folder of the downloaded release, containing the unpacked dev.tgz and test.tgz"):
         read("wmt20_en_cs", "valid", None)
 
 

@@ -1,4 +1,4 @@
-"""Where a raw release lies: what is missing is said before anything is read."""
+"""The folder and files of a downloaded release, checked before anything is read."""
 
 from __future__ import annotations
 
@@ -6,26 +6,29 @@ from pathlib import Path
 
 
 def release_folder(root: Path | None, content: str) -> Path:
-    """What ``--root`` says, if it is a folder.
+    """The folder that `--root` names.
 
     Args:
-        content: what the folder must hold, for messages.
+        content: what the folder must contain, for messages.
 
     Raises:
-        ValueError: there is no ``--root``, or it is no folder.
+        ValueError: there is no `--root`, or it is not a folder.
     """
     if root is None:
-        raise ValueError(f"this dataset has to be fetched by you: --root is needed, a folder with {content}")
+        raise ValueError(f"--root DIR is required: the folder of the downloaded release, containing {content}")
     if not root.is_dir():
-        raise ValueError(f"--root {root} is no folder; it must be one with {content}")
+        raise ValueError(f"--root {root} is not a folder; it must be one that contains {content}")
     return root
 
 
 def release_file(path: Path, content: str) -> Path:
-    """``path``, if it is a file.
+    """`path`, checked.
+
+    Args:
+        content: what the folder must contain, for messages.
 
     Raises:
-        ValueError: it is not; ``content`` says what the folder must hold.
+        ValueError: `path` is not a file.
     """
     if not path.is_file():
         raise ValueError(f"{path} is missing; the folder must hold {content}")
