@@ -1,6 +1,6 @@
 """WMT20 news, English-German, whole documents (Rohde et al. 2021, section 4.2).
 
-``--root`` is a folder with the files below, each where you like in it, also ``.gz``; from https://www.statmt.org/wmt20/
+``--root`` is a folder that contains the files below, at any depth, plain or ``.gz``, from https://www.statmt.org/wmt20/
 
 train   ``europarl-v10.de-en.tsv`` (statmt.org/europarl), ``news-commentary-v15.de-en.tsv`` (data.statmt.org) and
         ``RAPID_2019.de-en.xlf`` (data.statmt.org/wmt20/translation-task/rapid)

@@ -1,9 +1,9 @@
-"""The criterion `answer_spans`: where an answer begins and where it ends.
+"""The criterion `answer_spans`: cross-entropy of the first and the last token of an answer.
 
 The mean of two cross-entropies over the tokens of a row, as for BERT on SQuAD (Devlin et al. 2019, section 4.2). Logged
-for rows, which are windows of texts: `accuracy`, how often the best span with its end not before its start is exactly
-the labelled one (no answer included), and `has_answer_accuracy`, the same among rows with an answer; both in percent.
-Scores of answers as texts are `hat score squad`'s.
+for rows, which are windows of texts, in percent: `accuracy`, the share of rows whose best valid span is exactly the
+labelled one (no answer included), and `has_answer_accuracy`, the same among rows with an answer. `hat score squad`
+scores answers as texts.
 """
 
 from typing import Any

@@ -1,8 +1,7 @@
 """The criterion `chunked_label_smoothed_cross_entropy`: fairseq's, without the logits of all positions in memory.
 
-Flags, numbers, gradients and what is logged are those of `label_smoothed_cross_entropy`; only the memory and the time
-are less. For models whose decoder ends in a linear projection without bias: ours, and fairseq's `transformer` and
-`bart`.
+Flags, values, gradients and logs are those of `label_smoothed_cross_entropy`; it needs less memory and time. For models
+whose decoder ends in a linear projection without bias: ours, and fairseq's `transformer` and `bart`.
 """
 
 import inspect

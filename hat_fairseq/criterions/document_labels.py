@@ -1,14 +1,14 @@
 """The criterion `document_labels`: cross-entropy of classes, with accuracy and F1.
 
-For the tasks with labels but questions: a class for each document, segment or token, or the right choice. What has no
-label (target -100) counts nowhere. Accuracy and F1, in percent, come from counts that are summed over batches,
-processes and updates, so they are those of the whole split:
+For all labelled tasks except question answering: a class for each document, segment or token, or the right choice.
+Positions without a label (target -100) are ignored. Accuracy and F1, in percent, are computed from counts summed over
+batches, processes and updates, so they are those of the whole split:
 
     accuracy   right / all
     f1_micro   2 TP / (2 TP + FP + FN) over all classes; with one label each it equals accuracy
     f1_macro   mean of 2 TP / (2 TP + FP + FN) over the classes that occur among labels or predictions
 
-as scikit-learn has them. F1 is left out where classes are only numbers of choices.
+as in scikit-learn. F1 is omitted for multiple choice.
 """
 
 import math

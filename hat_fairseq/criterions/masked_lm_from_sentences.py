@@ -1,9 +1,9 @@
 """The criterion `masked_lm_from_sentences`: masked words, predicted once more from their sentence's BOS state alone.
 
-Proposed as future work by Rohde et al. 2021, section 9, and nowhere tried that we know. The loss is the masked-LM loss
+Proposed as future work by Rohde et al. 2021, section 9; we know of no experiment. The loss is the masked-LM loss
 plus `--sentence-weight` times this second one; with the default 0 it is fairseq's `masked_lm`. The state of the BOS
 token goes through the same masked-LM head, so all masked words of a sentence share one distribution: the state has to
-say which words the sentence is made of, not where they stand.
+encode which words the sentence contains, not their positions.
 """
 
 import math

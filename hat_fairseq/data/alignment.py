@@ -1,9 +1,9 @@
 """Source and target segments of a document that should correspond one to one, and what to do when they do not.
 
 ``error``  refuse
-``drop``   leave out the document (numbers of segments differ) or the pair (one side is empty)
-``merge``  lose nothing: the document becomes a single pair, or the text joins the segment before it, and the first
-           the one after it
+``drop``   drop the document (numbers of segments differ) or the pair (one side is empty)
+``merge``  keep all text: the document becomes a single pair, or the text joins the previous segment (the first
+           segment joins the next one)
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Pair = tuple[str, str]
 
 
 class MisalignedError(ValueError):
-    """A document that cannot be used as it is: its numbers of segments differ, or a segment has no other side."""
+    """Source and target have different numbers of segments, or a segment has no counterpart."""
 
 
 def align(document: Document, policy: str, languages: tuple[str, str], counts: Counter[str]) -> Document:
@@ -58,7 +58,7 @@ def align(document: Document, policy: str, languages: tuple[str, str], counts: C
 
 
 def words_of(document: Document, languages: tuple[str, str]) -> Counter[str]:
-    """What goes with a document that is dropped: ``source_words_dropped`` and ``target_words_dropped``."""
+    """Counts of the words of a dropped document: ``source_words_dropped`` and ``target_words_dropped``."""
     sides = zip(("source", "target"), (document.sentences, document.target), languages, strict=True)
     return Counter(
         {

@@ -37,7 +37,7 @@ def label_answers(example: Example, rows: Sequence[EncodedRow], counts: Counter[
 
 
 def _characters(answer: Answer, positions: Sequence[int]) -> Span | None:
-    """The answer without what no token stands for at its ends."""
+    """The answer without the characters at its ends that belong to no token."""
     inside = [position for position in positions if answer.start <= position < answer.start + len(answer.text)]
     return (inside[0], inside[-1] + 1) if inside else None
 

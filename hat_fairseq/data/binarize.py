@@ -59,7 +59,7 @@ def example_commands(
 
 
 def input_directory(task: str) -> Path:
-    """Where the rows of examples and their dictionary are, in the output directory."""
+    """The folder of the rows of examples and their dictionary, in the output directory."""
     return Path("bin") if task == "mlm" else Path("bin", "input0")
 
 
@@ -106,7 +106,7 @@ def _run(flags: argparse.Namespace, directory: Path, shown: str) -> dict[str, in
 
 
 def _flags(command: Sequence[str]) -> argparse.Namespace:
-    """Of the commands that this module makes; the number of workers changes nothing."""
+    """The flags of a command of this module; the number of workers does not change the result."""
     parser = argparse.ArgumentParser(allow_abbrev=False)
     for name in ("destdir", "workers", "source-lang", "target-lang", "srcdict", "tgtdict"):
         parser.add_argument(f"--{name}")

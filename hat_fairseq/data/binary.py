@@ -18,7 +18,7 @@ _CODES = {"<u2": 8, "<u4": 9}  # how the index names the type
 
 @dataclass(frozen=True)
 class Binarized:
-    """What a text has: lines, tokens with a ``</s>`` for each line, and tokens that the dictionary lacks."""
+    """Counts of a text: lines, tokens including ``</s>``, and tokens missing from the dictionary."""
 
     lines: int
     tokens: int
@@ -30,7 +30,7 @@ class Binarized:
 
 
 def binarize_text(text: Path, dictionary: Dictionary, prefix: Path) -> Binarized:
-    """Write ``PREFIX.bin`` (the numbers of the tokens, ``</s>`` after each line) and ``PREFIX.idx`` (where lines are).
+    """Write ``PREFIX.bin`` (token ids, ``</s>`` after each line) and ``PREFIX.idx`` (offsets of the lines).
 
     Args:
         text: one row on each line, tokens with spaces between them.

@@ -1,4 +1,4 @@
-"""The kinds of BPE behind one interface, and how each is made and kept in a directory."""
+"""The kinds of BPE behind one interface: learning, saving and loading."""
 
 from __future__ import annotations
 

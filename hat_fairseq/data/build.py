@@ -55,7 +55,7 @@ class Build:
         settings = settings_of(self.options)
         self.text.mkdir()
         self.bin.mkdir()
-        known_bpe = self._before_hours_of_work(settings)
+        known_bpe = self._check_early(settings)
         lost = {split: self._prepare(split, settings) for split in self.reader.splits}
 
         train = documents_path(self.text, self.reader.splits[0])
@@ -95,8 +95,8 @@ class Build:
         lost += prepare_split(documents, settings, policies, documents_path(self.text, split), self.workers)
         return lost
 
-    def _before_hours_of_work(self, settings: Settings) -> Bpe | None:
-        """Find now what would be missed later; the BPE, unless it is still to be learned."""
+    def _check_early(self, settings: Settings) -> Bpe | None:
+        """Finds missing files before the long steps start; returns the BPE unless it is to be learned."""
         for name, language in zip(
             (settings.source_tokenizer, settings.target_tokenizer), settings.languages, strict=True
         ):

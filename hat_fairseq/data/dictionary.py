@@ -14,7 +14,7 @@ _OVERWRITE = " #fairseq:overwrite"
 
 
 class Dictionary:
-    """Symbols and how often each occurs; a symbol's number is its place.
+    """Symbols and their counts; the index of a symbol is its position.
 
     Args:
         counts: symbols with their counts, in the order of the file, without the special ones.
@@ -73,7 +73,7 @@ class Dictionary:
 
 
 class _Numbers(dict[str, int]):
-    """The number of each symbol, and that of ``<unk>`` for all others."""
+    """Symbol to index; all other strings have the index of ``<unk>``."""
 
     def __missing__(self, symbol: str) -> int:
         return UNKNOWN

@@ -1,4 +1,4 @@
-"""The one type of document that every reader yields and everything else takes."""
+"""The document type that all readers yield."""
 
 from __future__ import annotations
 

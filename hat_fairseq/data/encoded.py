@@ -1,4 +1,4 @@
-"""What a document is once it consists of tokens."""
+"""Encoded documents and examples."""
 
 from __future__ import annotations
 

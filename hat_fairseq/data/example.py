@@ -1,4 +1,4 @@
-"""The one type of example: what is classified, chosen from, tagged, asked about, or only encoded for pre-training.
+"""The example type: input of classification, multiple choice, tagging, question answering and pre-training.
 
 Kinds: ``classification`` (one label), ``choice`` (one of several continuations is right), ``segments`` (a label for
 each segment), ``tokens`` (one for each word), ``qa`` (answers are spans of a text), ``mlm`` (no labels: pre-training).
@@ -73,7 +73,7 @@ class Example:
 
     @property
     def labelled(self) -> bool:
-        """Whether it says what is right."""
+        """Whether it has a label, labels or answers."""
         return self.label is not None or self.labels is not None or self.answers is not None
 
     @classmethod

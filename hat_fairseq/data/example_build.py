@@ -1,4 +1,4 @@
-"""One run of preprocessing examples: the stages in their order, in one directory. The sister of ``build``."""
+"""One run of preprocessing examples: the stages in their order, in one directory. ``build`` does this for documents."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class ExampleBuild:
 
     @property
     def dictionary(self) -> Path:
-        """Of the input, in the directory."""
+        """The dictionary of the input, relative to the directory."""
         return input_directory(self.options["task"]) / "dict.txt"
 
     def _write(self, split: str, lost: Counter[str]) -> SplitLabels:

@@ -1,8 +1,8 @@
-"""From an example to rows of tokens with their labels: the only way, at training and at inference.
+"""From an example to rows of tokens with their labels, the same in training and inference.
 
 A row is ``<s> s1 <s> s2 </s> </s> <s> t1 <s> t2``: a marker before each segment, RoBERTa's two separators between
 parts (Liu et al. 2019).
-Tokens travel in pairs with what belongs to them: the label of a word, the characters of a context they stand for.
+Each token is paired with its label: that of its word, or its characters in the context.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class ExampleEncoder:
         return settings.max_source_tokens, settings.segments != "none", self.counts, settings.max_segments
 
     def _segments(self, example: Example, text: Text, is_main: bool) -> list[Unit]:
-        """What gets a marker each; every token has its label or its characters with it."""
+        """The segments of a part, to be marked one by one; every token comes with its label or its characters."""
         sentences = clean_sentences(example, text, is_main, self.settings, self.counts)
         ready = ready_for_bpe(sentences, self.settings, self.counts)
         pieces = [
@@ -94,14 +94,14 @@ class ExampleEncoder:
             for index, sentence in enumerate(ready)
         ]
         self.source_tokens += sum(map(len, pieces))
-        belongings: list[list[Any]] = [[None] * len(tokens) for tokens in pieces]
+        token_labels: list[list[Any]] = [[None] * len(tokens) for tokens in pieces]
         if self.settings.task == "tokens" and example.labels is not None:
-            for row, label in zip(belongings, example.labels, strict=True):
+            for row, label in zip(token_labels, example.labels, strict=True):
                 row[0] = label_token(label)
         if self.settings.task == "qa" and is_main:
             assert isinstance(text, str)
-            belongings = list(token_spans(sentences, ready, pieces, kept_characters(text), self.bpe))
-        units = [list(zip(*both, strict=True)) for both in zip(pieces, belongings, strict=True)]
+            token_labels = list(token_spans(sentences, ready, pieces, kept_characters(text), self.bpe))
+        units = [list(zip(*both, strict=True)) for both in zip(pieces, token_labels, strict=True)]
         return self._grouped(units)
 
     def _grouped(self, units: list[Unit]) -> list[Unit]:
@@ -115,7 +115,7 @@ class ExampleEncoder:
         return units
 
     def _fit(self, example: Example, parts: list[Unit]) -> Unit:
-        """One row of an example's parts, cut by the policy if it is too long."""
+        """One row of an example's parts, truncated by the policy if it is too long."""
         limit = self.settings.max_source_tokens
         if limit is not None:
             is_bos = [[token == BOS for token, _ in part] for part in parts]

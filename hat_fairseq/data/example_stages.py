@@ -29,7 +29,7 @@ from hat_fairseq.data.word_tokenizer import count_words
 
 @dataclass
 class SplitLabels:
-    """What is known of the labels of a split.
+    """The labels of a split: their number, and how many examples have none.
 
     Args:
         labelled: the first example with a label; None if there is none. Examples of ``mlm`` have none.

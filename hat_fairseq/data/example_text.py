@@ -1,4 +1,4 @@
-"""The parts of an example before the BPE: clean sentences, the same way at training and at inference."""
+"""The parts of an example before the BPE: clean sentences, the same in training and inference."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WITH_LABELS = {"segments": "segment", "tokens": "word"}  # each of them has a la
 
 
 def main_part(task: str) -> int:
-    """Number of the part that gives way if a question or a choice is too long together with it."""
+    """Number of the part that is truncated when it is too long together with a question or a choice."""
     return MAIN_PART.get(task, 0)
 
 
@@ -51,7 +51,7 @@ def normalised(example: Example, text: Text, task: str, counts: Counter[str]) ->
 
 
 def texts(example: Example) -> Iterator[tuple[int, Text]]:
-    """Number and text of every different part: what all choices share comes once."""
+    """Number and text of every distinct part; a context shared by all choices comes once."""
     yield from enumerate(example.inputs[0])
     for parts in example.inputs[1:]:
         yield 1, parts[1]

@@ -1,4 +1,4 @@
-"""Files: lines read byte by byte, hashes, and a directory that appears whole or not at all."""
+"""Reading lines, hashing files, and writing a directory atomically."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def sha256_of(path: str | Path) -> str:
 
 @contextmanager
 def atomic_directory(final: str | Path, made_by: str, overwrite: bool = False) -> Iterator[Path]:
-    """Work in a hidden sibling of ``final`` that gets its name only when the block ends without an error.
+    """A hidden sibling of ``final``, renamed to ``final`` when the block ends without an error.
 
     Args:
         final: the directory to create.

@@ -1,4 +1,4 @@
-"""The account of a preprocessing run: what went in, what came out, and everything lost or replaced on the way."""
+"""The manifest of a preprocessing run: counts of the input, of the output, and of everything dropped or replaced."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def write_manifest(
 
 
 def versions() -> dict[str, str]:
-    """Versions of everything that has a say in the result."""
+    """Versions of all packages that can change the result."""
     found = {"python": platform.python_version(), "unicode": unicodedata.unidata_version}
     for package in _PACKAGES:
         try:

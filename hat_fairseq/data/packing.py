@@ -1,4 +1,4 @@
-"""Filling segments and rows of a limited length with consecutive units (words, sentences), without any loss."""
+"""Fill segments and rows of limited length with consecutive units (words, sentences) without loss."""
 
 from __future__ import annotations
 

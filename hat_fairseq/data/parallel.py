@@ -54,7 +54,7 @@ def _start_worker(function: Callable[[Any], Any]) -> None:
 
 
 def _end_with_parent() -> None:
-    """Without this, the workers of a killed process would wait for work for ever."""
+    """Ends a worker when its parent process is killed."""
     parent = parent_process()
     if parent is not None:
         parent.join()

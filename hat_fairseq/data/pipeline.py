@@ -1,4 +1,4 @@
-"""The single way from a document to tokens and back; its settings and BPE are saved beside the binary data."""
+"""From a document to tokens and back; settings and BPE are saved beside the binary data."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class EmptyDocumentError(ValueError):
 
 @dataclass(frozen=True)
 class Settings:
-    """What turns a text into tokens, apart from the BPE.
+    """The settings of tokenization, apart from the BPE.
 
     Args:
         splitter: how running text is split into sentences; documents that bring sentences or turns keep theirs.
@@ -91,7 +91,7 @@ class Settings:
 
     @property
     def languages(self) -> tuple[str, str]:
-        """Of source and target."""
+        """The languages of source and target."""
         return self.source_language, self.target_language
 
 
@@ -109,7 +109,7 @@ def settings_from_json(record: dict[str, Any]) -> Settings:
 
 
 def prepare(document: Document, settings: Settings, counts: Counter[str], on_misaligned: str = "error") -> Document:
-    """Normalise a document and split its text into sentences. Preparing twice changes nothing more.
+    """Normalise a document and split its text into sentences. Idempotent.
 
     Everything replaced or dropped is added to ``counts``: the keys of ``text.normalise`` and, for aligned documents
     with a target, ``alignment.align``; ``sentences_empty`` and ``target_sentences_empty``.

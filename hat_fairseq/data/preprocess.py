@@ -1,4 +1,4 @@
-"""Turn a dataset into fairseq's binary data, counting everything lost on the way."""
+"""Turn a dataset into fairseq's binary data, and count everything that is dropped or replaced."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-binarize", action="store_true", help="write the text only, leave out the binary data")
     parser.add_argument("--overwrite", action="store_true", help="replace an earlier result")
 
-    _add_options(parser.add_argument_group("what becomes of the text"))
+    _add_options(parser.add_argument_group("text processing"))
 
 
 def _add_options(group: argparse._ArgumentGroup) -> None:
@@ -90,7 +90,9 @@ def _add_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--pack", action=switch, help="fill rows with consecutive documents, for pre-training")
     group.add_argument("--on-empty", choices=("error", "drop"), help="what to do with documents without text")
     group.add_argument(
-        "--on-misaligned", choices=alignment.POLICIES, help="with --aligned: segments without other side"
+        "--on-misaligned",
+        choices=alignment.POLICIES,
+        help="with --aligned: what to do with segments that have no counterpart",
     )
     group.add_argument("--limit", type=int, help="only the first documents of each split")
     group.add_argument("--partial", action="store_true", default=None, help="the release may be incomplete")

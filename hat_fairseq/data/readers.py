@@ -1,4 +1,4 @@
-"""Find what turns a raw release into documents: a reader module, or a folder of JSON lines or plain parallel text."""
+"""Find the reader of a raw release: a reader module, or a folder of JSON lines or plain parallel text."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ Encoded = tuple[EncodedPair, Counter[str], Counter[str]]  # the tokens, words of
 
 
 class Policies(NamedTuple):
-    """What becomes of documents that cannot be used as they are."""
+    """Policies for documents without text and for misaligned documents."""
 
     on_empty: str = "error"  # or drop
     on_misaligned: str = "error"  # one of alignment.POLICIES

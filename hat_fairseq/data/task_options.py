@@ -14,11 +14,11 @@ POLICIES = {"qa": ("error", "truncate", "truncate-sentences", "chunk"), "mlm": (
 
 
 def check_task_options(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
-    """Refuse options that the kind of data has no use for.
+    """Refuse options that have no effect with the kind of data.
 
     Args:
         options: all of them, with ``task``.
-        defaults: values at which an option says nothing.
+        defaults: values at which an option has no effect.
 
     Raises:
         ValueError: with the option.
@@ -26,7 +26,7 @@ def check_task_options(options: Mapping[str, Any], defaults: Mapping[str, Any]) 
     task = options["task"]
     for name in FOR_EXAMPLES if task == "text" else FOR_TEXT:
         if options[name] != defaults[name]:
-            raise ValueError(f"{_flag(name)} {options[name]} says nothing for --task {task}; leave it out")
+            raise ValueError(f"{_flag(name)} {options[name]} has no effect with --task {task}; remove it")
     if options["pack"] and task != "mlm":
         raise ValueError(f"--pack is for --task mlm, not for {task}")
     if options["max_segments"] is not None and (task != "mlm" or options["segments"] == "none"):
@@ -42,7 +42,7 @@ def check_task_options(options: Mapping[str, Any], defaults: Mapping[str, Any]) 
             f"--long-source {options['long_source']} is not for --task {task}; choose {', '.join(policies)}{rows}"
         )
     if options["pack"] and options["max_source_tokens"] is None:
-        raise ValueError("--pack fills rows up to --max-source-tokens; say how many, or choose --no-pack")
+        raise ValueError("--pack fills rows up to --max-source-tokens; give that limit, or choose --no-pack")
 
 
 def _flag(name: str) -> str:

@@ -1,7 +1,7 @@
-r"""Clean text, in which no line breaks, no control character and no control token can do harm.
+r"""Text cleaning: line breaks, control characters and control tokens.
 
-The text is otherwise left as it is: no Unicode normalisation form is applied, because pretrained models have seen
-text as written and scores are to be computed against the reference's own characters.
+No Unicode normalisation form is applied, because pretrained models have seen text as written, and scores are computed
+against the reference's own characters.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def normalise(text: str, counts: Counter[str]) -> str:
 
 
 def escape_control_tokens(text: str, counts: Counter[str] | None = None) -> str:
-    r"""``<s>`` -> ``<\s>``, ``<\s>`` -> ``<\\s>``, and so on: no control token is left, and nothing becomes ambiguous.
+    r"""``<s>`` -> ``<\s>``, ``<\s>`` -> ``<\\s>``, and so on: no control token is left, and the mapping is invertible.
 
     Adds ``control_tokens_escaped`` to ``counts``.
     """

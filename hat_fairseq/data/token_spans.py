@@ -1,7 +1,7 @@
-"""Which characters of a text each of its tokens stands for, found by counting characters that are no spaces.
+"""The characters of a text that each token covers, found by counting non-space characters.
 
-On the way from a text to tokens, white space changes, control characters vanish and control tokens get backslashes;
-everything else stays, in order. So counting is enough, with any BPE and any word tokenizer.
+From text to tokens, white space changes, control characters vanish and control tokens get backslashes;
+everything else stays in order. Counting therefore suffices for any BPE and any word tokenizer.
 """
 
 from __future__ import annotations

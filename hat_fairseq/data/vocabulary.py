@@ -102,7 +102,7 @@ def ready_made(options: Mapping[str, Any], bpe_dir: Path | None, dictionary: Pat
 
 
 def has_dictionary(options: Mapping[str, Any]) -> bool:
-    """Whether the dictionary is fixed, and none is to be built from the training text."""
+    """Whether the dictionary is fixed, not built from the training text."""
     return bool(options["vocabulary"]) or options["bpe"] == "gpt2"
 
 

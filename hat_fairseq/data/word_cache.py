@@ -1,4 +1,4 @@
-"""What a BPE makes of words, remembered: a text has few different ones, and most of them often."""
+"""Cache of BPE encodings by word: a text has few distinct words, and repeats most of them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ MOST = 200_000  # words; some 60 MB
 
 
 class WordCache(dict[str, list[str]]):
-    """``cache[word]`` is ``encode(word)``, computed once; words that come when it is full are computed each time.
+    """``cache[word]`` is ``encode(word)``, computed once; when the cache is full, new words are computed each time.
 
-    It stays behind when its owner is sent to another process.
+    Pickling leaves the entries out.
     """
 
     def __init__(self, encode: Callable[[str], list[str]]):

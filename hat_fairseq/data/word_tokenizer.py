@@ -1,6 +1,6 @@
-r"""Words of a text by the usual tokenizers of machine translation, and back to running text.
+r"""Word tokenizers of machine translation, and detokenization.
 
-``none``   words are what stands between spaces
+``none``   words are separated by spaces
 ``moses``  sacremoses, without its XML escapes (``&amp;``) and without ``@-@``: English, German, Czech and others
 ``jieba``  words of Chinese text
 

@@ -1,7 +1,8 @@
 """BLEU of translated documents (document and sentence level) and chrF2; sacrebleu computes every figure.
 
-Document BLEU (Rohde et al. 2021, section 4.2): all that was generated for a document is one string, and corpus BLEU is
-taken over these strings, so an n-gram may cross the end of a segment or of a chunk, and segments need not be aligned.
+Document BLEU (Rohde et al. 2021, section 4.2): everything generated for a document is one string, and corpus BLEU is
+computed over these strings, so an n-gram may cross the end of a segment or of a chunk, and segments need not be
+aligned.
 """
 
 from __future__ import annotations

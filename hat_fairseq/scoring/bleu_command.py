@@ -106,7 +106,7 @@ def render(reports: dict[str, BleuReport], signatures: dict[str, str]) -> str:
 
 
 def notes(reports: dict[str, BleuReport]) -> list[str]:
-    """Return a line for everything that a reader of the table would not expect."""
+    """Return a line for everything unexpected in the table."""
     lines = []
     for name, report in reports.items():
         if report.empty_hypotheses:

@@ -1,8 +1,8 @@
 """Accuracy and F1 of predicted labels: one for a document, or one for each of its segments or words, pooled.
 
-Per class: precision = tp / predicted, recall = tp / support, F1 = 2 tp / (predicted + support), 0 where nothing is to
-divide by. Macro F1 is the mean of F1 over the classes that occur among references or predictions; micro F1 is F1 of the
-sums over classes. These are scikit-learn's definitions. Where every element has a prediction, micro F1 is the accuracy.
+Per class: precision = tp / predicted, recall = tp / support, F1 = 2 tp / (predicted + support), 0 where the denominator
+is 0. Macro F1 is the mean of F1 over the classes that occur among references or predictions; micro F1 is F1 of the sums
+over classes. These are scikit-learn's definitions. Where every element has a prediction, micro F1 is the accuracy.
 """
 
 from __future__ import annotations

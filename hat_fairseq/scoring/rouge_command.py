@@ -96,7 +96,7 @@ def render(reports: dict[str, RougeReport]) -> str:
 
 
 def notes(reports: dict[str, RougeReport]) -> list[str]:
-    """Return a line for everything that makes a score lower than a reader would expect."""
+    """Return a line for everything that lowers a score unexpectedly."""
     lines = []
     for name, report in reports.items():
         if report.empty_hypotheses:

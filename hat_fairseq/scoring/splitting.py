@@ -1,4 +1,4 @@
-"""How a summary becomes sentences before it is scored: summary-level ROUGE-L moves by up to 7 points with it."""
+"""Sentence splitting of summaries before scoring; it changes summary-level ROUGE-L by up to 7 points."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Exact match and F1 of short answers by the definition of SQuAD 2.0, and the threshold below which to answer.
 
 Rajpurkar et al. 2016, section 6.1, and 2018. Answers are compared as bags of words without case, punctuation and
-articles; of several gold answers the best one counts; a question without answer is answered rightly by no text at all.
-The best threshold is what a system could reach that answers only where its no-answer score is low enough.
+articles; of several gold answers the best one counts; for a question without answer the empty text
+is right. The best threshold is the one on the no-answer score that gives the best mean score.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def exact(answer: str, gold: str) -> float:
 
 
 def f1(answer: str, gold: str) -> float:
-    """F1 of the words, counted as often as they occur; without words on either side 1 if there are none on both."""
+    """F1 of the multisets of words; without words on one side 0, on both sides 1."""
     ours, theirs = normalize(answer).split(), normalize(gold).split()
     if not ours or not theirs:
         return float(ours == theirs)

@@ -1,4 +1,4 @@
-"""The options of our tasks, on top of those of the tasks of fairseq that they are made from."""
+"""The options of the plugin's tasks, in addition to those of their base tasks in fairseq."""
 
 from dataclasses import dataclass, field
 from typing import Optional

@@ -1,4 +1,4 @@
-"""What kind of data a directory holds, as `hat preprocess` noted it."""
+"""The kind of data in a directory, as recorded by `hat preprocess`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..data.pipeline import FILE_NAME, TextPipeline
 
 
 def load_pipeline(data: str | Path, kind: str) -> TextPipeline | None:
-    """The way from text to tokens of a `bin` directory; None for data that was not made by `hat preprocess`.
+    """The text pipeline of a `bin` directory; None for data that `hat preprocess` did not make.
 
     Args:
         data: the directory.
@@ -22,7 +22,7 @@ def load_pipeline(data: str | Path, kind: str) -> TextPipeline | None:
 
 
 def check_kind(data: str | Path, kind: str) -> None:
-    """The first half of `load_pipeline`.
+    """Checks the kind of data in a directory.
 
     Raises:
         ValueError: the data is of another kind.

@@ -1,4 +1,4 @@
-"""Document BLEU during validation: exact, wherever the chunks of a document are.
+"""Document BLEU during validation, exact even if the chunks of a document are in different batches or processes.
 
 Every process generates for its own batch; then all processes exchange their texts, so that each one sees every
 document completed at the same step. The process that generated the last missing chunk counts the document, and

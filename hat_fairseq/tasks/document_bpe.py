@@ -20,7 +20,7 @@ class DocumentBpeConfig(FairseqDataclass):
 
 @register_bpe("document", dataclass=DocumentBpeConfig)
 class DocumentBpe:
-    """The way back to text; the way in is the task's, which sees whole documents."""
+    """Decodes tokens to text; the task encodes whole documents itself."""
 
     def __init__(self, config: DocumentBpeConfig) -> None:
         if not config.document_pipeline:

@@ -10,7 +10,7 @@ from .encoder_task import EncoderTask
 
 @dataclass
 class DocumentClassificationConfig(EncoderTaskConfig):
-    """As the base."""
+    """The options of `document_classification`: those of `EncoderTaskConfig`."""
 
 
 @register_task("document_classification", dataclass=DocumentClassificationConfig)

@@ -1,5 +1,4 @@
-"""Datasets of binarised documents: cut to the model's length by the one policy, with an optional parallel stream of
-segments."""
+"""Datasets of binarised documents: truncated to the model's length, with an optional parallel stream of segments."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 class PrefixDataset(BaseWrapperDataset):
-    """Documents cut to a prefix each, with the end-of-sentence token kept at their end.
+    """Documents truncated to a prefix, with `</s>` kept at the end.
 
     Args:
         dataset: documents of ids, each ending in `eos`.
@@ -55,7 +54,7 @@ TARGET_POLICIES = ("error", "truncate")
 def shortened_sizes(
     dataset: FairseqDataset, max_positions: int, policy: str, bos: int, what: str
 ) -> tuple[np.ndarray, Counter[str]]:
-    """How many tokens of each document fit, final `</s>` included, and what that costs.
+    """The number of tokens of each document that fit, final `</s>` included, and counts of what is truncated.
 
     Only documents over the limit are read.
 

@@ -1,4 +1,4 @@
-"""Which samples of a subset make up which document, and documents put together from samples in any order."""
+"""The samples of each document, and documents joined from samples in any order."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class TextPair:
 
 
 class DocumentCollector:
-    """Puts the texts of samples together to documents. A sample that comes a second time is ignored."""
+    """Joins the texts of samples into documents. Repeated samples are ignored."""
 
     def __init__(self, table: DocumentTable) -> None:
         self._table = table
@@ -77,5 +77,5 @@ class DocumentCollector:
         return TextPair(" ".join(c.hypothesis for c in chunks), " ".join(c.reference for c in chunks))
 
     def incomplete(self) -> list[str]:
-        """Ids of the documents of which a sample is missing."""
+        """Ids of the documents with missing samples."""
         return [id_ for id_, missing in zip(self._table.ids, self._missing, strict=True) if missing]

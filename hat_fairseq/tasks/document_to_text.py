@@ -66,7 +66,7 @@ class DocumentToTextTask(ScheduledDropout, TranslationTask):
     # Data
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
-        """Loads a split, cuts what is too long, and reports what that cost."""
+        """Loads a split, truncates what is too long, and logs how much."""
         if self.cfg.skip_samples and combine:  # as only training does
             raise ValueError("--skip-samples is for generation: training uses all samples")
         folder = self._folder(split, epoch)

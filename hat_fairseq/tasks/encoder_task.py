@@ -1,4 +1,4 @@
-"""The base of the tasks with labels: documents in, one prediction each, for each segment, or for each token.
+"""The base of the labelled tasks: one prediction for each document, each segment or each token.
 
 Reads what `hat preprocess --task KIND` writes, which is the layout of fairseq's `sentence_prediction`: tokens in
 `input0/`, labels in `label/`. A batch, as criterions and `hat predict` get it, for R rows of at most T tokens:
@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 
 class EncoderTask(ScheduledDropout, FairseqTask):
-    """What all kinds share. A subclass says what its kind is, what its head is about, and how labels become targets."""
+    """The common part of all kinds. A subclass defines the kind, the head, and how labels become targets."""
 
     cfg: EncoderTaskConfig
     kind: ClassVar[str]  # of data
@@ -115,7 +115,7 @@ class EncoderTask(ScheduledDropout, FairseqTask):
     # Data
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
-        """Loads a split, with labels if it has them, and cuts or refuses what is too long for the model.
+        """Loads a split, with labels if it has them; rows that are too long are truncated or refused.
 
         Raises:
             FileNotFoundError: there is no such split.
@@ -144,7 +144,7 @@ class EncoderTask(ScheduledDropout, FairseqTask):
         return self.targets_class(labels, self.label_dictionary, self.dictionary)
 
     def fit(self, rows: Any, split: str) -> dict[int, slice]:
-        """What the rows that are too long for the model have to do without, by row; what that costs is logged."""
+        """For each over-long row, the slice of tokens to remove; the loss is logged."""
         limit, model = self.cfg.max_positions or np.inf, self._model
 
         def takes(tokens: Tensor) -> bool:
@@ -159,7 +159,7 @@ class EncoderTask(ScheduledDropout, FairseqTask):
         return removed
 
     def get_batch_iterator(self, dataset: Any, max_tokens: int | None = None, **kwargs: Any) -> Any:
-        """fairseq's, without its filter: all rows fit the model, and what --max-tokens is too low for it would skip.
+        """fairseq's iterator without its filter, which would skip rows longer than --max-tokens.
 
         Raises:
             ValueError: --max-tokens is lower than one sample needs.

@@ -1,7 +1,7 @@
-"""Rows that are longer than a model: an error, or cut, with the cost counted.
+"""Rows that are longer than the model: an error, or truncated, with the loss counted.
 
-`hat preprocess --max-source-tokens` has more policies and knows the examples; this is the last line of defence, for a
-model that is shorter than its data. A row is `<s> ... [</s> </s> <s> ...] </s>`; the end of one of its parts gives way.
+`hat preprocess --max-source-tokens` has more policies. This one serves a model that takes fewer tokens than its data
+has. A row is `<s> ... [</s> </s> <s> ...] </s>`; the end of one of its parts is truncated.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from torch import Tensor
 from ..data.long_source import LongSourceError
 
 POLICIES = ("error", "truncate")
-PARTS = ("longest", "first", "last")  # which one gives way
+PARTS = ("longest", "first", "last")  # which part is truncated
 
 
 def fit_rows(
-    rows: Any, surely: float, takes: Callable[[Tensor], bool], policy: str, part: str, eos: int, what: str
+    rows: Any, safe_length: float, fits: Callable[[Tensor], bool], policy: str, part: str, eos: int, what: str
 ) -> dict[int, slice]:
-    """Which tokens the rows that are too long have to do without.
+    """For each over-long row, the slice of tokens to remove.
 
     Args:
         rows: indexed (T,) token ids with `sizes`, each ending in `eos`.
-        surely: rows of at most so many tokens are not looked at.
-        takes: whether a row is short enough.
+        safe_length: rows of up to this many tokens fit; they are not checked.
+        fits: whether the model takes a row.
         policy, part: of `POLICIES` and `PARTS`.
-        what: for messages: the split.
+        what: name of the split, for messages.
     Raises:
         LongSourceError: a row is too long under the policy `error`, or could not be shortened enough.
         ValueError: an empty row.
@@ -38,9 +38,9 @@ def fit_rows(
     if (sizes < 2).any():
         raise ValueError(f"row {int(np.flatnonzero(sizes < 2)[0]) + 1} of {what} is empty; preprocess the data again")
     removed = {}
-    for index in np.flatnonzero(sizes > surely).tolist():
+    for index in np.flatnonzero(sizes > safe_length).tolist():
         tokens = rows[index]
-        if takes(tokens):
+        if fits(tokens):
             continue
         where = f"row {index + 1} of {what}: {len(tokens)} tokens are more than the model takes"
         if policy == "error":
@@ -48,12 +48,12 @@ def fit_rows(
                 f"{where}; build a larger one (--max-positions or --max-segments), preprocess with "
                 "--max-source-tokens, or give --long-source truncate"
             )
-        removed[index] = _shortest_cut(tokens, takes, part_that_gives_way(tokens, part, eos), where)
+        removed[index] = _shortest_cut(tokens, fits, truncated_part(tokens, part, eos), where)
     return removed
 
 
-def part_that_gives_way(tokens: Tensor, part: str, eos: int) -> slice:
-    """Where a part of a row stands, without separators."""
+def truncated_part(tokens: Tensor, part: str, eos: int) -> slice:
+    """The position of the part to truncate, without separators."""
     ends = tokens.eq(eos).nonzero().flatten().tolist()
     parts = [slice(0, ends[0])]
     if len(ends) > 1:
@@ -63,14 +63,14 @@ def part_that_gives_way(tokens: Tensor, part: str, eos: int) -> slice:
     return parts[0] if part == "first" else parts[-1]
 
 
-def _shortest_cut(tokens: Tensor, takes: Callable[[Tensor], bool], piece: slice, where: str) -> slice:
+def _shortest_cut(tokens: Tensor, fits: Callable[[Tensor], bool], piece: slice, where: str) -> slice:
     """The shortest end of `piece` without which the row fits; its first token stays."""
     enough, too_little = piece.stop - piece.start - 1, 0
-    if not takes(without(tokens, slice(piece.stop - enough, piece.stop))):
-        raise LongSourceError(f"{where}, also without the part of it that can be cut; build a larger model")
+    if not fits(without(tokens, slice(piece.stop - enough, piece.stop))):
+        raise LongSourceError(f"{where}, even without the part that may be truncated; build a larger model")
     while enough - too_little > 1:
         middle = (enough + too_little) // 2
-        if takes(without(tokens, slice(piece.stop - middle, piece.stop))):
+        if fits(without(tokens, slice(piece.stop - middle, piece.stop))):
             enough = middle
         else:
             too_little = middle
@@ -89,7 +89,7 @@ def kept(length: int, removed: slice) -> np.ndarray:
 
 
 def cost(rows: Any, removed: dict[int, slice], bos: int) -> Counter[str]:
-    """What is lost, counted; empty if nothing is."""
+    """Counts of what is removed; empty if nothing is."""
     counts: Counter[str] = Counter()
     for index, piece in removed.items():
         counts["rows_over_limit"] += 1

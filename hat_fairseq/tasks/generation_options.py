@@ -1,4 +1,4 @@
-"""Generation options given as JSON; fairseq itself would ignore a name that it does not know."""
+"""Generation options given as JSON; unlike in fairseq, an unknown name is an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Raw documents to rows of ids, the same way as in preprocessing: for fairseq-interactive and `hat summarize`."""
+"""Raw documents to rows of ids as in preprocessing, for fairseq-interactive and `hat summarize`."""
 
 from __future__ import annotations
 
@@ -86,5 +86,7 @@ def encode_documents(documents: Iterable[Document], task: Any) -> EncodedRows:
         rows = list(PrefixDataset(data, kept, dictionary.eos()))
         streams = list(PrefixDataset(ListDataset(streams, sizes), kept, dictionary.eos())) if streams else []
     if +changed:
-        logger.warning("changed on the way in: %s", ", ".join(f"{name} {n}" for name, n in sorted((+changed).items())))
+        logger.warning(
+            "input changed by preprocessing: %s", ", ".join(f"{name} {n}" for name, n in sorted((+changed).items()))
+        )
     return EncodedRows(rows, streams, owners)

@@ -1,4 +1,4 @@
-"""A binarised subset as a dataset: cut to the model's length, with its stream of roles, without skipped samples."""
+"""A binarised subset as a dataset: truncated to the model's length, with its role stream, without skipped samples."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 def load_documents(task: Any, folder: str, split: str, combine: bool) -> DocumentPairDataset:
-    """Load a split, cut what is too long, and report what that cost.
+    """Loads a split, truncates what is too long, and logs how much.
 
     Args:
         task: a `document_to_text` task: its configuration and dictionaries.
@@ -76,7 +76,7 @@ def load_documents(task: Any, folder: str, split: str, combine: bool) -> Documen
 
 
 def read_sample_numbers(path: str | Path, num_samples: int) -> frozenset[int]:
-    """The numbers in a file, one a line.
+    """The numbers in a file, one per line.
 
     Raises:
         ValueError: with file and line: not the number of a sample, 0 to num_samples - 1.

@@ -1,9 +1,9 @@
 """The task `masked_document_lm`: fairseq's `masked_lm` for documents with BOS markers.
 
-fairseq masks any token, so 15 % of the markers as well: `<mask>` in place of `<s>` removes a sentence from the model's
-sight. Here markers are neither masked nor predicted; all other tokens are masked as often as before. A sample that
-begins with a marker gets no second one. Three settings of the data iterators differ (`fairseq_fixes`): masks are fresh
-in every epoch, a resumed run equals an uninterrupted one, and no batch is dropped.
+fairseq also masks 15 % of the markers, and `<mask>` in place of `<s>` hides a sentence from the hierarchy. Here markers
+are neither masked nor predicted; all other tokens are masked as often as before. A sample that begins with a marker
+does not get another one. Three settings of the data iterators differ (`fairseq_fixes`): masks are fresh in every epoch,
+a resumed run equals an uninterrupted one, and no batch is dropped.
 """
 
 from typing import Any

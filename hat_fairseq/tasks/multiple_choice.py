@@ -22,7 +22,7 @@ from .row_targets import RowTargets
 
 @dataclass
 class MultipleChoiceConfig(EncoderTaskConfig):
-    """As the base."""
+    """The options of `multiple_choice`: those of `EncoderTaskConfig`."""
 
 
 @register_task("multiple_choice", dataclass=MultipleChoiceConfig)

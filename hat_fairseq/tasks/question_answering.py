@@ -17,7 +17,7 @@ from .row_targets import SpanTargets, answer_positions
 
 @dataclass
 class QuestionAnsweringConfig(EncoderTaskConfig):
-    """As the base."""
+    """The options of `question_answering`: those of `EncoderTaskConfig`."""
 
 
 @register_task("question_answering", dataclass=QuestionAnsweringConfig)

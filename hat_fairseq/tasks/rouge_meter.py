@@ -1,4 +1,4 @@
-"""ROUGE during validation, as sums that fairseq adds up over batches and processes."""
+"""ROUGE during validation, as sums over batches and processes."""
 
 from __future__ import annotations
 

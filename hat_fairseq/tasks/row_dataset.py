@@ -1,4 +1,4 @@
-"""Rows of tokens with their targets, and examples that are several rows: the datasets of the tasks with labels."""
+"""The datasets of the labelled tasks: rows of tokens with targets, and examples of several rows."""
 
 from __future__ import annotations
 

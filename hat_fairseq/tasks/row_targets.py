@@ -1,6 +1,6 @@
-"""From the labels of a row, as they stand in `label/{split}`, to what a criterion compares with.
+"""From the labels of a row in `label/{split}` to the targets of a criterion.
 
-A row that was cut (see `fit_rows.py`) loses the labels of what it lost.
+A truncated row (see `fit_rows.py`) loses the labels of the removed tokens.
 
 Legend: T tokens of the whole row, final `</s>` included.
 """
@@ -44,7 +44,7 @@ class RowTargets:
         return self.classes(index, 1)[0]
 
     def collate(self, targets: list[Tensor]) -> Tensor:
-        """The targets of a batch, those that are shorter padded with `IGNORED`."""
+        """The targets of a batch, padded with `IGNORED`."""
         if targets[0].dim() == 0:
             return torch.stack(targets)
         return data_utils.collate_tokens(targets, IGNORED, left_pad=False)
@@ -81,7 +81,7 @@ class TokenTargets(RowTargets):
 
 
 class SpanTargets(RowTargets):
-    """First and last token of an answer, `0 0` for none. An answer that was cut is none."""
+    """First and last token of an answer, `0 0` for none. A truncated answer counts as none."""
 
     def __call__(self, index: int, tokens: Tensor, keep: np.ndarray) -> Tensor:
         words = self.dictionary.string(self.labels[index]).split()

@@ -11,7 +11,7 @@ from .row_targets import SegmentTargets
 
 @dataclass
 class SegmentClassificationConfig(EncoderTaskConfig):
-    """As the base."""
+    """The options of `segment_classification`: those of `EncoderTaskConfig`."""
 
 
 @register_task("segment_classification", dataclass=SegmentClassificationConfig)

@@ -11,7 +11,7 @@ from .row_targets import TokenTargets
 
 @dataclass
 class TokenClassificationConfig(EncoderTaskConfig):
-    """As the base."""
+    """The options of `token_classification`: those of `EncoderTaskConfig`."""
 
 
 @register_task("token_classification", dataclass=TokenClassificationConfig)

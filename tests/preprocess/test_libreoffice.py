@@ -90,7 +90,7 @@ def test_one_alternative_of_a_sentence_is_kept(tmp_path: Path) -> None:
 def test_what_is_no_unpacked_package_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"en-US/text has no pages .* unpack the package libreoffice-help-en-us"):
         read("train", tmp_path)
-    with pytest.raises(ValueError, match="--root DIR is required: the folder of the downloaded release, containing the unpacked packages"):
+    with pytest.raises(ValueError, match="--root DIR is required: .* containing the unpacked packages"):
         read("train", None)
     write_page(tmp_path, '<p id="a">x</p>', "y")
     page = tmp_path / HELP / "de" / "text" / f"{PAGE}.html"

@@ -167,5 +167,5 @@ def test_what_is_no_c4_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["squad2", "race", "c4"])
 def test_a_root_is_needed(name: str) -> None:
-    with pytest.raises(ValueError, match="--root DIR is required: the folder of the downloaded release, containing"):
+    with pytest.raises(ValueError, match="--root DIR is required: .* containing"):
         read(name, "train", None)

@@ -251,12 +251,12 @@ def test_the_source_of_xliff_may_lack_its_target(tmp_path: Path) -> None:
         (
             lambda root: write(root / "more" / "newstest2018-ende-src.en.sgm", sgm([], 0, "en")),
             "valid",
-            "are the same thing twice",
+            "found more than one file for newstest2018",
         ),
         (
             lambda root: write(root / "europarl-v9.de-en.tsv", tsv([])),
             "train",
-            r"europarl-v10.* and .*europarl-v9.* are the same thing twice|europarl-v9.* and .*europarl-v10",
+            r"found more than one file for europarl-v.*: .*europarl-v10.*, .*europarl-v9.*; keep only one",
         ),
     ],
 )
@@ -268,7 +268,7 @@ def test_a_release_must_be_unambiguous_and_complete(change, split: str, message:
 
 
 def test_without_root_the_readers_say_what_they_need(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="--root DIR is required: the folder of the downloaded release, containing the unpacked dev.tgz and test.tgz"):
+    with pytest.raises(ValueError, match="--root DIR is required: .* containing the unpacked dev.tgz and test.tgz"):
         read("wmt20_en_cs", "valid", None)
 
 

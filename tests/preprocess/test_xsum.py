@@ -141,5 +141,5 @@ def test_the_split_file_is_needed(tmp_path: Path) -> None:
     (tmp_path / SPLIT_FILE).unlink()
     with pytest.raises(ValueError, match="5-5.json is missing; the folder must hold bbc-summary-data/ beside XSum"):
         read("train", tmp_path)
-    with pytest.raises(ValueError, match="--root DIR is required: the folder of the downloaded release, containing bbc-summary-data/"):
+    with pytest.raises(ValueError, match="--root DIR is required: .* containing bbc-summary-data/"):
         read("train", None)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from building import BOS, EOS
 
-from hat_fairseq.tasks.fit_rows import cost, fit_rows, part_that_gives_way, without
+from hat_fairseq.tasks.fit_rows import cost, fit_rows, truncated_part, without
 
 
 def row(*parts: int) -> torch.Tensor:
@@ -28,9 +28,9 @@ def rows(*tensors: torch.Tensor) -> list[torch.Tensor]:
 
 @pytest.mark.parametrize(("part", "expected"), [("first", (0, 5)), ("last", (7, 16)), ("longest", (7, 16))])
 def test_which_part_gives_way(part: str, expected: tuple[int, int]) -> None:
-    piece = part_that_gives_way(row(5, 9), part, EOS)
+    piece = truncated_part(row(5, 9), part, EOS)
     assert (piece.start, piece.stop) == expected
-    alone = part_that_gives_way(row(5), part, EOS)
+    alone = truncated_part(row(5), part, EOS)
     assert (alone.start, alone.stop) == (0, 5)
 
 

@@ -1,4 +1,4 @@
-"""TED talks as released for IWSLT 2017 (WIT3): tagged training files, and dev and test sets in what is called XML.
+"""TED talks as released for IWSLT 2017 (WIT3): tagged training files; dev and test sets in XML that is not well-formed.
 
 ``train.tags.zh-en.zh`` and ``.en``: lines ``<url>``, ``<keywords>``, ``<speaker>``, ``<talkid>``, ``<title>``,
 ``<description>`` and others before a talk, between ``<doc>`` and ``</doc>`` or not, names of reviewers and translators

@@ -1,4 +1,4 @@
-"""Find the files of a release by their names, wherever in the folder its archives were unpacked."""
+"""Find the files of a release by name, at any depth of a folder."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ def find(root: Path, *patterns: str) -> Path | None:
     """The file with one of these names (with ``*``, also ``.gz``) anywhere under ``root``; earlier patterns go first.
 
     Raises:
-        ValueError: several files fit a pattern.
+        ValueError: several files match a pattern.
     """
     for pattern in patterns:
         found = sorted(file for ending in ("", ".gz") for file in root.rglob(pattern + ending) if file.is_file())
         if len(found) > 1:
-            raise ValueError(f"{' and '.join(map(str, found))} are the same thing twice; leave one of them in {root}")
+            raise ValueError(f"found more than one file for {pattern}: {', '.join(map(str, found))}; keep only one")
         if found:
             return found[0]
     return None
 
 
 def find_one(root: Path, *patterns: str) -> Path:
-    """As ``find``, for a file that must be there.
+    """Like ``find``, for a file that must exist.
 
     Raises:
         ValueError: it is not, or it is there several times.

@@ -1,4 +1,4 @@
-"""Meetings in the form that the repository carries, without the words that mean nothing.
+"""Meetings in the format of this repository, without fillers.
 
 Rohde et al. 2021, section 4.1: "we first built a small lexicon that filters out meaningless words". The paper does not
 print its lexicon; ours is ``FILLERS``. HMNet's form of AMI and ICSI has lost most fillers already, and the commas and

@@ -1,6 +1,6 @@
 """The ``.sgm`` files of the news test sets until WMT20, a language in each: ``<refset> <doc docid=...> <seg id=...>``.
 
-They look like XML and are none. What IWSLT calls XML has the same elements (``iwslt_xml``).
+They resemble XML but are not well-formed. IWSLT's XML files have the same elements (``iwslt_xml``).
 """
 
 from __future__ import annotations
