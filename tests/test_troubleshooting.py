@@ -29,11 +29,13 @@ def words(text: str) -> list[str]:
     """The words of a text without values of an example: numbers, paths, and what is in quotation marks."""
     text = re.sub(r"^\w+: error: ", "", text)
     kept = [word for word in text.split() if not re.search(r"[\d/%]|^['\"]|\.\.\.|_\w+\.|\.\w", word)]
-    return [word for word in (word.strip(".,:;()`") for word in kept) if word]
+    return [word for word in (word.strip(".,:;()`\\") for word in kept) if word]
 
 
 def messages() -> Iterator[list[str]]:
-    """The words of every string in the sources."""
+    """The words of every string in the sources, and of every line of the shell scripts."""
+    for script in REPOSITORY.glob("scripts/*"):
+        yield from map(words, script.read_text(encoding="utf-8").splitlines())
     for path in [*REPOSITORY.glob("hat_fairseq/**/*.py"), *REPOSITORY.glob("preprocess/*.py")]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.JoinedStr):

@@ -55,7 +55,7 @@ class DocumentToTextConfig(TranslationConfig):
         default="13a", metadata={"help": "sacrebleu's tokenizer for --eval-doc-bleu, e.g. 13a, zh, intl, char"}
     )
     cpu_precision: ChoiceEnum(list(CPU_PRECISIONS)) = field(  # type: ignore[valid-type]
-        default="fp32", metadata={"help": "generation on a CPU: how the linear maps multiply; fp32 changes no number"}
+        default="fp32", metadata={"help": "precision of linear layers in CPU generation (fp32: exact)"}
     )
     dropout_schedule: Optional[str] = field(default=None, metadata={"help": HELP})
     # Batches are drawn with (seed, epoch): built anew in every epoch they are the same after a resume.

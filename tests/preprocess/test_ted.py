@@ -98,5 +98,5 @@ def test_a_missing_set_is_named(tmp_path: Path) -> None:
         ValueError, match=r"IWSLT17\.TED\.tst2014\.zh-en\.en\.xml or IWSLT17\.TED\.tst2014\.en-zh\.en\.xml is"
     ):
         read("valid", tmp_path)
-    with pytest.raises(ValueError, match="--root is needed"):
+    with pytest.raises(ValueError, match="--root DIR is required"):
         read("train", None)

@@ -218,7 +218,7 @@ def test_the_limit_of_segments_holds_as_well(data_of: Data) -> None:
 
 
 def test_what_no_cut_can_make_fit_is_an_error(data_of: Data) -> None:
-    with pytest.raises(ValueError, match="also without the part of it that can be cut"):
+    with pytest.raises(ValueError, match="even without the part that may be truncated"):
         dataset_of("choice", data_of("choice"), flags="--max-positions 12 --long-source truncate")
 
 
