@@ -1,4 +1,4 @@
-"""The table of samples, `SPLIT.ids`: which chunk of which document each fairseq sample is."""
+"""The ids table `SPLIT.ids`: the document and chunk of each fairseq sample."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from .files import read_lines
 
 @dataclass(frozen=True)
 class Chunk:
-    """One line of the ids file: a fairseq sample is chunk ``number`` (from 0) of ``count`` of a document.
+    """A line of the ids table: a fairseq sample is chunk `number` (from 0) of the `count` chunks of a document.
 
-    ``segments`` is the number of source segments in it.
+    Attributes:
+        segments: number of source segments in the chunk.
     """
 
     document_id: str
@@ -22,12 +23,10 @@ class Chunk:
 
 
 def read_ids(path: str | Path) -> list[Chunk]:
-    """Read the table of samples: document id, chunk number, number of chunks, number of source segments.
-
-    Line i (from 0) is fairseq's sample i.
+    """Reads the ids table; line i (from 0) is fairseq's sample i.
 
     Raises:
-        ValueError: naming file and line: not four columns, a double chunk, or a document whose chunks are incomplete.
+        ValueError: with file and line: not four columns, a repeated chunk, or a document with a missing chunk.
     """
     chunks = []
     line_of: dict[tuple[str, int], int] = {}

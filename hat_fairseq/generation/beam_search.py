@@ -25,18 +25,18 @@ logger = logging.getLogger(__name__)
 
 
 class BeamSearchGenerator(SequenceGenerator):
-    """fairseq's generator for encoder-decoders whose decoder has `reorder_beams`, with all of its arguments.
+    """fairseq's generator, with all of its arguments, for models whose decoder has `reorder_beams`.
 
-    Lexical constraints, searches with a length or vocabulary of their own, and a language model beside the decoder are
-    left to fairseq's own loop, which one line of the log says.
+    Lexical constraints, searches with rules for the length or vocabulary, and a language model beside the decoder run
+    in fairseq's own loop. A warning says so.
 
     Raises:
-        ValueError: n-grams of one token are to be blocked (fairseq silently blocks nothing then).
+        ValueError: `no_repeat_ngram_size` is 1, which fairseq ignores.
     """
 
     def __init__(self, models: list[Any], tgt_dict: Any, no_repeat_ngram_size: int = 0, **options: Any) -> None:
         if no_repeat_ngram_size == 1:
-            raise ValueError("--no-repeat-ngram-size 1 would let no word come twice; use 2 or more, or 0 for none")
+            raise ValueError("--no-repeat-ngram-size 1 would allow no word twice; use 2 or more, or 0 for no blocking")
         super().__init__(models, tgt_dict, no_repeat_ngram_size=no_repeat_ngram_size, **options)
         self.no_repeat_ngram_size = no_repeat_ngram_size
         self.left_to_fairseq = self._reason()
@@ -44,7 +44,7 @@ class BeamSearchGenerator(SequenceGenerator):
             logger.warning("%s: generating with fairseq's own loop, which is slower", self.left_to_fairseq)
 
     def _reason(self) -> str | None:
-        """Why this loop does not serve, None if it does."""
+        """Why fairseq's own loop is needed; None if it is not."""
         name = type(self.search).__name__
         if self.search.supports_constraints or self.search.stop_on_max_len or self.should_set_src_lengths:
             return name
@@ -57,11 +57,11 @@ class BeamSearchGenerator(SequenceGenerator):
         constraints: Tensor | None = None,
         bos_token: int | None = None,
     ) -> list[list[dict[str, Any]]]:
-        """Hypotheses for each document of a batch, best first: tokens, score, positional_scores; no attention.
+        """Generates the hypotheses of each document, best first: tokens, score, positional_scores; no attention.
 
         Raises:
-            ValueError: --min-len is more than the longest text allowed; there are constraints; the probabilities of all
-                texts of a document are not numbers.
+            ValueError: --min-len is more than the longest text allowed; constraints without --constraints; a document
+                whose probabilities are NaN.
         """
         if self.left_to_fairseq:
             return super()._generate(sample, prefix_tokens, constraints, bos_token)
@@ -94,22 +94,22 @@ class BeamSearchGenerator(SequenceGenerator):
             parents = beams.advance(step, candidates, ends)
             for model, state in zip(self.model.models, states, strict=True):
                 model.decoder.reorder_beams(state, left, parents)
-        refuse_without_numbers(finished.hypotheses)
+        refuse_nan(finished.hypotheses)
         return finished.sorted()
 
     def _log_probs(self, rows: Tensor, memories: list[Any], states: list[dict[str, Any]]) -> Tensor:
-        """(R, T) tokens -> (R, V) log-probabilities of the next one, fp32; an ensemble's mean of probabilities."""
-        each = []
+        """(R, T) tokens -> (R, V) log-probabilities of the next token, fp32; the mean probability of an ensemble."""
+        log_probs = []
         for model, memory, state in zip(self.model.models, memories, states, strict=True):
             features, _ = model.decoder.extract_features(rows, memory, state)
             logits = model.decoder.output_layer(features[:, -1])
             if self.temperature != 1:
                 logits = logits / self.temperature
-            each.append(torch.log_softmax(logits, dim=-1, dtype=torch.float32))
-        return each[0] if len(each) == 1 else torch.stack(each).logsumexp(0) - math.log(len(each))
+            log_probs.append(torch.log_softmax(logits, dim=-1, dtype=torch.float32))
+        return log_probs[0] if len(log_probs) == 1 else torch.stack(log_probs).logsumexp(0) - math.log(len(log_probs))
 
     def _constrain(self, log_probs: Tensor, beams: Beams, step: int, longest: int, prefix: Tensor | None) -> None:
-        """Makes impossible, in place, what must not come next."""
+        """Sets the log-probabilities of forbidden tokens to -inf, in place."""
         log_probs[:, self.pad] = -math.inf
         log_probs[:, self.unk] -= self.unk_penalty
         if step == longest:
@@ -137,21 +137,21 @@ class BeamSearchGenerator(SequenceGenerator):
 
     @staticmethod
     def _without(complete: list[int], documents: int, device: torch.device) -> Tensor | None:
-        """(D',) the documents that are not complete; None if none is."""
+        """(D',) unfinished documents; None if all of them are."""
         if not complete:
             return None
         done = set(complete)
         return torch.tensor([number for number in range(documents) if number not in done], device=device)
 
 
-def refuse_without_numbers(documents: list[list[dict[str, Any]]]) -> None:
-    """Raises ValueError where a document has no hypothesis, or one whose score is not a number.
+def refuse_nan(documents: list[list[dict[str, Any]]]) -> None:
+    """Raises ValueError if a document has no hypothesis, or one whose score is NaN.
 
-    Its candidates were compared with NaN on the way, which ends in any text. fairseq fails an assertion then.
+    Comparing candidates with NaN gives an arbitrary text; fairseq's loop fails an assertion.
     """
     bad = [not hypotheses or any(math.isnan(h["score"]) for h in hypotheses) for hypotheses in documents]
     if any(bad):
         raise ValueError(
             f"no text for {sum(bad)} of {len(bad)} documents: the model's probabilities are not numbers (NaN). Its "
-            "weights are not, or half precision overflows: generate in fp32 or bf16"
+            "weights are NaN, or fp16 overflows: generate in fp32 or bf16"
         )

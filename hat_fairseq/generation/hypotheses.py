@@ -1,6 +1,6 @@
-"""The hypotheses of a beam search: those that go on, as tensors, and those that have ended, as fairseq returns them.
+"""The hypotheses of a beam search: active ones as tensors, finished ones as fairseq returns them.
 
-Legend: N documents of the batch, D documents that are not finished, K beam, C candidates, T tokens so far.
+Legend: N documents of the batch, D unfinished documents, K beam, C candidates.
 """
 
 from __future__ import annotations
@@ -14,7 +14,13 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Candidates:
-    """Continuations of a step, best first: scores (sums of log-probabilities), tokens and parents (0..K-1), (D, C)."""
+    """Continuations of a step, best first.
+
+    Attributes:
+        scores: (D, C) sums of log-probabilities.
+        tokens: (D, C).
+        parents: (D, C) hypotheses that the tokens continue, 0..K-1.
+    """
 
     scores: Tensor
     tokens: Tensor
@@ -25,43 +31,49 @@ class Candidates:
 
 
 class Beams:
-    """The hypotheses that go on.
+    """The active hypotheses.
 
     Args:
         documents: N.
         beam: K.
         longest: tokens of the longest hypothesis, </s> included.
-        start, pad: ids of the token that every hypothesis starts with, and of padding.
+        start: id of the first token of every hypothesis.
+        pad: id of padding.
+    Attributes:
+        documents: (D,) places of the unfinished documents in the batch.
+        tokens: (D, K, longest + 1).
+        scores: (D, K, longest) sums of log-probabilities up to each token after the first.
+        ended: (D, K) True = the hypothesis has ended and only fills its place.
     """
 
     def __init__(self, documents: int, beam: int, longest: int, start: int, pad: int, device: torch.device) -> None:
         self.beam = beam
-        self.documents = torch.arange(documents, device=device)  # (D,) which of the batch they are
+        self.documents = torch.arange(documents, device=device)
         self.tokens = torch.full((documents, beam, longest + 1), pad, device=device)
         self.tokens[:, :, 0] = start
-        self.scores = torch.zeros(documents, beam, longest, device=device)  # of tokens 1.., summed up to each of them
-        self.ended = torch.zeros(documents, beam, dtype=torch.bool, device=device)  # fills a place, does not count
+        self.scores = torch.zeros(documents, beam, longest, device=device)
+        self.ended = torch.zeros(documents, beam, dtype=torch.bool, device=device)
 
     def rows(self, step: int) -> Tensor:
-        """(D K, step + 1) the tokens so far."""
+        """(D K, step + 1) tokens so far."""
         return self.tokens[:, :, : step + 1].flatten(0, 1)
 
     def endings(self, candidates: Candidates, end: int) -> Tensor:
-        """(D, C) True for a candidate that ends a hypothesis; counted among the first K only."""
+        """(D, C) True = the candidate ends a hypothesis. `Finished` takes it if it is among the first K."""
         ends = candidates.tokens.eq(end) & candidates.scores.ne(float("-inf"))
         ends[:, : self.beam] &= ~self.ended
         return ends
 
     def keep(self, documents: Tensor) -> None:
-        """Drops all documents but the (D',) given ones."""
+        """Keeps the (D',) given documents, 0..D-1."""
         self.documents, self.tokens = self.documents[documents], self.tokens[documents]
         self.scores, self.ended = self.scores[documents], self.ended[documents]
 
     def advance(self, step: int, candidates: Candidates, ends: Tensor) -> Tensor:
-        """Goes on with the best K candidates that do not end.
+        """Continues with the best K candidates that do not end.
 
         Returns:
-            (D, K) the hypothesis that each new one goes on from.
+            (D, K) old hypotheses that the new ones continue.
         """
         passed_over = ends.clone()
         passed_over[:, : self.beam] |= self.ended
@@ -79,12 +91,13 @@ class Beams:
 
 
 class Finished:
-    """The hypotheses that have ended, up to K for each of N documents.
+    """The finished hypotheses, up to K for each document.
 
     Args:
+        documents: N.
         beam: K.
         end: id of </s>.
-        length_penalty: exponent of the length that scores are divided by; None leaves them as they are.
+        length_penalty: scores are divided by the length to this power; None: they are sums.
     """
 
     def __init__(self, documents: int, beam: int, end: int, length_penalty: float | None) -> None:
@@ -95,7 +108,7 @@ class Finished:
         """Takes the hypotheses that end in this step.
 
         Returns:
-            The documents (0..D-1) that have K hypotheses with these.
+            The documents (0..D-1) that are finished with them.
         """
         complete = []
         ends = ends[:, : beams.beam]
@@ -122,7 +135,7 @@ class Finished:
         return {"tokens": tokens, "score": score, "attention": nothing, "alignment": nothing, "positional_scores": each}
 
     def sorted(self) -> list[list[dict[str, Any]]]:
-        """Best first, each document."""
+        """The hypotheses of each document, best first."""
         result = []
         for hypotheses in self.hypotheses:
             order = torch.tensor([float(h["score"]) for h in hypotheses]).sort(descending=True)[1].tolist()

@@ -1,4 +1,4 @@
-"""Join the output of fairseq-generate to one text per document, chunks in order."""
+"""`hat join`: joins the output of fairseq-generate to one text per document, chunks in order."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hat_fairseq.data.files import read_lines
-from hat_fairseq.data.ids import Chunk, read_ids
-from hat_fairseq.data.text import split_segments
-from hat_fairseq.scoring.summaries import write_summaries
+from ..data.files import read_lines
+from ..data.ids import Chunk, read_ids
+from ..data.text import split_segments
+from ..scoring.summaries import write_summaries
 
 # fairseq-generate prints S-, T-, H- (tokens), D- (text) and P- lines: TYPE-SAMPLE <tab> SCORE <tab> TEXT.
 _HYPOTHESIS = re.compile(r"([HD])-(\d+)\t[^\t]*(?:\t|$)")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of ``hat join``."""
+    """Declares the options of `hat join`."""
     parser.add_argument(
         "--generated",
         nargs="+",
@@ -29,11 +29,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="output of fairseq-generate (several files if it ran in shards)",
     )
     parser.add_argument("--ids", required=True, metavar="FILE", help="DIR/text/test.ids as written by hat preprocess")
-    parser.add_argument("--out", required=True, metavar="FILE", help="receives one {id, text} a line (.jsonl)")
+    parser.add_argument("--out", required=True, metavar="FILE", help="file to write, one {id, text} a line (.jsonl)")
 
 
 def main(args: argparse.Namespace) -> int:
-    """Write the joined texts in the order of the ids file."""
+    """Writes the joined texts in the order of the ids table."""
     chunks = read_ids(args.ids)
     texts = read_generated(args.generated)
     write_joined(args.out, join(chunks, texts, args.ids, any("\t" in text for text in texts.values())), chunks)
@@ -41,7 +41,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def write_joined(path: str | Path, rows: Sequence[Mapping[str, Any]], chunks: Sequence[Chunk]) -> None:
-    """Write the rows of ``join`` and say what is noteworthy about them."""
+    """Writes the rows of `join`, and warns about empty, undecoded or wrongly segmented texts."""
     write_summaries(path, rows)
     print(f"{path}: {len(rows)} documents from {len(chunks)} samples")
     if looks_undecoded(row["text"] for row in rows):
@@ -57,7 +57,7 @@ def write_joined(path: str | Path, rows: Sequence[Mapping[str, Any]], chunks: Se
 
 
 def read_generated(paths: Sequence[str | Path]) -> dict[int, str]:
-    """Return the final text (the D- lines) of every sample.
+    """Returns the final text (D- line) of every sample.
 
     Raises:
         ValueError: no D- lines, or two for one sample.
@@ -86,7 +86,7 @@ def read_generated(paths: Sequence[str | Path]) -> dict[int, str]:
 
 
 def looks_undecoded(texts: Iterable[str]) -> bool:
-    """True when a text has BPE continuation marks, or all texts together are nothing but numbers (GPT-2's)."""
+    """Whether a text has BPE continuation marks, or all texts consist of numbers (ids of GPT-2's BPE)."""
     words = [word for text in texts for word in text.split()]
     return any(word.endswith("@@") for word in words) or (bool(words) and all(map(str.isdecimal, words)))
 
@@ -94,13 +94,13 @@ def looks_undecoded(texts: Iterable[str]) -> bool:
 def join(
     chunks: Iterable[Chunk], texts: Mapping[int, str], ids_path: str | Path = "ids", with_segments: bool = False
 ) -> list[dict[str, Any]]:
-    """Return a row for each document, its chunks put together, documents in the order of their first sample.
+    """Returns a row for each document with its chunks joined, documents in the order of their first samples.
 
     Args:
-        chunks: as from ``read_ids``.
-        texts: from sample number to text, as from ``read_generated``.
+        chunks: from `read_ids`.
+        texts: text by number of sample, from `read_generated`.
         ids_path: for messages.
-        with_segments: see ``document_row``.
+        with_segments: see `document_row`.
 
     Raises:
         ValueError: a sample without text, or a text without sample.
@@ -127,10 +127,11 @@ def join(
 
 
 def document_row(identifier: str, pieces: Sequence[str], with_segments: bool) -> dict[str, Any]:
-    """Return ``{"id", "text"}`` of a document from the texts of its chunks.
+    """Returns `{"id", "text"}` of a document from the texts of its chunks.
 
-    With segments, a tab stands between two of them in a text (and each chunk ends one): they are in ``"segments"``, and
-    ``"text"`` has a space between them.
+    Args:
+        with_segments: segments are separated by tabs, and a chunk ends its last segment. The row then has `"segments"`,
+            and spaces separate them in `"text"`.
     """
     if not with_segments:
         return {"id": identifier, "text": " ".join(text for piece in pieces if (text := piece.strip()))}

@@ -1,4 +1,4 @@
-"""What generation has left behind and with what it was made, so that a second call can go on."""
+"""State of an interrupted `hat generate`, and the settings that it was started with."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from hat_fairseq.data.files import sha256_of
+from ..data.files import sha256_of
 
 RECORD = "run.json"
-# Flags that change how fast texts come, not which: after a crash for want of memory a smaller batch may go on.
-FREE = {
+# Flags that affect speed only: after a crash for lack of memory, a smaller batch may continue.
+SPEED_FLAGS = {
     "--batch-size",
     "--max-tokens",
     "--num-workers",
@@ -33,11 +33,11 @@ Setup = dict[str, Any]
 
 @dataclass
 class PartialResults:
-    """The directory in which the output of every call is kept; one call at a time.
+    """The folder with the output of all calls, `N.shard-I-of-K/generate-{subset}.txt` of call N; one call at a time.
 
     Args:
-        folder: of the parts: N.shard-I-of-K/generate-{subset}.txt of call N.
-        lock: held as long as this process or a shard that it started lives.
+        folder: the folder.
+        lock: held as long as this process or one of its shards lives.
     """
 
     folder: Path
@@ -46,20 +46,20 @@ class PartialResults:
     @classmethod
     @contextmanager
     def open(cls, folder: Path, overwrite: bool) -> Iterator[PartialResults]:
-        """Take the directory for this process.
+        """Locks the folder for this process, and empties it if `overwrite`.
 
         Raises:
-            ValueError: another process works in it, or it is not ours to overwrite.
+            ValueError: another process has locked it, or it was not written by `hat generate`.
         """
         if overwrite and folder.exists() and not (folder / RECORD).is_file():
-            raise ValueError(f"{folder} has no {RECORD}, so it was not written by hat generate; not overwriting it")
+            raise ValueError(f"{folder} has no {RECORD}, so it was not written by hat generate: not overwritten")
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / "lock").open("ab") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise ValueError(
-                    f"{folder}: another hat generate is at work there, or shards that it has left behind"
+                    f"{folder} is in use by another hat generate, or by shards that are still running"
                 ) from None
             if overwrite:
                 for path in folder.iterdir():
@@ -69,7 +69,7 @@ class PartialResults:
             yield cls(folder, lock)
 
     def check(self, setup: Setup) -> None:
-        """Compare the settings with those of the texts that are there, or record them if there are none.
+        """Compares `setup` with the settings of the texts that exist, or records it if there are none.
 
         Raises:
             ValueError: the texts were generated with other settings.
@@ -78,8 +78,8 @@ class PartialResults:
         if path.is_file() and self.finished():
             if difference := first_difference(json.loads(path.read_text(encoding="utf-8")), setup):
                 raise ValueError(
-                    f"{self.folder} was made with {difference}: choose another --results-path, or generate all anew "
-                    "with --overwrite"
+                    f"{self.folder} was made with {difference}: choose another --results-path, or start again with "
+                    "--overwrite"
                 )
             return
         for checkpoint in setup["checkpoints"]:
@@ -92,7 +92,7 @@ class PartialResults:
         return sorted(self.folder.glob("*.shard-*-of-*/generate-*.txt"))
 
     def finished(self) -> set[int]:
-        """The samples whose text is there, whole; the half line that a killed process has left is cut off."""
+        """The samples with a complete text; cuts off the incomplete last line that a killed process leaves."""
         samples: set[int] = set()
         for path in self.files():
             content = path.read_bytes()
@@ -107,7 +107,7 @@ class PartialResults:
 
 
 def describe_setup(data: Path, subset: str, path: str, flags: Sequence[str]) -> Setup:
-    """What decides the texts: the split's files, the checkpoints, the flags.
+    """What determines the texts: the files of the split, the checkpoints, the flags.
 
     Raises:
         ValueError: a checkpoint does not exist.
@@ -119,15 +119,15 @@ def describe_setup(data: Path, subset: str, path: str, flags: Sequence[str]) -> 
             raise ValueError(f"--path {checkpoint} does not exist: has it been trained?")
         status = checkpoint.stat()
         checkpoints.append({"path": str(checkpoint), "size": status.st_size, "mtime_ns": status.st_mtime_ns})
-    decisive = {flag: values for flag, values in named_flags(flags).items() if flag not in FREE}
-    for known_by_content in ("--path", "--user-dir", "--document-pipeline"):
-        decisive.pop(known_by_content, None)
+    decisive = {flag: values for flag, values in named_flags(flags).items() if flag not in SPEED_FLAGS}
+    for compared_by_content in ("--path", "--user-dir", "--document-pipeline"):
+        decisive.pop(compared_by_content, None)
     files = {file.name: sha256_of(file) for file in sorted(used)}
     return {"data": files, "checkpoints": checkpoints, "flags": decisive}
 
 
 def named_flags(words: Sequence[str]) -> dict[str, list[str]]:
-    """{flag: its values} of a command line, `--flag=value` split up; of a flag that is given twice the last counts."""
+    """The values of each flag of a command line, `--flag=value` included; the last occurrence of a flag counts."""
     flags: dict[str, list[str]] = {}
     values: list[str] = []
     for word in words:
@@ -140,7 +140,7 @@ def named_flags(words: Sequence[str]) -> dict[str, list[str]]:
 
 
 def first_difference(old: Setup, new: Setup) -> str | None:
-    """ "A, now it is B" for the first thing that differs; None if nothing does."""
+    """The first difference as "A, now it is B"; None if there is none."""
     for name in {**old["data"], **new["data"]}:
         if old["data"].get(name) != new["data"].get(name):
             return f"other data: {name} has changed"
@@ -151,10 +151,10 @@ def first_difference(old: Setup, new: Setup) -> str | None:
     if len(old["checkpoints"]) != len(new["checkpoints"]):
         return f"{len(old['checkpoints'])} checkpoints, now it is {len(new['checkpoints'])}"
     for before, now in zip(old["checkpoints"], new["checkpoints"], strict=True):
-        # Size and time decide at once; a copy has another time, and the same content.
+        # A copy has another time and the same content.
         same_file = (before["size"], before["mtime_ns"]) == (now["size"], now["mtime_ns"])
         if not same_file and before["sha256"] != sha256_of(now["path"]):
-            return f"another checkpoint than {now['path']} is now"
+            return f"another content of {now['path']}"
     return None
 
 

@@ -1,4 +1,4 @@
-"""fairseq-generate in several processes, each with its share of the batches and a GPU of its own."""
+"""fairseq-generate in several processes, each with its share of the batches and its own GPU."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from hat_fairseq.generation.resume import PartialResults, named_flags
+from .resume import PartialResults, named_flags
 
 LAST_LINES = 15
 _SECONDS_BETWEEN_LOOKS = 0.3
 
 
 def generate(arguments: Sequence[str], parts: PartialResults, missing: Collection[int], num_shards: int | None) -> None:
-    """Generate the missing samples into ``parts``.
+    """Generates the missing samples into `parts`.
 
     Args:
         arguments: of fairseq-generate, without those of a shard.
-        missing: sample numbers.
-        num_shards: processes; None for one on each GPU, or a single one on the CPU.
+        parts: what earlier calls generated.
+        missing: numbers of samples.
+        num_shards: number of processes; None: one for each GPU, or one on the CPU.
 
     Raises:
         ValueError: a precision that the device does not support; samples are still missing in the end (the last lines
@@ -41,12 +42,12 @@ def generate(arguments: Sequence[str], parts: PartialResults, missing: Collectio
         skip = parts.folder / f"{call:03}.skip"
         skip.write_text("".join(f"{sample}\n" for sample in sorted(finished)), encoding="utf-8")
         common += ["--skip-samples", str(skip)]
-        print(f"{parts.folder}: {len(finished)} samples are there, {len(missing)} are missing")
+        print(f"{parts.folder}: {len(finished)} samples are finished, {len(missing)} are missing")
     folders = [parts.folder / f"{call:03}.shard-{shard}-of-{count}" for shard in range(count)]
     processes: list[subprocess.Popen[bytes]] = []
     with stopped_together(processes):
         for shard, folder in enumerate(folders):
-            # fairseq-generate takes its share from these two; its own --num-shards does nothing
+            # fairseq-generate takes its share from these two flags and ignores its own --num-shards
             share = ["--distributed-world-size", str(count), "--distributed-rank", str(shard)]
             command = [*common, *share, "--results-path", str(folder)]
             processes.append(start(command, folder, gpus[shard % len(gpus)] if gpus else None, parts))
@@ -56,14 +57,14 @@ def generate(arguments: Sequence[str], parts: PartialResults, missing: Collectio
         for shard in failed:
             show_end(folders[shard] / "log.txt", f"shard {shard} of {count} ended with {processes[shard].returncode}")
         raise ValueError(
-            f"{len(failed)} of {count} shards failed, {len(left)} of {len(missing)} samples are missing; the others "
-            "are kept, and the same command again goes on"
+            f"{len(failed)} of {count} shards failed, {len(left)} of {len(missing)} samples are missing; finished "
+            "samples are kept: correct the error and run the command again"
         )
 
 
 def check_precision_flags(arguments: Sequence[str], device: str) -> None:
-    """Raise ValueError for a precision that fairseq-generate would refuse once it has loaded the model."""
-    from hat_fairseq.kernels import check_precision, chosen_precision
+    """Raises ValueError for a precision that fairseq-generate would refuse after loading the model."""
+    from ..kernels import check_precision, chosen_precision
 
     flags = named_flags(arguments)
     cpu_precision = flags.get("--cpu-precision", ["fp32"])[-1]
@@ -71,7 +72,7 @@ def check_precision_flags(arguments: Sequence[str], device: str) -> None:
 
 
 def visible_gpus() -> list[str]:
-    """Names for CUDA_VISIBLE_DEVICES of the GPUs that this process sees."""
+    """The GPUs that this process sees, as names for CUDA_VISIBLE_DEVICES."""
     import torch
 
     named = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
@@ -80,10 +81,10 @@ def visible_gpus() -> list[str]:
 
 
 def start(command: list[str], folder: Path, gpu: str | None, parts: PartialResults) -> subprocess.Popen[bytes]:
-    """Start a shard; what it says goes to log.txt in its folder."""
+    """Starts a shard; its output goes to log.txt in its folder."""
     folder.mkdir()
     environment = os.environ if gpu is None else {**os.environ, "CUDA_VISIBLE_DEVICES": gpu}
-    print(f"CUDA_VISIBLE_DEVICES={gpu} " * (gpu is not None) + shlex.join(command), flush=True)
+    print(shlex.join(command if gpu is None else [f"CUDA_VISIBLE_DEVICES={gpu}", *command]), flush=True)
     with (folder / "log.txt").open("wb") as log:
         return subprocess.Popen(
             command,
@@ -91,12 +92,12 @@ def start(command: list[str], folder: Path, gpu: str | None, parts: PartialResul
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            pass_fds=[parts.lock.fileno()],  # the directory is taken for as long as a shard lives
+            pass_fds=[parts.lock.fileno()],  # a living shard keeps the lock
         )
 
 
 def wait(processes: Sequence[subprocess.Popen[bytes]], folders: Sequence[Path], total: int) -> None:
-    """Wait for all shards, also when one fails; on a terminal a bar shows how many of ``total`` samples are done."""
+    """Waits for all shards, even if one fails; a terminal shows how many of `total` samples are finished."""
     offsets: dict[Path, int] = {}
     with tqdm(total=total, unit="sample", disable=None) as bar:
         while any(process.poll() is None for process in processes):
@@ -112,7 +113,7 @@ def wait(processes: Sequence[subprocess.Popen[bytes]], folders: Sequence[Path], 
 
 @contextmanager
 def stopped_together(processes: list[subprocess.Popen[bytes]]) -> Iterator[None]:
-    """End the shards with this process, also when it is told to (SIGTERM)."""
+    """Ends the shards when this process ends, also by SIGTERM."""
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         yield
@@ -126,6 +127,6 @@ def stopped_together(processes: list[subprocess.Popen[bytes]]) -> Iterator[None]
 
 
 def show_end(log: Path, title: str) -> None:
-    """Print the last lines of a shard's log."""
+    """Prints the last lines of a shard's log to stderr."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:]
     print(f"{title}; the end of {log}:", *lines, sep="\n  ", file=sys.stderr)

@@ -21,7 +21,7 @@ def best_of_rows(x: Tensor, number: int) -> tuple[Tensor, Tensor]:
     if blocks <= number:
         return x.topk(number, dim=1)
     whole = x[:, : blocks * BLOCK].unflatten(1, (blocks, BLOCK))
-    chosen = whole.amax(2).topk(number, dim=1)[1]  # (R, number) blocks; no other one holds one of the best
+    chosen = whole.amax(2).topk(number, dim=1)[1]  # (R, number) blocks; the best values are in them or in the rest
     values = whole.gather(1, chosen.unsqueeze(2).expand(-1, -1, BLOCK)).flatten(1)
     values = torch.cat([values, x[:, blocks * BLOCK :]], dim=1)
     best, places = values.topk(number, dim=1)
@@ -31,13 +31,13 @@ def best_of_rows(x: Tensor, number: int) -> tuple[Tensor, Tensor]:
 
 
 def best_continuations(log_probs: Tensor, scores: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-    """The 2 K candidates of each document with the highest sums, best first.
+    """The 2 K candidates of each document with the highest scores, best first.
 
     Args:
         log_probs: (D, K, V) of the next token.
-        scores: (D, K) sums so far; None in the first step, where all hypotheses of a document are the same one.
+        scores: (D, K) sums of log-probabilities so far; None in the first step, where all hypotheses are equal.
     Returns:
-        (D, 2 K) sums, tokens and hypotheses (0..K-1) that they continue; fewer than 2 K if the vocabulary is smaller.
+        (D, 2 K) sums, tokens and hypotheses (0..K-1) that the tokens continue; fewer if the vocabulary is smaller.
     """
     documents, beam, vocabulary = log_probs.shape
     rows = log_probs[:, :1] if scores is None else log_probs

@@ -1,10 +1,9 @@
-"""Which cached tokens each hypothesis of a beam search descends from.
+"""Mask over the cached tokens of a beam search: each hypothesis attends to the tokens that it descends from.
 
-The keys and values of every generated token lie in one slot of their document and never move: when hypotheses are
-reordered, what is permuted is a small table, one bit for each hypothesis and slot. Attention of a beam of k reads the
-slots of its document under this table as a mask. Slots from which no living hypothesis descends any more are given up
-from time to time: hypotheses have most of their past in common, so about as many slots as tokens remain, not k times
-as many.
+The keys and values of every generated token lie in one slot of their document and never move. Reordering hypotheses
+permutes a table of one bit for each hypothesis and slot, and attention reads all slots of a document under this table
+as a mask. Every 16 steps, slots that no surviving hypothesis uses are dropped. Hypotheses share most of their past, so
+about one slot for each token remains, not K.
 
 Legend: D documents, K beam, R = D x K rows, L slots, n new tokens of each hypothesis.
 """
@@ -14,18 +13,24 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-INTERVAL = 16  # steps between two looks at what can be given up; the look itself waits for the device
+INTERVAL = 16  # steps between two searches for dead slots; a search is a host-device synchronisation
 
 
 class BeamCacheMask:
-    """The table, for `documents` documents of `beam` hypotheses each."""
+    """The table of `documents` documents with `beam` hypotheses each.
+
+    Attributes:
+        length: tokens of every hypothesis.
+        descends: (D, K, L) True = the hypothesis descends from the token in the slot.
+        allowed: mask of the newest tokens, see `append_slots`.
+    """
 
     def __init__(self, documents: int, beam: int, device: torch.device) -> None:
         self.beam = beam
-        self.length = 0  # tokens of every hypothesis
-        self.descends = torch.zeros(documents, beam, 0, dtype=torch.bool, device=device)  # (D, K, L)
-        self.allowed: Tensor | None = None  # what the new tokens may attend to; see `append_slots`
-        self._look_at = INTERVAL * beam
+        self.length = 0
+        self.descends = torch.zeros(documents, beam, 0, dtype=torch.bool, device=device)
+        self.allowed: Tensor | None = None
+        self._next_search = INTERVAL * beam  # in slots
 
     @property
     def documents(self) -> int:
@@ -38,8 +43,8 @@ class BeamCacheMask:
     def append_slots(self, new: int) -> None:
         """Adds a slot for each of `new` tokens of every hypothesis, hypothesis by hypothesis.
 
-        Sets `allowed`: (D, 1, K x new, L) bool, True = may attend, for queries in the same order; None where every
-        query sees every slot. A token sees its ancestors, itself and the new tokens before it.
+        Sets `allowed`: (D, 1, K x new, L) bool, True = may attend, queries in the order of the slots; None where every
+        query attends to every slot. A token attends to its ancestors, itself and the new tokens before it.
         """
         beam, device = self.beam, self.descends.device
         own = torch.eye(beam, dtype=torch.bool, device=device)
@@ -55,30 +60,30 @@ class BeamCacheMask:
         self.allowed = torch.cat([before, among_new.expand(self.documents, -1, -1)], dim=2).unsqueeze(1)
 
     def reorder(self, documents: Tensor | None, parents: Tensor) -> None:
-        """Hypothesis k of document d goes on from hypothesis `parents[d, k]` of the old document `documents[d]`.
+        """Hypothesis k of document d continues hypothesis `parents[d, k]` of the old document `documents[d]`.
 
         Args:
-            documents: (D',) old documents, None if all stay where they are.
-            parents: (D', K) hypotheses.
+            documents: (D',) old documents; None: all stay where they are.
+            parents: (D', K) hypotheses, 0..K-1.
         """
         table = self.descends if documents is None else self.descends.index_select(0, documents)
         self.descends = table.gather(1, parents.unsqueeze(-1).expand(-1, -1, table.size(2)))
 
     def drop_dead_slots(self) -> Tensor | None:
-        """Drops slots without descendants, now and then.
+        """Drops slots that no hypothesis descends from, if the last search is long enough ago and many are dead.
 
         Returns:
-            (D, L') the old slots that are kept, the living ones first and in order (a document with fewer than L' of
-            them keeps dead ones too); None if everything stays.
+            (D, L') the old slots that are kept, the used ones first and in order; a document with fewer than L' used
+            slots keeps dead ones too. None if all slots stay.
         """
-        if self.beam == 1 or self.slots < self._look_at:
+        if self.beam == 1 or self.slots < self._next_search:
             return None
-        living = self.descends.any(dim=1)  # (D, L)
-        most = int(living.sum(dim=1).max())
-        self._look_at = self.slots + INTERVAL * self.beam
+        used = self.descends.any(dim=1)  # (D, L)
+        most = int(used.sum(dim=1).max())
+        self._next_search = self.slots + INTERVAL * self.beam
         if most > 0.9 * self.slots:
             return None
-        kept = living.to(torch.uint8).argsort(dim=1, descending=True, stable=True)[:, :most]
+        kept = used.to(torch.uint8).argsort(dim=1, descending=True, stable=True)[:, :most]
         self.descends = self.descends.gather(2, kept.unsqueeze(1).expand(-1, self.beam, -1))
-        self._look_at = most + INTERVAL * self.beam
+        self._next_search = most + INTERVAL * self.beam
         return kept

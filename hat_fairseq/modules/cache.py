@@ -1,13 +1,11 @@
 """Keys and values kept between the steps of incremental decoding.
 
-Two kinds, because two things happen to them:
+- `GrowingCache` (decoder self-attention): every step appends tokens. A written slot never moves when hypotheses are
+  reordered (see `beam_cache_mask.py`); the buffer doubles when it is full.
+- `StaticCache` (cross-attention): projected once, one row per document. The hypotheses of a document are consecutive
+  query rows and read the same keys, so a beam of K takes the memory of one hypothesis.
 
-- `GrowingCache` (decoder self-attention): more tokens with every step. A slot once written stays where it is, under any
-  reordering (see `beam_cache_mask.py`); the buffer doubles when full.
-- `StaticCache` (cross-attention): fixed once projected, one row per *document*. The hypotheses of a document are
-  consecutive query rows and read the same keys, so a beam of k costs the memory of one hypothesis.
-
-Shapes: R rows (documents x beam), D documents, K beam, H heads, L slots, S source positions, E channels per head.
+Legend: R rows (D x K), D documents, K beam, H heads, L slots, S source positions, E channels per head.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ class GrowingCache:
         self._values: Tensor | None = None
 
     def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Fills the newest slots with (D, H, K x n, E) keys and values; returns all (D, H, L, E), views of buffers."""
+        """Writes (D, H, K x n, E) keys and values to the newest slots; returns all (D, H, L, E), views of buffers."""
         end = self.beam_mask.slots
         begin = end - keys.size(2)
         if self._keys is None or self._values is None or end > self._keys.size(2):
@@ -59,7 +57,7 @@ class GrowingCache:
             self._values = self._values.index_select(0, documents)
 
     def keep_slots(self, slots: Tensor) -> None:
-        """Keeps the (D, L') old slots, side by side, with room for the next ones."""
+        """Keeps the (D, L') old slots, in this order, with room for the next ones."""
         if self._keys is None or self._values is None:
             return
         documents, heads, capacity, channels = self._keys.shape
@@ -73,7 +71,7 @@ class GrowingCache:
 
 
 class StaticCache:
-    """Keys and values of a fixed memory, one row per document, shared by the documents' query rows."""
+    """Keys and values of a fixed memory, one row per document, shared by the query rows of the document."""
 
     def __init__(self) -> None:
         self.keys: Tensor | None = None  # (D, H, S, E)
@@ -87,7 +85,7 @@ class StaticCache:
 
 
 class DecoderLayerCache:
-    """What one hierarchical decoder layer keeps between steps."""
+    """The caches of a hierarchical decoder layer."""
 
     def __init__(self, beam_mask: BeamCacheMask) -> None:
         self.self_attn = GrowingCache(beam_mask)
@@ -96,15 +94,15 @@ class DecoderLayerCache:
 
 
 class DecoderCache:
-    """What a decoder keeps between steps: its layers' caches and the beam_mask of the hypotheses, which they share.
+    """The caches of a decoder's layers, and the mask over the cached tokens, which the layers share.
 
     Args:
         rows: hypotheses R.
         documents: D, a divisor of R; the hypotheses of a document are consecutive rows.
         layers: number of layers.
-        device: where keys and values will be.
+        device: of keys and values.
     Raises:
-        ValueError: the rows cannot be divided by the documents.
+        ValueError: R is not a multiple of D.
     """
 
     def __init__(self, rows: int, documents: int, layers: int, device: torch.device) -> None:
@@ -114,7 +112,7 @@ class DecoderCache:
         self.layers = [DecoderLayerCache(self.beam_mask) for _ in range(layers)]
 
     def append_slots(self, new: int) -> None:
-        """Makes room for `new` tokens of every hypothesis; to be called before the layers run."""
+        """Makes room for `new` tokens of every hypothesis. The decoder calls it before its layers run."""
         slots = self.beam_mask.drop_dead_slots()
         if slots is not None:
             for layer in self.layers:
@@ -122,7 +120,7 @@ class DecoderCache:
         self.beam_mask.append_slots(new)
 
     def reorder(self, documents: Tensor | None, parents: Tensor) -> None:
-        """As `BeamCacheMask.reorder`; copies nothing where all documents stay. No host-device synchronisation."""
+        """As `BeamCacheMask.reorder`. Copies no key if all documents stay. No host-device synchronisation."""
         self.beam_mask.reorder(documents, parents)
         if documents is not None:
             for layer in self.layers:

@@ -12,6 +12,7 @@ import torch
 from building import EOS, PAD, TINY, build, documents
 from fairseq import search
 from fairseq.sequence_generator import SequenceGenerator
+from fairseq.token_generation_constraints import pack_constraints
 from helpers import assert_close
 from torch import Tensor
 
@@ -57,7 +58,7 @@ def confident(twin: str = "", seed: int = 0) -> Any:
 def generate(kind: type, models: list[Any], source: Tensor, **options: Any) -> list[list[dict[str, Tensor]]]:
     dictionary = models[0].decoder.dictionary
     prefix, strategy = options.pop("prefix_tokens", None), options.pop("strategy", None)
-    ids = options.pop("ids", None)
+    ids, constraints = options.pop("ids", None), options.pop("constraints", None)
     if strategy is not None:
         options["search_strategy"] = strategy(dictionary)
     generator = kind(models, dictionary, **{"beam_size": 4, "max_len_b": 15, "min_len": 3, **options})
@@ -65,7 +66,7 @@ def generate(kind: type, models: list[Any], source: Tensor, **options: Any) -> l
     if ids is not None:
         sample["id"] = torch.tensor(ids)
     torch.manual_seed(7)
-    return generator.generate(models, sample, prefix_tokens=prefix)
+    return generator.generate(models, sample, prefix_tokens=prefix, constraints=constraints)
 
 
 def assert_same(models: list[Any], source: Tensor, **options: Any) -> list[list[dict[str, Tensor]]]:
@@ -159,6 +160,19 @@ def test_what_the_loop_does_not_do_is_left_to_fairseq_and_said(caplog: pytest.Lo
     assert [record.getMessage() for record in caplog.records] == [
         "PrefixConstrainedBeamSearch: generating with fairseq's own loop, which is slower"
     ]
+
+
+def test_lexical_constraints_are_met_in_fairseqs_loop() -> None:
+    phrase = torch.tensor([7, 9])
+    hypotheses = generate(
+        BeamSearchGenerator,
+        [confident()],
+        documents(LENGTHS),
+        strategy=lambda d: search.LexicallyConstrainedBeamSearch(d, "unordered"),
+        constraints=pack_constraints([[phrase] for _ in LENGTHS]),
+    )
+    for beams in hypotheses:
+        assert (beams[0]["tokens"].unfold(0, 2, 1) == phrase).all(1).any()
 
 
 def test_impossible_lengths_and_ngrams_are_refused() -> None:

@@ -91,7 +91,7 @@ def test_what_a_dead_shard_leaves_is_kept_and_only_the_rest_is_generated(generat
     assert generate(results, "--batch-size", 4, "--score", "rouge --bootstrap-samples 0") == 0
     output = capsys.readouterr().out
     (again,) = (results / "test.parts").glob("002.*/generate-test.txt")
-    assert f"{kept} samples are there, {6 - kept} are missing" in output
+    assert f"{kept} samples are finished, {6 - kept} are missing" in output
     assert again.read_bytes().count(b"\nD-") == 6 - kept
     assert rows(results) == rows(whole) and len(rows(whole)) == 6
     assert "rouge" in output.lower() and (results / "test.score.json").is_file()
@@ -105,19 +105,19 @@ def test_a_finished_run_is_joined_again_and_nothing_else(generate, tmp_path, cap
     copy.write_bytes(checkpoint.read_bytes())  # another path and time, the same content
     assert generate(tmp_path, "--path", copy, "--batch-size", 1) == 0
     output = capsys.readouterr().out
-    assert "all 6 samples are there" in output and "fairseq_cli" not in output and len(rows(tmp_path)) == 6
+    assert "all 6 samples are finished" in output and "fairseq_cli" not in output and len(rows(tmp_path)) == 6
     with copy.open("ab") as file:
         file.write(b"another model")
     for flags, difference in (
         (["--beam", 4], "--beam 2, now it is --beam 4"),
         (["--lenpen", 2], "no --lenpen, now it is --lenpen 2"),
-        (["--path", copy], "another checkpoint than"),
+        (["--path", copy], "another content of"),
     ):
         assert generate(tmp_path, *flags) == 2
         assert f"was made with {difference}" in capsys.readouterr().err
     with PartialResults.open(tmp_path / "test.parts", overwrite=False):
         assert generate(tmp_path) == 2
-    assert "another hat generate is at work there" in capsys.readouterr().err
+    assert "is in use by another hat generate" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
