@@ -14,6 +14,7 @@ from fairseq.models import FairseqIncrementalDecoder
 from torch import Tensor, nn
 
 from ..kernels import Linear
+from ..modules.attention import mask_of_keys
 from ..modules.cache import DecoderCache
 from ..modules.hierarchical_decoder_layer import HierarchicalDecoderLayer
 from .checkpointing import run_layer
@@ -85,17 +86,20 @@ class HatDecoder(EmbedsTokens, FairseqIncrementalDecoder):
         cache = self._cache(incremental_state, len(prev_output_tokens), encoder_out)
         seen = 0 if cache is None else cache.beam_mask.length
         if cache is not None:
-            cache.append_slots(prev_output_tokens.size(1) - seen)
+            cache.append_slots(prev_output_tokens.size(1) - seen, encoder_out.tokens.dtype)
         x = self.embed(prev_output_tokens, start=seen)
+        # once for all layers
+        tokens_mask = mask_of_keys(encoder_out.tokens_padding, x.dtype)
+        sentences_mask = mask_of_keys(encoder_out.sentences_padding, x.dtype)
         attention_weights = []
         for index, layer in enumerate(self.layers):
             x, weights = run_layer(
                 layer,
                 x,
                 encoder_out.tokens,
-                encoder_out.tokens_padding,
+                tokens_mask,
                 encoder_out.sentences,
-                encoder_out.sentences_padding,
+                sentences_mask,
                 cache=None if cache is None else cache.layers[index],
                 need_weights=need_weights,
                 checkpoint=self.checkpoint_activations,

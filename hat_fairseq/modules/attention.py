@@ -15,7 +15,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ..kernels import attend, naive
+from ..kernels import attend, naive, prepare_mask
 from .batch_layout import BatchLayout, KeyMask
 from .cache import GrowingCache, StaticCache
 from .projections import HeadProjections
@@ -28,6 +28,11 @@ def safe_padding_mask(padding_mask: Tensor) -> Tensor:
     used.
     """
     return padding_mask & ~padding_mask.all(dim=1, keepdim=True)
+
+
+def mask_of_keys(padding_mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
+    """(D, S) padding mask -> (D, 1, 1, S) mask for `kernels.attend`; no row may be all padding. None stays None."""
+    return None if padding_mask is None else prepare_mask(~padding_mask[:, None, None], dtype)
 
 
 class FullAttention(HeadProjections):
@@ -69,7 +74,7 @@ class MultiheadAttention(HeadProjections):
         self,
         query: Tensor,
         memory: Tensor | None = None,
-        key_padding_mask: Tensor | None = None,
+        mask: Tensor | None = None,
         causal: bool = False,
         cache: GrowingCache | StaticCache | None = None,
         need_weights: bool = False,
@@ -79,7 +84,7 @@ class MultiheadAttention(HeadProjections):
         Args:
             query: (B, T, C).
             memory: (D, S, C), B a multiple of D; None means self-attention.
-            key_padding_mask: (D, S), True = padding; at least one key of every row is not padding.
+            mask: over the keys, as `kernels.attend` takes it, broadcastable to (D, H, T, S); see `mask_of_keys`.
             causal: query t sees keys up to t.
             cache: `GrowingCache` for causal self-attention without padding, opened for T tokens; `StaticCache` for
                 cross-attention (its memory is projected once).
@@ -88,7 +93,6 @@ class MultiheadAttention(HeadProjections):
             (B, T, C) output, and (B, H, T, S) weights or None.
         """
         rows, length, _ = query.shape
-        mask = None
         if isinstance(cache, StaticCache):
             keys, values = self._static_keys(query if memory is None else memory, cache)
         elif cache is not None:
@@ -102,8 +106,6 @@ class MultiheadAttention(HeadProjections):
         if rows % documents:
             raise ValueError(f"{rows} query rows cannot share {documents} memory rows")
         queries = self.heads(self.q_proj(query).view(documents, -1, self.embed_dim)).to(keys.dtype)
-        if key_padding_mask is not None and mask is None:
-            mask = ~key_padding_mask[:, None, None, :]
         weights = None
         if need_weights:
             out, weights = naive.attention(queries, keys, values, mask, self.dropout_rate, causal)

@@ -13,6 +13,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from ..kernels import prepare_mask
+
 INTERVAL = 16  # steps between two searches for dead slots; a search is a host-device synchronisation
 
 
@@ -40,11 +42,12 @@ class BeamCacheMask:
     def slots(self) -> int:
         return self.descends.size(2)
 
-    def append_slots(self, new: int) -> None:
+    def append_slots(self, new: int, dtype: torch.dtype = torch.float32) -> None:
         """Adds a slot for each of `new` tokens of every hypothesis, hypothesis by hypothesis.
 
-        Sets `allowed`: (D, 1, K x new, L) bool, True = may attend, queries in the order of the slots; None where every
-        query attends to every slot. A token attends to its ancestors, itself and the new tokens before it.
+        Sets `allowed`: (D, 1, K x new, L) mask for `kernels.attend` with queries of `dtype`, in the order of the slots;
+        None where every query attends to every slot. A token attends to its ancestors, itself and the new tokens before
+        it.
         """
         beam, device = self.beam, self.descends.device
         own = torch.eye(beam, dtype=torch.bool, device=device)
@@ -57,7 +60,8 @@ class BeamCacheMask:
         earlier = torch.ones(new, new, dtype=torch.bool, device=device).tril()
         among_new = torch.kron(own.int(), earlier.int()).bool()
         before = past.repeat_interleave(new, 1)
-        self.allowed = torch.cat([before, among_new.expand(self.documents, -1, -1)], dim=2).unsqueeze(1)
+        allowed = torch.cat([before, among_new.expand(self.documents, -1, -1)], dim=2).unsqueeze(1)
+        self.allowed = prepare_mask(allowed, dtype)
 
     def reorder(self, documents: Tensor | None, parents: Tensor) -> None:
         """Hypothesis k of document d continues hypothesis `parents[d, k]` of the old document `documents[d]`.

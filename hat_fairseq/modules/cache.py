@@ -111,13 +111,13 @@ class DecoderCache:
         self.beam_mask = BeamCacheMask(documents, rows // documents, device)
         self.layers = [DecoderLayerCache(self.beam_mask) for _ in range(layers)]
 
-    def append_slots(self, new: int) -> None:
+    def append_slots(self, new: int, dtype: torch.dtype = torch.float32) -> None:
         """Makes room for `new` tokens of every hypothesis. The decoder calls it before its layers run."""
         slots = self.beam_mask.drop_dead_slots()
         if slots is not None:
             for layer in self.layers:
                 layer.self_attn.keep_slots(slots)
-        self.beam_mask.append_slots(new)
+        self.beam_mask.append_slots(new, dtype)
 
     def reorder(self, documents: Tensor | None, parents: Tensor) -> None:
         """As `BeamCacheMask.reorder`. Copies no key if all documents stay. No host-device synchronisation."""

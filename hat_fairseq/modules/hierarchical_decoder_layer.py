@@ -49,9 +49,9 @@ class HierarchicalDecoderLayer(TransformerLayer):
         self,
         x: Tensor,
         tokens: Tensor,
-        tokens_padding: Tensor | None,
+        tokens_mask: Tensor | None,
         sentences: Tensor | None = None,
-        sentences_padding: Tensor | None = None,
+        sentences_mask: Tensor | None = None,
         cache: DecoderLayerCache | None = None,
         need_weights: bool = False,
     ) -> tuple[Tensor, AttentionWeights | None]:
@@ -59,8 +59,8 @@ class HierarchicalDecoderLayer(TransformerLayer):
 
         Args:
             x: (B, T, C) target states; with a cache only the T new ones.
-            tokens: (D, S, C) and tokens_padding: (D, S), True = padding.
-            sentences: (D, N, C) and sentences_padding: (D, N); not read by a plain layer.
+            tokens: (D, S, C), and tokens_mask: (D, 1, 1, S), see `mask_of_keys`.
+            sentences: (D, N, C), and sentences_mask: (D, 1, 1, N); not read by a plain layer.
             cache: what earlier steps left; it is updated.
         Returns:
             (B, T, C), and the weights of the cross-attentions if asked.
@@ -69,14 +69,14 @@ class HierarchicalDecoderLayer(TransformerLayer):
         x, _ = self._attend(x, self.self_attn, self.self_attn_layer_norm, cache=kept[0], causal=True)
         to_tokens = {"cache": kept[1], "need_weights": need_weights}
         x, token_weights = self._attend(
-            x, self.encoder_attn, self.encoder_attn_layer_norm, tokens, tokens_padding, **to_tokens
+            x, self.encoder_attn, self.encoder_attn_layer_norm, tokens, tokens_mask, **to_tokens
         )
         sentence_weights = None
         if self.sentence_attn is not None and self.sentence_attn_layer_norm is not None:
             assert sentences is not None, "a hierarchical layer needs the sentence states"
             to_sentences = {"cache": kept[2], "need_weights": need_weights}
             x, sentence_weights = self._attend(
-                x, self.sentence_attn, self.sentence_attn_layer_norm, sentences, sentences_padding, **to_sentences
+                x, self.sentence_attn, self.sentence_attn_layer_norm, sentences, sentences_mask, **to_sentences
             )
         x = self.residual(x, self.final_layer_norm, self.feed_forward)
         return x, None if token_weights is None else AttentionWeights(token_weights, sentence_weights)

@@ -6,7 +6,7 @@ from helpers import assert_close, assert_same_run, padding
 from references import attention as reference
 from torch import Tensor
 
-from hat_fairseq.modules.attention import MultiheadAttention, safe_padding_mask
+from hat_fairseq.modules.attention import MultiheadAttention, mask_of_keys, safe_padding_mask
 from hat_fairseq.modules.cache import DecoderCache
 
 DTYPES = [torch.float32, torch.bfloat16]
@@ -16,6 +16,10 @@ LENGTHS = [1, 2, 7, 16, 17, 31]
 def make(dtype: torch.dtype = torch.float32) -> MultiheadAttention:
     torch.manual_seed(0)
     return MultiheadAttention(24, 4).to(dtype).eval()
+
+
+def visible(mask: Tensor) -> Tensor | None:
+    return mask_of_keys(mask, torch.float32)
 
 
 def states(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -42,7 +46,7 @@ def test_self_attention_is_dense_attention(length: int, causal: bool, dtype: tor
     assert_same_run(
         module,
         [x],
-        lambda: module(x, key_padding_mask=mask, causal=causal)[0],
+        lambda: module(x, mask=visible(mask), causal=causal)[0],
         lambda: dense(module, x, x, lengths, causal),
         dtype,
     )
@@ -65,7 +69,7 @@ def test_cross_attention_is_dense_attention(keys: int, queries: int, dtype: torc
     assert_same_run(
         module,
         [x, memory],
-        lambda: module(x, memory, mask)[0],
+        lambda: module(x, memory, visible(mask))[0],
         lambda: dense(module, x, memory, lengths, causal=False),
         dtype,
     )
@@ -74,8 +78,8 @@ def test_cross_attention_is_dense_attention(keys: int, queries: int, dtype: torc
 def test_weights_are_those_of_the_definition_and_change_nothing() -> None:
     module, x, memory = make(), states(4, 3, 24), states(2, 5, 24)
     mask = padding([5, 2])
-    plain, none = module(x, memory, mask)
-    out, weights = module(x, memory, mask, need_weights=True)
+    plain, none = module(x, memory, visible(mask))
+    out, weights = module(x, memory, visible(mask), need_weights=True)
     assert none is None
     assert_close(out, plain)
     assert weights.shape == (4, 4, 3, 5)
@@ -89,8 +93,8 @@ def test_weights_are_those_of_the_definition_and_change_nothing() -> None:
 def test_the_beams_of_a_document_share_its_keys(beam: int) -> None:
     module, memory, x = make(), states(2, 7, 24), states(2 * beam, 3, 24)
     mask = padding([7, 4])
-    shared = module(x, memory, mask)[0]
-    copied = module(x, memory.repeat_interleave(beam, 0), mask.repeat_interleave(beam, 0))[0]
+    shared = module(x, memory, visible(mask))[0]
+    copied = module(x, memory.repeat_interleave(beam, 0), visible(mask.repeat_interleave(beam, 0)))[0]
     assert_close(shared, copied)
 
 
@@ -148,7 +152,7 @@ def test_static_cache_projects_once_and_stays_right_after_documents_finish() -> 
 def test_a_row_of_nothing_but_padding_is_finite(dtype: torch.dtype) -> None:
     module, x = make(dtype), states(2, 5, 24, dtype=dtype)
     for need_weights in (False, True):  # SDPA's kernels differ in what they make of no key at all, a softmax does not
-        out = module(x, key_padding_mask=safe_padding_mask(padding([5, 0])), need_weights=need_weights)[0]
+        out = module(x, mask=visible(safe_padding_mask(padding([5, 0]))), need_weights=need_weights)[0]
         out.sum().backward()
         assert out.isfinite().all() and x.grad.isfinite().all()
 
@@ -179,4 +183,4 @@ def test_equals_fairseq_with_the_same_weights() -> None:
     expected = theirs(
         x.transpose(0, 1), memory.transpose(0, 1), memory.transpose(0, 1), key_padding_mask=mask, static_kv=True
     )[0]
-    assert_close(module(x, memory, mask)[0], expected.transpose(0, 1))
+    assert_close(module(x, memory, visible(mask))[0], expected.transpose(0, 1))

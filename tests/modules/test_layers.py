@@ -12,6 +12,7 @@ from helpers import assert_close, assert_same_run, outputs_and_gradients, paddin
 from layouts import layout_of
 from torch import Tensor
 
+from hat_fairseq.modules.attention import mask_of_keys
 from hat_fairseq.modules.batch_layout import BatchLayout
 from hat_fairseq.modules.cache import DecoderCache
 from hat_fairseq.modules.hierarchical_decoder_layer import HierarchicalDecoderLayer
@@ -36,6 +37,10 @@ def fairseq_config(normalize_before: bool, activation: str) -> Any:
 
 def states(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape))).to(dtype).requires_grad_()
+
+
+def visible(mask: Tensor) -> Tensor | None:
+    return mask_of_keys(mask, torch.float32)
 
 
 def random_norms(module: torch.nn.Module) -> None:
@@ -78,7 +83,7 @@ def test_decoder_layer_without_sentences_equals_fairseq(normalize_before: bool, 
     def fairseq_layer() -> Tensor:
         return theirs(x.transpose(0, 1), tokens.transpose(0, 1), mask, self_attn_mask=future)[0].transpose(0, 1)
 
-    out, gradients = outputs_and_gradients(ours, [x, tokens], lambda: ours(x, tokens, mask)[0])
+    out, gradients = outputs_and_gradients(ours, [x, tokens], lambda: ours(x, tokens, visible(mask))[0])
     expected, expected_gradients = outputs_and_gradients(theirs, [x, tokens], fairseq_layer)
     assert_close(out, expected)
     assert gradients.keys() == expected_gradients.keys()
@@ -100,7 +105,7 @@ def test_decoder_layer_with_sentences_is_its_definition(
     x = states(documents * beam, 6, 24, dtype=dtype)
     tokens = states(documents, max(n for n, _ in lengths), 24, dtype=dtype)
     sentences = states(documents, max(n for _, n in lengths), 24, dtype=dtype)
-    masks = padding([n for n, _ in lengths]), padding([n for _, n in lengths])
+    masks = visible(padding([n for n, _ in lengths])), visible(padding([n for _, n in lengths]))
 
     def dense() -> Tensor:
         rows = []
@@ -120,7 +125,7 @@ def test_incremental_decoder_layer_equals_full(normalize_before: bool) -> None:
     torch.manual_seed(2)
     layer = HierarchicalDecoderLayer(sizes(normalize_before)).eval()
     x, tokens, sentences = states(4, 6, 24), states(2, 9, 24), states(2, 3, 24)
-    memory = tokens, padding([9, 5]), sentences, padding([3, 2])
+    memory = tokens, visible(padding([9, 5])), sentences, visible(padding([3, 2]))
     full = layer(x, *memory)[0]
     cache = DecoderCache(4, 2, 1, x.device)
     steps = []
