@@ -4,7 +4,9 @@ Flags, values, gradients and logs are those of `label_smoothed_cross_entropy`; i
 whose decoder ends in a linear projection without bias: ours, and fairseq's `transformer` and `bart`.
 """
 
+import contextlib
 import inspect
+from collections.abc import Iterator
 from typing import Any
 
 from fairseq import utils
@@ -35,7 +37,8 @@ class ChunkedLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
         if not reduce:
             return super().forward(model, sample, reduce)
         weight = projection_of(model)
-        features = model(**sample["net_input"], features_only=True)[0]
+        with _in_the_output(weight, model):
+            features = model(**sample["net_input"], features_only=True)[0]
         target = sample["target"]
         loss, nll_loss, correct = chunked_label_smoothed_loss(
             features[:, self.ignore_prefix_size :],
@@ -59,15 +62,30 @@ class ChunkedLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
         return loss, sample_size, log
 
 
+@contextlib.contextmanager
+def _in_the_output(weight: Tensor, model: Any) -> Iterator[None]:
+    """Adds a row of `weight` to what the model returns: DDP's search for unused parameters starts from there."""
+    hook = _bare(model).register_forward_hook(lambda module, inputs, output: (*output, weight[:1]))
+    try:
+        yield
+    finally:
+        hook.remove()
+
+
+def _bare(model: Any) -> Any:
+    """The model without the wrappers for several processes."""
+    while isinstance(getattr(model, "module", None), nn.Module):
+        model = model.module
+    return model
+
+
 def projection_of(model: Any) -> Tensor:
     """The (V, C) weight that the decoder's features are multiplied with.
 
     Raises:
         ValueError: there is no such weight, or no way to get the features.
     """
-    bare = model
-    while isinstance(getattr(bare, "module", None), nn.Module):  # wrapped for several processes
-        bare = bare.module
+    bare = _bare(model)
     projection: Any = getattr(getattr(bare, "decoder", None), "output_projection", None)
     plain = isinstance(projection, nn.Linear) and projection.bias is None
     if not plain or "features_only" not in inspect.signature(bare.forward).parameters:

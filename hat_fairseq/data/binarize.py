@@ -118,7 +118,7 @@ def _flags(command: Sequence[str]) -> argparse.Namespace:
 
 
 def _command(directory: str, workers: int) -> list[str]:
-    return [sys.executable, "-m", "fairseq_cli.preprocess", "--destdir", directory, "--workers", str(workers)]
+    return [sys.executable, "-P", "-m", "fairseq_cli.preprocess", "--destdir", directory, "--workers", str(workers)]
 
 
 def _prefixes(splits: Sequence[str], ending: str = "") -> list[str]:

@@ -6,6 +6,9 @@ checkpoints.py
   load_checkpoint          a mismatch ends in "please ensure that the architectures match"; a `--restore-file` that does
                            not exist trains from scratch
   atomic_copy              `checkpoint_last.pt` is copied in place: a kill leaves half a file
+  upgrade_state_dict       settings of a checkpoint are run as Python (settings_of_checkpoint.py)
+  load_archive_file        `from_pretrained` unpacks an archive outside of its folder and deletes it
+checkpoint_file.py         a damaged checkpoint loads
 processes.py
   call_main                another number of processes than the run was meant for; bf16 on GPUs without it; torchrun on
                            CPUs

@@ -15,24 +15,25 @@ from typing import Any
 
 import fairseq.checkpoint_utils
 import fairseq.distributed.utils as distributed_utils
+import fairseq.file_utils
 import numpy as np
 import omegaconf
 import torch
 from fairseq.file_io import PathManager
 
+from .checkpoint_file import CheckpointError, check_file
 from .replace import replace
-
-
-class CheckpointError(ValueError):
-    """A checkpoint that is missing, refused, or does not fit; the message says which and what to do."""
+from .settings_of_checkpoint import check_settings
 
 
 def apply() -> None:
     """Installs the corrections of this file."""
     allow_checkpoint_types()
     PathManager.copy = staticmethod(atomic_copy)
+    replace(fairseq.checkpoint_utils, "_upgrade_state_dict", upgrade_state_dict)
     replace(fairseq.checkpoint_utils, "load_checkpoint_to_cpu", load_checkpoint_to_cpu)
     replace(fairseq.checkpoint_utils, "load_checkpoint", load_checkpoint)
+    replace(fairseq.file_utils, "load_archive_file", load_archive_file)
 
 
 def allow_checkpoint_types() -> None:
@@ -81,10 +82,13 @@ def load_checkpoint_to_cpu(original: Callable[..., Any], path: str, *args: Any, 
     """Loads a checkpoint.
 
     Raises:
-        CheckpointError: it holds more than plain data, or is not complete.
+        CheckpointError: it holds more than plain data, names parts that it may not build, or is not whole.
     """
     try:
+        check_file(path)
         return original(path, *args, **kwargs)
+    except CheckpointError as error:
+        raise CheckpointError(f"{path}: {error}") from None
     except pickle.UnpicklingError as error:
         culprit = re.search(r"GLOBAL (\S+)", str(error))
         what = culprit.group(1) if culprit else "no checkpoint of torch"
@@ -97,6 +101,25 @@ def load_checkpoint_to_cpu(original: Callable[..., Any], path: str, *args: Any, 
         ):
             raise
         raise CheckpointError(f"{path}: not a complete checkpoint ({Path(path).stat().st_size} bytes)") from None
+
+
+def upgrade_state_dict(original: Callable[..., Any], state: Any) -> Any:
+    """What fairseq does with each checkpoint as soon as its file has been read, after the check of its settings."""
+    check_settings(state)
+    return original(state)
+
+
+def load_archive_file(original: Callable[..., Any], archive_file: str) -> str:
+    """The folder of a model for `from_pretrained`; fairseq also unpacks archives, outside of their folder too.
+
+    Raises:
+        CheckpointError: not a folder.
+    """
+    if not os.path.isdir(archive_file):
+        raise CheckpointError(
+            f"{archive_file} is not a folder: unpack an archive yourself and give the folder of model.pt"
+        )
+    return archive_file
 
 
 def load_checkpoint(original: Callable[..., Any], cfg: Any, trainer: Any, **kwargs: Any) -> Any:

@@ -37,7 +37,7 @@ def generate(arguments: Sequence[str], parts: PartialResults, missing: Collectio
     check_precision_flags(arguments, "cuda" if gpus else "cpu")
     count = min(num_shards or len(gpus) or 1, len(missing))
     call = parts.next_call()
-    common = [sys.executable, "-m", "fairseq_cli.generate", *arguments]
+    common = [sys.executable, "-P", "-m", "fairseq_cli.generate", *arguments]
     if finished := parts.finished():
         skip = parts.folder / f"{call:03}.skip"
         skip.write_text("".join(f"{sample}\n" for sample in sorted(finished)), encoding="utf-8")

@@ -26,6 +26,7 @@ from .linear import fastest_product
 
 CHUNK = 1 << 24  # logits of a chunk: 64 MB
 FP16_SCALE = 16.0  # keeps the small gradients of logits above fp16's least number
+FP16_LIMIT = 6e4  # a product below it does not overflow
 
 
 def chunked_label_smoothed_loss(
@@ -84,23 +85,35 @@ class _ChunkedLoss(torch.autograd.Function):
 
 
 class _Gradients:
-    """Sums over chunks, in fp32."""
+    """Sums over chunks, in fp32.
+
+    In fp16 no product overflows here, whatever the features are: only `scaled` may give infinities, which depend on the
+    loss scale, so a trainer that lowers it recovers as it does without chunks.
+    """
 
     def __init__(self, features: Tensor, weight: Tensor) -> None:
         self._features, self._weight, self._product = features, weight, fastest_product(features, weight)
-        self._scale = FP16_SCALE if weight.dtype is torch.float16 else 1.0
+        self._is_fp16 = weight.dtype is torch.float16
+        # a row of gradients of logits sums up to less than 2
+        self._scale = _power_of_two(FP16_LIMIT / 2 / _largest(weight), FP16_SCALE) if self._is_fp16 else 1.0
         self._of_features = torch.empty_like(features)
         self._of_weight: Tensor | None = None
 
     def add(self, some: slice, of_logits: Tensor) -> None:
         """`of_logits`: (rows, V) fp32; it is used up."""
         features, weight = self._features[some], self._weight
-        of_logits = of_logits.mul_(self._scale).to(weight) if self._scale != 1 else of_logits.to(weight)
+        if self._is_fp16:
+            of_logits.mul_(self._scale)
+        of_logits = of_logits.to(weight)
         if self._product is F.linear:
             torch.mm(of_logits, weight, out=self._of_features[some])
         else:
             self._of_features[some] = self._product(of_logits, weight.t(), None)
-        if self._of_weight is None:
+        if self._is_fp16:  # a column of gradients of logits sums up to less than the number of rows
+            down = _power_of_two(FP16_LIMIT / len(features) / self._scale / _largest(features), 1.0)
+            product = (of_logits.t() @ (features * down)).float().div_(down)
+            self._of_weight = product if self._of_weight is None else self._of_weight.add_(product)
+        elif self._of_weight is None:
             self._of_weight = (of_logits.t() @ features).float()
         elif weight.dtype is torch.float32:
             self._of_weight.addmm_(of_logits.t(), features)
@@ -116,6 +129,17 @@ class _Gradients:
         if factor.device.type == "cpu" and factor == 1:
             return of_features, of_weight.to(self._weight)
         return of_features.mul_(factor), of_weight.mul_(factor).to(self._weight)
+
+
+def _largest(x: Tensor) -> Tensor:
+    """The largest magnitude, as an fp32 scalar on the device of `x`."""
+    least, most = x.aminmax()
+    return torch.maximum(most, -least).float()
+
+
+def _power_of_two(limit: Tensor, at_most: float) -> Tensor:
+    """The largest power of two, a scalar, that is neither above `limit` nor above `at_most`."""
+    return torch.exp2(limit.log2().floor()).clamp(max=at_most)
 
 
 def _chunks(positions: int, symbols: int) -> list[slice]:

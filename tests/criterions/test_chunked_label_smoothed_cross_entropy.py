@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -123,3 +124,28 @@ def test_a_model_without_a_plain_projection_is_refused() -> None:
     model = build("hat_roberta_base", "--encoder-embed-dim 24 --encoder-layers 1 --encoder-attention-heads 4")
     with pytest.raises(ValueError, match="HatRobertaModel has not: use --criterion label_smoothed_cross_entropy"):
         ChunkedLabelSmoothedCrossEntropy(TASK, False, 0.1)(model, sample([3]))
+
+
+def two_processes(rank: int, folder: str) -> None:
+    """Gradients of two processes with a batch each, averaged by DDP, and those of both batches in one process."""
+    torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=2)
+    criterion, batches = ChunkedLabelSmoothedCrossEntropy(TASK, False, 0.1), [sample([9, 16, 2]), sample([5, 3])]
+    for arch in ("hat_transformer", "transformer"):
+        torch.manual_seed(0)
+        model = build(arch, TINY).train()
+        assert model.decoder.output_projection.weight is not model.decoder.embed_tokens.weight
+        wrapped = torch.nn.parallel.DistributedDataParallel(model, find_unused_parameters=True)
+        for _ in range(2):
+            wrapped.zero_grad()
+            criterion(wrapped, batches[rank])[0].backward()
+        averaged = {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
+        model.zero_grad()
+        for batch in batches:
+            (criterion(model, batch)[0] / 2).backward()
+        for name, parameter in model.named_parameters():
+            assert_close(averaged[name], parameter.grad)
+    torch.distributed.destroy_process_group()
+
+
+def test_a_table_of_its_own_is_found_by_a_search_for_unused_parameters(tmp_path: Path) -> None:
+    torch.multiprocessing.spawn(two_processes, (str(tmp_path),), nprocs=2)

@@ -79,7 +79,7 @@ def test_what_a_dead_shard_leaves_is_kept_and_only_the_rest_is_generated(generat
     thread.join()
     captured = capsys.readouterr()
     assert status == 2 and killed and not (results / "test.jsonl").exists()
-    assert captured.out.count("-m fairseq_cli.generate") == 3 and "--distributed-rank 1" in captured.out
+    assert captured.out.count("-P -m fairseq_cli.generate") == 3 and "--distributed-rank 1" in captured.out
     assert captured.err.splitlines()[-1].startswith("hat: error: 1 of 2 shards failed")
     assert "ended with -9; the end of " in captured.err
 
@@ -183,3 +183,13 @@ def test_flags_are_compared_by_their_last_value() -> None:
     setup = {"data": {"test.bin": "1"}, "flags": {}, "checkpoints": []}
     assert first_difference(setup, setup) is None
     assert first_difference(setup, {**setup, "data": {"test.bin": "2"}}) == "other data: test.bin has changed"
+
+
+def test_packages_in_the_current_directory_are_not_imported(run, ami, checkpoint, tmp_path) -> None:
+    """A fairseq checkout, or somebody else's folder with a torch in it."""
+    for name in ("torch", "fairseq", "fairseq_cli"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text(f"raise SystemExit('{name} of the current directory')")
+    words = [ami / "bin", "--path", checkpoint, "--results-path", tmp_path / "results", *FLAGS.split()]
+    run("hat", "generate", *words, cwd=tmp_path)
+    assert len(rows(tmp_path / "results")) == 6

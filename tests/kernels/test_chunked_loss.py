@@ -45,6 +45,30 @@ def test_the_loss_itself(rows: int, smoothing: float, dtype: torch.dtype) -> Non
         assert_close(one, other, dtype, bf16_error=0.02)
 
 
+@pytest.mark.parametrize("large", ["features", "weight"])
+def test_fp16_recovers_at_the_loss_scales_at_which_it_does_without_chunks(large: str) -> None:
+    """The same next symbol 300 times, after an outlier: with a fixed scale the sums overflow at every loss scale."""
+    features, weight = 0.1 * torch.randn(300, 24), 0.1 * torch.randn(60, 24)
+    if large == "features":
+        features[:, 3], weight[:, 3] = 200, 0
+    else:
+        features[:, 3], weight[5, 3] = 0, 8000
+    target = torch.full((300,), 5)
+    features, weight = (x.half().requires_grad_() for x in (features, weight))
+
+    def finite(scale: float) -> tuple[list[bool], list[list[Tensor]]]:
+        chunked = chunked_label_smoothed_loss(features, weight, target, 0.1, PAD)[0]
+        log_probabilities = torch.nn.functional.linear(features, weight).float().log_softmax(-1)
+        plain = label_smoothed_nll_loss(log_probabilities, target, 0.1, PAD)[0]
+        both = [list(torch.autograd.grad(loss * scale, [features, weight])) for loss in (chunked, plain)]
+        return [all(bool(x.isfinite().all()) for x in gradients) for gradients in both], both
+
+    found = {scale: finite(scale) for scale in (2.0**16, 1.0, 0.25)}
+    assert [pair for pair, _ in found.values()] == [[False, False], [True, True], [True, True]]
+    for one, other in zip(*found[1.0][1], strict=True):
+        torch.testing.assert_close(one, other, rtol=5e-3, atol=1e-3 * float(other.abs().max()))
+
+
 def test_nothing_but_padding_is_no_loss_and_no_gradient() -> None:
     features, weight = torch.randn(2, 3, 8, requires_grad=True), torch.randn(60, 8, requires_grad=True)
     loss, nll, _ = chunked_label_smoothed_loss(features, weight, torch.full((2, 3), PAD), 0.1, PAD)

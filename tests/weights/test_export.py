@@ -130,7 +130,7 @@ def rewritten(trained: Path, path: Path, task: str, head: str | None, **settings
         ("segment_classification", {}, "reads the first of every 8 tokens, ours every <s>"),
         ("token_classification", {}, "a head of each token: the authors' classes for it cannot be constructed"),
         ("question_answering", {}, "a head of each token"),
-        ("language_modeling", {}, "what the head of task language_modeling is about is not known"),
+        ("denoising", {}, "what the head of task denoising is about is not known"),
         (None, {"arch": "hat_roberta_base"}, "is a hat_roberta_base: only hierarchical_transformer has a counterpart"),
     ],
     ids=str,

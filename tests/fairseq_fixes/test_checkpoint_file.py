@@ -1,0 +1,81 @@
+"""A damaged file, or one that is no checkpoint, is one line before anything is built."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from pathlib import Path
+
+import pytest
+import torch
+from fairseq import checkpoint_utils
+from fairseq.models.bart import BARTModel
+
+from hat_fairseq.fairseq_fixes.checkpoint_file import CheckpointError
+from hat_fairseq.models.hat_bart import HatBartModel
+from hat_fairseq.weights.checkpoint import checkpoint as state_of
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Path:
+    torch.save(state_of({"weight": torch.randn(100, 100)}), tmp_path / "model.pt")
+    return tmp_path / "model.pt"
+
+
+def test_a_flipped_bit_is_found(checkpoint: Path) -> None:
+    """`torch.load` alone reads it without an error."""
+    whole = checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint))["model"]["weight"]
+    content = bytearray(checkpoint.read_bytes())
+    content[content.index(whole.numpy().tobytes()) + 20_002] ^= 16
+    checkpoint.write_bytes(content)
+    assert not torch.equal(torch.load(checkpoint, weights_only=True)["model"]["weight"], whole)
+    with pytest.raises(
+        CheckpointError, match=r"model.pt: damaged: .*/data/0; use another checkpoint, or copy it again"
+    ):
+        checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"not a checkpoint\n", "not a checkpoint of torch, by its first bytes"),
+        (b"", r"not a complete checkpoint \(0 bytes\)"),
+        (None, "a directory; give the checkpoint in it"),
+        (b"cut", r"not a complete checkpoint \(3000 bytes\)"),
+    ],
+)
+def test_other_files_are_one_line(checkpoint: Path, content: bytes | None, message: str) -> None:
+    path = checkpoint.with_name("other.pt")
+    if content is None:
+        path.mkdir()
+    else:
+        path.write_bytes(checkpoint.read_bytes()[:3000] if content == b"cut" else content)
+    with pytest.raises(CheckpointError, match=f"other.pt: {message}"):
+        checkpoint_utils.load_checkpoint_to_cpu(str(path))
+
+
+def test_checkpoints_of_old_torch_are_read(checkpoint: Path) -> None:
+    state = torch.load(checkpoint, weights_only=True)
+    torch.save(state, checkpoint, _use_new_zipfile_serialization=False)
+    assert "weight" in checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint))["model"]
+
+
+@pytest.mark.parametrize("model", [HatBartModel, BARTModel])
+def test_archives_are_not_unpacked(model: type, tmp_path: Path) -> None:
+    """fairseq's `from_pretrained` writes what an archive names, wherever that is, and removes the archive."""
+    archive = tmp_path / "folder/model.tar.gz"
+    archive.parent.mkdir()
+    with tarfile.open(archive, "w:gz") as file:
+        for name in ("model/model.pt", f"../{tmp_path.name}-outside"):
+            file.addfile(tarfile.TarInfo(name), io.BytesIO())
+    with pytest.raises(CheckpointError, match=r"model.tar.gz is not a folder: unpack an archive yourself"):
+        model.from_pretrained(str(archive))  # type: ignore[attr-defined]
+    assert archive.is_file()
+
+
+def test_folders_are_read(train, ami: Path, tmp_path: Path) -> None:
+    flags = ["--arch", "hat_bart_base", "--encoder-layers", 1, "--decoder-layers", 1, "--encoder-embed-dim", 24]
+    flags += ["--decoder-embed-dim", 24, "--max-update", 1, "--disable-validation"]
+    train(tmp_path, *flags)
+    hub = HatBartModel.from_pretrained(str(tmp_path), "checkpoint_last.pt", str(ami / "bin"))
+    assert isinstance(hub.models[0], HatBartModel)

@@ -1,0 +1,126 @@
+"""A checkpoint of plain data must not run code: what it may name, and which of its settings fairseq would evaluate."""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from building import TINY, dictionary
+from commands import USER_DIR
+from fairseq import checkpoint_utils, options, tasks
+from fairseq.criterions import FairseqCriterion, register_criterion
+from fairseq.dataclass import FairseqDataclass
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from omegaconf import OmegaConf
+
+from hat_fairseq.fairseq_fixes.checkpoint_file import CheckpointError
+from hat_fairseq.fairseq_fixes.settings_of_checkpoint import TRUST
+from hat_fairseq.weights.checkpoint import checkpoint
+
+LAYOUTS = ["args", "cfg"]  # of old and of new checkpoints
+
+
+@pytest.fixture
+def save(tmp_path: Path) -> Callable[..., Path]:
+    """Writes the checkpoint of a small fairseq model, with changed settings."""
+    words = dictionary(["a", "b"])
+    for language in ("source", "target"):
+        words.save(str(tmp_path / f"dict.{language}.txt"))
+
+    def write(layout: str, built: str = "transformer", weights: bool = False, **settings: object) -> Path:
+        flags = [str(tmp_path), "--task", "translation", "-s", "source", "-t", "target", "--arch"]
+        sizes = [] if built == "fconv" else TINY.split()
+        args = options.parse_args_and_arch(options.get_training_parser(), [*flags, built, *sizes])
+        for name, value in settings.items():
+            setattr(args, name, value)
+        model = tasks.setup_task(args).build_model(args).state_dict() if weights else {}
+        state: dict[str, Any] = checkpoint(model)
+        if layout == "args":
+            state["args"] = args
+        else:
+            plain = options.parse_args_and_arch(options.get_training_parser(), [*flags, "transformer"])
+            cfg = OmegaConf.to_container(convert_namespace_to_omegaconf(plain), resolve=True, enum_to_str=True)
+            state["cfg"] = {**cfg, "model": Namespace(**{**vars(args), "_name": args.arch})}
+        torch.save(state, tmp_path / "model.pt")
+        return tmp_path / "model.pt"
+
+    return write
+
+
+def load(path: Path) -> None:
+    checkpoint_utils.load_model_ensemble_and_task([str(path)])
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"arch": "fconv", "encoder_layers": "{}"}, "names fairseq's model 'fconv'"),
+        ({"arch": "nosuch"}, "names the model 'nosuch', which nothing has registered"),
+        ({"adaptive_softmax_cutoff": "{}"}, "would run its setting adaptive_softmax_cutoff as code"),
+        ({"encoder_xformers_att_config": "{}"}, "would run its setting encoder_xformers_att_config as code"),
+        ({"encoder_layers": "{}"}, "its setting encoder_layers is not a number"),
+    ],
+    ids=str,
+)
+def test_settings_that_fairseq_would_run_are_refused(save, tmp_path: Path, layout, settings, message) -> None:
+    code = f"__import__('pathlib').Path({str(tmp_path / 'ran')!r}).touch()"
+    arch, changed = settings.get("arch", "transformer"), {k: v.format(code) for k, v in settings.items()}
+    path = save(layout, "fconv" if arch == "fconv" else "transformer", **changed)
+    with pytest.raises(CheckpointError, match=f"model.pt: .*{message}"):
+        load(path)
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("kind", ["task", "criterion"])
+def test_the_task_and_the_criterion_are_checked_too(save, layout: str, kind: str) -> None:
+    path = save("args", **{kind: "ctc" if kind == "criterion" else "language_modeling"})
+    if layout == "cfg":
+        path = save("cfg")
+        state = torch.load(path, weights_only=True)
+        state["cfg"][kind] = {"_name": "ctc" if kind == "criterion" else "language_modeling"}
+        torch.save(state, path)
+    with pytest.raises(CheckpointError, match=f"names fairseq's {kind} '(ctc|language_modeling)'"):
+        load(path)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("arch", ["transformer", "bart_base", "fconv"])
+def test_others_are_loaded(save, monkeypatch, layout: str, arch: str) -> None:
+    """Literals stay, and a name can be trusted."""
+    monkeypatch.setenv(TRUST, "lstm,fconv")
+    settings = {} if arch == "fconv" else {"adaptive_softmax_cutoff": "[2, 3]" if arch == "transformer" else None}
+    load(save(layout, arch, weights=True, **settings))
+
+
+def test_parts_of_a_user_are_allowed(save) -> None:
+    @register_criterion("of_a_user", dataclass=FairseqDataclass)
+    class OfAUser(FairseqCriterion):
+        pass
+
+    load(save("args", weights=True, criterion="of_a_user"))
+
+
+def test_commands_refuse_them(run, ami: Path, train, tmp_path: Path) -> None:
+    """The path of `fairseq-generate`, `hat generate`, `hat summarize` and the Python interface is one."""
+    train(tmp_path / "model", "--max-update", 1, "--disable-validation")
+    good, evil = tmp_path / "model/checkpoint_last.pt", tmp_path / "evil.pt"
+    state = torch.load(good, weights_only=True)
+    code = f"__import__('os').system('touch {tmp_path / 'ran'}')"
+    state["cfg"]["model"] = {"_name": "fconv", "encoder_layers": code, "decoder_layers": code}
+    torch.save(state, evil)
+    document = {"id": "a", "turns": [{"role": "PM", "text": "Good morning."}]}
+    (tmp_path / "a.jsonl").write_text(json.dumps(document) + "\n")
+    flags = ["--user-dir", USER_DIR, "--task", "document_to_text", "--role-stream", "role", "--cpu"]
+    refused = run("fairseq-generate", ami / "bin", *flags, "--path", evil, check=False)
+    assert refused.returncode == 1 and "evil.pt: refused, because it names" in refused.stderr.splitlines()[-1]
+    words = ["--data", ami / "bin", "--input", tmp_path / "a.jsonl", "--out", tmp_path / "out.jsonl"]
+    refused = run("hat", "summarize", "--path", evil, *words, check=False)
+    assert refused.returncode == 2 and "evil.pt: refused, because it names" in refused.stderr.splitlines()[-1]
+    assert not (tmp_path / "ran").exists()
