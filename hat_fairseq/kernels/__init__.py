@@ -6,8 +6,7 @@ is chosen inside, once for each shape, type and mode.
 
 from .attention import attend, prepare_mask
 from .chunked_loss import chunked_label_smoothed_loss
-from .feed_forward import feed_forward
-from .linear import Linear
+from .linear import Linear, feed_forward
 from .naive import ACTIVATIONS
 from .packed_linear import CPU_PRECISIONS, pack_linears
 from .precision import check_precision, chosen_precision, set_precision

@@ -14,6 +14,11 @@ from torch import Tensor
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
 
 
+def activated(x: Tensor, activation: str | None) -> Tensor:
+    """activation(x), or `x` where that is None."""
+    return x if activation is None else ACTIVATIONS[activation](x)
+
+
 def attention(
     queries: Tensor,
     keys: Tensor,
@@ -46,8 +51,7 @@ def attention(
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str | None = None) -> Tensor:
     """activation(x weight^T + bias)."""
-    out = F.linear(x, weight, bias)
-    return out if activation is None else ACTIVATIONS[activation](out)
+    return activated(F.linear(x, weight, bias), activation)
 
 
 def int8_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str | None = None) -> Tensor:

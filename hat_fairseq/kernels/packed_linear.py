@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from . import torch_private
 from .linear import SMALLEST, Linear
-from .naive import ACTIVATIONS
+from .naive import activated
 from .torch_private import int8_product, onednn_linear
 
 CPU_PRECISIONS = ("fp32", "bf16", "int8")
@@ -59,7 +59,7 @@ class PackedLinear(nn.Module):
         out = out.mul_(scales).addcmul_(offsets, self.sums)
         if self.bias is not None:
             out += self.bias
-        return out if activation is None else ACTIVATIONS[activation](out)
+        return activated(out, activation)
 
     def extra_repr(self) -> str:
         return f"in_features={self.in_features}, out_features={self.out_features}, precision={self.precision}"

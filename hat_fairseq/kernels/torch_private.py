@@ -93,4 +93,4 @@ def activation_backward(gradient: Tensor, x: Tensor, activation: str) -> Tensor:
         return _gelu_backward(gradient, x)
     with torch.enable_grad():
         x = x.detach().requires_grad_()
-        return torch.autograd.grad(naive.ACTIVATIONS[activation](x), x, gradient)[0]
+        return torch.autograd.grad(naive.activated(x, activation), x, gradient)[0]

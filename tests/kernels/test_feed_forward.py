@@ -8,25 +8,33 @@ from helpers import assert_close, assert_same_run
 from torch import Tensor, nn
 
 from hat_fairseq.kernels import ACTIVATIONS, Linear, feed_forward, naive, pack_linears
-from hat_fairseq.kernels.feed_forward import activated_linear
 from hat_fairseq.modules.transformer_layer import LayerSizes, TransformerLayer
 
 
+def make(inputs: int, outputs: int) -> nn.ModuleList:
+    torch.manual_seed(0)
+    return nn.ModuleList([Linear(inputs, outputs), Linear(outputs, inputs)])
+
+
+def naive_network(network: nn.ModuleList, x: Tensor, activation: str) -> Tensor:
+    hidden = naive.linear(x, network[0].weight, network[0].bias, activation)
+    return naive.linear(hidden, network[1].weight, network[1].bias)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("sizes", [(5, 7), (300, 257)], ids=str)
+@pytest.mark.parametrize("sizes", [(7, 5), (257, 300)], ids=str)
 @pytest.mark.parametrize("shape", [(1,), (7,), (2, 5), (3, 11)], ids=str)
 @pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_outputs_and_gradients_are_those_of_the_two_in_turn(
+def test_outputs_and_gradients_are_those_of_the_naive_network(
     activation: str, shape: tuple[int, ...], sizes: tuple[int, int], dtype: torch.dtype
 ) -> None:
-    torch.manual_seed(0)
-    linear = Linear(*sizes).to(dtype)
+    network = make(*sizes).to(dtype)
     x = torch.randn(*shape, sizes[0]).to(dtype).requires_grad_()
     assert_same_run(
-        linear,
+        network,
         [x],
-        lambda: activated_linear(x, activation, linear),
-        lambda: naive.linear(ACTIVATIONS[activation](x), linear.weight, linear.bias),
+        lambda: feed_forward(x, *network, activation),
+        lambda: naive_network(network, x, activation),
         dtype,
     )
 
@@ -53,12 +61,14 @@ def test_the_output_of_the_activation_is_not_kept() -> None:
 
 
 def test_only_what_is_wanted_gets_a_gradient() -> None:
-    linear, x = Linear(5, 7).requires_grad_(False), torch.randn(3, 5, requires_grad=True)
-    activated_linear(x, "gelu", linear).sum().backward()
-    assert x.grad is not None and linear.weight.grad is None
-    assert not activated_linear(x.detach(), "gelu", linear).requires_grad
+    network, x = make(5, 7), torch.randn(3, 5, requires_grad=True)
+    network[1].requires_grad_(False)
+    feed_forward(x, *network, "gelu").sum().backward()
+    assert x.grad is not None and network[0].weight.grad is not None and network[1].weight.grad is None
+    network.requires_grad_(False)
+    assert not feed_forward(x.detach(), *network, "gelu").requires_grad
     with torch.autocast("cpu", torch.bfloat16):
-        assert activated_linear(x, "gelu", linear).dtype is torch.bfloat16
+        assert feed_forward(x, *network, "gelu").dtype is torch.bfloat16
 
 
 def test_dropout_of_the_activation_is_still_applied() -> None:
@@ -72,10 +82,8 @@ def test_dropout_of_the_activation_is_still_applied() -> None:
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_with_gradients_without_and_packed_it_is_the_same_network(activation: str) -> None:
-    torch.manual_seed(0)
-    network, x = nn.ModuleList([Linear(257, 300), Linear(300, 257)]), torch.randn(3, 257)
-    hidden = naive.linear(x, network[0].weight, network[0].bias, activation)
-    expected = naive.linear(hidden, network[1].weight, network[1].bias)
+    network, x = make(257, 300), torch.randn(3, 257)
+    expected = naive_network(network, x, activation)
     assert_close(feed_forward(x, *network, activation), expected)
     with torch.no_grad():
         assert_close(feed_forward(x, *network, activation), expected)
