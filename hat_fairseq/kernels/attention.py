@@ -91,7 +91,7 @@ def step_attention(
     else:
         scores = torch.bmm(q, k.transpose(1, 2)).float()
     if mask is not None:
-        scores = scores.unflatten(0, (rows, heads)).masked_fill(~mask, float("-inf")).flatten(0, 1)
+        scores = torch.where(mask, scores.unflatten(0, (rows, heads)), float("-inf")).flatten(0, 1)
     weights = scores.softmax(-1).to(v.dtype)
     return torch.bmm(weights, v).view(rows, heads, length, channels)
 
