@@ -10,7 +10,7 @@ source and target in one run), then `fairseq-preprocess`, over the same text wit
 have the same number of workers and end with the same token ids, but for the markers. The default input is the AMI
 corpus that comes with the repository; MB are those of the text without markup.
 
-Needs GPT-2's files: set $HAT_GPT2_BPE (`hat doctor` says more).
+Needs GPT-2's files: set $HAT_GPT2_BPE (docs/data.md).
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from types import ModuleType
 
 PACKAGE = "hat_fairseq"
 VERBS = {
-    "doctor": "doctor",
+    "doctor": "doctor.command",
     "recipe": "recipes.command",
     "preprocess": "data.preprocess",
     "generate": "generation.command",

@@ -36,8 +36,7 @@ FORBIDDEN_LIBRARIES = {
     "scoring": {"torch", "fairseq", "fairseq_cli"},
     "recipes": {"torch", "fairseq", "fairseq_cli", "numpy"},
     "cli": {"torch", "fairseq", "fairseq_cli"},
-    "doctor": {"torch", "fairseq", "fairseq_cli", "packaging", "yaml"},
-    "doctor_probe": {"torch", "fairseq", "fairseq_cli", "hat_fairseq", "numpy"},
+    "doctor": {"torch", "fairseq", "fairseq_cli", "numpy", "packaging", "yaml"},
 }
 
 

@@ -12,7 +12,8 @@ import pytest
 import render
 
 import hat_fairseq
-from hat_fairseq import cli, doctor
+from hat_fairseq import cli
+from hat_fairseq.doctor import command as doctor
 
 ROOT = Path(__file__).resolve().parents[1]
 HOUSE = ["README.md", "CHANGELOG.md", "LICENSE", "Makefile", "setup.py", "pyproject.toml", "constraints.txt"]

@@ -1,0 +1,186 @@
+"""Check the installation and print the command that repairs what is wrong.
+
+Standard library only. Imports that may fail or crash run in a process of their own. Also without an installation:
+`python hat_fairseq/doctor`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata as metadata
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+PACKAGE = Path(__file__).resolve().parents[1]
+FAIRSEQ = "fairseq-fixed==0.12.3.1"
+FAIRSEQ_FLAGS = "--no-build-isolation --no-deps --no-cache-dir --no-binary fairseq-fixed"
+IMPORT_SECONDS = 300
+OK, NOTE, PROBLEM = "ok", "note", "PROBLEM"
+REQUIREMENT = re.compile(r"""([\w.-]+)\s*([^;\s]*)\s*(?:;\s*extra\s*==\s*["']([\w-]+)["'])?""")
+
+# Programs that print one line about what they import.
+TORCH = """
+import torch
+names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+without = f"built for CUDA {torch.version.cuda}, no GPU visible" if torch.version.cuda else "CPU only"
+print(f"{len(names)} x {names[0]}" if names else without)
+"""
+FAIRSEQ_AND_EXTENSIONS = """
+import torch
+import fairseq.data.data_utils_fast, fairseq.data.token_block_utils_fast, fairseq.libbase, fairseq.libbleu
+print(fairseq.__file__)
+"""
+PLUGIN = """
+from hat_fairseq.register import register
+register()
+from fairseq.models import ARCH_MODEL_REGISTRY
+ours = [name for name, model in ARCH_MODEL_REGISTRY.items() if model.__module__.startswith("hat_fairseq.")]
+assert ours, "no architecture is registered"
+print("registers " + ", ".join(sorted(ours)))
+"""
+
+
+class Finding(NamedTuple):
+    """One line of the table: `state` is OK, NOTE (works, or optional) or PROBLEM; `repair` is a command or advice."""
+
+    name: str
+    state: str
+    detail: str
+    repair: str = ""
+
+
+def pip(*arguments: str) -> str:
+    """Returns a pip command for this interpreter, with the project's constraints where they lie beside the package."""
+    constraints = PACKAGE.parent / "constraints.txt"
+    pins = ["-c", str(constraints)] if constraints.is_file() else []
+    return shlex.join([sys.executable, "-m", "pip", "install", *pins, *arguments])
+
+
+def build_fairseq(*remove: str) -> str:
+    """Returns the command that builds fairseq, after removing the distributions `remove`."""
+    first = shlex.join([sys.executable, "-m", "pip", "uninstall", "-y", *remove]) + " && " if remove else ""
+    return first + pip(*FAIRSEQ_FLAGS.split(), FAIRSEQ)
+
+
+def run(program: str) -> tuple[bool, str]:
+    """Runs a Python program; returns whether it succeeded and the last line that it printed, or its error."""
+    path = os.pathsep.join([str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+    command, variables = [sys.executable, "-P", "-c", program], os.environ | {"PYTHONPATH": path}
+    try:
+        done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=IMPORT_SECONDS)
+    except subprocess.TimeoutExpired:
+        return False, f"importing took more than {IMPORT_SECONDS} seconds"
+    if done.returncode < 0:
+        return False, f"importing ended Python with status {done.returncode}"
+    lines = (done.stderr if done.returncode else done.stdout).strip().splitlines()
+    return done.returncode == 0, lines[-1] if lines else f"status {done.returncode}"
+
+
+def requirements() -> list[tuple[str, str, str | None]]:
+    """Returns (name, specifier, first extra or None) of all requirements, from pyproject.toml or else from metadata."""
+    project_file = PACKAGE.parent / "pyproject.toml"
+    if project_file.is_file():
+        project = tomllib.loads(project_file.read_text(encoding="utf-8"))["project"]
+        lines = project["dependencies"] + [
+            f"{line}; extra == '{extra}'" for extra, group in project["optional-dependencies"].items() for line in group
+        ]
+    else:
+        lines = metadata.requires("hat_fairseq") or []
+    found: dict[str, tuple[str, str, str | None]] = {}
+    for match in filter(None, map(REQUIREMENT.match, lines)):
+        found.setdefault(match[1], (match[1], match[2], match[3]))
+    return list(found.values())
+
+
+def satisfies(version: str, specifier: str) -> bool:
+    """Whether `version` is within `specifier`: `>=X`, `==X` or nothing. A local part (`+cu130`) does not count."""
+    release = version.partition("+")[0]
+    if specifier.startswith("=="):
+        return release == specifier[2:]
+    return [int(n) for n in re.findall(r"\d+", release)] >= [int(n) for n in re.findall(r"\d+", specifier)]
+
+
+def check_requirements() -> Iterator[Finding]:
+    for name, specifier, extra in requirements():
+        repair = pip(name + specifier) + (f" && {build_fairseq()}" if name == "torch" else "")
+        try:
+            version = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            state, detail = (NOTE, f"not installed (extra {extra})") if extra else (PROBLEM, "not installed")
+            yield Finding(name, state, detail, repair)
+            continue
+        if satisfies(version, specifier):
+            yield Finding(name, OK, version)
+        else:  # an exact pin is what fairseq was tested with; a neighbouring version usually works
+            state = NOTE if extra or specifier.startswith("==") else PROBLEM
+            yield Finding(name, state, f"{version}, wanted {specifier}", repair)
+
+
+def check_compiler() -> Iterator[Finding]:
+    names = [os.environ.get("CXX", "").partition(" ")[0], "c++", "g++", "clang++"]
+    if not any(name and shutil.which(name) for name in names):
+        advice = "apt-get install g++ (or your system's package for it), or export CXX=/path/to/the/compiler"
+        yield Finding("C++ compiler", NOTE, "none; building fairseq needs one", advice)
+
+
+def check_torch() -> Finding:
+    works, text = run(TORCH)
+    if not works:
+        return Finding("import torch", PROBLEM, text, pip("torch") + " && " + build_fairseq())
+    return Finding("import torch", NOTE, text, "nvidia-smi") if "no GPU" in text else Finding("import torch", OK, text)
+
+
+def check_fairseq() -> Finding:
+    names = sorted(set(metadata.packages_distributions().get("fairseq", [])))
+    versions = ", ".join(f"{name} {metadata.version(name)}" for name in names) or "not a pip installation"
+    if len(names) > 1:
+        return Finding("import fairseq", PROBLEM, f"two in one environment: {versions}", build_fairseq(*names))
+    if names == ["fairseq"]:
+        detail = f"{versions}: the release of 2022 fails on Python 3.11; the plugin needs {FAIRSEQ}"
+        return Finding("import fairseq", PROBLEM, detail, build_fairseq("fairseq"))
+    works, text = run(FAIRSEQ_AND_EXTENSIONS)
+    if not works:  # e.g. not installed, or built for another torch
+        return Finding("import fairseq", PROBLEM, text, build_fairseq(*names))
+    return Finding("import fairseq", OK if names else NOTE, f"{versions}, {Path(text).parent}")
+
+
+def check_plugin(fairseq_works: bool) -> Finding:
+    works, text = run(PLUGIN) if fairseq_works else (False, "needs fairseq")
+    repair = "" if works else "repair the problems above, then run `hat doctor` again"
+    return Finding("plugin", OK if works else PROBLEM, text, repair)
+
+
+def findings() -> list[Finding]:
+    """Returns all findings, in the order in which their repairs should be made."""
+    python = Finding("Python", OK, f"{'.'.join(map(str, sys.version_info[:3]))}, {sys.executable}")
+    torch, fairseq = check_torch(), check_fairseq()
+    plugin = check_plugin(fairseq.state != PROBLEM)
+    user_dir = Finding("--user-dir", OK, str(PACKAGE))
+    return [python, *check_compiler(), *check_requirements(), torch, fairseq, plugin, user_dir]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--problems", action="store_true", help="print only what is not in order")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Prints the findings; returns 1 if there is a problem."""
+    found = findings()
+    width = max(len(finding.name) for finding in found)
+    for finding in found:
+        if args.problems and finding.state == OK:
+            continue
+        print(f"{finding.state:<8} {finding.name:<{width}}  {finding.detail}")
+        if finding.repair:
+            print(f"{'':<8} {'':<{width}}  -> {finding.repair}")
+    problems = sum(finding.state == PROBLEM for finding in found)
+    print(f"{problems} problem{'s' * (problems != 1)}" if problems else "everything that is required is in order")
+    return 1 if problems else 0
