@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hat_fairseq.data.document import Document, read_documents
-from hat_fairseq.scoring.rouge import make_scorer, make_tokenizer
+from hat_fairseq.scoring.rouge import make_tokenizer
 from hat_fairseq.scoring.summaries import write_summaries
 
 
@@ -21,7 +21,7 @@ class Constant:
 
     Attributes:
         document: the training document it belongs to.
-        score: its mean ROUGE-1 + ROUGE-2 + ROUGE-L F (0 to 3) against the other summaries it was compared with.
+        score: its mean ROUGE-1 F + ROUGE-2 F (0 to 2) against the other summaries it was compared with.
         compared: how many those were.
     """
 
@@ -66,7 +66,7 @@ def main(args: argparse.Namespace) -> int:
     print(f"lead.jsonl: the first {words} words of each of {len(documents)} documents")
     print(
         f"constant.jsonl: the summary of training document {constant.document.id!r}, the nearest of {len(candidates)} "
-        f"(of {len(train)} in training) to the {constant.compared} others: mean sum of ROUGE-1, 2 and L "
+        f"(of {len(train)} in training) to the {constant.compared} others: mean sum of ROUGE-1 and 2 "
         f"{100 * constant.score:.2f}"
     )
     return 0
@@ -84,11 +84,9 @@ def mean_words(documents: Sequence[Document]) -> int:
 
 
 def best_constant(documents: Sequence[Document]) -> Constant:
-    """Return the target nearest to all others by mean ROUGE-1 + ROUGE-2 + ROUGE-L (summary, stemmed, given sentences).
+    """Returns the target nearest to all others by mean ROUGE-1 F + ROUGE-2 F (stemmed).
 
-    Only training targets are looked at: each is scored against every other one, so no test summary has a say. Exact,
-    though ROUGE-L is computed for few: it never exceeds ROUGE-1 (both count a word as often as both sides have it), so
-    a candidate is given up as soon as ROUGE-1 in ROUGE-L's place no longer suffices.
+    Only training targets are compared, so no test summary has a say.
 
     Raises:
         ValueError: fewer than two targets.
@@ -96,37 +94,14 @@ def best_constant(documents: Sequence[Document]) -> Constant:
     if len(documents) < 2:
         raise ValueError(f"choosing a constant summary takes at least 2 training summaries, not {len(documents)}")
     tokenizer = make_tokenizer(stem=True)
-    texts = ["\n".join(document.target or ()) for document in documents]
-    ngrams = [_ngrams(tokenizer.tokenize(text)) for text in texts]
-    overlaps = [[_overlap(ngrams, i, j) for j in range(len(texts)) if j != i] for i in range(len(texts))]
-    bounds = [sum(2 * rouge1 + rouge2 for rouge1, rouge2 in row) for row in overlaps]
-    scorer = make_scorer(stem=True, metrics=["rougeLsum"])
-    best, best_total = -1, -1.0
-    for i in sorted(range(len(texts)), key=bounds.__getitem__, reverse=True):
-        others = texts[:i] + texts[i + 1 :]
-        total = bounds[i]
-        for (rouge1, _), other in zip(overlaps[i], others, strict=True):
-            if total <= best_total:
-                break
-            total += scorer.score(other, texts[i])["rougeLsum"].fmeasure - rouge1
-        if total > best_total:
-            best, best_total = i, total
+    words = [tokenizer.tokenize("\n".join(document.target or ())) for document in documents]
+    ngrams = [(Counter(text), Counter(zip(text, text[1:], strict=False))) for text in words]
     compared = len(documents) - 1
-    return Constant(documents[best], best_total / compared, compared)
+    scores = [sum(_similarity(own, other) for other in ngrams if other is not own) / compared for own in ngrams]
+    best = max(range(len(documents)), key=scores.__getitem__)
+    return Constant(documents[best], scores[best], compared)
 
 
-_Ngrams = tuple[Counter[str], Counter[tuple[str, str]]]
-
-
-def _ngrams(tokens: list[str]) -> _Ngrams:
-    return Counter(tokens), Counter(zip(tokens, tokens[1:], strict=False))
-
-
-def _overlap(ngrams: Sequence[_Ngrams], i: int, j: int) -> tuple[float, float]:
-    """Return ROUGE-1 F and ROUGE-2 F (the same both ways round)."""
-    (unigrams, bigrams), (other_unigrams, other_bigrams) = ngrams[i], ngrams[j]
-    return _f(unigrams, other_unigrams), _f(bigrams, other_bigrams)
-
-
-def _f(counts: Counter[Any], others: Counter[Any]) -> float:
-    return 2 * (counts & others).total() / max(counts.total() + others.total(), 1)
+def _similarity(own: Sequence[Counter[Any]], other: Sequence[Counter[Any]]) -> float:
+    """ROUGE-1 F + ROUGE-2 F of two texts, from the counts of their words and of their pairs of words."""
+    return sum(2 * (a & b).total() / max(a.total() + b.total(), 1) for a, b in zip(own, other, strict=True))

@@ -73,6 +73,8 @@ def score_labels(
             hits[number[right]] += guess == right
     figures = bootstrap_totals(counts, _figures, samples, seed)
     totals = counts.sum(axis=0)
+    _, predictions, supports = totals[:-1].reshape(3, -1).tolist()
+    rows = zip(names, *_precision_recall_f1(totals).tolist(), supports, predictions, strict=True)
     signature = {
         "labels": "one a document" if all(len(gold) == 1 for gold in references.values()) else "pooled over documents",
         "F1": "of the classes found among references and hypotheses",
@@ -82,7 +84,7 @@ def score_labels(
     }
     return ClassificationReport(
         figures=dict(zip(FIGURES, figures, strict=True)),
-        classes=_classes(names, totals),
+        classes={name: ClassScore(*scores) for name, *scores in rows},
         documents=len(references),
         elements=int(totals[-1]),
         missing=missing,
@@ -90,23 +92,15 @@ def score_labels(
     )
 
 
+def _precision_recall_f1(totals: np.ndarray) -> np.ndarray:
+    """(3 K + 1,) totals -> (3, K) x 100."""
+    hits, predicted, support = totals[:-1].reshape(3, -1)
+    return 100 * hits * [[1], [1], [2]] / np.maximum([predicted, support, predicted + support], 1)
+
+
 def _figures(totals: np.ndarray) -> np.ndarray:
     """(3 K + 1,) totals -> accuracy, micro F1 and macro F1, x 100."""
     hits, predicted, support = totals[:-1].reshape(3, -1)
     occurs = (predicted + support) > 0  # in a resampled test set a class may be absent
-    f1 = 2 * hits[occurs] / (predicted + support)[occurs]
-    micro = 2 * hits.sum() / (predicted.sum() + support.sum())
-    return 100 * np.array([hits.sum() / totals[-1], micro, f1.mean()])
-
-
-def _classes(names: Sequence[str], totals: np.ndarray) -> dict[str, ClassScore]:
-    scores = {}
-    for name, hits, predicted, support in zip(names, *totals[:-1].reshape(3, -1).tolist(), strict=True):
-        scores[name] = ClassScore(
-            precision=100 * hits / predicted if predicted else 0.0,
-            recall=100 * hits / support if support else 0.0,
-            f1=200 * hits / (predicted + support),
-            support=support,
-            predicted=predicted,
-        )
-    return scores
+    micro = 200 * hits.sum() / (predicted.sum() + support.sum())
+    return np.array([100 * hits.sum() / totals[-1], micro, _precision_recall_f1(totals)[2, occurs].mean()])

@@ -29,9 +29,9 @@ def test_lead_leaves_roles_out():
     assert lead(turns, 99) == "Hello everybody . Mm - hmm ."
 
 
-def test_constant_equals_the_exhaustive_search(ami_train):
+def test_the_constant_is_the_nearest_by_rouge_score(ami_train):
     documents = ami_train[:10]
-    scorer = RougeScorer(["rouge1", "rouge2", "rougeLsum"], use_stemmer=True)
+    scorer = RougeScorer(["rouge1", "rouge2"], use_stemmer=True)
 
     def score(candidate):
         others = [other for other in documents if other is not candidate]
