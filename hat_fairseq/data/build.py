@@ -62,7 +62,7 @@ class Build:
         if self.options["roles"]:
             settings = replace(settings, roles=role_labels(train))
             write_role_labels([role_token(role) for role in settings.roles or ()], self.directory)
-        bpe = known_bpe or learn_bpe(self.options["bpe"], train, settings, self.options["num_codes"], self.workers)
+        bpe = known_bpe or learn_bpe(train, settings, self.options["num_codes"], self.workers)
         pipeline = TextPipeline(settings, bpe)
         pipeline.save(self.bin)
 

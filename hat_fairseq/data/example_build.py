@@ -52,7 +52,7 @@ class ExampleBuild:
         classes = self._classes(labels)
 
         train = examples_path(self.text, self.reader.splits[0])
-        bpe = known_bpe or learn_bpe(self.options["bpe"], train, settings, self.options["num_codes"], self.workers)
+        bpe = known_bpe or learn_bpe(train, settings, self.options["num_codes"], self.workers)
         pipeline = TextPipeline(settings, bpe)
         pipeline.save(self.bin)
 

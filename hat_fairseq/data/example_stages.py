@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
-from hat_fairseq.data import bpe
 from hat_fairseq.data.encoded import EncodedRow
 from hat_fairseq.data.example import Example, read_examples
 from hat_fairseq.data.example_encoder import ExampleEncoder
@@ -19,6 +18,7 @@ from hat_fairseq.data.example_json import check_kind
 from hat_fairseq.data.example_report import ExampleReport
 from hat_fairseq.data.example_text import normalised, texts, words
 from hat_fairseq.data.labels import RIGHT, WRONG
+from hat_fairseq.data.learned_bpe import LearnedBpe
 from hat_fairseq.data.packing import pack_rows
 from hat_fairseq.data.parallel import ordered_map
 from hat_fairseq.data.pipeline import TextPipeline
@@ -120,13 +120,13 @@ def class_labels(task: str, splits: Mapping[str, SplitLabels], known: list[str] 
     return classes
 
 
-def learn_bpe(kind: str, path: Path, settings: Settings, num_codes: int, workers: int) -> bpe.Bpe:
+def learn_bpe(path: Path, settings: Settings, num_codes: int, workers: int) -> LearnedBpe:
     """Learn codes from all parts of the examples."""
     counted: Counter[str] = Counter()
     found = ordered_map(partial(_words, settings), read_examples(path, settings.task), workers)
     for words_of_example in progress(found, f"count words of {path.name}"):
         counted.update(words_of_example)
-    return bpe.learn(kind, counted, num_codes)
+    return LearnedBpe.learn_from_words(counted, num_codes)
 
 
 def encode_examples(

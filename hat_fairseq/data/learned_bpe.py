@@ -30,15 +30,13 @@ class LearnedBpe:
 
     Args:
         merges: pairs of symbols, the first learned first; a symbol that ends a word has ``</w>`` appended.
-        counts: how often each merge was applied in the training text; kept for the file only.
     """
 
     kind = "learned"
     separator = ""  # what goes before a sentence that is not the first: words are split at spaces anyway
 
-    def __init__(self, merges: list[Merge], counts: list[int] | None = None):
+    def __init__(self, merges: list[Merge]):
         self.merges = merges
-        self.counts = counts or [0] * len(merges)
 
     @classmethod
     def learn(cls, lines: Iterable[str], num_codes: int) -> LearnedBpe:
@@ -56,31 +54,29 @@ class LearnedBpe:
             raise ValueError(f"the number of BPE codes must be at least 1, not {num_codes}")
         if not words:
             raise ValueError("no words to learn BPE codes from")
-        merges = _learn_merges(words, num_codes)
-        return cls(merges, _merge_counts(words, merges))
+        return cls(_learn_merges(words, num_codes))
 
     @classmethod
     def load(cls, path: str | Path) -> LearnedBpe:
-        """Read a code file: three columns ``left right count``, the count being ignored.
+        """Reads a code file: three columns `left right count`, of which the count is ignored.
 
         Raises:
             ValueError: a line of another form, or the same merge twice; with file and line.
         """
-        merges: dict[Merge, int] = {}
+        merges: dict[Merge, None] = {}
         for number, line in read_lines(path):
             columns = line.split(" ")
             if len(columns) != 3 or not columns[2].isdecimal():
                 raise ValueError(f"{path}:{number}: expected 'left right count', found {line!r:.60}")
             if (columns[0], columns[1]) in merges:
                 raise ValueError(f"{path}:{number}: the merge {line!r:.60} occurs twice")
-            merges[columns[0], columns[1]] = int(columns[2])
-        return cls(list(merges), list(merges.values()))
+            merges[columns[0], columns[1]] = None
+        return cls(list(merges))
 
     def save(self, path: str | Path) -> None:
-        """Write the code file that ``load`` and fastBPE read."""
+        """Writes the code file that `load` and fastBPE read. Both ignore the third column, the count."""
         with open(path, "w", encoding="utf-8", newline="\n") as file:
-            for (left, right), count in zip(self.merges, self.counts, strict=True):
-                file.write(f"{left} {right} {count}\n")
+            file.writelines(f"{left} {right} 0\n" for left, right in self.merges)
 
     def encode(self, text: str) -> list[str]:
         """Split every word into pieces. Characters never seen in training stay as they are: nothing is lost."""
@@ -145,32 +141,3 @@ def _learn_merges(words: Counter[str], num_codes: int) -> list[Merge]:
     tokenizer.train_from_iterator(words.elements(), trainer)
     learned = json.loads(tokenizer.to_str())["model"]["merges"][:num_codes]
     return [(left, right) for left, right in learned]
-
-
-def _merge_counts(words: Counter[str], merges: list[Merge]) -> list[int]:
-    """How often each merge is applied in the training text, found by applying them to each distinct word."""
-    rank = {merge: index for index, merge in enumerate(merges)}
-    counts = [0] * len(merges)
-    for word, frequency in words.items():
-        symbols = [*word[:-1], word[-1] + _WORD_END]
-        while len(symbols) > 1:
-            best = min(pairwise(symbols), key=lambda pair: rank.get(pair, len(rank)))
-            if best not in rank:
-                break
-            merged = _apply(best, symbols)
-            counts[rank[best]] += frequency * (len(symbols) - len(merged))
-            symbols = merged
-    return counts
-
-
-def _apply(merge: Merge, symbols: list[str]) -> list[str]:
-    merged: list[str] = []
-    position = 0
-    while position < len(symbols):
-        if tuple(symbols[position : position + 2]) == merge:
-            merged.append(merge[0] + merge[1])
-            position += 2
-        else:
-            merged.append(symbols[position])
-            position += 1
-    return merged

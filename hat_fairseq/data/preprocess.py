@@ -145,9 +145,9 @@ def _check_together(options: Mapping[str, Any], reader: Reader) -> None:
             "what the training part gave"
         )
     if options["bpe"] == "gpt2" and options["codes"]:
-        raise ValueError("--codes goes with --bpe learned and --bpe fastbpe; --bpe gpt2 has its own")
+        raise ValueError("--codes goes with --bpe learned; --bpe gpt2 has its own")
     if options["bpe"] == "gpt2" and options["target_separator"]:
-        raise ValueError("--target-separator needs --bpe learned or fastbpe: GPT-2's dictionary has no <sep>")
+        raise ValueError("--target-separator needs --bpe learned: GPT-2's dictionary has no <sep>")
     if options["aligned"] and options["splitter"] != "given":
         raise ValueError(f"--aligned is for given segments, not for --splitter {options['splitter']}")
     if options["aligned"] and (options["roles"] or options["role_in_text"]):

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple, TypeVar
 
 from tqdm import tqdm
 
-from hat_fairseq.data import bpe
 from hat_fairseq.data.alignment import MisalignedError, words_of
 from hat_fairseq.data.document import Document, read_documents
 from hat_fairseq.data.encoded import EncodedPair
+from hat_fairseq.data.learned_bpe import LearnedBpe
 from hat_fairseq.data.manifest import SplitReport
 from hat_fairseq.data.parallel import ordered_map
 from hat_fairseq.data.pipeline import TextPipeline
@@ -86,13 +86,13 @@ def prepare_split(
     return counts
 
 
-def learn_bpe(kind: str, path: Path, settings: Settings, num_codes: int, workers: int) -> bpe.Bpe:
+def learn_bpe(path: Path, settings: Settings, num_codes: int, workers: int) -> LearnedBpe:
     """Learn joint codes from the sources and targets of prepared documents."""
     words: Counter[str] = Counter()
     counted = ordered_map(partial(_words, settings), read_documents(path), workers)
     for words_of_document in progress(counted, f"count words of {path.name}"):
         words.update(words_of_document)
-    return bpe.learn(kind, words, num_codes)
+    return LearnedBpe.learn_from_words(words, num_codes)
 
 
 def role_labels(path: Path) -> tuple[str, ...]:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hat_fairseq.data.bpe import Bpe, Gpt2Bpe, find_gpt2_files, from_codes
-from hat_fairseq.data.fast_bpe import import_fast_bpe
+from hat_fairseq.data.bpe import Bpe, Gpt2Bpe, LearnedBpe, find_gpt2_files
 from hat_fairseq.data.labels import read_label_dictionary
 from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.text import SEPARATOR
@@ -86,19 +85,17 @@ def ready_made(options: Mapping[str, Any], bpe_dir: Path | None, dictionary: Pat
     """The BPE, unless it is still to be learned; its dictionary, if it comes with one, is copied to ``dictionary``.
 
     Raises:
-        ValueError: files or a package are missing, or files were changed.
+        ValueError: files are missing or were changed.
     """
     if options["vocabulary"]:
         vocabulary = Vocabulary.open(options["vocabulary"])
         _copy(vocabulary.dictionary, dictionary)
         return vocabulary.pipeline.bpe
-    if options["bpe"] == "fastbpe":
-        import_fast_bpe()
     if options["bpe"] == "gpt2":
         gpt2 = find_gpt2_files(bpe_dir)
         _copy(gpt2 / "dict.txt", dictionary)
         return Gpt2Bpe(gpt2 / "encoder.json", gpt2 / "vocab.bpe")
-    return from_codes(options["bpe"], options["codes"]) if options["codes"] else None
+    return LearnedBpe.load(options["codes"]) if options["codes"] else None
 
 
 def has_dictionary(options: Mapping[str, Any]) -> bool:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 import subprocess
 import sys
 import time
@@ -8,7 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from hat_fairseq import cli
+from hat_fairseq.data import bpe
 from hat_fairseq.data.learned_bpe import LearnedBpe
+
+CODES = Path(__file__).parents[1] / "samples" / "fastbpe.codes"
 
 
 def subword_nmt(bpe: LearnedBpe):  # type: ignore[no-untyped-def]
@@ -55,13 +60,6 @@ def test_a_word_cut_by_truncation_still_decodes(learned_bpe: LearnedBpe) -> None
     assert learned_bpe.decode(["remo@@"]) == "remo"
 
 
-def test_counts_are_how_often_a_merge_was_applied() -> None:
-    bpe = LearnedBpe.learn(["low low low lower lower aaaa aaaa aaaa"], num_codes=2)
-    counts = dict(zip(bpe.merges, bpe.counts, strict=True))
-    # The last letter of a word is another symbol: in a a a a</w> two pairs overlap, of which one is merged.
-    assert counts == {("a", "a"): 3, ("l", "o"): 5}
-
-
 LEARN = """
 import sys, types
 
@@ -93,8 +91,32 @@ def test_learning_depends_on_nothing_but_the_words(lines: list[str], tmp_path: P
 def test_saved_and_loaded_is_the_same(learned_bpe: LearnedBpe, lines: list[str], tmp_path: Path) -> None:
     learned_bpe.save(tmp_path / "codes")
     loaded = LearnedBpe.load(tmp_path / "codes")
-    assert (loaded.merges, loaded.counts) == (learned_bpe.merges, learned_bpe.counts)
+    assert loaded.merges == learned_bpe.merges
     assert loaded.encode(lines[0]) == learned_bpe.encode(lines[0])
+
+
+def test_codes_of_fastbpe_are_read_and_applied(lines: list[str], tmp_path: Path) -> None:
+    """`fastbpe.codes` is what `fast learnbpe 1000` of fastBPE 0.1.0 wrote for the turns of 20 meetings."""
+    codes = LearnedBpe.load(CODES)
+    columns = [line.split(" ") for line in CODES.read_text(encoding="utf-8").splitlines()]
+    assert codes.merges == [(left, right) for left, right, _ in columns] and len(codes.merges) == 1000
+    reference = subword_nmt(codes)
+    assert [codes.encode(line) for line in lines] == [reference.segment_tokens(line.split()) for line in lines]
+    codes.save(tmp_path / "codes")
+    written = [line.split(" ") for line in (tmp_path / "codes").read_text(encoding="utf-8").splitlines()]
+    assert written == [[left, right, "0"] for left, right, _ in columns]
+
+
+def test_data_of_version_0_3_with_fastbpe_loads(lines: list[str], tmp_path: Path) -> None:
+    """`--bpe fastbpe` was another way to apply the same codes."""
+    shutil.copy(CODES, tmp_path / bpe.CODES)
+    assert bpe.load_bpe("fastbpe", tmp_path).encode(lines[0]) == LearnedBpe.load(CODES).encode(lines[0])
+
+
+def test_fastbpe_is_no_choice_any_more(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["preprocess", "ami", "--bpe", "fastbpe"])
+    assert stop.value.code == 2 and "invalid choice: 'fastbpe'" in capsys.readouterr().err
 
 
 def test_a_word_of_fifty_thousand_characters(learned_bpe: LearnedBpe) -> None:

@@ -107,13 +107,6 @@ def test_two_workers_and_the_same_codes_give_the_same_files(folder: Path, result
         assert (tmp_path / "out" / file).read_bytes() == (result / file).read_bytes()
 
 
-def test_fastbpe_gives_the_same_tokens(folder: Path, result: Path, tmp_path: Path) -> None:
-    preprocess(folder, "--out", tmp_path / "out", *ALIGNED, "--bpe", "fastbpe", "--no-binarize")
-    for side in ("source", "target"):
-        file = Path("text", f"train.{side}")
-        assert (tmp_path / "out" / file).read_bytes() == (result / file).read_bytes()
-
-
 def test_chinese_by_jieba(tmp_path: Path, pages: list[dict[str, list[str]]]) -> None:
     write(
         tmp_path / "train.jsonl",
