@@ -24,13 +24,17 @@ from .embedding import EmbedsTokens
 from .encoder_attention import layer_attentions
 
 
-class Encoded(NamedTuple):
-    """What an encoder hands to heads and decoders: one row per document."""
+class EncoderOut(NamedTuple):
+    """What heads and decoders read: one row per document, which the hypotheses of the document share."""
 
     tokens: Tensor  # (B, T, C); the states of padding have no meaning
     tokens_padding: Tensor | None = None  # (B, T) True = padding, no row all padding; None when nothing is padded
-    representatives: Tensor | None = None  # (B, S, C), None without spans
-    representatives_padding: Tensor | None = None  # (B, S) True = no such span; None when every document has S
+    spans: Tensor | None = None  # (B, S, C) states of sentences or segments; None without spans
+    spans_padding: Tensor | None = None  # (B, S) True = no such span; None when every document has S
+
+    def select(self, documents: Tensor) -> EncoderOut:
+        """The rows of the (D,) given documents."""
+        return EncoderOut(*(None if x is None else x.index_select(0, documents) for x in self))  # type: ignore[arg-type]
 
 
 class Encoder(EmbedsTokens, FairseqEncoder):
@@ -58,7 +62,9 @@ class Encoder(EmbedsTokens, FairseqEncoder):
         self.layers = nn.ModuleList(self.build_layers())
         self.layer_norm = self.final_norm()
 
-    def forward(self, src_tokens: Tensor, src_lengths: Tensor | None = None, segments: Tensor | None = None) -> Any:
+    def forward(
+        self, src_tokens: Tensor, src_lengths: Tensor | None = None, segments: Tensor | None = None
+    ) -> EncoderOut:
         """Encodes (B, T) token ids with optional (B, T) ids of roles; `src_lengths` is fairseq's and not needed."""
         tokens, layout = self.arrange(src_tokens)
         roles = None if segments is None else layout.arrange(segments)
@@ -89,10 +95,10 @@ class Encoder(EmbedsTokens, FairseqEncoder):
         """(B, T', C) embeddings and the layout, changed or not."""
         return x, layout
 
-    def finish(self, x: Tensor, layout: BatchLayout) -> Any:
+    def finish(self, x: Tensor, layout: BatchLayout) -> EncoderOut:
         """(B, T', C) states of the last layer -> what the encoder returns."""
         padding = None if layout.padding is None else safe_padding_mask(layout.restore(layout.padding))
-        return Encoded(layout.restore(x), padding)
+        return EncoderOut(layout.restore(x), padding)
 
     def final_norm(self) -> nn.LayerNorm | None:
         """The norm after the last layer of a pre-norm stack."""

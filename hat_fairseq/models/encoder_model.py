@@ -24,7 +24,7 @@ from ..modules.representatives import Representatives, representatives_at
 from ..modules.sentences import sentence_of_each_token, sentence_starts
 from .config import EncoderConfig
 from .embedding import initialise_as_bert
-from .encoder import Encoded
+from .encoder import EncoderOut
 
 Logits = Tensor | dict[str, Tensor]
 
@@ -64,7 +64,7 @@ class EncoderModel(FairseqEncoderModel):
         """A head of this model about documents, segments or tokens."""
         raise NotImplementedError
 
-    def document_state(self, head: ClassificationHead, encoded: Encoded, src_tokens: Tensor) -> Tensor:
+    def document_state(self, head: ClassificationHead, encoded: EncoderOut, src_tokens: Tensor) -> Tensor:
         """The (B, C) state that a head about documents reads."""
         raise NotImplementedError
 
@@ -116,8 +116,8 @@ class EncoderModel(FairseqEncoderModel):
         """
         encoded = self.encoder(src_tokens)
         extra: dict[str, Any] = {}
-        if encoded.representatives is not None:
-            extra = {"segments": encoded.representatives, "segments_padding": encoded.representatives_padding}
+        if encoded.spans is not None:
+            extra = {"segments": encoded.spans, "segments_padding": encoded.spans_padding}
         if isinstance(classification_head_name, str):
             return self.head_logits(classification_head_name, encoded, src_tokens), extra
         if classification_head_name is not None:
@@ -136,7 +136,7 @@ class EncoderModel(FairseqEncoderModel):
             raise ValueError("the masked-LM head was replaced by a classification head; say which, or features_only")
         return self.encoder.lm_head(states if masked_tokens is None else states[masked_tokens])
 
-    def head_logits(self, name: str, encoded: Encoded, src_tokens: Tensor) -> Tensor:
+    def head_logits(self, name: str, encoded: EncoderOut, src_tokens: Tensor) -> Tensor:
         """The logits of one classification head."""
         head = self.classification_head(name)
         if head.of == "document":

@@ -20,8 +20,8 @@ from ..modules.hierarchical_decoder_layer import HierarchicalDecoderLayer
 from .checkpointing import run_layer
 from .config import HatConfig
 from .embedding import EmbedsTokens
+from .encoder import EncoderOut
 from .fingerprint import fingerprint
-from .hat_encoder import EncoderOut
 
 _CACHE = "hat_decoder"  # where a decoder keeps its cache in fairseq's incremental_state
 
@@ -90,7 +90,7 @@ class HatDecoder(EmbedsTokens, FairseqIncrementalDecoder):
         x = self.embed(prev_output_tokens, start=seen)
         # once for all layers
         tokens_mask = mask_of_keys(encoder_out.tokens_padding, x.dtype)
-        sentences_mask = mask_of_keys(encoder_out.sentences_padding, x.dtype)
+        sentences_mask = mask_of_keys(encoder_out.spans_padding, x.dtype)
         attention_weights = []
         for index, layer in enumerate(self.layers):
             x, weights = run_layer(
@@ -98,7 +98,7 @@ class HatDecoder(EmbedsTokens, FairseqIncrementalDecoder):
                 x,
                 encoder_out.tokens,
                 tokens_mask,
-                encoder_out.sentences,
+                encoder_out.spans,
                 sentences_mask,
                 cache=None if cache is None else cache.layers[index],
                 need_weights=need_weights,

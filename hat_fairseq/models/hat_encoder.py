@@ -5,8 +5,6 @@ Legend: B documents, T source tokens, S sentences, C channels.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from fairseq.data import Dictionary
 from torch import Tensor, nn
 
@@ -14,25 +12,8 @@ from ..modules.batch_layout import BatchLayout
 from ..modules.hierarchical_encoder import HierarchicalEncoder
 from ..modules.transformer_layer import EncoderLayer
 from .config import HatConfig
-from .encoder import Encoder
+from .encoder import Encoder, EncoderOut
 from .fingerprint import fingerprint
-
-
-@dataclass(frozen=True)
-class EncoderOut:
-    """What the decoder attends to: one row per document, which the hypotheses of the document share."""
-
-    tokens: Tensor  # (B, T, C)
-    tokens_padding: Tensor | None  # (B, T), None when nothing is padded
-    sentences: Tensor | None  # (B, S, C), None in the baseline without hierarchy
-    sentences_padding: Tensor | None  # (B, S)
-
-    def select(self, documents: Tensor) -> EncoderOut:
-        def take(x: Tensor | None) -> Tensor | None:
-            return None if x is None else x.index_select(0, documents)
-
-        rest = map(take, (self.tokens_padding, self.sentences, self.sentences_padding))
-        return EncoderOut(self.tokens.index_select(0, documents), *rest)
 
 
 class HatEncoder(Encoder):
@@ -64,10 +45,10 @@ class HatEncoder(Encoder):
     def finish(self, x: Tensor, layout: BatchLayout) -> EncoderOut:
         encoded = super().finish(x, layout)
         if self.hierarchical_encoder is None:
-            return EncoderOut(encoded.tokens, encoded.tokens_padding, None, None)
+            return encoded
         assert layout.representatives is not None
         sentences = self.hierarchical_encoder(x, layout)
-        return EncoderOut(encoded.tokens, encoded.tokens_padding, sentences, layout.representatives.padding)
+        return encoded._replace(spans=sentences, spans_padding=layout.representatives.padding)
 
     def reorder_encoder_out(self, encoder_out: EncoderOut, new_order: Tensor) -> EncoderOut:
         """For fairseq's own generator: a row for each of its hypotheses."""

@@ -18,7 +18,7 @@ from ..modules.heads import ClassificationHead, MaskedLMHead
 from ..modules.representatives import Representatives
 from .config import HatRobertaConfig
 from .embedding import token_table
-from .encoder import Encoded, SentenceAttendingEncoder
+from .encoder import EncoderOut, SentenceAttendingEncoder
 from .encoder_model import EncoderModel
 from .fingerprint import fingerprint
 from .hat_transformer import set_defaults
@@ -41,7 +41,7 @@ class HatRobertaEncoder(FairseqEncoder):
             config.encoder_embed_dim, len(dictionary), str(config.activation_fn), shared, config.layer_norm_eps
         )
 
-    def forward(self, src_tokens: Tensor) -> Encoded:
+    def forward(self, src_tokens: Tensor) -> EncoderOut:
         """Encodes (B, T) token ids."""
         return self.sentence_encoder(src_tokens)
 
@@ -65,7 +65,7 @@ class HatRobertaModel(EncoderModel):
         width, dropout = self.config.encoder_embed_dim, self.config.pooler_dropout
         return ClassificationHead(width, inner_dim or width, num_classes, dropout, input_dropout=dropout, of=of)
 
-    def document_state(self, head: ClassificationHead, encoded: Encoded, src_tokens: Tensor) -> Tensor:
+    def document_state(self, head: ClassificationHead, encoded: EncoderOut, src_tokens: Tensor) -> Tensor:
         """(B, C): the states at the first token of each document, RoBERTa's `<s>`."""
         first = self.starts(src_tokens).to(src_tokens).argmax(dim=1, keepdim=True)
         return Representatives(first).gather(encoded.tokens).squeeze(1)

@@ -13,7 +13,7 @@ from fairseq.models import register_model, register_model_architecture
 from torch import Tensor, nn
 
 from ..modules.heads import ClassificationHead, PooledClassificationHead
-from .encoder import Encoded
+from .encoder import EncoderOut
 from .encoder_model import EncoderModel
 from .hat_transformer import set_defaults
 from .hierarchical_transformer_config import HierarchicalTransformerConfig
@@ -41,11 +41,11 @@ class HierarchicalTransformerModel(EncoderModel):
             return PooledClassificationHead(str(config.pooling), width, inner_dim, num_classes, dropout, pool_padded)
         return ClassificationHead(width, inner_dim, num_classes, dropout, of=of)
 
-    def document_state(self, head: ClassificationHead, encoded: Encoded, src_tokens: Tensor) -> Tensor:
+    def document_state(self, head: ClassificationHead, encoded: EncoderOut, src_tokens: Tensor) -> Tensor:
         """(B, C): the pooled states of the segments."""
         assert isinstance(head, PooledClassificationHead)
-        assert encoded.representatives is not None and encoded.representatives_padding is not None
-        return head.pooled(encoded.representatives, encoded.representatives_padding)
+        assert encoded.spans is not None and encoded.spans_padding is not None
+        return head.pooled(encoded.spans, encoded.spans_padding)
 
     def span_attentions(self) -> dict[int, Any]:
         layers = ((i, layer.cross_segment) for i, layer in enumerate(self.encoder.layers))

@@ -19,7 +19,7 @@ from ..modules.heads import MaskedLMHead
 from ..modules.representatives import Representatives
 from ..modules.segment_attention import SegmentLayer
 from ..modules.segments import SegmentGrid, segments_at_markers, segments_of_length
-from .encoder import Encoded, Encoder
+from .encoder import Encoder, EncoderOut
 from .encoder_attention import layer_attentions
 from .fingerprint import fingerprint
 from .hierarchical_transformer_config import HierarchicalTransformerConfig
@@ -114,7 +114,7 @@ class SegmentEncoder(Encoder):
         assert self.layernorm_embedding is not None
         return self.embed_dropout(self.layernorm_embedding(x))
 
-    def finish(self, x: Tensor, layout: BatchLayout) -> Encoded:
+    def finish(self, x: Tensor, layout: BatchLayout) -> EncoderOut:
         """The states of all tokens, zeros for padding, and those of the segments."""
         grid, segments = layout.blocks, layout.representatives
         assert grid is not None and segments is not None
@@ -122,7 +122,7 @@ class SegmentEncoder(Encoder):
         padding = segments.padding
         if padding is None:
             padding = states.new_zeros(states.shape[:2], dtype=torch.bool)
-        return Encoded(grid.gather(x), None, states, padding)
+        return EncoderOut(grid.gather(x), None, states, padding)
 
     def max_positions(self) -> int:
         return self.config.segment_length * self.config.max_segments
