@@ -16,13 +16,11 @@ MODULES = (
     "models.hat_transformer",
     "models.hierarchical_transformer",
     "tasks.document_bpe",
-    "tasks.document_classification",
+    "tasks.classification",
     "tasks.document_to_text",
     "tasks.masked_document_lm",
     "tasks.multiple_choice",
     "tasks.question_answering",
-    "tasks.segment_classification",
-    "tasks.token_classification",
 )
 _called = False
 

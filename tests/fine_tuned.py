@@ -53,7 +53,7 @@ def fine_tune(kind: str, meetings: Path, folder: Path, warm: WarmPython) -> Fine
     flags = f"--out {data} --bpe learned --num-codes 200 --no-binarize --task {kind} {LENGTHS.get(kind, '')}"
     warm.run(f"hat_fairseq.cli preprocess {raw} {flags}".split(), folder, folder / "log")
     for command in example_commands(splits, splits, kind, None, 1):
-        warm.run(command[2:], data, folder / "log")
+        warm.run(command[command.index("-m") + 1 :], data, folder / "log")
     flags = f"--save-dir {save} --optimizer adam --lr 1e-2 --cpu --batch-size 4 --max-update 2 --num-workers 0"
     flags += f" --user-dir {USER_DIR} --no-epoch-checkpoints --disable-validation --seed 3 {MODELS[kind]}"
     warm.run(f"fairseq_cli.train {data}/bin --task {TASKS[kind]} {flags}".split(), folder, folder / "log")

@@ -4,7 +4,6 @@ Each choice is a row, the text with the question and the choice, and gets one sc
 RACE; Liu et al. 2019). Examples may have different numbers of choices.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +19,7 @@ from .row_dataset import ChoiceDataset
 from .row_targets import RowTargets
 
 
-@dataclass
-class MultipleChoiceConfig(EncoderTaskConfig):
-    """The options of `multiple_choice`: those of `EncoderTaskConfig`."""
-
-
-@register_task("multiple_choice", dataclass=MultipleChoiceConfig)
+@register_task("multiple_choice", dataclass=EncoderTaskConfig)
 class MultipleChoiceTask(EncoderTask):
     """Targets (B,), the number of the right choice; logits (B, K) for the K choices of the example with most."""
 

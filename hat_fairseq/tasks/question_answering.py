@@ -4,7 +4,6 @@ As for SQuAD 2.0 (Rajpurkar et al. 2018; Devlin et al. 2019): each token has a s
 last of the answer; the row's first token stands for no answer. A row is a window of the text.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 from fairseq.tasks import register_task
@@ -15,12 +14,7 @@ from .encoder_task import EncoderTask
 from .row_targets import SpanTargets, answer_positions
 
 
-@dataclass
-class QuestionAnsweringConfig(EncoderTaskConfig):
-    """The options of `question_answering`: those of `EncoderTaskConfig`."""
-
-
-@register_task("question_answering", dataclass=QuestionAnsweringConfig)
+@register_task("question_answering", dataclass=EncoderTaskConfig)
 class QuestionAnsweringTask(EncoderTask):
     """Targets (B, 2), first and last token, 0 0 for none; logits (B, T, 2)."""
 

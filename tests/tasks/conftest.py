@@ -40,7 +40,7 @@ def data_of(ami: Path, warm: WarmPython, tmp_path_factory: pytest.TempPathFactor
         dictionary = Path("bin" if pretraining else "bin/input0") / "dict.txt"
         commands = example_commands(splits, [] if pretraining else splits[:2], kind, dictionary, 1)
         for command in commands:
-            warm.run(command[2:], out, folder / "log")
+            warm.run(command[command.index("-m") + 1 :], out, folder / "log")
         return out / "bin"
 
     return build
