@@ -104,10 +104,11 @@ def our_model(name: str, args: Namespace) -> nn.Module:
     flags = Namespace(arch=arch, dropout=0.0, attention_dropout=0.0, encoder_layers=args.layers)
     flags.encoder_embed_dim, flags.encoder_ffn_embed_dim = args.width, 4 * args.width
     flags.encoder_attention_heads, flags.max_positions = args.heads, args.positions
-    flags.layout, flags.segment_length = args.layout, args.segment
-    flags.max_segments = -(-args.positions // args.segment)
     if name == "full attention":
         flags.no_hierarchy = True
+    else:
+        flags.layout, flags.segment_length = args.layout, args.segment
+        flags.max_segments = -(-args.positions // args.segment)
     ARCH_CONFIG_REGISTRY[arch](flags)
     dictionary = Dictionary()
     for number in range(args.vocabulary - len(dictionary)):

@@ -78,7 +78,7 @@ def test_off_by_default() -> None:
 def test_only_the_states_of_bos_tokens_are_asked(variant: str) -> None:
     model, batch = model_of(variant), sample()
     states: list[Tensor] = []
-    model.encoder.register_forward_hook(lambda _, __, out: (out.retain_grad(), states.append(out))[0])
+    model.encoder.register_forward_hook(lambda _, __, out: (out.tokens.retain_grad(), states.append(out.tokens))[0])
     tokens, masked = batch["net_input"]["src_tokens"], batch["target"] != PAD
     extra = model(tokens, masked_tokens=masked, from_sentences=True)[1]
     F.cross_entropy(extra["sentence_logits"], tokens[masked]).backward()
