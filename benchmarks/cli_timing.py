@@ -1,6 +1,6 @@
-"""Contenders that are whole commands, from their start to their end.
+"""Timing of whole commands, from start to end.
 
-Python keeps the bytecode of what it imports, unless it is told not to; all contenders find theirs after the warm-up.
+Bytecode is cached even if PYTHONDONTWRITEBYTECODE is set, so that after the warm-up every contender finds its own.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 
-# A process's own record of its largest child begins with its own size, so a small process stands between.
+# The peak memory of a child includes that of its parent at the fork, so a small process starts the command.
 _BETWEEN = """
 import resource, subprocess, sys
 status = subprocess.run(sys.argv[1:], stdout=sys.stderr).returncode
@@ -23,25 +23,26 @@ _BYTECODE = tempfile.TemporaryDirectory(prefix="bytecode-")
 
 
 def surroundings(environment: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment of a command: this process's, a place for bytecode, and `environment`."""
+    """The environment of a command: that of this process, a folder for bytecode, and `environment`."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return {**kept, "PYTHONPYCACHEPREFIX": _BYTECODE.name, **(environment or {})}
 
 
 def run_commands(commands: Sequence[Sequence[str]], environment: Mapping[str, str] | None = None) -> int:
-    """Run commands one after the other; returns the most bytes that one of their processes had in memory.
+    """Runs commands one after the other and returns the peak bytes of their processes.
 
-    `environment` is added to that of this process.
+    Args:
+        environment: is added to that of this process.
 
     Raises:
-        RuntimeError: one failed; with the end of its output.
+        RuntimeError: a command failed; the message ends with its last output.
     """
-    most = 0
+    peak = 0
     for command in commands:
         words = [sys.executable, "-S", "-c", _BETWEEN, *map(str, command)]
         done = subprocess.run(words, capture_output=True, text=True, env=surroundings(environment))
         if done.returncode:
             tail = " | ".join(done.stderr.strip().splitlines()[-3:])
             raise RuntimeError(f"{' '.join(map(str, command))} ended with status {done.returncode}: {tail}")
-        most = max(most, int(done.stdout))
-    return most
+        peak = max(peak, int(done.stdout))
+    return peak

@@ -1,7 +1,7 @@
-"""What the benchmarks of generation share: ours and fairseq's as jobs, and what makes hypotheses comparable.
+"""Jobs and checks shared by the benchmarks of generation.
 
-Every side searches with a beam of 4 for hypotheses of exactly `new` tokens, so that all take the same number of steps.
-fairseq's generator (and ours) takes one more, for `</s>`, which is not counted in its tokens.
+Every side searches with a beam of 4 for hypotheses of exactly `new` tokens, so all take the same number of steps.
+fairseq's generator and ours take one more step, for `</s>`, which is not counted as a token.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ def hat(chosen: Setting) -> Any:
 
 
 def plain(chosen: Setting) -> Any:
-    """Its plain twin, whose weights every peer gets."""
+    """The baseline without hierarchy, whose weights every peer gets."""
     return decisive(ours("hat_bart_base", no_hierarchy=True, **sizes(chosen))).eval()
 
 
 def stock(build: Callable[..., Any], chosen: Setting) -> Any:
-    """A model of fairseq's own with the weights of the plain twin."""
+    """A model of fairseq with the weights of the baseline."""
     return copy_weights(plain(chosen), build(**sizes(chosen))).eval()
 
 
@@ -83,7 +83,7 @@ def job(model: Any, generator_class: Any, chosen: Setting, precision: str = "fp3
         return {"tokens": len(tokens) * new}
 
     def finish() -> Facts:
-        # bfloat16 rounds the scores of candidates differently in every implementation: compared in fp32.
+        # In bfloat16 every implementation rounds scores differently, so hypotheses are compared in fp32.
         exact = last if dtype() is torch.float32 else generate(model.float(), generator_class, tokens, chosen["new"])
         return hypotheses(exact)
 
@@ -92,13 +92,13 @@ def job(model: Any, generator_class: Any, chosen: Setting, precision: str = "fp3
 
 
 def warmed_up(step: Callable[..., Facts]) -> Callable[[], Facts]:
-    """`step` whose first call, the warm-up, generates a few tokens only: enough to touch all code and all weights."""
+    """`step` whose first call, the warm-up, generates only a few tokens, which touches all code and weights."""
     calls = itertools.count()
     return lambda: step(WARM_UP) if next(calls) == 0 else step()
 
 
 def generate(model: Any, generator_class: Any, tokens: Tensor, new: int) -> list[list[dict[str, Tensor]]]:
-    """All hypotheses of exactly `new` tokens and `</s>` for every row of `tokens`, best first."""
+    """All hypotheses of exactly `new` tokens and `</s>` for every row of `tokens`, the best first."""
     generator = generator_class(
         [model], model.decoder.dictionary, beam_size=BEAM, max_len_b=new, min_len=new, max_len=new + 1
     )
@@ -107,7 +107,7 @@ def generate(model: Any, generator_class: Any, tokens: Tensor, new: int) -> list
 
 
 def hypotheses(found: Sequence[Sequence[dict[str, Tensor]]]) -> Facts:
-    """What `same_hypotheses` compares, from a generator of fairseq's kind: tokens and scores without `</s>`."""
+    """The facts for `same_hypotheses` from the output of a generator: tokens and scores without `</s>`."""
     return {
         "_hypotheses": [[h["tokens"][:-1].tolist() for h in beams] for beams in found],
         "_scores": [[float(h["positional_scores"][:-1].mean()) for h in beams] for beams in found],
@@ -115,7 +115,7 @@ def hypotheses(found: Sequence[Sequence[dict[str, Tensor]]]) -> Facts:
 
 
 def same_hypotheses(ends: dict[str, Facts], names: Sequence[str]) -> str:
-    """Says that contenders found the same hypotheses with the same scores, or ends the benchmark."""
+    """Checks that contenders found the same hypotheses with the same scores; SystemExit if not."""
     expected = [scored(*pair) for pair in zip(ends[names[0]]["_hypotheses"], ends[names[0]]["_scores"], strict=True)]
     for name in names[1:]:
         actual = [scored(*pair) for pair in zip(ends[name]["_hypotheses"], ends[name]["_scores"], strict=True)]
@@ -133,7 +133,7 @@ def scored(rows: Sequence[Sequence[int]], scores: Sequence[float]) -> dict[tuple
 
 
 def same_search(chosen: Setting) -> str:
-    """Says that our generator finds for HAT what fairseq's finds, tried in this process on a small model."""
+    """Checks that our generator and fairseq's find the same for HAT, in this process on a small model."""
     small = {**chosen, "width": 48, "heads": 4, "vocabulary": 500, "source": 100, "batch": 3, "new": 24}
     searches = (BeamSearchGenerator, SequenceGenerator)
     ends = {s.__name__: hypotheses(generate(hat(small), s, sources(small), small["new"])) for s in searches}
@@ -142,7 +142,7 @@ def same_search(chosen: Setting) -> str:
 
 
 def same_parameters(ends: dict[str, Facts], names: Sequence[str]) -> str:
-    """Says that contenders have as many parameters, or ends the benchmark."""
+    """Checks that contenders have equally many parameters; SystemExit if not."""
     counts = {name: ends[name]["parameters"] for name in names}
     if len(set(counts.values())) > 1:
         raise SystemExit(f"the contenders have different numbers of parameters: {counts}")
@@ -150,7 +150,7 @@ def same_parameters(ends: dict[str, Facts], names: Sequence[str]) -> str:
 
 
 def forget_peak() -> None:
-    """Begin the peak memory of this process anew: what building models took is not what generation takes."""
+    """Resets the peak memory of this process, so that building the models does not count."""
     with contextlib.suppress(OSError):  # not Linux
         Path("/proc/self/clear_refs").write_text("5")
     if torch.cuda.is_available():

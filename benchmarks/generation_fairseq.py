@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Is generation faster than fairseq's? Beam search beside stock models with the weights of our plain twin.
+"""Is generation faster than fairseq's? Beam search beside fairseq's models with the weights of the baseline.
 
     python benchmarks/generation_fairseq.py --threads 2
 
-`hat` and `plain` are ours with our generator. `fairseq transformer` is what a translation user runs: it keeps a copy of
-every document's states for each of its hypotheses. `fairseq bart` shares them (fairseq's `set_beam_size`). Both with
-fairseq's generator, prepared for inference as fairseq-generate prepares them. Beam 4, an exact number of new tokens,
-fp32 (bfloat16 on a GPU), 2+2 layers of 768, vocabulary 50265; 1+1 layers for eight long documents, which take fairseq's
-transformer minutes. The last setting is there to see that short inputs are not slower.
+Beam 4, an exact number of new tokens, random weights, fp32 (bfloat16 on a GPU), width 768, 2 + 2 layers; 1 + 1 for a
+batch of 8 long documents, which take fairseq's transformer minutes. The baseline without hierarchy and both models of
+fairseq have the same weights. fairseq's `transformer` keeps the states of a document once per hypothesis, its `bart`
+once per document (fairseq's `set_beam_size`). Both use fairseq's generator, prepared as fairseq-generate prepares them.
+Seconds are those of a whole batch. The last setting checks that short inputs are not slower.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Contenders side by side: what every benchmark that takes time shares.
+"""Interleaved timing of contenders, shared by all timed benchmarks.
 
-A script describes its contenders and settings and calls `run`. Each contender of a setting is a process of its own (the
-script once more, with `--child`), so that one's memory and caches are not the other's. After one warm-up each they take
-turns, A B A B ..., so that whatever else the machine does hits all of them, and times are compared within a round. At
-the end the processes say what they computed, and the script's `check` decides whether the sides were comparable.
-The result is written to `results/`; `render.py` makes tables of it.
+A script describes its contenders and settings and calls `run`. Each contender of a setting runs in its own process (the
+script again, with `--child`), so that memory and caches are separate. After one warm-up each, the contenders run in
+turns, A B A B ..., so that other load on the machine affects all of them, and times are compared within a round. At the
+end the processes report what they computed, and the script's `check` decides whether the sides are comparable. The
+result is written to `results/`; `render.py` makes tables of it.
 """
 
 from __future__ import annotations
@@ -45,11 +45,15 @@ def run(
 ) -> None:
     """Measure all settings and write the result, with the flags of the command line.
 
-    A setting is a flat dict of what `build` needs. Its "name" may refer to its other entries, as in "{length} tokens";
-    its "contenders" limit it to these, its "rounds" are the most that it takes. `check` gets what the contenders of a
-    setting said (facts and what `finish` returned, by contender), returns sentences of what it verified, and raises
-    SystemExit where the sides are not comparable. Times are quotients to `reference`: more than 1 is slower than it.
-    `versions` are distributions.
+    Args:
+        question: name of the script and of its result.
+        build: makes the job of a contender in a setting.
+        settings: flat dicts for `build`. "name" may refer to other entries, as in "{length} tokens"; "contenders" and
+            "rounds" limit those of this setting.
+        reference: the contender that times are divided by.
+        check: takes a setting and, by contender, its facts with what `finish` returned; returns sentences about what
+            it verified, and raises SystemExit if the sides are not comparable.
+        versions: distributions whose versions are recorded.
     """
     args = flags(doc, contenders, len(settings), rounds, threads).parse_args()
     chosen = [args.set if index in args.settings else () for index in range(len(settings))]
@@ -73,7 +77,7 @@ def run(
         runs, ends = measure(setting, index, present, args)
         record["settings"].append(setting)
         record["runs"] += runs
-        record["processes"] += [said(name, setting, end) for name, end in ends.items()]
+        record["processes"] += [report(name, setting, end) for name, end in ends.items()]
         whole = present == list(setting.get("contenders", contenders))
         sentences = check(setting, ends) if whole else [f"not compared: only {', '.join(present)} took part"]
         record["checks"].append({"setting": setting["name"], "verified": sentences})
@@ -101,7 +105,7 @@ def named(setting: Setting, changes: Sequence[str]) -> Setting:
     for change in changes:
         key, separator, value = change.partition("=")
         if not separator or key not in setting:
-            raise SystemExit(f"--set {change}: KEY=VALUE with one of {', '.join(setting)} is needed")
+            raise SystemExit(f"--set {change}: expected KEY=VALUE with one of {', '.join(setting)}")
         try:
             setting[key] = json.loads(value)
         except json.JSONDecodeError:
@@ -112,17 +116,17 @@ def named(setting: Setting, changes: Sequence[str]) -> Setting:
 def measure(
     setting: Setting, index: int, contenders: Sequence[str], args: argparse.Namespace
 ) -> tuple[list[Facts], dict[str, Facts]]:
-    """Timed repetitions, and what each process says at its end; the contenders take turns."""
+    """The timed repetitions, in turns, and the final report of each process."""
     children = {name: start(name, index, args.threads) for name in contenders}
     try:
-        for name, child in children.items():  # one after the other: a warm-up is a whole step
+        for name, child in children.items():  # warm-up, one contender after the other
             ask(child, "step", name, setting)
         runs = []
         for number in range(min(args.rounds, setting.get("rounds", args.rounds))):
             for name, child in children.items():
-                told = ask(child, "step", name, setting)
-                runs.append({"contender": name, "setting": setting["name"], "round": number, **told})
-                print(f"{setting['name']}, round {number + 1}: {name} {told['seconds']:.3f} s", flush=True)
+                facts = ask(child, "step", name, setting)
+                runs.append({"contender": name, "setting": setting["name"], "round": number, **facts})
+                print(f"{setting['name']}, round {number + 1}: {name} {facts['seconds']:.3f} s", flush=True)
         return runs, {name: ask(child, "end", name, setting) for name, child in children.items()}
     finally:
         for child in children.values():
@@ -130,7 +134,7 @@ def measure(
 
 
 def end(child: subprocess.Popen[str]) -> None:
-    """A child ends, and cleans up, when there is nothing more to read; one that is at work is killed."""
+    """Closes the input of a child, which makes it end; kills it if it is still busy after 10 seconds."""
     assert child.stdin is not None
     with contextlib.suppress(BrokenPipeError):
         child.stdin.close()
@@ -149,18 +153,18 @@ def start(name: str, index: int, threads: int) -> subprocess.Popen[str]:
 
 
 def ask(child: subprocess.Popen[str], what: str, name: str, setting: Setting) -> Facts:
-    """The answer of a child; exits where it has ended without one."""
+    """The answer of a child; exits if the child has ended without one."""
     assert child.stdin is not None and child.stdout is not None
     with contextlib.suppress(BrokenPipeError):
         child.stdin.write(what + "\n")
         child.stdin.flush()
     if line := child.stdout.readline():
         return json.loads(line)
-    raise SystemExit(f"{name}, {setting['name']}: ended with status {child.wait()}; its own error is above")
+    raise SystemExit(f"{name}, {setting['name']}: ended with status {child.wait()}; its error is above")
 
 
-def said(name: str, setting: Setting, end: Facts) -> Facts:
-    """What is written of a process's end."""
+def report(name: str, setting: Setting, end: Facts) -> Facts:
+    """The part of a final report that is written."""
     kept = {key: value for key, value in end.items() if not key.startswith("_")}
     return {"contender": name, "setting": setting["name"], **kept}
 
@@ -178,18 +182,18 @@ def write(record: dict[str, Any], path: Path) -> None:
 
 
 def summary(runs: Sequence[Facts], reference: str) -> dict[str, dict[str, dict[str, float]]]:
-    """For each setting and contender: median, least and most seconds, and how many times the reference's it takes.
+    """For each setting and contender: median, least and most seconds, and the same of the ratios to the reference.
 
-    The last is the median over the rounds of the quotient within a round, and its least and most.
+    A ratio is taken within a round.
     """
-    found = {(run["setting"], run["contender"], run["round"]): run for run in runs}
+    by_round = {(run["setting"], run["contender"], run["round"]): run for run in runs}
     result: dict[str, dict[str, dict[str, float]]] = {}
     for setting, name in dict.fromkeys((run["setting"], run["contender"]) for run in runs):
-        steps = [run for key, run in found.items() if key[:2] == (setting, name)]
+        steps = [run for key, run in by_round.items() if key[:2] == (setting, name)]
         row = spread([run["seconds"] for run in steps], "")
         row["cpu_median"] = round(statistics.median(run["cpu_seconds"] for run in steps), 4)
-        if (setting, reference, steps[0]["round"]) in found:
-            others = [found[setting, reference, run["round"]]["seconds"] for run in steps]
+        if (setting, reference, steps[0]["round"]) in by_round:
+            others = [by_round[setting, reference, run["round"]]["seconds"] for run in steps]
             row |= spread([run["seconds"] / other for run, other in zip(steps, others, strict=True)], "times_")
         result.setdefault(setting, {})[name] = row
     return result

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Does the hierarchy help? A recipe's HAT beside its plain twin: same data, same settings, several seeds.
+"""Does the hierarchy help? A recipe's HAT beside its baseline without hierarchy (`--no-hierarchy`).
 
     python benchmarks/hierarchy.py ami_small --seeds 1 2 3
 
-Preprocess the recipe first. Runs go to `bench-runs/RECIPE/KIND-SEED` in the current directory and finished ones are
-kept, so an interrupted benchmark goes on where it stopped; several may run at once, since no time is taken. The result
-goes to `benchmarks/results/` and from there, by `benchmarks/render.py`, to `benchmarks/README.md`.
+Both have the same data, settings and number of updates. Figures are means ± standard deviations over seeds; the
+difference is computed seed by seed. A difference smaller than several standard deviations is not evidence.
+
+Preprocess the recipe first. Runs go to `bench-runs/RECIPE/KIND-SEED` in the current directory. Finished runs are kept,
+so an interrupted benchmark resumes. Nothing is timed, so several may run at once.
 """
 
 from __future__ import annotations

@@ -1,16 +1,13 @@
 #!/usr/bin/env python3
-"""What does a long document cost? Forward and backward of our encoders beside Longformer, BigBird and full attention.
+"""What does a long document cost? Forward and backward of the encoders beside Longformer, BigBird and full attention.
 
     python benchmarks/long_encoders.py --threads 2
 
-All contenders have the same width, heads, feed-forward width and number of token-level layers, no dropout, and the same
-loss (a fixed linear function of the last states), one document a step, nothing padded. With a GPU: bfloat16 on it; else
-fp32 on the CPU.
-
-`hierarchical_transformer` has a cross-segment layer in every third layer, as the paper's base model has. The two of
-`transformers` are as they are pre-trained: Longformer with a window of 512 and no global token, BigBird block sparse
-with blocks of 64 and 3 random ones. Few layers (3), since all of them are alike: a deeper model takes longer in
-proportion.
+All contenders have the same width, heads, feed-forward width and number of token-level layers (3, since all layers are
+alike), random weights, no heads and no dropout. The loss is a fixed linear function of the last states of one document
+without padding. `hierarchical_transformer` has a cross-segment layer in every third layer, as the paper's base model.
+The peers of `transformers` are configured as they are pre-trained: Longformer with a window of 512 and no global token,
+BigBird block sparse with blocks of 64 and 3 random ones. bfloat16 on a GPU, fp32 on the CPU.
 """
 
 from __future__ import annotations
@@ -104,9 +101,8 @@ def our_model(name: str, args: Namespace) -> nn.Module:
     flags = Namespace(arch=arch, dropout=0.0, attention_dropout=0.0, encoder_layers=args.layers)
     flags.encoder_embed_dim, flags.encoder_ffn_embed_dim = args.width, 4 * args.width
     flags.encoder_attention_heads, flags.max_positions = args.heads, args.positions
-    if name == "full attention":
-        flags.no_hierarchy = True
-    else:
+    flags.no_hierarchy = name == "full attention"
+    if name == OURS:
         flags.layout, flags.segment_length = args.layout, args.segment
         flags.max_segments = -(-args.positions // args.segment)
     ARCH_CONFIG_REGISTRY[arch](flags)

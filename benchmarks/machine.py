@@ -1,4 +1,4 @@
-"""What a result says about the machine that it comes from."""
+"""The device and the peak memory of a measurement."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def device() -> str:
 
 
 def peak_memory() -> int:
-    """Most bytes that this process has had in memory, or on the GPU."""
+    """Peak bytes of this process in memory, or on the GPU."""
     if torch.cuda.is_available():
         return torch.cuda.max_memory_allocated()
-    # Not getrusage: its figure begins with that of the process which started this one.
+    # Not getrusage, whose peak includes that of the parent process.
     found = re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text())
     assert found is not None
     return int(found.group(1)) * 1024

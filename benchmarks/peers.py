@@ -1,12 +1,13 @@
 """The models that benchmarks compare: ours, stock fairseq, transformers' BART and CTranslate2, with equal weights.
 
-`ours` builds any architecture of this package with random weights, `stock` fairseq's `transformer` and `bart` in BART's
-shape. A plain twin of `hat_bart_*` (`no_hierarchy=True`) has the parameters of BART: `copy_weights` puts them into a
-stock model, `transformers_bart` and `save_ctranslate2` make the same network for the other two.
+`ours` builds any architecture of this package with random weights, `fairseq_bart` and `fairseq_transformer` build
+fairseq's own models in BART's shape. The baseline without hierarchy of `hat_bart_*` (`no_hierarchy=True`) has the
+parameters of BART: `copy_weights` puts them into a model of fairseq; `transformers_bart` and `save_ctranslate2` build
+the same network for the other two.
 
-Random weights as they are drawn generate the same token again and again: the output table is the input table, and the
-last states are mostly the last input. `decisive` changes them so that hypotheses differ, depend on the source and never
-want to end, and benchmarks fix the number of generated tokens.
+Freshly initialized models repeat one token: the output table is the input table, and the last states are mostly the
+last input. `decisive` changes the weights so that hypotheses differ, depend on the source and never end; benchmarks fix
+the number of generated tokens.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ register()  # registers the architectures
 BOS, PAD, EOS, UNK = 0, 1, 2, 3
 FIRST_WORD = 4
 SENTENCE = 32  # tokens between two <s> of a source; only hierarchical models see them
-# What makes a network of fairseq's `transformer` the network of BART.
+# The flags that make fairseq's `transformer` the network of BART.
 BART = {"encoder_learned_pos": True, "decoder_learned_pos": True, "layernorm_embedding": True} | {
     "no_scale_embedding": True,
     "share_all_embeddings": True,
@@ -63,7 +64,7 @@ def ours(
     for name, value in (
         {f"{side}_{n}": v for side in ("encoder", "decoder") for n, v in sizes.items()} | flags
     ).items():
-        if value is not False:  # a store_true flag that is not given is left to the architecture
+        if value is not False:  # flags that are not given are left to the architecture
             setattr(args, name, value)
     ARCH_CONFIG_REGISTRY[arch](args)
     symbols = dictionary(vocabulary)
@@ -83,29 +84,30 @@ def fairseq_transformer(**sizes: Any) -> Any:
 
 
 def copy_weights(plain: nn.Module, stock: nn.Module) -> Any:
-    """Puts the weights of a plain twin into a stock model of the same sizes, and returns it.
+    """Puts the weights of a baseline without hierarchy into fairseq's model of the same sizes, and returns the model.
 
-    Raises ValueError where a parameter of either has no counterpart.
+    Raises:
+        ValueError: a parameter has no counterpart.
     """
     weights = {name: tensor for name, tensor in plain.state_dict().items() if _FINGERPRINT not in name}
-    wanted = {name: tensor for name, tensor in stock.state_dict().items() if tensor.dim() > 1 or "layer" in name}
-    different = sorted(weights.keys() ^ wanted.keys())
-    different += [name for name in weights.keys() & wanted.keys() if weights[name].shape != wanted[name].shape]
+    targets = {name: tensor for name, tensor in stock.state_dict().items() if tensor.dim() > 1 or "layer" in name}
+    different = sorted(weights.keys() ^ targets.keys())
+    different += [name for name in weights.keys() & targets.keys() if weights[name].shape != targets[name].shape]
     if different:
         raise ValueError(f"the two models differ in {', '.join(different)}")
     with torch.no_grad():
         for name, tensor in weights.items():
-            wanted[name].copy_(tensor)
+            targets[name].copy_(tensor)
     return stock
 
 
 @torch.no_grad()
 def decisive(model: Any, scale: float = 3.0) -> Any:
-    """Changes random weights in place so that generation is a search: see above. Returns the model.
+    """Changes random weights in place so that beam search has real choices (see above), and returns the model.
 
-    The decoder's feed-forward networks weigh more than what they are added to, its attention is sharp instead of even,
-    positions matter as much as tokens, and `scale` is the standard deviation of the logits. `</s>` and padding have
-    logit 0: no hypothesis ends by itself.
+    The decoder's feed-forward networks dominate the residual, its attention is sharp, positions matter as much as
+    tokens, and `scale` is the standard deviation of the logits. `</s>` and padding have logit 0, so no hypothesis ends
+    by itself.
     """
     for name, parameter in model.decoder.layers.named_parameters():
         if name.endswith("weight") and parameter.dim() == 2:
@@ -128,9 +130,10 @@ def documents(batch: int, length: int, vocabulary: int = 50265, seed: int = 0) -
 
 
 def transformers_bart(plain: Any) -> Any:
-    """`BartForConditionalGeneration` with the weights of a plain twin, in eval mode, attention by SDPA.
+    """`BartForConditionalGeneration` with the weights of a baseline without hierarchy, in eval mode, with SDPA.
 
-    transformers' BART has one number of positions for both sides: ValueError if the twin has two.
+    Raises:
+        ValueError: the numbers of source and target positions differ; transformers' BART has one for both.
     """
     from transformers import BartConfig, BartForConditionalGeneration
 
@@ -163,22 +166,23 @@ def transformers_bart(plain: Any) -> Any:
 
 
 def save_ctranslate2(stock: Any, folder: Path, quantization: str = "float32") -> str:
-    """Writes a stock fairseq model for CTranslate2 with the functions of its own converter; returns the folder's name.
+    """Writes a model of fairseq for CTranslate2 with the functions of its converter, and returns the folder's name.
 
-    `quantization`: one of CTranslate2's, "float32" or "int8".
+    Args:
+        quantization: "float32" or "int8".
     """
-    from ctranslate2.converters import fairseq as theirs
+    from ctranslate2.converters import fairseq as converter
 
-    class Given(theirs.Converter):
+    class Given(converter.Converter):
         def _load(self) -> Any:
             args = stock.args
-            spec = theirs._get_model_spec(args)
-            theirs.set_transformer_encoder(spec.encoder, stock.encoder)
-            theirs.set_transformer_decoder(spec.decoder, stock.decoder)
-            spec.register_source_vocabulary(theirs._get_vocab(stock.encoder.dictionary))
-            spec.register_target_vocabulary(theirs._get_vocab(stock.decoder.dictionary))
+            spec = converter._get_model_spec(args)
+            converter.set_transformer_encoder(spec.encoder, stock.encoder)
+            converter.set_transformer_decoder(spec.decoder, stock.decoder)
+            spec.register_source_vocabulary(converter._get_vocab(stock.encoder.dictionary))
+            spec.register_target_vocabulary(converter._get_vocab(stock.decoder.dictionary))
             spec.config.decoder_start_token = spec.config.eos_token
-            spec.config.add_source_eos = False  # sources come with theirs
+            spec.config.add_source_eos = False  # sources already end in </s>
             return spec
 
     with torch.no_grad():

@@ -4,13 +4,11 @@
     python benchmarks/preprocessing.py
     python benchmarks/preprocessing.py --set input=FOLDER    # documents as JSON lines, as `hat preprocess` reads them
 
-`hat` is `hat preprocess --bpe gpt2`: it cleans text, puts a marker before each sentence, counts what is lost and writes
-a manifest besides. `fairseq` is what fairseq's README for BART says: `multiprocessing_bpe_encoder` for each split (here
-source and target in one run), then `fairseq-preprocess`, over the same text with one document on each line. Both
-have the same number of workers and end with the same token ids, but for the markers. The default input is the AMI
-corpus that comes with the repository; MB are those of the text without markup.
-
-Needs GPT-2's files: set $HAT_GPT2_BPE (docs/data.md).
+`hat` is `hat preprocess --bpe gpt2`, which also cleans text, marks sentences, counts losses and writes a manifest.
+`fairseq` follows fairseq's README for BART: `multiprocessing_bpe_encoder` for each split (here source and target in one
+run), then `fairseq-preprocess`, over the same text with one document on each line. Both use the same number of workers
+and give the same token ids, except the markers. The default input is the AMI corpus of this repository; MB are those of
+the text without markup. GPT-2's files are found by `$HAT_GPT2_BPE` (docs/data.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What benchmarks that train recipes share: their commands, the record of a result, and means over seeds."""
+"""Running recipes, writing results and averaging over seeds, for the benchmarks that train."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RUNS = Path("bench-runs")  # in the current directory
 
 
 def flags_of(verb: str, name: str) -> dict[str, str]:
-    """The recipe's flags that have one value."""
+    """The recipe's flags with one value each."""
     words = build.build_command(verb, name)
     return {flag: value for flag, value in zip(words, words[1:], strict=False) if flag.startswith("--")}
 
@@ -34,7 +34,7 @@ def run_recipe(verb: str, name: str, flags: Sequence[str], log: Path) -> None:
 
 
 def write_result(question: str, subject: str, **content: Any) -> None:
-    """Write `results/QUESTION_SUBJECT.json` with what every result says."""
+    """Write `results/QUESTION_SUBJECT.json` with the entries common to all results."""
     record = {
         "question": question,
         "command": " ".join([f"python benchmarks/{question}.py", *sys.argv[1:]]),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Render the results in `benchmarks/results/` as `benchmarks/README.md`; no figure there is typed by hand.
+"""Render the results in `benchmarks/results/` as `benchmarks/README.md`.
 
 python benchmarks/render.py
 """
@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import tables
-from captions import CAPTIONS, INTERLEAVED
-from goals import GOALS, bounds, outcome
+from captions import INTERLEAVED, LABELS, caption
+from goals import GOALS, row
 
 FOLDER = Path(__file__).resolve().parent
 INTRODUCTION = """# Benchmarks
 
-One file for each question; every result is a JSON file in `results/` with its command, versions and device, and
-`python benchmarks/render.py` makes this page of them. `make bench` runs those that take time and renders the page;
-`make bench BENCH="preprocessing start_up"` runs only these.
+Each question has one script. Every result is a JSON file in `results/` with its command, versions and device;
+`python benchmarks/render.py` renders this page from the results. `make bench` runs the timed benchmarks and renders the
+page; `make bench BENCH="preprocessing start_up"` runs only these two.
 """
 OWN_TABLES = {"hierarchy": tables.hierarchy, "classification": tables.classification}
 
@@ -36,33 +36,31 @@ def page() -> str:
     for question in OWN_TABLES:
         text += section(question, records)
     text += INTERLEAVED
-    for question in CAPTIONS:
+    for question in LABELS:
         if question not in OWN_TABLES:
             text += section(question, records)
     return text
 
 
 def section(name: str, records: Sequence[dict[str, Any]]) -> str:
-    """One question with all its results, and its figure if it has one; nothing if there is no result."""
-    question = CAPTIONS[name]
-    found = [record for record in records if record["question"] == name]
-    if not found:
+    """One question with all its results, and its figure if it has one; empty if there is no result."""
+    answers = [record for record in records if record["question"] == name]
+    if not answers:
         return ""
-    text = f"\n## {question.heading}\n\n{question.introduction.strip()}\n"
-    for record in found:
-        text += OWN_TABLES[name](record) if name in OWN_TABLES else tables.interleaved(record, question)
+    heading, introduction = caption(name)
+    text = f"\n## {heading}\n\n{introduction}\n"
+    for record in answers:
+        text += OWN_TABLES[name](record) if name in OWN_TABLES else tables.interleaved(record, LABELS[name])
     for figure in sorted((FOLDER / "results").glob(f"{name}*.png")):
-        text += f"\n![{question.heading}](results/{figure.name})\n"
+        text += f"\n![{heading}](results/{figure.name})\n"
     return text
 
 
 def goals(records: Sequence[dict[str, Any]]) -> str:
-    """What was to be reached, and what was."""
-    lines = ["\n## Goals\n", "| question | peer | goal | measured | met? |", "|---|---|---|---|---|"]
+    """The table of performance goals."""
+    lines = ["\n## Goals\n", "| benchmark | sides | goal | measured | met? |", "|---|---|---|---|---|"]
     for goal in GOALS:
-        found = [record for record in records if record["question"] == goal.result]
-        cells = [goal.question, goal.peer, bounds(goal), *outcome(goal, found)]
-        lines.append(f"| {' | '.join(cells)} |")
+        lines.append(f"| {' | '.join(row(goal, [r for r in records if r['question'] == goal.question]))} |")
     return "\n".join(lines) + "\n"
 
 

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""How do time and memory grow with the source? An update of HAT-BART beside one of fairseq's own BART.
+"""How do time and memory grow with the source? An update of HAT-BART and of fairseq's own BART.
 
     python benchmarks/source_length.py
 
-Sources of 1,024 to 16,384 tokens, targets of 512, the width of BART-base, attention dropout 0.1, 1 + 1 layers.
-Attention is quadratic in both; what differs is what it costs, and that fairseq keeps its matrices: at 16,384 tokens
-four of them (weights, what is left of them, and two gradients) are 52 GB, so fairseq is not asked. Besides the JSON it
-writes a curve, `source_length.png`.
+Sources of 1,024 to 16,384 tokens, targets of 512, 1 + 1 layers of the width of BART-base, attention dropout 0.1.
+Attention is quadratic in both, but fairseq stores its matrices: at 16,384 tokens four of them (weights, weights after
+dropout, and two gradients) are 52 GB, so fairseq is not run.
 """
 
 from __future__ import annotations

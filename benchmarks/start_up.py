@@ -3,11 +3,10 @@
 
     python benchmarks/start_up.py
 
-`hat` loads the plugin with `--user-dir` and runs our task and `hat_transformer_tiny`; `fairseq` runs its own task
-`translation` and `transformer` of the same sizes. Both read the same binarised data, one document of three sentences,
-and search with beam 4 for exactly 20 tokens. The files that a process reads are in the system's cache, as they are
-whenever a command is typed again. torch 2.6 and newer refuse fairseq's own checkpoints; for `fairseq` alone that is
-switched off.
+`hat` loads the plugin with `--user-dir` and runs its task and `hat_transformer_tiny`; `fairseq` runs its own task
+`translation` and a `transformer` of the same sizes. Both read the same binarised document of three sentences and
+search with beam 4 for exactly 20 tokens. Files are in the system's cache. torch 2.6 and newer refuse fairseq's own
+checkpoints; for `fairseq` alone that check is switched off.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tables of results for the page of benchmarks: each function makes one of a record."""
+"""Tables for the page of benchmarks, each made from one record."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from captions import Caption
-
 Record = dict[str, Any]
 
 
 def settings(record: dict[str, Any]) -> str:
-    """Device, threads and version, as every result names them."""
+    """Device, threads and torch version of a result."""
     threads = f"{record['threads']} thread{'s' * (record['threads'] > 1)}"
     return f"{record['device']}, {threads}, torch {record['versions']['torch']}"
 
@@ -58,7 +56,7 @@ def classification(record: Record) -> str:
     return "\n".join(lines) + "\n"
 
 
-def interleaved(record: Record, question: Caption) -> str:
+def interleaved(record: Record, labels: dict[str, str]) -> str:
     """One machine's comparison in the format of `harness.py`."""
     names = ", ".join(f"{name} {version}" for name, version in record["versions"].items() if name != "torch")
     lines = [f"\n`{record['command']}`: {record['dtype']}, {settings(record)}, {names}; {common(record)}.\n"]
@@ -67,7 +65,7 @@ def interleaved(record: Record, question: Caption) -> str:
     lines += [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
     for setting in record["settings"]:
         for name, row in record["summary"][setting["name"]].items():
-            label = question.labels.get(name, name).format(**setting)
+            label = labels.get(name, name).format(**setting)
             cells = {"setting": setting["name"], "contender": label, **figures(row, processes[setting["name"], name])}
             runs = [run for run in record["runs"] if (run["setting"], run["contender"]) == (setting["name"], name)]
             cells |= rates(runs)
@@ -76,14 +74,14 @@ def interleaved(record: Record, question: Caption) -> str:
 
 
 def common(record: Record) -> str:
-    """What all settings share."""
+    """The entries common to all settings."""
     first, *others = record["settings"]
     shared = [key for key, value in first.items() if all(other.get(key) == value for other in others)]
     return ", ".join(f"{key} {first[key]}" for key in shared if key not in ("name", "contenders"))
 
 
 def columns_of(record: Record) -> list[str]:
-    """What there is to show."""
+    """The columns of a record's table."""
     process, run = record["processes"][0], record["runs"][0]
     columns = ["setting", "contender"]
     if "parameters" in process:
@@ -106,18 +104,18 @@ def figures(row: dict[str, float], process: Record) -> dict[str, str]:
 
 
 def rates(runs: Sequence[Record]) -> dict[str, str]:
-    """Work in a second, median over the rounds, where repetitions say what they did."""
-    found = {}
+    """Work per second, median over the rounds, if repetitions report their work."""
+    cells = {}
     for key, unit, size in (("tokens", "tokens/s", 1), ("documents", "documents/s", 1), ("bytes", "MB/s", 1e6)):
         if key in runs[0]:
             value = statistics.median(run[key] / run["seconds"] for run in runs) / size
-            found[unit] = f"{value:,.{0 if value >= 100 else 2}f}"
-    return found
+            cells[unit] = f"{value:,.{0 if value >= 100 else 2}f}"
+    return cells
 
 
 def verified(record: Record) -> list[str]:
-    """What was checked before the result was written; once, if it is the same everywhere."""
-    told = {check["setting"]: "; ".join(check["verified"]) for check in record["checks"]}
-    if len(set(told.values())) == 1:
-        told = {"": next(iter(told.values()))}
-    return [f"\nVerified{f' ({name})' if name else ''}: {text}." for name, text in told.items() if text]
+    """The sentences of the checks; once, if all settings have the same."""
+    sentences = {check["setting"]: "; ".join(check["verified"]) for check in record["checks"]}
+    if len(set(sentences.values())) == 1:
+        sentences = {"": next(iter(sentences.values()))}
+    return [f"\nVerified{f' ({name})' if name else ''}: {text}." for name, text in sentences.items() if text]

@@ -1,8 +1,8 @@
-"""One update as fairseq-train makes it: what the benchmarks of training share.
+"""One update of fairseq-train, shared by the benchmarks of training.
 
-Forward, backward, clipping at 0.1 and fairseq's Adam, on random documents with summaries of random tokens, nothing
-padded, in training mode with dropout 0.1. Each side has the criterion of its recipes: fairseq's
-`label_smoothed_cross_entropy`, ours the same in chunks; label smoothing 0.1.
+Forward, backward, clipping at 0.1 and fairseq's Adam, in training mode with dropout 0.1, on random documents and
+summaries without padding. fairseq's models use `label_smoothed_cross_entropy`, ours the same in chunks; label
+smoothing 0.1.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def criterion_of(name: str) -> Any:
 
 
 def sample(setting: Setting) -> dict[str, Any]:
-    """A batch as the task makes it."""
+    """A batch in the format of the task."""
     number, lengths = setting["documents"], (setting["source"], setting["target"])
     src_tokens, words = (
         documents(number, length, setting["vocabulary"], seed).to(where()) for seed, length in enumerate(lengths)
@@ -65,7 +65,7 @@ def sample(setting: Setting) -> dict[str, Any]:
 
 
 def model_sizes(setting: Setting) -> dict[str, Any]:
-    """Arguments of `peers.ours` that all sides share."""
+    """The arguments of `peers.ours` common to all sides."""
     return {
         **{key: setting[key] for key in ("width", "heads", "layers", "vocabulary", "attention_dropout")},
         "max_source_positions": max(setting["source"], 1024),
@@ -75,7 +75,10 @@ def model_sizes(setting: Setting) -> dict[str, Any]:
 
 
 def same_loss(setting: Setting) -> Facts:
-    """Losses and gradients of a plain twin and of fairseq's BART with its weights, without dropout, on a short text."""
+    """Compares loss and gradient of the baseline without hierarchy and of fairseq's BART with the same weights.
+
+    Without dropout, on a short text.
+    """
     sizes = {**model_sizes(setting), "dropout": 0.0, "attention_dropout": 0.0, "layers": 1}
     plain = ours("hat_bart_base", no_hierarchy=True, **sizes).to(where())
     stock = copy_weights(plain, fairseq_bart(**sizes).to(where()))
@@ -93,7 +96,7 @@ def relative(one: Tensor, other: Tensor) -> float:
 
 
 def checked_parameters(setting: Setting, hat: Facts, plain: Facts) -> str:
-    """Says that HAT has the plain model's parameters and those of the hierarchy; SystemExit where it has not."""
+    """Checks that HAT has the baseline's parameters and those of the hierarchy; SystemExit if not."""
     if hat["parameters"] - hat["of_the_hierarchy"] != plain["parameters"] or not hat["of_the_hierarchy"]:
         raise SystemExit(f"{setting['name']}: {hat} has other parameters than {plain} besides those of the hierarchy")
     own = hat["of_the_hierarchy"] / 1e6
@@ -101,7 +104,7 @@ def checked_parameters(setting: Setting, hat: Facts, plain: Facts) -> str:
 
 
 def checked_loss(setting: Setting, found: Facts) -> str:
-    """Says that both sides compute the same; SystemExit where they do not."""
+    """Checks that both sides compute the same loss; SystemExit if not."""
     difference = abs(found["plain_loss"] / found["fairseq_loss"] - 1)
     if difference > 1e-5 or found["gradient_difference"] > 1e-4:
         raise SystemExit(f"{setting['name']}: a plain twin and fairseq's BART with its weights differ: {found}")

@@ -1,4 +1,4 @@
-"""One contender in its own process: builds what is measured, then answers what `harness.py` asks for."""
+"""The process of one contender: builds its job and answers the requests of `harness.py`."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ Facts = dict[str, Any]
 
 @dataclass(frozen=True)
 class Job:
-    """What a contender does in its process; everything returned goes through JSON.
+    """The work of a contender; all facts pass through JSON.
 
-    `step` is one repetition; its facts (for example `{"tokens": 2048}`) are those of this repetition, and it is timed
-    from the call to the return (on a GPU: until the GPU is done). `facts` are said once. `finish` is called after the
-    last repetition, untimed: what `check` compares. Keys that begin with `_` are for `check` only and not written.
-    `peak_bytes` in either of the last two replaces the peak of this process, where other processes did the work.
+    Attributes:
+        step: one timed repetition (on a GPU until the GPU is done); returns facts such as `{"tokens": 2048}`.
+        facts: reported once.
+        finish: called after the last repetition, untimed; returns facts for `check`. Keys that begin with `_` are not
+            written. `peak_bytes` here or in `facts` replaces the peak of this process, if other processes do the work.
     """
 
     step: Callable[[], Facts]
@@ -37,17 +38,17 @@ Build = Callable[[str, Setting], Job]
 
 
 def where() -> str:
-    """The device that contenders run on."""
+    """The device of the contenders."""
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def dtype() -> torch.dtype:
-    """Of the models: bfloat16 on a GPU, fp32 on the CPU."""
+    """The type of the models: bfloat16 on a GPU, fp32 on the CPU."""
     return torch.bfloat16 if torch.cuda.is_available() else torch.float32
 
 
 def answer(build: Build, name: str, setting: Setting) -> None:
-    """Answers what stdin asks for, `step` or `end`; what libraries print goes to stderr."""
+    """Answers requests on stdin, `step` or `end`; output of libraries goes to stderr."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     torch.manual_seed(1)
@@ -55,21 +56,21 @@ def answer(build: Build, name: str, setting: Setting) -> None:
     built = peak_memory()
     for line in sys.stdin:
         if line.strip() == "step":
-            told = timed(job.step)
+            facts = timed(job.step)
         else:
-            told = {"peak_bytes": peak_memory(), "built_bytes": built, **job.facts}  # before finish needs more
-            told |= job.finish()
-        answers.write(json.dumps(told) + "\n")
+            facts = {"peak_bytes": peak_memory(), "built_bytes": built, **job.facts}  # before `finish` allocates more
+            facts |= job.finish()
+        answers.write(json.dumps(facts) + "\n")
         answers.flush()
 
 
 def timed(step: Callable[[], Facts]) -> Facts:
-    """Seconds of one repetition, by the clock, and those of all threads and processes that it started."""
+    """The facts of one repetition, with its wall-clock seconds and the CPU seconds of its threads and processes."""
     synchronise()
     begin, cpu = time.perf_counter(), cpu_seconds()
-    told = step()
+    facts = step()
     synchronise()
-    return {"seconds": time.perf_counter() - begin, "cpu_seconds": cpu_seconds() - cpu, **told}
+    return {"seconds": time.perf_counter() - begin, "cpu_seconds": cpu_seconds() - cpu, **facts}
 
 
 def cpu_seconds() -> float:

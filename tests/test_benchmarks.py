@@ -12,7 +12,7 @@ import harness
 import pytest
 import tables
 import torch
-from captions import CAPTIONS
+from captions import LABELS
 from commands import run_command
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
@@ -80,6 +80,6 @@ def test_long_encoders_measures_and_its_result_is_rendered(tmp_path: Path) -> No
     assert all(process["peak_bytes"] > process["built_bytes"] > 0 for process in record["processes"])
     ours = record["summary"]["70 tokens"]["hierarchical_transformer"]
     assert ours["times_least"] == ours["times_most"] == 1.0
-    table = tables.interleaved(record, CAPTIONS["long_encoders"])
+    table = tables.interleaved(record, LABELS["long_encoders"])
     assert table.count("\n| 70 tokens |") == 2 and "S\\|S\\|SD" in table and "tokens/s" in table
     assert "not compared" in table and "width 24, heads 4" in table
