@@ -1,13 +1,14 @@
 """Label-smoothed cross-entropy of a vocabulary projection, in chunks of positions, without keeping the logits.
 
-The numbers and gradients are those of a projection followed by fairseq's `label_smoothed_nll_loss`, summed over the
-positions: with e the smoothing, d = e / (V - 1) and l the log-probabilities of a position with target t,
+Numerically equivalent to a projection followed by fairseq's `label_smoothed_nll_loss`, summed over the positions
+(`naive.label_smoothed_loss`): with e the smoothing, d = e / (V - 1) and l the log-probabilities of a position with
+target t,
 
     loss = -(1 - e - d) l[t] - d sum(l),     d loss / d logits = softmax - d - (1 - e - d) onehot(t).
 
-The gradients are linear in what comes from above, so they are computed with the loss, while a chunk's logits are there;
-the backward pass only scales them. N x V logits, their log-probabilities and their gradients, which a large vocabulary
-makes the largest tensors of a model, are never in memory at once.
+The gradients are linear in the upstream gradient, so they are computed with the loss, while a chunk's logits are in
+memory; the backward pass only scales them. The N x V logits, their log-probabilities and their gradients, with a large
+vocabulary the largest tensors of a model, are never in memory at once.
 
 Legend: N positions, C channels, V symbols.
 """
@@ -25,29 +26,29 @@ from torch.autograd.function import once_differentiable
 from .linear import fastest_product
 
 CHUNK = 1 << 24  # logits of a chunk: 64 MB
-FP16_SCALE = 16.0  # keeps the small gradients of logits above fp16's least number
+FP16_SCALE = 16.0  # keeps the small gradients of logits above fp16's smallest number
 FP16_LIMIT = 6e4  # a product below it does not overflow
 
 
 def chunked_label_smoothed_loss(
     features: Tensor, weight: Tensor, target: Tensor, smoothing: float, pad: int, count_correct: bool = False
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Loss, negative log-likelihood and number of right predictions, summed over positions.
+    """Loss, negative log-likelihood and number of correct predictions, summed over positions.
 
     Args:
         features: (..., C) and weight: (V, C), of one dtype; logits are computed in it, the loss in fp32.
-        target: (...) symbols; `pad` counts nowhere.
-        count_correct: without it the number is 0.
+        target: (...) symbols; `pad` is ignored.
+        count_correct: otherwise the number is 0.
     Returns:
-        three fp32 scalars; gradients flow through the first.
+        Three fp32 scalars; gradients flow through the first.
     """
     features, target = features.reshape(-1, features.size(-1)), target.reshape(-1)
-    if target.device.type == "cpu":  # elsewhere the choice would wait for the device
+    if target.device.type == "cpu":  # elsewhere this would synchronise host and device
         real = target.ne(pad)
         if not real.all():
             features, target = features[real], target[real]
     device = target.device.type
-    if torch.is_autocast_enabled(device):  # as it would do with the projection
+    if torch.is_autocast_enabled(device):  # as autocast does with a projection
         features, weight = (x.to(torch.get_autocast_dtype(device)) for x in (features, weight))
     wanted = torch.is_grad_enabled() and (features.requires_grad or weight.requires_grad)
     with torch.autocast(device, enabled=False):
@@ -61,14 +62,14 @@ class _ChunkedLoss(torch.autograd.Function):
         sums = torch.zeros(3, device=features.device)
         gradients = _Gradients(features, weight) if wanted else None
         product = fastest_product(features, weight)
-        for some in _chunks(len(target), len(weight)):
-            log_probabilities = product(features[some], weight, None).float()
+        for chunk in _chunks(len(target), len(weight)):
+            log_probabilities = product(features[chunk], weight, None).float()
             if count_correct:
-                sums[2] += (log_probabilities.argmax(1).eq(target[some]) & target[some].ne(pad)).sum()
+                sums[2] += (log_probabilities.argmax(1).eq(target[chunk]) & target[chunk].ne(pad)).sum()
             torch.log_softmax(log_probabilities, -1, out=log_probabilities)
-            sums[:2] += _losses(log_probabilities, target[some], smoothing, pad)
+            sums[:2] += _losses(log_probabilities, target[chunk], smoothing, pad)
             if gradients is not None:
-                gradients.add(some, _of_logits(log_probabilities, target[some], smoothing, pad))
+                gradients.add(chunk, _of_logits(log_probabilities, target[chunk], smoothing, pad))
         ctx.gradients = gradients
         loss, nll, correct = sums.unbind()
         ctx.mark_non_differentiable(nll, correct)
@@ -78,7 +79,7 @@ class _ChunkedLoss(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
         if ctx.gradients is None:
-            raise RuntimeError("the gradients of this loss have been taken already")
+            raise RuntimeError("a second backward pass: the gradients of this loss are kept for one backward pass only")
         of_features, of_weight = ctx.gradients.scaled(upstream[0])
         ctx.gradients = None
         return of_features, of_weight, None, None, None, None, None
@@ -99,16 +100,16 @@ class _Gradients:
         self._of_features = torch.empty_like(features)
         self._of_weight: Tensor | None = None
 
-    def add(self, some: slice, of_logits: Tensor) -> None:
-        """`of_logits`: (rows, V) fp32; it is used up."""
-        features, weight = self._features[some], self._weight
+    def add(self, chunk: slice, of_logits: Tensor) -> None:
+        """`of_logits`: (rows, V) fp32; it is overwritten."""
+        features, weight = self._features[chunk], self._weight
         if self._is_fp16:
             of_logits.mul_(self._scale)
         of_logits = of_logits.to(weight)
         if self._product is F.linear:
-            torch.mm(of_logits, weight, out=self._of_features[some])
+            torch.mm(of_logits, weight, out=self._of_features[chunk])
         else:
-            self._of_features[some] = self._product(of_logits, weight.t(), None)
+            self._of_features[chunk] = self._product(of_logits, weight.t(), None)
         if self._is_fp16:  # a column of gradients of logits sums up to less than the number of rows
             down = _power_of_two(FP16_LIMIT / len(features) / self._scale / _largest(features), 1.0)
             product = (of_logits.t() @ (features * down)).float().div_(down)
@@ -121,7 +122,7 @@ class _Gradients:
             self._of_weight += of_logits.t() @ features
 
     def scaled(self, upstream: Tensor) -> tuple[Tensor, Tensor | None]:
-        """The gradients, times what comes from above."""
+        """The gradients, times the upstream gradient."""
         factor = upstream / self._scale
         of_features, of_weight = self._of_features, self._of_weight
         if of_weight is None:  # no position at all
@@ -143,7 +144,7 @@ def _power_of_two(limit: Tensor, at_most: float) -> Tensor:
 
 
 def _chunks(positions: int, symbols: int) -> list[slice]:
-    """As few as there have to be, of about the same size."""
+    """The fewest chunks of about the same size."""
     number = -(-positions // max(1, CHUNK // symbols))
     bounds = [positions * index // number for index in range(number + 1)] if number else [0]
     return [slice(first, last) for first, last in itertools.pairwise(bounds)]
@@ -159,7 +160,7 @@ def _losses(log_probabilities: Tensor, target: Tensor, smoothing: float, pad: in
 
 
 def _of_logits(log_probabilities: Tensor, target: Tensor, smoothing: float, pad: int) -> Tensor:
-    """(rows, V) log-probabilities, used up -> gradient of the loss with respect to the logits."""
+    """(rows, V) log-probabilities, overwritten -> gradient of the loss with respect to the logits."""
     share = smoothing / (log_probabilities.size(1) - 1)
     gradient = log_probabilities.exp_().sub_(share)
     gradient.scatter_add_(1, target[:, None], gradient.new_full((len(target), 1), share + smoothing - 1))
