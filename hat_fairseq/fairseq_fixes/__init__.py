@@ -9,6 +9,9 @@ checkpoints.py
   upgrade_state_dict       settings of a checkpoint are run as Python (settings_of_checkpoint.py)
   load_archive_file        `from_pretrained` unpacks an archive outside of its folder and deletes it
 checkpoint_file.py         a damaged checkpoint loads
+same_function.py           a checkpoint goes on with another number of attention heads
+validation_metric.py       an unknown `--best-checkpoint-metric` is a KeyError after the first validation
+divergence.py              NaN in training ends in an error of the `NanDetector`
 processes.py
   call_main                another number of processes than the run was meant for; bf16 on GPUs without it; torchrun on
                            CPUs
@@ -28,10 +31,10 @@ a beam size that sticks to the model.
 
 from __future__ import annotations
 
-from . import checkpoints, patches, processes
+from . import checkpoints, divergence, patches, processes
 
 
 def apply() -> None:
     """Installs all corrections; a second call does nothing."""
-    for part in (checkpoints, processes, patches):
+    for part in (checkpoints, divergence, processes, patches):
         part.apply()

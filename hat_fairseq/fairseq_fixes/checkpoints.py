@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import contextvars
 import os
 import pickle
 import re
@@ -23,7 +24,12 @@ from fairseq.file_io import PathManager
 
 from .checkpoint_file import CheckpointError, check_file
 from .replace import replace
+from .same_function import check_same_function
 from .settings_of_checkpoint import check_settings
+from .validation_metric import check_metric
+
+# the trainer whose checkpoint is being read
+_restoring: contextvars.ContextVar[Any] = contextvars.ContextVar("restoring", default=None)
 
 
 def apply() -> None:
@@ -82,11 +88,15 @@ def load_checkpoint_to_cpu(original: Callable[..., Any], path: str, *args: Any, 
     """Loads a checkpoint.
 
     Raises:
-        CheckpointError: it holds more than plain data, names parts that it may not build, or is not whole.
+        CheckpointError: it holds more than plain data, names parts that it may not build, is not whole, or was trained
+            as another function than the model that it is restored into.
     """
     try:
         check_file(path)
-        return original(path, *args, **kwargs)
+        state = original(path, *args, **kwargs)
+        if (trainer := _restoring.get()) is not None:
+            check_same_function(state, trainer)
+        return state
     except CheckpointError as error:
         raise CheckpointError(f"{path}: {error}") from None
     except pickle.UnpicklingError as error:
@@ -127,14 +137,20 @@ def load_checkpoint(original: Callable[..., Any], cfg: Any, trainer: Any, **kwar
 
     Raises:
         CheckpointError: `--restore-file` does not exist, or does not fit; then the tensors or the dictionary are named.
+        ValueError: no validation logs `--best-checkpoint-metric`.
     """
     if cfg.restore_file != "checkpoint_last.pt" and not PathManager.exists(cfg.restore_file):
         raise CheckpointError(f"--restore-file {cfg.restore_file} does not exist")
+    token = _restoring.set(trainer)
     try:
-        return original(cfg, trainer, **kwargs)
+        restored = original(cfg, trainer, **kwargs)
     except Exception as error:
         # fairseq replaces every error by a guess; the original error names the tensors or the dictionary.
         failed = re.match(r"Cannot load model parameters from checkpoint (.*?);", str(error))
         if failed and isinstance(error.__context__, ValueError):
             raise CheckpointError(f"{failed.group(1)}: {error.__context__}") from None
         raise
+    finally:
+        _restoring.reset(token)
+    check_metric(trainer)
+    return restored

@@ -15,6 +15,7 @@ import numpy as np
 from fairseq.ngram_repeat_block import NGramRepeatBlock
 from fairseq.trainer import Trainer
 
+from .divergence import explained
 from .replace import replace
 
 
@@ -47,7 +48,9 @@ def parse_args_and_arch(original: Callable[..., Any], parser: Any, input_args: A
 
 def train_step(original: Callable[..., Any], self: Any, samples: list[Any], *args: Any, **kwargs: Any) -> Any:
     """An update without the empty batches that fill up the last update of an epoch, unless there is no other batch."""
-    return original(self, [sample for sample in samples if sample] or samples[:1], *args, **kwargs)
+    samples = [sample for sample in samples if sample] or samples[:1]
+    with explained(self, samples):
+        return original(self, samples, *args, **kwargs)
 
 
 def no_repeat_ngram(original: Callable[..., Any], self: Any, tokens: Any, *args: Any, **kwargs: Any) -> Any:

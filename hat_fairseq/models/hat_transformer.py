@@ -72,8 +72,10 @@ class HatTransformerModel(FairseqEncoderDecoderModel):
         """fairseq's hook before generation: sets the precision of --fp16, --bf16 or --cpu-precision.
 
         Raises:
-            ValueError: two precisions, or one that the device does not support; see `check_precision`.
+            ValueError: --retain-dropout; two precisions, or one that the device does not support.
         """
+        if getattr(getattr(cfg, "generation", None), "retain_dropout", False):
+            raise ValueError("--retain-dropout is not supported: this model generates without dropout; leave it out")
         super().prepare_for_inference_(cfg)
         common = getattr(cfg, "common", None)
         fp16, bf16 = (bool(getattr(common, name, False)) for name in ("fp16", "bf16"))

@@ -1,0 +1,59 @@
+"""fairseq-train: settings that cannot work are refused before the first update, and a diverged run says where."""
+
+from __future__ import annotations
+
+import re
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from building import TINY, build
+
+import hat_fairseq  # noqa: F401  applies the corrections
+
+
+def last_line(result: Any) -> str:
+    assert result.returncode == 1
+    return result.stderr.strip().splitlines()[-1]
+
+
+def test_a_diverged_run_names_update_samples_and_checkpoint(train, tmp_path: Path) -> None:
+    early = ["--max-update", 2, "--disable-validation", "--save-interval-updates", 1]
+    train(tmp_path, *early)
+    late = ["--lr", 1e30, "--reset-lr-scheduler", "--max-update", 9, "--batch-size", 3, "--reset-dataloader"]
+    line = last_line(train(tmp_path, *early, *late, check=False))
+    found = re.search(
+        r"FloatingPointError: update (\d): .*; sample ids ([\d, ]+); the last checkpoint .*: (\S+)\. ", line
+    )
+    assert found, line
+    assert int(found[1]) > 2 and len(found[2].split(", ")) == 3
+    assert re.fullmatch(rf"{tmp_path}/checkpoint_\w+.pt", found[3])
+
+
+@pytest.mark.parametrize("metric", ["rouge", "nll_loss"])
+def test_a_metric_that_no_validation_logs_is_refused_at_the_start(train, tmp_path: Path, metric: str) -> None:
+    result = train(tmp_path, "--max-update", 1, "--best-checkpoint-metric", metric, check=False)
+    if metric == "nll_loss":
+        assert result.returncode == 0 and (tmp_path / "checkpoint_best.pt").is_file()
+        return
+    message = "ValueError: --best-checkpoint-metric rouge: a validation of this run logs "
+    assert last_line(result).startswith(message) and {"loss", "nll_loss", "ppl"} <= set(
+        re.findall(r"\w+", last_line(result))
+    )
+    assert "train_inner" not in result.stdout + result.stderr
+
+
+def test_weights_are_not_restored_into_another_function(train, tmp_path: Path) -> None:
+    """The architecture says 4 heads and leaves the activation to the default, relu."""
+    train(tmp_path, "--max-update", 1, "--disable-validation")
+    for flag, value, before in (("--encoder-attention-heads", 8, 4), ("--activation-fn", "gelu", "relu")):
+        result = train(tmp_path, "--max-update", 2, "--disable-validation", flag, value, check=False)
+        assert f"checkpoint_last.pt: trained with {flag} {before}, and this run has {value}" in last_line(result)
+
+
+def test_dropout_in_generation_is_refused() -> None:
+    """fairseq's flag reaches its own dropout modules only."""
+    model = build("hat_transformer_tiny", TINY)
+    with pytest.raises(ValueError, match="--retain-dropout is not supported"):
+        model.prepare_for_inference_(Namespace(generation=Namespace(retain_dropout=True)))
