@@ -29,7 +29,7 @@ from recipe_runs import RUNS, flags_of, run_recipe
 
 from hat_fairseq.data.document import read_documents
 from hat_fairseq.generation.beam_search import BeamSearchGenerator
-from hat_fairseq.hub import DocumentToText
+from hat_fairseq.inference import DocumentToText
 from hat_fairseq.scoring.bleu import DOCUMENT_BLEU
 
 CONTENDERS = ("fp32", "bf16", "int8")

@@ -36,7 +36,7 @@ for _ in range(2):
         "import hat_fairseq.tasks.document_bpe",
         "import hat_fairseq.models.hat_bart",
         "import hat_fairseq.criterions.document_labels",
-        "import hat_fairseq.hub",
+        "import hat_fairseq.inference",
     ],
 )
 def test_registered_with_fairseq(first: str) -> None:

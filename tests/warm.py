@@ -16,7 +16,7 @@ from pathlib import Path
 
 from commands import REPOSITORY
 
-IMPORTED = ("fairseq_cli.train", "hat_fairseq.prediction.command", "hat_fairseq.data.preprocess")
+IMPORTED = ("fairseq_cli.train", "hat_fairseq.inference.predict", "hat_fairseq.data.preprocess")
 
 
 class WarmPython:

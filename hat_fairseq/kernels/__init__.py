@@ -9,11 +9,12 @@ from .chunked_loss import chunked_label_smoothed_loss
 from .linear import Linear, feed_forward
 from .naive import ACTIVATIONS
 from .packed_linear import CPU_PRECISIONS, pack_linears
-from .precision import check_precision, chosen_precision, set_precision
+from .precision import PRECISIONS, check_precision, chosen_precision, set_precision
 
 __all__ = [
     "ACTIVATIONS",
     "CPU_PRECISIONS",
+    "PRECISIONS",
     "Linear",
     "attend",
     "check_precision",

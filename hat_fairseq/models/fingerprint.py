@@ -1,7 +1,7 @@
 """A dictionary's fingerprint, kept in the checkpoint as a buffer.
 
 A wrong dictionary of the right size loads without a complaint and gives wrong text. Kept beside the weights, the
-fingerprint is checked by everything that loads them: restore, resume, validate, generate, interactive and the hub
+fingerprint is checked by everything that loads them: restore, resume, validate, generate, interactive and `inference`
 interface.
 """
 

@@ -18,12 +18,12 @@ from fairseq.tasks.translation import TranslationTask
 from torch import Tensor
 
 from ..generation.beam_search import BeamSearchGenerator
+from ..generation.options import MINIMUM, POSITIVE, check_ranges, parse_generation_options
 from .config import DocumentToTextConfig
 from .data_kind import check_kind, load_pipeline
 from .doc_bleu_meter import DocumentBleuMeter
 from .document_table import DocumentTable
 from .dropout_schedule import ScheduledDropout
-from .generation_options import parse_generation_options
 from .interactive import encode_documents, parse_line
 from .loading import load_documents
 from .rouge_meter import RougeMeter
@@ -139,6 +139,7 @@ class DocumentToTextTask(ScheduledDropout, TranslationTask):
         return encoded.tokens, [row.numel() for row in encoded.tokens]
 
     def build_generator(self, models: list[Any], args: Any, *rest: Any, **kwargs: Any) -> Any:
+        check_ranges({name: getattr(args, name, None) for name in (*MINIMUM, *POSITIVE)})
         if getattr(args, "print_alignment", None):
             raise ValueError("--print-alignment is not supported: generation keeps no attention weights")
         if not rest and all(hasattr(getattr(model, "decoder", None), "reorder_beams") for model in models):

@@ -13,11 +13,12 @@ from commands import REPOSITORY
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.sequence_scorer import SequenceScorer
 
+from hat_fairseq import cli
 from hat_fairseq.data.document import Document, read_documents
 from hat_fairseq.generation.beam_search import BeamSearchGenerator
-from hat_fairseq.hub import DocumentToText
+from hat_fairseq.inference import DocumentToText
 from hat_fairseq.kernels.packed_linear import PackedLinear
-from hat_fairseq.kernels.torch_private import INT8
+from hat_fairseq.kernels.torch_private import BF16, INT8
 
 OPTIONS = {"beam": 2, "max_len_b": 8, "min_len": 4}
 needs_int8 = pytest.mark.skipif(not INT8, reason="this torch has no oneDNN")
@@ -117,3 +118,51 @@ def test_lower_precision_is_asked_for_by_name(run, chunked: tuple[Path, Path], t
     scores = [[float(s) for s in re.findall(r"^H-\d+\t(\S+)", text, re.MULTILINE)] for text in (plain, int8)]
     assert len(scores[0]) == len(scores[1]) > 0 and scores[0] != scores[1]
     assert max(abs(a - b) for a, b in zip(*scores, strict=True)) < 0.1
+
+
+def test_summarize_takes_bf16_and_refuses_fp16_on_a_cpu(run, chunked: tuple[Path, Path], tmp_path: Path) -> None:
+    data, checkpoint = chunked
+    source = tmp_path / "documents.jsonl"
+    source.write_text("".join(json.dumps(document.to_json()) + "\n" for document in short(data)))
+    command = [sys.executable, "-m", "hat_fairseq.cli", "summarize", "--path", checkpoint, "--data", data / "bin"]
+    command += ["--input", source, "--out", tmp_path / "out.jsonl", "--generation", json.dumps(OPTIONS)]
+    result = run(*command, "--bf16", "--device", "cpu", check=False)
+    if BF16:
+        assert result.returncode == 0 and len((tmp_path / "out.jsonl").read_text().splitlines()) == 3
+        model = DocumentToText.from_pretrained(str(checkpoint), str(data / "bin"), "cpu", "bf16", **OPTIONS)
+        written = [json.loads(line)["text"] for line in (tmp_path / "out.jsonl").open()]
+        assert written == list(model(short(data)))
+    else:
+        assert result.returncode == 2 and "this CPU cannot multiply bf16" in result.stderr
+    refused = run(*command, "--fp16", "--device", "cpu", check=False)
+    message = "hat: error: precision fp16 is GPU-only; on a CPU use bf16 or int8"
+    assert refused.returncode == 2 and refused.stderr.strip().splitlines()[-1] == message
+
+
+def test_mistakes_are_one_line(chunked: tuple[Path, Path], fine_tuned, tmp_path: Path, capsys) -> None:
+    data, checkpoint = chunked
+    classifier = fine_tuned("classification")
+    (tmp_path / "text.pt").write_text("Summaries of meetings, one a line.\n")
+    (tmp_path / "documents.jsonl").write_text("".join(json.dumps(d.to_json()) + "\n" for d in short(data)))
+    common = ["--input", tmp_path / "documents.jsonl", "--out", tmp_path / "out.jsonl", "--device", "cpu"]
+    model = ["--path", checkpoint, "--data", data / "bin"]
+    for words, message in (
+        (
+            ["--path", classifier.checkpoint, "--data", classifier.data / "bin"],
+            "was trained on the task document_classification, not on document_to_text (labels are predicted by",
+        ),
+        (["--path", tmp_path / "text.pt", "--data", data / "bin"], "text.pt: not a checkpoint of torch"),
+        (["--path", tmp_path / "no.pt", "--data", data / "bin"], "no.pt does not exist"),
+        ([*model, "--batch-size", 0], "the batch size must be at least 1, not 0"),
+        ([*model, "--batch-size", -3], "the batch size must be at least 1, not -3"),
+        ([*model, "--generation", '{"beam": 0}'], "--generation: beam must be at least 1, not 0"),
+    ):
+        assert cli.main([str(word) for word in ["summarize", *words, *common]]) == 2, words
+        error = capsys.readouterr().err.splitlines()
+        assert error[-1].startswith("hat: error: ") and message in error[-1]
+    assert not (tmp_path / "out.jsonl").exists()
+    loaded = DocumentToText.from_pretrained(str(checkpoint), str(data / "bin"), "cpu", **OPTIONS)
+    with pytest.raises(ValueError, match="the batch size must be at least 1, not 0"):
+        next(loaded(short(data), 0))
+    with pytest.raises(ValueError, match="generation: unknown generation option 'beem'"):
+        DocumentToText.from_pretrained(str(checkpoint), str(data / "bin"), "cpu", beem=2)

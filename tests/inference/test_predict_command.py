@@ -18,10 +18,13 @@ from hat_fairseq import cli
 from hat_fairseq.data.example import read_examples
 from hat_fairseq.data.ids import read_ids
 from hat_fairseq.data.labels import label_of, label_token, write_label_dictionary
-from hat_fairseq.prediction.classify import DocumentClassifier
-from hat_fairseq.prediction.command import write_lines
-from hat_fairseq.prediction.predictor import Predictor, refuse_other_tasks
+from hat_fairseq.inference import DocumentClassifier
+from hat_fairseq.inference.command import write_lines
+from hat_fairseq.inference.loading import refuse_other_tasks
+from hat_fairseq.inference.predictor import Predictor
+from hat_fairseq.kernels.torch_private import BF16
 from hat_fairseq.tasks.config import EncoderTaskConfig
+from hat_fairseq.tasks.encoder_task import EncoderTask
 
 Make = Callable[[str], FineTuned]
 KINDS = pytest.mark.parametrize("kind", ["classification", "choice", "segments", "tokens", "qa"])
@@ -248,7 +251,9 @@ def test_mistakes_are_one_line(fine_tuned: Make, tmp_path: Path, capsys: pytest.
         (["predict", data, "--path", path, "--out", tmp_path / "p.json"], "p.json must end in .jsonl"),
         (["predict", data, "--path", path, "--out", out, "--max-tokens", 9], "--max-tokens 9 is too low: one sample"),
         (["predict", data, "--path", path, "--out", out, "--n-best", 0], "n-best of answers must be at least 1"),
-        (["predict", data, "--path", path, "--out", out, "--device", "cpu", "--fp16"], "--fp16 needs a GPU"),
+        (["predict", data, "--path", path, "--out", out, "--device", "cpu", "--fp16"], "precision fp16 is GPU-only"),
+        (["predict", data, "--path", path, "--out", out, "--batch-size", 0], "batch size must be at least 1, not 0"),
+        (["classify", *raw, "--out", out, "--batch-size", -1], "the batch size must be at least 1, not -1"),
         (["predict", others.data / "bin", "--path", path, "--out", out], "holds data of the kind 'classification'"),
         (["predict", data, "--path", path, "--out", out, "--examples", tmp_path / "no.jsonl"], "no.jsonl is missing"),
         (["predict", data, "--path", path, "--out", out, "--examples", tmp_path / "less.jsonl"],
@@ -288,7 +293,27 @@ def test_another_dictionary_is_refused(fine_tuned: Make, tmp_path: Path, monkeyp
 def test_models_of_other_tasks_are_refused() -> None:
     state = {"cfg": {"task": {"_name": "document_to_text"}}}
     with pytest.raises(ValueError, match=r"m.pt was trained on the task document_to_text, not .*\(texts are generated"):
-        refuse_other_tasks(state, "m.pt")
-    with pytest.raises(ValueError, match="trained on the task masked_lm, not on one of document_classification, "):
-        refuse_other_tasks({"cfg": None, "args": type("Args", (), {"task": "masked_lm"})}, "m.pt")
-    refuse_other_tasks({"cfg": {"task": {"_name": "question_answering"}}}, "m.pt")
+        refuse_other_tasks(state, "m.pt", EncoderTask)
+    with pytest.raises(ValueError, match="trained on the task masked_lm, not on document_classification, "):
+        refuse_other_tasks({"cfg": None, "args": type("Args", (), {"task": "masked_lm"})}, "m.pt", EncoderTask)
+    refuse_other_tasks({"cfg": {"task": {"_name": "question_answering"}}}, "m.pt", EncoderTask)
+    with pytest.raises(ValueError, match="m.pt has weights and no settings of a training"):
+        refuse_other_tasks({"model": {}}, "m.pt", EncoderTask)
+
+
+@pytest.mark.parametrize("kind", ["classification", "segments", "tokens"])
+def test_bf16_on_a_cpu_changes_probabilities_a_little(kind: str, fine_tuned: Make, tmp_path: Path) -> None:
+    made = fine_tuned(kind)
+    if not BF16:
+        with pytest.raises(ValueError, match="precision bf16"):
+            Predictor.load(str(made.checkpoint), made.data / "bin", "cpu", "bf16")
+        return
+    outputs = []
+    for precision in ("fp32", "bf16"):
+        predictor = Predictor.load(str(made.checkpoint), made.data / "bin", "cpu", precision)
+        predictor.task.load_dataset("test")
+        dataset = predictor.task.dataset("test")
+        samples = [dataset.collater([dataset[index]]) for index in range(len(dataset))]
+        outputs.append(torch.cat([scores.flatten() for _, scores in predictor.outputs(samples)]))
+    assert 0 < float((outputs[0] - outputs[1]).abs().max()) < 0.1
+    assert len(predict(made, tmp_path / "p.jsonl", "--bf16")) == len(json_lines(made.raw / "test.jsonl"))

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from hat_fairseq.data.encoded import EncodedRow
-from hat_fairseq.prediction.answers import Span, WindowAnswers, answer_question, best_spans, window_answers
+from hat_fairseq.inference.answers import Span, WindowAnswers, answer_question, n_best_spans, window_answers
 
 NO = float("-inf")
 
@@ -32,7 +32,7 @@ def test_the_best_spans_are_the_best_of_all(length: int, longest: int, n_best: i
     start, end = torch.randn(2, length, generator=generator)
     start[torch.rand(length, generator=generator) < 0.3] = NO
     end[torch.rand(length, generator=generator) < 0.3] = NO
-    found, expected = best_spans(start, end, n_best, longest), every_span(start, end, longest)[:n_best]
+    found, expected = n_best_spans(start, end, n_best, longest), every_span(start, end, longest)[:n_best]
     assert [places for _, *places in found] == [places for _, *places in expected]
     assert [score for score, *_ in found] == pytest.approx([score for score, *_ in expected])
 

@@ -1,8 +1,8 @@
-"""From what a model says about the rows of an example to one line of predictions.
+"""Records of predictions, one JSON line for each example, from the outputs for its rows.
 
     classification  {"id", "label", "probabilities": {label: p}}
     choice          {"id", "label": "2", "probabilities": [p, ...]}
-    segments        {"id", "labels": [...]}, one for each segment; null for one that was cut off
+    segments        {"id", "labels": [...]}, one for each segment; null for a truncated one
     tokens          {"id", "labels": [...]}, one for each word, likewise
     qa              {"id", "answer", "no_answer_score"}
 
@@ -35,6 +35,7 @@ class AnswerOptions:
         n_best: how many are listed.
         max_length: longest answer, in tokens.
         threshold: a question has no answer if its no-answer score is greater.
+
     Raises:
         ValueError: one of the first two is below 1.
     """
@@ -50,16 +51,20 @@ class AnswerOptions:
 
 
 def numbered(example: Example, kind: str) -> Example:
-    """The example without what is right; of `ELEMENTS` each one is labelled with its own number from 0, so that the
-    rows tell which element stands where, whatever was cut."""
+    """Returns the example without its references.
+
+    For kinds in `ELEMENTS` every element is labelled with its number, from 0: so the rows, also truncated ones, show
+    which element stands where.
+    """
     numbers = tuple(map(str, range(len(example.inputs[0][0])))) if kind in ELEMENTS else None
     return replace(example, label=None, labels=numbers, answers=None)
 
 
 def without(row: EncodedRow, keep: np.ndarray) -> EncodedRow:
-    """The row without the tokens that a model has no room for.
+    """Returns the row without the tokens that are truncated.
 
     Args:
+        row: a row of an example.
         keep: (T,) bool, the final `</s>` that fairseq appends included.
     """
     kept = [index for index, flag in enumerate(keep[:-1].tolist()) if flag]
@@ -74,10 +79,11 @@ def without(row: EncodedRow, keep: np.ndarray) -> EncodedRow:
 
 
 def elements(row: EncodedRow, kind: str) -> list[tuple[int, int]]:
-    """(place among the row's markers or tokens, number of the element) of each element that a row still has.
+    """Returns (index among the row's markers or tokens, number of the element) for each element left in a row.
 
     Args:
         row: of a `numbered` example.
+        kind: one of `ELEMENTS`.
     """
     label = row.label or []
     if kind == "segments":
@@ -86,22 +92,22 @@ def elements(row: EncodedRow, kind: str) -> list[tuple[int, int]]:
 
 
 def label_record(identifier: str, probabilities: Tensor, labels: Sequence[str]) -> Record:
-    """(K,) probabilities of the classes `labels`."""
+    """Returns the record of a class, from the (K,) probabilities of the classes `labels`."""
     named = {label: float(p) for label, p in zip(labels, probabilities.tolist(), strict=True)}
     return {"id": identifier, "label": max(named, key=named.__getitem__), "probabilities": named}
 
 
 def choice_record(identifier: str, probabilities: Tensor) -> Record:
-    """(K,) probabilities of the choices."""
+    """Returns the record of a choice, from the (K,) probabilities of the choices."""
     return {"id": identifier, "label": str(int(probabilities.argmax())), "probabilities": probabilities.tolist()}
 
 
 def element_record(
     example: Example, row: EncodedRow, probabilities: Tensor, labels: Sequence[str], kind: str
 ) -> Record:
-    """(N, K) or (T, K) probabilities at the row's markers or tokens."""
-    found: list[str | None] = [None] * len(example.inputs[0][0])
+    """Returns the record of elements, from (N, K) or (T, K) probabilities at the row's markers or tokens."""
+    names: list[str | None] = [None] * len(example.inputs[0][0])
     best = probabilities.argmax(dim=-1).tolist()
     for place, number in elements(row, kind):
-        found[number] = labels[best[place]]
-    return {"id": example.id, "labels": found}
+        names[number] = labels[best[place]]
+    return {"id": example.id, "labels": names}

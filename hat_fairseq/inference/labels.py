@@ -1,4 +1,4 @@
-"""Classify raw documents with a fine-tuned encoder, and say which segments mattered."""
+"""Classify raw documents with a fine-tuned encoder, with a weight for each segment."""
 
 from __future__ import annotations
 
@@ -15,23 +15,35 @@ from tqdm import tqdm
 from ..analysis.segment_weights import SegmentWeights
 from ..data.encoded import EncodedRow
 from ..data.example import Example, read_examples
-from .command import add_answers, add_machine, answer_options, check_name, report, write_lines
+from .assemble import Assembler, chunks_of, dataset_of, encode
+from .command import (
+    add_answers,
+    add_machine,
+    answer_options,
+    batches_of,
+    check_batch_size,
+    check_folder,
+    check_name,
+    report,
+    write_lines,
+)
 from .predictor import Predictor
 from .records import AnswerOptions, Record, elements
-from .rows import Reader, chunks_of, dataset_of, encode
 
 logger = logging.getLogger(__name__)
 
-WITH_WEIGHTS = ("classification", "choice")  # one prediction from all segments: some matter more than others
+#: Kinds with one prediction from all segments: these segments have weights.
+WITH_WEIGHTS = ("classification", "choice")
 
 
 class DocumentClassifier:
-    """A fine-tuned model with its task: examples in, predictions out, by the path that made the training data.
+    """A fine-tuned model with its task: examples in, predictions out, encoded as the training data were.
 
     Args:
         predictor: with one model.
         layer: the layer whose attention gives the weights of segments; None for the mean of all.
         options: of answers.
+
     Raises:
         ValueError: several models, data without pipeline.json, or a layer that does not attend between segments.
     """
@@ -56,17 +68,21 @@ class DocumentClassifier:
         layer: int | None = None,
         options: AnswerOptions | None = None,
     ) -> DocumentClassifier:
-        """Load a checkpoint; `data` is the bin directory that it was fine-tuned on. See `Predictor.load`."""
+        """Loads a checkpoint; see `loading.load_models`, also for errors, and the class for `layer` and `options`."""
         return cls(Predictor.load(checkpoint, data, device, precision), layer, options)
 
     def rows(self, examples: Iterable[Example], batch_size: int = 1) -> Iterator[Record]:
-        """Yield the prediction of each example, in order and as soon as it is there.
+        """Yields the prediction of each example, in order and as soon as it is computed.
 
-        As `hat predict` writes it (see `records.py`), and for `classification`, `choice` (of the chosen one) and
-        `segments` with `"segments"`: the text of each, and its `weight` and `share` (see `analysis/segment_weights.py`)
-        or its label and the label's probability. All examples are encoded first, so a bad one is an error before
-        anything is predicted. What was changed or cut on the way in is logged.
+        The record is that of `hat predict` (see `records.py`). `classification`, `choice` (the chosen one) and
+        `segments` add `"segments"`: the text of each, and its `weight` and `share` (see `analysis/segment_weights.py`)
+        or its label and the probability of the label. All examples are encoded first, so a bad one is an error before
+        anything is predicted. Changes and truncation of the input are logged.
+
+        Raises:
+            ValueError: an example that cannot be encoded, or a batch size below 1.
         """
+        check_batch_size(batch_size)
         examples = list(examples)
         if not examples:
             return
@@ -75,18 +91,17 @@ class DocumentClassifier:
         dataset = dataset_of(self.task, rows, "the input")
         self.rows_cut = len(dataset.removed)
         self._report(self.pipeline.counts - before, rows)
-        reader = Reader(self.task, chunks_of(rows), dataset, examples, rows, self.options)
+        assembler = Assembler(self.task, chunks_of(rows), dataset, examples, rows, self.options)
 
-        def outputs() -> Iterator[tuple[int, Any]]:
-            for start in range(0, len(dataset), batch_size):
-                batch = range(start, min(start + batch_size, len(dataset)))
-                yield from self._outputs(dataset.collater([dataset[index] for index in batch]), reader)
+        def parts() -> Iterator[tuple[int, Any]]:
+            for batch in batches_of(len(dataset), batch_size):
+                yield from self._parts(dataset.collater([dataset[index] for index in batch]), assembler)
 
-        for record, best in reader.records(outputs()):
+        for record, best in assembler.records(parts()):
             yield record | ({"n_best": [{"text": text, "score": score} for text, score in best]} if best else {})
 
-    def _outputs(self, sample: dict[str, Any], reader: Reader) -> Iterator[tuple[int, Any]]:
-        """What the reader makes of each sample of a batch, with its segments."""
+    def _parts(self, sample: dict[str, Any], assembler: Assembler) -> Iterator[tuple[int, Any]]:
+        """Yields the index and the part of each sample of a batch, with its segments."""
         if self.weights is None:
             outputs = self.predictor(sample)
         else:
@@ -95,22 +110,22 @@ class DocumentClassifier:
         counts = sample["choices"].tolist() if self.task.kind == "choice" else [1] * sample["nsentences"]
         first = 0  # row of the batch where the sample begins
         for index, output, count in zip(sample["id"].tolist(), outputs, counts, strict=True):
-            read = reader.read(index, output)
+            part = assembler.part(index, output)
             if self.task.kind == "segments":
-                read["segments"] = self._labelled(reader, index, read, output)
+                part["segments"] = self._labelled(assembler, index, part, output)
             elif self.weights is not None:
-                chosen = int(read["label"]) if self.task.kind == "choice" else 0
+                chosen = int(part["label"]) if self.task.kind == "choice" else 0
                 tokens = sample["net_input"]["src_tokens"][first + chosen]
-                read["segments"] = self._weighted(reader.rows_of(index)[chosen], tokens, first + chosen)
-            yield index, read
+                part["segments"] = self._weighted(assembler.rows_of(index)[chosen], tokens, first + chosen)
+            yield index, part
             first += count
 
     def _weighted(self, row: EncodedRow, tokens: Tensor, place: int) -> list[Record]:
-        """The text, weight and share of each segment of a row; `tokens` and `place`: of the same row in the batch."""
+        """Returns the text, weight and share of each segment of a row; `tokens`, `place`: of the row in the batch."""
         assert self.weights is not None
         numbers = self.model.span_numbers(tokens[None].to(self.predictor.device))[0].tolist()
         texts: dict[int, list[str]] = {}
-        for token, number in zip(row.tokens, numbers, strict=False):  # then comes the final `</s>`, which is no text
+        for token, number in zip(row.tokens, numbers, strict=False):  # without the final `</s>`, which is no text
             texts.setdefault(number, []).append(token)
         segments: list[Record] = [{"text": self._text(piece)} for _, piece in sorted(texts.items())]
         for name, values in (("weight", self.weights.attention), ("share", self.weights.share)):
@@ -119,14 +134,14 @@ class DocumentClassifier:
                     segment[name] = value
         return segments
 
-    def _labelled(self, reader: Reader, index: int, read: Record, output: Tensor) -> list[Record]:
-        """The text of each segment as given, its label and the label's probability."""
-        row, best = reader.rows[index], output.max(dim=-1).values.tolist()
+    def _labelled(self, assembler: Assembler, index: int, record: Record, output: Tensor) -> list[Record]:
+        """Returns the text of each segment as given, its label and the probability of the label."""
+        row, best = assembler.rows[index], output.max(dim=-1).values.tolist()
         probabilities = {number: best[place] for place, number in elements(row, "segments")}
-        texts = reader.examples[row.id].inputs[0][0]
+        texts = assembler.examples[row.id].inputs[0][0]
         return [
             {"text": text, "label": label, "probability": probabilities.get(number)}
-            for number, (text, label) in enumerate(zip(texts, read["labels"], strict=True))
+            for number, (text, label) in enumerate(zip(texts, record["labels"], strict=True))
         ]
 
     def _text(self, tokens: list[str]) -> str:
@@ -135,14 +150,14 @@ class DocumentClassifier:
     def _report(self, changed: Counter[str], rows: Iterable[EncodedRow]) -> None:
         dictionary = self.task.source_dictionary
         unknown = sum(dictionary.index(token) == dictionary.unk() for row in rows for token in row.tokens)
-        changed = Counter({name: n for name, n in changed.items() if name != "source_tokens"})  # that is all of them
+        changed = Counter({name: n for name, n in changed.items() if name != "source_tokens"})  # their total number
         changed["source_tokens_unknown_to_dictionary"] = unknown
         if +changed:
             logger.warning("changed on the way in: %s", ", ".join(f"{k} {n}" for k, n in sorted((+changed).items())))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of ``hat classify``."""
+    """Declares the options of `hat classify`."""
     parser.add_argument("--path", required=True, help="a fine-tuned checkpoint")
     parser.add_argument("--data", required=True, type=Path, metavar="BIN", help="bin directory that it was trained on")
     parser.add_argument(
@@ -161,10 +176,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Classify, write, and say what was cut."""
+    """Classifies examples and writes their records; warns about truncation."""
     check_name(args.out)
-    if not args.out.parent.is_dir():  # known now, not after hours
-        raise ValueError(f"{args.out.parent}: the directory of --out does not exist")
+    check_folder(args.out)
+    check_batch_size(args.batch_size)
     options = answer_options(args)
     model = DocumentClassifier.from_pretrained(
         args.path, args.data, args.device, args.precision, layer=args.layer, options=options

@@ -1,4 +1,4 @@
-"""Which rows of a dataset are which example, and from their outputs to records in the order of the examples."""
+"""Predictions of examples, assembled from the outputs for the rows of a dataset."""
 
 from __future__ import annotations
 
@@ -24,15 +24,17 @@ from .records import ELEMENTS, AnswerOptions, Record, choice_record, element_rec
 NEED_EXAMPLES = (*ELEMENTS, "qa")
 
 
-class Reader:
-    """Turns outputs into records.
+class Assembler:
+    """Turns outputs into records, in the order of the examples.
 
     Args:
-        task: says the kind and the classes.
-        chunks: a line for each row of the data.
-        dataset: of the same rows; what it removes for the model's sake is removed from `rows` as well.
-        examples, rows: all examples and their rows; only `NEED_EXAMPLES` need them.
+        task: with the kind of the data and the classes.
+        chunks: the line of the ids file for each row of the data.
+        dataset: of the same rows; tokens that it truncates to the model's length are removed from `rows`, too.
+        examples: all of them; only kinds in `NEED_EXAMPLES` need them.
+        rows: of all examples, likewise.
         options: of answers.
+
     Raises:
         ValueError: the rows are not those of the dataset.
     """
@@ -57,13 +59,13 @@ class Reader:
         self.first = [row for row, chunk in enumerate(chunks) if chunk.number == 0]  # row of each example
 
     def rows_of(self, index: int) -> list[EncodedRow]:
-        """The rows of sample `index` of the dataset: one, or the choices."""
+        """Returns the rows of sample `index` of the dataset: one, or for `choice` one for each choice."""
         if self.kind != "choice":
             return [self.rows[index]]
         return self.rows[self.first[index] : self.first[index] + self.choices[index]]
 
-    def read(self, index: int, output: Tensor) -> Any:
-        """What is worth keeping of the outputs of sample `index`: a record, or for `qa` what a window says."""
+    def part(self, index: int, output: Tensor) -> Any:
+        """Reduces the output for sample `index` to its part of a record: all of it, or for `qa` a `WindowAnswers`."""
         identifier = self.owners[index]
         if self.kind == "classification":
             return label_record(identifier, output, self.labels)
@@ -73,45 +75,48 @@ class Reader:
             return window_answers(output, self.rows[index], self.options.n_best, self.options.max_length)
         return element_record(self.examples[identifier], self.rows[index], output, self.labels, self.kind)
 
-    def records(self, outputs: Iterable[tuple[int, Any]]) -> Iterator[tuple[Record, list[Any]]]:
-        """Yield the record of each example, for `qa` with the answers next to the best; from what `read` returned for
-        each sample, in order."""
-        for identifier, group in itertools.groupby(outputs, key=lambda output: self.owners[output[0]]):
-            read = [part for _, part in group]
+    def records(self, parts: Iterable[tuple[int, Any]]) -> Iterator[tuple[Record, list[Any]]]:
+        """Yields the record of each example, and for `qa` its n best answers.
+
+        Args:
+            parts: index and `part` of every sample, in order.
+        """
+        for identifier, group in itertools.groupby(parts, key=lambda item: self.owners[item[0]]):
+            own_parts = [part for _, part in group]
             if self.kind == "qa":
-                yield self._answer(identifier, read)
+                yield self._answer(identifier, own_parts)
             else:
-                (record,) = read
+                (record,) = own_parts
                 yield record, []
 
     def _answer(self, identifier: str, windows: list[Any]) -> tuple[Record, list[Any]]:
         context = self.examples[identifier].inputs[0][1]
         assert isinstance(context, str)
         if not any(window.spans for window in windows):
-            raise ValueError(f"question {identifier!r}: nothing of its text is left, cut to the model's length")
+            raise ValueError(f"question {identifier!r}: no text is left after truncation to the model's length")
         answer, score, best = answer_question(windows, context, self.options.n_best, self.options.threshold)
         return {"id": identifier, "answer": answer, "no_answer_score": score}, best
 
 
 def encode(examples: Iterable[Example], pipeline: TextPipeline) -> list[EncodedRow]:
-    """The rows of all examples, elements numbered (see `records.numbered`)."""
+    """Returns the rows of all examples, their elements numbered (see `records.numbered`)."""
     return [row for example in examples for row in pipeline.encode_example(numbered(example, pipeline.settings.task))]
 
 
 def chunks_of(rows: Iterable[EncodedRow]) -> list[Chunk]:
-    """The table of ids that `hat preprocess` would write for these rows."""
+    """Returns the table of ids that `hat preprocess` would write for these rows."""
     return [Chunk(row.id, row.part, row.num_parts, row.segments) for row in rows]
 
 
 def check_same(rows: Sequence[EncodedRow], chunks: Sequence[Chunk], examples_path: object, ids_path: object) -> None:
-    """Refuse examples that are not those of the binary data.
+    """Refuses examples that are not those of the binary data.
 
     Raises:
         ValueError: naming the first that differs.
     """
-    for ours, theirs in itertools.zip_longest(chunks_of(rows), chunks):
-        if ours != theirs:
-            first = theirs or ours
+    for expected, actual in itertools.zip_longest(chunks_of(rows), chunks):
+        if expected != actual:
+            first = actual or expected
             raise ValueError(
                 f"{examples_path} does not belong to {ids_path}: they differ from {first.document_id!r} on; run hat "
                 "preprocess again"
@@ -119,10 +124,12 @@ def check_same(rows: Sequence[EncodedRow], chunks: Sequence[Chunk], examples_pat
 
 
 def dataset_of(task: EncoderTask, rows: Sequence[EncodedRow], what: str) -> RowDataset:
-    """Raw rows as a dataset of the task, without labels, cut to the model's length by the task's policy.
+    """Returns rows as a dataset of the task, without labels, truncated to the model's length by the task's policy.
 
     Args:
-        what: for messages: where the rows come from.
+        task: with dictionary, policy and model.
+        rows: as `encode` returns them.
+        what: the origin of the rows, for messages.
     """
     dictionary = task.source_dictionary
     ids = [torch.tensor([*map(dictionary.index, row.tokens), dictionary.eos()]) for row in rows]

@@ -1,0 +1,114 @@
+"""Flags, checks and output files that `hat summarize`, `hat classify` and `hat predict` share."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from ..kernels import PRECISIONS
+from .records import AnswerOptions, Record
+
+
+def add_machine(parser: argparse.ArgumentParser) -> None:
+    """Declares where and how precisely to compute."""
+    parser.add_argument("--device", help="default: a GPU if there is one")
+    group = parser.add_mutually_exclusive_group()
+    help_text = "fp32, fp16 (GPU), bf16 (GPU, and CPUs that multiply it) or int8 (CPU) (default: %(default)s)"
+    group.add_argument("--precision", choices=PRECISIONS, default="fp32", help=help_text)
+    for name in ("fp16", "bf16"):
+        group.add_argument(
+            f"--{name}", dest="precision", action="store_const", const=name, help=f"the same as --precision {name}"
+        )
+
+
+def add_answers(parser: argparse.ArgumentParser) -> None:
+    """Declares how answers to questions are chosen."""
+    default = AnswerOptions()
+    group = parser.add_argument_group("answers (qa)")
+    group.add_argument("--n-best", type=int, default=default.n_best, help="answers to list (default: %(default)s)")
+    group.add_argument(
+        "--max-answer-length",
+        type=int,
+        default=default.max_length,
+        metavar="N",
+        help="in tokens (default: %(default)s)",
+    )
+    group.add_argument(
+        "--no-answer-threshold",
+        type=float,
+        default=default.threshold,
+        metavar="X",
+        help="no answer where no_answer_score is greater (default: %(default)s; inf: always answer)",
+    )
+
+
+def answer_options(args: argparse.Namespace) -> AnswerOptions:
+    """Returns what the flags of `add_answers` say."""
+    return AnswerOptions(args.n_best, args.max_answer_length, args.no_answer_threshold)
+
+
+def batches_of(number: int, batch_size: int) -> Iterator[range]:
+    """Yields the indices 0..number-1 in ranges of `batch_size`, the last one shorter."""
+    for start in range(0, number, batch_size):
+        yield range(start, min(start + batch_size, number))
+
+
+def check_batch_size(batch_size: int | None) -> None:
+    """Raises ValueError if `batch_size` is below 1."""
+    if batch_size is not None and batch_size < 1:
+        raise ValueError(f"the batch size must be at least 1, not {batch_size}")
+
+
+def check_name(out: Path) -> None:
+    """Raises ValueError if the name of `--out` does not end in .jsonl: `predictions.json` would be SQuAD's own file."""
+    if out.suffix != ".jsonl":
+        raise ValueError(f"--out {out} must end in .jsonl")
+
+
+def check_folder(out: Path) -> None:
+    """Raises ValueError if the folder of `--out` does not exist: that is known before the work begins."""
+    if not out.parent.is_dir():
+        raise ValueError(f"{out.parent}: the directory of --out does not exist")
+
+
+def write_lines(out: Path, records: Iterable[Record]) -> list[Record]:
+    """Writes one JSON object a line, each at once, under the name OUT.partial until the file is complete.
+
+    Returns:
+        The records.
+    """
+    partial = out.with_name(f"{out.name}.partial")
+    written = []
+    with partial.open("w", encoding="utf-8", newline="\n") as lines:
+        for record in records:
+            lines.write(json.dumps(record, ensure_ascii=False) + "\n")
+            lines.flush()
+            written.append(record)
+    os.replace(partial, out)
+    return written
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Writes a JSON file that is complete or not there."""
+    partial = path.with_name(f"{path.name}.partial")
+    partial.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    os.replace(partial, path)
+
+
+def report(kind: str, rows_cut: int, records: list[Record]) -> None:
+    """Warns on stderr about input that was truncated before prediction."""
+    for line in _notes(kind, rows_cut, records):
+        print(line, file=sys.stderr)
+
+
+def _notes(kind: str, rows_cut: int, records: list[Record]) -> Iterator[str]:
+    if rows_cut:
+        yield f"{rows_cut} rows were longer than the model and truncated"
+    lost = sum(record["labels"].count(None) for record in records if "labels" in record)
+    if lost:
+        yield f"{lost} {kind} were truncated and have no prediction: null among the labels"

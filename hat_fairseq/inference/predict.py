@@ -1,0 +1,134 @@
+"""Predict a split with a fine-tuned encoder: labels, choices, or answers to questions.
+
+A file appears under its name when it is complete. A run that was stopped leaves FILE.partial at most, and the same
+command starts anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+from tqdm import tqdm
+
+from ..data.example import read_examples
+from ..data.ids import read_ids
+from ..tasks.row_dataset import RowDataset
+from .assemble import NEED_EXAMPLES, Assembler, check_same, encode
+from .command import (
+    add_answers,
+    add_machine,
+    answer_options,
+    check_batch_size,
+    check_name,
+    report,
+    write_json,
+    write_lines,
+)
+from .predictor import Predictor
+from .records import AnswerOptions, Record
+
+BATCH_SIZE = 8
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `hat predict`."""
+    parser.add_argument("data", metavar="BIN", type=Path, help="bin directory of hat preprocess; before all flags")
+    parser.add_argument("--path", required=True, help="checkpoint, or several with colons between them: an ensemble")
+    parser.add_argument("--split", default="test", help="split to predict (default: %(default)s)")
+    parser.add_argument("--out", required=True, type=Path, metavar="FILE", help="predictions to write: .jsonl")
+    parser.add_argument(
+        "--examples",
+        type=Path,
+        metavar="FILE",
+        help="examples of the split; needed for segments, tokens and qa (default: BIN/../text/SPLIT.examples.jsonl)",
+    )
+    parser.add_argument(
+        "--batch-size", type=int, metavar="N", help=f"samples in a batch (default: {BATCH_SIZE} without --max-tokens)"
+    )
+    parser.add_argument("--max-tokens", type=int, metavar="N", help="tokens in a batch, padding included")
+    parser.add_argument(
+        "--long-source", choices=("error", "truncate"), help="rows longer than the model (default: as trained)"
+    )
+    add_machine(parser)
+    add_answers(parser)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Predicts a split and writes its records; warns about truncation."""
+    check_name(args.out)
+    check_batch_size(args.batch_size)
+    options = answer_options(args)
+    args.out.parent.mkdir(parents=True, exist_ok=True)  # before the work: this may fail
+    overrides = {"long_source": args.long_source} if args.long_source else {}
+    predictor = Predictor.load(args.path, args.data, args.device, args.precision, **overrides)
+    task = predictor.task
+    task.load_dataset(args.split)
+    dataset = task.dataset(args.split)
+    if not len(dataset):
+        raise ValueError(f"the split {args.split} of {args.data} is empty: nothing to predict")
+    assembler = make_assembler(args, predictor, options)
+    batches = make_batches(dataset, args.batch_size, args.max_tokens)
+    samples = (dataset.collater([dataset[index] for index in batch]) for batch in batches)
+    parts = {}
+    with tqdm(total=len(dataset), unit="sample", disable=None) as bar:
+        for index, output in predictor.outputs(samples):
+            parts[index] = assembler.part(index, output)
+            bar.update()
+    records = list(assembler.records(sorted(parts.items())))
+    if task.kind == "qa":
+        write_official(args.out, records)
+    written = write_lines(args.out, (record for record, _ in records))
+    print(f"{args.out}: {len(written)} predictions")
+    report(task.kind, len(dataset.removed), written)
+    return 0
+
+
+def make_batches(dataset: RowDataset, batch_size: int | None, max_tokens: int | None) -> list[list[int]]:
+    """Returns batches of indices, samples of similar length together; deterministic.
+
+    Raises:
+        ValueError: `max_tokens` is lower than one sample needs.
+    """
+    longest = int(dataset.sizes.max())
+    if max_tokens is not None and max_tokens < longest:
+        raise ValueError(f"--max-tokens {max_tokens} is too low: one sample takes {longest} tokens")
+    order = np.argsort(dataset.sizes, kind="stable")
+    size = batch_size or (None if max_tokens else BATCH_SIZE)
+    return dataset.batch_by_size(order, max_tokens=max_tokens, max_sentences=size, required_batch_size_multiple=1)
+
+
+def make_assembler(args: argparse.Namespace, predictor: Predictor, options: AnswerOptions) -> Assembler:
+    """Returns the assembler of the split's records.
+
+    Raises:
+        ValueError: the ids or the examples are missing, or are not those of the split.
+    """
+    task, ids = predictor.task, args.data / f"{args.split}.ids"
+    if not ids.is_file():
+        raise ValueError(f"{ids} is missing: BIN must be the bin directory of hat preprocess")
+    chunks, dataset = read_ids(ids), task.dataset(args.split)
+    if task.kind not in NEED_EXAMPLES:
+        return Assembler(task, chunks, dataset, options=options)
+    path = args.examples or args.data.parent / "text" / f"{args.split}.examples.jsonl"
+    if not path.is_file():
+        raise ValueError(f"{path} is missing: predictions of {task.kind} are joined to the examples; give --examples")
+    if task.pipeline is None:
+        raise ValueError(f"{args.data} has no pipeline.json: make it with hat preprocess")
+    examples = list(read_examples(path, task.kind))
+    rows = encode(examples, task.pipeline)
+    check_same(rows, chunks, path, ids)
+    return Assembler(task, chunks, dataset, examples, rows, options)
+
+
+def write_official(out: Path, records: Iterable[tuple[Record, list[tuple[str, float]]]]) -> None:
+    """Writes SQuAD's own files beside `out`: predictions.json, null_odds.json, nbest_predictions.json."""
+    files: dict[str, dict[str, object]] = {"predictions": {}, "null_odds": {}, "nbest_predictions": {}}
+    for record, best in records:
+        files["predictions"][record["id"]] = record["answer"]
+        files["null_odds"][record["id"]] = record["no_answer_score"]
+        files["nbest_predictions"][record["id"]] = [{"text": text, "score": score} for text, score in best]
+    for name, content in files.items():
+        write_json(out.with_name(f"{name}.json"), content)

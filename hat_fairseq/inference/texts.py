@@ -1,0 +1,123 @@
+"""Texts for raw documents from a trained model (`hat summarize`, and the Python interface `DocumentToText`)."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from argparse import Namespace
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from fairseq.data import data_utils
+from torch import Tensor
+from tqdm import tqdm
+
+from ..data.document import Document, read_documents
+from ..generation.join_chunks import document_row
+from ..generation.options import check_generation_options, parse_generation_options
+from ..tasks.document_to_text import DocumentToTextTask
+from ..tasks.interactive import encode_documents
+from .command import add_machine, batches_of, check_batch_size, check_folder, write_lines
+from .loading import load_models
+from .records import Record
+
+
+class DocumentToText:
+    """A trained model with its task: documents in, text out, encoded as the training data were.
+
+    Args:
+        models: an ensemble of at least one model.
+        task: their task, with its pipeline.
+        generation: fairseq's generation options, e.g. beam=4, lenpen=1.0, max_len_b=400.
+
+    Raises:
+        ValueError: the data have no pipeline.json, or an option is unknown or out of range.
+    """
+
+    def __init__(self, models: list[Any], task: DocumentToTextTask, **generation: Any) -> None:
+        if task.pipeline is None:
+            raise ValueError(f"{task.cfg.data} has no pipeline.json: make it with `hat preprocess`")
+        check_generation_options(generation, "generation")
+        self.models = [model.eval() for model in models]
+        self.task, self.pipeline = task, task.pipeline
+        self.generator = task.build_generator(models, Namespace(**generation))
+
+    @classmethod
+    def from_pretrained(
+        cls, checkpoints: str, data: str | Path, device: str | None = None, precision: str = "fp32", **generation: Any
+    ) -> DocumentToText:
+        """Loads checkpoints; see `loading.load_models`, also for errors, and the class for `generation`."""
+        meters_off = {"eval_rouge": False, "eval_doc_bleu": False}
+        models, task = load_models(checkpoints, data, DocumentToTextTask, device, precision, **meters_off)
+        return cls(models, task, **generation)
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.models[0].parameters()).device
+
+    def __call__(self, documents: Iterable[Document], batch_size: int = 1) -> Iterator[str]:
+        """Yields the text of each document; see `rows`."""
+        for row in self.rows(documents, batch_size):
+            yield row["text"]
+
+    def rows(self, documents: Iterable[Document], batch_size: int = 1) -> Iterator[Record]:
+        """Yields `{"id", "text"}` for each document, in order and as soon as it is generated, its chunks joined.
+
+        Where the model puts `<sep>` between segments, also `"segments"`. All documents are encoded first, so a bad one
+        is an error before anything has been generated. Changes and truncation of the input are logged.
+
+        Raises:
+            ValueError: a document that cannot be encoded, or a batch size below 1.
+        """
+        check_batch_size(batch_size)
+        documents = list(documents)
+        encoded = encode_documents(documents, self.task)
+        with_segments = self.pipeline.settings.target_separator
+
+        def texts_of_rows() -> Iterator[tuple[int, str]]:
+            for batch in batches_of(len(encoded.tokens), batch_size):
+                part = slice(batch.start, batch.stop)
+                texts = self._generate(encoded.tokens[part], encoded.segments[part])
+                yield from zip(encoded.owners[part], texts, strict=True)
+
+        for owner, rows in itertools.groupby(texts_of_rows(), key=lambda row: row[0]):
+            yield document_row(documents[owner].id, [text for _, text in rows], with_segments)
+
+    def _generate(self, tokens: list[Tensor], segments: list[Tensor]) -> list[str]:
+        pad = self.task.source_dictionary.pad()
+        net_input = {
+            "src_tokens": data_utils.collate_tokens(tokens, pad),
+            "src_lengths": torch.tensor([row.numel() for row in tokens]),
+        }
+        if segments:
+            net_input["segments"] = data_utils.collate_tokens(segments, pad)
+        sample = {"net_input": {name: tensor.to(self.device) for name, tensor in net_input.items()}}
+        hypotheses = self.task.inference_step(self.generator, self.models, sample)
+        dictionary = self.task.target_dictionary
+        return [self.pipeline.decode(dictionary.string(beams[0]["tokens"])) for beams in hypotheses]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `hat summarize`."""
+    parser.add_argument("--path", required=True, help="checkpoint, or several with colons between them: an ensemble")
+    parser.add_argument("--data", required=True, help="bin directory of `hat preprocess`")
+    parser.add_argument("--input", required=True, help="documents: .jsonl, .jsonl.gz")
+    parser.add_argument("--out", required=True, type=Path, help="texts to write: .jsonl with id, text (and segments)")
+    parser.add_argument("--batch-size", type=int, default=1, metavar="N", help="(default: %(default)s)")
+    add_machine(parser)
+    parser.add_argument("--generation", default="{}", help="fairseq generation options as JSON, e.g. '{\"beam\": 4}'")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Reads documents, generates and writes their texts."""
+    check_folder(args.out)
+    check_batch_size(args.batch_size)
+    options = parse_generation_options(args.generation, "--generation")
+    documents = list(read_documents(args.input))
+    model = DocumentToText.from_pretrained(args.path, args.data, args.device, args.precision, **options)
+    rows = model.rows(documents, args.batch_size)
+    write_lines(args.out, tqdm(rows, total=len(documents), unit="document", disable=None))
+    print(f"wrote {len(documents)} texts to {args.out}")
+    return 0
