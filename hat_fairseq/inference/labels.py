@@ -153,7 +153,9 @@ class DocumentClassifier:
         changed = Counter({name: n for name, n in changed.items() if name != "source_tokens"})  # their total number
         changed["source_tokens_unknown_to_dictionary"] = unknown
         if +changed:
-            logger.warning("input changed by preprocessing: %s", ", ".join(f"{k} {n}" for k, n in sorted((+changed).items())))
+            logger.warning(
+                "input changed by preprocessing: %s", ", ".join(f"{k} {n}" for k, n in sorted((+changed).items()))
+            )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
