@@ -30,7 +30,7 @@ VERBS = {
     "summarize": "inference.texts",
     "show": "scoring.show",
     "show-attention": "analysis.show_attention",
-    "convert-bart": "weights.bart",
+    "convert-bart": "weights.convert_bart",
     "import": "weights.command",
     "export": "weights.export",
 }

@@ -96,10 +96,10 @@ def hierarchical_layer(layer: nn.Module, segments: list[Tensor], positions: Tens
 
 
 def hierarchical_transformer(encoder: nn.Module, segments: list[Tensor]) -> list[Tensor]:
-    """One unpadded document: the ids of each of its segments -> their (L_n, C) states."""
+    """One document: the ids of each of its segments -> their (L_n, C) states. Padding (1) is attended to, at position 0."""
     states = []
     for ids in segments:
-        slots = torch.arange(len(ids)) + 2
+        slots = (torch.arange(len(ids)) + 2) * ids.ne(1)
         x = encoder.embed_tokens(ids) + encoder.embed_token_type.weight + encoder.embed_positions(slots)
         states.append(encoder.layernorm_embedding(x))
     table = encoder.segment_positions

@@ -12,7 +12,7 @@ from building import PAD, Vocabulary, build
 from commands import REPOSITORY
 from torch import Tensor
 
-from hat_fairseq.weights.released_hat import HEAD, from_hugging_face
+from hat_fairseq.weights.released_hat import HEAD, convert
 
 DATA = {
     name: torch.from_numpy(array)
@@ -70,7 +70,7 @@ def imported(name: str, pooling: str = "max", flags: str = "", segment_positions
     """A model of ours with the weights of one of their classes, every tensor of either in the other."""
     theirs = state(name)
     model = model_for(theirs, FLAGS + pooling + flags)
-    converted = from_hugging_face(theirs, segment_positions)
+    converted = convert(theirs, CONFIG, "add" if segment_positions else "none").model
     assert converted.keys() == {key for key in model.state_dict() if not key.endswith("_fingerprint")}
     model.load_state_dict(converted)
     return model

@@ -1,12 +1,11 @@
-"""Writing converted weights as a checkpoint of fairseq, with the dict.txt that belongs to them.
+"""Converted weights as a checkpoint of fairseq, with the dict.txt that belongs to them.
 
-The file holds tensors, numbers and strings only, so `torch.load(weights_only=True)` reads it, and no training options:
-what builds the same architecture is printed.
+The file holds tensors, numbers and strings only, so `torch.load(weights_only=True)` reads it. It holds no training
+options: `hat import` prints the flags that build the same architecture.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import tempfile
 from collections.abc import Callable, Mapping
@@ -17,13 +16,6 @@ import torch
 from torch import Tensor
 
 ARCHITECTURE = "architecture"  # the key of the settings that our converters know; fairseq does not read it
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What every converter takes."""
-    parser.add_argument("directory", type=Path, metavar="HF_DIR", help="folder with config.json and the weights")
-    parser.add_argument("--out", type=Path, required=True, help="checkpoint to write; dict.txt goes beside it")
-    parser.add_argument("--overwrite", action="store_true", help="replace what is there")
 
 
 def checkpoint(model: dict[str, Tensor], architecture: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -54,10 +46,9 @@ def write_atomically(path: Path, write: Callable[[Any], object]) -> None:
             raise
 
 
-def refuse_existing(args: argparse.Namespace, symbols: list[str] | None) -> None:
-    """Unless --overwrite: ValueError where a file is that `write_files` would write; known before any work."""
-    paths = [args.out] if symbols is None else [args.out, args.out.parent / "dict.txt"]
-    for path in paths if not args.overwrite else ():
+def refuse_existing(out: Path, symbols: list[str] | None) -> None:
+    """ValueError where a file exists that `write_files` would write."""
+    for path in [out] if symbols is None else [out, out.parent / "dict.txt"]:
         if path.exists():
             raise ValueError(f"{path} exists; give another --out or --overwrite")
 

@@ -22,7 +22,7 @@ from torch import Tensor
 from .checkpoint import ARCHITECTURE
 from .export_vocabulary import labels_of, vocabulary_files
 from .released_hat import HEAD, to_hugging_face
-from .released_hat_config import their_config
+from .released_hat_config import released_config
 from .released_hat_differences import CLASSES, check_expressible, differences, instructions
 
 HEADS = "classification_heads."
@@ -64,7 +64,7 @@ def main(args: argparse.Namespace) -> int:
     tensors = to_hugging_face(state, values["max_segments"], values["segment_length"], pooled=head != "segment")
     table = state["encoder.embed_tokens.weight"]
     labels = labels_of(args.data, state, len(tensors["classifier.weight"])) if head in ("document", "segment") else None
-    config = their_config(values, len(table), CLASSES[head], labels) | {"torch_dtype": str(table.dtype)[6:]}
+    config = released_config(values, len(table), CLASSES[head], labels) | {"torch_dtype": str(table.dtype)[6:]}
     files, note = vocabulary_files(args.data, state, config["model_max_length"])
     write_folder(args.out, tensors, config, files, args.format)
     parameters = {t.data_ptr(): t.numel() for name, t in state.items() if not name.endswith("_fingerprint")}

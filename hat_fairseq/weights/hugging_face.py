@@ -6,7 +6,6 @@ anything is written, and every difference is one ValueError.
 
 from __future__ import annotations
 
-import argparse
 import json
 import pickle
 import warnings
@@ -22,11 +21,21 @@ from .gpt2_dictionary import dictionary_symbols
 SPECIAL_IDS = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
 
 
-def folder_of(args: argparse.Namespace) -> Path:
-    """`HF_DIR`; ValueError where it is no folder."""
-    if not args.directory.is_dir():
-        raise ValueError(f"{args.directory} is not a folder")
-    return args.directory
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a JSON file; ValueError names the file if it holds anything else."""
+
+    def refuse(constant: str) -> None:
+        raise ValueError(f"it has the number {constant}")
+
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)
+    except RecursionError as error:
+        raise ValueError(f"{path} is refused: it is nested too deeply") from error
+    except ValueError as error:
+        raise ValueError(f"{path} is not JSON: {error}") from error
+    if not isinstance(record, dict):
+        raise ValueError(f"{path} holds a {type(record).__name__}, an object in braces is expected")
+    return record
 
 
 def read_config(path: Path, fixed: Mapping[str, Any], numbers: Iterable[str], target: str) -> dict[str, Any]:
@@ -34,15 +43,16 @@ def read_config(path: Path, fixed: Mapping[str, Any], numbers: Iterable[str], ta
 
     Args:
         fixed: settings that `target` has, too, and cannot change; they may be missing.
-        numbers: settings that must be there.
+        numbers: settings that must be there; whole numbers, except epsilons and probabilities.
         target: what the weights are converted to, for the error.
+
     Raises:
-        ValueError: it describes something else than `target` can compute.
+        ValueError: it describes something that `target` cannot compute.
     """
-    config = json.loads(path.read_text(encoding="utf-8"))
-    missing = [key for key in numbers if type(config.get(key)) not in (int, float)]
-    if missing:
-        raise ValueError(f"{path}: no number for {', '.join(missing)}")
+    config = read_json(path)
+    kinds = {key: (int, float) if key.endswith(("_eps", "_prob")) else (int,) for key in numbers}
+    if missing := [key for key, kind in kinds.items() if type(config.get(key)) not in kind]:
+        raise ValueError(f"{path}: no number for {', '.join(missing)} (sizes are whole numbers)")
     for key, value in fixed.items():
         if config.get(key, value) != value:
             raise ValueError(f"{path}: {key} is {config[key]!r}, only {value!r} can be converted to {target}")
@@ -53,8 +63,15 @@ def read_weights(directory: Path) -> dict[str, Tensor]:
     """All tensors of `model.safetensors` or else `pytorch_model.bin` in `directory`.
 
     Raises:
-        ValueError: neither is there, or it is damaged, or holds more than tensors.
+        ValueError: neither is there, or it is damaged, or holds more than tensors, or NaN or infinite values.
     """
+    weights = _read_tensors(directory)
+    if broken := sorted(name for name, tensor in weights.items() if not tensor.isfinite().all()):
+        raise ValueError(f"{directory}: NaN or infinite values in {', '.join(broken[:8])}; fetch the weights again")
+    return weights
+
+
+def _read_tensors(directory: Path) -> dict[str, Tensor]:
     safetensors, pickled = directory / "model.safetensors", directory / "pytorch_model.bin"
     if safetensors.is_file():
         from safetensors import SafetensorError
@@ -78,39 +95,6 @@ def read_weights(directory: Path) -> dict[str, Tensor]:
     return state
 
 
-def linear_shapes(name: str, rows: int, columns: int) -> dict[str, tuple[int, ...]]:
-    """Shapes of a linear layer's two tensors."""
-    return {f"{name}.weight": (rows, columns), f"{name}.bias": (rows,)}
-
-
-def norm_shapes(name: str, width: int) -> dict[str, tuple[int, ...]]:
-    """Shapes of a layer norm's two tensors."""
-    return {f"{name}.weight": (width,), f"{name}.bias": (width,)}
-
-
-def check_tensors(weights: Mapping[str, Tensor], shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """ValueError unless `weights` are exactly the tensors of `shapes`."""
-    for what, names in (("missing", shapes.keys() - weights.keys()), ("unknown", weights.keys() - shapes.keys())):
-        if names:
-            raise ValueError(f"{len(names)} tensors are {what} for this config.json: {', '.join(sorted(names)[:8])}")
-    for name, shape in shapes.items():
-        if tuple(weights[name].shape) != shape:
-            raise ValueError(f"{name} has shape {tuple(weights[name].shape)}, config.json says {shape}")
-
-
-def one_of(copies: Mapping[str, Tensor], advice: str) -> Tensor:
-    """The tensor of which `copies` are stored under several names.
-
-    Raises:
-        ValueError: they differ.
-    """
-    name, first = next(iter(copies.items()))
-    for other, tensor in copies.items():
-        if not torch.equal(tensor, first):
-            raise ValueError(f"{other} differs from {name}; {advice}")
-    return first
-
-
 def read_symbols(directory: Path, vocab_size: int) -> list[str] | None:
     """Lines of the dict.txt that gives fairseq the row numbers of these weights; None without tokenizer files.
 
@@ -121,7 +105,7 @@ def read_symbols(directory: Path, vocab_size: int) -> list[str] | None:
     """
     files = [directory / name for name in ("vocab.json", "merges.txt")]
     if all(path.is_file() for path in files):
-        source, ids = files[0], json.loads(files[0].read_text(encoding="utf-8"))
+        source, ids = files[0], read_json(files[0])
         merges = files[1].read_text(encoding="utf-8").split("\n")
     elif (directory / "tokenizer.json").is_file():
         source = directory / "tokenizer.json"
@@ -131,6 +115,8 @@ def read_symbols(directory: Path, vocab_size: int) -> list[str] | None:
         raise ValueError(f"{missing} is missing: a byte-level BPE is vocab.json and merges.txt together")
     else:
         return None
+    if not all(type(row) is int for row in ids.values()):
+        raise ValueError(f"{source} is refused: not every token has a whole number")
     if len(ids) != vocab_size:
         raise ValueError(f"{source} has {len(ids)} entries, the embedding has {vocab_size} rows")
     return dictionary_symbols(ids, merges, source.name)
@@ -138,10 +124,12 @@ def read_symbols(directory: Path, vocab_size: int) -> list[str] | None:
 
 def _fast_tokenizer(path: Path) -> tuple[dict[str, int], list[str]]:
     """Token rows and merges of a `tokenizer.json`."""
-    record = json.loads(path.read_text(encoding="utf-8"))
-    model = record.get("model", {})
-    if model.get("type") != "BPE" or not isinstance(model.get("merges"), list):
-        raise ValueError(f"{path} is no byte-level BPE ({model.get('type')}); fairseq's RoBERTa and BART have one")
-    added = {token["content"]: token["id"] for token in record.get("added_tokens", [])}
-    merges = [merge if isinstance(merge, str) else " ".join(merge) for merge in model["merges"]]
-    return {**model["vocab"], **added}, merges
+    record = read_json(path)
+    try:
+        model = record["model"]
+        if model["type"] != "BPE":
+            raise ValueError(f"{path} is no byte-level BPE ({model['type']}); fairseq's RoBERTa and BART have one")
+        merges = [merge if isinstance(merge, str) else " ".join(merge) for merge in model["merges"]]
+        return model["vocab"] | {token["content"]: token["id"] for token in record.get("added_tokens", [])}, merges
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"{path} is not a tokenizer.json: {error!r}") from error

@@ -1,7 +1,6 @@
 """Settings of the released Hierarchical Attention Transformers (Chalkidis et al. 2022) and ours, both ways.
 
-Theirs are a `config.json` of Hugging Face; ours are the fields of `HierarchicalTransformerConfig`. What their code does
-and ours does only on request are the quirks.
+Theirs are a `config.json` of Hugging Face; ours are the fields of `HierarchicalTransformerConfig`.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from torch import Tensor
 
 from .hugging_face import SPECIAL_IDS, read_config
 
+ARCHITECTURE = "hierarchical_transformer"
 PAD = SPECIAL_IDS["pad_token_id"]
 FIXED: dict[str, Any] = {
     "hidden_act": "gelu",
@@ -29,30 +29,38 @@ FIELDS = {
     "hidden_dropout_prob": "dropout",
     "attention_probs_dropout_prob": "attention_dropout",
 }
-QUIRKS = {"pool_padded_segments": True, "attend_segment_padding": True}  # of their code, off in ours
+# What the authors' code computes, and ours only on request.
+QUIRKS = {"attend_segment_padding": True, "pool_padded_segments": True}
 PARTS = {"sentence_encoder": "S", "document_encoder": "D"}
+POSITIONS = "embeddings.position_embeddings.weight"
 
 
-def read_chalkidis_config(path: Path) -> dict[str, Any]:
-    """`config.json`; ValueError where it describes something else than ours can compute."""
-    config = read_config(path, FIXED, (*FIELDS, "vocab_size"), "a hierarchical_transformer")
-    if not isinstance(config.get("encoder_layout"), dict):
-        raise ValueError(f"{path}: no encoder_layout, the kinds of the layers")
+def read_released_config(path: Path) -> dict[str, Any]:
+    """`config.json`; ValueError where it describes something that ours cannot compute."""
+    config = read_config(path, FIXED, (*FIELDS, "vocab_size"), f"a {ARCHITECTURE}")
+    layers = config.get("encoder_layout")
+    if not isinstance(layers, dict) or sorted(layers, key=len) != [str(number) for number in range(len(layers))]:
+        raise ValueError(f"{path}: no encoder_layout with the kinds of layers 0, 1, ...")
+    for number, layer in layers.items():
+        if not isinstance(layer, dict) or not all(isinstance(layer.get(part), bool) for part in PARTS):
+            raise ValueError(f"{path}: layer {number} of encoder_layout does not say true or false for {list(PARTS)}")
+    if not isinstance(config.get("classifier_dropout"), int | float | None):
+        raise ValueError(f"{path}: classifier_dropout is {config['classifier_dropout']!r}, no number")
     return config
 
 
-def layout(config: Mapping[str, Any]) -> str:
-    """`{"0": {"sentence_encoder": true, "document_encoder": false}, ...}` -> `S|...`."""
-    layers = sorted(config["encoder_layout"].items(), key=lambda item: int(item[0]))
-    return "|".join("".join(letter for part, letter in PARTS.items() if layer[part]) for _, layer in layers)
-
-
-def settings(config: Mapping[str, Any], position_rows: int, segment_positions: str) -> dict[str, Any]:
-    """Our settings for their `config`; the length of a segment is read off the weights."""
-    found = {"layout": layout(config), "segment_length": position_rows - PAD - 1}
-    found |= {"segment_positions": segment_positions} | {ours: config[theirs] for theirs, ours in FIELDS.items()}
-    pooler_dropout = config.get("classifier_dropout")
-    return found | {"pooler_dropout": config["hidden_dropout_prob"] if pooler_dropout is None else pooler_dropout}
+def read_settings(config: Mapping[str, Any], weights: Mapping[str, Tensor], segment_positions: str) -> dict[str, Any]:
+    """Our settings for their `config`; the length of a segment is that of the table of positions."""
+    if POSITIONS not in weights:
+        raise ValueError(f"1 tensor is missing for this config.json: {POSITIONS}")
+    layers = config["encoder_layout"]
+    kinds = [
+        "".join(letter for part, letter in PARTS.items() if layers[str(number)][part]) for number in range(len(layers))
+    ]
+    settings = {"layout": "|".join(kinds), "segment_length": len(weights[POSITIONS]) - PAD - 1}
+    settings |= {"segment_positions": segment_positions} | {ours: config[theirs] for theirs, ours in FIELDS.items()}
+    dropout = config.get("classifier_dropout")
+    return settings | {"pooler_dropout": config["hidden_dropout_prob"] if dropout is None else dropout} | QUIRKS
 
 
 def head_settings(weights: Mapping[str, Tensor]) -> dict[str, str]:
@@ -66,37 +74,26 @@ def head_settings(weights: Mapping[str, Tensor]) -> dict[str, str]:
     return {"task": "multiple_choice" if choice else "document_classification", "pooling": pooling}
 
 
-def flags(values: Mapping[str, Any]) -> list[str]:
-    """Settings as flags of fairseq-train, for a shell."""
+def as_flags(settings: Mapping[str, Any]) -> list[str]:
+    """Settings as flags of fairseq-train."""
     words = []
-    for name, value in values.items():
-        words.append(f"--{name.replace('_', '-')}")
-        if value is not True:
-            words.append(f"'{value}'" if "|" in str(value) else str(value))
+    for name, value in settings.items():
+        words += [f"--{name.replace('_', '-')}"] + ([] if value is True else [str(value)])
     return words
 
 
-def check_shapes(model: Mapping[str, Tensor], config: Mapping[str, Any], path: Path) -> None:
-    """ValueError where the weights are not what config.json says."""
-    found = 1 + max(int(name.split(".")[2]) for name in model if name.startswith("encoder.layers."))
-    shape, layers = list(model["encoder.embed_tokens.weight"].shape), len(layout(config).split("|"))
-    expected = [config["vocab_size"], config["hidden_size"]]
-    if found != layers or shape != expected:
-        raise ValueError(f"{path}: {layers} layers, embedding {expected}; the weights have {found} and {shape}")
-
-
-def their_config(
-    values: Mapping[str, Any], vocab_size: int, architecture: str, labels: list[str] | None
+def released_config(
+    settings: Mapping[str, Any], vocab_size: int, architecture: str, labels: list[str] | None
 ) -> dict[str, Any]:
-    """`config.json` for our settings `values`.
+    """`config.json` for our settings.
 
     Args:
         vocab_size: rows of the embedding.
         architecture: name of their class.
         labels: of a classifier, in the order of its outputs.
     """
-    layers = str(values["layout"]).split("|")
-    length, segments = values["segment_length"], values["max_segments"]
+    layers = str(settings["layout"]).split("|")
+    length, segments = settings["segment_length"], settings["max_segments"]
     config: dict[str, Any] = {
         "architectures": [architecture],
         "model_type": "hierarchical-transformer",
@@ -109,9 +106,9 @@ def their_config(
         "max_sentence_size": length,
         "model_max_length": length * segments,
         "max_position_embeddings": length + PAD + 1,
-        "classifier_dropout": values["pooler_dropout"],
+        "classifier_dropout": settings["pooler_dropout"],
         "initializer_range": 0.02,
-        **{theirs: values[ours] for theirs, ours in FIELDS.items()},
+        **{theirs: settings[ours] for theirs, ours in FIELDS.items()},
         **FIXED,
     }
     if labels is not None:

@@ -35,7 +35,7 @@ SMALL = {"layers": 2, "ffn_dim": 40, "attention_heads": 4}
 def converted(run, tmp_path_factory):
     folder = tmp_path_factory.mktemp("bart")
     model = hugging_face_bart(folder / "hf", vocabulary=60)
-    run(sys.executable, "-m", "hat_fairseq.cli", "convert-bart", folder / "hf", "--out", folder / "model.pt")
+    run(sys.executable, "-m", "hat_fairseq.cli", "import", "bart", folder / "hf", "--out", folder / "model.pt")
     return model, torch.load(folder / "model.pt", weights_only=True)["model"]
 
 
@@ -65,7 +65,7 @@ def test_fairseq_train_starts_from_it(run, train, ami: Path, tmp_path: Path) -> 
     """`<mask>` row in the checkpoint only, 16 positions extended to 128, then one update and a checkpoint."""
     words = [line.split()[0] for line in (ami / "bin/dict.source.txt").read_text().splitlines()]
     hugging_face_bart(tmp_path / "hf", vocabulary=len(dictionary(words)) + 1, positions=16)
-    run(sys.executable, "-m", "hat_fairseq.cli", "convert-bart", tmp_path / "hf", "--out", tmp_path / "model.pt")
+    run(sys.executable, "-m", "hat_fairseq.cli", "import", "bart", tmp_path / "hf", "--out", tmp_path / "model.pt")
     flags = ["--arch", "hat_bart_base", *SIZES.split(), "--max-target-positions", 64, "--extend-positions", "tile"]
     reset = ["--reset-optimizer", "--reset-dataloader", "--reset-meters", "--max-update", 1, "--disable-validation"]
     result = train(tmp_path / "out", *flags, *reset, "--restore-file", tmp_path / "model.pt")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 from building import BOS
-from released_hat_sample import DATA, NAMES, REAL, TOKENS, imported, largest_difference, state
+from released_hat_sample import CONFIG, DATA, NAMES, REAL, TOKENS, imported, largest_difference, state
 from torch import Tensor
 
-from hat_fairseq.weights.released_hat import HEAD, PREFIX, from_hugging_face
+from hat_fairseq.weights.released_hat import HEAD, PREFIX, convert
 
 
 def classify(name: str, pooling: str = "max", tokens: Tensor = TOKENS, flags: str = "") -> Tensor:
@@ -87,8 +87,8 @@ def test_padding_inside_a_segment_is_masked_or_attended_to() -> None:
 def test_the_bare_model_has_no_prefix() -> None:
     theirs = {key.removeprefix(PREFIX): t for key, t in state("MaskedLM").items() if not key.startswith("lm_head.")}
     model = imported("MaskedLM")
-    encoder = {key: t for key, t in from_hugging_face(state("MaskedLM"), True).items() if ".lm_head." not in key}
-    bare = from_hugging_face(theirs, True)
+    whole, bare = (convert(weights, CONFIG, "add").model for weights in (state("MaskedLM"), theirs))
+    encoder = {key: tensor for key, tensor in whole.items() if ".lm_head." not in key}
     assert bare.keys() == encoder.keys() and all(torch.equal(bare[key], encoder[key]) for key in bare)
     model.load_state_dict(bare)  # the masked-LM head keeps its initialisation
     hidden = DATA["MaskedLM/last_hidden_state"]

@@ -68,7 +68,7 @@ def test_damaged_and_absent_weights(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for command in (["convert-bart"], ["import", "roberta"], ["import", "kiddothe2b"]):
+    for command in (["convert-bart"], ["import", "roberta"], ["import", "hierarchical_transformer"]):
         assert cli.main([*command, str(tmp_path / "nosuch"), "--out", str(tmp_path / "model.pt")]) == 2
         assert "nosuch is not a folder" in capsys.readouterr().err
 

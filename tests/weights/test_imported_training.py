@@ -81,7 +81,7 @@ def test_from_a_released_hierarchical_model(
     data: Path, warm: WarmPython, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = release(tmp_path / "hf")
-    assert cli.main(["import", "kiddothe2b", str(folder), "--out", str(tmp_path / "model.pt")]) == 0
+    assert cli.main(["import", "hierarchical_transformer", str(folder), "--out", str(tmp_path / "model.pt")]) == 0
     flags = next(line for line in capsys.readouterr().out.splitlines() if "--finetune-from-model" in line)
     log = train(warm, data, flags, tmp_path)
     assert "newly initialised" not in log and "done training" in log

@@ -1,14 +1,17 @@
-"""`hat import kiddothe2b`: names and settings of the released models, both ways, and what is refused."""
+"""`hat import hierarchical_transformer`: names and settings of the released models, both ways, and what is refused."""
 
 from __future__ import annotations
 
-import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
+import references
 import torch
-from building import Vocabulary, build
+from building import PAD, Vocabulary, build
+from fairseq import options
+from fairseq.models import ARCH_MODEL_REGISTRY
 from released_hat_sample import (
     CONFIG,
     DATA,
@@ -17,13 +20,12 @@ from released_hat_sample import (
     TOKENS,
     imported,
     largest_difference,
-    model_for,
     release,
     state,
 )
 
 from hat_fairseq import cli
-from hat_fairseq.weights.released_hat import HEAD, PREFIX, from_hugging_face, to_hugging_face
+from hat_fairseq.weights.released_hat import HEAD, PREFIX, convert, to_hugging_face
 
 POOLINGS = {"SequenceClassification[pooling=attentive]": "attentive"}
 
@@ -59,35 +61,76 @@ def test_without_positions_of_ours_they_get_zeros() -> None:
 
 def test_unknown_tensors_and_unequal_copies_are_refused() -> None:
     theirs = state("MaskedLM")
-    with pytest.raises(ValueError, match="unknown tensor bert.pooler.weight .3."):
-        from_hugging_face(theirs | {"bert.pooler.weight": torch.zeros(3)})
-    with pytest.raises(ValueError, match="lm_head.decoder.weight: differs from the other copies"):
-        from_hugging_face(theirs | {"lm_head.decoder.weight": torch.zeros(97, 32)})
+    for change, message in (
+        ({"bert.pooler.weight": torch.zeros(3)}, "1 tensor is unknown for this config.json: bert.pooler.weight"),
+        (
+            {"lm_head.decoder.weight": torch.zeros(97, 32)},
+            "lm_head.decoder.weight differs from .*word_embeddings",
+        ),
+        ({"lm_head.bias": torch.zeros(96)}, r"lm_head.bias has shape \(96,\), config.json says \(97,\)"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            convert(theirs | change, CONFIG)
+    without = {key: tensor for key, tensor in theirs.items() if "2.document_encoder.output.dense.bias" not in key}
+    with pytest.raises(ValueError, match="1 tensor is missing .*: encoder.layer.2.document_encoder.output.dense.bias"):
+        convert(without, CONFIG)
     with pytest.raises(ValueError, match="unknown tensor decoder.x .1."):
         to_hugging_face(imported("MaskedLM").state_dict() | {"decoder.x": torch.zeros(1)}, 4, 8)
 
 
 def import_release(folder: Path, out: Path, *flags: str) -> int:
-    return cli.main(["import", "kiddothe2b", str(folder), "--out", str(out), *flags])
+    return cli.main(["import", "hierarchical_transformer", str(folder), "--out", str(out), *flags])
+
+
+def pasted(printed: str, drop: str = "") -> Any:
+    """The model that fairseq-train builds from the one printed line, with its weights; without the flag `drop`."""
+    (line,) = [line for line in printed.splitlines() if "--finetune-from-model" in line]
+    words = [word for word in shlex.split(line) if word != drop]
+    args = options.parse_args_and_arch(options.get_training_parser(), ["data", *words])
+    model = ARCH_MODEL_REGISTRY[args.arch].build_model(args, Vocabulary(97, mask=True)).eval()
+    weights = torch.load(args.finetune_from_model, weights_only=True)["model"]
+    if args.task != "translation":  # fairseq's default
+        model.register_classification_head(
+            HEAD,
+            num_classes=len(weights[f"classification_heads.{HEAD}.out_proj.weight"]),
+            of="segment" if args.task == "segment_classification" else "document",
+        )
+    model.load_state_dict(weights)
+    return model
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("positions", ["add", "none"])
-def test_a_released_folder_becomes_a_checkpoint_and_the_printed_flags_build_it(
-    positions: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_the_printed_line_computes_what_the_weights_were_trained_to_compute(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder, out = release(tmp_path / "hf"), tmp_path / "out/model.pt"
-    assert import_release(folder, out, "--segment-positions", positions) == 0
-    flags = re.search(r"^  --arch hierarchical_transformer (.*) --finetune-from-model", capsys.readouterr().out, re.M)
-    assert flags is not None
-    model = build("hierarchical_transformer", " ".join(shlex.split(flags[1])), Vocabulary(97, mask=True)).eval()
-    model.load_state_dict(torch.load(out, weights_only=True)["model"])
-    difference = largest_difference(model(TOKENS)[0][REAL], DATA["MaskedLM/logits"][REAL])
-    assert difference < 1e-5 if positions == "add" else difference > 0.01
-    assert import_release(folder, out) == 2 and "exists" in capsys.readouterr().err
+    """Dense attention over whole segments, the padding in them included, and no positions of segments."""
+    assert import_release(release(tmp_path / "hf"), tmp_path / "model.pt") == 0
+    model = pasted(capsys.readouterr().out)
+    logits = model(TOKENS)[0]
+    for row, tokens in enumerate(TOKENS):
+        segments = [segment for segment in tokens.split(8) if segment.ne(PAD).any()]
+        dense = torch.cat(references.hierarchical_transformer(model.encoder, segments))
+        real = REAL[row, : len(dense)]
+        assert largest_difference(logits[row, : len(dense)][real], model.encoder.lm_head(dense)[real]) < 1e-5
 
 
 @torch.no_grad()
+@pytest.mark.parametrize("name", ["MaskedLM", "SequenceClassification[pooling=max]"])
+def test_the_printed_line_gives_the_numbers_of_the_reference(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The reference adds positions of segments, and its mask hides the padding that the released tokenizer does not."""
+    assert import_release(release(tmp_path / "hf", name), tmp_path / "model.pt", "--segment-positions", "add") == 0
+    printed = capsys.readouterr().out
+    head = {} if name == "MaskedLM" else {"classification_head_name": HEAD}
+    real = REAL if name == "MaskedLM" else slice(None)
+    expected = DATA[f"{name}/logits"][real]
+    for dropped, same in (("--attend-segment-padding", True), ("", False)):
+        ours = pasted(printed, dropped)(TOKENS, **head)[0][real]
+        assert (largest_difference(ours, expected) < 1e-5) == same
+    assert import_release(tmp_path / "hf", tmp_path / "model.pt") == 2 and "exists" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("name", "flags"),
     [
@@ -96,24 +139,18 @@ def test_a_released_folder_becomes_a_checkpoint_and_the_printed_flags_build_it(
         ("SequentialSentenceClassification", "--task segment_classification"),
     ],
 )
-def test_the_head_comes_along_and_its_task_is_said(
+def test_the_head_comes_along_and_its_task_is_in_the_printed_line(
     name: str, flags: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out = tmp_path / "model.pt"
-    assert import_release(release(tmp_path / "hf", name), out, "--segment-positions", "add") == 0
+    assert import_release(release(tmp_path / "hf", name), tmp_path / "model.pt") == 0
     printed = capsys.readouterr().out
-    assert f"its head is loaded by {flags}\n" in printed
-    quirks = "--pool-padded-segments --attend-segment-padding"
-    assert f"to compute what the authors' code computes: {quirks}\n" in printed
-    built = re.search(r"^  --arch hierarchical_transformer (.*) --finetune-from-model", printed, re.M)
-    pooling = re.search(r"--pooling \w+", flags)
-    assert built is not None
-    words = " ".join([*shlex.split(built[1]), pooling[0] if pooling else ""])
-    model, converted = model_for(state(name), words), from_hugging_face(state(name), True)
-    model.load_state_dict(torch.load(out, weights_only=True)["model"])
-    head = {key: t for key, t in model.state_dict().items() if HEAD in key and not key.endswith("_fingerprint")}
-    assert head.keys() == {key for key in converted if HEAD in key}
-    assert all(torch.equal(tensor, converted[key]) for key, tensor in head.items())
+    assert f" --attend-segment-padding --pool-padded-segments {flags} --finetune-from-model " in printed
+    head = {key: tensor for key, tensor in pasted(printed).state_dict().items() if HEAD in key}
+    heads = ("classifier", "pooler", "sentencizer")
+    assert len([key for key in head if not key.endswith("_fingerprint")]) == len(
+        [key for key in state(name) if key.startswith(heads)]
+    )
+    assert torch.equal(head[f"classification_heads.{HEAD}.out_proj.weight"], state(name)["classifier.weight"])
 
 
 @pytest.mark.parametrize(
@@ -123,8 +160,8 @@ def test_the_head_comes_along_and_its_task_is_said(
         ({"hidden_act": "relu"}, "hidden_act is 'relu'"),
         ({"layer_norm_eps": None}, "no number for layer_norm_eps"),
         ({"encoder_layout": None}, "no encoder_layout"),
-        ({"vocab_size": 98}, "embedding [98, 32]; the weights have 4 and [97, 32]"),
-        ({"encoder_layout": {"0": CONFIG["encoder_layout"]["0"]}}, "1 layers"),
+        ({"vocab_size": 98}, "embeddings.word_embeddings.weight has 97 rows, config.json says vocab_size 98"),
+        ({"encoder_layout": {"0": CONFIG["encoder_layout"]["0"]}}, "tensors are unknown for this config.json"),
     ],
     ids=str,
 )
