@@ -96,7 +96,10 @@ def hierarchical_layer(layer: nn.Module, segments: list[Tensor], positions: Tens
 
 
 def hierarchical_transformer(encoder: nn.Module, segments: list[Tensor]) -> list[Tensor]:
-    """One document: the ids of each of its segments -> their (L_n, C) states. Padding (1) is attended to, at position 0."""
+    """One document: the ids of each of its segments -> their (L_n, C) states.
+
+    Padding (1) in a segment is attended to, at position 0, as by the code that the released weights were trained with.
+    """
     states = []
     for ids in segments:
         slots = (torch.arange(len(ids)) + 2) * ids.ne(1)

@@ -40,13 +40,13 @@ def test_every_verb_is_there_and_keeps_to_the_interface(verb: str) -> None:
 
 def test_verb_help_is_the_first_line_of_its_docstring(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
-        cli.main(["convert-bart", "--help"])
+        cli.main(["import", "--help"])
     output = " ".join(capsys.readouterr().out.split())
     assert stop.value.code == 0
-    assert "Convert Hugging Face BART weights to fairseq's checkpoint layout." in output and "HF_DIR" in output
+    assert "Convert released weights to fairseq's checkpoint layout" in output and "HF_DIR" in output
 
 
-@pytest.mark.parametrize("arguments", [[], ["no-such-verb"], ["convert-bart"]])
+@pytest.mark.parametrize("arguments", [[], ["no-such-verb"], ["import"], ["import", "kiddothe2b", "d", "--out", "o"]])
 def test_wrong_usage_is_status_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         cli.main(arguments)
@@ -55,20 +55,20 @@ def test_wrong_usage_is_status_2(arguments: list[str], capsys: pytest.CaptureFix
 
 def test_a_mistake_is_one_line_and_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     missing = tmp_path / "no-such-folder"
-    assert cli.main(["convert-bart", str(missing), "--out", str(tmp_path / "model.pt")]) == 2
+    assert cli.main(["import", "bart", str(missing), "--out", str(tmp_path / "model.pt")]) == 2
     captured = capsys.readouterr()
     assert captured.err == f"hat: error: {missing} is not a folder\n" and captured.out == ""
 
 
 def test_an_error_of_the_system_names_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["convert-bart", str(tmp_path), "--out", str(tmp_path / "model.pt")]) == 2
+    assert cli.main(["import", "bart", str(tmp_path), "--out", str(tmp_path / "model.pt")]) == 2
     assert capsys.readouterr().err == f"hat: error: {tmp_path / 'config.json'}: No such file or directory\n"
 
 
 def test_a_traceback_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HAT_TRACEBACK", "1")
     with pytest.raises(ValueError, match="is not a folder"):
-        cli.main(["convert-bart", str(tmp_path / "none"), "--out", str(tmp_path / "model.pt")])
+        cli.main(["import", "bart", str(tmp_path / "none"), "--out", str(tmp_path / "model.pt")])
 
 
 def test_messages_of_several_lines_become_one() -> None:
@@ -81,7 +81,7 @@ def test_interrupt_is_status_130(tmp_path: Path) -> None:
     """config.json is a pipe nobody writes to, so the process is certainly waiting inside the verb."""
     pipe = tmp_path / "config.json"
     os.mkfifo(pipe)
-    command = [*MODULE, "convert-bart", str(tmp_path), "--out", str(tmp_path / "model.pt")]
+    command = [*MODULE, "import", "bart", str(tmp_path), "--out", str(tmp_path / "model.pt")]
     # Where the tests run in the background of a shell, SIGINT is ignored, and children would inherit that.
     heeding = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
     process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, **heeding)

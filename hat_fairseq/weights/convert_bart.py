@@ -14,5 +14,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    print("hat convert-bart is now `hat import bart`; the old name goes with the next version", file=sys.stderr)
+    print("hat convert-bart is now `hat import bart`; it will be removed in the next version", file=sys.stderr)
     return command.main(args)

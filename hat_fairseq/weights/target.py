@@ -1,6 +1,7 @@
 """The fairseq model that weights are converted for, built from the flags that `hat import` prints.
 
-It is built on the meta device, so it has names and shapes and needs no memory.
+It is built on the meta device, so it has names and shapes and needs no memory. fairseq is imported when it is built:
+help texts and most refusals do not wait for it.
 """
 
 from __future__ import annotations
@@ -11,16 +12,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
-from fairseq import options
-from fairseq.data import Dictionary
-from fairseq.models import ARCH_MODEL_REGISTRY
 from torch import Tensor, nn
-
-from ..register import register
 
 
 def parse_flags(flags: Sequence[str]) -> Namespace:
     """`flags` as fairseq-train reads them, with the defaults of the architecture that they name."""
+    from fairseq import options
+
+    from ..register import register
+
     register()
     return options.parse_args_and_arch(options.get_training_parser(), ["", *flags])
 
@@ -31,6 +31,9 @@ def meta_model(flags: Sequence[str], weights: Mapping[str, Tensor], rows: int) -
     Raises:
         ValueError: no model can be built, or it has more layers than `weights` tensors.
     """
+    from fairseq.data import Dictionary
+    from fairseq.models import ARCH_MODEL_REGISTRY
+
     args = parse_flags(flags)
     for name in ("encoder_layers", "decoder_layers"):
         if (layers := getattr(args, name, None) or 0) > len(weights):

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from released_hat_sample import release, state
 from safetensors.torch import save_file
 
 from hat_fairseq import cli
 from hat_fairseq.weights.checkpoint import write_atomically
+from hat_fairseq.weights.command import RELEASES
 from hat_fairseq.weights.hugging_face import read_symbols, read_weights
 
 TENSORS = {"a": torch.arange(300.0), "b": torch.ones(2, 3)}
@@ -68,9 +70,69 @@ def test_damaged_and_absent_weights(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for command in (["convert-bart"], ["import", "roberta"], ["import", "hierarchical_transformer"]):
+    for command in (["convert-bart"], *(["import", name] for name in RELEASES)):
         assert cli.main([*command, str(tmp_path / "nosuch"), "--out", str(tmp_path / "model.pt")]) == 2
-        assert "nosuch is not a folder" in capsys.readouterr().err
+        *before, last = capsys.readouterr().err.splitlines()
+        assert "nosuch is not a folder" in last
+        assert [line.split(";")[0] for line in before] == ["hat convert-bart is now `hat import bart`"] * (
+            command == ["convert-bart"]
+        )
+
+
+CONFIGS = {
+    "[1]": "holds a list, an object in braces is expected",
+    "null": "holds a NoneType",
+    "{": "is not JSON: Expecting",
+    '{"a": ' * 200_000: "is refused: it is nested too deeply",
+    '{"layer_norm_eps": NaN}': "is not JSON: it has the number NaN",
+    '{"d_model": ' + "9" * 5000 + "}": "is not JSON: Exceeds the limit",
+    '{"hidden_size": 1.5, "d_model": true}': "no number for ",
+}
+
+
+@pytest.mark.parametrize("name", RELEASES)
+def test_a_config_that_is_none(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "hf"
+    folder.mkdir()
+    for text, words in CONFIGS.items():
+        (folder / "config.json").write_text(text)
+        assert cli.main(["import", name, str(folder), "--out", str(tmp_path / "out/model.pt")]) == 2
+        message = capsys.readouterr().err
+        assert f"{folder / 'config.json'}" in message and words in message and message.count("\n") == 1, text[:40]
+    assert [path.name for path in tmp_path.iterdir()] == ["hf"]
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_weights_that_are_not_numbers(value: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = release(tmp_path / "hf")
+    weights = state("MaskedLM")
+    weights["lm_head.bias"] = weights["lm_head.bias"].index_fill(0, torch.tensor([3]), value)
+    torch.save(weights, folder / "pytorch_model.bin")
+    assert cli.main(["import", "hierarchical_transformer", str(folder), "--out", str(tmp_path / "out/model.pt")]) == 2
+    message = capsys.readouterr().err
+    assert "NaN or infinite values in lm_head.bias" in message and message.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["hf"]
+
+
+def test_sizes_for_which_no_model_can_be_built(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Refused at once, not after a model of that size has been built."""
+    folder = release(tmp_path / "hf")
+    config = json.loads((folder / "config.json").read_text())
+    for change, words in (
+        ({"vocab_size": 10**12}, "config.json says vocab_size 1000000000000"),
+        ({"hidden_size": 10**12}, "no model can be built with --arch hierarchical_transformer"),
+        ({"num_attention_heads": 5}, "no model can be built with --arch hierarchical_transformer"),
+        ({"num_attention_heads": 0}, "no model can be built with --arch hierarchical_transformer"),
+        ({"max_sentences": -1}, "no model can be built with --arch hierarchical_transformer"),
+        ({"encoder_layout": {"0": [True]}}, "layer 0 of encoder_layout does not say true or false"),
+        ({"encoder_layout": {"a": {}}}, "no encoder_layout with the kinds of layers 0, 1, ..."),
+        ({"classifier_dropout": "x"}, "classifier_dropout is 'x', no number"),
+    ):
+        (folder / "config.json").write_text(json.dumps(config | change))
+        assert cli.main(["import", "hierarchical_transformer", str(folder), "--out", str(tmp_path / "model.pt")]) == 2
+        message = capsys.readouterr().err
+        assert words in message and message.count("\n") == 1, change
+    assert [path.name for path in tmp_path.iterdir()] == ["hf"]
 
 
 def test_a_tokenizer_json_is_as_good_as_two_files(tmp_path: Path) -> None:
