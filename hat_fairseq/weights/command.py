@@ -13,19 +13,24 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from . import bart, checkpoint, released_hat, released_hat_config, roberta
 from .gpt2_dictionary import MASK, SPECIALS
 from .hugging_face import read_config, read_symbols, read_weights
-from .rename import Converted
 
-RELEASES = ("bart", "roberta", "hierarchical_transformer")
+READERS: dict[str, Callable[[Path], dict[str, Any]]] = {
+    "bart": lambda path: read_config(path, bart.FIXED, bart.NUMBERS, "fairseq's BART"),
+    "roberta": lambda path: read_config(path, roberta.FIXED, roberta.NUMBERS, "fairseq's RoBERTa"),
+    "hierarchical_transformer": released_hat_config.read_released_config,
+}
+CONVERTERS = {"bart": bart.convert, "roberta": roberta.convert, "hierarchical_transformer": released_hat.convert}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("release", choices=RELEASES, help="whose weights they are")
+    parser.add_argument("release", choices=list(READERS), help="whose weights they are")
     parser.add_argument(
         "--segment-positions",
         choices=["none", "add"],
@@ -46,13 +51,14 @@ def main(args: argparse.Namespace) -> int:
         raise ValueError(f"--segment-positions is for hierarchical_transformer; {args.release} has no segments")
     if not args.directory.is_dir():
         raise ValueError(f"{args.directory} is not a folder")
-    config = release_config(args.release, args.directory / "config.json")
+    config = READERS[args.release](args.directory / "config.json")
     symbols = read_symbols(args.directory, config["vocab_size"])
     if args.release != "bart":
         check_mask(symbols, config["vocab_size"])
     if not args.overwrite:
         checkpoint.refuse_existing(args.out, symbols)
-    converted = convert(args, config)
+    options = {"segment_positions": args.segment_positions} if args.segment_positions else {}
+    converted = CONVERTERS[args.release](read_weights(args.directory), config, **options)
     checkpoint.write_files(args.out, converted.model, symbols, converted.architecture)
     print("start training from it (and resume after an interruption) with:")
     for flags in converted.starts:
@@ -60,23 +66,6 @@ def main(args: argparse.Namespace) -> int:
     for line in converted.report:
         print(line)
     return 0
-
-
-def release_config(release: str, path: Path) -> dict[str, Any]:
-    if release == "bart":
-        return read_config(path, bart.FIXED, bart.NUMBERS, "fairseq's BART")
-    if release == "roberta":
-        return read_config(path, roberta.FIXED, roberta.NUMBERS, "fairseq's RoBERTa")
-    return released_hat_config.read_released_config(path)
-
-
-def convert(args: argparse.Namespace, config: dict[str, Any]) -> Converted:
-    weights = read_weights(args.directory)
-    if args.release == "bart":
-        return bart.convert(weights, config)
-    if args.release == "roberta":
-        return roberta.convert(weights, config)
-    return released_hat.convert(weights, config, args.segment_positions or "none")
 
 
 def check_mask(symbols: list[str] | None, vocab_size: int) -> None:

@@ -1,7 +1,7 @@
 """Labels and vocabulary of a training, in the files that Hugging Face's classes read.
 
-Rows of the embedding are what fairseq's dictionary says; a vocabulary can be written where the BPE is GPT-2's, which
-Hugging Face's RobertaTokenizer applies. For learned codes there is no such class.
+fairseq's dictionary gives the rows of the embedding. A vocabulary can be written where the BPE is GPT-2's, which
+Hugging Face's RobertaTokenizer applies; for learned codes there is no such class.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from torch import Tensor
 
 from ..data.labels import read_label_dictionary
 from .gpt2_dictionary import MASK, token_rows
-
-BUFFER = "encoder.dictionary_fingerprint"
 
 
 def labels_of(data: Path | None, state: dict[str, Tensor], num_classes: int) -> list[str]:
@@ -43,11 +41,7 @@ def labels_of(data: Path | None, state: dict[str, Tensor], num_classes: int) -> 
 
 
 def read_dictionary(data: Path, state: dict[str, Tensor]) -> list[str]:
-    """Entries in order of the embedding's rows.
-
-    Raises:
-        ValueError: there is no dictionary, or not that of the checkpoint.
-    """
+    """Entries in order of the embedding's rows; ValueError where `data` has none, or not those of the checkpoint."""
     from fairseq.data import Dictionary
 
     from ..models.fingerprint import fingerprint
@@ -58,7 +52,7 @@ def read_dictionary(data: Path, state: dict[str, Tensor]) -> list[str]:
     dictionary = Dictionary.load(str(paths[0]))
     dictionary.add_symbol(MASK)  # as the tasks do
     rows = len(state["encoder.embed_tokens.weight"])
-    expected = state.get(BUFFER)  # converted weights have none
+    expected = state.get("encoder.dictionary_fingerprint")  # converted weights have none
     if len(dictionary) != rows or (expected is not None and not torch.equal(expected, fingerprint(dictionary))):
         raise ValueError(
             f"{paths[0]} with <mask> has {len(dictionary)} entries and is another dictionary than that of the "
@@ -68,24 +62,21 @@ def read_dictionary(data: Path, state: dict[str, Tensor]) -> list[str]:
 
 
 def vocabulary_files(data: Path | None, state: dict[str, Tensor], max_length: int) -> tuple[dict[str, str], str]:
-    """Names and texts of the vocabulary files, and a line that says which were written or why none."""
+    """Names and texts of the vocabulary files, and a line that says which are written or why none."""
     if data is None:
         return {}, "vocabulary: not written, --data was not given"
     symbols = read_dictionary(data, state)
     encoder, merges = data / "encoder.json", data / "vocab.bpe"
     if not (encoder.is_file() and merges.is_file()):
         return {}, f"vocabulary: not written, the BPE of {data} is not GPT-2's and Hugging Face has no class for it"
-    rows = token_rows(symbols, json.loads(encoder.read_text(encoding="utf-8")))
     tokens = dict(zip(("bos", "pad", "eos", "unk"), symbols, strict=False)) | {"mask": MASK}
     settings: dict[str, Any] = {f"{name}_token": token for name, token in tokens.items()}
     settings |= {"cls_token": tokens["bos"], "sep_token": tokens["eos"], "add_prefix_space": False}
     settings |= {"tokenizer_class": "RobertaTokenizer", "model_max_length": max_length}
+    rows = token_rows(symbols, json.loads(encoder.read_text(encoding="utf-8")))
     files = {
         "vocab.json": json.dumps(rows, ensure_ascii=False),
         "merges.txt": merges.read_text(encoding="utf-8"),
         "tokenizer_config.json": json.dumps(settings, indent=2) + "\n",
     }
-    return (
-        files,
-        f"vocabulary: {', '.join(files)} (RobertaTokenizer; segments and their <s> are laid out by the caller)",
-    )
+    return files, f"vocabulary: {', '.join(files)} (RobertaTokenizer; the caller lays out segments and their <s>)"
