@@ -30,10 +30,10 @@ VERBS = {
     "summarize": "inference.texts",
     "show": "scoring.show",
     "show-attention": "analysis.show_attention",
-    "convert-bart": "weights.convert_bart",
     "import": "weights.command",
     "export": "weights.export",
 }
+OLD_NAMES = {"convert-bart": ["import", "bart"]}  # for one version
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130  # 128 + SIGINT
 EXIT_BROKEN_PIPE = 141  # 128 + SIGPIPE
@@ -93,6 +93,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     A user's mistake (ValueError, OSError) is one line on stderr and status 2; HAT_TRACEBACK=1 shows where it came from.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments and (new := OLD_NAMES.get(arguments[0])):
+        print(
+            f"hat {arguments[0]} is now `hat {' '.join(new)}`; it will be removed in the next version", file=sys.stderr
+        )
+        arguments[:1] = new
     verb = arguments[0] if arguments and arguments[0] in VERBS else None
     try:
         parser = build_parser(verb)

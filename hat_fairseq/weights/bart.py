@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 
 from .hugging_face import SPECIAL_IDS
-from .rename import Converted, RenameTable, rename_state
-from .target import meta_model, nearest_architecture, vocabulary_rows
+from .rename import Converted, RenameTable, meta_model, nearest_architecture, rename_state
 
 # What fairseq's BART fixes; older config.json files spell some of these out.
 FIXED = {
@@ -42,8 +41,7 @@ def convert(weights: dict[str, Tensor], config: dict[str, Any]) -> Converted:
     bias = weights.pop("final_logits_bias", None)
     if bias is not None and bool(bias.ne(0).any()):
         raise ValueError("final_logits_bias is not zero, and fairseq's BART has no bias on its output")
-    rows = vocabulary_rows(weights, COPIES, config)
-    flags = architecture_flags(config)
+    flags, rows = architecture_flags(config), config["vocab_size"]
     state = rename_state(weights, TABLE, meta_model([*flags, "--no-hierarchy"], weights, rows))
     for side in ("encoder", "decoder"):
         state[f"{side}.version"] = torch.tensor([3.0])  # the layout that fairseq writes since 2018; none means 1

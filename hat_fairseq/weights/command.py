@@ -17,14 +17,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from . import bart, checkpoint, released_hat, released_hat_config, roberta
-from .gpt2_dictionary import MASK, SPECIALS
-from .hugging_face import read_config, read_symbols, read_weights
+from . import bart, checkpoint, released_hat, roberta
+from .hugging_face import read_config, read_weights
+from .vocabulary import MASK, SPECIALS, read_symbols
 
 READERS: dict[str, Callable[[Path], dict[str, Any]]] = {
     "bart": lambda path: read_config(path, bart.FIXED, bart.NUMBERS, "fairseq's BART"),
     "roberta": lambda path: read_config(path, roberta.FIXED, roberta.NUMBERS, "fairseq's RoBERTa"),
-    "hierarchical_transformer": released_hat_config.read_released_config,
+    "hierarchical_transformer": released_hat.read_released_config,
 }
 CONVERTERS = {"bart": bart.convert, "roberta": roberta.convert, "hierarchical_transformer": released_hat.convert}
 
@@ -37,10 +37,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="hierarchical_transformer: positions of segments; default none, as the released weights were trained; "
         "add: for weights that were trained with them",
     )
-    add_files(parser)
-
-
-def add_files(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("directory", type=Path, metavar="HF_DIR", help="folder with config.json and the weights")
     parser.add_argument("--out", type=Path, required=True, help="checkpoint to write; dict.txt goes beside it")
     parser.add_argument("--overwrite", action="store_true", help="replace existing files")
@@ -53,8 +49,9 @@ def main(args: argparse.Namespace) -> int:
         raise ValueError(f"{args.directory} is not a folder")
     config = READERS[args.release](args.directory / "config.json")
     symbols = read_symbols(args.directory, config["vocab_size"])
-    if args.release != "bart":
-        check_mask(symbols, config["vocab_size"])
+    no_mask = symbols is not None and MASK not in symbols and len(SPECIALS) + len(symbols) == config["vocab_size"]
+    if no_mask and args.release != "bart":
+        raise ValueError(f"the vocabulary has no {MASK}; fairseq's RoBERTa has a row for it, the last one")
     if not args.overwrite:
         checkpoint.refuse_existing(args.out, symbols)
     options = {"segment_positions": args.segment_positions} if args.segment_positions else {}
@@ -66,9 +63,3 @@ def main(args: argparse.Namespace) -> int:
     for line in converted.report:
         print(line)
     return 0
-
-
-def check_mask(symbols: list[str] | None, vocab_size: int) -> None:
-    """ValueError where the vocabulary has no `<mask>`, for which every masked-LM and encoder task has a row."""
-    if symbols is not None and MASK not in symbols and vocab_size == len(SPECIALS) + len(symbols):
-        raise ValueError(f"the vocabulary has no {MASK}; fairseq's RoBERTa has a row for it, the last one")

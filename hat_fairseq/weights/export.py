@@ -18,11 +18,11 @@ import torch
 from torch import Tensor
 
 from ..data.files import atomic_directory
+from ..data.labels import read_label_dictionary
 from .checkpoint import ARCHITECTURE
-from .export_vocabulary import labels_of, vocabulary_files
-from .released_hat import HEAD, to_hugging_face
-from .released_hat_config import released_config
+from .released_hat import HEAD, released_config, to_hugging_face
 from .released_hat_differences import CLASSES, check_expressible, instructions, refuse_differences
+from .vocabulary import vocabulary_files
 
 HEADS = "classification_heads."
 TASKS = {  # what the head of a task is about
@@ -41,16 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--path", type=Path, required=True, help="checkpoint of a hierarchical_transformer")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to write; it must not exist")
     parser.add_argument("--format", choices=["safetensors", "bin"], default="safetensors", help="of the weights")
-    parser.add_argument(
-        "--data", type=Path, metavar="BIN", help="the bin directory of the training, for labels and vocabulary"
-    )
-    parser.add_argument(
-        "--accept",
-        nargs="+",
-        default=[],
-        metavar="NAME",
-        help="export although the authors' code differs in this on some documents; the refusal names it",
-    )
+    parser.add_argument("--data", type=Path, metavar="BIN", help="bin directory of the training: labels, vocabulary")
+    accept = "export although the authors' code differs in this on some documents; the refusal names it"
+    parser.add_argument("--accept", nargs="+", default=[], metavar="NAME", help=accept)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -62,8 +55,12 @@ def main(args: argparse.Namespace) -> int:
     accepted = refuse_differences(values, head, args.accept)
     tensors = to_hugging_face(state, values["max_segments"], values["segment_length"], pooled=head != "segment")
     table = state["encoder.embed_tokens.weight"]
-    labels = labels_of(args.data, state, len(tensors["classifier.weight"])) if head in ("document", "segment") else None
-    config = released_config(values, len(table), CLASSES[head], labels) | {"torch_dtype": str(table.dtype)[6:]}
+    config = released_config(values, len(table))
+    config |= {"architectures": [CLASSES[head]], "torch_dtype": str(table.dtype)[6:]}
+    if head in ("document", "segment"):
+        labels = labels_of(args.data, state, len(tensors["classifier.weight"]))
+        config["id2label"] = {str(number): label for number, label in enumerate(labels)}
+        config["label2id"] = {label: number for number, label in enumerate(labels)}
     files, note = vocabulary_files(args.data, state, config["model_max_length"])
     write_folder(args.out, tensors, {"config.json": json.dumps(config, indent=2) + "\n", **files}, args.format)
     parameters = {t.data_ptr(): t.numel() for name, t in state.items() if not name.endswith("_fingerprint")}
@@ -73,7 +70,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any], str | None]:
-    """State, settings, and what the head is about (None: it predicts words), of a checkpoint of training or import.
+    """Returns state, settings, and what the head is about (None: words), of a checkpoint of training or import.
 
     Raises:
         ValueError: another model, or settings that are not in the checkpoint.
@@ -121,6 +118,29 @@ def with_one_head(state: dict[str, Tensor], head: str | None) -> dict[str, Tenso
     if inner != width:
         raise ValueError(f"the head is {inner} wide inside; the authors' are as wide as the model, {width}")
     return {name.replace(f"{HEADS}{names[0]}.", f"{HEADS}{HEAD}."): tensor for name, tensor in state.items()}
+
+
+def labels_of(data: Path | None, state: dict[str, Tensor], num_classes: int) -> list[str]:
+    """Names of the classes in order: those of `data`, or numbered ones.
+
+    Raises:
+        ValueError: `data` has other labels than the checkpoint's head, or another number of them.
+    """
+    from fairseq.data import Dictionary
+
+    from ..models.fingerprint import fingerprint
+    from ..models.loading.heads import LABELS
+
+    path = None if data is None else data / "label" / "dict.txt"
+    if path is None or not path.is_file():
+        return [f"LABEL_{number}" for number in range(num_classes)]
+    labels = [label for label in read_label_dictionary(path) if not label.startswith("madeupword")]
+    if len(labels) != num_classes:
+        raise ValueError(f"{path} has {len(labels)} labels, the head {num_classes} classes")
+    expected = next((tensor for name, tensor in state.items() if name.endswith(LABELS)), None)
+    if expected is not None and not expected.equal(fingerprint(Dictionary.load(str(path)))):
+        raise ValueError(f"{path} has other labels than the checkpoint, or in another order")
+    return labels
 
 
 def write_folder(out: Path, tensors: dict[str, Tensor], files: dict[str, str], weights_format: str) -> None:

@@ -1,7 +1,6 @@
-"""Folders of Hugging Face weights: `config.json`, tensors and vocabulary, as `save_pretrained` writes them.
+"""Folders of Hugging Face weights: `config.json` and tensors, as `save_pretrained` writes them.
 
-Reading only; nothing in the files is executed. What a folder holds is compared with what the converter expects before
-anything is written, and every difference is one ValueError.
+Nothing in the files is executed, and everything that a converter does not expect is one ValueError.
 """
 
 from __future__ import annotations
@@ -15,8 +14,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-
-from .gpt2_dictionary import dictionary_symbols
 
 SPECIAL_IDS = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
 
@@ -93,43 +90,3 @@ def _read_tensors(directory: Path) -> dict[str, Tensor]:
     if not isinstance(state, dict) or not all(isinstance(value, Tensor) for value in state.values()):
         raise ValueError(f"{pickled} is refused: it does not hold a dictionary of tensors only")
     return state
-
-
-def read_symbols(directory: Path, vocab_size: int) -> list[str] | None:
-    """Lines of the dict.txt that gives fairseq the row numbers of these weights; None without tokenizer files.
-
-    Read from vocab.json and merges.txt, or from the tokenizer.json that newer versions write instead.
-
-    Raises:
-        ValueError: one of two files is missing, the BPE is of another kind, or no dict.txt can have these rows.
-    """
-    files = [directory / name for name in ("vocab.json", "merges.txt")]
-    if all(path.is_file() for path in files):
-        source, ids = files[0], read_json(files[0])
-        merges = files[1].read_text(encoding="utf-8").split("\n")
-    elif (directory / "tokenizer.json").is_file():
-        source = directory / "tokenizer.json"
-        ids, merges = _fast_tokenizer(source)
-    elif any(path.is_file() for path in files):
-        missing = next(path for path in files if not path.is_file())
-        raise ValueError(f"{missing} is missing: a byte-level BPE is vocab.json and merges.txt together")
-    else:
-        return None
-    if not all(type(row) is int for row in ids.values()):
-        raise ValueError(f"{source} is refused: not every token has a whole number")
-    if len(ids) != vocab_size:
-        raise ValueError(f"{source} has {len(ids)} entries, the embedding has {vocab_size} rows")
-    return dictionary_symbols(ids, merges, source.name)
-
-
-def _fast_tokenizer(path: Path) -> tuple[dict[str, int], list[str]]:
-    """Token rows and merges of a `tokenizer.json`."""
-    record = read_json(path)
-    try:
-        model = record["model"]
-        if model["type"] != "BPE":
-            raise ValueError(f"{path} is no byte-level BPE ({model['type']}); fairseq's RoBERTa and BART have one")
-        merges = [merge if isinstance(merge, str) else " ".join(merge) for merge in model["merges"]]
-        return model["vocab"] | {token["content"]: token["id"] for token in record.get("added_tokens", [])}, merges
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"{path} is not a tokenizer.json: {error!r}") from error

@@ -1,26 +1,44 @@
 """The released Hierarchical Attention Transformers (Chalkidis et al. 2022) for `hierarchical_transformer`, and back.
 
 Theirs repeat the table of segment positions in every layer that uses it and the embedding as the output layer, and name
-a head after its purpose. Ours have each of these once.
+a head after its purpose. Ours have each of these once. Their settings are a `config.json` of Hugging Face; ours are the
+fields of `HierarchicalTransformerConfig`.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from .released_hat_config import ARCHITECTURE, as_flags, head_settings, read_settings
-from .rename import Converted, RenameTable, rename_state
-from .roberta import LAYER, LM_HEAD
-from .target import meta_model, vocabulary_rows
+from . import roberta
+from .hugging_face import SPECIAL_IDS, read_config
+from .rename import Converted, RenameTable, meta_model, rename_state
+
+ARCHITECTURE = "hierarchical_transformer"
+PAD = SPECIAL_IDS["pad_token_id"]
+FIXED: dict[str, Any] = {
+    "hidden_act": "gelu",
+    "type_vocab_size": 1,
+    "position_embedding_type": "absolute",
+} | SPECIAL_IDS
+FIELDS = roberta.SIZES | {  # theirs -> ours
+    "max_sentences": "max_segments",
+    "hidden_dropout_prob": "dropout",
+    "attention_probs_dropout_prob": "attention_dropout",
+}
+# What the authors' code computes, and ours only on request.
+QUIRKS = {"attend_segment_padding": True, "pool_padded_segments": True}
+PARTS = {"sentence_encoder": "S", "document_encoder": "D"}
 
 HEAD = "sentence_classification_head"  # what fairseq's sentence_prediction calls its head
 PREFIX = "hi_transformer."  # of every model with a head; the bare one has none
 KINDS = {"sentence_encoder": "segment_wise", "document_encoder": "cross_segment"}
-MODULES = LM_HEAD | {
+MODULES = roberta.LM_HEAD | {
     "embeddings.word_embeddings": "encoder.embed_tokens",
     "embeddings.position_embeddings": "encoder.embed_positions",
     "embeddings.token_type_embeddings": "encoder.embed_token_type",
@@ -30,10 +48,10 @@ MODULES = LM_HEAD | {
     "pooler.attentive_pooling.v": f"classification_heads.{HEAD}.pooling.score",
     "classifier": f"classification_heads.{HEAD}.out_proj",
 }
-for theirs, ours in LAYER.items():
+for theirs, ours in roberta.LAYER.items():
     MODULES |= {f"encoder.layer.{{}}.{kind}.{theirs}": f"encoder.layers.{{}}.{KINDS[kind]}.{ours}" for kind in KINDS}
 EMBEDDING, OUTPUT = "encoder.embed_tokens.weight", "encoder.lm_head.weight"
-SEGMENTS = "encoder.segment_positions.weight"
+POSITIONS, SEGMENTS = "embeddings.position_embeddings.weight", "encoder.segment_positions.weight"
 REPEATED = re.compile(r"encoder\.layer\.\d+\.position_embeddings\.weight")
 COPIES = {"lm_head.decoder.weight": EMBEDDING, "lm_head.decoder.bias": "encoder.lm_head.bias"}
 
@@ -42,6 +60,20 @@ def table(pooled: bool) -> RenameTable:
     """Names of all tensors; `pooled`: the classification head reads a document, not each segment."""
     dense = "pooler.dense" if pooled else "sentencizer.dense"
     return RenameTable(MODULES | {dense: f"classification_heads.{HEAD}.dense"}, COPIES)
+
+
+def read_released_config(path: Path) -> dict[str, Any]:
+    """`config.json`; ValueError where it describes something that ours cannot compute."""
+    config = read_config(path, FIXED, (*FIELDS, "vocab_size"), f"a {ARCHITECTURE}")
+    layers = config.get("encoder_layout")
+    if not isinstance(layers, dict) or sorted(layers, key=len) != [str(number) for number in range(len(layers))]:
+        raise ValueError(f"{path}: no encoder_layout with the kinds of layers 0, 1, ...")
+    for number, layer in layers.items():
+        if not isinstance(layer, dict) or not all(isinstance(layer.get(part), bool) for part in PARTS):
+            raise ValueError(f"{path}: layer {number} of encoder_layout does not say true or false for {list(PARTS)}")
+    if not isinstance(config.get("classifier_dropout"), int | float | None):
+        raise ValueError(f"{path}: classifier_dropout is {config['classifier_dropout']!r}, no number")
+    return config
 
 
 def convert(weights: dict[str, Tensor], config: dict[str, Any], segment_positions: str = "none") -> Converted:
@@ -58,18 +90,48 @@ def convert(weights: dict[str, Tensor], config: dict[str, Any], segment_position
     weights.pop("embeddings.position_ids", None)  # consecutive numbers, no weights
     if segment_positions == "none":
         weights = {name: tensor for name, tensor in weights.items() if not REPEATED.fullmatch(name)}
-    rows = vocabulary_rows(weights, ("embeddings.word_embeddings.weight",), config)
     settings = read_settings(config, weights, segment_positions)
     head = head_settings(weights)
-    start = as_flags({"arch": ARCHITECTURE} | settings | ({} if head["task"] == "masked_lm" else head))
-    model: Any = meta_model(start, weights, rows)
-    segments = head["task"] == "segment_classification"
-    if head["task"] != "masked_lm":
+    segments = head.get("task") == "segment_classification"
+    start: list[str] = []
+    for name, value in (settings | head).items():
+        start += [f"--{name.replace('_', '-')}"] + ([] if value is True else [str(value)])
+    model: Any = meta_model(start, weights, config["vocab_size"])
+    if head:
         classes, of = len(weights["classifier.weight"]), "segment" if segments else "document"
         with torch.device("meta"):
             model.register_classification_head(HEAD, num_classes=classes, of=of)
     state = rename_state(weights, table(pooled=not segments), model, optional="encoder.lm_head.")
-    return Converted(state, [start], architecture={"arch": ARCHITECTURE} | settings | head)
+    return Converted(state, [start], architecture={"task": "masked_lm"} | settings | head)
+
+
+def read_settings(config: Mapping[str, Any], weights: Mapping[str, Tensor], segment_positions: str) -> dict[str, Any]:
+    """Our settings for their `config`; the length of a segment is that of the table of positions."""
+    if POSITIONS not in weights:
+        raise ValueError(f"1 tensor is missing for this config.json: {POSITIONS}")
+    layers = [config["encoder_layout"][str(number)] for number in range(len(config["encoder_layout"]))]
+    layout = "|".join("".join(letter for part, letter in PARTS.items() if layer[part]) for layer in layers)
+    dropout = config.get("classifier_dropout")
+    return {
+        "arch": ARCHITECTURE,
+        "layout": layout,
+        "segment_positions": segment_positions,
+        "segment_length": len(weights[POSITIONS]) - PAD - 1,
+        **{ours: config[theirs] for theirs, ours in FIELDS.items()},
+        "pooler_dropout": config["hidden_dropout_prob"] if dropout is None else dropout,
+        **QUIRKS,
+    }
+
+
+def head_settings(weights: Mapping[str, Tensor]) -> dict[str, str]:
+    """Task and pooling of the classification head that weights under their names have; nothing without one."""
+    if "classifier.weight" not in weights:
+        return {}
+    if "sentencizer.dense.weight" in weights:
+        return {"task": "segment_classification"}
+    pooling = "attentive" if "pooler.attentive_pooling.v.weight" in weights else "max"
+    choice = len(weights["classifier.weight"]) == 1
+    return {"task": "multiple_choice" if choice else "document_classification", "pooling": pooling}
 
 
 def to_hugging_face(
@@ -102,3 +164,25 @@ def to_hugging_face(
     if OUTPUT in state:
         released |= {copy: state[name] for copy, name in COPIES.items()}
     return {PREFIX + n if n.startswith(("encoder.", "embeddings.")) else n: t for n, t in released.items()}
+
+
+def released_config(settings: Mapping[str, Any], vocab_size: int) -> dict[str, Any]:
+    """`config.json` for our settings, without the name of the class and the labels."""
+    layers = str(settings["layout"]).split("|")
+    length = settings["segment_length"]
+    return {
+        "model_type": "hierarchical-transformer",
+        "vocab_size": vocab_size,
+        "num_hidden_layers": len(layers),
+        "encoder_layout": {
+            str(number): {part: letter in kind for part, letter in PARTS.items()} for number, kind in enumerate(layers)
+        },
+        "max_sentence_length": length,
+        "max_sentence_size": length,
+        "model_max_length": length * settings["max_segments"],
+        "max_position_embeddings": length + PAD + 1,
+        "classifier_dropout": settings["pooler_dropout"],
+        "initializer_range": 0.02,
+        **{theirs: settings[ours] for theirs, ours in FIELDS.items()},
+        **FIXED,
+    }

@@ -7,7 +7,7 @@ name. Everything else is a matter of how their model is called, and is printed.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 CLASSES = {  # what a head is about -> their class
     None: "HATForMaskedLM",
@@ -16,14 +16,6 @@ CLASSES = {  # what a head is about -> their class
     "choice": "HATForMultipleChoice",
 }
 LAST = 128  # their pooling `last` reads this token, counted from the end, whatever the length of a segment
-
-
-class Difference(NamedTuple):
-    """What is lost on some documents, and what makes both the same."""
-
-    name: str
-    lost: str
-    remedy: str
 
 
 def check_expressible(values: Mapping[str, Any], head: str | None) -> None:
@@ -41,34 +33,35 @@ def check_expressible(values: Mapping[str, Any], head: str | None) -> None:
         )
 
 
-def differences(values: Mapping[str, Any], head: str | None) -> list[Difference]:
-    """Where their code computes something else on some documents."""
-    found, length = [], values["segment_length"]
+def differences(values: Mapping[str, Any], head: str | None) -> dict[str, str]:
+    """Where their code computes something else on some documents: name -> what is lost and how to avoid it."""
+    found, length = {}, values["segment_length"]
     if str(values["segment_by"]) == "marker":
-        lost = f"their model cuts after every {length} tokens, not at <s>"
-        remedy = f"pad each segment to {length} tokens before the model, as their tokenizer does with given segments"
-        found.append(Difference("segment-by", lost, f"train with --segment-by length; or {remedy}"))
+        found["segment-by"] = (
+            f"their model cuts after every {length} tokens, not at <s>: train with --segment-by length; or pad each "
+            f"segment to {length} tokens before the model, as their tokenizer does with given segments"
+        )
     elif head == "segment":
-        lost = f"their head reads the first of every {length} tokens, ours every <s>"
-        remedy = f"have a <s> after every {length} tokens and nowhere else"
-        found.append(Difference("segment-by", lost, f"train with --segment-by marker; or {remedy}"))
+        found["segment-by"] = (
+            f"their head reads the first of every {length} tokens, ours every <s>: train with --segment-by marker; or "
+            f"have a <s> after every {length} tokens and nowhere else"
+        )
     if head in ("document", "choice") and values["pooling"] != "first" and not values["pool_padded_segments"]:
-        lost = "their pooling also reads the segments beyond a document's end"
-        remedy = "train the head with --pool-padded-segments; or give their model documents of equally many segments"
-        found.append(Difference("pool-padded-segments", lost, f"{remedy} in a batch"))
+        found["pool-padded-segments"] = (
+            "their pooling also reads the segments beyond a document's end: train the head with "
+            "--pool-padded-segments; or give their model documents of equally many segments in a batch"
+        )
     return found
 
 
 def refuse_differences(values: Mapping[str, Any], head: str | None, accepted: list[str]) -> list[str]:
     """Lines about the accepted differences; ValueError for others, and for accepted names that are none."""
     found = differences(values, head)
-    if surplus := sorted(set(accepted) - {difference.name for difference in found}):
+    if surplus := sorted(set(accepted) - found.keys()):
         raise ValueError(f"--accept {' '.join(surplus)}: no difference of this model")
-    if any(difference.name not in accepted for difference in found):
-        reasons = ". Also, ".join(f"{difference.lost}: {difference.remedy}" for difference in found)
-        names = " ".join(difference.name for difference in found)
-        raise ValueError(f"{reasons}. To export it all the same: --accept {names}")
-    return [f"accepted: {difference.lost}: {difference.remedy}" for difference in found]
+    if not found.keys() <= set(accepted):
+        raise ValueError(f"{'. Also, '.join(found.values())}. To export it all the same: --accept {' '.join(found)}")
+    return [f"accepted: {difference}" for difference in found.values()]
 
 
 def instructions(values: Mapping[str, Any], head: str | None) -> list[str]:

@@ -1,9 +1,15 @@
-"""Tensors of a release under the names of a fairseq model: one table for a release, checked against that model."""
+"""Weights of a release under the names of a fairseq model: one table of names for a release, checked against the model.
+
+The model is built from the flags that `hat import` prints, on the meta device: it has names and shapes and needs no
+memory. fairseq is imported when it is built: help texts and most refusals do not wait for it.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import shlex
+from argparse import Namespace
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,10 +44,9 @@ class RenameTable:
         copies: tensors that the release stores a second time -> the tensor of ours.
     """
 
-    def __init__(self, modules: Mapping[str, str], copies: Mapping[str, str] | None = None) -> None:
-        self._ours = dict(modules)
+    def __init__(self, modules: Mapping[str, str], copies: Mapping[str, str]) -> None:
+        self._ours, self._copies = modules, copies
         self._theirs = {ours: theirs for theirs, ours in modules.items() if ("{}" in theirs) == ("{}" in ours)}
-        self._copies = dict(copies or {})
 
     def ours(self, name: str) -> str:
         """Our name of a tensor; a name that is not in the table stays as it is."""
@@ -72,30 +77,74 @@ def rename_state(
         ValueError: a tensor is unknown, missing or of another shape, or copies of one tensor differ.
     """
     expected = dict(model.named_parameters(remove_duplicate=False))
-    unknown = [name for name in weights if table.ours(name) not in expected]
-    if unknown:
-        raise ValueError(f"{_count(unknown)} unknown for this config.json: {_first(unknown)}")
+    if unknown := [name for name in weights if table.ours(name) not in expected]:
+        raise ValueError(f"{_listed(unknown, 'unknown')}; a head for another task is not converted, save without it")
     sources: dict[str, str] = {}
     for theirs, tensor in weights.items():
         ours = table.ours(theirs)
-        if tensor.shape != expected[ours].shape:
-            shape = tuple(expected[ours].shape)
-            raise ValueError(f"{theirs} has shape {tuple(tensor.shape)}, config.json says {shape}")
+        if tensor.shape != (shape := expected[ours].shape):
+            raise ValueError(f"{theirs} has shape {tuple(tensor.shape)}, config.json says {tuple(shape)}")
         first = sources.setdefault(ours, theirs)
         if not torch.equal(weights[first], tensor):
             raise ValueError(f"{theirs} differs from {first}, and the converted model has one tensor for both")
     if optional is not None and not any(name.startswith(optional) for name in sources):
         expected = {name: parameter for name, parameter in expected.items() if not name.startswith(optional)}
     found = {id(expected[ours]): weights[theirs] for ours, theirs in sources.items()}
-    missing = [table.theirs(name) or name for name, parameter in expected.items() if id(parameter) not in found]
-    if missing:
-        raise ValueError(f"{_count(missing)} missing for this config.json: {_first(missing)}")
+    if missing := [table.theirs(name) or name for name, parameter in expected.items() if id(parameter) not in found]:
+        raise ValueError(_listed(missing, "missing"))
     return {name: found[id(parameter)] for name, parameter in expected.items()}
 
 
-def _count(names: list[str]) -> str:
-    return f"{len(names)} tensor is" if len(names) == 1 else f"{len(names)} tensors are"
+def _listed(names: list[str], state: str) -> str:
+    first = ", ".join(sorted(names)[:8]) + (", ..." if len(names) > 8 else "")
+    return f"{len(names)} tensor{' is' if len(names) == 1 else 's are'} {state} for this config.json: {first}"
 
 
-def _first(names: list[str]) -> str:
-    return ", ".join(sorted(names)[:8]) + (", ..." if len(names) > 8 else "")
+def parse_flags(flags: Sequence[str]) -> Namespace:
+    """`flags` as fairseq-train reads them, with the defaults of the architecture that they name."""
+    from fairseq import options
+
+    from ..register import register
+
+    register()
+    return options.parse_args_and_arch(options.get_training_parser(), ["", *flags])
+
+
+def meta_model(flags: Sequence[str], weights: Mapping[str, Tensor], rows: int) -> nn.Module:
+    """The model that fairseq-train builds from `flags`, with an embedding of `rows`.
+
+    Raises:
+        ValueError: no model can be built, or `weights` have too few tensors for its layers or too few rows.
+    """
+    from fairseq.data import Dictionary
+    from fairseq.models import ARCH_MODEL_REGISTRY
+
+    args = parse_flags(flags)
+    for name in ("encoder_layers", "decoder_layers"):
+        if (layers := getattr(args, name, None) or 0) > len(weights):
+            raise ValueError(f"config.json says {layers} layers, and the weights are {len(weights)} tensors")
+    if rows > (longest := max((tensor.numel() for tensor in weights.values()), default=0)):
+        raise ValueError(f"config.json says vocab_size {rows}, and the largest tensor has {longest} numbers")
+    dictionary = Dictionary()
+    for number in range(rows - len(dictionary)):
+        dictionary.add_symbol(str(number))
+    task = Namespace(source_dictionary=dictionary, target_dictionary=dictionary, segment_dictionary=None)
+    try:
+        with torch.device("meta"):
+            return ARCH_MODEL_REGISTRY[args.arch].build_model(args, task)
+    except (ArithmeticError, AssertionError, RuntimeError, TypeError, ValueError) as error:
+        raise ValueError(f"config.json: no model can be built with {shlex.join(flags)} ({error})") from error
+
+
+def nearest_architecture(names: Iterable[str], sizes: Mapping[str, float]) -> list[str]:
+    """The architecture of `names` that needs the fewest flags for `sizes`, and these flags."""
+    choices = []
+    for name in names:
+        flags = ["--arch", name]
+        for _ in range(2):  # a default may follow from another flag
+            args = parse_flags(flags)
+            for size, value in sizes.items():
+                if getattr(args, size, None) != value:
+                    flags += [f"--{size.replace('_', '-')}", str(value)]
+        choices.append(flags)
+    return min(choices, key=len)

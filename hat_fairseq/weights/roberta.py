@@ -12,8 +12,7 @@ from typing import Any
 from torch import Tensor
 
 from .hugging_face import SPECIAL_IDS
-from .rename import Converted, RenameTable, rename_state
-from .target import meta_model, nearest_architecture, vocabulary_rows
+from .rename import Converted, RenameTable, meta_model, nearest_architecture, rename_state
 
 FIXED = {
     "model_type": "roberta",
@@ -27,8 +26,9 @@ SIZES = {  # theirs -> ours
     "hidden_size": "encoder_embed_dim",
     "intermediate_size": "encoder_ffn_embed_dim",
     "num_attention_heads": "encoder_attention_heads",
+    "layer_norm_eps": "layer_norm_eps",
 }
-NUMBERS = (*SIZES, "vocab_size", "num_hidden_layers", "max_position_embeddings", "layer_norm_eps")
+NUMBERS = (*SIZES, "vocab_size", "num_hidden_layers", "max_position_embeddings")
 UNUSED_POSITIONS = 2  # both libraries start after the row of the padding, which is 1
 LAYER = {  # of a layer of BERT's family -> fairseq's
     "attention.self.query": "self_attn.q_proj",
@@ -71,19 +71,17 @@ def convert(weights: dict[str, Tensor], config: dict[str, Any]) -> Converted:
     Raises:
         ValueError: a head of a fine-tuned model, an output table of its own, or another tensor that does not fit.
     """
-    weights, report = {name.removeprefix("roberta."): tensor for name, tensor in weights.items()}, []
-    for name in [name for name in weights if name.endswith((".position_ids", ".token_type_ids"))]:
-        del weights[name]  # consecutive numbers, no weights
+    report = []
+    weights = {name.removeprefix("roberta."): tensor for name, tensor in weights.items()}
     if pooler := sorted(name for name in weights if name.startswith("pooler.")):
         report.append(f"left out, fairseq's RoBERTa has no pooler: {', '.join(pooler)}")
-        weights = {name: tensor for name, tensor in weights.items() if name not in pooler}
-    refuse_heads(weights)
+    no_weights = (".position_ids", ".token_type_ids")  # consecutive numbers
+    weights = {name: t for name, t in weights.items() if name not in pooler and not name.endswith(no_weights)}
     types = weights.pop(TYPES, None)
     if types is None or types.shape != (1, config["hidden_size"]):
         raise ValueError(f"{TYPES} is missing or is not one row of {config['hidden_size']}")
-    rows = vocabulary_rows(weights, COPIES, config)
-    flags = size_flags(config)
-    model = meta_model([*flags, "--no-hierarchy"], weights, rows)
+    starts = start_flags(config)
+    model = meta_model([*starts[0], "--no-hierarchy"], weights, config["vocab_size"])
     state = rename_state(weights, TABLE, model, optional="encoder.lm_head.")
     if types.any():
         state[POSITIONS] = state[POSITIONS] + types
@@ -91,36 +89,18 @@ def convert(weights: dict[str, Tensor], config: dict[str, Any]) -> Converted:
     if "encoder.lm_head.weight" not in state:
         report.append("no lm_head in the folder: a masked-LM head will be newly initialised")
     report.append("newly initialised when training starts, and listed in its log: what only the hierarchy has")
-    return Converted(state, [flags, hierarchical_flags(config)], report)
+    return Converted(state, starts, report)
 
 
-def refuse_heads(weights: dict[str, Tensor]) -> None:
-    heads = sorted(name for name in weights if not name.startswith(("embeddings.", "encoder.", "lm_head.")))
-    if heads:
-        raise ValueError(
-            f"{len(heads)} tensors are of no pre-trained RoBERTa: {', '.join(heads[:8])}; a head for another task is "
-            "not converted: save the model without it (model.roberta.save_pretrained)"
-        )
+def start_flags(config: dict[str, Any]) -> list[list[str]]:
+    """The named `hat_roberta` nearest to `config`, and `hierarchical_transformer`, with the flags in which they differ.
 
-
-def size_flags(config: dict[str, Any]) -> list[str]:
-    """`hat_roberta`: the named architecture nearest to `config`, and the flags in which it differs."""
-    sizes = {ours: config[theirs] for theirs, ours in SIZES.items()} | {"encoder_layers": config["num_hidden_layers"]}
-    flags = nearest_architecture(("hat_roberta_base", "hat_roberta_large"), sizes)
-    return [*flags, "--max-positions", str(config["max_position_embeddings"] - UNUSED_POSITIONS), *epsilon(config)]
-
-
-def hierarchical_flags(config: dict[str, Any]) -> list[str]:
-    """`hierarchical_transformer` with as many layers, every third between segments, as Chalkidis et al. 2022 start."""
+    The latter has as many layers, every third between segments, as Chalkidis et al. 2022 start.
+    """
     layers, positions = config["num_hidden_layers"], config["max_position_embeddings"] - UNUSED_POSITIONS
+    sizes = {ours: config[theirs] for theirs, ours in SIZES.items()}
+    flat = nearest_architecture(("hat_roberta_base", "hat_roberta_large"), sizes | {"encoder_layers": layers})
     layout = "|".join("SD" if number % 3 == 2 or number == layers - 1 else "S" for number in range(layers))
-    flags = ["--arch", "hierarchical_transformer", "--layout", layout]
-    flags += ["--segment-length", str(min(128, positions)), "--max-segments", str(min(32, positions))]
-    for theirs, ours in SIZES.items():
-        flags += [f"--{ours.replace('_', '-')}", str(config[theirs])]
-    return [*flags, *epsilon(config)]
-
-
-def epsilon(config: dict[str, Any]) -> list[str]:
-    """The flag for the epsilon of layer norms; fairseq's default is that of RoBERTa's own weights."""
-    return [] if config["layer_norm_eps"] == 1e-5 else ["--layer-norm-eps", str(config["layer_norm_eps"])]
+    hierarchical = nearest_architecture(("hierarchical_transformer",), sizes) + ["--layout", layout]
+    hierarchical += ["--segment-length", str(min(128, positions)), "--max-segments", str(min(32, positions))]
+    return [[*flat, "--max-positions", str(positions)], hierarchical]

@@ -200,7 +200,7 @@ def test_flags_name_the_nearest_architecture() -> None:
         ({"decoder_layers": 4}, "26 tensors are missing for this config.json: decoder.layers.3."),
         ({"encoder_layers": 10**9}, "config.json says 1000000000 layers, and the weights are"),
         ({"decoder_attention_heads": 5}, "no model can be built with --arch hat_bart_large"),
-        ({"vocab_size": 60}, "shared.weight has 61 rows, config.json says vocab_size 60"),
+        ({"vocab_size": 60}, "shared.weight has shape (61, 24), config.json says (60, 24)"),
         ({"max_position_embeddings": 30}, "embed_positions.weight has shape (26, 24), config.json says (32, 24)"),
     ],
 )

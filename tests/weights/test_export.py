@@ -221,7 +221,7 @@ def test_the_vocabulary_is_read_by_transformers(tmp_path: Path) -> None:
     from fairseq.data import Dictionary
 
     from hat_fairseq.data.gpt2_bpe import Gpt2Bpe
-    from hat_fairseq.weights.export_vocabulary import vocabulary_files
+    from hat_fairseq.weights.vocabulary import vocabulary_files
 
     for name in ("encoder.json", "vocab.bpe"):
         shutil.copyfile(next(Path(package.__file__).parent.rglob(name)), tmp_path / name)

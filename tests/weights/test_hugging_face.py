@@ -15,7 +15,8 @@ from safetensors.torch import save_file
 from hat_fairseq import cli
 from hat_fairseq.weights.checkpoint import write_atomically
 from hat_fairseq.weights.command import READERS
-from hat_fairseq.weights.hugging_face import read_symbols, read_weights
+from hat_fairseq.weights.hugging_face import read_weights
+from hat_fairseq.weights.vocabulary import read_symbols
 
 TENSORS = {"a": torch.arange(300.0), "b": torch.ones(2, 3)}
 

@@ -160,7 +160,7 @@ def test_the_head_comes_along_and_its_task_is_in_the_printed_line(
         ({"hidden_act": "relu"}, "hidden_act is 'relu'"),
         ({"layer_norm_eps": None}, "no number for layer_norm_eps"),
         ({"encoder_layout": None}, "no encoder_layout"),
-        ({"vocab_size": 98}, "embeddings.word_embeddings.weight has 97 rows, config.json says vocab_size 98"),
+        ({"vocab_size": 98}, "embeddings.word_embeddings.weight has shape (97, 32), config.json says (98, 32)"),
         ({"encoder_layout": {"0": CONFIG["encoder_layout"]["0"]}}, "tensors are unknown for this config.json"),
     ],
     ids=str,

@@ -11,7 +11,7 @@ from fairseq.data import Dictionary
 from fairseq.data.encoders.gpt2_bpe_utils import Encoder
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from hat_fairseq.weights.gpt2_dictionary import dictionary_symbols, gpt2_numbers, token_rows
+from hat_fairseq.weights.vocabulary import dictionary_symbols, gpt2_numbers, token_rows
 
 
 def gpt2_files() -> tuple[dict[str, int], list[str]]:

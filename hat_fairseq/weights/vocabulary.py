@@ -1,0 +1,143 @@
+"""Vocabularies of Hugging Face as dictionaries of fairseq, and back, for GPT-2's byte-level BPE.
+
+fairseq's GPT-2 BPE writes numbers: 0-255 are the bytes, in the order in which GPT-2 lists them; 256 + i is what merge i
+produces; the next one is `<|endoftext|>`. The line of dict.txt on which a number stands, plus four, is the row of the
+embedding. Hugging Face's vocab.json gives that row for the token itself, so tokens have to be turned into numbers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tokenizers.pre_tokenizers import ByteLevel
+from torch import Tensor
+
+from .hugging_face import read_json
+
+SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")  # fairseq's first four entries, not in dict.txt
+MASK = "<mask>"
+
+
+def gpt2_numbers(merges: Iterable[str]) -> dict[str, int]:
+    """Number of every token, from the lines of vocab.bpe (merges.txt): what encoder.json holds."""
+    pairs = [line for line in merges if line.strip() and not line.startswith("#version")]
+    tokens = sorted(ByteLevel.alphabet()) + [pair.replace(" ", "") for pair in pairs] + ["<|endoftext|>"]
+    return {token: number for number, token in enumerate(tokens)}
+
+
+def dictionary_symbols(ids: Mapping[str, int], merges: Iterable[str], source: str = "vocab.json") -> list[str]:
+    """Symbols of dict.txt in order, for token rows `ids` (vocab.json, or what `source` names in errors).
+
+    A final `<mask>` is left out, as in the dict.txt of fairseq's BART: the tasks that use it add it. Tokens that the
+    BPE never writes (`madeupword0000`) keep their names. ValueError if no fairseq dictionary can have these rows.
+    """
+    tokens = sorted(ids, key=lambda token: ids[token])
+    if [ids[token] for token in tokens] != list(range(len(tokens))):
+        raise ValueError(f"{source}: the {len(tokens)} ids are not 0 to {len(tokens) - 1}, each once")
+    if tuple(tokens[:4]) != SPECIALS:
+        raise ValueError(f"{source} starts with {tokens[:4]}, fairseq's dictionaries with {list(SPECIALS)}")
+    numbers = gpt2_numbers(merges)
+    body = tokens[4:-1] if tokens[-1] == MASK else tokens[4:]
+    return [str(numbers.get(token, token)) for token in body]
+
+
+def token_rows(symbols: Iterable[str], numbers: Mapping[str, int]) -> dict[str, int]:
+    """The reverse: vocab.json for the entries of a fairseq dictionary, its first four and `<mask>` included.
+
+    Args:
+        numbers: of the tokens, as in encoder.json.
+    Raises:
+        ValueError: two entries are the same token.
+    """
+    tokens = {str(number): token for token, number in numbers.items()}
+    rows: dict[str, int] = {}
+    for row, symbol in enumerate(symbols):
+        token = tokens.get(symbol, symbol)
+        if token in rows:
+            raise ValueError(f"dictionary entries {rows[token]} and {row} are both {token!r}")
+        rows[token] = row
+    return rows
+
+
+def read_symbols(directory: Path, vocab_size: int) -> list[str] | None:
+    """Lines of the dict.txt that gives fairseq the row numbers of these weights; None without tokenizer files.
+
+    Read from vocab.json and merges.txt, or from the tokenizer.json that newer versions write instead.
+
+    Raises:
+        ValueError: one of two files is missing, the BPE is of another kind, or no dict.txt can have these rows.
+    """
+    source, merges_file = directory / "vocab.json", directory / "merges.txt"
+    if source.is_file() and merges_file.is_file():
+        ids, merges = read_json(source), merges_file.read_text(encoding="utf-8").split("\n")
+    elif (directory / "tokenizer.json").is_file():
+        source = directory / "tokenizer.json"
+        ids, merges = _fast_tokenizer(source)
+    elif source.is_file() or merges_file.is_file():
+        missing = merges_file if source.is_file() else source
+        raise ValueError(f"{missing} is missing: a byte-level BPE is vocab.json and merges.txt together")
+    else:
+        return None
+    if not all(type(row) is int for row in ids.values()):
+        raise ValueError(f"{source} is refused: not every token has a whole number")
+    if len(ids) != vocab_size:
+        raise ValueError(f"{source} has {len(ids)} entries, the embedding has {vocab_size} rows")
+    return dictionary_symbols(ids, merges, source.name)
+
+
+def _fast_tokenizer(path: Path) -> tuple[dict[str, int], list[str]]:
+    """Token rows and merges of a `tokenizer.json`."""
+    record = read_json(path)
+    try:
+        model = record["model"]
+        if model["type"] != "BPE":
+            raise ValueError(f"{path} is no byte-level BPE ({model['type']}); fairseq's RoBERTa and BART have one")
+        merges = [merge if isinstance(merge, str) else " ".join(merge) for merge in model["merges"]]
+        return model["vocab"] | {token["content"]: token["id"] for token in record.get("added_tokens", [])}, merges
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"{path} is not a tokenizer.json: {error!r}") from error
+
+
+def read_dictionary(data: Path, state: Mapping[str, Tensor]) -> list[str]:
+    """Entries in order of the embedding's rows; ValueError where `data` has none, or not those of the checkpoint."""
+    from fairseq.data import Dictionary
+
+    from ..models.fingerprint import fingerprint
+
+    path = next((path for path in (data / "input0" / "dict.txt", data / "dict.txt") if path.is_file()), None)
+    if path is None:
+        raise ValueError(f"{data} has no dict.txt: give the bin directory of the training")
+    dictionary = Dictionary.load(str(path))
+    dictionary.add_symbol(MASK)  # as the tasks do
+    rows = len(state["encoder.embed_tokens.weight"])
+    expected = state.get("encoder.dictionary_fingerprint")  # converted weights have none
+    if len(dictionary) != rows or (expected is not None and not expected.equal(fingerprint(dictionary))):
+        raise ValueError(
+            f"{path} with <mask> has {len(dictionary)} entries and is another dictionary than that of the "
+            f"checkpoint, which has {rows} rows"
+        )
+    return list(dictionary.symbols)
+
+
+def vocabulary_files(data: Path | None, state: Mapping[str, Tensor], max_length: int) -> tuple[dict[str, str], str]:
+    """Names and texts of the vocabulary files, and a line that says which are written or why none."""
+    if data is None:
+        return {}, "vocabulary: not written, --data was not given"
+    symbols = read_dictionary(data, state)
+    encoder, merges = data / "encoder.json", data / "vocab.bpe"
+    if not (encoder.is_file() and merges.is_file()):
+        return {}, f"vocabulary: not written, the BPE of {data} is not GPT-2's and Hugging Face has no class for it"
+    tokens = dict(zip(("bos", "pad", "eos", "unk"), symbols, strict=False)) | {"mask": MASK}
+    settings: dict[str, Any] = {f"{name}_token": token for name, token in tokens.items()}
+    settings |= {"cls_token": tokens["bos"], "sep_token": tokens["eos"], "add_prefix_space": False}
+    settings |= {"tokenizer_class": "RobertaTokenizer", "model_max_length": max_length}
+    rows = token_rows(symbols, json.loads(encoder.read_text(encoding="utf-8")))
+    files = {
+        "vocab.json": json.dumps(rows, ensure_ascii=False),
+        "merges.txt": merges.read_text(encoding="utf-8"),
+        "tokenizer_config.json": json.dumps(settings, indent=2) + "\n",
+    }
+    return files, f"vocabulary: {', '.join(files)} (RobertaTokenizer; the caller lays out segments and their <s>)"
