@@ -1,15 +1,15 @@
-"""Checkpoints: what may be in them, one line for a bad one, and copies that are never half a file."""
+"""Files of checkpoints: what may be in them, one line for a bad one, and copies that are never half a file."""
 
 from __future__ import annotations
 
 import argparse
 import collections
-import contextvars
 import os
 import pickle
 import re
 import shutil
 import typing
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,57 +22,29 @@ import omegaconf
 import torch
 from fairseq.file_io import PathManager
 
-from .checkpoint_file import CheckpointError, check_file
-from .replace import replace
-from .same_function import check_same_function
-from .settings_of_checkpoint import check_settings
-from .validation_metric import check_metric
+from .replace import replaces
 
-# the trainer whose checkpoint is being read
-_restoring: contextvars.ContextVar[Any] = contextvars.ContextVar("restoring", default=None)
+_PICKLE = b"\x80"  # the first byte of checkpoints of torch before 1.6, which have no checksums
+_ZIP = b"PK"
 
 
-def apply() -> None:
-    """Installs the corrections of this file."""
-    allow_checkpoint_types()
-    PathManager.copy = staticmethod(atomic_copy)
-    replace(fairseq.checkpoint_utils, "_upgrade_state_dict", upgrade_state_dict)
-    replace(fairseq.checkpoint_utils, "load_checkpoint_to_cpu", load_checkpoint_to_cpu)
-    replace(fairseq.checkpoint_utils, "load_checkpoint", load_checkpoint)
-    replace(fairseq.file_utils, "load_archive_file", load_archive_file)
+class CheckpointError(ValueError):
+    """A checkpoint that is missing, refused, or does not fit; the message says which and what to do."""
 
 
 def allow_checkpoint_types() -> None:
     """Lets `torch.load(weights_only=True)` read what fairseq's checkpoints hold, all of it plain data."""
-    nodes = omegaconf.nodes
-    dtypes = {type(np.dtype(code)) for code in "?bhilBHILefd"}
-    torch.serialization.add_safe_globals(
-        [
-            argparse.Namespace,
-            collections.defaultdict,
-            dict,
-            list,
-            int,
-            float,
-            str,
-            bool,
-            typing.Any,
-            distributed_utils._TensorPlaceholder,  # a checkpoint on its way from the first process to the others
-            omegaconf.DictConfig,
-            omegaconf.ListConfig,
-            omegaconf.base.ContainerMetadata,
-            omegaconf.base.Metadata,
-            *(getattr(nodes, name) for name in dir(nodes) if name.endswith("Node")),
-            np.ndarray,
-            np.dtype,
-            np._core.multiarray._reconstruct,  # type: ignore[attr-defined]
-            np._core.multiarray.scalar,  # type: ignore[attr-defined]
-            *dtypes,
-        ]
-    )
+    plain = [argparse.Namespace, collections.defaultdict, dict, list, int, float, str, bool, typing.Any]
+    sent = [distributed_utils._TensorPlaceholder]  # a checkpoint on its way from the first process to the others
+    settings = [omegaconf.DictConfig, omegaconf.ListConfig, omegaconf.base.ContainerMetadata, omegaconf.base.Metadata]
+    settings += [node for name, node in vars(omegaconf.nodes).items() if name.endswith("Node")]
+    arrays: list[Any] = [np.ndarray, np.dtype, *{type(np.dtype(code)) for code in "?bhilBHILefd"}]
+    numpy = np._core.multiarray  # type: ignore[attr-defined]
+    torch.serialization.add_safe_globals([*plain, *sent, *settings, *arrays, numpy._reconstruct, numpy.scalar])
 
 
-def atomic_copy(src_path: str, dst_path: str, overwrite: bool = False) -> bool:
+@replaces(PathManager, "copy")
+def atomic_copy(original: Callable[..., Any], src_path: str, dst_path: str, overwrite: bool = False) -> bool:
     """Copies a file so that `dst_path` is at every moment either the old file or the whole new one."""
     if not overwrite and os.path.exists(dst_path):
         raise FileExistsError(dst_path)
@@ -84,19 +56,16 @@ def atomic_copy(src_path: str, dst_path: str, overwrite: bool = False) -> bool:
     return True
 
 
+@replaces(fairseq.checkpoint_utils, "load_checkpoint_to_cpu")
 def load_checkpoint_to_cpu(original: Callable[..., Any], path: str, *args: Any, **kwargs: Any) -> Any:
-    """Loads a checkpoint.
+    """Loads a checkpoint; fairseq ends in pages of advice for one that cannot be read.
 
     Raises:
-        CheckpointError: it holds more than plain data, names parts that it may not build, is not whole, or was trained
-            as another function than the model that it is restored into.
+        CheckpointError: it holds more than plain data, names parts that it may not build, or is not whole.
     """
     try:
         check_file(path)
-        state = original(path, *args, **kwargs)
-        if (trainer := _restoring.get()) is not None:
-            check_same_function(state, trainer)
-        return state
+        return original(path, *args, **kwargs)
     except CheckpointError as error:
         raise CheckpointError(f"{path}: {error}") from None
     except pickle.UnpicklingError as error:
@@ -105,22 +74,45 @@ def load_checkpoint_to_cpu(original: Callable[..., Any], path: str, *args: Any, 
         raise CheckpointError(
             f"{path}: refused, because it holds more than tensors and settings ({what}): loading it could run code"
         ) from None
+    except FileNotFoundError:
+        raise
     except (EOFError, OSError, RuntimeError) as error:
-        if isinstance(error, FileNotFoundError) or (
-            isinstance(error, RuntimeError) and "PytorchStreamReader" not in str(error)
-        ):
+        if isinstance(error, RuntimeError) and "PytorchStreamReader" not in str(error):
             raise
         raise CheckpointError(f"{path}: not a complete checkpoint ({Path(path).stat().st_size} bytes)") from None
 
 
-def upgrade_state_dict(original: Callable[..., Any], state: Any) -> Any:
-    """What fairseq does with each checkpoint as soon as its file has been read, after the check of its settings."""
-    check_settings(state)
-    return original(state)
+def check_file(path: str) -> None:
+    """Checks what can be known of a checkpoint without loading it; a file that does not exist is left to the caller.
+
+    `torch.save` writes a zip archive with a CRC-32 for each tensor, which `torch.load` does not compare: flipped bits
+    load. Comparing them takes about half a second for a gigabyte.
+
+    Raises:
+        CheckpointError: it is not a file of `torch.save`, or its content has changed since it was written.
+    """
+    if Path(path).is_dir():
+        raise CheckpointError("a directory; give the checkpoint in it")
+    if not Path(path).is_file():
+        return
+    with open(path, "rb") as file:
+        first = file.read(2)
+    if first and not first.startswith((_PICKLE, _ZIP)):
+        raise CheckpointError("not a checkpoint of torch, by its first bytes")
+    if not zipfile.is_zipfile(path):
+        return
+    try:
+        with zipfile.ZipFile(path) as archive:
+            damaged = archive.testzip()
+    except (zipfile.BadZipFile, EOFError, NotImplementedError) as error:
+        damaged = str(error)
+    if damaged is not None:
+        raise CheckpointError(f"damaged: wrong checksum of {damaged}; use another checkpoint, or copy it again")
 
 
+@replaces(fairseq.file_utils, "load_archive_file")
 def load_archive_file(original: Callable[..., Any], archive_file: str) -> str:
-    """The folder of a model for `from_pretrained`; fairseq also unpacks archives, outside of their folder too.
+    """The folder of a model for `from_pretrained`; fairseq also unpacks archives, outside of their folder, too.
 
     Raises:
         CheckpointError: not a folder.
@@ -130,27 +122,3 @@ def load_archive_file(original: Callable[..., Any], archive_file: str) -> str:
             f"{archive_file} is not a folder: unpack an archive yourself and give the folder of model.pt"
         )
     return archive_file
-
-
-def load_checkpoint(original: Callable[..., Any], cfg: Any, trainer: Any, **kwargs: Any) -> Any:
-    """Restores a training.
-
-    Raises:
-        CheckpointError: `--restore-file` does not exist, or does not fit; then the tensors or the dictionary are named.
-        ValueError: no validation logs `--best-checkpoint-metric`.
-    """
-    if cfg.restore_file != "checkpoint_last.pt" and not PathManager.exists(cfg.restore_file):
-        raise CheckpointError(f"--restore-file {cfg.restore_file} does not exist")
-    token = _restoring.set(trainer)
-    try:
-        restored = original(cfg, trainer, **kwargs)
-    except Exception as error:
-        # fairseq replaces every error by a guess; the original error names the tensors or the dictionary.
-        failed = re.match(r"Cannot load model parameters from checkpoint (.*?);", str(error))
-        if failed and isinstance(error.__context__, ValueError):
-            raise CheckpointError(f"{failed.group(1)}: {error.__context__}") from None
-        raise
-    finally:
-        _restoring.reset(token)
-    check_metric(trainer)
-    return restored

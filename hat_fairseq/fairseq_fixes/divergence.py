@@ -15,16 +15,12 @@ from typing import Any
 import torch
 from fairseq.nan_detector import NanDetector
 
-from .replace import replace
+from .replace import replaces
 
 SHOWN_IDS = 50
 
 
-def apply() -> None:
-    """Installs the correction of the detector."""
-    replace(NanDetector, "add_hooks", add_hooks)
-
-
+@replaces(NanDetector, "add_hooks")
 def add_hooks(original: Callable[..., Any], self: Any, module: torch.nn.Module) -> None:
     """Watches the forward pass of every module, and the backward pass of modules without children."""
     backward, self.backward = self.backward, self.backward and not list(module.children())

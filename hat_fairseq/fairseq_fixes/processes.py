@@ -1,9 +1,7 @@
 """How many processes a run has, and which precision its GPU can compute in: checked before the run starts.
 
-`check_world_size`   a run that was meant for another number of processes has another batch in every update; fairseq
-                     takes the number that torchrun or Slurm has started, or ends in an assertion
-`fit_precision`      `--bf16` on a GPU without bfloat16 becomes fp16
-`call_main`          applies both, and lets processes that torchrun has started work together on CPUs
+A run that was meant for another number of processes has another batch in every update. fairseq takes the number that
+torchrun or Slurm has started, or ends in an assertion.
 """
 
 from __future__ import annotations
@@ -20,16 +18,11 @@ from typing import Any
 import fairseq.distributed.utils as distributed_utils
 import torch
 
-from .replace import replace
+from .replace import replaces
 
 _TORCHRUN = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 _SLURM = ("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST")
 _FLAG = "distributed-world-size"
-
-
-def apply() -> None:
-    """Installs the checks."""
-    replace(distributed_utils, "call_main", call_main)
 
 
 def started_processes(environment: Mapping[str, str], port: int, gpus: int) -> tuple[str, int] | None:
@@ -78,15 +71,14 @@ def check_world_size(asked: int, explicit: bool, started: tuple[str, int] | None
 
 def fit_precision(common: Any, has_bfloat16: bool) -> str | None:
     """Turns bf16 into fp16 in fairseq's common settings where there is no bfloat16; returns what to tell the user."""
-    changed = []
-    for name in ("bf16", "memory_efficient_bf16"):
-        if getattr(common, name) and not has_bfloat16:
-            setattr(common, name, False)
-            setattr(common, name.replace("bf16", "fp16"), True)
-            changed.append(f"--{name.replace('_', '-')}")
-    return f"{changed[0]}: this GPU has no bfloat16, so the run takes fp16" if changed else None
+    names = [name for name in ("bf16", "memory_efficient_bf16") if getattr(common, name) and not has_bfloat16]
+    for name in names:
+        setattr(common, name, False)
+        setattr(common, name.replace("bf16", "fp16"), True)
+    return f"--{names[0].replace('_', '-')}: this GPU has no bfloat16, so the run takes fp16" if names else None
 
 
+@replaces(distributed_utils, "call_main")
 def call_main(original: Callable[..., Any], cfg: Any, main: Callable[..., Any], **kwargs: Any) -> Any:
     """fairseq's `call_main` after the checks; a run that fails one ends with one line."""
     training = cfg.distributed_training
@@ -96,11 +88,14 @@ def call_main(original: Callable[..., Any], cfg: Any, main: Callable[..., Any], 
     explicit = any(_FLAG in word.replace("_", "-") for word in sys.argv)
     if on_cpu and started is None and not explicit:
         training.distributed_world_size = 1  # fairseq's default is the number of GPUs
+    asked = training.distributed_world_size
     try:
         if training.distributed_init_method is None and not cfg.common.tpu:
-            check_world_size(training.distributed_world_size, explicit, started, gpus, on_cpu)
-        if on_cpu and started is None and not training.distributed_no_spawn:
-            check_single_process(training.distributed_world_size, main)
+            check_world_size(asked, explicit, started, gpus, on_cpu)
+        if on_cpu and started is None and asked > 1 and not training.distributed_no_spawn:
+            module = f"fairseq_cli.{Path(inspect.getfile(main)).stem}"
+            command = f"torchrun --standalone --nproc-per-node {asked} -m {module} {shlex.join(sys.argv[1:])}"
+            raise ValueError(f"{asked} processes on the CPU have to be started by torchrun: {command}")
     except ValueError as error:
         sys.exit(f"hat_fairseq: error: {error}")
     if started is not None:
@@ -109,22 +104,6 @@ def call_main(original: Callable[..., Any], cfg: Any, main: Callable[..., Any], 
     if not on_gpus and training.distributed_world_size > 1:
         _use_gloo(training, by_torchrun=started is not None)
     return original(cfg, functools.partial(_main_in_process, main), **kwargs)
-
-
-def check_single_process(asked: int, main: Callable[..., Any]) -> None:
-    """Refuses several processes on the CPU that nobody has started.
-
-    Args:
-        asked: --distributed-world-size.
-        main: of the command, e.g. `fairseq_cli.train.main`.
-
-    Raises:
-        ValueError: with the command that starts them.
-    """
-    if asked > 1:
-        module = f"fairseq_cli.{Path(inspect.getfile(main)).stem}"
-        command = f"torchrun --standalone --nproc-per-node {asked} -m {module} {shlex.join(sys.argv[1:])}"
-        raise ValueError(f"{asked} processes on the CPU have to be started by torchrun: {command}")
 
 
 def _use_gloo(training: Any, by_torchrun: bool) -> None:

@@ -1,4 +1,4 @@
-"""Replacing a function of fairseq by a wrapper of it."""
+"""Replacing functions of fairseq by wrappers of them, once per process."""
 
 from __future__ import annotations
 
@@ -6,24 +6,32 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-APPLIED = "_hat_fairseq"  # marks a replaced function, so that a second call replaces nothing
+Function = Callable[..., Any]
+_waiting: list[tuple[Any, str, Function]] = []
 
 
-def replace(owner: Any, name: str, wrapper: Callable[..., Any]) -> None:
-    """Sets `owner.name` to `wrapper(original, ...)`, once.
+def replaces(owner: Any, name: str) -> Callable[[Function], Function]:
+    """Marks a function as wrapper: after `apply_all`, `owner.name` is `wrapper(original, ...)`.
 
     Args:
         owner: module or class of fairseq.
         name: of its function.
-        wrapper: gets the original function before the arguments.
     """
-    original = getattr(owner, name)
-    if hasattr(original, APPLIED):
-        return
 
-    @functools.wraps(original)
-    def replacement(*args: Any, **kwargs: Any) -> Any:
-        return wrapper(original, *args, **kwargs)
+    def mark(wrapper: Function) -> Function:
+        _waiting.append((owner, name, wrapper))
+        return wrapper
 
-    setattr(replacement, APPLIED, True)
-    setattr(owner, name, replacement)
+    return mark
+
+
+def apply_all() -> None:
+    """Installs all wrappers in the order of their definition; each of them once."""
+    while _waiting:
+        owner, name, wrapper = _waiting.pop(0)
+        original = getattr(owner, name)
+        setattr(owner, name, functools.wraps(original)(_bind(wrapper, original)))
+
+
+def _bind(wrapper: Function, original: Function) -> Function:
+    return lambda *args, **kwargs: wrapper(original, *args, **kwargs)

@@ -11,36 +11,24 @@ from __future__ import annotations
 import ast
 import os
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import fairseq.checkpoint_utils
 from fairseq.criterions import CRITERION_REGISTRY
 from fairseq.models import ARCH_MODEL_NAME_REGISTRY, ARCH_MODEL_REGISTRY, MODEL_REGISTRY
 from fairseq.tasks import TASK_REGISTRY
 from omegaconf import DictConfig, OmegaConf
 
-from .checkpoint_file import CheckpointError
+from .checkpoints import CheckpointError
+from .replace import replaces
 
 TRUST = "HAT_FAIRSEQ_TRUST"
 CHECKED = {  # fairseq's own parts; their code was read for what it evaluates
-    "model": {"bart", "camembert", "roberta", "transformer", "xlmr"},
-    "task": {
-        "denoising",
-        "masked_lm",
-        "multilingual_denoising",
-        "multilingual_masked_lm",
-        "sentence_prediction",
-        "sentence_ranking",
-        "translation",
-        "translation_from_pretrained_bart",
-    },
-    "criterion": {
-        "cross_entropy",
-        "label_smoothed_cross_entropy",
-        "masked_lm",
-        "sentence_prediction",
-        "sentence_ranking",
-    },
+    "model": "bart camembert roberta transformer xlmr",
+    "task": "denoising masked_lm multilingual_denoising multilingual_masked_lm sentence_prediction sentence_ranking "
+    "translation translation_from_pretrained_bart",
+    "criterion": "cross_entropy label_smoothed_cross_entropy masked_lm sentence_prediction sentence_ranking",
 }
 KINDS = {"model": "arch", "task": "task", "criterion": "criterion"}  # and the flags that choose them
 EVALUATED = {"adaptive_softmax_cutoff", "xformers_att_config"}  # as Python, by the models above
@@ -51,8 +39,9 @@ NUMBERS = {
 }
 
 
-def check_settings(state: Mapping[str, Any]) -> None:
-    """Checks what a checkpoint, as it has been read from its file, would build.
+@replaces(fairseq.checkpoint_utils, "_upgrade_state_dict")
+def upgrade_state_dict(original: Callable[..., Any], state: Any) -> Any:
+    """What fairseq does with each checkpoint as soon as its file has been read, after the check of what it would build.
 
     Raises:
         CheckpointError: it names a model, task or criterion that is not on the list, or has a setting of another type.
@@ -72,6 +61,7 @@ def check_settings(state: Mapping[str, Any]) -> None:
                 _check_name(kind, name, trusted)
             if kind == "model" and trusted.isdisjoint(map(str, names)):
                 _check_values(section)
+    return original(state)
 
 
 def _check_name(kind: str, name: object, trusted: set[str]) -> None:
@@ -87,7 +77,7 @@ def _check_name(kind: str, name: object, trusted: set[str]) -> None:
         raise CheckpointError(f"it names the {kind} {name!r}, which nothing has registered; give its --user-dir")
     from_fairseq = cls.__module__.split(".")[0] == "fairseq"
     registered = ARCH_MODEL_NAME_REGISTRY.get(name, name) if kind == "model" else name
-    if from_fairseq and registered not in CHECKED[kind]:
+    if from_fairseq and registered not in CHECKED[kind].split():
         raise CheckpointError(
             f"refused, because it names fairseq's {kind} {name!r}, which could run code that is in the settings. If "
             f"you trust its author: {TRUST}={name}"
@@ -99,9 +89,9 @@ def _check_values(section: object) -> None:
         if not isinstance(value, str):
             continue
         evaluated = any(name.endswith(ending) for ending in EVALUATED)
-        if evaluated and not _is_literal(value):
+        if evaluated and value and not _reads(ast.literal_eval, value):
             raise CheckpointError(f"refused, because fairseq would run its setting {name} as code: {_short(value)}")
-        if name in NUMBERS and not _is_number(value):
+        if name in NUMBERS and not _reads(float, value):
             raise CheckpointError(f"refused, because its setting {name} is not a number: {_short(value)}")
 
 
@@ -127,18 +117,10 @@ def _all_entries(section: Any, name: str = "") -> Iterator[tuple[str, Any]]:
         yield name, section
 
 
-def _is_literal(text: str) -> bool:
+def _reads(read: Callable[[str], object], text: str) -> bool:
     try:
-        ast.literal_eval(text)
+        read(text)
     except (ValueError, SyntaxError):
-        return not text
-    return True
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
         return False
     return True
 

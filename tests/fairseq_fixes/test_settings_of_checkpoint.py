@@ -18,7 +18,7 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from omegaconf import OmegaConf
 
-from hat_fairseq.fairseq_fixes.checkpoint_file import CheckpointError
+from hat_fairseq.fairseq_fixes.checkpoints import CheckpointError
 from hat_fairseq.fairseq_fixes.settings_of_checkpoint import TRUST
 from hat_fairseq.weights.checkpoint import checkpoint
 

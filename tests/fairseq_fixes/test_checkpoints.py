@@ -11,7 +11,7 @@ import torch
 from fairseq import checkpoint_utils
 from fairseq.models.bart import BARTModel
 
-from hat_fairseq.fairseq_fixes.checkpoint_file import CheckpointError
+from hat_fairseq.fairseq_fixes.checkpoints import CheckpointError
 from hat_fairseq.models.hat_bart import HatBartModel
 from hat_fairseq.weights.checkpoint import checkpoint as state_of
 

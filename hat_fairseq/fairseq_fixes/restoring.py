@@ -1,0 +1,101 @@
+"""Restoring a training: the tensors or settings that do not fit are named, and so is a metric that does not exist.
+
+A checkpoint that is restored with another number of attention heads, for example, loads without an error.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import re
+from collections.abc import Callable
+from typing import Any
+
+import fairseq.checkpoint_utils
+from fairseq.file_io import PathManager
+from fairseq.logging import metrics
+from fairseq.models import ARCH_MODEL_REGISTRY
+
+from .checkpoints import CheckpointError
+from .replace import replaces
+
+SAME = (  # settings that change the function of a model and no shape
+    "encoder_attention_heads",
+    "decoder_attention_heads",
+    "encoder_normalize_before",
+    "decoder_normalize_before",
+    "activation_fn",
+    "no_scale_embedding",
+)
+# the trainer whose checkpoint is being read
+_restoring: contextvars.ContextVar[Any] = contextvars.ContextVar("restoring", default=None)
+
+
+@replaces(fairseq.checkpoint_utils, "load_checkpoint")
+def load_checkpoint(original: Callable[..., Any], cfg: Any, trainer: Any, **kwargs: Any) -> Any:
+    """Restores a training; in fairseq a `--restore-file` that does not exist trains from scratch.
+
+    Raises:
+        CheckpointError: `--restore-file` does not exist, or does not fit; then the tensors or the dictionary are named.
+        ValueError: no validation logs `--best-checkpoint-metric`.
+    """
+    if cfg.restore_file != "checkpoint_last.pt" and not PathManager.exists(cfg.restore_file):
+        raise CheckpointError(f"--restore-file {cfg.restore_file} does not exist")
+    token = _restoring.set(trainer)
+    try:
+        restored = original(cfg, trainer, **kwargs)
+    except Exception as error:
+        # fairseq replaces every error by a guess; the original error names the tensors or the dictionary.
+        failed = re.match(r"Cannot load model parameters from checkpoint (.*?);", str(error))
+        if failed and isinstance(error.__context__, ValueError):
+            raise CheckpointError(f"{failed.group(1)}: {error.__context__}") from None
+        raise
+    finally:
+        _restoring.reset(token)
+    check_metric(trainer)
+    return restored
+
+
+@replaces(fairseq.checkpoint_utils, "load_checkpoint_to_cpu")
+def check_same_function(original: Callable[..., Any], path: str, *args: Any, **kwargs: Any) -> Any:
+    """Loads a checkpoint; where it is restored, compares its settings with the model's, if both have them.
+
+    Raises:
+        CheckpointError: they differ; with the flag.
+    """
+    state, trainer = original(path, *args, **kwargs), _restoring.get()
+    saved = (state.get("cfg") or {}).get("model")
+    if trainer is None or saved is None:  # converted weights have no settings
+        return state
+    model = trainer.get_model()
+    current = getattr(model, "config", trainer.cfg.model)
+    is_same_model = ARCH_MODEL_REGISTRY.get(getattr(saved, "_name", None)) is type(model)
+    for name in SAME:
+        before, now = getattr(saved, name, None), getattr(current, name, None)
+        if before is None and is_same_model:  # it has only the flags that were given and those of its architecture
+            before = getattr(type(current), name, None)
+        if before is not None and now is not None and str(before) != str(now):
+            raise CheckpointError(
+                f"{path}: trained with --{name.replace('_', '-')} {before}, and this run has {now}: its weights would "
+                "compute another function"
+            )
+    return state
+
+
+def check_metric(trainer: Any) -> None:
+    """Validates one batch and looks for `--best-checkpoint-metric`, which fairseq misses after the first validation.
+
+    Raises:
+        ValueError: the metric is not there; with the metrics that are.
+    """
+    dataset, name = trainer.cfg.dataset, trainer.cfg.checkpoint.best_checkpoint_metric
+    if name == "loss" or dataset.disable_validation:  # every criterion logs the loss
+        return
+    iterator = trainer.get_valid_iterator(dataset.valid_subset.split(",")[0])
+    batches = iterator.next_epoch_itr(shuffle=False, set_dataset_epoch=False)
+    trainer.begin_valid_epoch(1)
+    with metrics.aggregate(new_root=True) as aggregator:
+        trainer.valid_step(next(iter(batches)))
+    logged = aggregator.get_smoothed_values()
+    if name not in logged:
+        known = ", ".join(sorted(key for key in logged if not key.startswith("_")))
+        raise ValueError(f"--best-checkpoint-metric {name}: a validation of this run logs {known}")
