@@ -10,7 +10,7 @@ from pathlib import Path
 
 from . import files, update
 from .files import NOTHING, Flags
-from .flags import Flag, split, values_of
+from .update import Flag, split, values_of
 
 PACKAGE = Path(__file__).resolve().parents[1]
 #: -P: the current directory is no place to import from.
@@ -52,14 +52,18 @@ def build_commands(verb: str, name: str, extra: Iterable[str] = ()) -> list[list
         raise ValueError(f"recipe {name!r} cannot {verb}: it has no {positional!r} in section {' or '.join(sections)}")
     if verb == "train":
         trailing = update.apply(flags, recipe["update"], trailing)
-    score, trailing = _take_score(flags, trailing) if verb == "predict" else ([], trailing)
+    score: str | list[str] = []
+    if verb == "predict":
+        score = values_of(trailing).get("score", flags.pop("score", ""))
+        trailing = [flag for flag in trailing if flag.name != "score"]
     values = {"recipe": name, **flags, **values_of(trailing)}
     words = [word for flag, value in flags.items() if flag != positional for word in _words(flag, value)]
     user_dir = ["--user-dir", str(PACKAGE)] if verb == "train" else []
     command = [*PYTHON, *module, _fill(str(flags[positional]), values), *user_dir]
     command += [_fill(word, values) for word in words] + [word for flag in trailing for word in flag.words]
-    scoring = [*PYTHON, "hat_fairseq.cli", "score", *(_fill(word, values) for word in score)]
-    return [command, scoring] if score else [command]
+    if isinstance(score, list) or score in NOTHING:
+        return [command]
+    return [command, [*PYTHON, "hat_fairseq.cli", "score", *(_fill(word, values) for word in shlex.split(score))]]
 
 
 def _remove(flags: Flags, trailing: Sequence[Flag]) -> list[Flag]:
@@ -69,13 +73,6 @@ def _remove(flags: Flags, trailing: Sequence[Flag]) -> list[Flag]:
         if flags.pop(flag.name, None) is None:
             raise ValueError(f"{flag.words[0]}: the recipe has no flag --{flag.name} to remove")
     return [flag for flag in trailing if flag not in removed]
-
-
-def _take_score(flags: Flags, trailing: Sequence[Flag]) -> tuple[list[str], list[Flag]]:
-    """Removes `score` from `flags`; returns the words behind `hat score`, and `trailing` without --score."""
-    score = values_of(trailing).get("score", flags.pop("score", ""))
-    others = [flag for flag in trailing if flag.name != "score"]
-    return ([] if isinstance(score, list) or score in NOTHING else shlex.split(score)), others
 
 
 def _fill(word: str, values: Mapping[str, str | list[str]], below: tuple[str, ...] = ()) -> str:

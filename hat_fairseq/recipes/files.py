@@ -6,7 +6,6 @@ flag of a base, a list gives several values. A later base wins over an earlier o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -46,14 +45,14 @@ def load(path: Path, below: tuple[Path, ...] = ()) -> Recipe:
     if path in below:
         raise ValueError(f"{path}: is its own base (through {', '.join(str(file.name) for file in below)})")
     content = read(path)
-    merged: Recipe = {section: {} for section in SECTIONS}
+    recipes = []
     for base in content.pop("base", []):
         base_path = (path.parent / base).resolve()
         if not base_path.is_file():
             raise ValueError(f"{path}: its base {base!r} does not exist (looked for {base_path})")
-        _update(merged, load(base_path, (*below, path)))
-    _update(merged, content)
-    return merged
+        recipes.append(load(base_path, (*below, path)))
+    recipes.append(content)
+    return {name: {k: v for recipe in recipes for k, v in recipe.get(name, {}).items()} for name in SECTIONS}
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -78,7 +77,13 @@ def read(path: Path) -> dict[str, Any]:
     if not isinstance(content.get("base", []), list):
         raise ValueError(f"{path}: base must be a list of files, found {content['base']!r}")
     for section in content.keys() - {"base"}:
-        content[section] = _flags(content[section], f"{path}: section {section!r}")
+        if not isinstance(flags := content[section], dict):
+            raise ValueError(f"{path}: section {section!r} must hold `flag: value` lines, found {flags!r}")
+        for flag, value in flags.items():
+            if not all(isinstance(item, str) for item in (value if isinstance(value, list) else [value])):
+                where = f"{path}: section {section!r}: {flag!r}"
+                raise ValueError(f"{where} must be one value or a list of them, found {value!r}")
+        content[section] = {flag.replace("_", "-"): value for flag, value in flags.items()}
     return content
 
 
@@ -92,17 +97,3 @@ class _Loader(yaml.BaseLoader):
                 raise yaml.MarkedYAMLError(problem=f"{key.value!r} occurs twice", problem_mark=key.start_mark)
             seen.add(flag)
         return super().construct_mapping(node, deep=True)
-
-
-def _flags(section: Any, where: str) -> Flags:
-    if not isinstance(section, dict):
-        raise ValueError(f"{where} must hold `flag: value` lines, found {section!r}")
-    for flag, value in section.items():
-        if not all(isinstance(item, str) for item in (value if isinstance(value, list) else [value])):
-            raise ValueError(f"{where}: {flag!r} must be one value or a list of them, found {value!r}")
-    return {flag.replace("_", "-"): value for flag, value in section.items()}
-
-
-def _update(merged: Recipe, content: Mapping[str, Flags]) -> None:
-    for section, flags in content.items():
-        merged[section].update(flags)

@@ -1,4 +1,4 @@
-"""Computes --update-freq and --distributed-world-size of a training from a recipe's section `update`.
+"""Flags of a command line, and --update-freq and --distributed-world-size from a recipe's section `update`.
 
 The section states the size of an update and the number of GPUs: `{batch-size: 128, gpus: 2}` in documents or
 `{max-tokens: 131072, gpus: 8}` in tokens. The flag of the same name in `train` states the batch of one GPU. The size of
@@ -7,15 +7,46 @@ an update is therefore independent of the number of GPUs and of the batch size.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from .files import Flags
-from .flags import Flag, split, values_of
 
 #: The flag that limits a batch of one GPU, and what it counts.
 UNITS = {"batch-size": "documents", "max-tokens": "tokens"}
 #: Flags that only recipes have.
 OWN = ("gpus", *(f"update-{unit}" for unit in UNITS))
+
+
+class Flag(NamedTuple):
+    """One flag, e.g. `--batch-size 4`.
+
+    `name` is written with dashes and empty for words before the first flag. `words` is the flag as the user wrote it.
+    """
+
+    name: str
+    values: list[str]
+    words: list[str]
+
+
+def split(words: Iterable[str]) -> list[Flag]:
+    """Returns the flags of a command line in order; the words behind a flag are its values."""
+    flags: list[Flag] = []
+    for word in words:
+        if word.startswith("--"):
+            name, equals, value = word[2:].partition("=")
+            flags.append(Flag(name.replace("_", "-"), [value] if equals else [], [word]))
+        elif flags:
+            flags[-1].values.append(word)
+            flags[-1].words.append(word)
+        else:
+            flags.append(Flag("", [word], [word]))
+    return flags
+
+
+def values_of(flags: Iterable[Flag]) -> dict[str, str]:
+    """Returns the first value of every flag that has one; of two flags of one name the last wins."""
+    return {flag.name: flag.values[0] for flag in flags if flag.values}
 
 
 def apply(flags: Flags, section: Flags, extra: Sequence[Flag]) -> list[Flag]:

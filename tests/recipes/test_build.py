@@ -8,7 +8,7 @@ import pytest
 from commands import USER_DIR
 
 from hat_fairseq.recipes import build
-from hat_fairseq.recipes.flags import split, values_of
+from hat_fairseq.recipes.update import split, values_of
 
 PREDICT = """
 predict: {data: '{recipe}/bin', path: c, split: test, out: 'r/{split}.jsonl', score: 's --references {split} {out}'}

@@ -21,7 +21,7 @@ from hat_fairseq.data import preprocess
 from hat_fairseq.data.readers import find_reader
 from hat_fairseq.generation import command as generate_command
 from hat_fairseq.recipes import build, files
-from hat_fairseq.recipes.flags import split
+from hat_fairseq.recipes.update import split
 from hat_fairseq.register import register
 from hat_fairseq.scoring import command as score_command
 

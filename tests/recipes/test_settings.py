@@ -11,7 +11,7 @@ from fairseq import options
 
 from hat_fairseq.models.config import HatConfig
 from hat_fairseq.recipes import build, files
-from hat_fairseq.recipes.flags import split, values_of
+from hat_fairseq.recipes.update import split, values_of
 
 # The paper's settings, typed from its section 4; what it does not say is not here. Lengths are with </s>.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hat_fairseq.recipes import build, update
-from hat_fairseq.recipes.flags import split, values_of
+from hat_fairseq.recipes.update import split, values_of
 
 UPDATE = "task: {data: d}\ntrain: {batch-size: 4}\nupdate: {batch-size: 64, gpus: 2}"
 TOKENS = "task: {data: d}\ntrain: {max-tokens: 1024}\nupdate: {max-tokens: 131072, gpus: 8}"
