@@ -18,7 +18,8 @@ assert "document_to_text" in TASK_REGISTRY and "masked_document_lm" in TASK_REGI
 assert "hat_bart_base" in ARCH_MODEL_REGISTRY and "hierarchical_transformer" in ARCH_MODEL_REGISTRY
 assert "masked_lm_from_sentences" in CRITERION_REGISTRY
 import fairseq.options, hat_fairseq
-assert hasattr(fairseq.options.parse_args_and_arch, "_hat_fairseq")
+wrapped = fairseq.options.parse_args_and_arch.__wrapped__
+assert not hasattr(wrapped, "__wrapped__")  # wrapped once
 """
 AS_USER_DIR = f"""
 import argparse, fairseq.utils

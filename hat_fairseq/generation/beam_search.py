@@ -17,9 +17,8 @@ from fairseq.search import BeamSearch
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
+from .continuations import best_continuations, block_repeated_ngrams
 from .hypotheses import Beams, Candidates, Finished
-from .ngrams import block_repeated_ngrams
-from .topk import best_continuations
 
 logger = logging.getLogger(__name__)
 
@@ -39,16 +38,11 @@ class BeamSearchGenerator(SequenceGenerator):
             raise ValueError("--no-repeat-ngram-size 1 would allow no word twice; use 2 or more, or 0 for no blocking")
         super().__init__(models, tgt_dict, no_repeat_ngram_size=no_repeat_ngram_size, **options)
         self.no_repeat_ngram_size = no_repeat_ngram_size
-        self.left_to_fairseq = self._reason()
+        own_rules = self.search.supports_constraints or self.search.stop_on_max_len or self.should_set_src_lengths
+        self.left_to_fairseq = own_rules or self.lm_model is not None
         if self.left_to_fairseq:
-            logger.warning("%s: generating with fairseq's own loop, which is slower", self.left_to_fairseq)
-
-    def _reason(self) -> str | None:
-        """Why fairseq's own loop is needed; None if it is not."""
-        name = type(self.search).__name__
-        if self.search.supports_constraints or self.search.stop_on_max_len or self.should_set_src_lengths:
-            return name
-        return None if self.lm_model is None else "a language model beside the decoder"
+            reason = type(self.search).__name__ if own_rules else "a language model beside the decoder"
+            logger.warning("%s: generating with fairseq's own loop, which is slower", reason)
 
     def _generate(
         self,
@@ -85,8 +79,10 @@ class BeamSearchGenerator(SequenceGenerator):
             complete = finished.collect(step, beams, candidates, ends)
             if step == longest or len(complete) == len(beams.documents):
                 break
-            left = self._without(complete, len(beams.documents), source.device)
-            if left is not None:
+            left = None
+            if complete:
+                unfinished = sorted(set(range(len(beams.documents))) - set(complete))
+                left = torch.tensor(unfinished, device=source.device)
                 candidates, ends = candidates.select(left), ends[left]
                 prefix_tokens = None if prefix_tokens is None else prefix_tokens[left]
                 memories = [memory.select(left) for memory in memories]
@@ -134,14 +130,6 @@ class BeamSearchGenerator(SequenceGenerator):
         # Diverse beams keep a table of the batch: its rows are places in the batch, not ids of the data set.
         arguments = log_probs, beams.scores[:, :, :step], beams.rows(step), beams.documents
         return Candidates(*self.search.step(step, *arguments))
-
-    @staticmethod
-    def _without(complete: list[int], documents: int, device: torch.device) -> Tensor | None:
-        """(D',) unfinished documents; None if all of them are."""
-        if not complete:
-            return None
-        done = set(complete)
-        return torch.tensor([number for number in range(documents) if number not in done], device=device)
 
 
 def refuse_nan(documents: list[list[dict[str, Any]]]) -> None:

@@ -21,6 +21,7 @@ from .resume import PartialResults, describe_setup, named_flags
 #: cli.py passes unknown flags to `main` as args.others; they are fairseq-generate's.
 PASSES_FLAGS_ON = True
 PACKAGE = Path(__file__).resolve().parents[1]
+OWN_FLAGS = ["--shard-id", "--distributed-world-size", "--distributed-rank", "--skip-samples", "--nbest", "--quiet"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -74,14 +75,7 @@ def fairseq_flags(args: argparse.Namespace) -> list[str]:
     """
     others = named_flags(args.others)
     check_generation_flags(others)
-    for flag in (
-        "--shard-id",
-        "--distributed-world-size",
-        "--distributed-rank",
-        "--skip-samples",
-        "--nbest",
-        "--quiet",
-    ):
+    for flag in OWN_FLAGS:
         if flag in others:
             raise ValueError(f"{flag} cannot be given to hat generate: it generates one text for every document")
     defaults = {

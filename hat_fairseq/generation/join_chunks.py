@@ -21,13 +21,8 @@ _HYPOTHESIS = re.compile(r"([HD])-(\d+)\t[^\t]*(?:\t|$)")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `hat join`."""
-    parser.add_argument(
-        "--generated",
-        nargs="+",
-        required=True,
-        metavar="FILE",
-        help="output of fairseq-generate (several files if it ran in shards)",
-    )
+    generated = "output of fairseq-generate (several files if it ran in shards)"
+    parser.add_argument("--generated", nargs="+", required=True, metavar="FILE", help=generated)
     parser.add_argument("--ids", required=True, metavar="FILE", help="DIR/text/test.ids as written by hat preprocess")
     parser.add_argument("--out", required=True, metavar="FILE", help="file to write, one {id, text} a line (.jsonl)")
 

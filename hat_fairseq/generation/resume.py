@@ -17,15 +17,7 @@ from ..data.files import sha256_of
 
 RECORD = "run.json"
 # Flags that affect speed only: after a crash for lack of memory, a smaller batch may continue.
-SPEED_FLAGS = {
-    "--batch-size",
-    "--max-tokens",
-    "--num-workers",
-    "--data-buffer-size",
-    "--cpu",
-    "--log-format",
-    "--log-interval",
-}
+SPEED = {"batch-size", "max-tokens", "num-workers", "data-buffer-size", "cpu", "log-format", "log-interval"}
 _DONE = re.compile(rb"^D-(\d+)\t.*\n", re.MULTILINE)
 
 Setup = dict[str, Any]
@@ -119,9 +111,8 @@ def describe_setup(data: Path, subset: str, path: str, flags: Sequence[str]) -> 
             raise ValueError(f"--path {checkpoint} does not exist: has it been trained?")
         status = checkpoint.stat()
         checkpoints.append({"path": str(checkpoint), "size": status.st_size, "mtime_ns": status.st_mtime_ns})
-    decisive = {flag: values for flag, values in named_flags(flags).items() if flag not in SPEED_FLAGS}
-    for compared_by_content in ("--path", "--user-dir", "--document-pipeline"):
-        decisive.pop(compared_by_content, None)
+    ignored = {*SPEED, "path", "user-dir", "document-pipeline"}  # the last three are compared by content
+    decisive = {flag: values for flag, values in named_flags(flags).items() if flag[2:] not in ignored}
     files = {file.name: sha256_of(file) for file in sorted(used)}
     return {"data": files, "checkpoints": checkpoints, "flags": decisive}
 
@@ -146,8 +137,9 @@ def first_difference(old: Setup, new: Setup) -> str | None:
             return f"other data: {name} has changed"
     for flag in {**old["flags"], **new["flags"]}:
         if old["flags"].get(flag) != new["flags"].get(flag):
-            was, is_now = (_shown(flag, setup["flags"].get(flag)) for setup in (old, new))
-            return f"{was}, now it is {is_now}"
+            values = [setup["flags"].get(flag) for setup in (old, new)]
+            shown = [f"no {flag}" if words is None else " ".join([flag, *words]) for words in values]
+            return ", now it is ".join(shown)
     if len(old["checkpoints"]) != len(new["checkpoints"]):
         return f"{len(old['checkpoints'])} checkpoints, now it is {len(new['checkpoints'])}"
     for before, now in zip(old["checkpoints"], new["checkpoints"], strict=True):
@@ -156,7 +148,3 @@ def first_difference(old: Setup, new: Setup) -> str | None:
         if not same_file and before["sha256"] != sha256_of(now["path"]):
             return f"another content of {now['path']}"
     return None
-
-
-def _shown(flag: str, values: list[str] | None) -> str:
-    return f"no {flag}" if values is None else " ".join([flag, *values])

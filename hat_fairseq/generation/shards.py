@@ -55,7 +55,10 @@ def generate(arguments: Sequence[str], parts: PartialResults, missing: Collectio
     if left := set(missing) - parts.finished():
         failed = [shard for shard, process in enumerate(processes) if process.returncode]
         for shard in failed:
-            show_end(folders[shard] / "log.txt", f"shard {shard} of {count} ended with {processes[shard].returncode}")
+            log = folders[shard] / "log.txt"
+            lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:]
+            title = f"shard {shard} of {count} ended with {processes[shard].returncode}; the end of {log}:"
+            print(title, *lines, sep="\n  ", file=sys.stderr)
         raise ValueError(
             f"{len(failed)} of {count} shards failed, {len(left)} of {len(missing)} samples are missing; finished "
             "samples are kept: correct the error and run the command again"
@@ -124,9 +127,3 @@ def stopped_together(processes: list[subprocess.Popen[bytes]]) -> Iterator[None]
         for process in processes:
             process.wait()
         signal.signal(signal.SIGTERM, before)
-
-
-def show_end(log: Path, title: str) -> None:
-    """Prints the last lines of a shard's log to stderr."""
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:]
-    print(f"{title}; the end of {log}:", *lines, sep="\n  ", file=sys.stderr)

@@ -1,10 +1,10 @@
-"""The best continuations of a beam, without sorting the vocabulary.
+"""The best continuations of a beam without sorting the vocabulary, and blocking of repeated n-grams.
 
-The result is that of `fairseq.search.BeamSearch`, except for the order of exactly equal scores, which `torch.topk` does
-not define. The best values of a row lie in the blocks with the largest maxima, and the best of a document are among the
-best of its rows: one pass over the log-probabilities.
+`best_continuations` gives what `fairseq.search.BeamSearch` gives, except for the order of exactly equal scores, which
+`torch.topk` does not define. The best values of a row lie in the blocks with the largest maxima, and the best of a
+document are among the best of its rows: one pass over the log-probabilities.
 
-Legend: D documents, K beam, V vocabulary, C candidates.
+Legend: D documents, K beam, V vocabulary, R rows of log-probabilities (one for each hypothesis).
 """
 
 from __future__ import annotations
@@ -49,3 +49,23 @@ def best_continuations(log_probs: Tensor, scores: Tensor | None) -> tuple[Tensor
         sums = sums + scores.unsqueeze(2)
     sums, places = sums.flatten(1).topk(number, dim=1)
     return sums, tokens.view(documents, -1).gather(1, places), places // of_row
+
+
+def block_repeated_ngrams(log_probs: Tensor, tokens: Tensor, size: int) -> None:
+    """Sets to -inf every token that would repeat an n-gram of its hypothesis (Paulus et al. 2018, section 2.5).
+
+    No host-device synchronisation.
+
+    Args:
+        log_probs: (R, V), changed in place.
+        tokens: (R, T) tokens of each hypothesis so far, start token included.
+        size: n, at least 2.
+    """
+    if tokens.size(1) < size:
+        return
+    windows = tokens.unfold(1, size, 1)  # (R, T - n + 1, n)
+    last = tokens[:, None, tokens.size(1) - size + 1 :]
+    repeats = windows[..., :-1].eq(last).all(dim=2)
+    # amin: inf keeps a token's value, and -inf wins where the token follows several windows
+    penalty = log_probs.new_full(repeats.shape, float("inf")).masked_fill(repeats, float("-inf"))
+    log_probs.scatter_reduce_(1, windows[..., -1], penalty, "amin")
