@@ -1,10 +1,11 @@
 """Softmax attention by the fastest kernel for the device, the shapes and the mode.
 
-softmax(queries keys^T / sqrt(E)) values (`naive.attention`), by one of three numerically equivalent kernels:
+softmax(queries keys^T / sqrt(E)) values (`naive.attention`), by one of four numerically equivalent kernels:
 
     SDPA    torch's scaled dot product attention: on a GPU always, on the CPU for short sequences
     blocks  on the CPU for long sequences with dropout or without gradients (`blockwise_attention.py`)
     step    on the CPU for the few queries of a decoding step
+    rows    on the CPU for padded self-attention in bf16: SDPA for each row alone, without its padding
 
 Legend: B rows, H heads, T queries, S keys, E channels of a head.
 """
@@ -63,8 +64,11 @@ def attend(
 def _choose(
     length: int, num_keys: int, dtype: torch.dtype, dropout: float, causal: bool, gradients: bool, transformed: bool
 ) -> Kernel:
-    if length <= MOST and not (dropout or causal or gradients):
-        return step_attention
+    if not (dropout or causal or gradients):
+        if dtype is torch.bfloat16 and 1 < length == num_keys and not transformed:
+            return attention_of_rows
+        if length <= MOST:
+            return step_attention
     if length < FEWEST or length * num_keys < SMALLEST or transformed:
         return F.scaled_dot_product_attention
     if dropout:
@@ -94,6 +98,26 @@ def step_attention(
         scores = torch.where(mask, scores.unflatten(0, (rows, heads)), float("-inf")).flatten(0, 1)
     weights = scores.softmax(-1).to(v.dtype)
     return torch.bmm(weights, v).view(rows, heads, length, channels)
+
+
+def attention_of_rows(
+    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, dropout: float = 0.0, causal: bool = False
+) -> Tensor:
+    """Self-attention without dropout, each row without its padding; arguments and result of `attend`.
+
+    SDPA rounds the weights to bf16 in blocks that depend on the padded length. Without padding, a row's result is the
+    same to the last bit in every batch. The outputs of padding are zeros.
+    """
+    rows, _, length, _ = queries.shape
+    if mask is None or mask.shape != (rows, 1, 1, length):
+        return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, causal)
+    out = torch.zeros_like(queries)
+    for row, allowed in enumerate(mask[:, 0, 0]):
+        end = int(allowed.nonzero()[-1]) + 1
+        q, k, v = (x[row : row + 1, :, :end] for x in (queries, keys, values))
+        row_mask = None if allowed[:end].all() else mask[row : row + 1, ..., :end]
+        out[row, :, :end] = F.scaled_dot_product_attention(q, k, v, row_mask)
+    return out
 
 
 def prepare_mask(allowed: Tensor, dtype: torch.dtype) -> Tensor:

@@ -9,7 +9,7 @@ from helpers import assert_close
 from torch import Tensor
 
 from hat_fairseq.kernels import attend, attention, naive, prepare_mask
-from hat_fairseq.kernels.attention import MOST, step_attention
+from hat_fairseq.kernels.attention import MOST, attention_of_rows, step_attention
 from hat_fairseq.kernels.blockwise_attention import blockwise_attention
 from hat_fairseq.kernels.torch_private import ONEDNN
 
@@ -68,12 +68,30 @@ def test_the_fastest_kernel_is_chosen() -> None:
         ((256, 256, fp32, 0.0, False, False, False), blocks),
         ((32, 2048, fp32, 0.0, True, False, False), blocks),
         ((256, 256, fp32, 0.0, False, True, False), SDPA),  # with gradients SDPA's kernel is the faster one
-        ((256, 256, bf16, 0.0, False, False, False), SDPA),
+        ((256, 256, bf16, 0.0, False, False, False), attention_of_rows),
+        ((2, 2, bf16, 0.0, False, False, False), attention_of_rows),
+        ((1, 1, bf16, 0.0, False, False, False), step_attention),
+        ((256, 256, bf16, 0.0, False, True, False), SDPA),
         ((256, 256, bf16, 0.1, False, True, False), blockwise_attention),
         ((256, 256, fp32, 0.1, False, True, True), SDPA),  # under autocast
         ((256, 256, fp32, 1.0, False, True, False), SDPA),
     ]:
         assert attention._choose(*arguments) is kernel, arguments
+
+
+def test_a_padded_row_in_bf16_is_the_row_alone() -> None:
+    """To the last bit, with a mask of the row's own too; the outputs of padding are zeros."""
+    lengths = [700, 513, 300, 40, 2]
+    q, k, v = torch.randn(3, 5, 4, 700, 32, dtype=torch.bfloat16)
+    mask = (torch.arange(700) < torch.tensor(lengths)[:, None])[:, None, None]
+    mask[0, ..., 5] = False
+    with torch.no_grad():
+        together = attend(q, k, v, mask)
+        for row, length in enumerate(lengths):
+            one = slice(row, row + 1)
+            alone = attend(*(x[one, :, :length] for x in (q, k, v)), mask[one, ..., :length] if row == 0 else None)
+            assert torch.equal(together[one, :, :length], alone)
+            assert not together[row, :, length:].any()
 
 
 def test_the_choice_is_made_once_for_a_shape() -> None:

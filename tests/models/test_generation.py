@@ -8,7 +8,12 @@ from building import EOS, PAD, TINY, Vocabulary, build, documents, targets
 from fairseq.sequence_generator import SequenceGenerator
 from helpers import assert_close
 
+from hat_fairseq.kernels import set_precision, torch_private
+
 TWINS = pytest.mark.parametrize("twin", ["", " --no-hierarchy"], ids=["hat", "plain"])
+NO_BF16 = pytest.mark.skipif(not torch_private.BF16, reason="this CPU cannot multiply bf16")
+NO_INT8 = pytest.mark.skipif(not torch_private.INT8, reason="this torch has no oneDNN")
+LOW = [pytest.param("bf16", marks=NO_BF16), pytest.param("int8", marks=NO_INT8)]
 LENGTHS = [17, 9, 2, 17, 5]
 
 
@@ -53,6 +58,22 @@ def test_batched_beam_search_equals_one_by_one(twin: str, beam: int) -> None:
     lengths = {len(hypotheses[0]["tokens"]) for hypotheses in alone}
     assert len(lengths) > 1, "all documents end at once: finishing early would go untested"
     assert_same_hypotheses(generate([model], source, beam), alone)
+
+
+@TWINS
+@pytest.mark.parametrize("precision", LOW)
+def test_a_document_alone_and_in_a_batch_in_reduced_precision(twin: str, precision: str) -> None:
+    """The encoder's states are equal to the last bit: rounding would enlarge a difference in every layer."""
+    model, lengths = confident(twin), [64, 41, 17, 9, 2]
+    set_precision(model, precision)
+    source = documents(lengths)
+    with torch.no_grad():
+        together = model.encoder(source)
+        for row, length in enumerate(lengths):
+            alone = model.encoder(source[row : row + 1, :length])
+            assert torch.equal(together.tokens[row, :length], alone.tokens[0])
+            if alone.spans is not None:
+                assert torch.equal(together.spans[row, : alone.spans.size(1)], alone.spans[0])
 
 
 def test_beam_size_is_never_remembered() -> None:
