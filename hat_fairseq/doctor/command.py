@@ -124,13 +124,6 @@ def check_requirements() -> Iterator[Finding]:
             yield Finding(name, state, f"{version}, wanted {specifier}", repair)
 
 
-def check_compiler() -> Iterator[Finding]:
-    names = [os.environ.get("CXX", "").partition(" ")[0], "c++", "g++", "clang++"]
-    if not any(name and shutil.which(name) for name in names):
-        advice = "apt-get install g++ (or your system's package for it), or export CXX=/path/to/the/compiler"
-        yield Finding("C++ compiler", NOTE, "none; building fairseq needs one", advice)
-
-
 def check_torch() -> Finding:
     works, text = run(TORCH)
     if not works:
@@ -152,19 +145,21 @@ def check_fairseq() -> Finding:
     return Finding("import fairseq", OK if names else NOTE, f"{versions}, {Path(text).parent}")
 
 
-def check_plugin(fairseq_works: bool) -> Finding:
-    works, text = run(PLUGIN) if fairseq_works else (False, "needs fairseq")
+def findings() -> Iterator[Finding]:
+    """Yields all findings, in the order in which their repairs should be made."""
+    yield Finding("Python", OK, f"{'.'.join(map(str, sys.version_info[:3]))}, {sys.executable}")
+    names = [os.environ.get("CXX", "").partition(" ")[0], "c++", "g++", "clang++"]
+    if not any(name and shutil.which(name) for name in names):
+        advice = "apt-get install g++ (or your system's package for it), or export CXX=/path/to/the/compiler"
+        yield Finding("C++ compiler", NOTE, "none; building fairseq needs one", advice)
+    yield from check_requirements()
+    yield check_torch()
+    fairseq = check_fairseq()
+    yield fairseq
+    works, text = run(PLUGIN) if fairseq.state != PROBLEM else (False, "needs fairseq")
     repair = "" if works else "repair the problems above, then run `hat doctor` again"
-    return Finding("plugin", OK if works else PROBLEM, text, repair)
-
-
-def findings() -> list[Finding]:
-    """Returns all findings, in the order in which their repairs should be made."""
-    python = Finding("Python", OK, f"{'.'.join(map(str, sys.version_info[:3]))}, {sys.executable}")
-    torch, fairseq = check_torch(), check_fairseq()
-    plugin = check_plugin(fairseq.state != PROBLEM)
-    user_dir = Finding("--user-dir", OK, str(PACKAGE))
-    return [python, *check_compiler(), *check_requirements(), torch, fairseq, plugin, user_dir]
+    yield Finding("plugin", OK if works else PROBLEM, text, repair)
+    yield Finding("--user-dir", OK, str(PACKAGE))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -173,7 +168,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Prints the findings; returns 1 if there is a problem."""
-    found = findings()
+    found = list(findings())
     width = max(len(finding.name) for finding in found)
     for finding in found:
         if args.problems and finding.state == OK:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ..data.files import sha256_of
+from ..data.files import atomic_file, sha256_of
 
 RECORD = "run.json"
 # Flags that affect speed only: after a crash for lack of memory, a smaller batch may continue.
@@ -74,11 +74,8 @@ class PartialResults:
                     "--overwrite"
                 )
             return
-        for checkpoint in setup["checkpoints"]:
-            checkpoint["sha256"] = sha256_of(checkpoint["path"])
-        partial = path.with_suffix(".partial")
-        partial.write_text(json.dumps(setup, indent=2) + "\n", encoding="utf-8")
-        partial.replace(path)
+        with atomic_file(path) as file:
+            file.write(json.dumps(setup, indent=2).encode())
 
     def files(self) -> list[Path]:
         return sorted(self.folder.glob("*.shard-*-of-*/generate-*.txt"))
@@ -105,16 +102,14 @@ def describe_setup(data: Path, subset: str, path: str, flags: Sequence[str]) -> 
         ValueError: a checkpoint does not exist.
     """
     used = [*data.glob(f"{subset}.*"), *data.glob("dict.*"), data / "pipeline.json"]
-    checkpoints = []
-    for checkpoint in map(Path, path.split(os.pathsep)):
-        if not checkpoint.is_file():
-            raise ValueError(f"--path {checkpoint} does not exist: has it been trained?")
-        status = checkpoint.stat()
-        checkpoints.append({"path": str(checkpoint), "size": status.st_size, "mtime_ns": status.st_mtime_ns})
+    checkpoints = path.split(os.pathsep)
+    if absent := [checkpoint for checkpoint in checkpoints if not Path(checkpoint).is_file()]:
+        raise ValueError(f"--path {absent[0]} does not exist: has it been trained?")
+    hashes = [{"path": checkpoint, "sha256": sha256_of(checkpoint)} for checkpoint in checkpoints]
     ignored = {*SPEED, "path", "user-dir", "document-pipeline"}  # the last three are compared by content
     decisive = {flag: values for flag, values in named_flags(flags).items() if flag[2:] not in ignored}
     files = {file.name: sha256_of(file) for file in sorted(used)}
-    return {"data": files, "checkpoints": checkpoints, "flags": decisive}
+    return {"data": files, "checkpoints": hashes, "flags": decisive}
 
 
 def named_flags(words: Sequence[str]) -> dict[str, list[str]]:
@@ -143,8 +138,6 @@ def first_difference(old: Setup, new: Setup) -> str | None:
     if len(old["checkpoints"]) != len(new["checkpoints"]):
         return f"{len(old['checkpoints'])} checkpoints, now it is {len(new['checkpoints'])}"
     for before, now in zip(old["checkpoints"], new["checkpoints"], strict=True):
-        # A copy has another time and the same content.
-        same_file = (before["size"], before["mtime_ns"]) == (now["size"], now["mtime_ns"])
-        if not same_file and before["sha256"] != sha256_of(now["path"]):
+        if before["sha256"] != now["sha256"]:
             return f"another content of {now['path']}"
     return None

@@ -6,14 +6,14 @@ options: `hat import` prints the flags that build the same architecture.
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from ..data.files import atomic_file
 
 ARCHITECTURE = "architecture"  # the key of the settings that our converters know; fairseq does not read it
 
@@ -32,20 +32,6 @@ def checkpoint(model: dict[str, Tensor], architecture: Mapping[str, Any] | None 
     return state if architecture is None else state | {ARCHITECTURE: dict(architecture)}
 
 
-def write_atomically(path: Path, write: Callable[[Any], object]) -> None:
-    """Let `write` fill a temporary sibling of `path`, then rename it: `path` is never a part of a file."""
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-        try:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-            os.chmod(file.name, 0o644)
-            os.replace(file.name, path)
-        except BaseException:
-            Path(file.name).unlink(missing_ok=True)
-            raise
-
-
 def refuse_existing(out: Path, symbols: list[str] | None) -> None:
     """ValueError where a file exists that `write_files` would write."""
     for path in [out] if symbols is None else [out, out.parent / "dict.txt"]:
@@ -58,11 +44,13 @@ def write_files(
 ) -> None:
     """Write a model as a checkpoint of fairseq, and beside it dict.txt where its entries are known."""
     out.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(out, lambda file: torch.save(checkpoint(model, architecture), file))
+    with atomic_file(out) as file:
+        torch.save(checkpoint(model, architecture), file)
     print(f"wrote {out}: {sum(t.numel() for t in set(model.values()) if t.numel() > 1):,} parameters")
     if symbols is None:
         print("no vocab.json and merges.txt in the folder: no dict.txt written")
         return
     path = out.parent / "dict.txt"
-    write_atomically(path, lambda file: file.write("".join(f"{s} 1\n" for s in symbols).encode()))
+    with atomic_file(path) as file:
+        file.write("".join(f"{s} 1\n" for s in symbols).encode())
     print(f"wrote {path}: {len(symbols)} entries, for fairseq-preprocess --srcdict and --tgtdict")

@@ -1,4 +1,4 @@
-"""Reading folders of weights without executing anything, and writing checkpoints that are never half a file."""
+"""Reading folders of weights without executing anything."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from released_hat_sample import release, state
 from safetensors.torch import save_file
 
 from hat_fairseq import cli
-from hat_fairseq.weights.checkpoint import write_atomically
 from hat_fairseq.weights.command import READERS
 from hat_fairseq.weights.hugging_face import read_weights
 from hat_fairseq.weights.vocabulary import read_symbols
@@ -147,16 +146,3 @@ def test_a_tokenizer_json_is_as_good_as_two_files(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text(json.dumps({"model": {"type": "WordPiece", "vocab": {}}}))
     with pytest.raises(ValueError, match="tokenizer.json is no byte-level BPE .WordPiece."):
         read_symbols(tmp_path, 9)
-
-
-def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
-    path = tmp_path / "model.pt"
-    path.write_text("old")
-
-    def half(file: object) -> None:
-        file.write(b"ne")  # type: ignore[attr-defined]
-        raise OSError(28, "No space left on device")
-
-    with pytest.raises(OSError, match="No space left"):
-        write_atomically(path, half)
-    assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
