@@ -42,8 +42,10 @@ def explained(trainer: Any, samples: list[Any]) -> Iterator[None]:
         if not isinstance(cause, FloatingPointError):
             raise
         path = last_finite(Path(trainer.cfg.checkpoint.save_dir))
+        ids = [str(number) for sample in samples if sample and "id" in sample for number in sample["id"].tolist()]
+        more = f" and {len(ids) - SHOWN_IDS} more" if len(ids) > SHOWN_IDS else ""
         raise FloatingPointError(
-            f"update {trainer.get_num_updates() + 1}: {cause}; {_ids(samples)}; "
+            f"update {trainer.get_num_updates() + 1}: {cause}; sample ids {', '.join(ids[:SHOWN_IDS])}{more}; "
             f"the last checkpoint with finite weights: {path or 'none'}. Try a lower --lr, more --warmup-updates or "
             "--clip-norm 1"
         ) from None
@@ -60,9 +62,3 @@ def last_finite(save_dir: Path) -> Path | None:
         if all(bool(tensor.isfinite().all()) for tensor in weights.values()):
             return path
     return None
-
-
-def _ids(samples: list[Any]) -> str:
-    ids = [str(number) for sample in samples if sample and "id" in sample for number in sample["id"].tolist()]
-    more = f" and {len(ids) - SHOWN_IDS} more" if len(ids) > SHOWN_IDS else ""
-    return f"sample ids {', '.join(ids[:SHOWN_IDS])}{more}"

@@ -118,26 +118,19 @@ class Finished:
         for place, parent, total in zip(places, parents, totals, strict=True):
             hypotheses = self.hypotheses[numbers[place]]
             if len(hypotheses) < self._beam:
-                hypotheses.append(
-                    self._hypothesis(step, beams.tokens[place, parent], beams.scores[place, parent], total)
-                )
+                tokens, sums = beams.tokens[place, parent], beams.scores[place, parent]
+                hypotheses.append(self._hypothesis(tokens[1 : step + 2].clone(), sums[: step + 1].clone(), total))
                 if len(hypotheses) == self._beam:
                     complete.append(place)
         return complete
 
-    def _hypothesis(self, step: int, tokens: Tensor, sums: Tensor, total: Tensor) -> dict[str, Tensor]:
-        tokens, sums = tokens[1 : step + 2].clone(), sums[: step + 1].clone()
-        tokens[step], sums[step] = self._end, total
-        each = sums.clone()
-        each[1:] -= sums[:-1]
-        score = total.clone() if self._length_penalty is None else total / (step + 1) ** self._length_penalty
+    def _hypothesis(self, tokens: Tensor, sums: Tensor, total: Tensor) -> dict[str, Tensor]:
+        tokens[-1], sums[-1] = self._end, total
+        each = sums.diff(prepend=sums.new_zeros(1))
+        score = total.clone() if self._length_penalty is None else total / len(tokens) ** self._length_penalty
         nothing = torch.empty(0)
         return {"tokens": tokens, "score": score, "attention": nothing, "alignment": nothing, "positional_scores": each}
 
     def sorted(self) -> list[list[dict[str, Any]]]:
         """The hypotheses of each document, best first."""
-        result = []
-        for hypotheses in self.hypotheses:
-            order = torch.tensor([float(h["score"]) for h in hypotheses]).sort(descending=True)[1].tolist()
-            result.append([hypotheses[index] for index in order])
-        return result
+        return [sorted(hypotheses, key=lambda h: -float(h["score"])) for hypotheses in self.hypotheses]

@@ -91,9 +91,6 @@ class PartialResults:
             samples |= {int(number) for number in _DONE.findall(content[:whole])}
         return samples
 
-    def next_call(self) -> int:
-        return 1 + max((int(path.name.partition(".")[0]) for path in self.folder.glob("*.shard-*")), default=0)
-
 
 def describe_setup(data: Path, subset: str, path: str, flags: Sequence[str]) -> Setup:
     """What determines the texts: the files of the split, the checkpoints, the flags.

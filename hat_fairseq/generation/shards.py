@@ -33,10 +33,14 @@ def generate(arguments: Sequence[str], parts: PartialResults, missing: Collectio
         ValueError: a precision that the device does not support; samples are still missing in the end (the last lines
             of the shards that failed are on stderr).
     """
+    from ..kernels import check_precision, chosen_precision
+
     gpus = [] if "--cpu" in arguments else visible_gpus()
-    check_precision_flags(arguments, "cuda" if gpus else "cpu")
+    flags = named_flags(arguments)
+    cpu_precision = flags.get("--cpu-precision", ["fp32"])[-1]  # refused here, not after loading the model
+    check_precision(chosen_precision("--fp16" in flags, "--bf16" in flags, cpu_precision), "cuda" if gpus else "cpu")
     count = min(num_shards or len(gpus) or 1, len(missing))
-    call = parts.next_call()
+    call = 1 + max((int(path.name.partition(".")[0]) for path in parts.folder.glob("*.shard-*")), default=0)
     common = [sys.executable, "-P", "-m", "fairseq_cli.generate", *arguments]
     if finished := parts.finished():
         skip = parts.folder / f"{call:03}.skip"
@@ -63,15 +67,6 @@ def generate(arguments: Sequence[str], parts: PartialResults, missing: Collectio
             f"{len(failed)} of {count} shards failed, {len(left)} of {len(missing)} samples are missing; finished "
             "samples are kept: correct the error and run the command again"
         )
-
-
-def check_precision_flags(arguments: Sequence[str], device: str) -> None:
-    """Raises ValueError for a precision that fairseq-generate would refuse after loading the model."""
-    from ..kernels import check_precision, chosen_precision
-
-    flags = named_flags(arguments)
-    cpu_precision = flags.get("--cpu-precision", ["fp32"])[-1]
-    check_precision(chosen_precision("--fp16" in flags, "--bf16" in flags, cpu_precision), device)
 
 
 def visible_gpus() -> list[str]:

@@ -13,14 +13,19 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from . import bart, checkpoint, released_hat, roberta
+import torch
+from torch import Tensor
+
+from ..data.files import atomic_file
+from . import bart, released_hat, roberta
 from .hugging_face import read_config, read_weights
 from .vocabulary import MASK, SPECIALS, read_symbols
 
+ARCHITECTURE = "architecture"  # the key of the settings that our converters know; fairseq does not read it
 READERS: dict[str, Callable[[Path], dict[str, Any]]] = {
     "bart": lambda path: read_config(path, bart.FIXED, bart.NUMBERS, "fairseq's BART"),
     "roberta": lambda path: read_config(path, roberta.FIXED, roberta.NUMBERS, "fairseq's RoBERTa"),
@@ -52,14 +57,46 @@ def main(args: argparse.Namespace) -> int:
     no_mask = symbols is not None and MASK not in symbols and len(SPECIALS) + len(symbols) == config["vocab_size"]
     if no_mask and args.release != "bart":
         raise ValueError(f"the vocabulary has no {MASK}; fairseq's RoBERTa has a row for it, the last one")
-    if not args.overwrite:
-        checkpoint.refuse_existing(args.out, symbols)
+    for path in [args.out] if symbols is None else [args.out, args.out.parent / "dict.txt"]:
+        if path.exists() and not args.overwrite:
+            raise ValueError(f"{path} exists; give another --out or --overwrite")
     options = {"segment_positions": args.segment_positions} if args.segment_positions else {}
     converted = CONVERTERS[args.release](read_weights(args.directory), config, **options)
-    checkpoint.write_files(args.out, converted.model, symbols, converted.architecture)
+    write_files(args.out, converted.model, symbols, converted.architecture)
     print("start training from it (and resume after an interruption) with:")
     for flags in converted.starts:
         print(f"  {shlex.join([*flags, '--finetune-from-model', str(args.out)])}")
     for line in converted.report:
         print(line)
     return 0
+
+
+def checkpoint(model: dict[str, Tensor], architecture: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The least that fairseq's trainer reads beside the weights: update 0 of epoch 1 and no optimizer state."""
+    history = {"criterion_name": "", "optimizer_name": "", "lr_scheduler_state": {}, "num_updates": 0}
+    state = {
+        "args": None,
+        "cfg": None,
+        "model": model,
+        "optimizer_history": [history],
+        "last_optimizer_state": None,
+        "extra_state": {"train_iterator": {"epoch": 1, "iterations_in_epoch": 0}},
+    }
+    return state if architecture is None else state | {ARCHITECTURE: dict(architecture)}
+
+
+def write_files(
+    out: Path, model: dict[str, Tensor], symbols: list[str] | None, architecture: Mapping[str, Any] | None = None
+) -> None:
+    """Write a model as a checkpoint of fairseq, and beside it dict.txt where its entries are known."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_file(out) as file:
+        torch.save(checkpoint(model, architecture), file)
+    print(f"wrote {out}: {sum(t.numel() for t in set(model.values()) if t.numel() > 1):,} parameters")
+    if symbols is None:
+        print("no vocab.json and merges.txt in the folder: no dict.txt written")
+        return
+    path = out.parent / "dict.txt"
+    with atomic_file(path) as file:
+        file.write("".join(f"{s} 1\n" for s in symbols).encode())
+    print(f"wrote {path}: {len(symbols)} entries, for fairseq-preprocess --srcdict and --tgtdict")

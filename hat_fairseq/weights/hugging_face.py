@@ -62,31 +62,33 @@ def read_weights(directory: Path) -> dict[str, Tensor]:
     Raises:
         ValueError: neither is there, or it is damaged, or holds more than tensors, or NaN or infinite values.
     """
-    weights = _read_tensors(directory)
+    path = directory / "model.safetensors"
+    weights = _read_safetensors(path) if path.is_file() else _read_pickle(directory / "pytorch_model.bin")
     if broken := sorted(name for name, tensor in weights.items() if not tensor.isfinite().all()):
         raise ValueError(f"{directory}: NaN or infinite values in {', '.join(broken[:8])}; fetch the weights again")
     return weights
 
 
-def _read_tensors(directory: Path) -> dict[str, Tensor]:
-    safetensors, pickled = directory / "model.safetensors", directory / "pytorch_model.bin"
-    if safetensors.is_file():
-        from safetensors import SafetensorError
-        from safetensors.torch import load_file
+def _read_safetensors(path: Path) -> dict[str, Tensor]:
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
 
-        try:
-            return load_file(safetensors)
-        except SafetensorError as error:
-            raise ValueError(f"{safetensors} is not a complete safetensors file: {error}") from error
-    if not pickled.is_file():
-        raise ValueError(f"{directory} has neither model.safetensors nor pytorch_model.bin (one file, not shards)")
+    try:
+        return load_file(path)
+    except SafetensorError as error:
+        raise ValueError(f"{path} is not a complete safetensors file: {error}") from error
+
+
+def _read_pickle(path: Path) -> dict[str, Tensor]:
+    if not path.is_file():
+        raise ValueError(f"{path.parent} has neither model.safetensors nor {path.name} (one file, not shards)")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch's guesses about the file; the refusal below is one line
-            state = torch.load(pickled, map_location="cpu", weights_only=True)
+            state = torch.load(path, map_location="cpu", weights_only=True)
     except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
         reason = " ".join(str(error).split())[:300]
-        raise ValueError(f"{pickled} is refused: it is damaged or holds more than tensors ({reason})") from error
+        raise ValueError(f"{path} is refused: it is damaged or holds more than tensors ({reason})") from error
     if not isinstance(state, dict) or not all(isinstance(value, Tensor) for value in state.values()):
-        raise ValueError(f"{pickled} is refused: it does not hold a dictionary of tensors only")
+        raise ValueError(f"{path} is refused: it does not hold a dictionary of tensors only")
     return state

@@ -36,25 +36,26 @@ class Converted:
     architecture: dict[str, Any] | None = None
 
 
+@dataclass(frozen=True)
 class RenameTable:
     """Names of modules in a release and in ours.
 
-    Args:
+    Attributes:
         modules: their module -> ours; `{}` stands for the number of a layer.
         copies: tensors that the release stores a second time -> the tensor of ours.
     """
 
-    def __init__(self, modules: Mapping[str, str], copies: Mapping[str, str]) -> None:
-        self._ours, self._copies = modules, copies
-        self._theirs = {ours: theirs for theirs, ours in modules.items() if ("{}" in theirs) == ("{}" in ours)}
+    modules: Mapping[str, str]
+    copies: Mapping[str, str]
 
     def ours(self, name: str) -> str:
         """Our name of a tensor; a name that is not in the table stays as it is."""
-        return self._copies.get(name) or _rename(self._ours, name) or name
+        return self.copies.get(name) or _rename(self.modules, name) or name
 
     def theirs(self, name: str) -> str | None:
         """Their name of a tensor; None if it is not in the table."""
-        return _rename(self._theirs, name)
+        modules = {ours: theirs for theirs, ours in self.modules.items() if ("{}" in theirs) == ("{}" in ours)}
+        return _rename(modules, name)
 
 
 def _rename(modules: Mapping[str, str], name: str) -> str | None:

@@ -20,7 +20,7 @@ from omegaconf import OmegaConf
 
 from hat_fairseq.fairseq_fixes.checkpoints import CheckpointError
 from hat_fairseq.fairseq_fixes.settings_of_checkpoint import TRUST
-from hat_fairseq.weights.checkpoint import checkpoint
+from hat_fairseq.weights.command import checkpoint
 
 LAYOUTS = ["args", "cfg"]  # of old and of new checkpoints
 

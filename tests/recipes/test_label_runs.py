@@ -22,7 +22,7 @@ from warm import WarmPython
 
 from hat_fairseq.recipes import build as recipes
 from hat_fairseq.recipes import files
-from hat_fairseq.weights.checkpoint import checkpoint
+from hat_fairseq.weights.command import checkpoint
 from preprocess import encoder_containers
 
 SIZES = "--encoder-embed-dim 32 --encoder-ffn-embed-dim 48 --encoder-attention-heads 4"

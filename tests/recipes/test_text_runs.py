@@ -21,7 +21,7 @@ from warm import WarmPython
 
 from hat_fairseq.recipes import build as recipes
 from hat_fairseq.recipes import files
-from hat_fairseq.weights.checkpoint import checkpoint
+from hat_fairseq.weights.command import checkpoint
 from preprocess import containers, parallel_containers
 
 SIZES = "--encoder-layers 1 --decoder-layers 1 --encoder-embed-dim 32 --decoder-embed-dim 32 "
