@@ -14,7 +14,7 @@ import torch
 from machine import device
 
 from hat_fairseq.data.manifest import versions
-from hat_fairseq.recipes import build
+from hat_fairseq.recipes import command as recipes
 
 RESULTS = Path(__file__).resolve().parent / "results"
 RUNS = Path("bench-runs")  # in the current directory
@@ -22,7 +22,7 @@ RUNS = Path("bench-runs")  # in the current directory
 
 def flags_of(verb: str, name: str) -> dict[str, str]:
     """The recipe's flags with one value each."""
-    words = build.build_command(verb, name)
+    words = recipes.build_commands(verb, name)[0]
     return {flag: value for flag, value in zip(words, words[1:], strict=False) if flag.startswith("--")}
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hat_fairseq import cli
-from hat_fairseq.recipes.build import COMMANDS
+from hat_fairseq.recipes.command import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted(path for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")] if path.is_file())

@@ -3,10 +3,10 @@
 checkpoints.py             what a file of a checkpoint may be: plain data, whole, copied in one step; no archives
 settings_of_checkpoint.py  what its settings may build; fairseq runs some of them as Python
 restoring.py               a training that is restored is the one that was saved, and its best metric exists
-divergence.py              NaN in training is one message
+training.py                the batches of an update; NaN is one message
 processes.py               another number of processes than the run was meant for; bf16 on GPUs without it; torchrun on
                            CPUs
-patches.py                 small corrections of options, training, generation and numpy
+patches.py                 small corrections of options, generation and numpy
 
 `docs/troubleshooting.md` lists the symptoms. Three more are settings of our tasks: batches that differ after a resume
 (`rebuild_batches`), masks that repeat in every epoch (`reuse_dataloader`) and a last batch that is dropped
@@ -15,7 +15,7 @@ patches.py                 small corrections of options, training, generation an
 
 from __future__ import annotations
 
-from . import checkpoints, divergence, patches, processes, restoring, settings_of_checkpoint  # noqa: F401
+from . import checkpoints, patches, processes, restoring, settings_of_checkpoint, training  # noqa: F401
 from .replace import apply_all
 
 

@@ -1,4 +1,4 @@
-"""Small corrections of options, training, generation and numpy."""
+"""Small corrections of options, generation and numpy."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ import fairseq.data.token_block_dataset
 import fairseq.options
 import numpy as np
 from fairseq.ngram_repeat_block import NGramRepeatBlock
-from fairseq.trainer import Trainer
 
-from .divergence import explained
 from .replace import replaces
 
 
@@ -36,18 +34,6 @@ def parse_args_and_arch(original: Callable[..., Any], parser: Any, input_args: A
     if "--tpu" not in (sys.argv if input_args is None else input_args):
         args.tpu = False
     return parsed
-
-
-@replaces(Trainer, "train_step")
-def train_step(original: Callable[..., Any], self: Any, samples: list[Any], *args: Any, **kwargs: Any) -> Any:
-    """An update without the empty batches that fill up the last update of an epoch, unless there is no other batch.
-
-    With several processes and `--update-freq`, fairseq's process that runs out of batches within an update does not
-    count those that it had. Every task that is trained with the plugin gets the corrected gradients.
-    """
-    samples = [sample for sample in samples if sample] or samples[:1]
-    with explained(self, samples):
-        return original(self, samples, *args, **kwargs)
 
 
 @replaces(NGramRepeatBlock, "_no_repeat_ngram")

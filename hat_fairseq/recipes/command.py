@@ -12,15 +12,32 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shlex
 import subprocess
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
-from . import build, files, update
+from . import files, update
+from .files import NOTHING, Flags
+from .update import Flag, split, values_of
+
+PACKAGE = Path(__file__).resolve().parents[1]
+#: -P: the current directory is no place to import from.
+PYTHON = (sys.executable, "-P", "-m")
+#: For each verb: the module and its first words, the sections it reads (a later one wins), its positional argument.
+COMMANDS = {
+    "preprocess": (("hat_fairseq.cli", "preprocess"), ("preprocess",), "reader"),
+    "train": (("fairseq_cli.train",), ("task", "train"), "data"),
+    "generate": (("hat_fairseq.cli", "generate"), ("task", "generate"), "data"),
+    "predict": (("hat_fairseq.cli", "predict"), ("predict",), "data"),
+}
+_PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9-]*)\}")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("step", choices=list(build.COMMANDS), help="what to run")
+    parser.add_argument("step", choices=list(COMMANDS), help="what to run")
     parser.add_argument("name", nargs="?", metavar="NAME", help=f"a recipe: {', '.join(files.names())}")
     parser.add_argument("flags", nargs=argparse.REMAINDER, metavar="...", help="flags of the command; they win")
 
@@ -29,7 +46,7 @@ def main(args: argparse.Namespace) -> int:
     """Prints the commands of a recipe and, unless DRY_RUN=1, runs them; the last one replaces this process."""
     if args.name is None:
         raise ValueError(f"`hat recipe {args.step}` needs the name of a recipe: {', '.join(files.names())}")
-    commands = build.build_commands(args.step, args.name, args.flags)
+    commands = build_commands(args.step, args.name, args.flags)
     if os.environ.get("RANK", "0") == "0":  # torchrun starts every process with the same words
         comment = update.describe(commands[0])
         print(*([f"# {comment}"] if comment else []), " &&\n".join(map(render, commands)), sep="\n", flush=True)
@@ -50,3 +67,70 @@ def render(command: Sequence[str]) -> str:
         else:
             lines[-1] += " " + shlex.quote(word)
     return " \\\n    ".join(lines)
+
+
+def build_commands(verb: str, name: str, extra: Iterable[str] = ()) -> list[list[str]]:
+    """Returns the commands of a recipe, each as a list of words: one, or for `predict` with a score two.
+
+    Args:
+        verb: a key of `COMMANDS`.
+        name: of a recipe in configs/.
+        extra: trailing flags. `--FLAG=null` removes the recipe's flag; --gpus, --update-batch-size and
+            --update-max-tokens change the section `update`; all others are appended.
+
+    Raises:
+        ValueError: an unknown recipe, malformed YAML, no positional argument, or an infeasible update size.
+    """
+    module, sections, positional = COMMANDS[verb]
+    recipe = files.load(files.find(name))
+    if verb in ("generate", "predict") and not recipe[verb]:
+        raise ValueError(f"recipe {name!r} cannot {verb}: it has no section {verb!r}")
+    flags = {flag: value for section in sections for flag, value in recipe[section].items()}
+    trailing = _remove(flags, split(extra))
+    if flags.get(positional, "") in NOTHING:
+        raise ValueError(f"recipe {name!r} cannot {verb}: it has no {positional!r} in section {' or '.join(sections)}")
+    if verb == "train":
+        trailing = update.apply(flags, recipe["update"], trailing)
+    score: str | list[str] = []
+    if verb == "predict":
+        score = values_of(trailing).get("score", flags.pop("score", ""))
+        trailing = [flag for flag in trailing if flag.name != "score"]
+    values = {"recipe": name, **flags, **values_of(trailing)}
+    words = [word for flag, value in flags.items() if flag != positional for word in _words(flag, value)]
+    user_dir = ["--user-dir", str(PACKAGE)] if verb == "train" else []
+    command = [*PYTHON, *module, _fill(str(flags[positional]), values), *user_dir]
+    command += [_fill(word, values) for word in words] + [word for flag in trailing for word in flag.words]
+    if isinstance(score, list) or score in NOTHING:
+        return [command]
+    return [command, [*PYTHON, "hat_fairseq.cli", "score", *(_fill(word, values) for word in shlex.split(score))]]
+
+
+def _remove(flags: Flags, trailing: Sequence[Flag]) -> list[Flag]:
+    """Removes from `flags` every flag that is given as `--FLAG=null`; returns the other trailing flags."""
+    removed = [flag for flag in trailing if flag.words[0].endswith("=null")]
+    for flag in removed:
+        if flags.pop(flag.name, None) is None:
+            raise ValueError(f"{flag.words[0]}: the recipe has no flag --{flag.name} to remove")
+    return [flag for flag in trailing if flag not in removed]
+
+
+def _fill(word: str, values: Mapping[str, str | list[str]], below: tuple[str, ...] = ()) -> str:
+    """Returns `word` with every `{flag}` replaced by the value of that flag."""
+
+    def value_of(match: re.Match[str]) -> str:
+        flag = match[1]
+        value = values.get(flag, "null")
+        if isinstance(value, list) or value in NOTHING or flag in below:
+            raise ValueError(f"{word!r}: --{flag} has no value to put there")
+        return _fill(value, values, (*below, flag))
+
+    return _PLACEHOLDER.sub(value_of, word)
+
+
+def _words(flag: str, value: str | list[str]) -> list[str]:
+    """Returns the words of one `flag: value`."""
+    if value == "true":
+        return [f"--{flag}"]
+    if value in NOTHING:
+        return []
+    return [f"--{flag}", *([value] if isinstance(value, str) else value)]

@@ -7,7 +7,7 @@ import sys
 import pytest
 from commands import USER_DIR
 
-from hat_fairseq.recipes import build
+from hat_fairseq.recipes import command as recipes
 from hat_fairseq.recipes.update import split, values_of
 
 PREDICT = """
@@ -17,11 +17,11 @@ predict: {data: '{recipe}/bin', path: c, split: test, out: 'r/{split}.jsonl', sc
 
 def built(verb, *extra):
     """The words of the command behind `python -P -m`."""
-    return build.build_command(verb, "new", extra)[3:]
+    return recipes.build_commands(verb, "new", extra)[0][3:]
 
 
 def predict_commands(*extra):
-    return [command[4:] for command in build.build_commands("predict", "new", extra)]
+    return [command[4:] for command in recipes.build_commands("predict", "new", extra)]
 
 
 def test_later_wins_and_null_removes(configs, tmp_path):
@@ -31,7 +31,7 @@ def test_later_wins_and_null_removes(configs, tmp_path):
     )
     (tmp_path / "base" / "two.yaml").write_text("base: [one.yaml]\ntrain: {lr: 3e-05, max-update: 6}")
     configs("base: [base/one.yaml, base/two.yaml]\ntrain: {max-update: 7, bf16: false, clip-norm: null, cpu: true}")
-    command = build.build_command("train", "new")
+    command = recipes.build_commands("train", "new")[0]
     assert command[:5] == [sys.executable, "-P", "-m", "fairseq_cli.train", "d"]
     flags = {flag.name: flag.values for flag in split(command[5:])}
     assert flags == {"user-dir": [str(USER_DIR)], "lr": ["3e-05"], "max-update": ["7"], "cpu": []}  # as written

@@ -14,7 +14,8 @@ import pytest
 from commands import REPOSITORY
 
 from hat_fairseq import cli
-from hat_fairseq.recipes import build, files
+from hat_fairseq.recipes import command as recipes
+from hat_fairseq.recipes import files
 
 HAT = REPOSITORY / "scripts/hat"
 NAMES = ", ".join(files.names())
@@ -35,13 +36,13 @@ def test_dry_run_prints_a_command_to_paste(tmp_path):
     done = run("bash", REPOSITORY / "train_scripts/cnn_dm.sh", "--no-hierarchy", cwd=tmp_path, DRY_RUN="1")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("# 4 documents x 16 = 64 documents an update\n")
-    assert words_of(done) == build.build_command("train", "cnn_dm", ["--no-hierarchy"])
+    assert words_of(done) == recipes.build_commands("train", "cnn_dm", ["--no-hierarchy"])[0]
     assert "--adam-betas '(0.9, 0.999)' \\\n" in done.stdout
 
 
 def test_two_commands_are_printed_as_one_line_to_paste(tmp_path):
     done = run(REPOSITORY / "predict_scripts/race.sh", cwd=tmp_path, DRY_RUN="1")
-    first, second = build.build_commands("predict", "race")
+    first, second = recipes.build_commands("predict", "race")
     assert words_of(done) == [*first, "&&", *second], done.stderr
 
 

@@ -20,14 +20,15 @@ from hat_fairseq import cli
 from hat_fairseq.data import preprocess
 from hat_fairseq.data.readers import find_reader
 from hat_fairseq.generation import command as generate_command
-from hat_fairseq.recipes import build, files
+from hat_fairseq.recipes import command as recipes
+from hat_fairseq.recipes import files
 from hat_fairseq.recipes.update import split
 from hat_fairseq.register import register
 from hat_fairseq.scoring import command as score_command
 
 register()  # the tasks and architectures that the recipes name
 SECTIONS = {name: files.load(files.find(name)) for name in files.names()}
-WITH = {verb: [name for name in SECTIONS if SECTIONS[name][verb]] for verb in build.COMMANDS}
+WITH = {verb: [name for name in SECTIONS if SECTIONS[name][verb]] for verb in recipes.COMMANDS}
 SCRIPTS = [path for verb in ("train", "generate", "predict") for path in REPOSITORY.glob(f"{verb}_scripts/*.sh")]
 CONFIGS = sorted(files.CONFIGS.rglob("*.yaml"))
 
@@ -109,7 +110,7 @@ def has_plain_twin(name):
     [(name, []) for name in SECTIONS] + [(name, ["--no-hierarchy"]) for name in SECTIONS if has_plain_twin(name)],
 )
 def test_train_recipe_arrives_in_fairseq(name, extra):
-    words = build.build_command("train", name, extra)[4:]
+    words = recipes.build_commands("train", name, extra)[0][4:]
     arrived = options.parse_args_and_arch(options.get_training_parser(), input_args=words)
     assert_arrived(words, arrived)
     assert getattr(arrived, "no_hierarchy", False) is bool(extra)
@@ -117,7 +118,7 @@ def test_train_recipe_arrives_in_fairseq(name, extra):
 
 @pytest.mark.parametrize("name", WITH["generate"])
 def test_generate_recipe_arrives_in_fairseq(name):
-    words = build.build_command("generate", name)[4:]
+    words = recipes.build_commands("generate", name)[0][4:]
     ours, others = cli.build_parser("generate").parse_known_args(words)
     ours.others = others
     flags = [str(ours.data), *generate_command.fairseq_flags(ours)]
@@ -131,13 +132,13 @@ def test_generate_recipe_arrives_in_fairseq(name):
 def test_preprocess_recipe_arrives(name):
     parser = argparse.ArgumentParser()
     preprocess.add_arguments(parser)
-    words = build.build_command("preprocess", name)[5:]
+    words = recipes.build_commands("preprocess", name)[0][5:]
     assert_arrived(words, parser.parse_args(words))
 
 
 @pytest.mark.parametrize("name", WITH["predict"])
 def test_predict_recipe_arrives(name):
-    predict, score = build.build_commands("predict", name)
+    predict, score = recipes.build_commands("predict", name)
     given = cli.build_parser("predict").parse_args(predict[4:])
     section = SECTIONS[name]["predict"]
     assert str(given.data) == f"data-bin/{name}/bin" and str(given.path) == f"checkpoints/{name}/checkpoint_best.pt"

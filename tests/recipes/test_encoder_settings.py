@@ -15,7 +15,8 @@ from commands import REPOSITORY
 from fairseq import options
 
 from hat_fairseq.models.hierarchical_transformer_config import HierarchicalTransformerConfig
-from hat_fairseq.recipes import build, files
+from hat_fairseq.recipes import command as recipes
+from hat_fairseq.recipes import files
 
 # Of the encoder: 12 layers of 768 and dropout .1, as RoBERTa-base has it. Lengths are with </s>.
 BASE = {"encoder_layers": 12, "encoder_embed_dim": 768, "encoder_ffn_embed_dim": 3072, "encoder_attention_heads": 12}
@@ -59,7 +60,7 @@ ENCODERS = {name for name in files.names() if not files.load(files.find(name))["
 @pytest.mark.parametrize("name", PRINTED)
 def test_training_is_as_printed(name: str) -> None:
     arrived = options.parse_args_and_arch(
-        options.get_training_parser(), input_args=build.build_command("train", name)[4:]
+        options.get_training_parser(), input_args=recipes.build_commands("train", name)[0][4:]
     )
     expected = dict(PRINTED[name])
     (freq,) = arrived.update_freq

@@ -20,7 +20,7 @@ from building import Vocabulary, build, released_roberta
 from byte_level_bpe import write_byte_level_bpe
 from warm import WarmPython
 
-from hat_fairseq.recipes import build as recipes
+from hat_fairseq.recipes import command as recipes
 from hat_fairseq.recipes import files
 from hat_fairseq.weights.command import checkpoint
 from preprocess import encoder_containers

@@ -10,7 +10,8 @@ from commands import REPOSITORY
 from fairseq import options
 
 from hat_fairseq.models.config import HatConfig
-from hat_fairseq.recipes import build, files
+from hat_fairseq.recipes import command as recipes
+from hat_fairseq.recipes import files
 from hat_fairseq.recipes.update import split, values_of
 
 # The paper's settings, typed from its section 4; what it does not say is not here. Lengths are with </s>.
@@ -60,7 +61,7 @@ ENCODERS = {name for name in files.names() if not files.load(files.find(name))["
 @pytest.mark.parametrize("name", PAPER)
 def test_training_is_the_papers(name):
     arrived = options.parse_args_and_arch(
-        options.get_training_parser(), input_args=build.build_command("train", name)[4:]
+        options.get_training_parser(), input_args=recipes.build_commands("train", name)[0][4:]
     )
     expected = dict(PAPER[name])
     total, unit = expected.pop("update", (None, None))
@@ -83,7 +84,7 @@ def test_training_is_the_papers(name):
 
 @pytest.mark.parametrize("name", PAPER_GENERATION)
 def test_generation_is_the_papers(name):
-    flags = values_of(split(build.build_command("generate", name)))
+    flags = values_of(split(recipes.build_commands("generate", name)[0]))
     for key, value in PAPER_GENERATION[name].items():
         assert float(flags[key.replace("_", "-")]) == value, key
 

@@ -19,7 +19,7 @@ from building import Vocabulary, build
 from byte_level_bpe import write_byte_level_bpe
 from warm import WarmPython
 
-from hat_fairseq.recipes import build as recipes
+from hat_fairseq.recipes import command as recipes
 from hat_fairseq.recipes import files
 from hat_fairseq.weights.command import checkpoint
 from preprocess import containers, parallel_containers
@@ -67,7 +67,7 @@ def run_recipe(name: str, workspace: Path, python: WarmPython) -> dict[str, Any]
     commands = {"preprocess": [*source, *bpe], "train": TRAIN.split(), "generate": GENERATE.split()}
     outputs = {}
     for verb, flags in commands.items():
-        command = recipes.build_command(verb, name, flags)
+        command = recipes.build_commands(verb, name, flags)[0]
         outputs[verb] = python.run(command[3:], workspace, workspace / f"{name}.{verb}.log")
     return outputs
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hat_fairseq.recipes import build, update
+from hat_fairseq.recipes import command as recipes
+from hat_fairseq.recipes import update
 from hat_fairseq.recipes.update import split, values_of
 
 UPDATE = "task: {data: d}\ntrain: {batch-size: 4}\nupdate: {batch-size: 64, gpus: 2}"
@@ -37,7 +38,7 @@ TOKENS = "task: {data: d}\ntrain: {max-tokens: 1024}\nupdate: {max-tokens: 13107
 )
 def test_update_freq_follows_from_what_an_update_sees(configs, text, extra, freq, gpus, said):
     configs(text)
-    command = build.build_command("train", "new", extra.split())
+    command = recipes.build_commands("train", "new", extra.split())[0]
     flags = values_of(split(command))
     assert (flags.get("update-freq"), flags["distributed-world-size"]) == (freq, gpus)
     assert update.describe(command) == said
@@ -67,4 +68,4 @@ def test_update_freq_follows_from_what_an_update_sees(configs, text, extra, freq
 def test_updates_that_cannot_be_had(configs, text, extra, message):
     configs(text)
     with pytest.raises(ValueError, match=message):
-        build.build_command("train", "new", extra.split())
+        recipes.build_commands("train", "new", extra.split())[0]
