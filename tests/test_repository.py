@@ -48,6 +48,12 @@ FILES = text_files()
 MODULES = [path for path in FILES if path.suffix == ".py" and path.relative_to(ROOT).parts[0] != "tests"]
 
 
+def test_test_modules_have_names_of_their_own() -> None:
+    """The folders of tests are no packages: pytest refuses two modules of one name."""
+    names = [path.name for path in FILES if path.name.startswith("test_")]
+    assert len(names) == len(set(names))
+
+
 def relative(path: Path) -> str:
     return str(path.relative_to(ROOT))
 

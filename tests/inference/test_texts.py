@@ -44,11 +44,10 @@ def short(data: Path) -> list[Document]:
     ]
 
 
-@pytest.mark.parametrize("precision", ["fp32", pytest.param("int8", marks=needs_int8)])
 @pytest.mark.parametrize("batch_size", [1, 2, 33])
-def test_chunks_of_a_document_are_joined_in_order(chunked: tuple[Path, Path], batch_size: int, precision: str) -> None:
+def test_chunks_of_a_document_are_joined_in_order(chunked: tuple[Path, Path], batch_size: int) -> None:
     data, checkpoint = chunked
-    model = DocumentToText.from_pretrained(str(checkpoint), str(data / "bin"), "cpu", precision, **OPTIONS)
+    model = DocumentToText.from_pretrained(str(checkpoint), str(data / "bin"), "cpu", **OPTIONS)
     documents = short(data)
     chunks = [model.task.pipeline.encode(document) for document in documents]
     assert [len(parts) for parts in chunks] != [1, 1, 1]
