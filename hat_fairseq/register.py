@@ -15,12 +15,9 @@ MODULES = (
     "models.hat_roberta",
     "models.hat_transformer",
     "models.hierarchical_transformer",
-    "tasks.document_bpe",
-    "tasks.classification",
     "tasks.document_to_text",
+    "tasks.labelled_tasks",
     "tasks.masked_document_lm",
-    "tasks.multiple_choice",
-    "tasks.question_answering",
 )
 _called = False
 

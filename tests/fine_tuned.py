@@ -12,7 +12,7 @@ from commands import REPOSITORY, USER_DIR
 from warm import WarmPython
 
 from hat_fairseq.data.binarize import example_commands
-from hat_fairseq.tasks.data_kind import TASKS
+from hat_fairseq.tasks.bin_folder import TASKS
 
 AMI = REPOSITORY / "preprocess" / "ami_data"
 MARKERS = "--arch hierarchical_transformer_tiny --segment-by marker --max-segments 99"

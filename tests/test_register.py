@@ -34,7 +34,7 @@ for _ in range(2):
         AS_USER_DIR,
         "from hat_fairseq.register import register\nregister()\nregister()",
         "import fairseq, hat_fairseq",
-        "import hat_fairseq.tasks.document_bpe",
+        "import hat_fairseq.tasks.raw_documents",
         "import hat_fairseq.models.hat_bart",
         "import hat_fairseq.criterions.document_labels",
         "import hat_fairseq.inference",

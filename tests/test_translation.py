@@ -19,7 +19,7 @@ from commands import TWO_PROCESSES, USER_DIR
 from hat_fairseq import cli
 from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.tasks.document_to_text import DocumentToTextConfig, DocumentToTextTask
-from hat_fairseq.tasks.interactive import encode_documents, parse_line
+from hat_fairseq.tasks.raw_documents import encode_documents, parse_line
 
 sys.path.insert(0, str(Path(__file__).parent / "preprocess"))
 from parallel_containers import libreoffice_en_de, write_ted17_zh_en  # noqa: E402

@@ -20,6 +20,29 @@ from ..data.encoded import EncodedRow
 
 
 @dataclass(frozen=True)
+class AnswerOptions:
+    """How answers are chosen.
+
+    Args:
+        n_best: how many are listed.
+        max_length: longest answer, in tokens.
+        threshold: a question has no answer if its no-answer score is greater.
+
+    Raises:
+        ValueError: one of the first two is below 1.
+    """
+
+    n_best: int = 20
+    max_length: int = 30
+    threshold: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name, value in (("n-best", self.n_best), ("max-length", self.max_length)):
+            if value < 1:
+                raise ValueError(f"{name} of answers must be at least 1, not {value}")
+
+
+@dataclass(frozen=True)
 class Span:
     """An answer: its score (a sum of two logits) and its characters in the context."""
 
@@ -50,13 +73,9 @@ def window_answers(logits: Tensor, row: EncodedRow, n_best: int, max_length: int
     start, end = logits[: len(spans)].float().T
     # An answer neither begins nor ends with a marker or separator, which stands for no text.
     outside = torch.tensor([span is None for span in spans])
-    best = []
-    for score, first, last in n_best_spans(
-        start.masked_fill(outside, float("-inf")), end.masked_fill(outside, float("-inf")), n_best, max_length
-    ):
-        begins, ends = spans[first], spans[last]
-        assert begins is not None and ends is not None
-        best.append(Span(score, begins[0], ends[1]))
+    start, end = (scores.masked_fill(outside, float("-inf")) for scores in (start, end))
+    found = n_best_spans(start, end, n_best, max_length)
+    best = [Span(score, spans[first][0], spans[last][1]) for score, first, last in found]  # type: ignore[index]
     return WindowAnswers(float(logits[0].sum()), best)
 
 

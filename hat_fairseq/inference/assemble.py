@@ -1,25 +1,35 @@
-"""Predictions of examples, assembled from the outputs for the rows of a dataset."""
+"""Records of predictions, one JSON line for each example, from the outputs for the rows of a dataset.
+
+classification  {"id", "label", "probabilities": {label: p}}
+choice          {"id", "label": "2", "probabilities": [p, ...]}
+segments        {"id", "labels": [...]}, one for each segment; null for a truncated one
+tokens          {"id", "labels": [...]}, one for each word, likewise
+qa              {"id", "answer", "no_answer_score"}
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
-import torch
-from fairseq.data import ListDataset
+import numpy as np
 from torch import Tensor
 
-from ..data.encoded import EncodedRow
+from ..data.encoded import BOS, EncodedRow
 from ..data.example import Example
 from ..data.ids import Chunk
+from ..data.labels import NO_LABEL
 from ..data.pipeline import TextPipeline
 from ..tasks.encoder_task import EncoderTask
-from ..tasks.fit_rows import kept
-from ..tasks.row_dataset import ChoiceDataset, RowDataset
-from .answers import answer_question, window_answers
-from .records import ELEMENTS, AnswerOptions, Record, choice_record, element_record, label_record, numbered, without
+from ..tasks.row_dataset import RowDataset
+from .answers import AnswerOptions, answer_question, window_answers
 
+Record = dict[str, Any]
+
+#: Kinds with a label for each element of an example.
+ELEMENTS = ("segments", "tokens")
 #: Kinds whose predictions are about parts of the text, so that the examples themselves are needed.
 NEED_EXAMPLES = (*ELEMENTS, "qa")
 
@@ -29,59 +39,57 @@ class Assembler:
 
     Args:
         task: with the kind of the data and the classes.
-        chunks: the line of the ids file for each row of the data.
-        dataset: of the same rows; tokens that it truncates to the model's length are removed from `rows`, too.
+        dataset: tokens that it truncates to the model's length are removed from `rows`, too.
+        chunks: the line of the ids file for each row of the dataset.
         examples: all of them; only kinds in `NEED_EXAMPLES` need them.
-        rows: of all examples, likewise.
+        rows: of all examples, as `encode` returns them, likewise.
         options: of answers.
-
-    Raises:
-        ValueError: the rows are not those of the dataset.
     """
 
     def __init__(
         self,
         task: EncoderTask,
-        chunks: Sequence[Chunk],
         dataset: RowDataset,
-        examples: Sequence[Example] = (),
-        rows: Sequence[EncodedRow] = (),
+        chunks: Sequence[Chunk],
+        examples: Iterable[Example] = (),
+        rows: Iterable[EncodedRow] = (),
         options: AnswerOptions | None = None,
     ) -> None:
         self.kind, self.labels, self.options = task.kind, task.labels, options or AnswerOptions()
         self.examples = {example.id: example for example in examples}
-        self.rows = [without(row, kept(len(row.tokens) + 1, piece)) for row, piece in _with_removed(rows, dataset)]
-        owners = [chunk.document_id for chunk in chunks if self.kind != "choice" or chunk.number == 0]
-        if len(owners) != len(dataset):
-            raise ValueError(f"{len(dataset)} samples, but ids for {len(owners)}; run hat preprocess again")
-        self.owners = owners  # of each sample of the dataset
-        self.choices = [chunk.count for chunk in chunks if chunk.number == 0]
+        self.rows = [_without(row, dataset.kept(index, len(row.tokens) + 1)) for index, row in enumerate(rows)]
         self.first = [row for row, chunk in enumerate(chunks) if chunk.number == 0]  # row of each example
-
-    def rows_of(self, index: int) -> list[EncodedRow]:
-        """Returns the rows of sample `index` of the dataset: one, or for `choice` one for each choice."""
-        if self.kind != "choice":
-            return [self.rows[index]]
-        return self.rows[self.first[index] : self.first[index] + self.choices[index]]
+        self.samples = [chunks[row] for row in self.first] if self.kind == "choice" else chunks
 
     def part(self, index: int, output: Tensor) -> Any:
-        """Reduces the output for sample `index` to its part of a record: all of it, or for `qa` a `WindowAnswers`."""
-        identifier = self.owners[index]
-        if self.kind == "classification":
-            return label_record(identifier, output, self.labels)
-        if self.kind == "choice":
-            return choice_record(identifier, output[: self.choices[index]])
+        """Reduces the output for sample `index` to its part of a record: all of it, or for `qa` a `WindowAnswers`.
+
+        Args:
+            index: number of the sample in the dataset.
+            output: probabilities, (K,) of classes or choices, or (N, K), (T, K) at markers or tokens; logits for `qa`.
+        """
+        chunk, record = self.samples[index], {"id": self.samples[index].document_id}
         if self.kind == "qa":
             return window_answers(output, self.rows[index], self.options.n_best, self.options.max_length)
-        return element_record(self.examples[identifier], self.rows[index], output, self.labels, self.kind)
+        if self.kind == "classification":
+            named = dict(zip(self.labels, output.tolist(), strict=True))
+            return record | {"label": max(named, key=named.__getitem__), "probabilities": named}
+        if self.kind == "choice":
+            output = output[: chunk.count]
+            return record | {"label": str(int(output.argmax())), "probabilities": output.tolist()}
+        labels: list[str | None] = [None] * len(self.examples[chunk.document_id].inputs[0][0])
+        best = output.argmax(dim=-1).tolist()
+        for place, number in elements(self.rows[index]):
+            labels[number] = self.labels[best[place]]
+        return record | {"labels": labels}
 
-    def records(self, parts: Iterable[tuple[int, Any]]) -> Iterator[tuple[Record, list[Any]]]:
-        """Yields the record of each example, and for `qa` its n best answers.
+    def records(self, parts: Iterable[tuple[int, Any]]) -> Iterator[tuple[Record, list[tuple[str, float]]]]:
+        """Yields the record of each example, and for `qa` its n best answers with their scores.
 
         Args:
             parts: index and `part` of every sample, in order.
         """
-        for identifier, group in itertools.groupby(parts, key=lambda item: self.owners[item[0]]):
+        for identifier, group in itertools.groupby(parts, key=lambda item: self.samples[item[0]].document_id):
             own_parts = [part for _, part in group]
             if self.kind == "qa":
                 yield self._answer(identifier, own_parts)
@@ -89,7 +97,7 @@ class Assembler:
                 (record,) = own_parts
                 yield record, []
 
-    def _answer(self, identifier: str, windows: list[Any]) -> tuple[Record, list[Any]]:
+    def _answer(self, identifier: str, windows: list[Any]) -> tuple[Record, list[tuple[str, float]]]:
         context = self.examples[identifier].inputs[0][1]
         assert isinstance(context, str)
         if not any(window.spans for window in windows):
@@ -99,8 +107,21 @@ class Assembler:
 
 
 def encode(examples: Iterable[Example], pipeline: TextPipeline) -> list[EncodedRow]:
-    """Returns the rows of all examples, their elements numbered (see `records.numbered`)."""
-    return [row for example in examples for row in pipeline.encode_example(numbered(example, pipeline.settings.task))]
+    """Returns the rows of all examples, without their references.
+
+    For kinds in `ELEMENTS` every element is labelled with its number, from 0: so the rows, also truncated ones, show
+    which element stands where.
+    """
+    rows = []
+    for example in examples:
+        numbers = tuple(map(str, range(len(example.inputs[0][0])))) if pipeline.settings.task in ELEMENTS else None
+        rows += pipeline.encode_example(replace(example, label=None, labels=numbers, answers=None))
+    return rows
+
+
+def elements(row: EncodedRow) -> list[tuple[int, int]]:
+    """Returns (index among the row's markers or tokens, number of the element) for each element left in a row."""
+    return [(place, int(number)) for place, number in enumerate(row.label or ()) if number != NO_LABEL]
 
 
 def chunks_of(rows: Iterable[EncodedRow]) -> list[Chunk]:
@@ -108,39 +129,12 @@ def chunks_of(rows: Iterable[EncodedRow]) -> list[Chunk]:
     return [Chunk(row.id, row.part, row.num_parts, row.segments) for row in rows]
 
 
-def check_same(rows: Sequence[EncodedRow], chunks: Sequence[Chunk], examples_path: object, ids_path: object) -> None:
-    """Refuses examples that are not those of the binary data.
-
-    Raises:
-        ValueError: naming the first that differs.
-    """
-    for expected, actual in itertools.zip_longest(chunks_of(rows), chunks):
-        if expected != actual:
-            first = actual or expected
-            raise ValueError(
-                f"{examples_path} does not belong to {ids_path}: they differ from {first.document_id!r} on; run hat "
-                "preprocess again"
-            )
-
-
-def dataset_of(task: EncoderTask, rows: Sequence[EncodedRow], what: str) -> RowDataset:
-    """Returns rows as a dataset of the task, without labels, truncated to the model's length by the task's policy.
-
-    Args:
-        task: with dictionary, policy and model.
-        rows: as `encode` returns them.
-        what: the origin of the rows, for messages.
-    """
-    dictionary = task.source_dictionary
-    ids = [torch.tensor([*map(dictionary.index, row.tokens), dictionary.eos()]) for row in rows]
-    data = ListDataset(ids, [row.numel() for row in ids])
-    removed = task.fit(data, what)
-    if task.kind == "choice":
-        return ChoiceDataset(data, None, removed, dictionary.pad(), chunks=chunks_of(rows), right=0, what=what)
-    return RowDataset(data, None, removed, dictionary.pad())
-
-
-def _with_removed(rows: Sequence[EncodedRow], dataset: RowDataset) -> Iterator[tuple[EncodedRow, slice]]:
-    removed: Mapping[int, slice] = dataset.removed
-    for index, row in enumerate(rows):
-        yield row, removed.get(index, slice(0, 0))
+def _without(row: EncodedRow, keep: np.ndarray) -> EncodedRow:
+    """Returns the row without truncated tokens; `keep`: (T,) bool, the final `</s>` that fairseq appends included."""
+    label = row.label
+    if label is not None:
+        at_markers = len(label) != len(row.tokens)  # one for each of them, not for each token
+        kept = [flag for flag, token in zip(keep, row.tokens, strict=False) if not at_markers or token == BOS]
+        label = list(itertools.compress(label, kept))
+    spans = None if row.spans is None else list(itertools.compress(row.spans, keep))
+    return replace(row, tokens=list(itertools.compress(row.tokens, keep)), label=label, spans=spans)

@@ -6,12 +6,13 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from ..kernels import PRECISIONS
-from .records import AnswerOptions, Record
+from .answers import AnswerOptions
+from .assemble import Record
 
 
 def add_machine(parser: argparse.ArgumentParser) -> None:
@@ -26,36 +27,29 @@ def add_machine(parser: argparse.ArgumentParser) -> None:
         )
 
 
+def add_raw_input(parser: argparse.ArgumentParser, path: str, source: str, out: str) -> None:
+    """Declares a model, raw input and a file of output; the arguments are the help texts of `--path` and the files."""
+    parser.add_argument("--path", required=True, help=path)
+    parser.add_argument("--data", required=True, type=Path, metavar="BIN", help="bin directory that it was trained on")
+    parser.add_argument("--input", required=True, metavar="FILE", help=source)
+    parser.add_argument("--out", required=True, type=Path, metavar="FILE", help=out)
+    parser.add_argument("--batch-size", type=int, default=1, metavar="N", help="(default: %(default)s)")
+    add_machine(parser)
+
+
 def add_answers(parser: argparse.ArgumentParser) -> None:
     """Declares how answers to questions are chosen."""
-    default = AnswerOptions()
-    group = parser.add_argument_group("answers (qa)")
+    default, group = AnswerOptions(), parser.add_argument_group("answers (qa)")
     group.add_argument("--n-best", type=int, default=default.n_best, help="answers to list (default: %(default)s)")
-    group.add_argument(
-        "--max-answer-length",
-        type=int,
-        default=default.max_length,
-        metavar="N",
-        help="in tokens (default: %(default)s)",
-    )
-    group.add_argument(
-        "--no-answer-threshold",
-        type=float,
-        default=default.threshold,
-        metavar="X",
-        help="no answer where no_answer_score is greater (default: %(default)s; inf: always answer)",
-    )
+    length, threshold = "in tokens (default: %(default)s)", "no answer where no_answer_score is greater"
+    group.add_argument("--max-answer-length", type=int, default=default.max_length, metavar="N", help=length)
+    threshold += " (default: %(default)s; inf: always answer)"
+    group.add_argument("--no-answer-threshold", type=float, default=default.threshold, metavar="X", help=threshold)
 
 
 def answer_options(args: argparse.Namespace) -> AnswerOptions:
     """Returns what the flags of `add_answers` say."""
     return AnswerOptions(args.n_best, args.max_answer_length, args.no_answer_threshold)
-
-
-def batches_of(number: int, batch_size: int) -> Iterator[range]:
-    """Yields the indices 0..number-1 in ranges of `batch_size`, the last one shorter."""
-    for start in range(0, number, batch_size):
-        yield range(start, min(start + batch_size, number))
 
 
 def check_batch_size(batch_size: int | None) -> None:
@@ -76,7 +70,7 @@ def check_folder(out: Path) -> None:
         raise ValueError(f"{out.parent}: the directory of --out does not exist")
 
 
-def write_lines(out: Path, records: Iterable[Record]) -> list[Record]:
+def write_lines(out: Path, records: Iterable[Any], indent: int | None = None) -> list[Any]:
     """Writes one JSON object a line, each at once, under the name OUT.partial until the file is complete.
 
     Returns:
@@ -86,29 +80,17 @@ def write_lines(out: Path, records: Iterable[Record]) -> list[Record]:
     written = []
     with partial.open("w", encoding="utf-8", newline="\n") as lines:
         for record in records:
-            lines.write(json.dumps(record, ensure_ascii=False) + "\n")
+            lines.write(json.dumps(record, ensure_ascii=False, indent=indent) + "\n")
             lines.flush()
             written.append(record)
     os.replace(partial, out)
     return written
 
 
-def write_json(path: Path, content: Any) -> None:
-    """Writes a JSON file that is complete or not there."""
-    partial = path.with_name(f"{path.name}.partial")
-    partial.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    os.replace(partial, path)
-
-
-def report(kind: str, rows_cut: int, records: list[Record]) -> None:
-    """Warns on stderr about input that was truncated before prediction."""
-    for line in _notes(kind, rows_cut, records):
-        print(line, file=sys.stderr)
-
-
-def _notes(kind: str, rows_cut: int, records: list[Record]) -> Iterator[str]:
+def report(out: Path, kind: str, rows_cut: int, records: list[Record]) -> None:
+    """Prints the number of predictions, and warns on stderr about input that was truncated before prediction."""
+    print(f"{out}: {len(records)} predictions")
     if rows_cut:
-        yield f"{rows_cut} rows were longer than the model and truncated"
-    lost = sum(record["labels"].count(None) for record in records if "labels" in record)
-    if lost:
-        yield f"{lost} {kind} were truncated and have no prediction: null among the labels"
+        print(f"{rows_cut} rows were longer than the model and truncated", file=sys.stderr)
+    if lost := sum(record["labels"].count(None) for record in records if "labels" in record):
+        print(f"{lost} {kind} were truncated and have no prediction: null among the labels", file=sys.stderr)

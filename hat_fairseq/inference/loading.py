@@ -1,4 +1,4 @@
-"""Loading trained models with their task, the same for texts and for labels."""
+"""Trained models with their task: loaded the same way for texts and for labels, and applied to batches for labels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 import torch
 from fairseq import checkpoint_utils, utils
 from fairseq.tasks import TASK_REGISTRY, FairseqTask
+from torch import Tensor
 
+from ..data.pipeline import TextPipeline
 from ..kernels import check_precision, set_precision
 from ..tasks.encoder_task import EncoderTask
 
@@ -66,16 +68,7 @@ def load_models(
 
 
 def refuse_other_tasks(state: dict[str, Any], path: str, task_class: type[FairseqTask]) -> None:
-    """Refuses a checkpoint of another task.
-
-    Args:
-        state: the content of the checkpoint.
-        path: for messages.
-        task_class: class of the tasks that are accepted.
-
-    Raises:
-        ValueError: naming its task.
-    """
+    """Raises ValueError for the content of a checkpoint whose task is not of this class."""
     if not state.get("cfg") and not state.get("args"):
         raise ValueError(f"{path} has weights and no settings of a training: train with it first")
     name = state["cfg"]["task"]["_name"] if state.get("cfg") else state["args"].task
@@ -84,3 +77,38 @@ def refuse_other_tasks(state: dict[str, Any], path: str, task_class: type[Fairse
         accepted = ", ".join(sorted(n for n, t in TASK_REGISTRY.items() if issubclass(t, task_class)))
         way = _WAYS.get("labels" if task is not None and issubclass(task, EncoderTask) else name)
         raise ValueError(f"{path} was trained on the task {name}, not on {accepted}{f' ({way})' if way else ''}")
+
+
+def pipeline_of(task: Any) -> TextPipeline:
+    """Returns the pipeline of a task's data; raises ValueError if `hat preprocess` did not make them."""
+    if task.pipeline is None:
+        raise ValueError(f"{task.cfg.data} has no pipeline.json: make it with hat preprocess")
+    return task.pipeline
+
+
+class Predictor:
+    """An ensemble of fine-tuned encoders with their task, which has built them; at least one model."""
+
+    def __init__(self, models: list[Any], task: EncoderTask) -> None:
+        self.models = [model.eval() for model in models]
+        self.task = task
+        self.device = next(self.models[0].parameters()).device
+
+    @classmethod
+    def load(
+        cls, checkpoints: str, data: str | Path, device: str | None = None, precision: str = "fp32", **overrides: Any
+    ) -> Predictor:
+        """Loads checkpoints of a task with labels; see `load_models`, also for errors."""
+        return cls(*load_models(checkpoints, data, EncoderTask, device, precision, **overrides))
+
+    @torch.no_grad()
+    def __call__(self, sample: dict[str, Any]) -> Tensor:
+        """Computes the mean of the models' probabilities; for `qa` of their logits, which windows are compared by.
+
+        Returns:
+            In fp32 on the CPU, in the shape of `task.logits`: for padded rows with padded outputs.
+        """
+        sample = utils.move_to_cuda(sample, self.device) if self.device.type == "cuda" else sample
+        logits = [self.task.logits(model, sample).float() for model in self.models]
+        outputs = logits if self.task.kind == "qa" else [scores.softmax(dim=-1) for scores in logits]
+        return torch.stack(outputs).mean(dim=0).cpu()

@@ -7,16 +7,19 @@ command starts anew.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from tqdm import tqdm
 
 from ..data.example import read_examples
-from ..data.ids import read_ids
+from ..tasks.bin_folder import load_ids
+from ..tasks.encoder_task import EncoderTask, check_max_tokens
 from ..tasks.row_dataset import RowDataset
-from .assemble import NEED_EXAMPLES, Assembler, check_same, encode
+from .assemble import NEED_EXAMPLES, Assembler, Record, chunks_of, encode
 from .command import (
     add_answers,
     add_machine,
@@ -24,11 +27,9 @@ from .command import (
     check_batch_size,
     check_name,
     report,
-    write_json,
     write_lines,
 )
-from .predictor import Predictor
-from .records import AnswerOptions, Record
+from .loading import Predictor, pipeline_of
 
 BATCH_SIZE = 8
 
@@ -60,7 +61,7 @@ def main(args: argparse.Namespace) -> int:
     """Predicts a split and writes its records; warns about truncation."""
     check_name(args.out)
     check_batch_size(args.batch_size)
-    options = answer_options(args)
+    answer_options(args)  # a mistake is known before the model is loaded
     args.out.parent.mkdir(parents=True, exist_ok=True)  # before the work: this may fail
     overrides = {"long_source": args.long_source} if args.long_source else {}
     predictor = Predictor.load(args.path, args.data, args.device, args.precision, **overrides)
@@ -69,58 +70,53 @@ def main(args: argparse.Namespace) -> int:
     dataset = task.dataset(args.split)
     if not len(dataset):
         raise ValueError(f"the split {args.split} of {args.data} is empty: nothing to predict")
-    assembler = make_assembler(args, predictor, options)
-    batches = make_batches(dataset, args.batch_size, args.max_tokens)
-    samples = (dataset.collater([dataset[index] for index in batch]) for batch in batches)
-    parts = {}
+    assembler = make_assembler(args, task, dataset)
+    parts: dict[int, Any] = {}
     with tqdm(total=len(dataset), unit="sample", disable=None) as bar:
-        for index, output in predictor.outputs(samples):
-            parts[index] = assembler.part(index, output)
-            bar.update()
+        for sample in batches(dataset, args.batch_size, args.max_tokens):
+            for index, output in zip(sample["id"].tolist(), predictor(sample), strict=True):
+                parts[index] = assembler.part(index, output)
+                bar.update()
     records = list(assembler.records(sorted(parts.items())))
     if task.kind == "qa":
         write_official(args.out, records)
-    written = write_lines(args.out, (record for record, _ in records))
-    print(f"{args.out}: {len(written)} predictions")
-    report(task.kind, len(dataset.removed), written)
+    report(args.out, task.kind, len(dataset.removed), write_lines(args.out, (record for record, _ in records)))
     return 0
 
 
-def make_batches(dataset: RowDataset, batch_size: int | None, max_tokens: int | None) -> list[list[int]]:
-    """Returns batches of indices, samples of similar length together; deterministic.
+def batches(dataset: RowDataset, batch_size: int | None, max_tokens: int | None) -> Iterator[dict[str, Any]]:
+    """Yields batches, samples of similar length together; deterministic.
 
     Raises:
         ValueError: `max_tokens` is lower than one sample needs.
     """
-    longest = int(dataset.sizes.max())
-    if max_tokens is not None and max_tokens < longest:
-        raise ValueError(f"--max-tokens {max_tokens} is too low: one sample takes {longest} tokens")
+    check_max_tokens(dataset, max_tokens)
     order = np.argsort(dataset.sizes, kind="stable")
     size = batch_size or (None if max_tokens else BATCH_SIZE)
-    return dataset.batch_by_size(order, max_tokens=max_tokens, max_sentences=size, required_batch_size_multiple=1)
+    for batch in dataset.batch_by_size(order, max_tokens, size):
+        yield dataset.collater([dataset[index] for index in batch])
 
 
-def make_assembler(args: argparse.Namespace, predictor: Predictor, options: AnswerOptions) -> Assembler:
+def make_assembler(args: argparse.Namespace, task: EncoderTask, dataset: RowDataset) -> Assembler:
     """Returns the assembler of the split's records.
 
     Raises:
         ValueError: the ids or the examples are missing, or are not those of the split.
     """
-    task, ids = predictor.task, args.data / f"{args.split}.ids"
-    if not ids.is_file():
-        raise ValueError(f"{ids} is missing: BIN must be the bin directory of hat preprocess")
-    chunks, dataset = read_ids(ids), task.dataset(args.split)
+    ids, options = args.data / f"{args.split}.ids", answer_options(args)
+    chunks = load_ids(ids, len(dataset.dataset), "BIN must be the bin directory of hat preprocess")
     if task.kind not in NEED_EXAMPLES:
-        return Assembler(task, chunks, dataset, options=options)
+        return Assembler(task, dataset, chunks, options=options)
     path = args.examples or args.data.parent / "text" / f"{args.split}.examples.jsonl"
     if not path.is_file():
         raise ValueError(f"{path} is missing: predictions of {task.kind} are joined to the examples; give --examples")
-    if task.pipeline is None:
-        raise ValueError(f"{args.data} has no pipeline.json: make it with hat preprocess")
     examples = list(read_examples(path, task.kind))
-    rows = encode(examples, task.pipeline)
-    check_same(rows, chunks, path, ids)
-    return Assembler(task, chunks, dataset, examples, rows, options)
+    rows = encode(examples, pipeline_of(task))
+    for expected, actual in itertools.zip_longest(chunks_of(rows), chunks):
+        if expected != actual:
+            name = (actual or expected).document_id
+            raise ValueError(f"{path} does not belong to {ids}: they differ from {name!r} on; run hat preprocess again")
+    return Assembler(task, dataset, chunks, examples, rows, options)
 
 
 def write_official(out: Path, records: Iterable[tuple[Record, list[tuple[str, float]]]]) -> None:
@@ -131,4 +127,4 @@ def write_official(out: Path, records: Iterable[tuple[Record, list[tuple[str, fl
         files["null_odds"][record["id"]] = record["no_answer_score"]
         files["nbest_predictions"][record["id"]] = [{"text": text, "score": score} for text, score in best]
     for name, content in files.items():
-        write_json(out.with_name(f"{name}.json"), content)
+        write_lines(out.with_name(f"{name}.json"), [content], indent=1)

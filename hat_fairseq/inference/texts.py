@@ -18,10 +18,10 @@ from ..data.document import Document, read_documents
 from ..generation.join_chunks import document_row
 from ..generation.options import check_generation_options, parse_generation_options
 from ..tasks.document_to_text import DocumentToTextTask
-from ..tasks.interactive import encode_documents
-from .command import add_machine, batches_of, check_batch_size, check_folder, write_lines
-from .loading import load_models
-from .records import Record
+from ..tasks.raw_documents import encode_documents
+from .assemble import Record
+from .command import add_raw_input, check_batch_size, check_folder, write_lines
+from .loading import load_models, pipeline_of
 
 
 class DocumentToText:
@@ -37,11 +37,9 @@ class DocumentToText:
     """
 
     def __init__(self, models: list[Any], task: DocumentToTextTask, **generation: Any) -> None:
-        if task.pipeline is None:
-            raise ValueError(f"{task.cfg.data} has no pipeline.json: make it with `hat preprocess`")
         check_generation_options(generation, "generation")
         self.models = [model.eval() for model in models]
-        self.task, self.pipeline = task, task.pipeline
+        self.task, self.pipeline = task, pipeline_of(task)
         self.generator = task.build_generator(models, Namespace(**generation))
 
     @classmethod
@@ -77,8 +75,8 @@ class DocumentToText:
         with_segments = self.pipeline.settings.target_separator
 
         def texts_of_rows() -> Iterator[tuple[int, str]]:
-            for batch in batches_of(len(encoded.tokens), batch_size):
-                part = slice(batch.start, batch.stop)
+            for start in range(0, len(encoded.tokens), batch_size):
+                part = slice(start, start + batch_size)
                 texts = self._generate(encoded.tokens[part], encoded.segments[part])
                 yield from zip(encoded.owners[part], texts, strict=True)
 
@@ -101,12 +99,9 @@ class DocumentToText:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `hat summarize`."""
-    parser.add_argument("--path", required=True, help="checkpoint, or several with colons between them: an ensemble")
-    parser.add_argument("--data", required=True, help="bin directory of `hat preprocess`")
-    parser.add_argument("--input", required=True, help="documents: .jsonl, .jsonl.gz")
-    parser.add_argument("--out", required=True, type=Path, help="texts to write: .jsonl with id, text (and segments)")
-    parser.add_argument("--batch-size", type=int, default=1, metavar="N", help="(default: %(default)s)")
-    add_machine(parser)
+    models = "checkpoint, or several with colons between them: an ensemble"
+    texts = "texts to write: .jsonl with id, text (and segments)"
+    add_raw_input(parser, models, "documents: .jsonl, .jsonl.gz", texts)
     parser.add_argument("--generation", default="{}", help="fairseq generation options as JSON, e.g. '{\"beam\": 4}'")
 
 

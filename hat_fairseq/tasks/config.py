@@ -9,13 +9,21 @@ from fairseq.tasks.translation import TranslationConfig
 from omegaconf import MISSING
 
 from ..kernels import CPU_PRECISIONS
-from .document_dataset import SOURCE_POLICIES, TARGET_POLICIES
-from .dropout_schedule import HELP
-from .fit_rows import POLICIES
+from .cut_rows import ROW_POLICIES, SOURCE_POLICIES, TARGET_POLICIES
+from .training import HELP
 
 
 @dataclass
-class DocumentToTextConfig(TranslationConfig):
+class PluginTaskConfig(FairseqDataclass):
+    dropout_schedule: Optional[str] = field(default=None, metadata={"help": HELP})
+    # Batches are drawn with (seed, epoch): built anew in every epoch they are the same after a resume.
+    rebuild_batches: bool = field(default=True, metadata={"help": "build new batches for each epoch"})
+    # Workers that live on keep the dataset of the first epoch, and with it its random choices.
+    reuse_dataloader: bool = field(default=False, metadata={"help": "keep data workers from epoch to epoch"})
+
+
+@dataclass
+class DocumentToTextConfig(PluginTaskConfig, TranslationConfig):
     # fairseq would infer the pair from file names, and take the role stream's files for it.
     source_lang: Optional[str] = field(default="source", metadata={"help": "source stream", "argparse_alias": "-s"})
     target_lang: Optional[str] = field(default="target", metadata={"help": "target stream", "argparse_alias": "-t"})
@@ -57,29 +65,26 @@ class DocumentToTextConfig(TranslationConfig):
     cpu_precision: ChoiceEnum(list(CPU_PRECISIONS)) = field(  # type: ignore[valid-type]
         default="fp32", metadata={"help": "precision of linear layers in CPU generation (fp32: exact)"}
     )
-    dropout_schedule: Optional[str] = field(default=None, metadata={"help": HELP})
-    # Batches are drawn with (seed, epoch): built anew in every epoch they are the same after a resume.
-    rebuild_batches: bool = field(default=True, metadata={"help": "build new batches for each epoch"})
-    # Workers that live on keep the dataset of the first epoch, and with it its random choices.
-    reuse_dataloader: bool = field(default=False, metadata={"help": "keep data workers from epoch to epoch"})
 
 
 @dataclass
-class MaskedDocumentLMConfig(MaskedLMConfig):
-    dropout_schedule: Optional[str] = field(default=None, metadata={"help": HELP})
-    rebuild_batches: bool = field(default=True, metadata={"help": "build new batches for each epoch"})
-    reuse_dataloader: bool = field(default=False, metadata={"help": "keep data workers from epoch to epoch"})
+class MaskedDocumentLMConfig(PluginTaskConfig, MaskedLMConfig):
+    pass
 
 
 @dataclass
-class EncoderTaskConfig(FairseqDataclass):
+class EncoderTaskConfig(PluginTaskConfig):
     data: str = field(default=MISSING, metadata={"help": "the bin directory that hat preprocess wrote"})
     max_positions: Optional[int] = field(
         default=None, metadata={"help": "longest row in tokens, </s> included (default: what the model takes)"}
     )
-    long_source: ChoiceEnum(list(POLICIES)) = field(  # type: ignore[valid-type]
+    long_source: ChoiceEnum(list(ROW_POLICIES)) = field(  # type: ignore[valid-type]
         default="error", metadata={"help": "what to do with a row that is longer than that"}
     )
-    dropout_schedule: Optional[str] = field(default=None, metadata={"help": HELP})
-    rebuild_batches: bool = field(default=True, metadata={"help": "build new batches for each epoch"})
-    reuse_dataloader: bool = field(default=False, metadata={"help": "keep data workers from epoch to epoch"})
+
+
+@dataclass
+class DocumentBpeConfig(FairseqDataclass):
+    document_pipeline: str = field(
+        default="", metadata={"help": "directory with the pipeline.json of `hat preprocess` (its bin directory)"}
+    )

@@ -3,92 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from fairseq.data import BaseWrapperDataset, FairseqDataset, LanguagePairDataset, data_utils
+from fairseq.data import Dictionary, LanguagePairDataset, data_utils
+from fairseq.tasks.translation import load_langpair_dataset
 from torch import Tensor
 
-from ..data.long_source import LongSourceError, fit
+from ..data.files import read_lines
+from .cut_rows import CutRows, cut_documents, warn
 
 logger = logging.getLogger(__name__)
-
-
-class PrefixDataset(BaseWrapperDataset):
-    """Documents truncated to a prefix, with `</s>` kept at the end.
-
-    Args:
-        dataset: documents of ids, each ending in `eos`.
-        sizes: (documents,) tokens to keep of each, `eos` included.
-        eos: id of the end-of-sentence token.
-    """
-
-    def __init__(self, dataset: FairseqDataset, sizes: np.ndarray, eos: int) -> None:
-        super().__init__(dataset)
-        self._sizes, self._eos = sizes, eos
-
-    @property
-    def sizes(self) -> np.ndarray:
-        return self._sizes
-
-    def __getitem__(self, index: int) -> Tensor:
-        tokens, size = self.dataset[index], int(self._sizes[index])
-        if len(tokens) == size:
-            return tokens
-        return torch.cat([tokens[: size - 1], tokens.new_tensor([self._eos])])
-
-    def num_tokens(self, index: int) -> int:
-        return int(self._sizes[index])
-
-    def size(self, index: int) -> int:
-        return int(self._sizes[index])
-
-
-SOURCE_POLICIES = ("error", "truncate", "truncate-sentences")  # chunks have to be made before binarisation
-TARGET_POLICIES = ("error", "truncate")
-
-
-def shortened_sizes(
-    dataset: FairseqDataset, max_positions: int, policy: str, bos: int, what: str
-) -> tuple[np.ndarray, Counter[str]]:
-    """The number of tokens of each document that fit, final `</s>` included, and counts of what is truncated.
-
-    Only documents over the limit are read.
-
-    Raises:
-        LongSourceError: a document is too long under the policy `error`; it is named by its place.
-        ValueError: an empty document.
-    """
-    offered = (TARGET_POLICIES if what.endswith("target") else SOURCE_POLICIES)[1:]
-    sizes = np.array(dataset.sizes, dtype=np.int64)
-    if (sizes < 2).any():
-        raise ValueError(f"{what} {int(np.flatnonzero(sizes < 2)[0]) + 1} is empty; preprocess the documents again")
-    counts: Counter[str] = Counter()
-    for index in np.flatnonzero(sizes > max_positions):
-        try:
-            kept, cost = fit(dataset[int(index)][:-1].eq(bos).numpy(), max_positions - 1, policy, offered)
-        except LongSourceError as error:
-            raise LongSourceError(f"{what} {index + 1}: {error}") from None
-        sizes[index] = kept[0].stop + 1
-        counts += cost
-    return sizes, counts
-
-
-def padding_share(batches: Sequence[np.ndarray], real: np.ndarray, padded: np.ndarray, multiple: int = 1) -> float:
-    """The share of padding among all entries of the batches.
-
-    Args:
-        batches: the samples of each, none empty.
-        real: (samples,) tokens of each, and padded: (samples,) the same or what buckets make of it.
-        multiple: every batch is padded to a multiple of this.
-    """
-    samples, counts = np.concatenate(batches), np.array([len(batch) for batch in batches])
-    longest = np.maximum.reduceat(np.asarray(padded)[samples], np.cumsum(counts) - counts)
-    entries = int((-(-longest // multiple) * multiple * counts).sum())
-    return 1 - int(np.asarray(real)[samples].sum()) / entries
 
 
 class DocumentPairDataset(LanguagePairDataset):
@@ -136,9 +63,7 @@ class DocumentPairDataset(LanguagePairDataset):
 
     def __getitem__(self, index: int) -> dict[str, Any]:
         example = super().__getitem__(index)
-        if self.segments is not None:
-            example["segments"] = self.segments[index]
-        return example
+        return example if self.segments is None else {**example, "segments": self.segments[index]}
 
     def collater(self, samples: list[dict[str, Any]], pad_to_length: dict[str, int] | None = None) -> dict[str, Any]:
         batch = super().collater(samples, pad_to_length)
@@ -153,3 +78,107 @@ class DocumentPairDataset(LanguagePairDataset):
                 pad_to_length=batch["net_input"]["src_tokens"].size(1),
             )
         return batch
+
+
+def padding_share(batches: Sequence[np.ndarray], real: np.ndarray, padded: np.ndarray, multiple: int = 1) -> float:
+    """The share of padding among all entries of the batches.
+
+    Args:
+        batches: the samples of each, none empty.
+        real: (samples,) tokens of each, and padded: (samples,) the same or what buckets make of it.
+        multiple: every batch is padded to a multiple of this.
+    """
+    samples, counts = np.concatenate(batches), np.array([len(batch) for batch in batches])
+    longest = np.maximum.reduceat(np.asarray(padded)[samples], np.cumsum(counts) - counts)
+    entries = int((-(-longest // multiple) * multiple * counts).sum())
+    return 1 - int(np.asarray(real)[samples].sum()) / entries
+
+
+def load_documents(task: Any, folder: str, split: str, combine: bool) -> DocumentPairDataset:
+    """Loads a split, truncates what is too long, and logs how much.
+
+    Args:
+        task: a `document_to_text` task: its configuration and dictionaries.
+        folder: the bin directory of `hat preprocess`.
+        combine: take `split`, `split`1, `split`2... together.
+
+    Raises:
+        ValueError: a document is too long under the policy `error`; the stream of roles belongs to other documents; a
+            number of --skip-samples that no sample has.
+        FileNotFoundError: there is no such split, or no stream of roles.
+    """
+    cfg = task.cfg
+    pair = load_langpair_dataset(
+        folder,
+        split,
+        cfg.source_lang,
+        task.src_dict,
+        cfg.target_lang,
+        task.tgt_dict,
+        combine=combine,
+        dataset_impl=cfg.dataset_impl,
+        upsample_primary=cfg.upsample_primary,
+        left_pad_source=cfg.left_pad_source,
+        left_pad_target=False,
+        max_source_positions=cfg.max_source_positions,
+        max_target_positions=cfg.max_target_positions,
+    )
+    source = _cut(pair.src, cfg.max_source_positions, cfg.long_source, task.src_dict, f"{split} source document")
+    target, segments = None, None
+    if pair.tgt is not None:
+        target = _cut(pair.tgt, cfg.max_target_positions, cfg.long_target, task.tgt_dict, f"{split} target")
+    if cfg.role_stream:
+        segments = CutRows(_load_stream(task, f"{folder}/{split}", pair.src.sizes, combine), source.removed)
+    return DocumentPairDataset(
+        source,
+        source.sizes,
+        task.src_dict,
+        target,
+        None if target is None else target.sizes,
+        task.tgt_dict,
+        left_pad_source=cfg.left_pad_source,
+        left_pad_target=False,
+        num_buckets=cfg.num_batch_buckets,
+        shuffle=split != "test",
+        pad_to_multiple=cfg.required_seq_len_multiple,
+        segments=segments,
+        subset=split if cfg.eval_doc_bleu else None,
+        split=split,
+        skipped=read_sample_numbers(cfg.skip_samples, len(source)) if cfg.skip_samples else frozenset(),
+    )
+
+
+def read_sample_numbers(path: str | Path, num_samples: int) -> frozenset[int]:
+    """The numbers in a file, one per line.
+
+    Raises:
+        ValueError: with file and line: not the number of a sample, 0 to num_samples - 1.
+    """
+    numbers = set()
+    for line_number, line in read_lines(path):
+        if not (line.isascii() and line.isdigit() and int(line) < num_samples):
+            last = num_samples - 1
+            raise ValueError(f"{path}:{line_number}: expected the number of a sample, 0 to {last}, found {line[:80]!r}")
+        numbers.add(int(line))
+    return frozenset(numbers)
+
+
+def _cut(documents: Any, limit: int, policy: object, dictionary: Dictionary, what: str) -> CutRows:
+    removed, cost = cut_documents(documents, limit, str(policy), dictionary.bos(), what)
+    warn(f"{what.removesuffix(' document')}: longer than the limit, policy {policy}", cost)
+    return CutRows(documents, removed)
+
+
+def _load_stream(task: Any, split_prefix: str, sizes: np.ndarray, combine: bool) -> Any:
+    name = task.cfg.role_stream
+    prefix = f"{split_prefix}.{name}-None.{name}"
+    stream = data_utils.load_indexed_dataset(prefix, task.segment_dictionary, task.cfg.dataset_impl, combine)
+    if stream is None:
+        raise FileNotFoundError(f"{prefix}.idx: the stream of --role-stream {name} is missing; binarise it as well")
+    if not np.array_equal(stream.sizes, sizes):
+        detail = f"{len(stream.sizes)} documents, not {len(sizes)}"
+        if len(stream.sizes) == len(sizes):
+            first = int(np.flatnonzero(stream.sizes != sizes)[0])
+            detail = f"{stream.sizes[first]} ids for {sizes[first]} tokens in document {first + 1}"
+        raise ValueError(f"{prefix}: the stream does not match the source: {detail}; preprocess the data again")
+    return stream

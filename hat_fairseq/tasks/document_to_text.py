@@ -6,6 +6,7 @@ equals an uninterrupted one.
 """
 
 from argparse import Namespace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,22 +18,21 @@ from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationTask
 from torch import Tensor
 
+from ..data.ids import Chunk
 from ..generation.beam_search import BeamSearchGenerator
 from ..generation.options import MINIMUM, POSITIVE, check_ranges, parse_generation_options
+from .bin_folder import check_kind, load_ids, load_pipeline
 from .config import DocumentToTextConfig
-from .data_kind import check_kind, load_pipeline
-from .doc_bleu_meter import DocumentBleuMeter
-from .document_table import DocumentTable
-from .dropout_schedule import ScheduledDropout
-from .interactive import encode_documents, parse_line
-from .loading import load_documents
-from .rouge_meter import RougeMeter
+from .document_dataset import load_documents
+from .raw_documents import encode_documents, parse_line
+from .training import PluginTask
+from .validation_meters import DocumentBleuMeter, RougeMeter
 
 __all__ = ["DocumentToTextConfig", "DocumentToTextTask"]
 
 
 @register_task("document_to_text", dataclass=DocumentToTextConfig)
-class DocumentToTextTask(ScheduledDropout, TranslationTask):
+class DocumentToTextTask(PluginTask, TranslationTask):
     """Documents in, text out."""
 
     cfg: DocumentToTextConfig
@@ -60,7 +60,7 @@ class DocumentToTextTask(ScheduledDropout, TranslationTask):
         self.pipeline = load_pipeline(data, "text")
         self.rouge: RougeMeter | None = None
         self.doc_bleu: DocumentBleuMeter | None = None
-        self._tables: dict[str, DocumentTable] = {}  # of the subsets that doc_bleu is about
+        self._chunks: dict[str, list[Chunk]] = {}  # of the subsets that doc_bleu is about
         self._interactive_segments: dict[bytes, Tensor] = {}
 
     # Data
@@ -69,25 +69,19 @@ class DocumentToTextTask(ScheduledDropout, TranslationTask):
         """Loads a split, truncates what is too long, and logs how much."""
         if self.cfg.skip_samples and combine:  # as only training does
             raise ValueError("--skip-samples is for generation: training uses all samples")
-        folder = self._folder(split, epoch)
+        # Training data may be several directories, one for each epoch in turn; the rest is in the first.
+        folders, training = utils.split_paths(self.cfg.data), split == self.cfg.train_subset
+        folder = folders[(epoch - 1) % len(folders)] if training else folders[0]
         self.datasets[split] = load_documents(self, folder, split, combine)
-        if self.cfg.eval_doc_bleu and split != self.cfg.train_subset:
-            self._tables[split] = DocumentTable.load(Path(folder) / f"{split}.ids", len(self.datasets[split]))
-
-    def _folder(self, split: str, epoch: int) -> str:
-        """Training data may be several directories, one for each epoch in turn; the rest is in the first."""
-        folders = utils.split_paths(self.cfg.data)
-        return folders[(epoch - 1) % len(folders)] if split == self.cfg.train_subset else folders[0]
-
-    def get_batch_iterator(self, *args: Any, **kwargs: Any) -> Any:
-        # With a multiple (fairseq's default is 8) fairseq drops the last batch whenever it does not fill up.
-        return super().get_batch_iterator(*args, **{**kwargs, "required_batch_size_multiple": 1})
+        if self.cfg.eval_doc_bleu and not training:
+            path = Path(folder) / f"{split}.ids"
+            self._chunks[split] = load_ids(path, len(self.datasets[split]), "--eval-doc-bleu needs it")
 
     # Validation
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
         model = super().build_model(cfg, from_checkpoint)
-        decode = self.pipeline.decode if self.pipeline else _undo_bpe
+        decode = self.pipeline.decode if self.pipeline else partial(data_utils.post_process, symbol="@@ ")
         if self.cfg.eval_rouge:
             options = parse_generation_options(self.cfg.eval_rouge_args, "--eval-rouge-args")
             self.rouge = RougeMeter(self.build_generator([model], Namespace(**options)), self.tgt_dict, decode)
@@ -95,7 +89,7 @@ class DocumentToTextTask(ScheduledDropout, TranslationTask):
             options = parse_generation_options(self.cfg.eval_doc_bleu_args, "--eval-doc-bleu-args")
             generator = self.build_generator([model], Namespace(**options))
             tokenize = self.cfg.eval_doc_bleu_tokenize
-            self.doc_bleu = DocumentBleuMeter(generator, self.tgt_dict, decode, self._tables, tokenize)
+            self.doc_bleu = DocumentBleuMeter(generator, self.tgt_dict, decode, self._chunks, tokenize)
         return model
 
     def begin_valid_epoch(self, epoch: int, model: Any) -> None:
@@ -170,7 +164,3 @@ class DocumentToTextTask(ScheduledDropout, TranslationTask):
 
 def _key(tokens: Tensor) -> bytes:
     return np.asarray(torch.as_tensor(tokens).long()).tobytes()
-
-
-def _undo_bpe(text: str) -> str:
-    return (text + " ").replace("@@ ", "").rstrip()

@@ -11,8 +11,8 @@ Reads what `hat preprocess --task KIND` writes, which is the layout of fairseq's
 Data iterators are set as in `masked_document_lm`: a resumed run equals an uninterrupted one, no batch is dropped.
 """
 
-import logging
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,26 +21,25 @@ from fairseq.data import Dictionary, data_utils
 from fairseq.tasks import FairseqTask
 from torch import Tensor
 
+from ..data.ids import Chunk
 from ..data.labels import label_of
 from ..models.encoder_model import EncoderModel
 from ..models.fingerprint import fingerprint
 from ..models.loading.heads import LABELS
+from .bin_folder import load_pipeline
 from .config import EncoderTaskConfig
-from .data_kind import load_pipeline
-from .dropout_schedule import ScheduledDropout
-from .fit_rows import cost, describe, fit_rows
+from .cut_rows import cut_rows, warn
 from .row_dataset import RowDataset
 from .row_targets import RowTargets
+from .training import PluginTask
 
-logger = logging.getLogger(__name__)
 
-
-class EncoderTask(ScheduledDropout, FairseqTask):
+class EncoderTask(PluginTask, FairseqTask):
     """The common part of all kinds. A subclass defines the kind, the head, and how labels become targets."""
 
     cfg: EncoderTaskConfig
     kind: ClassVar[str]  # of data
-    classes_are_labels: ClassVar[bool] = True
+    num_scores: ClassVar[int | None] = None  # of the head; None: one for each label
     head_of: ClassVar[str] = "document"
     part_to_cut: ClassVar[str] = "longest"
     head_name = "sentence_classification_head"
@@ -52,8 +51,8 @@ class EncoderTask(ScheduledDropout, FairseqTask):
         self.pipeline = load_pipeline(data, self.kind)
         self.dictionary = _load_dictionary(data / "input0/dict.txt", self.kind)
         self.dictionary.add_symbol("<mask>")  # pre-trained tables have it
-        path = data / "label/dict.txt"
-        self.label_dictionary = _load_dictionary(path, self.kind) if path.exists() or self.classes_are_labels else None
+        path, needed = data / "label/dict.txt", self.num_scores is None
+        self.label_dictionary = _load_dictionary(path, self.kind) if path.exists() or needed else None
         self._model: EncoderModel | None = None
 
     @classmethod
@@ -63,16 +62,12 @@ class EncoderTask(ScheduledDropout, FairseqTask):
     @property
     def labels(self) -> list[str]:
         """The classes by name, in order; empty for the kinds that have none (`choice`, `qa`)."""
-        if not self.classes_are_labels or self.label_dictionary is None:
+        if self.num_scores is not None or self.label_dictionary is None:
             return []
         tokens = self.label_dictionary.symbols[self.label_dictionary.nspecial :]
         if self.pipeline is None:  # fairseq-preprocess fills its own dictionaries up to a multiple of 8
             tokens = [token for token in tokens if not re.fullmatch(r"madeupword\d{4}", token)]
         return [label_of(token) for token in tokens]
-
-    def num_scores(self) -> int:
-        """How many scores the head gives."""
-        return len(self.labels)
 
     @property
     def source_dictionary(self) -> Dictionary:
@@ -99,7 +94,8 @@ class EncoderTask(ScheduledDropout, FairseqTask):
                 f"the task {self.cfg._name} needs an encoder with classification heads (--arch hat_roberta_base, "
                 f"hierarchical_transformer_base_4096, ...), not {type(model).__name__}"
             )
-        model.register_classification_head(self.head_name, num_classes=self.num_scores(), of=self.head_of)
+        num_classes = self.num_scores or len(self.labels)
+        model.register_classification_head(self.head_name, num_classes=num_classes, of=self.head_of)
         if self.labels:
             assert self.label_dictionary is not None
             head = model.classification_head(self.head_name)
@@ -125,12 +121,20 @@ class EncoderTask(ScheduledDropout, FairseqTask):
         rows = data_utils.load_indexed_dataset(str(data / "input0" / split), self.dictionary, combine=combine)
         if rows is None:
             raise FileNotFoundError(f"{data / 'input0' / split}.idx is missing: {data} has no split {split!r}")
-        targets = self._load_targets(split, len(rows), combine)
-        removed = self.fit(rows, split)
-        self.datasets[split] = self.build_dataset(split, rows, targets, removed)
+        self.datasets[split] = self.build_dataset(rows, split, self._load_targets(split, len(rows), combine))
 
-    def build_dataset(self, split: str, rows: Any, targets: RowTargets | None, removed: dict[int, slice]) -> RowDataset:
-        return RowDataset(rows, targets, removed, self.dictionary.pad())
+    def build_dataset(
+        self, rows: Any, what: str, targets: RowTargets | None = None, chunks: Sequence[Chunk] | None = None
+    ) -> RowDataset:
+        """Rows as a dataset, truncated to the model's length by the task's policy; the loss is logged.
+
+        Args:
+            rows: indexed (T,) token ids, with `sizes`.
+            what: the split, or the origin of the rows, for messages.
+            targets: None for rows without labels.
+            chunks: the line of the ids table for each row; None for those of the split.
+        """
+        return RowDataset(rows, targets, self._removed(rows, what), self.dictionary.pad())
 
     def _load_targets(self, split: str, num_rows: int, combine: bool) -> RowTargets | None:
         path = str(Path(self.cfg.data) / "label" / split)
@@ -143,19 +147,16 @@ class EncoderTask(ScheduledDropout, FairseqTask):
             raise ValueError(f"{path}: {len(labels)} rows of labels for {num_rows} rows; preprocess the data again")
         return self.targets_class(labels, self.label_dictionary, self.dictionary)
 
-    def fit(self, rows: Any, split: str) -> dict[int, slice]:
-        """For each over-long row, the slice of tokens to remove; the loss is logged."""
+    def _removed(self, rows: Any, what: str) -> dict[int, slice]:
         limit, model = self.cfg.max_positions or np.inf, self._model
 
-        def takes(tokens: Tensor) -> bool:
+        def fits(tokens: Tensor) -> bool:
             return len(tokens) <= limit and (model is None or model.fits(tokens))
 
-        surely = limit if model is None else min(limit, model.safe_length())
-        policy, eos = str(self.cfg.long_source), self.dictionary.eos()
-        removed = fit_rows(rows, surely, takes, policy, self.part_to_cut, eos, split)
-        if removed:
-            counts = describe(cost(rows, removed, self.dictionary.bos()))
-            logger.warning("%s: longer than the model, policy %s: %s", split, policy, counts)
+        safe_length = limit if model is None else min(limit, model.safe_length())
+        policy = str(self.cfg.long_source)
+        removed, cost = cut_rows(rows, safe_length, fits, policy, self.part_to_cut, self.dictionary, what)
+        warn(f"{what}: longer than the model, policy {policy}", cost)
         return removed
 
     def get_batch_iterator(self, dataset: Any, max_tokens: int | None = None, **kwargs: Any) -> Any:
@@ -164,11 +165,15 @@ class EncoderTask(ScheduledDropout, FairseqTask):
         Raises:
             ValueError: --max-tokens is lower than one sample needs.
         """
-        longest = int(dataset.sizes.max(initial=0))
-        if max_tokens is not None and longest > max_tokens:
-            raise ValueError(f"--max-tokens {max_tokens} is too low: one {self.kind} sample takes {longest} tokens")
-        settings = {**kwargs, "max_positions": None, "required_batch_size_multiple": 1}
-        return super().get_batch_iterator(dataset, max_tokens, **settings)
+        check_max_tokens(dataset, max_tokens, f"one {self.kind} sample")
+        return super().get_batch_iterator(dataset, max_tokens, **{**kwargs, "max_positions": None})
+
+
+def check_max_tokens(dataset: RowDataset, max_tokens: int | None, what: str = "one sample") -> None:
+    """Raises ValueError if `max_tokens` is lower than one sample needs."""
+    longest = int(dataset.sizes.max(initial=0))
+    if max_tokens is not None and max_tokens < longest:
+        raise ValueError(f"--max-tokens {max_tokens} is too low: {what} takes {longest} tokens")
 
 
 def _load_dictionary(path: Path, kind: str) -> Dictionary:

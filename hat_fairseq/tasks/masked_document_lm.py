@@ -15,9 +15,9 @@ from fairseq.tasks import register_task
 from fairseq.tasks.masked_lm import MaskedLMTask
 from torch import Tensor
 
+from .bin_folder import check_kind
 from .config import MaskedDocumentLMConfig
-from .data_kind import check_kind
-from .dropout_schedule import ScheduledDropout
+from .training import PluginTask
 
 __all__ = ["MaskedDocumentLMConfig", "MaskedDocumentLMTask"]
 
@@ -53,7 +53,7 @@ class Unmasked(BaseWrapperDataset):
 
 
 @register_task("masked_document_lm", dataclass=MaskedDocumentLMConfig)
-class MaskedDocumentLMTask(ScheduledDropout, MaskedLMTask):
+class MaskedDocumentLMTask(PluginTask, MaskedLMTask):
     """Masked LM that leaves the sentence markers alone."""
 
     cfg: MaskedDocumentLMConfig
@@ -73,7 +73,3 @@ class MaskedDocumentLMTask(ScheduledDropout, MaskedLMTask):
         inputs = Unmasked(src_dataset, targets, bos, replacement=bos)
         target_dataset.dataset = Unmasked(targets, targets, bos, replacement=pad)
         return super()._regular_dataset(inputs, target_dataset)
-
-    def get_batch_iterator(self, *args: Any, **kwargs: Any) -> Any:
-        # With a multiple (fairseq's default is 8) fairseq drops the last batch whenever it does not fill up.
-        return super().get_batch_iterator(*args, **{**kwargs, "required_batch_size_multiple": 1})

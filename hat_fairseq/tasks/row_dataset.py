@@ -2,68 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
-from fairseq.data import FairseqDataset, data_utils
+from fairseq.data import data_utils
 from torch import Tensor
 
 from ..data.ids import Chunk
-from .fit_rows import kept
+from .cut_rows import CutRows
 from .row_targets import RowTargets
 
 Item = dict[str, Any]
 
 
-class RowDataset(FairseqDataset):
+class RowDataset(CutRows):
     """A sample is a row.
 
     Args:
         rows: indexed (T,) token ids, with `sizes`.
         targets: of the rows, or None for a split without labels.
-        removed: by row, the tokens that it has to do without; see `fit_rows`.
+        removed: by row, the tokens to remove; see `cut_rows`.
         pad: id of padding.
     """
 
-    def __init__(self, rows: Any, targets: RowTargets | None, removed: dict[int, slice], pad: int) -> None:
-        super().__init__()
-        self.rows, self.targets, self.removed, self.pad = rows, targets, removed, pad
-        self._sizes = np.array(rows.sizes, dtype=np.int64)
-        for index, piece in removed.items():
-            self._sizes[index] -= piece.stop - piece.start
-
-    @property
-    def sizes(self) -> np.ndarray:
-        """(samples,) tokens that a sample takes in a batch."""
-        return self._sizes
-
-    def __len__(self) -> int:
-        return len(self._sizes)
-
-    def num_tokens(self, index: int) -> int:
-        return int(self.sizes[index])
+    def __init__(self, rows: Any, targets: RowTargets | None, removed: Mapping[int, slice], pad: int) -> None:
+        super().__init__(rows, removed)
+        self.targets, self.pad = targets, pad
 
     def num_tokens_vec(self, indices: np.ndarray) -> np.ndarray:
         return self.sizes[indices]
-
-    def size(self, index: int) -> int:
-        return int(self.sizes[index])
 
     def ordered_indices(self) -> np.ndarray:
         """By length, in random order among equals; fairseq sets numpy's seed by run and epoch."""
         order = np.random.permutation(len(self))
         return order[np.argsort(self.sizes[order], kind="stable")]
 
-    @property
-    def supports_prefetch(self) -> bool:
-        return False
-
     def row(self, index: int) -> Item:
         """A row's tokens and target."""
-        tokens = self.rows[index].long()
-        keep = kept(len(tokens), self.removed.get(index, slice(0, 0)))
+        tokens = self.dataset[index].long()
+        keep = self.kept(index, len(tokens))
         item: Item = {"tokens": tokens[torch.from_numpy(keep)]}
         if self.targets is not None:
             item["target"] = self.targets(index, tokens, keep)
@@ -94,19 +73,19 @@ class ChoiceDataset(RowDataset):
     """A sample is an example: all its choices, a row each.
 
     Args:
-        chunks: the table of rows that `hat preprocess` writes; a choice is a part of its example.
+        chunks: the line of the ids table for each row; a choice is a part of its example.
         right: class of the label that marks the right choice.
         what: for messages: the split.
         rows, targets, removed, pad: of `RowDataset`.
     Raises:
-        ValueError: the table does not fit the rows, or not exactly one choice of an example is right.
+        ValueError: the choices of an example are not beside each other, or not exactly one of them is right.
     """
 
     def __init__(
         self,
         rows: Any,
         targets: RowTargets | None,
-        removed: dict[int, slice],
+        removed: Mapping[int, slice],
         pad: int,
         *,
         chunks: Sequence[Chunk],
@@ -114,26 +93,27 @@ class ChoiceDataset(RowDataset):
         what: str,
     ) -> None:
         super().__init__(rows, targets, removed, pad)
-        self.first, self.counts = _examples(chunks, len(self._sizes), what)
+        firsts = [chunk for chunk in chunks if chunk.number == 0]
+        self.counts = np.array([chunk.count for chunk in firsts], dtype=np.int64)
+        self.first = np.cumsum(self.counts) - self.counts
+        expected = [(chunk.document_id, number) for chunk in firsts for number in range(chunk.count)]
+        if [(chunk.document_id, chunk.number) for chunk in chunks] != expected:
+            raise ValueError(f"{what}: the choices of an example are not beside each other: preprocess the data again")
         longest = np.maximum.reduceat(self._sizes, self.first) if len(self.first) else self._sizes
         self._example_sizes = longest * self.counts
-        self.right = None if targets is None else self._right_choices(right, what)
+        self.right = None if targets is None else self._right_choices(targets, right, what)
 
-    def _right_choices(self, right: int, what: str) -> np.ndarray:
-        assert self.targets is not None
-        found = np.array([int(self.targets.classes(index, 1)[0]) == right for index in range(len(self._sizes))])
+    def _right_choices(self, targets: RowTargets, right: int, what: str) -> np.ndarray:
+        found = np.array([int(targets.classes(index, 1)[0]) == right for index in range(len(targets))])
         ones = np.add.reduceat(found.astype(int), self.first)
         if (ones != 1).any():
             wrong = int(np.flatnonzero(ones != 1)[0])
             raise ValueError(f"{what}: example {wrong + 1} has {ones[wrong]} right choices; preprocess the data again")
-        return np.array([found[a : a + n].argmax() for a, n in zip(self.first, self.counts, strict=True)])
+        return np.flatnonzero(found) - self.first
 
     @property
     def sizes(self) -> np.ndarray:
         return self._example_sizes
-
-    def __len__(self) -> int:
-        return len(self.first)
 
     def __getitem__(self, index: int) -> Item:
         first = int(self.first[index])
@@ -147,15 +127,3 @@ class ChoiceDataset(RowDataset):
         batch["choices"] = torch.tensor([len(sample["tokens"]) for sample in samples])
         batch["target"] = None if self.right is None else torch.from_numpy(self.right[batch["id"].numpy()])
         return batch
-
-
-def _examples(chunks: Sequence[Chunk], num_rows: int, what: str) -> tuple[np.ndarray, np.ndarray]:
-    """First row and number of choices of each example."""
-    if len(chunks) != num_rows:
-        raise ValueError(f"{what}: {num_rows} rows, but {len(chunks)} lines in {what}.ids: preprocess the data again")
-    first = [row for row, chunk in enumerate(chunks) if chunk.number == 0]
-    counts = [chunks[row].count for row in first]
-    expected = [number for count in counts for number in range(count)]
-    if [chunk.number for chunk in chunks] != expected:
-        raise ValueError(f"{what}: the choices of an example are not beside each other: preprocess the data again")
-    return np.array(first, dtype=np.int64), np.array(counts, dtype=np.int64)

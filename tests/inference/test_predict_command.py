@@ -20,8 +20,7 @@ from hat_fairseq.data.ids import read_ids
 from hat_fairseq.data.labels import label_of, label_token, write_label_dictionary
 from hat_fairseq.inference import DocumentClassifier
 from hat_fairseq.inference.command import write_lines
-from hat_fairseq.inference.loading import refuse_other_tasks
-from hat_fairseq.inference.predictor import Predictor
+from hat_fairseq.inference.loading import Predictor, load_models, refuse_other_tasks
 from hat_fairseq.kernels.torch_private import BF16
 from hat_fairseq.tasks.config import EncoderTaskConfig
 from hat_fairseq.tasks.encoder_task import EncoderTask
@@ -191,13 +190,13 @@ def test_what_was_cut_off_has_no_label(kind: str, limit: int, fine_tuned: Make, 
     """Labels stay at their segments and words; the score counts the others as wrong and says so."""
     made = fine_tuned(kind)
     examples = list(read_examples(made.raw / "test.jsonl", kind))
-    predictor = Predictor.load(str(made.checkpoint), made.data / "bin", "cpu", long_source="truncate")
-    predictor.task.cfg.max_positions = limit
-    model = DocumentClassifier(predictor)
+    models, task = load_models(made.checkpoint, made.data / "bin", EncoderTask, "cpu", long_source="truncate")
+    task.cfg.max_positions = limit
+    model = DocumentClassifier(models, task)
     found = list(model.rows(examples, 2))
     assert 0 < model.rows_cut < len(examples)
     for example, record in zip(examples, found, strict=True):
-        (row,) = predictor.task.pipeline.encode_example(example)
+        (row,) = task.pipeline.encode_example(example)
         kept = row.tokens[: limit - 1]
         count = kept.count("<s>") if kind == "segments" else sum(label != "<pad>" for label in row.label[: limit - 1])
         assert [label is not None for label in record["labels"]] == [n < count for n in range(len(example.labels))]
@@ -314,6 +313,6 @@ def test_bf16_on_a_cpu_changes_probabilities_a_little(kind: str, fine_tuned: Mak
         predictor.task.load_dataset("test")
         dataset = predictor.task.dataset("test")
         samples = [dataset.collater([dataset[index]]) for index in range(len(dataset))]
-        outputs.append(torch.cat([scores.flatten() for _, scores in predictor.outputs(samples)]))
+        outputs.append(torch.cat([predictor(sample).flatten() for sample in samples]))
     assert 0 < float((outputs[0] - outputs[1]).abs().max()) < 0.1
     assert len(predict(made, tmp_path / "p.jsonl", "--bf16")) == len(json_lines(made.raw / "test.jsonl"))

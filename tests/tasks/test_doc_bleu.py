@@ -13,10 +13,11 @@ import torch
 from fairseq.data import Dictionary, data_utils
 from fairseq.logging import metrics
 
+from hat_fairseq.data.ids import Chunk
 from hat_fairseq.scoring.bleu import DOCUMENT_BLEU, Translation, bleu
 from hat_fairseq.scoring.bleu_settings import BleuSettings
-from hat_fairseq.tasks.doc_bleu_meter import DocumentBleuMeter
-from hat_fairseq.tasks.document_table import DocumentTable
+from hat_fairseq.tasks.bin_folder import load_ids
+from hat_fairseq.tasks.validation_meters import DocumentBleuMeter
 
 PAGES = Path(__file__).parents[1] / "samples" / "libreoffice_help.jsonl"
 
@@ -32,7 +33,7 @@ class Subset:
                 for c in range(len(segments))]  # fmt: skip
         ids = "".join(f"{id_}\t{chunk}\t{len(segments)}\t1\n" for id_, chunk, segments in rows)
         (folder / "valid.ids").write_text(ids, encoding="utf-8")
-        self.table = DocumentTable.load(folder / "valid.ids", len(rows))
+        self.table = load_ids(folder / "valid.ids", len(rows), "a test needs it")
         self.targets = [self._encode(segments[chunk].split()) for _, chunk, segments in rows]
         self.hypotheses = [
             self._encode([word for i, word in enumerate(segments[chunk].split()) if (i + chunk) % 7])
@@ -43,7 +44,7 @@ class Subset:
     def _encode(self, words: list[str]) -> torch.Tensor:
         return torch.tensor([*(self.words.add_symbol(word) for word in words), self.words.eos()])
 
-    def meter(self, **subsets: DocumentTable) -> DocumentBleuMeter:
+    def meter(self, **subsets: list[Chunk]) -> DocumentBleuMeter:
         return DocumentBleuMeter(None, self.words, str, subsets or {"valid": self.table}, "13a")
 
     def batches(self, size: int, seed: int) -> list[list[int]]:
@@ -107,7 +108,7 @@ def test_documents_that_are_not_complete_are_left_out_and_named(subset: Subset, 
     with caplog.at_level(logging.WARNING):
         meter.finish()
     assert reduced([log]) == pytest.approx(subset.expected(2), abs=0.006)
-    third = subset.table.ids[2]
+    third = list(dict.fromkeys(chunk.document_id for chunk in subset.table))[2]
     assert [record.getMessage() for record in caplog.records] == [
         "doc_bleu of valid leaves out 2 of 4 documents, for which not everything was generated; the first is "
         + repr(third)
@@ -118,7 +119,7 @@ def test_documents_that_are_not_complete_are_left_out_and_named(subset: Subset, 
 
 
 def test_an_unknown_word_is_no_match(subset: Subset) -> None:
-    meter = subset.meter(valid=DocumentTable(["a"], [[0]], [0]))
+    meter = subset.meter(valid=[Chunk("a", 0, 1, 1)])
     tokens = torch.tensor([subset.words.unk()] * 5 + [subset.words.eos()])
     log = meter.score([[{"tokens": tokens}]], {"id": torch.tensor([0]), "target": tokens[None], "subset": "valid"})
     assert log["_doc_bleu_ref_len"] == 5 and log["_doc_bleu_counts_0"] == 0
@@ -128,13 +129,23 @@ def test_training_logs_nothing() -> None:
     assert reduced([{"loss": 1.0}]) is None
 
 
-def test_a_table_of_other_samples_is_refused(subset: Subset, tmp_path: Path) -> None:
+def test_a_table_of_other_samples_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"valid\.ids is missing: --eval-doc-bleu needs it"):
-        DocumentTable.load(tmp_path / "valid.ids", 2)
+        load_ids(tmp_path / "valid.ids", 2, "--eval-doc-bleu needs it")
     (tmp_path / "valid.ids").write_text("a\t1\t2\t1\na\t0\t2\t4\n")
     with pytest.raises(ValueError, match=r"valid\.ids has 2 lines for 3 samples"):
-        DocumentTable.load(tmp_path / "valid.ids", 3)
-    assert DocumentTable.load(tmp_path / "valid.ids", 2).samples == [[1, 0]]
+        load_ids(tmp_path / "valid.ids", 3, "--eval-doc-bleu needs it")
+
+
+def test_chunks_are_joined_in_their_order(subset: Subset) -> None:
+    """The rows of a file may come in any order."""
+    meter = subset.meter(valid=[Chunk("a", 1, 2, 1), Chunk("a", 0, 2, 1)])
+    first, second = (torch.tensor([subset.words.index(w), subset.words.eos()]) for w in subset.words.symbols[4:6])
+    for index, tokens in ((0, second), (1, first)):
+        sample = {"id": torch.tensor([index]), "target": torch.stack([tokens]), "subset": "valid"}
+        log = meter.score([[{"tokens": tokens}]], sample)
+    assert log["_doc_bleu_counts_1"] == log["_doc_bleu_totals_1"] == 1
+    assert [pair[0] for _, pair in sorted(meter._parts["valid"]["a"].items())] == subset.words.symbols[4:6]
 
 
 def test_an_unknown_tokenizer_is_known_before_training(subset: Subset) -> None:

@@ -16,7 +16,7 @@ from fairseq.tasks import TASK_REGISTRY, FairseqTask
 from torch import nn
 
 from hat_fairseq.tasks.config import EncoderTaskConfig
-from hat_fairseq.tasks.dropout_schedule import DROPOUT, ScheduledDropout, parse_factors
+from hat_fairseq.tasks.training import DROPOUT, PluginTask, parse_factors
 
 CURVE = re.compile(r"train_inner \| (\{.*?\})")
 
@@ -30,7 +30,7 @@ def weights(directory: Path) -> dict[str, torch.Tensor]:
     return torch.load(directory / "checkpoint_last.pt", weights_only=True)["model"]
 
 
-class Task(ScheduledDropout, FairseqTask):
+class Task(PluginTask, FairseqTask):
     """The mixin on nothing but fairseq's base."""
 
 
@@ -44,7 +44,7 @@ def rates(model: nn.Module) -> list[float]:
 
 def test_every_task_of_ours_has_it() -> None:
     ours = [name for name, cls in TASK_REGISTRY.items() if cls.__module__.startswith("hat_fairseq.")]
-    assert len(ours) == 7 and all(issubclass(TASK_REGISTRY[name], ScheduledDropout) for name in ours)
+    assert len(ours) == 7 and all(issubclass(TASK_REGISTRY[name], PluginTask) for name in ours)
 
 
 def model_of(arch: str, flags: str) -> nn.Module:

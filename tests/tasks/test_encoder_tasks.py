@@ -13,8 +13,8 @@ from fairseq import options, tasks
 from helpers import assert_close
 
 from hat_fairseq.data.ids import read_ids
+from hat_fairseq.tasks.bin_folder import TASKS
 from hat_fairseq.tasks.config import EncoderTaskConfig
-from hat_fairseq.tasks.data_kind import TASKS
 
 Data = Callable[[str], Path]
 KIND_NAMES = ["classification", "segments", "tokens", "choice", "qa"]

@@ -15,7 +15,7 @@ from fairseq import checkpoint_utils
 from sklearn.metrics import accuracy_score, f1_score
 from warm import WarmPython
 
-from hat_fairseq.tasks.data_kind import TASKS
+from hat_fairseq.tasks.bin_folder import TASKS
 
 Data = Callable[[str], Path]
 ROBERTA, MARKERS = "hat_roberta_tiny", "hierarchical_transformer_tiny --segment-by marker"

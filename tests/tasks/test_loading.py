@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hat_fairseq.tasks.document_dataset import padding_share
+from hat_fairseq.tasks.document_dataset import padding_share, read_sample_numbers
 from hat_fairseq.tasks.document_to_text import DocumentToTextConfig, DocumentToTextTask
-from hat_fairseq.tasks.loading import read_sample_numbers
 
 
 def test_skipped_samples_are_in_no_batch_and_others_keep_their_ids(ami: Path, tmp_path: Path) -> None:

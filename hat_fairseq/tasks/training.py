@@ -1,4 +1,4 @@
-"""`--dropout-schedule`: dropout rates that change with the epoch.
+"""What all tasks of the plugin have in training: no batch is dropped, and `--dropout-schedule`.
 
 Rohde et al. 2021, section 7: on RACE the encoder-only model converged only with dropout off in the first epoch. The
 factors are for epochs 1, 2, ...; the last one holds from then on. They multiply the rates that the model was built
@@ -38,8 +38,8 @@ def parse_factors(text: str) -> list[float]:
     return factors
 
 
-class ScheduledDropout:
-    """Mixin of tasks: applies `cfg.dropout_schedule` when fairseq begins an epoch."""
+class PluginTask:
+    """Mixin of tasks: applies `cfg.dropout_schedule` when fairseq begins an epoch, and keeps the last batch."""
 
     def __init__(self, cfg: Any, *args: Any, **kwargs: Any) -> None:
         super().__init__(cfg, *args, **kwargs)  # type: ignore[call-arg]
@@ -64,3 +64,8 @@ class ScheduledDropout:
                 raise ValueError(f"--dropout-schedule: {factor:g} times a dropout rate of {rate:g} is more than 1")
             module.p = rate * factor  # type: ignore[assignment]
         logger.info("epoch %d: dropout rates times %g", epoch, factor)
+
+    def get_batch_iterator(self, *args: Any, **kwargs: Any) -> Any:
+        # With a multiple (fairseq's default is 8) fairseq drops the last batch whenever it does not fill up.
+        settings = {**kwargs, "required_batch_size_multiple": 1}
+        return super().get_batch_iterator(*args, **settings)  # type: ignore[misc]

@@ -1,0 +1,59 @@
+"""What `hat preprocess` records beside the binary data: the kind of data, the text pipeline, and the ids of samples."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from ..data.ids import Chunk, read_ids
+from ..data.pipeline import FILE_NAME, TextPipeline
+
+# The task that reads each kind.
+TASKS = {
+    "text": "document_to_text",
+    "mlm": "masked_document_lm",
+    "classification": "document_classification",
+    "choice": "multiple_choice",
+    "segments": "segment_classification",
+    "tokens": "token_classification",
+    "qa": "question_answering",
+}
+
+
+def load_pipeline(data: str | Path, kind: str) -> TextPipeline | None:
+    """The text pipeline of a `bin` directory; None for data that `hat preprocess` did not make.
+
+    Raises:
+        ValueError: the data is not of this kind (one of `TASKS`), or its files cannot be read.
+    """
+    check_kind(data, kind)
+    return TextPipeline.load(data) if (Path(data) / FILE_NAME).exists() else None
+
+
+def check_kind(data: str | Path, kind: str) -> None:
+    """Raises ValueError if the data is of another kind; `load_pipeline` says what else is wrong with it."""
+    try:
+        record = json.loads((Path(data) / FILE_NAME).read_text(encoding="utf-8"))
+        found = record["settings"].get("task", "text")
+    except (OSError, ValueError, KeyError, AttributeError):
+        return
+    if found != kind:
+        raise ValueError(
+            f"{data} holds data of the kind {found!r}, and this task reads {kind!r}: use the task {TASKS.get(found)}, "
+            "or other data"
+        )
+
+
+def load_ids(path: Path, num_samples: int, reason: str) -> list[Chunk]:
+    """The ids table of a split.
+
+    Raises:
+        ValueError: it is missing (the message gives the reason for which it is needed), cannot be read, or is not about
+            `num_samples` samples.
+    """
+    if not path.is_file():
+        raise ValueError(f"{path} is missing: {reason}; run hat preprocess again")
+    chunks = read_ids(path)
+    if len(chunks) != num_samples:
+        raise ValueError(f"{path} has {len(chunks)} lines for {num_samples} samples: another subset?")
+    return chunks

@@ -1,0 +1,92 @@
+"""The labelled tasks: each defines the kind of its data, its head, and how labels become targets."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from fairseq.tasks import register_task
+from torch import Tensor
+
+from ..data.ids import Chunk
+from ..data.labels import RIGHT
+from .bin_folder import load_ids
+from .config import EncoderTaskConfig
+from .encoder_task import EncoderTask
+from .row_dataset import ChoiceDataset
+from .row_targets import RowTargets, SegmentTargets, SpanTargets, TokenTargets, answer_positions
+
+
+@register_task("document_classification", dataclass=EncoderTaskConfig)
+class DocumentClassificationTask(EncoderTask):
+    """A label for each document, or for each pair of texts: targets (B,), logits (B, K)."""
+
+    kind = "classification"
+
+
+@register_task("segment_classification", dataclass=EncoderTaskConfig)
+class SegmentClassificationTask(EncoderTask):
+    """A label for each of N segments, from the state at its `<s>`: targets (B, N), logits (B, N, K)."""
+
+    kind = "segments"
+    head_of = "segment"
+    targets_class = SegmentTargets
+
+
+@register_task("token_classification", dataclass=EncoderTaskConfig)
+class TokenClassificationTask(EncoderTask):
+    """A label for each word, at its first BPE piece: targets (B, T), logits (B, T, K); other tokens have no label."""
+
+    kind = "tokens"
+    head_of = "token"
+    targets_class = TokenTargets
+
+
+@register_task("multiple_choice", dataclass=EncoderTaskConfig)
+class MultipleChoiceTask(EncoderTask):
+    """Which of several continuations is right: targets (B,), logits (B, K) for the K choices of the example with most.
+
+    Each choice is a row, the text with the question and the choice, and gets one score (Rohde et al. 2021, section 7,
+    on RACE; Liu et al. 2019). Examples may have different numbers of choices.
+    """
+
+    kind = "choice"
+    part_to_cut = "first"  # the text; question and choice stay
+    num_scores = 1
+
+    def build_dataset(
+        self, rows: Any, what: str, targets: RowTargets | None = None, chunks: Sequence[Chunk] | None = None
+    ) -> ChoiceDataset:
+        if chunks is None:
+            path = Path(self.cfg.data) / f"{what}.ids"
+            chunks = load_ids(path, len(rows), "it says which rows are the choices of an example")
+        labels = self.label_dictionary
+        right = 0 if labels is None else labels.index(RIGHT) - labels.nspecial
+        removed = self._removed(rows, what)
+        return ChoiceDataset(rows, targets, removed, self.dictionary.pad(), chunks=chunks, right=right, what=what)
+
+    def logits(self, model: Any, sample: dict[str, Any]) -> Tensor:
+        """(B, K) scores in fp32, -inf beyond an example's choices."""
+        scores, counts = super().logits(model, sample).float().squeeze(-1), sample["choices"]
+        exists = torch.arange(int(counts.max()), device=scores.device) < counts[:, None]
+        return scores.new_full(exists.shape, float("-inf")).masked_scatter(exists, scores)
+
+
+@register_task("question_answering", dataclass=EncoderTaskConfig)
+class QuestionAnsweringTask(EncoderTask):
+    """The answer is a span of a text, or there is none: targets (B, 2), first and last token, 0 0 for none.
+
+    As for SQuAD 2.0 (Rajpurkar et al. 2018; Devlin et al. 2019): each token has a score to be the first and one to be
+    the last of the answer, logits (B, T, 2); the row's first token stands for no answer. A row is a window of the text.
+    """
+
+    kind = "qa"
+    head_of = "token"
+    part_to_cut = "last"  # the text; the question stays
+    targets_class = SpanTargets
+    num_scores = 2
+
+    def logits(self, model: Any, sample: dict[str, Any]) -> Tensor:
+        """(B, T, 2) scores in fp32, -inf where no answer may begin or end."""
+        possible = answer_positions(sample["net_input"]["src_tokens"], self.dictionary)
+        return super().logits(model, sample).float().masked_fill(~possible.unsqueeze(-1), float("-inf"))

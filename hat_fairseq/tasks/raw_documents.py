@@ -1,0 +1,106 @@
+"""Raw documents to rows of ids as in preprocessing, and generated tokens to text (`--bpe document`)."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from fairseq.data import Dictionary, ListDataset
+from fairseq.data.encoders import register_bpe
+from torch import Tensor
+
+from ..data.document import Document
+from ..data.pipeline import TextPipeline
+from .config import DocumentBpeConfig
+from .cut_rows import CutRows, cut_documents, warn
+
+
+@dataclass(frozen=True)
+class EncodedRows:
+    """Rows of token ids, of segment ids of the same lengths (or none), and the document that each row belongs to."""
+
+    tokens: list[Tensor]
+    segments: list[Tensor]
+    owners: list[int]
+
+
+def parse_line(line: str, number: int, input_format: str) -> Document:
+    """Line `number` (from 1) as a document: its text, or with `input_format` json its JSON object (the id may be left
+    out)."""
+    if input_format == "text":
+        return Document(id=str(number), text=line)
+    try:
+        record = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"line {number}: not JSON ({error}); plain text needs --input-format text") from None
+    if isinstance(record, dict):
+        record.setdefault("id", str(number))
+    return Document.from_json(record, f"line {number}")
+
+
+def row_of(tokens: Iterable[str], dictionary: Dictionary) -> Tensor:
+    """(T,) ids of tokens, `</s>` at the end."""
+    return torch.tensor([*map(dictionary.index, tokens), dictionary.eos()])
+
+
+def indexed(rows: Sequence[Tensor]) -> ListDataset:
+    """Rows as a dataset with `sizes`."""
+    return ListDataset(rows, [row.numel() for row in rows])
+
+
+def encode_documents(documents: Iterable[Document], task: Any) -> EncodedRows:
+    """Documents to rows of ids: the pipeline of the training data, then the task's own policy for long sources.
+
+    Args:
+        task: a `document_to_text` task with a pipeline.
+    Raises:
+        ValueError: an empty document, one that is too long under the policy `error`, or one without the roles it needs.
+    """
+    pipeline, dictionary, cfg = task.pipeline, task.source_dictionary, task.cfg
+    before = Counter(pipeline.counts)
+    rows, streams, owners = [], [], []
+    for number, document in enumerate(documents):
+        for encoded in pipeline.encode(document):
+            rows.append(row_of(encoded.tokens, dictionary))
+            owners.append(number)
+            if task.segment_dictionary is None:
+                continue
+            if encoded.roles is None:
+                raise ValueError(
+                    f"document {encoded.id}: the model needs a role for every sentence; give turns with roles as JSON"
+                )
+            streams.append(row_of(encoded.roles, task.segment_dictionary))
+    limits = cfg.max_source_positions, str(cfg.long_source), dictionary.bos()
+    removed, cost = cut_documents(indexed(rows), *limits, "input")
+    cut = Counter({f"source_{name}": number for name, number in cost.items()})
+    warn_of_changes(pipeline.counts - before + cut, rows, dictionary)
+    segments = list(CutRows(indexed(streams), removed)) if streams else []
+    return EncodedRows(list(CutRows(indexed(rows), removed)), segments, owners)
+
+
+def warn_of_changes(changed: Counter[str], rows: Iterable[Tensor], dictionary: Dictionary) -> None:
+    """Logs the counts of what a pipeline has changed, and of the unknown tokens in its rows."""
+    changed["source_tokens_unknown_to_dictionary"] = sum(int(row.eq(dictionary.unk()).sum()) for row in rows)
+    del changed["source_tokens"]  # their total number
+    warn("input changed by preprocessing", changed)
+
+
+@register_bpe("document", dataclass=DocumentBpeConfig)
+class DocumentBpe:
+    """Turns generated tokens into text with the pipeline that made the training data.
+
+    fairseq-generate and fairseq-interactive then print final text on their D- lines: BPE undone, control tokens
+    restored. The task encodes documents by itself.
+    """
+
+    def __init__(self, config: DocumentBpeConfig) -> None:
+        if not config.document_pipeline:
+            raise ValueError("--bpe document needs --document-pipeline DIR, the bin directory of `hat preprocess`")
+        self.decode = TextPipeline.load(config.document_pipeline).decode
+
+    def encode(self, text: str) -> str:
+        return text
