@@ -63,7 +63,7 @@ def table(pooled: bool) -> RenameTable:
 
 
 def read_released_config(path: Path) -> dict[str, Any]:
-    """`config.json`; ValueError where it describes something that ours cannot compute."""
+    """`config.json`; ValueError where it describes something that our model cannot compute."""
     config = read_config(path, FIXED, (*FIELDS, "vocab_size"), f"a {ARCHITECTURE}")
     layers = config.get("encoder_layout")
     if not isinstance(layers, dict) or sorted(layers, key=len) != [str(number) for number in range(len(layers))]:
