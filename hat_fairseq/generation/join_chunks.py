@@ -13,7 +13,7 @@ from typing import Any
 from ..data.files import read_lines
 from ..data.ids import Chunk, read_ids
 from ..data.text import split_segments
-from ..scoring.summaries import write_summaries
+from ..scoring.files import write_summaries
 
 # fairseq-generate prints S-, T-, H- (tokens), D- (text) and P- lines: TYPE-SAMPLE <tab> SCORE <tab> TEXT.
 _HYPOTHESIS = re.compile(r"([HD])-(\d+)\t[^\t]*(?:\t|$)")

@@ -6,32 +6,15 @@ import argparse
 import random
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hat_fairseq.data.document import Document, read_documents
+from hat_fairseq.scoring.files import write_summaries
 from hat_fairseq.scoring.rouge import make_tokenizer
-from hat_fairseq.scoring.summaries import write_summaries
-
-
-@dataclass(frozen=True)
-class Constant:
-    """A training summary that serves as the summary of every document.
-
-    Attributes:
-        document: the training document it belongs to.
-        score: its mean ROUGE-1 F + ROUGE-2 F (0 to 2) against the other summaries it was compared with.
-        compared: how many those were.
-    """
-
-    document: Document
-    score: float
-    compared: int
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of ``hat baselines``."""
     parser.add_argument("--documents", required=True, metavar="FILE", help="the documents to summarize (.jsonl)")
     parser.add_argument("--train", required=True, metavar="FILE", help="the training documents with targets (.jsonl)")
     parser.add_argument("--out", required=True, metavar="DIR", help="receives lead.jsonl and constant.jsonl")
@@ -47,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Write both files and say how they were made."""
+    """Writes both files and prints how they were made."""
     documents = list(read_documents(args.documents))
     train = [document for document in read_documents(args.train) if document.target]
     if not train:
@@ -58,48 +41,44 @@ def main(args: argparse.Namespace) -> int:
     candidates = train
     if len(train) > args.candidates:
         candidates = random.Random(args.seed).sample(train, args.candidates)
-    constant = best_constant(candidates)
+    constant, score = best_constant(candidates)
     out = Path(args.out)
     write_summaries(out / "lead.jsonl", ({"id": doc.id, "text": lead(doc, words)} for doc in documents))
-    sentences = list(constant.document.target or ())
+    sentences = list(constant.target or ())
     write_summaries(out / "constant.jsonl", ({"id": doc.id, "text": sentences} for doc in documents))
     print(f"lead.jsonl: the first {words} words of each of {len(documents)} documents")
     print(
-        f"constant.jsonl: the summary of training document {constant.document.id!r}, the nearest of {len(candidates)} "
-        f"(of {len(train)} in training) to the {constant.compared} others: mean sum of ROUGE-1 and 2 "
-        f"{100 * constant.score:.2f}"
+        f"constant.jsonl: the summary of training document {constant.id!r}, the nearest of {len(candidates)} (of "
+        f"{len(train)} in training) to the {len(candidates) - 1} others: mean sum of ROUGE-1 and 2 {100 * score:.2f}"
     )
     return 0
 
 
 def lead(document: Document, words: int) -> str:
-    """Return the first ``words`` white-space separated words of the source, without roles, as running text."""
+    """The first `words` white-space separated words of the source, without roles, as running text."""
     text = document.text if document.text is not None else " ".join(document.sentences or ())
     return " ".join(text.split()[:words])
 
 
 def mean_words(documents: Sequence[Document]) -> int:
-    """Return the mean number of words of the targets, rounded down."""
+    """The mean number of words of the targets, rounded down."""
     return sum(len(sentence.split()) for doc in documents for sentence in doc.target or ()) // len(documents)
 
 
-def best_constant(documents: Sequence[Document]) -> Constant:
-    """Returns the target nearest to all others by mean ROUGE-1 F + ROUGE-2 F (stemmed).
-
-    Only training targets are compared, so no test summary has a say.
+def best_constant(documents: Sequence[Document]) -> tuple[Document, float]:
+    """The document whose target is nearest to all other targets, and its mean ROUGE-1 F + ROUGE-2 F (stemmed, 0 to 2).
 
     Raises:
-        ValueError: fewer than two targets.
+        ValueError: fewer than two documents.
     """
     if len(documents) < 2:
         raise ValueError(f"choosing a constant summary takes at least 2 training summaries, not {len(documents)}")
     tokenizer = make_tokenizer(stem=True)
     words = [tokenizer.tokenize("\n".join(document.target or ())) for document in documents]
     ngrams = [(Counter(text), Counter(zip(text, text[1:], strict=False))) for text in words]
-    compared = len(documents) - 1
-    scores = [sum(_similarity(own, other) for other in ngrams if other is not own) / compared for own in ngrams]
-    best = max(range(len(documents)), key=scores.__getitem__)
-    return Constant(documents[best], scores[best], compared)
+    sums = [sum(_similarity(own, other) for other in ngrams if other is not own) for own in ngrams]
+    best = max(range(len(documents)), key=sums.__getitem__)
+    return documents[best], sums[best] / (len(documents) - 1)
 
 
 def _similarity(own: Sequence[Counter[Any]], other: Sequence[Counter[Any]]) -> float:

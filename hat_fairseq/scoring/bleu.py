@@ -69,7 +69,7 @@ class BleuReport:
 def bleu(
     systems: Mapping[str, Sequence[Translation]], references: Sequence[Sequence[str]], settings: BleuSettings
 ) -> tuple[dict[str, BleuReport], dict[str, str]]:
-    """Score systems; from the second on, with p-values against the first (paired bootstrap over documents).
+    """Scores systems; from the second on, with p-values against the first (paired bootstrap over documents).
 
     Args:
         systems: by name, the documents in the references' order.
@@ -81,21 +81,23 @@ def bleu(
     Raises:
         ValueError: no document, differing numbers of documents, an empty reference.
     """
-    _check(systems, references)
+    whole = [" ".join(segments).strip() for segments in references]
+    _check(systems, whole)
     texts = {name: [document.text for document in documents] for name, documents in systems.items()}
     first = next(iter(texts), None)
-    figures, signatures = _document_figures(texts, [_joined(segments) for segments in references], settings)
+    figures, signatures = _document_figures(texts, whole, settings)
     sentence_metric = make_bleu(settings)
+    num_segments = sum(map(len, references))
     reports = {}
     for name, documents in systems.items():
-        pairs = _matching(documents, references)
+        known = [document.segments for document in documents]
+        pairs = [(a, b) for a, b in zip(known, references, strict=True) if a is not None and len(a) == len(b)]
         scores = {metric: figures[metric][name] for metric in figures}
         if pairs:
             hypotheses = [segment for generated, _ in pairs for segment in generated]
             expected = [segment for _, segments in pairs for segment in segments]
             scores[SENTENCE_BLEU] = Figure(sentence_metric.corpus_score(hypotheses, [expected]).score)
             signatures[SENTENCE_BLEU] = str(sentence_metric.get_signature())
-        num_segments = sum(map(len, references))
         reports[name] = BleuReport(
             scores=scores,
             documents=len(references),
@@ -103,36 +105,20 @@ def bleu(
             unmatched_documents=len(references) - len(pairs),
             unmatched_segments=num_segments - sum(len(segments) for _, segments in pairs),
             empty_hypotheses=sum(not text.strip() for text in texts[name]),
-            without_segments=sum(document.segments is None for document in documents),
+            without_segments=known.count(None),
             same_as_first=first is not None and name != first and texts[name] == texts[first],
         )
     return reports, signatures
 
 
-def _check(systems: Mapping[str, Sequence[Translation]], references: Sequence[Sequence[str]]) -> None:
+def _check(systems: Mapping[str, Sequence[Translation]], references: Sequence[str]) -> None:
     if not references:
         raise ValueError("no documents to score")
-    for number, segments in enumerate(references, start=1):
-        if not _joined(segments):
-            raise ValueError(f"reference {number} is empty: a translation of nothing cannot be scored")
+    if "" in references:
+        raise ValueError(f"reference {references.index('') + 1} is empty: a translation of nothing cannot be scored")
     for name, documents in systems.items():
         if len(documents) != len(references):
             raise ValueError(f"{name}: {len(documents)} hypotheses, but {len(references)} references")
-
-
-def _joined(segments: Sequence[str]) -> str:
-    return " ".join(segments).strip()
-
-
-def _matching(
-    documents: Sequence[Translation], references: Sequence[Sequence[str]]
-) -> list[tuple[Sequence[str], Sequence[str]]]:
-    """The segments, generated and of the reference, of the documents that have as many of the one as of the other."""
-    return [
-        (document.segments, segments)
-        for document, segments in zip(documents, references, strict=True)
-        if document.segments is not None and len(document.segments) == len(segments)
-    ]
 
 
 def _document_figures(
@@ -149,11 +135,10 @@ def _document_figures(
             for metric, scorer in metrics.items()
         }
         return plain, {metric: str(scorer.get_signature()) for metric, scorer in metrics.items()}
+    samples = settings.bootstrap_samples
     with _sacrebleu_seed(settings.seed):
-        samples = settings.bootstrap_samples
-        found_signatures, found = PairedTest(
-            list(systems.items()), metrics, [references], test_type="bs", n_samples=samples
-        )()
+        test = PairedTest(list(systems.items()), metrics, [references], test_type="bs", n_samples=samples)
+        found_signatures, found = test()
     first = next(iter(systems.values()))
     same = {name: texts == first for name, texts in systems.items()}
     figures, signatures = {}, {}

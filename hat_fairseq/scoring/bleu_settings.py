@@ -33,7 +33,7 @@ class BleuSettings:
 
 
 def make_bleu(settings: BleuSettings, force: bool = False) -> Any:
-    """Return sacrebleu's metric BLEU.
+    """sacrebleu's metric BLEU.
 
     Args:
         force: take text that looks tokenised without a warning.

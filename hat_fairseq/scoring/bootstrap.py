@@ -12,7 +12,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean over documents and the limits of its 95 % interval; the limits are None where no resampling was done."""
+    """A score of the test set and the limits of its 95 % interval; the limits are None without resampling."""
 
     mean: float
     low: float | None
@@ -23,65 +23,39 @@ class Interval:
         return f"{self.mean:.2f}{limits}"
 
 
-def bootstrap_interval(values: np.ndarray, samples: int, seed: int) -> Interval:
-    """Return the mean of ``values`` and its percentile interval.
+def bootstrap(
+    rows: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray], samples: int, seed: int
+) -> list[Interval]:
+    """The figures that `statistic` makes of the test set, each with its percentile interval.
 
-    The same ``seed`` and number of values draw the same documents, so that several metrics or systems scored on one
+    The same `seed` and number of documents draw the same documents, so that several metrics or systems scored on one
     test set are resampled alike.
 
     Args:
-        values: scores, one per document, shape (documents,), any unit; the result has the same unit.
-        samples: number of resampled test sets; 0 for no interval.
+        rows: what is known of each document, (documents, ...).
+        statistic: from the rows of some documents to figures of shape (F,).
+        samples: number of resampled test sets; 0 for no intervals.
         seed: of numpy's default generator.
 
     Raises:
-        ValueError: no values, or a negative number of samples.
+        ValueError: no documents, or a negative number of samples.
     """
-    if len(values) == 0:
+    if len(rows) == 0:
         raise ValueError("no documents to score")
     if samples < 0:
         raise ValueError(f"the number of bootstrap samples must not be negative: {samples}")
-    mean = float(np.mean(values))
-    if samples == 0:
-        return Interval(mean, None, None)
-    random = np.random.default_rng(seed)
-    # One resampled set at a time: a (samples, documents) index would take 100 MB on CNN/DailyMail.
-    means = [values[random.integers(0, len(values), len(values))].mean() for _ in range(samples)]
-    tail = 100 * (1 - CONFIDENCE) / 2
-    low, high = np.percentile(means, [tail, 100 - tail])
-    return Interval(mean, float(low), float(high))
-
-
-def bootstrap_totals(
-    counts: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray], samples: int, seed: int
-) -> list[Interval]:
-    """Return the figures that ``statistic`` makes of the test set's totals, each with its percentile interval.
-
-    For corpus scores such as F1, which are no means over documents. The same documents are drawn as in
-    ``bootstrap_interval``.
-
-    Args:
-        counts: what is added up over documents, shape (documents, M).
-        statistic: from totals of shape (M,) to figures of shape (F,).
-        samples, seed: as in ``bootstrap_interval``.
-
-    Raises:
-        ValueError: as ``bootstrap_interval``.
-    """
-    if len(counts) == 0:
-        raise ValueError("no documents to score")
-    if samples < 0:
-        raise ValueError(f"the number of bootstrap samples must not be negative: {samples}")
-    figures = statistic(counts.sum(axis=0))
+    figures = statistic(rows)
     if samples == 0:
         return [Interval(float(figure), None, None) for figure in figures]
     random = np.random.default_rng(seed)
-    drawn = []
-    for _ in range(samples):
-        times = np.bincount(random.integers(0, len(counts), len(counts)), minlength=len(counts))
-        drawn.append(statistic(times @ counts))
+    # One resampled set at a time: a (samples, documents) index would take 100 MB on CNN/DailyMail.
+    drawn = [statistic(rows[random.integers(0, len(rows), len(rows))]) for _ in range(samples)]
     tail = 100 * (1 - CONFIDENCE) / 2
     limits = np.percentile(drawn, [tail, 100 - tail], axis=0).T
-    return [
-        Interval(float(figure), float(low), float(high)) for figure, (low, high) in zip(figures, limits, strict=True)
-    ]
+    return [Interval(float(f), float(low), float(high)) for f, (low, high) in zip(figures, limits, strict=True)]
+
+
+def bootstrap_mean(values: np.ndarray, samples: int, seed: int) -> Interval:
+    """The mean of (documents,) values with its interval; see `bootstrap`."""
+    (interval,) = bootstrap(values, lambda drawn: np.array([drawn.mean()]), samples, seed)
+    return interval

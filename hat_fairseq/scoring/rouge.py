@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from hat_fairseq.scoring.bootstrap import Interval, bootstrap_interval
-from hat_fairseq.scoring.signature import RougeSettings, signature
-from hat_fairseq.scoring.splitting import split_summary
+from hat_fairseq.scoring.bootstrap import Interval, bootstrap_mean
+from hat_fairseq.scoring.rouge_settings import RougeSettings, split_summary
 
 METRICS = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeLsum": "ROUGE-L (summary)"}
+OTHERS = 19  # mismatched references of a summary: enough for a steady mean, and linear in the number of documents
 
 Summary = str | Sequence[str]
 
@@ -25,7 +25,7 @@ class RougeReport:
     """The scores of one system.
 
     Attributes:
-        scores: from ``METRICS``' keys to F x 100.
+        scores: from `METRICS`' keys to F x 100.
         signature: how they were computed.
         documents: number scored.
         empty_hypotheses: documents without any generated word (they score 0 and are part of the mean).
@@ -42,12 +42,12 @@ class RougeReport:
 def rouge(
     hypotheses: Sequence[Summary], references: Sequence[Summary], settings: RougeSettings | None = None
 ) -> RougeReport:
-    """Score summaries against their references, document by document.
+    """Scores summaries against their references, document by document.
 
     Args:
         hypotheses: generated summaries, one per document: a text or its sentences.
         references: the reference summaries, in the same order.
-        settings: see ``RougeSettings``; its defaults if None.
+        settings: the defaults if None.
 
     Raises:
         ValueError: differing numbers of documents, none at all, or a reference in which ROUGE finds no word.
@@ -65,13 +65,13 @@ def rouge(
     else:
         per_document = score_documents(hypothesis_lines, reference_lines, settings.stem)
         scores = {
-            metric: bootstrap_interval(100 * values, settings.bootstrap_samples, settings.seed)
+            metric: bootstrap_mean(100 * values, settings.bootstrap_samples, settings.seed)
             for metric, values in per_document.items()
         }
         backend = f"rouge-score {version('rouge-score')}"
     return RougeReport(
         scores=scores,
-        signature=signature(settings, backend, len(references)),
+        signature=settings.signature(backend, len(references)),
         documents=len(references),
         empty_hypotheses=sum(not _has_word(lines) for lines in hypothesis_lines),
         non_ascii_documents=sum(
@@ -81,11 +81,34 @@ def rouge(
     )
 
 
+def score_against_others(
+    hypotheses: Sequence[Summary], references: Sequence[Summary], settings: RougeSettings
+) -> dict[str, float]:
+    """Mean F x 100 of every summary against the references of the next `OTHERS` documents (going round), by metric.
+
+    Where documents are alike, a summary that fits any of them scores well. The drop against mismatched references shows
+    how much of the score is specific to the document.
+
+    Raises:
+        ValueError: a single document has no others.
+    """
+    if len(references) < 2:
+        raise ValueError("one document alone cannot be scored against others")
+    own = [split_summary(summary, settings.hypothesis_sentences) for summary in hypotheses]
+    lines = [split_summary(summary, settings.reference_sentences) for summary in references]
+    shifts = range(1, min(OTHERS, len(lines) - 1) + 1)
+    rotated = [reference for shift in shifts for reference in (*lines[shift:], *lines[:shift])]
+    scores = score_documents(own * len(shifts), rotated, settings.stem)
+    return {metric: 100 * float(scores[metric].mean()) for metric in METRICS}
+
+
 def score_documents(
     hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[str]], stem: bool
 ) -> dict[str, np.ndarray]:
-    """Return F in [0, 1] per document, shape (documents,), for each of ``METRICS``; inputs are lists of sentences."""
-    scorer = make_scorer(stem, tuple(METRICS))
+    """F in [0, 1] of each document, (documents,), by metric; hypotheses and references are lists of sentences."""
+    from rouge_score.rouge_scorer import RougeScorer
+
+    scorer = RougeScorer(list(METRICS), tokenizer=make_tokenizer(stem))
     scores = [
         scorer.score("\n".join(reference), "\n".join(hypothesis))
         for hypothesis, reference in zip(hypotheses, references, strict=True)
@@ -93,16 +116,9 @@ def score_documents(
     return {metric: np.array([score[metric].fmeasure for score in scores]) for metric in METRICS}
 
 
-def make_scorer(stem: bool, metrics: Sequence[str]) -> Any:
-    """Return rouge-score's scorer with its own tokenizer, whose stemmer remembers the words it has seen."""
-    from rouge_score.rouge_scorer import RougeScorer
-
-    return RougeScorer(list(metrics), tokenizer=make_tokenizer(stem))
-
-
 @cache
 def make_tokenizer(stem: bool) -> Any:
-    """Return an object whose ``tokenize(text)`` gives rouge-score's tokens; each word is stemmed only once."""
+    """An object whose `tokenize(text)` gives rouge-score's tokens; each word is stemmed only once."""
     from nltk.stem.porter import PorterStemmer
     from rouge_score import tokenize
     from rouge_score.tokenizers import Tokenizer

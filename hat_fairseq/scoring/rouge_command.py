@@ -3,107 +3,56 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from dataclasses import asdict
-from pathlib import Path
 
-from hat_fairseq.scoring.columns import aligned
-from hat_fairseq.scoring.others import score_against_others
-from hat_fairseq.scoring.rouge import METRICS, RougeReport, rouge
-from hat_fairseq.scoring.signature import BACKENDS, PRESETS, RougeSettings
-from hat_fairseq.scoring.splitting import SENTENCE_METHODS
-from hat_fairseq.scoring.summaries import HYPOTHESIS_KEYS, REFERENCE_KEYS, pair, read_summaries
+from hat_fairseq.scoring.files import HYPOTHESIS_KEYS, REFERENCE_KEYS, pair, read_summaries
+from hat_fairseq.scoring.report import Report, aligned
+from hat_fairseq.scoring.rouge import METRICS, rouge, score_against_others
+from hat_fairseq.scoring.rouge_settings import BACKENDS, PRESETS, SENTENCE_METHODS, RougeSettings
+
+HYPOTHESES = ".jsonl (id, text), or plain text with one document a line"
+REFERENCES = ".jsonl with id and target (text or list of sentences), or plain text"
+SEED = 0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options; those left out take the preset's value, else ``RougeSettings``' default."""
+    """Options that are not given take the preset's value, else that of `RougeSettings`."""
     default = RougeSettings()
-    parser.add_argument(
-        "--hypotheses",
-        nargs="+",
-        required=True,
-        metavar="FILE",
-        help="one or more systems: .jsonl (id, text), or plain text with one document a line",
-    )
-    parser.add_argument(
-        "--references",
-        required=True,
-        metavar="FILE",
-        help=".jsonl with id and target (text or list of sentences), or plain text",
-    )
     parser.add_argument("--like", choices=sorted(PRESETS), help="split and stem as that tool does by default")
     parser.add_argument("--backend", choices=BACKENDS, help=f"default: {default.backend}")
     parser.add_argument("--stem", action=argparse.BooleanOptionalAction, default=None, help="default: stem")
-    parser.add_argument(
-        "--hypothesis-sentences",
-        choices=SENTENCE_METHODS,
-        help=f"how hypotheses are split (default: {default.hypothesis_sentences})",
-    )
-    parser.add_argument(
-        "--reference-sentences",
-        choices=SENTENCE_METHODS,
-        help=f"how references are split (default: {default.reference_sentences})",
-    )
-    parser.add_argument(
-        "--bootstrap-samples", type=int, metavar="N", help=f"0 for no intervals (default: {default.bootstrap_samples})"
-    )
-    parser.add_argument("--seed", type=int, help=f"of the resampling (default: {default.seed})")
-    parser.add_argument(
-        "--against-others",
-        action="store_true",
-        help="also score each hypothesis against other documents' references (by rouge-score): what it loses there is "
-        "what it says about its own document",
-    )
-    parser.add_argument("--json", metavar="FILE", help="write scores and signatures there as well")
-
-
-def main(args: argparse.Namespace) -> int:
-    """Score each file of hypotheses and print one row for it."""
-    settings = settings_from(args)
-    references = read_summaries(args.references, REFERENCE_KEYS)
-    paired = {path: pair(read_summaries(path, HYPOTHESIS_KEYS), references) for path in args.hypotheses}
-    reports = {path: rouge(hypotheses, references.texts, settings) for path, hypotheses in paired.items()}
-    print(render(reports))
-    if args.against_others:
-        for path, hypotheses in paired.items():
-            means = score_against_others(hypotheses, references.texts, settings)
-            print(f"against other documents' references: {path}", *(f"{mean:.2f}" for mean in means.values()))
-    for note in notes(reports):
-        print(note, file=sys.stderr)
-    if args.json:
-        text = json.dumps({path: asdict(report) for path, report in reports.items()}, indent=2, ensure_ascii=False)
-        Path(args.json).write_text(text + "\n", encoding="utf-8")
-    return 0
+    for side, method in (("hypothesis", default.hypothesis_sentences), ("reference", default.reference_sentences)):
+        text = f"how each {side} is split (default: {method})"
+        parser.add_argument(f"--{side}-sentences", choices=SENTENCE_METHODS, help=text)
+    text = "also score each hypothesis against other documents' references (by rouge-score): the drop shows how much "
+    text += "of the score is specific to the document"
+    parser.add_argument("--against-others", action="store_true", help=text)
 
 
 def settings_from(args: argparse.Namespace) -> RougeSettings:
-    """Return the preset's settings with the options that were given on top."""
-    chosen = dict(PRESETS[args.like]) if args.like else {}
-    for name in asdict(RougeSettings()):
-        if getattr(args, name) is not None:
-            chosen[name] = getattr(args, name)
-    return RougeSettings(**chosen)  # type: ignore[arg-type]
+    """The preset's settings, replaced by the options that were given."""
+    given = {name: getattr(args, name) for name in asdict(RougeSettings()) if getattr(args, name) is not None}
+    return RougeSettings(**{**PRESETS.get(args.like, {}), **given})
 
 
-def render(reports: dict[str, RougeReport]) -> str:
-    """Return a table with a row per system, F x 100 with 95 % intervals, and the signature below it."""
+def score(args: argparse.Namespace) -> Report:
+    """A row for each system, F x 100 with intervals; the signature; scores against other documents' references."""
+    settings = settings_from(args)
+    references = read_summaries(args.references, REFERENCE_KEYS)
+    systems = {path: pair(read_summaries(path, HYPOTHESIS_KEYS), references) for path in args.hypotheses}
+    reports = {path: rouge(hypotheses, references.texts, settings) for path, hypotheses in systems.items()}
     rows = [["", *METRICS.values()]]
-    for name, report in reports.items():
-        rows.append([name, *(str(report.scores[metric]) for metric in METRICS)])
-    signatures = dict.fromkeys(report.signature for report in reports.values())
-    return "\n".join([*aligned(rows), *signatures])
-
-
-def notes(reports: dict[str, RougeReport]) -> list[str]:
-    """Return a line for everything that lowers a score unexpectedly."""
-    lines = []
-    for name, report in reports.items():
-        if report.empty_hypotheses:
-            lines.append(f"{name}: {report.empty_hypotheses} of {report.documents} hypotheses are empty and score 0")
-        if report.non_ascii_documents:
-            lines.append(
-                f"{name}: {report.non_ascii_documents} of {report.documents} documents have letters outside a-z, "
-                "which ROUGE ignores"
-            )
-    return lines
+    rows += [[path, *(str(report.scores[metric]) for metric in METRICS)] for path, report in reports.items()]
+    lines = [*aligned(rows), *dict.fromkeys(report.signature for report in reports.values())]
+    notes = []
+    for path, report in reports.items():
+        if args.against_others:
+            means = score_against_others(systems[path], references.texts, settings)
+            figures = " ".join(f"{mean:.2f}" for mean in means.values())
+            lines.append(f"against other documents' references: {path} {figures}")
+        if count := report.empty_hypotheses:
+            notes.append(f"{path}: {count} of {report.documents} hypotheses are empty and score 0")
+        if count := report.non_ascii_documents:
+            letters = "have letters outside a-z, which ROUGE ignores"
+            notes.append(f"{path}: {count} of {report.documents} documents {letters}")
+    return Report(lines, notes, {path: asdict(report) for path, report in reports.items()})

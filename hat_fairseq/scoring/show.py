@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterable
 
 from hat_fairseq.data.document import Document, read_documents
-from hat_fairseq.scoring.summaries import HYPOTHESIS_KEYS, read_summaries
+from hat_fairseq.scoring.files import HYPOTHESIS_KEYS, read_summaries
 
 WIDTH = 110
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hat_fairseq.scoring.bootstrap import Interval, bootstrap_interval
+from hat_fairseq.scoring.bootstrap import Interval, bootstrap_mean
 
 Answers = Mapping[str, Sequence[str]]  # gold answers of each question; none: it has no answer
 
@@ -25,7 +25,7 @@ _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 @dataclass(frozen=True)
 class SquadReport:
-    """``scores`` has the names and the order of SQuAD's evaluation (x 100, but counts, and thresholds as they are)."""
+    """`scores` has the names and the order of SQuAD's evaluation (x 100, but counts, and thresholds as they are)."""
 
     scores: dict[str, float]
     intervals: dict[str, Interval]  # of exact and f1
@@ -39,7 +39,7 @@ def normalize(text: str) -> str:
 
 
 def exact(answer: str, gold: str) -> float:
-    """1 if both are the same after ``normalize``, else 0."""
+    """1 if both are the same after `normalize`, else 0."""
     return float(normalize(answer) == normalize(gold))
 
 
@@ -66,7 +66,7 @@ def score_answers(
     """Score a text for each question.
 
     Args:
-        predictions: the empty string where no answer is thought to exist; the ids are those of ``golds``.
+        predictions: the empty string where no answer is thought to exist; the ids are those of `golds`.
         golds: gold answers.
         no_answer_scores: for each question, higher where no answer is more likely; any unit. Without them there is no
             search for a threshold.
@@ -80,7 +80,7 @@ def score_answers(
         name: {i: float(not answerable[i]) if i in refused else score for i, score in by_id.items()}
         for name, by_id in raw.items()
     }
-    intervals = {name: bootstrap_interval(_percent(by_id, golds), samples, seed) for name, by_id in final.items()}
+    intervals = {name: bootstrap_mean(_percent(by_id, golds), samples, seed) for name, by_id in final.items()}
     scores: dict[str, float] = {name: interval.mean for name, interval in intervals.items()} | {"total": len(golds)}
     for prefix, wanted in (("HasAns", True), ("NoAns", False)):
         if chosen := [identifier for identifier in golds if answerable[identifier] == wanted]:
@@ -121,7 +121,7 @@ def best_threshold(
     threshold; 0 if it is best to answer none.
 
     Questions are taken one by one in the order of their no-answer scores, as SQuAD does it: of equal scores the first
-    in ``no_answer_scores`` comes first, and a threshold may fall between them.
+    in `no_answer_scores` comes first, and a threshold may fall between them.
 
     Args:
         scores: exact or F1 of each question (0 to 1).

@@ -4,129 +4,94 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from hat_fairseq.data.files import read_json_lines
-from hat_fairseq.scoring.classification_command import add_resampling
-from hat_fairseq.scoring.columns import aligned
-from hat_fairseq.scoring.label_files import check_joined
+from hat_fairseq.scoring.files import by_id, check_joined, is_lines, json_lines
+from hat_fairseq.scoring.report import Report, aligned
 from hat_fairseq.scoring.squad import SquadReport, score_answers
+
+HYPOTHESES = "predictions.json {id: text}, or .jsonl with id, answer and (as hat predict writes it) no_answer_score"
+REFERENCES = "SQuAD's own .json, or .jsonl with id and answers (text/SPLIT.examples.jsonl of hat preprocess)"
+SEED = 0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument(
-        "--hypotheses",
-        required=True,
-        metavar="FILE",
-        help="predictions.json {id: text}, or .jsonl with id, answer and (as hat predict writes it) no_answer_score",
-    )
-    parser.add_argument(
-        "--references",
-        required=True,
-        metavar="FILE",
-        help="SQuAD's own .json, or .jsonl with id and answers (text/SPLIT.examples.jsonl of hat preprocess)",
-    )
-    parser.add_argument(
-        "--null-odds", metavar="FILE", help="null_odds.json {id: no-answer score}: also find the best threshold"
-    )
-    parser.add_argument(
-        "--no-answer-threshold",
-        type=float,
-        default=1.0,
-        metavar="X",
-        help="a question with a higher no-answer score counts as unanswered (default: %(default)s, as SQuAD's)",
-    )
-    add_resampling(parser)
-    parser.add_argument("--json", metavar="FILE", help="write scores and signature there as well")
+    text = "null_odds.json {id: no-answer score} of a single system: also find the best threshold"
+    parser.add_argument("--null-odds", metavar="FILE", help=text)
+    text = "a question with a higher no-answer score counts as unanswered (default: %(default)s, as SQuAD's)"
+    parser.add_argument("--no-answer-threshold", type=float, default=1.0, metavar="X", help=text)
 
 
-def main(args: argparse.Namespace) -> int:
-    """Print every figure of SQuAD's evaluation on a line of its own, then the signature."""
-    predictions, odds = read_predictions(args.hypotheses)
+def score(args: argparse.Namespace) -> Report:
+    """A line for each figure, then the signature; several systems below each other, each under its name."""
+    if args.null_odds and len(args.hypotheses) > 1:
+        raise ValueError("--null-odds belongs to a single file of --hypotheses")
     golds = read_golds(args.references)
-    check_joined(predictions, golds, (args.hypotheses, args.references))
-    if args.null_odds:
-        odds = _numbers(_mapping(args.null_odds), args.null_odds)
-    if odds is not None:
-        check_joined(odds, golds, (args.null_odds or args.hypotheses, args.references))
-    report = score_answers(predictions, golds, odds, args.no_answer_threshold, args.bootstrap_samples, args.seed)
-    print(render(report))
-    if args.json:
-        Path(args.json).write_text(json.dumps(asdict(report), indent=2) + "\n", encoding="utf-8")
-    return 0
+    lines: list[str] = []
+    record = {}
+    for path in args.hypotheses:
+        predictions, odds = read_predictions(path)
+        check_joined(predictions, golds, (path, args.references))
+        if args.null_odds:
+            odds = _numbers(_json_object(args.null_odds), args.null_odds)
+        if odds is not None:
+            check_joined(odds, golds, (args.null_odds or path, args.references))
+        report = score_answers(predictions, golds, odds, args.no_answer_threshold, args.bootstrap_samples, args.seed)
+        lines += [path] * (len(args.hypotheses) > 1) + render(report)
+        record[path] = asdict(report)
+    return Report(lines, [], record)
 
 
-def render(report: SquadReport) -> str:
-    """Return a line for each figure; exact and f1 with their intervals; then the signature."""
+def render(report: SquadReport) -> list[str]:
     rows = []
     for name, value in report.scores.items():
         plain = str(int(value)) if name.endswith("total") else f"{value:.2f}"
         rows.append([name, str(report.intervals.get(name, plain))])
-    return "\n".join([*aligned(rows), report.signature])
+    return [*aligned(rows), report.signature]
 
 
 def read_predictions(path: str) -> tuple[dict[str, str], dict[str, float] | None]:
-    """Return the text of each question, and the no-answer scores if the file has them.
+    """The text of each question, and the no-answer scores if the file has them.
 
     Raises:
-        ValueError: not what ``--hypotheses`` may be, naming file and line or question.
+        ValueError: not what `--hypotheses` may be, with file and line or question.
     """
-    if not path.endswith((".jsonl", ".jsonl.gz")):
-        return {key: _text(text, f"{path}: question {key!r}") for key, text in _mapping(path).items()}, None
-    texts: dict[str, str] = {}
-    odds: dict[str, Any] = {}
-    for number, record in read_json_lines(path):
-        identifier = _new_id(record, texts, f"{path}:{number}")
-        texts[identifier] = _text(record.get("answer"), f"{path}:{number}: 'answer'")
-        if "no_answer_score" in record:
-            odds[identifier] = record["no_answer_score"]
+    if not is_lines(path):
+        return {key: _text(text, f"{path}: question {key!r}") for key, text in _json_object(path).items()}, None
+    records = by_id(path, json_lines(path), lambda record, where: (record, where))
+    texts = {i: _text(record.get("answer"), f"{where}: 'answer'") for i, (record, where) in records.items()}
+    odds = {i: record["no_answer_score"] for i, (record, _) in records.items() if "no_answer_score" in record}
     if odds and len(odds) < len(texts):
         raise ValueError(f"{path}: {len(odds)} of {len(texts)} lines have a no_answer_score: give all one, or none")
     return texts, _numbers(odds, path) if odds else None
 
 
 def read_golds(path: str) -> dict[str, list[str]]:
-    """Return the gold answers of each question, none for one that has no answer.
+    """The gold answers of each question, none for one that has no answer.
 
     Raises:
         ValueError: neither SQuAD's JSON nor JSON lines with answers; a question twice; no questions.
     """
-    golds: dict[str, list[str]] = {}
     try:
-        for where, record in _questions(path):
-            identifier = _new_id(record, golds, where)
-            golds[identifier] = [answer["text"] for answer in record["answers"]]
+        return by_id(path, _questions(path), lambda record, where: [answer["text"] for answer in record["answers"]])
     except (KeyError, TypeError) as error:
         raise ValueError(
             f"{path}: found no questions with id and answers ({error!r}): SQuAD's JSON, or JSON lines with "
             '"id" and "answers": [{"text": ...}]'
         ) from error
-    if not golds:
-        raise ValueError(f"{path} is empty: nothing to score")
-    return golds
 
 
-def _questions(path: str) -> list[tuple[str, dict[str, Any]]]:
-    if path.endswith((".jsonl", ".jsonl.gz")):
-        return [(f"{path}:{number}", record) for number, record in read_json_lines(path)]
-    articles = _mapping(path)["data"]
+def _questions(path: str) -> Iterable[tuple[str, dict[str, Any]]]:
+    if is_lines(path):
+        return json_lines(path)
+    articles = _json_object(path)["data"]
     return [(path, question) for a in articles for paragraph in a["paragraphs"] for question in paragraph["qas"]]
 
 
-def _new_id(record: Mapping[str, Any], known: Mapping[str, Any], where: str) -> str:
-    identifier = record["id"] if isinstance(record.get("id"), str) else None
-    if identifier is None:
-        raise ValueError(f"{where}: no 'id' among its keys {sorted(record)}, or it is no string")
-    if identifier in known:
-        raise ValueError(f"{where}: the id {identifier!r} for the second time")
-    return identifier
-
-
-def _mapping(path: str) -> dict[str, Any]:
+def _json_object(path: str) -> dict[str, Any]:
     try:
         record = json.loads(Path(path).read_text(encoding="utf-8"))
     except ValueError as error:

@@ -21,7 +21,7 @@ from fairseq.logging import metrics
 from ..data.ids import Chunk
 from ..scoring.bleu_settings import BleuSettings, make_bleu
 from ..scoring.rouge import score_documents
-from ..scoring.splitting import split_summary
+from ..scoring.rouge_settings import split_summary
 
 logger = logging.getLogger(__name__)
 

@@ -65,14 +65,14 @@ def test_one_system_and_plain_text_without_resampling(files):
 @pytest.mark.parametrize(
     ("rows", "flags", "message"),
     [
-        ([{"id": "x", "text": "a"}], [], r"h.jsonl lacks 1 of 2 documents, the first with id 'y'"),
+        ([{"id": "x", "text": "a"}], [], r"h.jsonl lacks 1 of 2 ids, the first is 'y'"),
         (
             [{"id": "x", "text": "a b", "segments": ["a", "c"]}, {"id": "y", "text": "a"}],
             [],
             "the segments of document 'x', joined by spaces, are not its text",
         ),
         ([{"id": "x", "text": "a"}, {"id": "y", "text": "a"}], ["--tokenize", "14a"], "unknown tokenizer '14a'"),
-        ([{"id": "x", "text": "a"}, {"id": "y", "text": "a"}], ["--hypotheses", "h", "h"], "names a file twice"),
+        ([{"id": "x", "text": "a"}, {"id": "y", "text": "a"}], ["--seed", "0"], "the seed must be at least 1, not 0"),
     ],
 )
 def test_an_error_is_one_line(files, capsys, rows, flags, message):

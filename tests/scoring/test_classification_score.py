@@ -11,7 +11,6 @@ import pytest
 from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_support
 
 from hat_fairseq import cli
-from hat_fairseq.scoring.bootstrap import bootstrap_totals
 from hat_fairseq.scoring.classification import score_labels
 
 CLASSES = ["politics", "sport", "arts", "never right", "never predicted"]
@@ -78,13 +77,6 @@ def test_an_element_without_prediction_is_wrong_and_belongs_to_no_class() -> Non
     # 2 of 3 right; micro: 2 predicted, 3 wanted, 2 hits; macro: x 1, y 2 / 3
     assert figures == pytest.approx([200 / 3, 80, 100 * (1 + 2 / 3) / 2])
     assert report.missing == 1 and report.classes["y"].recall == 50
-
-
-def test_totals_refuse_what_the_other_bootstrap_refuses() -> None:
-    with pytest.raises(ValueError, match="no documents"):
-        bootstrap_totals(np.zeros((0, 2)), lambda totals: totals, 3, 0)
-    with pytest.raises(ValueError, match="-1"):
-        bootstrap_totals(np.zeros((1, 2)), lambda totals: totals, -1, 0)
 
 
 def lines(path: Path, *records: dict[str, object]) -> Path:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from rouge_score.rouge_scorer import RougeScorer
 
-from hat_fairseq.scoring.others import score_against_others
-from hat_fairseq.scoring.signature import RougeSettings
+from hat_fairseq.scoring.rouge import score_against_others
+from hat_fairseq.scoring.rouge_settings import RougeSettings
 
 REFERENCES = [["the cat sat .", "it slept ."], ["a dog ran ."], ["the cat ran away .", "a dog slept ."]]
 HYPOTHESES = ["the cat sat . it slept .", "a dog ran .", "a cat ran away ."]

@@ -7,7 +7,7 @@ import pytest
 from hat_fairseq.scoring import perl
 from hat_fairseq.scoring.baselines import lead
 from hat_fairseq.scoring.rouge import METRICS, rouge
-from hat_fairseq.scoring.signature import PRESETS, RougeSettings
+from hat_fairseq.scoring.rouge_settings import PRESETS, RougeSettings
 
 lacking = perl.missing()
 needs_perl = pytest.mark.skipif(bool(lacking), reason=f"lacks {', '.join(lacking)}: {perl.INSTALL}")

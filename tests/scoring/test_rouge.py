@@ -5,8 +5,7 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from hat_fairseq.scoring.baselines import lead
 from hat_fairseq.scoring.rouge import METRICS, rouge, score_documents
-from hat_fairseq.scoring.signature import PRESETS, RougeSettings
-from hat_fairseq.scoring.splitting import split_summary
+from hat_fairseq.scoring.rouge_settings import PRESETS, RougeSettings, split_summary
 
 
 def figures(report):

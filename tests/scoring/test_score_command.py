@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from hat_fairseq import cli
 from hat_fairseq.scoring import command
 from hat_fairseq.scoring.rouge_command import settings_from
 
@@ -62,3 +63,21 @@ def test_options_override_the_preset():
     assert (settings.stem, settings.hypothesis_sentences, settings.bootstrap_samples) == (True, "given", 7)
     assert settings_from(arguments("--no-stem")).stem is False
     assert settings_from(arguments()).stem is True
+
+
+@pytest.mark.parametrize("metric", command.METRICS)
+def test_files_are_named_once(metric, capsys):
+    words = [metric, "--hypotheses", "h", "--references", "r"]
+    for option in ("--hypotheses", "--references"):
+        with pytest.raises(SystemExit):
+            cli.main(["score", *words, option, "x"])
+        assert f"{option} is given twice; name all files after one {option}" in capsys.readouterr().err
+    assert cli.main(["score", metric, "--hypotheses", "h", "h", "--references", "r"]) == 2
+    assert "--hypotheses names a file twice" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("metric", command.METRICS)
+def test_help_has_no_doubled_signs(metric, capsys):
+    with pytest.raises(SystemExit) as end:
+        cli.main(["score", metric, "--help"])
+    assert end.value.code == 0 and "%%" not in capsys.readouterr().out

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from hat_fairseq.scoring.splitting import SENTENCE_METHODS, split_summary
+from hat_fairseq.scoring.rouge_settings import SENTENCE_METHODS, split_summary
 
 TEXT = "Dr. Who came . He left... Then what ?\nNothing , really . \n\n"
 

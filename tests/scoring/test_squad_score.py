@@ -167,7 +167,7 @@ def test_both_ways_of_writing_give_the_same_lines(tmp_path: Path, capsys: pytest
     *figures, signature = outputs[0].splitlines()
     assert [line.split()[0] for line in figures[:4]] == ["exact", "f1", "total", "HasAns_exact"]
     assert signature == "SQuAD 2.0 | no-answer-threshold: 1 | bootstrap: 20 of questions (95 %, seed 0) | questions: 12"
-    scores = json.loads((tmp_path / "score.json").read_text())["scores"]
+    scores = json.loads((tmp_path / "score.json").read_text())[str(tmp_path / "p.json")]["scores"]
     assert scores == pytest.approx(reference(golds, predictions, odds, 1.0))
     assert figures[1].split(maxsplit=1)[1].startswith(f"{scores['f1']:.2f} [")
 

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from hat_fairseq.scoring.summaries import HYPOTHESIS_KEYS, REFERENCE_KEYS, pair, read_summaries, write_summaries
+from hat_fairseq.scoring.files import HYPOTHESIS_KEYS, REFERENCE_KEYS, pair, read_summaries, write_summaries
 
 
 def jsonl(path, *rows):
@@ -71,16 +71,16 @@ def test_missing_ids_on_either_side(tmp_path):
         tmp_path / "two.jsonl", {"id": "a", "text": "A", "target": "A"}, {"id": "b", "text": "B", "target": "B"}
     )
     one = jsonl(tmp_path / "one.jsonl", {"id": "a", "text": "A", "target": "A"})
-    with pytest.raises(ValueError, match=r"one\.jsonl lacks 1 of 2 documents, the first with id 'b'"):
+    with pytest.raises(ValueError, match=r"one\.jsonl lacks 1 of 2 ids, the first is 'b'"):
         pair(read_summaries(one, HYPOTHESIS_KEYS), read_summaries(two, REFERENCE_KEYS))
-    with pytest.raises(ValueError, match=r"one\.jsonl lacks 1 of 2 documents, the first with id 'b'"):
+    with pytest.raises(ValueError, match=r"one\.jsonl lacks 1 of 2 ids, the first is 'b'"):
         pair(read_summaries(two, HYPOTHESIS_KEYS), read_summaries(one, REFERENCE_KEYS))
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b'{"id": "a", "text": "x"}\n{"id": "a", "text": "y"}\n', r":2: the id 'a' is on line 1 already"),
+        (b'{"id": "a", "text": "x"}\n{"id": "a", "text": "y"}\n', r":2: the id 'a' for the second time"),
         (b'{"id": "a", "text": "x"}\n{"text": "y"}\n', "1 of 2 lines have an id"),
         (b'{"id": "a", "target": "x"}\n', r":1: no 'text' among its keys \['id', 'target'\]"),
         (b'{"id": "a", "text": [1]}\n', r":1: 'text' must be a string or a list of strings"),
