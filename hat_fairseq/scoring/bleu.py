@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 from hat_fairseq.scoring.bleu_settings import BleuSettings, make_bleu
@@ -67,13 +68,17 @@ class BleuReport:
 
 
 def bleu(
-    systems: Mapping[str, Sequence[Translation]], references: Sequence[Sequence[str]], settings: BleuSettings
+    systems: Mapping[str, Sequence[Translation]],
+    references: Sequence[Sequence[str]],
+    settings: BleuSettings,
+    more_references: Sequence[Sequence[Sequence[str]]] | None = None,
 ) -> tuple[dict[str, BleuReport], dict[str, str]]:
     """Scores systems; from the second on, with p-values against the first (paired bootstrap over documents).
 
     Args:
         systems: by name, the documents in the references' order.
         references: the segments of each document.
+        more_references: further references of each document; sacrebleu takes all.
 
     Returns:
         The reports by name of system, and sacrebleu's signatures by name of score.
@@ -81,29 +86,33 @@ def bleu(
     Raises:
         ValueError: no document, differing numbers of documents, an empty reference.
     """
-    whole = [" ".join(segments).strip() for segments in references]
+    every = [[first, *more] for first, more in zip(references, more_references or [()] * len(references), strict=True)]
+    whole = [[" ".join(segments).strip() for segments in each] for each in every]
     _check(systems, whole)
     texts = {name: [document.text for document in documents] for name, documents in systems.items()}
     first = next(iter(texts), None)
-    figures, signatures = _document_figures(texts, whole, settings)
+    figures, signatures = _document_figures(texts, _streams(whole), settings)
     sentence_metric = make_bleu(settings)
-    num_segments = sum(map(len, references))
     reports = {}
     for name, documents in systems.items():
         known = [document.segments for document in documents]
-        pairs = [(a, b) for a, b in zip(known, references, strict=True) if a is not None and len(a) == len(b)]
+        # of the matching documents: the references of each segment
+        matching = [_of_segments(segments, each) for segments, each in zip(known, every, strict=True)]
         scores = {metric: figures[metric][name] for metric in figures}
-        if pairs:
-            hypotheses = [segment for generated, _ in pairs for segment in generated]
-            expected = [segment for _, segments in pairs for segment in segments]
-            scores[SENTENCE_BLEU] = Figure(sentence_metric.corpus_score(hypotheses, [expected]).score)
+        matched = [
+            segment for segments, each in zip(known, matching, strict=True) if each for segment in segments or ()
+        ]
+        if matched:
+            expected = _streams([each for segments in matching for each in segments])
+            scores[SENTENCE_BLEU] = Figure(sentence_metric.corpus_score(matched, expected).score)
             signatures[SENTENCE_BLEU] = str(sentence_metric.get_signature())
+        unmatched = [first for first, each in zip(references, matching, strict=True) if not each]
         reports[name] = BleuReport(
             scores=scores,
             documents=len(references),
-            segments=num_segments,
-            unmatched_documents=len(references) - len(pairs),
-            unmatched_segments=num_segments - sum(len(segments) for _, segments in pairs),
+            segments=sum(map(len, references)),
+            unmatched_documents=len(unmatched),
+            unmatched_segments=sum(map(len, unmatched)),
             empty_hypotheses=sum(not text.strip() for text in texts[name]),
             without_segments=known.count(None),
             same_as_first=first is not None and name != first and texts[name] == texts[first],
@@ -111,18 +120,31 @@ def bleu(
     return reports, signatures
 
 
-def _check(systems: Mapping[str, Sequence[Translation]], references: Sequence[str]) -> None:
+def _of_segments(segments: Sequence[str] | None, references: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+    """The references of each segment, from the references that have as many segments; nothing without such."""
+    if segments is None:
+        return []
+    return list(zip(*(other for other in references if len(other) == len(segments)), strict=True))
+
+
+def _streams(references: Sequence[Sequence[str]]) -> list[list[Any]]:
+    """The references of each text as sacrebleu takes them: the first of all texts, then the second, None for none."""
+    return [list(stream) for stream in zip_longest(*references)]
+
+
+def _check(systems: Mapping[str, Sequence[Translation]], references: Sequence[Sequence[str]]) -> None:
     if not references:
         raise ValueError("no documents to score")
-    if "" in references:
-        raise ValueError(f"reference {references.index('') + 1} is empty: a translation of nothing cannot be scored")
+    for number, each in enumerate(references, start=1):
+        if "" in each:
+            raise ValueError(f"reference {number} is empty: a translation of nothing cannot be scored")
     for name, documents in systems.items():
         if len(documents) != len(references):
             raise ValueError(f"{name}: {len(documents)} hypotheses, but {len(references)} references")
 
 
 def _document_figures(
-    systems: Mapping[str, Sequence[str]], references: Sequence[str], settings: BleuSettings
+    systems: Mapping[str, Sequence[str]], references: list[list[Any]], settings: BleuSettings
 ) -> tuple[dict[str, dict[str, Figure]], dict[str, str]]:
     """The figures over whole documents by metric and system, and the metrics' signatures."""
     from sacrebleu.metrics import CHRF
@@ -131,13 +153,13 @@ def _document_figures(
     metrics = {DOCUMENT_BLEU: make_bleu(settings), CHRF2: CHRF(lowercase=settings.lowercase)}
     if not settings.bootstrap_samples:
         plain = {
-            metric: {name: Figure(scorer.corpus_score(texts, [references]).score) for name, texts in systems.items()}
+            metric: {name: Figure(scorer.corpus_score(texts, references).score) for name, texts in systems.items()}
             for metric, scorer in metrics.items()
         }
         return plain, {metric: str(scorer.get_signature()) for metric, scorer in metrics.items()}
     samples = settings.bootstrap_samples
     with _sacrebleu_seed(settings.seed):
-        test = PairedTest(list(systems.items()), metrics, [references], test_type="bs", n_samples=samples)
+        test = PairedTest(list(systems.items()), metrics, references, test_type="bs", n_samples=samples)
         found_signatures, found = test()
     first = next(iter(systems.values()))
     same = {name: texts == first for name, texts in systems.items()}

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import argparse
 import logging
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from hat_fairseq.scoring.bleu import CHRF2, DOCUMENT_BLEU, SENTENCE_BLEU, BleuReport, Translation, bleu
 from hat_fairseq.scoring.bleu_settings import BleuSettings
-from hat_fairseq.scoring.files import HYPOTHESIS_KEYS, REFERENCE_KEYS, Summaries, pair, read_summaries
+from hat_fairseq.scoring.files import HYPOTHESIS_KEYS, Summaries, pair, read_references, read_summaries
 from hat_fairseq.scoring.report import Report, aligned
 
 HYPOTHESES = (
     ".jsonl (id, text and, for s-BLEU, segments), or plain text with one document a line; p-values are against "
 )
 HYPOTHESES += "the first system"
-REFERENCES = ".jsonl with id and target (list of segments), or plain text"
+REFERENCES = ".jsonl with id and target (list of segments, or several such lists), or plain text; several files have "
+REFERENCES += "several references of each document"
+SEVERAL_REFERENCES = True
 SEED = BleuSettings().seed
 
 
@@ -29,13 +32,18 @@ def score(args: argparse.Namespace) -> Report:
     """A row for each system, and the signature of every score."""
     logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # its paired test reports every step
     settings = BleuSettings(args.tokenize, args.lowercase, args.bootstrap_samples, args.seed)
-    references = read_summaries(args.references, REFERENCE_KEYS)
+    references = read_references(args.references)
     systems = {path: read_translations(path, references) for path in args.hypotheses}
-    segments = [text.split("\n") if isinstance(text, str) else list(text) for text in references.texts]
-    reports, signatures = bleu(systems, segments, settings)
+    segments = [_segments(text) for text in references.texts]
+    more = [[_segments(text) for text in texts] for texts in references.more]
+    reports, signatures = bleu(systems, segments, settings, more)
     record = {"systems": {path: asdict(report) for path, report in reports.items()}, "signatures": signatures}
     lines = table(reports) + [f"{metric}: {signature}" for metric, signature in signatures.items()]
     return Report(lines, notes(reports), record)
+
+
+def _segments(text: str | Sequence[str]) -> list[str]:
+    return text.split("\n") if isinstance(text, str) else list(text)
 
 
 def read_translations(path: str, references: Summaries) -> list[Translation]:

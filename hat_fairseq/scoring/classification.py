@@ -22,6 +22,7 @@ from hat_fairseq.scoring.report import Report, aligned
 
 HYPOTHESES = ".jsonl with id and label (or labels), as hat predict writes it"
 REFERENCES = "text/SPLIT.examples.jsonl of hat preprocess, or your own"
+SEVERAL_REFERENCES = False
 SEED = 0
 
 Labels = tuple[str | None, ...]  # of a document; None: this element was truncated before the model saw it

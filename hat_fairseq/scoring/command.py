@@ -19,6 +19,7 @@ class Metric(Protocol):
     __doc__: str | None
     HYPOTHESES: str  # what --hypotheses may be
     REFERENCES: str
+    SEVERAL_REFERENCES: bool  # whether --references may be several files
     SEED: int  # default of --seed
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -52,7 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         sub = subparsers.add_parser(name, help=text.replace("%", "%%"), description=text, allow_abbrev=False)
         files: Any = {"required": True, "action": Once, "metavar": "FILE"}
         sub.add_argument("--hypotheses", nargs="+", help=f"one or more systems: {metric.HYPOTHESES}", **files)
-        sub.add_argument("--references", help=metric.REFERENCES, **files)
+        several: Any = {"nargs": "+"} if metric.SEVERAL_REFERENCES else {}
+        sub.add_argument("--references", help=metric.REFERENCES, **files, **several)
         metric.add_arguments(sub)
         text = "resampled test sets behind the intervals; 0 for no intervals (default: %(default)s)"
         sub.add_argument("--bootstrap-samples", type=int, default=1000, metavar="N", help=text)

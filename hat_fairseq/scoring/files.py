@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -59,43 +59,69 @@ def check_joined(hypotheses: Collection[str], references: Collection[str], paths
 
 @dataclass(frozen=True)
 class Summaries:
-    """The texts of one file, in its order; `ids` is None where the file has none."""
+    """The texts of one file, in its order.
+
+    Attributes:
+        ids: None where the file has none.
+        more: further references of each document.
+    """
 
     path: str
     texts: list[Summary]
     ids: list[str] | None
+    more: list[list[Summary]]
 
 
 def read_summaries(path: str | Path, keys: Sequence[str]) -> Summaries:
     """Reads JSON lines (an id, and a text under the first present of `keys`), or plain text with a document a line.
 
-    Ids that are no strings count as their text. Either all lines have an id, or none.
+    Ids that are no strings count as their text. Either all lines have an id, or none. A list of lists of strings is
+    several texts: several references of the document.
 
     Raises:
         ValueError: with file and line: not UTF-8, not a JSON object, no such key, an id twice, ids on some lines only.
     """
     if not is_lines(path):
-        return Summaries(str(path), [line for _, line in read_lines(path)], None)
-    rows = [(where, record, _text(record, where, keys)) for where, record in json_lines(path)]
-    texts = [text for _, _, text in rows]
-    numbered = [(where, {"id": str(record["id"])}) for where, record, _ in rows if record.get("id") is not None]
+        lines: list[Summary] = [line for _, line in read_lines(path)]
+        return Summaries(str(path), lines, None, [[] for _ in lines])
+    rows = [(where, record.get("id"), _texts(record, where, keys)) for where, record in json_lines(path)]
+    numbered = [(where, {"id": str(identifier)}) for where, identifier, _ in rows if identifier is not None]
     if numbered and len(numbered) != len(rows):
         raise ValueError(f"{path}: {len(numbered)} of {len(rows)} lines have an id: give all of them one, or none")
     ids = list(by_id(path, numbered, lambda record, where: None)) if numbered else None
-    return Summaries(str(path), texts, ids)
+    return Summaries(str(path), [texts[0] for *_, texts in rows], ids, [texts[1:] for *_, texts in rows])
 
 
-def _text(record: Mapping[str, Any], where: str, keys: Sequence[str]) -> Summary:
+def read_references(paths: Sequence[str]) -> Summaries:
+    """Reads several files of references of the same documents, in the order of the first file.
+
+    Raises:
+        ValueError: as `read_summaries` and `pair`.
+    """
+    first, *others = [read_summaries(path, REFERENCE_KEYS) for path in paths]
+    more = [list(texts) for texts in first.more]
+    for other in others:
+        of_each: Any = [[text, *rest] for text, rest in zip(other.texts, other.more, strict=True)]
+        for texts, added in zip(more, pair(replace(other, texts=of_each), first), strict=True):
+            texts += added
+    return replace(first, more=more)
+
+
+def _texts(record: Mapping[str, Any], where: str, keys: Sequence[str]) -> list[Summary]:
     key = next((key for key in keys if record.get(key) is not None), None)
     if key is None:
         raise ValueError(f"{where}: no {' or '.join(map(repr, keys))} among its keys {sorted(record)}")
-    text = record[key]
-    if not (isinstance(text, str) or (isinstance(text, list) and all(isinstance(item, str) for item in text))):
-        raise ValueError(f"{where}: {key!r} must be a string or a list of strings, found {str(text)[:60]!r}")
-    return text
+    value = record[key]
+    texts = value if isinstance(value, list) and value and isinstance(value[0], list) else [value]
+    for text in texts:
+        if not (isinstance(text, str) or (isinstance(text, list) and all(isinstance(item, str) for item in text))):
+            raise ValueError(f"{where}: {key!r} must be a string or a list of strings, found {str(text)[:60]!r}")
+    if len(texts) > 1 and keys != REFERENCE_KEYS:
+        raise ValueError(f"{where}: {key!r} holds {len(texts)} texts; only references may be several")
+    return texts
 
 
-def pair(hypotheses: Summaries, references: Summaries) -> list[Summary]:
+def pair(hypotheses: Summaries, references: Summaries) -> list[Any]:
     """The hypotheses in the references' order: by id where both files have ids, else line by line.
 
     Raises:

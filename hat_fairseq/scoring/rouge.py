@@ -40,7 +40,10 @@ class RougeReport:
 
 
 def rouge(
-    hypotheses: Sequence[Summary], references: Sequence[Summary], settings: RougeSettings | None = None
+    hypotheses: Sequence[Summary],
+    references: Sequence[Summary],
+    settings: RougeSettings | None = None,
+    more_references: Sequence[Sequence[Summary]] | None = None,
 ) -> RougeReport:
     """Scores summaries against their references, document by document.
 
@@ -48,37 +51,54 @@ def rouge(
         hypotheses: generated summaries, one per document: a text or its sentences.
         references: the reference summaries, in the same order.
         settings: the defaults if None.
+        more_references: further ones of each document; `RougeSettings.several_references` says what they are for.
 
     Raises:
-        ValueError: differing numbers of documents, none at all, or a reference in which ROUGE finds no word.
+        ValueError: several references with the Perl backend; differing numbers of documents, none at all, or a
+            reference in which ROUGE finds no word.
     """
     settings = settings or RougeSettings()
     if len(hypotheses) != len(references):
         raise ValueError(f"{len(hypotheses)} hypotheses, but {len(references)} references")
     hypothesis_lines = [split_summary(summary, settings.hypothesis_sentences) for summary in hypotheses]
-    reference_lines = [split_summary(summary, settings.reference_sentences) for summary in references]
+    reference_lines = [
+        [split_summary(summary, settings.reference_sentences) for summary in (first, *more)]
+        for first, more in zip(references, more_references or [()] * len(references), strict=True)
+    ]
     _check_references(reference_lines)
+    counts = np.array([len(lines) for lines in reference_lines])
+    flat = [lines for of_document in reference_lines for lines in of_document]
     if settings.backend == "perl":
+        if counts.sum() > len(counts):
+            raise ValueError("the perl backend takes one reference per document; use --backend rouge-score for several")
         from hat_fairseq.scoring import perl
 
-        scores, backend = perl.score(hypothesis_lines, reference_lines, settings)
+        scores, backend = perl.score(hypothesis_lines, flat, settings)
     else:
-        per_document = score_documents(hypothesis_lines, reference_lines, settings.stem)
-        scores = {
-            metric: bootstrap_mean(100 * values, settings.bootstrap_samples, settings.seed)
-            for metric, values in per_document.items()
-        }
+        repeated = [lines for lines, count in zip(hypothesis_lines, counts, strict=True) for _ in range(count)]
+        scores = {}
+        for metric, values in score_documents(repeated, flat, settings.stem).items():
+            values = _of_documents(values, counts, settings.several_references)
+            scores[metric] = bootstrap_mean(100 * values, settings.bootstrap_samples, settings.seed)
         backend = f"rouge-score {version('rouge-score')}"
     return RougeReport(
         scores=scores,
-        signature=settings.signature(backend, len(references)),
+        signature=settings.signature(backend, len(references), len(flat)),
         documents=len(references),
         empty_hypotheses=sum(not _has_word(lines) for lines in hypothesis_lines),
         non_ascii_documents=sum(
-            any(_NON_ASCII_WORD.search(line) for line in (*hypothesis, *reference))
-            for hypothesis, reference in zip(hypothesis_lines, reference_lines, strict=True)
+            any(_NON_ASCII_WORD.search(line) for lines in (hypothesis, *references) for line in lines)
+            for hypothesis, references in zip(hypothesis_lines, reference_lines, strict=True)
         ),
     )
+
+
+def _of_documents(values: np.ndarray, counts: np.ndarray, several: str) -> np.ndarray:
+    """(references,) scores -> (documents,) the best or the mean of each document's `counts` references."""
+    if not len(counts):
+        return values
+    first = np.cumsum(counts) - counts
+    return np.maximum.reduceat(values, first) if several == "best" else np.add.reduceat(values, first) / counts
 
 
 def score_against_others(
@@ -141,8 +161,8 @@ def _has_word(lines: Sequence[str]) -> bool:
     return any(_ASCII_WORD.search(line) for line in lines)
 
 
-def _check_references(references: Sequence[Sequence[str]]) -> None:
-    for number, lines in enumerate(references, start=1):
+def _check_references(references: Sequence[Sequence[Sequence[str]]]) -> None:
+    for number, lines in ((number, lines) for number, each in enumerate(references, start=1) for lines in each):
         if not _has_word(lines):
             raise ValueError(
                 f"reference {number} has no word that ROUGE can score (letters a-z or digits): {' '.join(lines)[:80]!r}"

@@ -5,13 +5,17 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
-from hat_fairseq.scoring.files import HYPOTHESIS_KEYS, REFERENCE_KEYS, pair, read_summaries
+from hat_fairseq.scoring.files import HYPOTHESIS_KEYS, pair, read_references, read_summaries
 from hat_fairseq.scoring.report import Report, aligned
 from hat_fairseq.scoring.rouge import METRICS, rouge, score_against_others
-from hat_fairseq.scoring.rouge_settings import BACKENDS, PRESETS, SENTENCE_METHODS, RougeSettings
+from hat_fairseq.scoring.rouge_settings import BACKENDS, PRESETS, SENTENCE_METHODS, SEVERAL, RougeSettings
 
 HYPOTHESES = ".jsonl (id, text), or plain text with one document a line"
-REFERENCES = ".jsonl with id and target (text or list of sentences), or plain text"
+REFERENCES = (
+    ".jsonl with id and target (text, list of sentences, or several such lists), or plain text; several files have "
+)
+REFERENCES += "several references of each document"
+SEVERAL_REFERENCES = True
 SEED = 0
 
 
@@ -24,6 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for side, method in (("hypothesis", default.hypothesis_sentences), ("reference", default.reference_sentences)):
         text = f"how each {side} is split (default: {method})"
         parser.add_argument(f"--{side}-sentences", choices=SENTENCE_METHODS, help=text)
+    text = f"with several references, the best score of a document or the mean (default: {default.several_references})"
+    parser.add_argument("--several-references", choices=SEVERAL, help=text)
     text = "also score each hypothesis against other documents' references (by rouge-score): the drop shows how much "
     text += "of the score is specific to the document"
     parser.add_argument("--against-others", action="store_true", help=text)
@@ -38,9 +44,9 @@ def settings_from(args: argparse.Namespace) -> RougeSettings:
 def score(args: argparse.Namespace) -> Report:
     """A row for each system, F x 100 with intervals; the signature; scores against other documents' references."""
     settings = settings_from(args)
-    references = read_summaries(args.references, REFERENCE_KEYS)
+    references = read_references(args.references)
     systems = {path: pair(read_summaries(path, HYPOTHESIS_KEYS), references) for path in args.hypotheses}
-    reports = {path: rouge(hypotheses, references.texts, settings) for path, hypotheses in systems.items()}
+    reports = {path: rouge(texts, references.texts, settings, references.more) for path, texts in systems.items()}
     rows = [["", *METRICS.values()]]
     rows += [[path, *(str(report.scores[metric]) for metric in METRICS)] for path, report in reports.items()]
     lines = [*aligned(rows), *dict.fromkeys(report.signature for report in reports.values())]

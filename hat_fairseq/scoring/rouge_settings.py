@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 BACKENDS = ("rouge-score", "perl")
+SEVERAL = ("best", "mean")
 
 #: given: the items of a list, or the lines of a text; punctuation, library: as in `hat_fairseq.data.sentence_split`;
 #: files2rouge: that tool's rule, a sentence ends only at a full stop after a space; none: one sentence.
@@ -28,6 +29,7 @@ class RougeSettings:
         backend: `rouge-score` (Python) or `perl` (ROUGE-1.5.5).
         stem: compare Porter stems instead of words.
         hypothesis_sentences, reference_sentences: one of `SENTENCE_METHODS` each.
+        several_references: a document's score is the best one against its references, by metric, or their mean.
         bootstrap_samples: resampled test sets behind the intervals; 0 for none.
         seed: of the resampling (the Perl script has its own, fixed).
 
@@ -39,17 +41,25 @@ class RougeSettings:
     stem: bool = True
     hypothesis_sentences: str = "punctuation"
     reference_sentences: str = "given"
+    several_references: str = "best"
     bootstrap_samples: int = 1000
     seed: int = 0
 
     def __post_init__(self) -> None:
         if self.backend not in BACKENDS:
             raise ValueError(f"unknown ROUGE backend {self.backend!r} (known: {', '.join(BACKENDS)})")
+        if self.several_references not in SEVERAL:
+            raise ValueError(f"unknown use of references {self.several_references!r} (known: {', '.join(SEVERAL)})")
         _check_method(self.hypothesis_sentences)
         _check_method(self.reference_sentences)
 
-    def signature(self, backend: str, documents: int) -> str:
-        """The line that makes a score comparable; `backend` names what computed it, with its version."""
+    def signature(self, backend: str, documents: int, references: int) -> str:
+        """The line that makes a score comparable.
+
+        Args:
+            backend: name and version of what computed it.
+            documents, references: their numbers.
+        """
         seed = "its own" if self.backend == "perl" else self.seed
         parts = {
             "backend": backend,
@@ -59,6 +69,8 @@ class RougeSettings:
             "bootstrap": f"{self.bootstrap_samples} (95 %, seed {seed})" if self.bootstrap_samples else "none",
             "documents": documents,
         }
+        if references > documents:
+            parts["references"] = f"{references} ({self.several_references} of each document)"
         return " | ".join(f"{key}: {value}" for key, value in parts.items())
 
 
