@@ -8,6 +8,8 @@ import os
 import pickle
 import re
 import shutil
+import sys
+import types
 import typing
 import zipfile
 from collections.abc import Callable
@@ -30,6 +32,19 @@ _ZIP = b"PK"
 
 class CheckpointError(ValueError):
     """A checkpoint that is missing, refused, or does not fit; the message says which and what to do."""
+
+
+def show_checkpoint_errors_in_one_line() -> None:
+    """A command of fairseq that a CheckpointError ends prints its message only; HAT_TRACEBACK=1 adds the traceback."""
+    previous = sys.excepthook
+
+    def show(kind: type[BaseException], error: BaseException, trace: types.TracebackType | None) -> None:
+        if issubclass(kind, CheckpointError) and not os.environ.get("HAT_TRACEBACK"):
+            print(f"hat_fairseq: error: {error}", file=sys.stderr)
+        else:
+            previous(kind, error, trace)
+
+    sys.excepthook = show
 
 
 def allow_checkpoint_types() -> None:

@@ -8,7 +8,7 @@ For `masked_document_lm`, the tasks with labels (`document_classification`, ...)
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import Any
+from typing import Any, ClassVar
 
 from fairseq.data import Dictionary
 from fairseq.models import FairseqEncoder, register_model, register_model_architecture
@@ -18,7 +18,7 @@ from ..modules.heads import ClassificationHead, MaskedLMHead
 from ..modules.representatives import Representatives
 from .config import HatRobertaConfig
 from .embedding import token_table
-from .encoder import EncoderOut, SentenceAttendingEncoder
+from .encoder import Encoder, EncoderOut, SentenceAttendingEncoder
 from .encoder_model import EncoderModel
 from .fingerprint import fingerprint
 from .hat_transformer import set_defaults
@@ -30,12 +30,12 @@ from .loading.roberta import rename_old_layout
 class HatRobertaEncoder(FairseqEncoder):
     """`sentence_encoder` and `lm_head`, under the names of fairseq's RoBERTa."""
 
-    def __init__(self, config: HatRobertaConfig, dictionary: Dictionary) -> None:
+    def __init__(self, config: HatRobertaConfig, dictionary: Dictionary, encoder_class: type[Encoder]) -> None:
         super().__init__(dictionary)
         assert config.max_positions is not None
         self.register_buffer("dictionary_fingerprint", fingerprint(dictionary))
         table = token_table(len(dictionary), config.encoder_embed_dim, dictionary.pad())
-        self.sentence_encoder = SentenceAttendingEncoder(config, dictionary, table, config.max_positions)
+        self.sentence_encoder = encoder_class(config, dictionary, table, config.max_positions)
         shared = None if config.untie_weights_roberta else table.weight
         self.lm_head: MaskedLMHead | None = MaskedLMHead(
             config.encoder_embed_dim, len(dictionary), str(config.activation_fn), shared, config.layer_norm_eps
@@ -54,12 +54,13 @@ class HatRobertaModel(EncoderModel):
     """Reads a document at its first token."""
 
     config_class = HatRobertaConfig
+    encoder_class: ClassVar[type[Encoder]] = SentenceAttendingEncoder
     new_parts = ("sentence_attn.", "sentence_attn_layer_norm.")
     reads_first_token = True
 
     @classmethod
     def build_encoder(cls, config: HatRobertaConfig, task: Any) -> nn.Module:
-        return HatRobertaEncoder(config, task.source_dictionary)
+        return HatRobertaEncoder(config, task.source_dictionary, cls.encoder_class)
 
     def build_classification_head(self, num_classes: int, inner_dim: int | None, of: str) -> ClassificationHead:
         width, dropout = self.config.encoder_embed_dim, self.config.pooler_dropout

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from commands import USER_DIR, run_command
 from fairseq import checkpoint_utils
 from fairseq.models.bart import BARTModel
 
@@ -52,6 +53,20 @@ def test_other_files_are_one_line(checkpoint: Path, content: bytes | None, messa
         path.write_bytes(checkpoint.read_bytes()[:3000] if content == b"cut" else content)
     with pytest.raises(CheckpointError, match=f"other.pt: {message}"):
         checkpoint_utils.load_checkpoint_to_cpu(str(path))
+
+
+def test_commands_of_fairseq_print_one_line_and_on_request_the_traceback(
+    ami: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "broken.pt"
+    path.write_text("not a checkpoint\n")
+    flags = [ami / "bin", "--user-dir", USER_DIR, "--task", "document_to_text", "--path", path]
+    generate = run_command("fairseq-generate", *flags, check=False)
+    expected = f"hat_fairseq: error: {path}: not a checkpoint of torch, by its first bytes"
+    assert generate.returncode == 1 and generate.stderr.splitlines()[-1] == expected
+    assert "Traceback" not in generate.stderr
+    monkeypatch.setenv("HAT_TRACEBACK", "1")
+    assert "Traceback" in run_command("fairseq-generate", *flags, check=False).stderr
 
 
 def test_checkpoints_of_old_torch_are_read(checkpoint: Path) -> None:
