@@ -7,9 +7,8 @@ import importlib
 from . import fairseq_fixes
 
 MODULES = (
-    "criterions.answer_spans",
     "criterions.chunked_label_smoothed_cross_entropy",
-    "criterions.document_labels",
+    "criterions.labels",
     "criterions.masked_lm_from_sentences",
     "models.hat_bart",
     "models.hat_roberta",

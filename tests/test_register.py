@@ -36,7 +36,7 @@ for _ in range(2):
         "import fairseq, hat_fairseq",
         "import hat_fairseq.tasks.raw_documents",
         "import hat_fairseq.models.hat_bart",
-        "import hat_fairseq.criterions.document_labels",
+        "import hat_fairseq.criterions.labels",
         "import hat_fairseq.inference",
     ],
 )

@@ -17,8 +17,7 @@ from fairseq.search import BeamSearch
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
-from .continuations import best_continuations, block_repeated_ngrams
-from .hypotheses import Beams, Candidates, Finished
+from .hypotheses import Beams, Candidates, Finished, best_continuations, block_repeated_ngrams
 
 logger = logging.getLogger(__name__)
 

@@ -11,15 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import torch
 from fairseq.data import Dictionary
 from fairseq.models import FairseqEncoder
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint as torch_checkpoint
 
 from ..modules.attention import safe_padding_mask
 from ..modules.batch_layout import BatchLayout, layout_of_documents
 from ..modules.sentence_attention import SentenceAttention
 from ..modules.transformer_layer import EncoderLayer
-from .checkpointing import run_layer
 from .embedding import EmbedsTokens
 from .encoder_attention import layer_attentions
 
@@ -35,6 +36,16 @@ class EncoderOut(NamedTuple):
     def select(self, documents: Tensor) -> EncoderOut:
         """The rows of the (D,) given documents."""
         return EncoderOut(*(None if x is None else x.index_select(0, documents) for x in self))  # type: ignore[arg-type]
+
+
+def run_layer(layer: nn.Module, *args: Any, checkpoint: bool = False, **kwargs: Any) -> Any:
+    """`layer(*args, **kwargs)`; with `checkpoint` its activations are recomputed in the backward pass.
+
+    fairseq's own wrapper is reentrant: a tensor that is no argument of a layer but reaches it breaks its backward pass.
+    """
+    if checkpoint and torch.is_grad_enabled():
+        return torch_checkpoint(layer, *args, use_reentrant=False, **kwargs)
+    return layer(*args, **kwargs)
 
 
 class Encoder(EmbedsTokens, FairseqEncoder):

@@ -25,6 +25,8 @@ from ..modules.sentences import sentence_of_each_token, sentence_starts
 from .config import EncoderConfig
 from .embedding import initialise_as_bert
 from .encoder import EncoderOut
+from .loading.common import adapt_heads, adapt_state
+from .loading.roberta import rename_old_layout
 
 Logits = Tensor | dict[str, Tensor]
 
@@ -125,8 +127,7 @@ class EncoderModel(FairseqEncoderModel):
         if features_only:
             return encoded.tokens, extra
         if from_sentences:
-            first = Representatives(sentence_of_each_token(self.starts(src_tokens)))
-            states = first.gather(encoded.tokens)
+            states = Representatives(sentence_of_each_token(self.starts(src_tokens))).gather(encoded.tokens)
             extra["sentence_logits"] = self.word_logits(states, masked_tokens)
         return self.word_logits(encoded.tokens, masked_tokens), extra
 
@@ -144,8 +145,7 @@ class EncoderModel(FairseqEncoderModel):
         if head.of == "token":
             return head(encoded.tokens)
         starts = self.starts(src_tokens)
-        counts = starts.sum(dim=1)
-        most, fewest = torch.stack([counts.max(), counts.min()]).tolist()
+        fewest, most = torch.stack(starts.sum(dim=1).aminmax()).tolist()
         # a document with fewer markers repeats its first state
         return head(representatives_at(starts, most, fewest).gather(encoded.tokens))
 
@@ -159,6 +159,12 @@ class EncoderModel(FairseqEncoderModel):
         """(..., K) or (..., V) probabilities, or their logarithms, in fp32, from what `forward` returned."""
         logits = net_output[0].float()
         return logits.log_softmax(dim=-1) if log_probs else logits.softmax(dim=-1)
+
+    def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
+        """fairseq's hook before loading: makes a RoBERTa checkpoint fit, or says what does not."""
+        rename_old_layout(state_dict)
+        adapt_heads(state_dict, self)
+        adapt_state(state_dict, self)
 
     # Heads
 

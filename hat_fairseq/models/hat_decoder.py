@@ -17,10 +17,9 @@ from ..kernels import Linear
 from ..modules.attention import mask_of_keys
 from ..modules.cache import DecoderCache
 from ..modules.hierarchical_decoder_layer import HierarchicalDecoderLayer
-from .checkpointing import run_layer
 from .config import HatConfig
 from .embedding import EmbedsTokens
-from .encoder import EncoderOut
+from .encoder import EncoderOut, run_layer
 from .fingerprint import fingerprint
 
 _CACHE = "hat_decoder"  # where a decoder keeps its cache in fairseq's incremental_state

@@ -22,9 +22,6 @@ from .encoder import Encoder, EncoderOut, SentenceAttendingEncoder
 from .encoder_model import EncoderModel
 from .fingerprint import fingerprint
 from .hat_transformer import set_defaults
-from .loading.common import adapt_state
-from .loading.heads import adapt_heads
-from .loading.roberta import rename_old_layout
 
 
 class HatRobertaEncoder(FairseqEncoder):
@@ -74,12 +71,6 @@ class HatRobertaModel(EncoderModel):
     def span_attentions(self) -> dict[int, Any]:
         attentions = (layer.sentence_attn for layer in self.encoder.sentence_encoder.layers)
         return {i: attention for i, attention in enumerate(attentions) if attention is not None}
-
-    def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
-        """fairseq's hook before loading: makes a RoBERTa checkpoint fit, or says what does not."""
-        rename_old_layout(state_dict)
-        adapt_heads(state_dict, self)
-        adapt_state(state_dict, self)
 
 
 @register_model_architecture("hat_roberta", "hat_roberta_base")

@@ -16,11 +16,8 @@ from ..modules.heads import ClassificationHead, PooledClassificationHead
 from .encoder import EncoderOut
 from .encoder_model import EncoderModel
 from .hat_transformer import set_defaults
-from .hierarchical_transformer_config import HierarchicalTransformerConfig
-from .loading.common import adapt_state
-from .loading.heads import adapt_heads
 from .loading.roberta import start_from_roberta
-from .segment_encoder import SegmentEncoder
+from .segment_encoder import HierarchicalTransformerConfig, SegmentEncoder
 
 
 @register_model("hierarchical_transformer")
@@ -64,10 +61,8 @@ class HierarchicalTransformerModel(EncoderModel):
         return self.encoder.grid(tokens[None]).num_segments <= self.config.max_segments
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
-        """fairseq's hook before loading: makes a RoBERTa checkpoint fit, or says what does not."""
         start_from_roberta(state_dict, self)
-        adapt_heads(state_dict, self)
-        adapt_state(state_dict, self)
+        super().upgrade_state_dict_named(state_dict, name)
 
 
 @register_model_architecture("hierarchical_transformer", "hierarchical_transformer")

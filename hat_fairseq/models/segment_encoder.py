@@ -1,4 +1,4 @@
-"""The encoder over segments (Chalkidis et al. 2022, section 3).
+"""The encoder over segments and its numbers (Chalkidis et al. 2022, section 3).
 
 The tokens of a document are divided into segments before the embedding, each segment with its own positions, and stand
 in their order again at the end.
@@ -6,23 +6,74 @@ in their order again at the end.
 Legend: B documents, T tokens, N segments of the longest document, L slots of a segment, C channels.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 import torch
 from fairseq.data import Dictionary
+from fairseq.dataclass import ChoiceEnum
 from torch import Tensor, nn
 
+from ..kernels import ACTIVATIONS
 from ..modules.batch_layout import BatchLayout
 from ..modules.heads import MaskedLMHead
 from ..modules.representatives import Representatives
-from ..modules.segment_attention import SegmentLayer
+from ..modules.segment_attention import SegmentLayer, parse_layout
+from ..modules.segment_pooling import POOLINGS
 from ..modules.segments import SegmentGrid, segments_at_markers, segments_of_length
+from .config import EncoderConfig, _help, redefault
 from .encoder import Encoder, EncoderOut
 from .encoder_attention import layer_attentions
 from .fingerprint import fingerprint
-from .hierarchical_transformer_config import HierarchicalTransformerConfig
+
+
+@dataclass
+class HierarchicalTransformerConfig(EncoderConfig):
+    """An encoder over segments, with a masked-LM head and classification heads.
+
+    The last four change what the same weights compute. Their defaults are those to train with; the help texts have the
+    values that the released weights of Chalkidis et al. 2022 were trained with.
+    """
+
+    encoder_embed_dim: int = redefault(EncoderConfig, "encoder_embed_dim", 768)
+    encoder_ffn_embed_dim: int = redefault(EncoderConfig, "encoder_ffn_embed_dim", 3072)
+    encoder_attention_heads: int = redefault(EncoderConfig, "encoder_attention_heads", 12)
+    encoder_attention: str = redefault(EncoderConfig, "encoder_attention", "segments")
+    attention_dropout: float = redefault(EncoderConfig, "attention_dropout", 0.1)
+    activation_fn: ChoiceEnum(sorted(ACTIVATIONS)) = redefault(EncoderConfig, "activation_fn", "gelu")  # type: ignore[valid-type]
+    layout: str = field(
+        default="S|S|SD|S|S|SD|S|S|SD|S|S|SD",
+        metadata=_help("layers with | between them: S within segments, D between segments, SD both"),
+    )
+    segment_length: int = field(default=128, metadata=_help("longest segment, in tokens, its first one included"))
+    max_segments: int = field(default=32, metadata=_help("most segments of a document"))
+    segment_by: ChoiceEnum(["length", "marker"]) = field(  # type: ignore[valid-type]
+        default="length",
+        metadata=_help("segments are the next --segment-length tokens each, or begin at every <s> in the input"),
+    )
+    pooling: ChoiceEnum(list(POOLINGS)) = field(  # type: ignore[valid-type]
+        default="max", metadata=_help("how a classification head reads the segments")
+    )
+    pooler_dropout: float = field(default=0.1, metadata=_help("dropout in front of a head's output layer"))
+    segment_positions: ChoiceEnum(["none", "add"]) = field(  # type: ignore[valid-type]
+        default="add", metadata=_help("positions of segments in cross-segment layers (released weights: none)")
+    )
+    layer_norm_eps: float = field(default=1e-5, metadata=_help("epsilon of layer norms (released weights: 1e-12)"))
+    attend_segment_padding: bool = field(
+        default=False, metadata=_help("padding inside a segment is attended to (released RoBERTa weights: yes)")
+    )
+    pool_padded_segments: bool = field(
+        default=False, metadata=_help("a head also reads segments beyond the document's end (released weights: yes)")
+    )
+
+    def check(self) -> None:
+        for name in ("segment_length", "max_segments"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"--{name.replace('_', '-')} {getattr(self, name)}: at least 1")
+
+    def layers(self) -> list[str]:
+        """The kind of each layer, S, D or SD."""
+        return parse_layout(self.layout)
 
 
 class SegmentEncoder(Encoder):

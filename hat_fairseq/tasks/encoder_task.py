@@ -25,7 +25,7 @@ from ..data.ids import Chunk
 from ..data.labels import label_of
 from ..models.encoder_model import EncoderModel
 from ..models.fingerprint import fingerprint
-from ..models.loading.heads import LABELS
+from ..models.loading.common import LABELS
 from .bin_folder import load_pipeline
 from .config import EncoderTaskConfig
 from .cut_rows import cut_rows, warn

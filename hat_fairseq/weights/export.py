@@ -79,7 +79,7 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any], str 
     from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
 
     from ..models.hierarchical_transformer import HierarchicalTransformerModel
-    from ..models.hierarchical_transformer_config import HierarchicalTransformerConfig
+    from ..models.segment_encoder import HierarchicalTransformerConfig
 
     if not path.is_file():
         raise ValueError(f"{path} is no file")
@@ -129,7 +129,7 @@ def labels_of(data: Path | None, state: dict[str, Tensor], num_classes: int) -> 
     from fairseq.data import Dictionary
 
     from ..models.fingerprint import fingerprint
-    from ..models.loading.heads import LABELS
+    from ..models.loading.common import LABELS
 
     path = None if data is None else data / "label" / "dict.txt"
     if path is None or not path.is_file():

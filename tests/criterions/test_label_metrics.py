@@ -8,8 +8,16 @@ from fairseq.logging import metrics
 from sklearn.metrics import accuracy_score, f1_score
 from torch import Tensor
 
-from hat_fairseq.criterions.answer_spans import SUMS, AnswerSpans, best_spans
-from hat_fairseq.criterions.document_labels import COUNTS, DocumentLabels, counts, f1_macro, f1_micro
+from hat_fairseq.criterions.labels import (
+    COUNTS,
+    SUMS,
+    AnswerSpans,
+    DocumentLabels,
+    best_spans,
+    counts,
+    f1_macro,
+    f1_micro,
+)
 
 
 def log(predicted: Tensor, target: Tensor, num_classes: int) -> dict[str, object]:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from fairseq.ngram_repeat_block import NGramRepeatBlock
 
-from hat_fairseq.generation.continuations import block_repeated_ngrams
+from hat_fairseq.generation.hypotheses import block_repeated_ngrams
 from hat_fairseq.register import register
 
 register()  # without it fairseq compares with padding and blocks nothing

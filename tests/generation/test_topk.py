@@ -7,7 +7,7 @@ import torch
 from building import Vocabulary
 from fairseq.search import BeamSearch
 
-from hat_fairseq.generation.continuations import BLOCK, best_continuations, best_of_rows
+from hat_fairseq.generation.hypotheses import BLOCK, best_continuations, best_of_rows
 
 SIZES = [1, 5, BLOCK - 1, BLOCK, BLOCK + 1, 7 * BLOCK, 9 * BLOCK + 17, 50 * BLOCK + 63]
 

@@ -112,7 +112,7 @@ def test_checkpointing_changes_no_number(name: str) -> None:
     x, layout, runs = states([13, 7]), BatchLayout(padding([13, 7])), []
     for checkpoint in (False, True):
         torch.manual_seed(3)
-        from hat_fairseq.models.checkpointing import run_layer
+        from hat_fairseq.models.encoder import run_layer
 
         runs.append(outputs_and_gradients(layer, [x], lambda c=checkpoint: run_layer(layer, x, layout, checkpoint=c)))
     assert torch.equal(runs[0][0], runs[1][0])

@@ -12,7 +12,7 @@ from helpers import assert_close
 from torch import Tensor
 
 from hat_fairseq.models.fingerprint import fingerprint
-from hat_fairseq.models.loading.heads import LABELS
+from hat_fairseq.models.loading.common import LABELS
 
 MODELS = pytest.mark.parametrize(
     ("arch", "flags"),

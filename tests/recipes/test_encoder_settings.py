@@ -14,7 +14,7 @@ import pytest
 from commands import REPOSITORY
 from fairseq import options
 
-from hat_fairseq.models.hierarchical_transformer_config import HierarchicalTransformerConfig
+from hat_fairseq.models.segment_encoder import HierarchicalTransformerConfig
 from hat_fairseq.recipes import command as recipes
 from hat_fairseq.recipes import files
 
