@@ -44,7 +44,7 @@ class SegmentWeights:
     def __init__(self, model: Any, layer: int | None = None) -> None:
         if model.training:
             raise ValueError("weights of segments are read in evaluation mode: call model.eval() first")
-        attentions = span_attentions(model)
+        attentions = model.span_attentions() if hasattr(model, "span_attentions") else {}
         if layer is not None and layer not in attentions:
             there = ", ".join(map(str, attentions)) or "none"
             raise ValueError(f"layer {layer} does not attend between segments (the layers that do: {there})")
@@ -87,11 +87,6 @@ class SegmentWeights:
 
     def _record_share(self, module: nn.Module, args: tuple[Tensor, Tensor], output: Tensor) -> None:
         self.share = max_pooling_share(*args)
-
-
-def span_attentions(model: Any) -> dict[int, Any]:
-    """The attention among spans, or to spans, of each layer that has one, by the number of the layer."""
-    return model.span_attentions() if hasattr(model, "span_attentions") else {}
 
 
 def max_pooling_share(segments: Tensor, padding_mask: Tensor) -> Tensor:

@@ -24,13 +24,8 @@ class HatBartModel(HatTransformerModel):
 def hat_bart_large(args: Namespace) -> None:
     """BART-large's sizes; `--max-source-positions 3072` for long documents."""
     set_both_sides(args, embed_dim=1024, ffn_embed_dim=4096, attention_heads=16, layers=12, learned_pos=True)
-    set_defaults(
-        args,
-        share_all_embeddings=True,
-        layernorm_embedding=True,
-        no_scale_embedding=True,
-        activation_fn="gelu",
-    )
+    set_defaults(args, share_all_embeddings=True, layernorm_embedding=True, no_scale_embedding=True)
+    set_defaults(args, activation_fn="gelu")
     base_architecture(args)
 
 

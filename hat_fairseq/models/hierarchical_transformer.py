@@ -73,32 +73,17 @@ def base_architecture(args: Namespace) -> None:
 @register_model_architecture("hierarchical_transformer", "hierarchical_transformer_base_4096")
 def base_4096(args: Namespace) -> None:
     """RoBERTa-base's sizes, cross-segment layers at every third layer, 32 segments of 128: 153M parameters."""
-    base_architecture(args)
 
 
 @register_model_architecture("hierarchical_transformer", "hierarchical_transformer_mini_1024")
 def mini_1024(args: Namespace) -> None:
     """BERT-mini's sizes with the interleaved layout of the paper's ablation (I3), 8 segments of 128."""
-    set_defaults(
-        args,
-        layout="S|SD|S|SD|S|SD|S|SD",
-        max_segments=8,
-        encoder_embed_dim=256,
-        encoder_ffn_embed_dim=1024,
-        encoder_attention_heads=4,
-    )
-    base_architecture(args)
+    set_defaults(args, layout="S|SD|S|SD|S|SD|S|SD", max_segments=8)
+    set_defaults(args, encoder_embed_dim=256, encoder_ffn_embed_dim=1024, encoder_attention_heads=4)
 
 
 @register_model_architecture("hierarchical_transformer", "hierarchical_transformer_tiny")
 def tiny(args: Namespace) -> None:
     """4 layers of 64/128, 4 heads, segments of 16: for tests and for trying things out."""
-    set_defaults(
-        args,
-        layout="S|SD|S|SD",
-        segment_length=16,
-        encoder_embed_dim=64,
-        encoder_ffn_embed_dim=128,
-        encoder_attention_heads=4,
-    )
-    base_architecture(args)
+    set_defaults(args, layout="S|SD|S|SD", segment_length=16)
+    set_defaults(args, encoder_embed_dim=64, encoder_ffn_embed_dim=128, encoder_attention_heads=4)

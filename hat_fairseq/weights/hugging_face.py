@@ -62,21 +62,17 @@ def read_weights(directory: Path) -> dict[str, Tensor]:
     Raises:
         ValueError: neither is there, or it is damaged, or holds more than tensors, or NaN or infinite values.
     """
-    path = directory / "model.safetensors"
-    weights = _read_safetensors(path) if path.is_file() else _read_pickle(directory / "pytorch_model.bin")
-    if broken := sorted(name for name, tensor in weights.items() if not tensor.isfinite().all()):
-        raise ValueError(f"{directory}: NaN or infinite values in {', '.join(broken[:8])}; fetch the weights again")
-    return weights
-
-
-def _read_safetensors(path: Path) -> dict[str, Tensor]:
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
+    path = directory / "model.safetensors"
     try:
-        return load_file(path)
+        weights = load_file(path) if path.is_file() else _read_pickle(directory / "pytorch_model.bin")
     except SafetensorError as error:
         raise ValueError(f"{path} is not a complete safetensors file: {error}") from error
+    if broken := sorted(name for name, tensor in weights.items() if not tensor.isfinite().all()):
+        raise ValueError(f"{directory}: NaN or infinite values in {', '.join(broken[:8])}; fetch the weights again")
+    return weights
 
 
 def _read_pickle(path: Path) -> dict[str, Tensor]:

@@ -33,9 +33,13 @@ def check_expressible(values: Mapping[str, Any], head: str | None) -> None:
         )
 
 
-def differences(values: Mapping[str, Any], head: str | None) -> dict[str, str]:
-    """Where their code computes something else on some documents: name -> what is lost and how to avoid it."""
-    found, length = {}, values["segment_length"]
+def refuse_differences(values: Mapping[str, Any], head: str | None, accepted: list[str]) -> list[str]:
+    """Where their code computes something else on some documents: a line about each difference that is accepted.
+
+    Raises:
+        ValueError: another difference, with how to avoid it; or an accepted name that is none.
+    """
+    found, length = {}, values["segment_length"]  # name -> what is lost and how to avoid it
     if str(values["segment_by"]) == "marker":
         found["segment-by"] = (
             f"their model cuts after every {length} tokens, not at <s>: train with --segment-by length; or pad each "
@@ -51,12 +55,6 @@ def differences(values: Mapping[str, Any], head: str | None) -> dict[str, str]:
             "their pooling also reads the segments beyond a document's end: train the head with "
             "--pool-padded-segments; or give their model documents of equally many segments in a batch"
         )
-    return found
-
-
-def refuse_differences(values: Mapping[str, Any], head: str | None, accepted: list[str]) -> list[str]:
-    """Lines about the accepted differences; ValueError for others, and for accepted names that are none."""
-    found = differences(values, head)
     if surplus := sorted(set(accepted) - found.keys()):
         raise ValueError(f"--accept {' '.join(surplus)}: no difference of this model")
     if not found.keys() <= set(accepted):

@@ -38,30 +38,19 @@ def rename_old_layout(state: dict[str, Tensor]) -> None:
 
 
 def start_from_roberta(state: dict[str, Tensor], model: nn.Module) -> None:
-    """Changes the `state` of a RoBERTa in place into one of a model over segments; any other state stays as it is."""
-    if is_roberta(state):
-        rename_old_layout(state)
-        converted = from_roberta(state, model.state_dict())
-        state.clear()
-        state.update(converted)
+    """Changes the `state` of a RoBERTa in place into one of a model over segments; any other state stays as it is.
 
+    Heads other than the masked-LM head are left to the caller.
 
-def is_roberta(state: dict[str, Tensor]) -> bool:
-    return any(re.match(r"(?:encoder|decoder)\.sentence_encoder\.", name) for name in state)
-
-
-def from_roberta(state: dict[str, Tensor], own: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors of a fairseq RoBERTa under the names of a model over segments.
-
-    Args:
-        state: its tensors under today's names; heads other than the masked-LM head are left to the caller.
-        own: the state of the model over segments, for its names and the sizes of its tables.
     Raises:
-        ValueError: it has fewer layers or fewer positions than are needed.
+        ValueError: the RoBERTa has fewer layers or fewer positions than are needed.
     """
+    if not any(re.match(r"(?:encoder|decoder)\.sentence_encoder\.", name) for name in state):
+        return
+    rename_old_layout(state)
     roberta = {ROBERTA.sub("", name): tensor for name, tensor in state.items()}
     converted = {name: tensor for name, tensor in state.items() if name.startswith("classification_heads.")}
-    for name, tensor in own.items():
+    for name, tensor in model.state_dict().items():
         source = re.sub(r"\.(segment_wise|cross_segment)\.", ".", name.removeprefix("encoder."))
         if name in (POSITIONS, SEGMENTS):
             first = 0 if name == POSITIONS else 1
@@ -78,4 +67,5 @@ def from_roberta(state: dict[str, Tensor], own: dict[str, Tensor]) -> dict[str, 
         elif name.startswith("encoder.layers."):
             raise ValueError(f"RoBERTa has no {source}: fewer layers than --layout has, or another layout of tensors")
     logger.info("started from RoBERTa: both kinds of layer i from its layer i, positions cropped")
-    return converted
+    state.clear()
+    state.update(converted)
