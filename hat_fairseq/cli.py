@@ -5,8 +5,6 @@ with `PASSES_FLAGS_ON` gets the flags that it does not know as `args.others`; of
 Only the module of the verb that is called is imported, so `hat --help` and `hat doctor` work in a broken installation.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import importlib

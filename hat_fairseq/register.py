@@ -1,7 +1,5 @@
 """Registers everything with fairseq: importing a module of models, tasks, criterions or decoders does."""
 
-from __future__ import annotations
-
 import importlib
 
 from . import fairseq_fixes

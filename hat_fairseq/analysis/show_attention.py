@@ -3,8 +3,6 @@
 The picture is derived from the function `allowed` of the attention, the same one that the tests compare with.
 """
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ Segment i of the source and segment i of the target always end up in the same ch
 example, and the chunks of a document, one after the other, are the document.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 

@@ -6,8 +6,6 @@
            segment joins the next one)
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Answers as positions in a row of tokens."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace

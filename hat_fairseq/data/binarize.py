@@ -1,7 +1,5 @@
 """Turn the text streams into fairseq's binary files, as fairseq-preprocess would, and count what a dictionary lacks."""
 
-from __future__ import annotations
-
 import argparse
 import shlex
 import sys

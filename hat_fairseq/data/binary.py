@@ -1,7 +1,5 @@
 """fairseq's binary datasets without fairseq: a text becomes the files that fairseq-preprocess would write."""
 
-from __future__ import annotations
-
 import struct
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The kinds of BPE behind one interface: learning, saving and loading."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterable
 from pathlib import Path

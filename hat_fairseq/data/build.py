@@ -1,7 +1,5 @@
 """One run of preprocessing: the stages in their order, in one directory."""
 
-from __future__ import annotations
-
 import shutil
 from collections import Counter
 from collections.abc import Mapping

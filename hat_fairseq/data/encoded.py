@@ -1,7 +1,5 @@
 """Encoded documents and examples."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 BOS = "<s>"  # before each sentence

@@ -1,7 +1,5 @@
 """One run of preprocessing examples: the stages in their order, in one directory. ``build`` does this for documents."""
 
-from __future__ import annotations
-
 import shutil
 from collections import Counter
 from collections.abc import Mapping

@@ -5,8 +5,6 @@ parts (Liu et al. 2019).
 Each token is paired with its label: that of its word, or its characters in the context.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -10,8 +10,6 @@
 Without ``label``, ``labels`` or ``answers`` an example is unlabelled.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Figures of a split of examples, for the manifest and its table."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any

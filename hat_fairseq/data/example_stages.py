@@ -1,7 +1,5 @@
 """The stages of preprocessing examples between the reader and fairseq; each reads and writes files one can open."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping

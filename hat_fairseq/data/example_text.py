@@ -1,7 +1,5 @@
 """The parts of an example before the BPE: clean sentences, the same in training and inference."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 

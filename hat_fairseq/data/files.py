@@ -1,7 +1,5 @@
 """Reading lines, hashing files, and writing a directory atomically."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json

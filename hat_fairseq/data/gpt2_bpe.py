@@ -1,7 +1,5 @@
 """GPT-2's byte-level BPE as fairseq's BART and RoBERTa use it; tokens are fairseq's numeric ids, written as strings."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """The ids table `SPLIT.ids`: the document and chunk of each fairseq sample."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

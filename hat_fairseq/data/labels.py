@@ -4,8 +4,6 @@ A label may be any text: white space, percent signs and whole names of control t
 URL, so that each label is one token and every token one label.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import quote, unquote

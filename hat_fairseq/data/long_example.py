@@ -1,7 +1,5 @@
 """The policy for long input, for an example of one or two parts: which part is truncated, and by how much."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 

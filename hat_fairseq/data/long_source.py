@@ -6,8 +6,6 @@
 ``chunk``               several inputs of whole sentences that together cover everything
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 

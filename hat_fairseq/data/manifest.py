@@ -1,7 +1,5 @@
 """The manifest of a preprocessing run: counts of the input, of the output, and of everything dropped or replaced."""
 
-from __future__ import annotations
-
 import json
 import platform
 import unicodedata

@@ -1,7 +1,5 @@
 """Fill segments and rows of limited length with consecutive units (words, sentences) without loss."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar

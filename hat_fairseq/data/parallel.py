@@ -1,7 +1,5 @@
 """Apply a function to a stream of items in several processes, results in the order of the items."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections import deque

@@ -1,7 +1,5 @@
 """Before the BPE: settings, and from a raw document to clean sentences."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace

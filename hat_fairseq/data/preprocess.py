@@ -1,7 +1,5 @@
 """Turn a dataset into fairseq's binary data, and count everything that is dropped or replaced."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Mapping
 from pathlib import Path

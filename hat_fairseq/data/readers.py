@@ -1,7 +1,5 @@
 """Find the reader of a raw release: a reader module, or a folder of JSON lines or plain parallel text."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 from collections import Counter

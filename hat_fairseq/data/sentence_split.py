@@ -5,8 +5,6 @@
 ``library``      the sentence-splitter package: knows abbreviations in some twenty languages, works offline
 """
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from itertools import islice

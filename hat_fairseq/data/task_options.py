@@ -1,7 +1,5 @@
 """Which options of ``hat preprocess`` go with which kind of data."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

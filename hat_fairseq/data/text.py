@@ -4,8 +4,6 @@ No Unicode normalisation form is applied, because pretrained models have seen te
 against the reference's own characters.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 

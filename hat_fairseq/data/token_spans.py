@@ -4,8 +4,6 @@ From text to tokens, white space changes, control characters vanish and control 
 everything else stays in order. Counting therefore suffices for any BPE and any word tokenizer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hat_fairseq.data.bpe import Bpe

@@ -5,8 +5,6 @@ A window takes as many segments as fit. The next one begins with segments of the
 before the end of the one before; so with a single segment these are the windows of Devlin et al. 2019 (BERT on SQuAD).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -12,8 +12,6 @@ come out differently. Segments that come back exactly: 95 % (English) and 94 % (
 Escaped control tokens (``<\s>``) stay one word.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 import warnings

@@ -4,8 +4,6 @@ Standard library only. Imports that may fail or crash run in a process of their 
 `python hat_fairseq/doctor`.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib.metadata as metadata
 import os

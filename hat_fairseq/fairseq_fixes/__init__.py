@@ -13,8 +13,6 @@ patches.py                 small corrections of options, generation and numpy
 (`get_batch_iterator`). One cannot happen in our attention: a beam size that sticks to the model.
 """
 
-from __future__ import annotations
-
 from . import checkpoints, patches, processes, restoring, settings_of_checkpoint, training  # noqa: F401
 from .replace import apply_all
 

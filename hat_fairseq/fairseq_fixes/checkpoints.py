@@ -1,7 +1,5 @@
 """Files of checkpoints: what may be in them, one line for a bad one, and copies that are never half a file."""
 
-from __future__ import annotations
-
 import argparse
 import collections
 import os

@@ -1,7 +1,5 @@
 """Small corrections of options, generation and numpy."""
 
-from __future__ import annotations
-
 import sys
 import types
 from collections.abc import Callable

@@ -4,8 +4,6 @@ A run that was meant for another number of processes has another batch in every 
 torchrun or Slurm has started, or ends in an assertion.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 import os

@@ -1,7 +1,5 @@
 """Replacing functions of fairseq by wrappers of them, once per process."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import Any

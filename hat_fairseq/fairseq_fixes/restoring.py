@@ -3,8 +3,6 @@
 A checkpoint that is restored with another number of attention heads, for example, loads without an error.
 """
 
-from __future__ import annotations
-
 import contextvars
 import re
 from collections.abc import Callable

@@ -6,8 +6,6 @@ or another import has registered, and of fairseq's own parts those below, whose 
 `HAT_FAIRSEQ_TRUST=fconv,...` adds names of fairseq's: then the checkpoint is trusted as a program is.
 """
 
-from __future__ import annotations
-
 import ast
 import os
 from argparse import Namespace

@@ -4,8 +4,6 @@ fairseq runs an update with NaN or infinity again under its `NanDetector`. The d
 that do not return tensors, such as encoders, and their error hides the cause.
 """
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Callable
 from pathlib import Path

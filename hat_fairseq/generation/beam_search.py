@@ -6,8 +6,6 @@ the vocabulary, and compares n-grams on the device. Sampling and diverse beams r
 classes, so they draw and choose as they do there.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 from typing import Any

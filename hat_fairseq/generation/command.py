@@ -4,8 +4,6 @@ R/{subset}.parts keeps the output, so that running the command again generates o
 R/{subset}.jsonl is the result, one document a line, in input order.
 """
 
-from __future__ import annotations
-
 import argparse
 import shlex
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`hat join`: joins the output of fairseq-generate to one text per document, chunks in order."""
 
-from __future__ import annotations
-
 import argparse
 import re
 import sys

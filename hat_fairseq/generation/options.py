@@ -1,7 +1,5 @@
 """Generation options: names, types and ranges. fairseq ignores unknown names and fails late on wrong values."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, get_type_hints

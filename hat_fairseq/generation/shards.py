@@ -1,7 +1,5 @@
 """fairseq-generate in several processes, each with its share of the batches and its own GPU."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import signal

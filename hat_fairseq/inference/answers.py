@@ -8,8 +8,6 @@ limit of length, O(T x length).
 Legend: T tokens of a row (window).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

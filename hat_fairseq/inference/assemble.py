@@ -7,8 +7,6 @@ tokens          {"id", "labels": [...]}, one for each word, likewise
 qa              {"id", "answer", "no_answer_score"}
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace

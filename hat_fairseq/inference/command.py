@@ -1,7 +1,5 @@
 """Flags, checks and output files that `hat summarize`, `hat classify` and `hat predict` share."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -4,8 +4,6 @@ A file appears under its name when it is complete. A run that was stopped leaves
 command starts anew.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 from collections.abc import Iterable, Iterator

@@ -10,8 +10,6 @@ softmax(queries keys^T / sqrt(E)) values (`naive.attention`), by one of four num
 Legend: B rows, H heads, T queries, S keys, E channels of a head.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import lru_cache
 

@@ -11,8 +11,6 @@ O(T S E) operations; memory O(T + S) and a few blocks. With one block it is the 
 Legend: B rows, H heads, T queries, S keys, E channels of a head.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -13,8 +13,6 @@ vocabulary the largest tensors of a model, are never in memory at once.
 Legend: N positions, C channels, V symbols.
 """
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

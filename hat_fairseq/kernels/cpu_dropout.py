@@ -11,8 +11,6 @@ NaN), and one operator of torch compares it with a threshold of known probabilit
 O(1) passes over a block; memory of two blocks.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

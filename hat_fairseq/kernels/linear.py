@@ -12,8 +12,6 @@ layer's activations less, at the cost of one activation.
 Legend: N rows (any number of leading axes), I inputs, O outputs; C channels, F feed-forward channels.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any

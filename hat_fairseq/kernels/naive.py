@@ -3,8 +3,6 @@
 Legend: B rows, H heads, T queries, S keys, E channels of a head, N positions, V symbols.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

@@ -10,8 +10,6 @@ Norms, residuals, softmaxes and tables of a quantised model stay in fp32.
 Legend: N rows (any number of leading axes), I inputs, O outputs.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

@@ -6,8 +6,6 @@ bf16   on a GPU: the whole model; on a CPU: linear layers only, see `packed_line
 int8   on a CPU: linear layers only
 """
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 

@@ -6,8 +6,6 @@ all of them if the environment variable `HAT_PUBLIC_OPERATORS` is 1.
 Legend: N rows (any number of leading axes), I inputs, O outputs.
 """
 
-from __future__ import annotations
-
 import operator
 import os
 from typing import Any

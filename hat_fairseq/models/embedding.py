@@ -3,8 +3,6 @@
 A mixin rather than a module, so that the tables keep fairseq's parameter names (`encoder.embed_tokens.weight`, ...).
 """
 
-from __future__ import annotations
-
 import math
 
 from torch import Tensor, nn

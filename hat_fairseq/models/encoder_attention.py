@@ -4,8 +4,6 @@ An attention is a module with `forward(x, layout) -> (B, T, C)` and `allowed(que
 `modules.projections`. A new one is one file in `modules` and one entry of `ATTENTIONS`; it then works in every model.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ every step. A model states what a checkpoint without it cannot have (`new_parts`
 Legend: B documents, T tokens, N markers of the longest document, C channels, K classes, V words.
 """
 
-from __future__ import annotations
-
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self, cast

@@ -5,8 +5,6 @@ fingerprint is checked by everything that loads them: restore, resume, validate,
 interface.
 """
 
-from __future__ import annotations
-
 import hashlib
 
 import torch

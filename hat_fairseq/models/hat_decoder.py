@@ -4,8 +4,6 @@ decoder.
 Legend: B hypotheses, T target tokens, V vocabulary, C channels.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -5,8 +5,6 @@ For `masked_document_lm`, the tasks with labels (`document_classification`, ...)
 153.1M, large 355.4M become 456.2M. With `--no-hierarchy` it is fairseq's RoBERTa in numbers.
 """
 
-from __future__ import annotations
-
 from argparse import Namespace
 from typing import Any, ClassVar
 

@@ -4,8 +4,6 @@ For `masked_document_lm`, the tasks with labels (`document_classification`, ...)
 `sentence_prediction` and `sentence_ranking`.
 """
 
-from __future__ import annotations
-
 from argparse import Namespace
 from typing import Any
 

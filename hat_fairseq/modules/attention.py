@@ -10,8 +10,6 @@ With a cache the beams share the keys of their self-attention in the same way, e
 Legend: B rows, T queries, S keys, C channels, H heads, E = C / H, D memory rows (documents), B = D x beam.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

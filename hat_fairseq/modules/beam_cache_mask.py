@@ -8,8 +8,6 @@ about one slot for each token remains, not K.
 Legend: D documents, K beam, R = D x K rows, L slots, n new tokens of each hypothesis.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -8,8 +8,6 @@
 Legend: R rows (D x K), D documents, K beam, H heads, L slots, S source positions, E channels per head.
 """
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor

@@ -5,8 +5,6 @@ Liu et al. 2019, Chalkidis et al. 2022; layers and parameter names are fairseq's
 Legend: B documents, N segments, V vocabulary, C channels, K classes.
 """
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn

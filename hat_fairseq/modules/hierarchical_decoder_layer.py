@@ -8,8 +8,6 @@ fairseq's layer.
 Legend: B hypotheses, T target tokens, D documents (B = D x beam), S source tokens, N sentences, C channels.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

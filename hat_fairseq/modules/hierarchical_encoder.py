@@ -7,8 +7,6 @@ layer, negligible beside the token level. With one sentence it is an encoder lay
 Legend: B documents, T tokens, S sentences, C channels.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from torch import Tensor, nn

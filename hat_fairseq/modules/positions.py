@@ -8,8 +8,6 @@ is.
 Legend: B rows, T tokens, C channels.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -7,8 +7,6 @@ attends to.
 Legend: B rows, T queries, S keys, C channels, H heads, E = C / H.
 """
 
-from __future__ import annotations
-
 from torch import Tensor, nn
 
 from ..kernels import Linear, attend, naive

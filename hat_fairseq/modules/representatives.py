@@ -8,8 +8,6 @@ the function itself.
 Legend: B documents, T tokens, S representatives of the document with most, C channels.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

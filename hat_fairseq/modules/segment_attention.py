@@ -8,8 +8,6 @@ With one segment and a layout of S alone it is a plain transformer encoder.
 Legend: B documents, N segments, L slots of a segment, T = N x L positions, C channels.
 """
 
-from __future__ import annotations
-
 import torch.nn.functional as F
 from torch import Tensor, nn
 

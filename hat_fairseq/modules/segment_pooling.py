@@ -7,8 +7,6 @@ O(N C^2).
 Legend: B documents, N segments, C channels.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

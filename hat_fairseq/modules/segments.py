@@ -8,8 +8,6 @@ building a grid is one host-device synchronisation.
 Legend: B documents, T tokens, N segments of the longest document, L slots of a segment, C channels.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -8,8 +8,6 @@ self-attention more.
 Legend: B documents, T tokens, S sentences of the longest document, H heads, C channels.
 """
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from .batch_layout import BatchLayout

@@ -6,8 +6,6 @@ step. Linear in the number of tokens, no loop over the batch.
 Legend: B documents, T tokens.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

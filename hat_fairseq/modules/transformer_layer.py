@@ -7,8 +7,6 @@ With a sentence attention it is the encoder layer of Rohde et al. 2021, section 
 Legend: B documents, T tokens, C channels.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar

@@ -8,8 +8,6 @@ a flag of the recipe. --gpus, --update-batch-size and --update-max-tokens state 
 predicts has a second command, `hat score`, which runs when the first has succeeded.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

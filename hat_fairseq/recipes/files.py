@@ -4,8 +4,6 @@ Keys are the names of flags. Values are passed on as written. `true` gives the b
 flag of a base, a list gives several values. A later base wins over an earlier one, the file over its bases.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

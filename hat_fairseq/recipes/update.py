@@ -5,8 +5,6 @@ The section states the size of an update and the number of GPUs: `{batch-size: 1
 an update is therefore independent of the number of GPUs and of the batch size.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 

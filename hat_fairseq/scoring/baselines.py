@@ -1,7 +1,5 @@
 """Write two baselines that any model has to beat: the lead of each document, and the best constant summary."""
 
-from __future__ import annotations
-
 import argparse
 import random
 from collections import Counter

@@ -5,8 +5,6 @@ computed over these strings, so an n-gram may cross the end of a segment or of a
 aligned.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

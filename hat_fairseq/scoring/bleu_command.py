@@ -1,7 +1,5 @@
 """BLEU (document and sentence level) and chrF2 of translations with signatures, by sacrebleu."""
 
-from __future__ import annotations
-
 import argparse
 import logging
 from collections.abc import Sequence

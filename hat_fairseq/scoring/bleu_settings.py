@@ -1,7 +1,5 @@
 """The settings that decide a BLEU score, and sacrebleu's metric made of them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

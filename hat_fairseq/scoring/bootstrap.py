@@ -1,7 +1,5 @@
 """Confidence intervals of a corpus score by resampling whole documents (Efron's percentile bootstrap)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

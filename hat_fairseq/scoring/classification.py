@@ -7,8 +7,6 @@ is 0. Macro F1 is the mean of F1 over the classes that occur among references or
 over classes. These are scikit-learn's definitions. Where every element has a prediction, micro F1 is the accuracy.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """Score a model's output: `hat score rouge` and `bleu` for texts, `classification` and `squad` for predictions."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

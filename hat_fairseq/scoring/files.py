@@ -1,7 +1,5 @@
 """Files of hypotheses and references: texts, labels or answers, joined by id."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

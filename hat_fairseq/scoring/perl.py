@@ -5,8 +5,6 @@ as it is in files2rouge, so that figures agree with files2rouge's; filled, ROUGE
 summaries. The script's average is the mean over its resampled test sets.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import shutil

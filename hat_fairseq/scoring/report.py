@@ -1,7 +1,5 @@
 """What a metric says about the systems that it scored."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """ROUGE-1, ROUGE-2 and summary-level ROUGE-L (Lin 2004): F x 100 with intervals over documents and a signature."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

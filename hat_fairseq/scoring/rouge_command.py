@@ -1,7 +1,5 @@
 """ROUGE-1/2/L of summaries with 95 % intervals and a signature."""
 
-from __future__ import annotations
-
 import argparse
 from dataclasses import asdict
 

@@ -1,7 +1,5 @@
 """What decides a ROUGE score besides the texts: settings, presets of other tools, sentence splitting, signature."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Print a document beside its reference and its generated summary."""
 
-from __future__ import annotations
-
 import argparse
 import textwrap
 from collections.abc import Iterable

@@ -5,8 +5,6 @@ articles; of several gold answers the best one counts; for a question without an
 is right. The best threshold is the one on the no-answer score that gives the best mean score.
 """
 
-from __future__ import annotations
-
 import re
 import string
 from collections import Counter

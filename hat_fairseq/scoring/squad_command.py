@@ -1,7 +1,5 @@
 """Exact match and F1 of answers to questions, by the definition of SQuAD 2.0."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """What `hat preprocess` records beside the binary data: the kind of data, the text pipeline, and the ids of samples."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -5,8 +5,6 @@ has. A document is truncated to a prefix. A labelled row is `<s> ... [</s> </s> 
 parts is truncated.
 """
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Datasets of binarised documents: truncated to the model's length, with an optional parallel stream of segments."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from pathlib import Path

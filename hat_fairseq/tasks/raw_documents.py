@@ -1,7 +1,5 @@
 """Raw documents to rows of ids as in preprocessing, and generated tokens to text (`--bpe document`)."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """The datasets of the labelled tasks: rows of tokens with targets, and examples of several rows."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -5,8 +5,6 @@ A truncated row (see `fit_rows.py`) loses the labels of the removed tokens.
 Legend: T tokens of the whole row, final `</s>` included.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

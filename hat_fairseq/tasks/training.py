@@ -5,8 +5,6 @@ factors are for epochs 1, 2, ...; the last one holds from then on. They multiply
 with, so a run that is stopped and resumed has the same ones.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 from typing import Any

@@ -5,8 +5,6 @@ for its own batch; then all processes exchange their texts, so that each one see
 step. The process that generated the last missing chunk counts the document, and fairseq adds the counts up.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any

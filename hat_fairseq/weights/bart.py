@@ -4,8 +4,6 @@ For BartModel and BartForConditionalGeneration. The two libraries name the param
 same rows of positions (row i + 2 is position i), so the table holds the embedding only.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

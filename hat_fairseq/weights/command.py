@@ -9,8 +9,6 @@ numbers and strings only. The flags that build the model are printed in one line
 For `hierarchical_transformer` they compute what the weights were trained to compute.
 """
 
-from __future__ import annotations
-
 import argparse
 import shlex
 from collections.abc import Callable, Mapping

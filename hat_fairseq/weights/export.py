@@ -5,8 +5,6 @@ the vocabulary. A model for which the authors' code would compute something else
 concern your documents can be accepted by its name. How to call their code is printed.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 from argparse import Namespace

@@ -3,8 +3,6 @@
 Nothing in the files is executed, and everything that a converter does not expect is one ValueError.
 """
 
-from __future__ import annotations
-
 import json
 import pickle
 import warnings

@@ -5,8 +5,6 @@ a head after its purpose. Ours have each of these once. Their settings are a `co
 fields of `HierarchicalTransformerConfig`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path

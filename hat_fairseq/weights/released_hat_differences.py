@@ -4,8 +4,6 @@ Settings that no class of theirs has are refused. A difference on some documents
 name. Everything else is a matter of how their model is called, and is printed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ The model is built from the flags that `hat import` prints, on the meta device: 
 memory. fairseq is imported when it is built: help texts and most refusals do not wait for it.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from argparse import Namespace

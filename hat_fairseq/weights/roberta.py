@@ -5,8 +5,6 @@ none, so the row is added to all positions (in published weights it is zero). Th
 `hierarchical_transformer` start from, each with its own rules (`models/loading/`).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from torch import Tensor

@@ -5,8 +5,6 @@ produces; the next one is `<|endoftext|>`. The line of dict.txt on which a numbe
 embedding. Hugging Face's vocab.json gives that row for the token itself, so tokens have to be turned into numbers.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The two sides of a parallel document, and how they become one document."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path

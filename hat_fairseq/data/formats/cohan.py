@@ -10,8 +10,6 @@ JSON lines with these keys::
     labels          null; may be missing
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

@@ -6,8 +6,6 @@ behind it, one segment on each line between them. ``IWSLT17.TED.*.xml``: as ``wm
 attribute ``docid`` may differ between the languages of a talk; ``<talkid>`` does not.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

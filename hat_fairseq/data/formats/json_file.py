@@ -1,7 +1,5 @@
 """A file that is one JSON value, as opposed to JSON lines."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

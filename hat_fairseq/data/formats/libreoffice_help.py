@@ -1,7 +1,5 @@
 """LibreOffice's help in HTML: the same page has the same path in every language, the same paragraph the same id."""
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Find the files of a release by name, at any depth of a folder."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 

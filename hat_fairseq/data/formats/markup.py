@@ -5,8 +5,6 @@ case, unclosed elements and ampersands that stand for themselves. A parser of XM
 Here only the names that a format knows are tags, and everything else is text.
 """
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import Iterator, Sequence

@@ -5,8 +5,6 @@ print its lexicon; ours is ``FILLERS``. HMNet's form of AMI and ICSI has lost mo
 full stops that stood around them are left over: these go too. All of it is counted.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace

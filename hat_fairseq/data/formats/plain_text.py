@@ -5,8 +5,6 @@ languages and their direction: ``train.en-de.en`` and ``train.en-de.de``; each m
 ``train.de`` alone nobody can tell which is the source.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The folder and files of a downloaded release, checked before anything is read."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 

@@ -1,7 +1,5 @@
 """Tables of texts: CSV, JSON lines or one JSON list, the forms in which many datasets are passed on."""
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Iterator, Sequence

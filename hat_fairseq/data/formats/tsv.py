@@ -1,7 +1,5 @@
 """Tables with tabs between columns and their names in the first line, in which quotes are characters like any other."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 

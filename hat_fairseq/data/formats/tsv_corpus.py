@@ -12,8 +12,6 @@ A few lines of Europarl have a tab within a text. A line with more or fewer colu
 counted, because nobody can tell what belongs to what.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

@@ -9,8 +9,6 @@ and training corpora likewise, in any version: ``europarl-v10.de-en.tsv``, ``new
 the manifest.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path

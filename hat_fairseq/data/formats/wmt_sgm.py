@@ -3,8 +3,6 @@
 They resemble XML but are not well-formed. IWSLT's XML files have the same elements (``iwslt_xml``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 

@@ -4,8 +4,6 @@
 with ``<p>`` and ``<seg id=>``. Test sets of earlier years were released again in this form.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field

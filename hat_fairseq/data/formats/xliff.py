@@ -3,8 +3,6 @@
 ``<file id=> <unit id=> <segment> <source xml:lang=> <target xml:lang=>``; each ``<file>`` is a document.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

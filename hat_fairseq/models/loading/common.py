@@ -6,8 +6,6 @@ hierarchy has are taken from the model's own initialisation. Any difference that
 tensors.
 """
 
-from __future__ import annotations
-
 import logging
 from typing import Any
 

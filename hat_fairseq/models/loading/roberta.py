@@ -5,8 +5,6 @@ segment; the table of segment positions takes the first rows of the position tab
 RoBERTa does not have, is zero.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 
