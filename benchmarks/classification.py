@@ -109,7 +109,8 @@ def finished_run(name: str, seed: int) -> Path:
 def score(references: Path, hypotheses: Any) -> dict[str, dict[str, float]]:
     """Accuracy and F1 of each file, by `hat score`."""
     out = RUNS / "scores.json"
-    command = ["score", "classification", "--references", str(references), "--json", str(out), "--hypotheses"]
+    command = ["score", "classification", "--references", str(references), "--json", str(out), "--overwrite"]
+    command.append("--hypotheses")
     subprocess.run(
         [sys.executable, "-m", "hat_fairseq.cli", *command, *map(str, hypotheses)],
         check=True,

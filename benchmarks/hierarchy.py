@@ -65,7 +65,8 @@ def score(name: str, metric: str, runs: dict[tuple[str, int], Path]) -> dict[Pat
     references = Path(flags_of("preprocess", name)["--out"], "text", "test.documents.jsonl")
     files = {str(folder / "test.jsonl"): folder for folder in runs.values()}
     out = RUNS / name / "scores.json"
-    command = ["score", metric, "--references", str(references), "--json", str(out), "--hypotheses", *files]
+    command = ["score", metric, "--references", str(references), "--hypotheses", *files]
+    command += ["--json", str(out), "--overwrite"]
     subprocess.run([sys.executable, "-m", "hat_fairseq.cli", *command], check=True)
     record = json.loads(out.read_text(encoding="utf-8"))
     systems = record.get("systems", record)

@@ -24,7 +24,7 @@ hat recipe generate ami_small --overwrite --score=null
 mv "$results/test.jsonl" "$results/hat.jsonl"
 
 step "4/5 baselines: the beginning of the meeting, and the best constant summary"
-hat baselines --documents "$data/text/test.documents.jsonl" --train "$data/text/train.documents.jsonl" \
+hat baselines --overwrite --documents "$data/text/test.documents.jsonl" --train "$data/text/train.documents.jsonl" \
   --words 286 --out "$results"
 
 step "5/5 scores and one meeting"

@@ -10,7 +10,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Protocol
 
-from hat_fairseq.data.files import sha256_of
+from hat_fairseq.data.files import files_below, sha256_of
 from hat_fairseq.data.readers import Reader
 
 FILE_NAME = "manifest.json"
@@ -63,7 +63,7 @@ class SplitReport:
 def write_manifest(
     directory: Path, reader: Reader, options: Mapping[str, Any], reports: Mapping[str, Report]
 ) -> dict[str, Any]:
-    """Write ``manifest.json`` into ``directory``, hash every file of ``text/``, and return the manifest."""
+    """Write ``manifest.json`` into ``directory`` with a list of its files and the hashes of ``text/``; return it."""
     files = sorted((directory / "text").iterdir())
     manifest = {
         "reader": reader.name,
@@ -72,6 +72,7 @@ def write_manifest(
         "splits": {split: report.to_json() for split, report in reports.items()},
         "paper": dict(reader.paper),
         "sha256": {f"text/{file.name}": sha256_of(file) for file in files},
+        "files": files_below(directory),
     }
     path = directory / FILE_NAME
     path.write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -1,6 +1,7 @@
 """Find the reader of a raw release: a reader module, or a folder of JSON lines or plain parallel text."""
 
 import importlib.util
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -14,6 +15,8 @@ from hat_fairseq.data.formats import plain_text
 
 READERS = Path(__file__).resolve().parents[2] / "preprocess"
 SPLITS = ("train", "valid", "test")
+VALID = ("valid", "val", "dev", "validation")  # what the validation split of a folder may be called
+DATA_FILE = re.compile(r".*\.(jsonl|json|csv|tsv|parquet|source|target)(\.gz)?")
 _EXPECTED = (
     f"{', '.join(f'{split}.jsonl' for split in SPLITS)} (or .jsonl.gz), or train.source and train.target and so on for "
     "parallel text with blank lines between documents"
@@ -74,24 +77,48 @@ def find_reader(name: str, task: str | None = None) -> Reader:
 
 def _folder_reader(folder: Path, task: str) -> Reader:
     """Splits as JSON lines, or as two files of parallel text, which are aligned unless the user says otherwise."""
-    json_lines = {split: file for split in SPLITS if (file := _json_lines(folder, split)) is not None}
-    parallel = {split: pair for split in SPLITS if (pair := plain_text.files(folder, split)) is not None}
-    if both := sorted(json_lines.keys() & parallel.keys()):
-        raise ValueError(f"{folder} has {both[0]} as JSON lines and as parallel text; remove one of them")
-    if not json_lines and not parallel:
+    json_lines: dict[str, Path] = {}
+    parallel: dict[str, tuple[Path, Path]] = {}
+    splits: list[str] = []
+    for split, stem in _splits(folder):
+        lines, pair = _json_lines(folder, stem), plain_text.files(folder, stem)
+        if split in json_lines or split in parallel or (lines and pair):
+            raise ValueError(f"{folder} has the split {split} twice; remove one of its files")
+        json_lines |= {split: lines} if lines else {}
+        parallel |= {split: pair} if pair else {}
+        splits += [split] if lines or pair else []
+    if not splits:
         raise ValueError(f"{folder} has no {_EXPECTED}")
-
     if parallel and task != "text":
         raise ValueError(f"{folder} has parallel text; --task {task} needs JSON lines")
+    tests = [split for split in splits if split.startswith("test")]
+    if tests != [f"test{number or ''}" for number in range(len(tests))]:
+        raise ValueError(f"{folder} has the splits {', '.join(tests)}; fairseq numbers them test, test1, test2, ...")
+    used = {*json_lines.values(), *(path for pair in parallel.values() for path in pair)}
+    if others := sorted(path.name for path in folder.iterdir() if DATA_FILE.fullmatch(path.name) and path not in used):
+        raise ValueError(
+            f"{folder} has {others[0]}, which is no split: call splits train, valid (or {', '.join(VALID[1:])}), test, "
+            "test1, ..., and move other files elsewhere"
+        )
 
     def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Document] | Iterator[Example]:
         if split in parallel:
             return plain_text.read(*parallel[split], counts)
         return read_documents(json_lines[split]) if task == "text" else read_examples(json_lines[split], task)
 
-    splits = tuple(split for split in SPLITS if split in json_lines or split in parallel)
     defaults = {"aligned": True, "target_separator": True} if parallel else {}
-    return Reader(folder.name, read, splits, defaults, task=task)
+    return Reader(folder.name, read, tuple(splits), defaults, task=task)
+
+
+def _splits(folder: Path) -> Iterator[tuple[str, str]]:
+    """The splits that may be in a folder, with the name that its files have, in fairseq's order."""
+    stems = {path.name.partition(".")[0] for path in folder.iterdir()}
+    yield "train", "train"
+    yield from (("valid", stem) for stem in VALID if stem in stems)
+    tests = sorted(
+        (stem for stem in stems if re.fullmatch(r"test([1-9]\d*)?", stem)), key=lambda stem: (len(stem), stem)
+    )
+    yield from ((stem, stem) for stem in tests)
 
 
 def _json_lines(folder: Path, split: str) -> Path | None:

@@ -98,7 +98,7 @@ def score_words(words: str, data: Path, subset: str, hypotheses: Path) -> list[s
         raise ValueError(f"{references} is missing: --score needs the references that hat preprocess writes there")
     arguments = [*shlex.split(words), "--hypotheses", str(hypotheses), "--references", str(references)]
     if "--json" not in arguments:
-        arguments += ["--json", str(hypotheses.with_name(f"{subset}.score.json"))]
+        arguments += ["--json", str(hypotheses.with_name(f"{subset}.score.json")), "--overwrite"]
     return arguments
 
 

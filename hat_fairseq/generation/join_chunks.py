@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..data.files import read_lines
+from ..data.files import check_output, read_lines
 from ..data.ids import Chunk, read_ids
 from ..data.text import split_segments
 from ..scoring.files import write_summaries
@@ -23,10 +23,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--generated", nargs="+", required=True, metavar="FILE", help=generated)
     parser.add_argument("--ids", required=True, metavar="FILE", help="DIR/text/test.ids as written by hat preprocess")
     parser.add_argument("--out", required=True, metavar="FILE", help="file to write, one {id, text} a line (.jsonl)")
+    parser.add_argument("--overwrite", action="store_true", help="replace the file of --out")
 
 
 def main(args: argparse.Namespace) -> int:
     """Writes the joined texts in the order of the ids table."""
+    check_output(args.out, args.overwrite, [args.ids, *args.generated])
     chunks = read_ids(args.ids)
     texts = read_generated(args.generated)
     write_joined(args.out, join(chunks, texts, args.ids, any("\t" in text for text in texts.values())), chunks)

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from ..data.files import locked
 from ..kernels import PRECISIONS
 from .answers import AnswerOptions
 from .assemble import Record
@@ -30,9 +31,15 @@ def add_raw_input(parser: argparse.ArgumentParser, path: str, source: str, out: 
     parser.add_argument("--path", required=True, help=path)
     parser.add_argument("--data", required=True, type=Path, metavar="BIN", help="bin directory that it was trained on")
     parser.add_argument("--input", required=True, metavar="FILE", help=source)
-    parser.add_argument("--out", required=True, type=Path, metavar="FILE", help=out)
+    add_out(parser, out)
     parser.add_argument("--batch-size", type=int, default=1, metavar="N", help="(default: %(default)s)")
     add_machine(parser)
+
+
+def add_out(parser: argparse.ArgumentParser, text: str) -> None:
+    """Declares the file of output."""
+    parser.add_argument("--out", required=True, type=Path, metavar="FILE", help=text)
+    parser.add_argument("--overwrite", action="store_true", help="replace the file of --out")
 
 
 def add_answers(parser: argparse.ArgumentParser) -> None:
@@ -68,20 +75,30 @@ def check_folder(out: Path) -> None:
         raise ValueError(f"{out.parent}: the directory of --out does not exist")
 
 
-def write_lines(out: Path, records: Iterable[Any], indent: int | None = None) -> list[Any]:
+def write_lines(out: Path, records: Iterable[Any], expected: int | None = None, indent: int | None = None) -> list[Any]:
     """Writes one JSON object a line, each at once, under the name OUT.partial until the file is complete.
 
+    Args:
+        expected: number of records.
     Returns:
         The records.
+    Raises:
+        ValueError: another number of records, or another process is writing OUT.partial.
     """
     partial = out.with_name(f"{out.name}.partial")
     written = []
-    with partial.open("w", encoding="utf-8", newline="\n") as lines:
+    with (
+        partial.open("a", encoding="utf-8", newline="\n") as lines,
+        locked(partial, f"another process is writing {partial}; name another file with --out"),
+    ):
+        lines.truncate(0)
         for record in records:
             lines.write(json.dumps(record, ensure_ascii=False, indent=indent) + "\n")
             lines.flush()
             written.append(record)
-    os.replace(partial, out)
+        if expected not in (None, len(written)):
+            raise ValueError(f"{partial}: {len(written)} records were written, and {expected} are expected")
+        os.replace(partial, out)
     return written
 
 

@@ -15,6 +15,7 @@ from tqdm import tqdm
 from ..analysis.segment_weights import SegmentWeights
 from ..data.encoded import EncodedRow
 from ..data.example import Example, read_examples
+from ..data.files import check_output
 from ..tasks.encoder_task import EncoderTask
 from ..tasks.raw_documents import indexed, row_of, warn_of_changes
 from .answers import AnswerOptions
@@ -161,6 +162,7 @@ def main(args: argparse.Namespace) -> int:
     """Classifies examples and writes their records; warns about truncation."""
     check_name(args.out)
     check_folder(args.out)
+    check_output(args.out, args.overwrite, [args.input, args.path])
     check_batch_size(args.batch_size)
     options = answer_options(args)
     model = DocumentClassifier.from_pretrained(
@@ -170,6 +172,6 @@ def main(args: argparse.Namespace) -> int:
     if not examples:
         raise ValueError(f"{args.input} is empty: nothing to classify")
     rows = tqdm(model.rows(examples, args.batch_size), total=len(examples), unit="example", disable=None)
-    records = write_lines(args.out, rows)
+    records = write_lines(args.out, rows, len(examples))
     report(args.out, model.task.kind, model.rows_cut, records)
     return 0

@@ -6,6 +6,7 @@ command starts anew.
 
 import argparse
 import itertools
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 from tqdm import tqdm
 
 from ..data.example import read_examples
+from ..data.files import check_output
 from ..tasks.bin_folder import load_ids
 from ..tasks.encoder_task import EncoderTask, check_max_tokens
 from ..tasks.row_dataset import RowDataset
@@ -21,6 +23,7 @@ from .assemble import NEED_EXAMPLES, Assembler, Record, chunks_of, encode
 from .command import (
     add_answers,
     add_machine,
+    add_out,
     answer_options,
     check_batch_size,
     check_name,
@@ -30,6 +33,7 @@ from .command import (
 from .loading import Predictor, pipeline_of
 
 BATCH_SIZE = 8
+OFFICIAL = ("predictions", "null_odds", "nbest_predictions")  # SQuAD's own files, written beside --out
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", metavar="BIN", type=Path, help="bin directory of hat preprocess; before all flags")
     parser.add_argument("--path", required=True, help="checkpoint, or several with colons between them: an ensemble")
     parser.add_argument("--split", default="test", help="split to predict (default: %(default)s)")
-    parser.add_argument("--out", required=True, type=Path, metavar="FILE", help="predictions to write: .jsonl")
+    add_out(parser, "predictions to write: .jsonl")
     parser.add_argument(
         "--examples",
         type=Path,
@@ -58,12 +62,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Predicts a split and writes its records; warns about truncation."""
     check_name(args.out)
+    inputs = [args.examples, *args.path.split(os.pathsep)]
+    check_output(args.out, args.overwrite, inputs)
     check_batch_size(args.batch_size)
     answer_options(args)  # a mistake is known before the model is loaded
     args.out.parent.mkdir(parents=True, exist_ok=True)  # before the work: this may fail
     overrides = {"long_source": args.long_source} if args.long_source else {}
     predictor = Predictor.load(args.path, args.data, args.device, args.precision, **overrides)
     task = predictor.task
+    for name in OFFICIAL if task.kind == "qa" else ():
+        check_output(args.out.with_name(f"{name}.json"), args.overwrite, inputs)
     task.load_dataset(args.split)
     dataset = task.dataset(args.split)
     if not len(dataset):
@@ -78,7 +86,8 @@ def main(args: argparse.Namespace) -> int:
     records = list(assembler.records(sorted(parts.items())))
     if task.kind == "qa":
         write_official(args.out, records)
-    report(args.out, task.kind, len(dataset.removed), write_lines(args.out, (record for record, _ in records)))
+    written = write_lines(args.out, (record for record, _ in records))
+    report(args.out, task.kind, len(dataset.removed), written)
     return 0
 
 
@@ -119,7 +128,7 @@ def make_assembler(args: argparse.Namespace, task: EncoderTask, dataset: RowData
 
 def write_official(out: Path, records: Iterable[tuple[Record, list[tuple[str, float]]]]) -> None:
     """Writes SQuAD's own files beside `out`: predictions.json, null_odds.json, nbest_predictions.json."""
-    files: dict[str, dict[str, object]] = {"predictions": {}, "null_odds": {}, "nbest_predictions": {}}
+    files: dict[str, dict[str, object]] = {name: {} for name in OFFICIAL}
     for record, best in records:
         files["predictions"][record["id"]] = record["answer"]
         files["null_odds"][record["id"]] = record["no_answer_score"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import os
 from argparse import Namespace
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from ..data.document import Document, read_documents
+from ..data.files import check_output
 from ..generation.join_chunks import document_row
 from ..generation.options import check_generation_options, parse_generation_options
 from ..tasks.document_to_text import DocumentToTextTask
@@ -108,11 +110,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Reads documents, generates and writes their texts."""
     check_folder(args.out)
+    check_output(args.out, args.overwrite, [args.input, *args.path.split(os.pathsep)])
     check_batch_size(args.batch_size)
     options = parse_generation_options(args.generation, "--generation")
     documents = list(read_documents(args.input))
     model = DocumentToText.from_pretrained(args.path, args.data, args.device, args.precision, **options)
     rows = model.rows(documents, args.batch_size)
-    write_lines(args.out, tqdm(rows, total=len(documents), unit="document", disable=None))
+    write_lines(args.out, tqdm(rows, total=len(documents), unit="document", disable=None), len(documents))
     print(f"wrote {len(documents)} texts to {args.out}")
     return 0

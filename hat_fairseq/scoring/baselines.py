@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hat_fairseq.data.document import Document, read_documents
+from hat_fairseq.data.files import check_output
 from hat_fairseq.scoring.files import write_summaries
 from hat_fairseq.scoring.rouge import make_tokenizer
 
@@ -16,6 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--documents", required=True, metavar="FILE", help="the documents to summarize (.jsonl)")
     parser.add_argument("--train", required=True, metavar="FILE", help="the training documents with targets (.jsonl)")
     parser.add_argument("--out", required=True, metavar="DIR", help="receives lead.jsonl and constant.jsonl")
+    parser.add_argument("--overwrite", action="store_true", help="replace these two files")
     parser.add_argument("--words", type=int, help="length of the lead (default: mean of the training summaries)")
     parser.add_argument(
         "--candidates",
@@ -41,9 +43,11 @@ def main(args: argparse.Namespace) -> int:
         candidates = random.Random(args.seed).sample(train, args.candidates)
     constant, score = best_constant(candidates)
     out = Path(args.out)
+    for name in ("lead.jsonl", "constant.jsonl"):
+        check_output(out / name, args.overwrite, [args.documents, args.train])
     write_summaries(out / "lead.jsonl", ({"id": doc.id, "text": lead(doc, words)} for doc in documents))
-    sentences = list(constant.target or ())
-    write_summaries(out / "constant.jsonl", ({"id": doc.id, "text": sentences} for doc in documents))
+    summary = "\n".join(constant.target or ())  # a line for each sentence
+    write_summaries(out / "constant.jsonl", ({"id": doc.id, "text": summary} for doc in documents))
     print(f"lead.jsonl: the first {words} words of each of {len(documents)} documents")
     print(
         f"constant.jsonl: the summary of training document {constant.id!r}, the nearest of {len(candidates)} (of "

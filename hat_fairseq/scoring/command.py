@@ -3,10 +3,9 @@
 import argparse
 import json
 import sys
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Protocol
 
+from hat_fairseq.data.files import atomic_file, check_output
 from hat_fairseq.scoring import bleu_command, classification, rouge_command, squad_command
 from hat_fairseq.scoring.report import Report
 
@@ -58,21 +57,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         sub.add_argument("--bootstrap-samples", type=int, default=1000, metavar="N", help=text)
         sub.add_argument("--seed", type=int, default=metric.SEED, help="of the resampling (default: %(default)s)")
         sub.add_argument("--json", metavar="FILE", help="write scores and signatures there as well")
+        sub.add_argument("--overwrite", action="store_true", help="replace the file of --json")
 
 
 def main(args: argparse.Namespace) -> int:
     """Prints the table, the signatures and, on stderr, notes."""
-    _check_different(args.hypotheses)
+    if len(set(args.hypotheses)) < len(args.hypotheses):
+        raise ValueError("--hypotheses names a file twice")
+    if args.json:
+        references = args.references if isinstance(args.references, list) else [args.references]
+        check_output(args.json, args.overwrite, [*args.hypotheses, *references], "--json")
     report = METRICS[args.metric].score(args)
     print("\n".join(report.lines))
     for note in report.notes:
         print(note, file=sys.stderr)
     if args.json:
-        text = json.dumps(report.record, indent=2, ensure_ascii=False)
-        Path(args.json).write_text(text + "\n", encoding="utf-8")
+        with atomic_file(args.json) as file:
+            file.write((json.dumps(report.record, indent=2, ensure_ascii=False) + "\n").encode())
     return 0
-
-
-def _check_different(paths: Sequence[str]) -> None:
-    if len(set(paths)) < len(paths):
-        raise ValueError("--hypotheses names a file twice")

@@ -144,7 +144,7 @@ def labels_of(data: Path | None, state: dict[str, Tensor], num_classes: int) -> 
 def write_folder(out: Path, tensors: dict[str, Tensor], files: dict[str, str], weights_format: str) -> None:
     from safetensors.torch import save_file
 
-    with atomic_directory(out, made_by="config.json") as folder:
+    with atomic_directory(out, "config.json") as folder:
         for name, text in files.items():
             (folder / name).write_text(text, encoding="utf-8")
         if weights_format == "bin":

@@ -1,12 +1,25 @@
-"""Files that are never half written."""
+"""Files and directories that are never half written, and never replace what somebody else made."""
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from hat_fairseq.data.files import atomic_file
+from hat_fairseq.data.files import atomic_directory, atomic_file, check_output, files_below
+
+
+def write(folder: Path, **files: str) -> Path:
+    """A finished directory whose manifest lists its files."""
+    with atomic_directory(folder, "manifest.json") as directory:
+        for name, text in files.items():
+            (directory / name).write_text(text)
+        (directory / "manifest.json").write_text(json.dumps({"files": files_below(directory)}))
+    return folder
 
 
 def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
@@ -19,3 +32,91 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
     with atomic_file(path) as file:
         file.write(b"new")
     assert path.read_text() == "new" and list(tmp_path.iterdir()) == [path]
+
+
+def test_new_files_and_directories_have_the_usual_permissions(tmp_path: Path) -> None:
+    usual = tmp_path / "usual"
+    usual.mkdir()
+    (usual / "file").touch()
+    with atomic_file(tmp_path / "file"):
+        pass
+    write(tmp_path / "folder")
+    assert (tmp_path / "file").stat().st_mode == (usual / "file").stat().st_mode
+    assert (tmp_path / "folder").stat().st_mode == usual.stat().st_mode
+
+
+def test_overwrite_replaces_what_the_manifest_lists(tmp_path: Path) -> None:
+    folder = write(tmp_path / "data", a="1")
+    with pytest.raises(ValueError, match="already exists"), atomic_directory(folder, "manifest.json"):
+        pass
+    with atomic_directory(folder, "manifest.json", overwrite=True) as directory:
+        (directory / "b").write_text("2")
+    assert files_below(folder) == ["b"] and list(tmp_path.iterdir()) == [folder]
+
+
+@pytest.mark.parametrize("manifest", [None, "[]", "{}", '{"files": 3}', "not JSON", '{"files": ["a"]}'])
+def test_a_directory_of_somebody_else_is_not_replaced(tmp_path: Path, manifest: str | None) -> None:
+    """Work of another program may have a manifest.json, and a user may put a checkpoint into our directory."""
+    folder = tmp_path / "data"
+    (folder / "runs").mkdir(parents=True)
+    (folder / "a").touch()
+    (folder / "runs/checkpoint.pt").touch()
+    if manifest is not None:
+        (folder / "manifest.json").write_text(manifest)
+    before = files_below(folder)
+    never = atomic_directory(folder, "manifest.json", overwrite=True)
+    with pytest.raises(ValueError, match="--overwrite does not replace it") as refused, never:
+        pass
+    assert files_below(folder) == before and list(tmp_path.iterdir()) == [folder]
+    if manifest == '{"files": ["a"]}':
+        assert "has 1 files that are not in its manifest.json, runs/checkpoint.pt for one" in str(refused.value)
+
+
+def test_a_file_that_appears_meanwhile_is_kept(tmp_path: Path) -> None:
+    folder = write(tmp_path / "data", a="1")
+    with pytest.raises(ValueError, match="mine for one"), atomic_directory(folder, "manifest.json", overwrite=True):
+        (folder / "mine").touch()
+    assert files_below(folder) == ["a", "manifest.json", "mine"] and list(tmp_path.iterdir()) == [folder]
+
+
+WRITER = """
+import sys
+from hat_fairseq.data.files import atomic_directory
+with atomic_directory(sys.argv[1], "manifest.json") as directory:
+    (directory / "a").touch()
+    print(directory, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_one_process_at_a_time_and_leftovers_of_killed_ones_are_removed(tmp_path: Path) -> None:
+    folder = tmp_path / "da[t]a"
+    command = [sys.executable, "-c", WRITER, str(folder)]
+    other = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert other.stdout is not None
+    partial = Path(other.stdout.readline().strip())
+    with pytest.raises(ValueError, match="another process is writing"), atomic_directory(folder, "manifest.json"):
+        pass
+    assert (partial / "a").is_file()
+    other.kill()
+    other.communicate()
+    assert (partial / "a").is_file()
+    write(folder, b="1")
+    assert files_below(folder) == ["b", "manifest.json"] and list(tmp_path.iterdir()) == [folder]
+
+
+def test_an_output_replaces_no_input_and_nothing_without_overwrite(tmp_path: Path) -> None:
+    path = tmp_path / "out.jsonl"
+    check_output(path, False)
+    path.touch()
+    with pytest.raises(ValueError, match="exists; name another file, or replace it with --overwrite"):
+        check_output(path, False)
+    check_output(path, True, [None, tmp_path / "missing"])
+    (tmp_path / "link").symlink_to(path)
+    with pytest.raises(ValueError, match="--json .* is also an input of this command"):
+        check_output(path, True, [tmp_path / "link"], "--json")
+    with pytest.raises(ValueError, match="is a folder"):
+        check_output(tmp_path, True)
+    os.remove(path)
+    with pytest.raises(ValueError, match="exists"):  # a link to nothing is somebody's
+        check_output(tmp_path / "link", False)

@@ -167,7 +167,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(
 def test_existing_directories_are_safe(result: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "already exists; choose another directory" in failure(["ami", "--out", str(result)], capsys)
     (tmp_path / "thesis.tex").touch()
-    assert "not overwriting it" in failure(["ami", "--out", str(tmp_path), "--overwrite"], capsys)
+    assert "--overwrite does not replace it" in failure(["ami", "--out", str(tmp_path), "--overwrite"], capsys)
 
 
 def test_overwrite_replaces_an_earlier_result(folder: Path, tmp_path: Path) -> None:

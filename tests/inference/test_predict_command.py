@@ -138,7 +138,9 @@ def test_answers_are_the_best_spans_of_all_windows(fine_tuned: Make, tmp_path: P
     assert {len(answers) for answers in nbest.values()} == {20}
 
     threshold = sorted(official["null_odds"].values())[len(found) // 2]
-    some = predict(made, tmp_path / "p.jsonl", "--max-answer-length", 5, "--no-answer-threshold", threshold)
+    some = predict(
+        made, tmp_path / "p.jsonl", "--overwrite", "--max-answer-length", 5, "--no-answer-threshold", threshold
+    )
     kept = [record["no_answer_score"] <= threshold for record in found]
     assert [bool(record["answer"]) for record in some] == kept and 0 < sum(kept) < len(kept)
 

@@ -133,7 +133,7 @@ def test_summarize_takes_bf16_and_refuses_fp16_on_a_cpu(run, chunked: tuple[Path
         assert written == list(model(short(data)))
     else:
         assert result.returncode == 2 and "this CPU cannot multiply bf16" in result.stderr
-    refused = run(*command, "--fp16", "--device", "cpu", check=False)
+    refused = run(*command, "--overwrite", "--fp16", "--device", "cpu", check=False)
     message = "hat: error: precision fp16 is GPU-only; on a CPU use bf16 or int8"
     assert refused.returncode == 2 and refused.stderr.strip().splitlines()[-1] == message
 

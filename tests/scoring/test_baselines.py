@@ -52,7 +52,7 @@ def test_ami(ami_train, ami_test, tmp_path, capsys):
     rows = [json.loads(line) for line in (tmp_path / "out" / "constant.jsonl").open()]
     assert [row["id"] for row in rows] == [document.id for document in ami_test]
     chosen = next(document for document in ami_train if document.id == "IS1006c")
-    assert all(row["text"] == list(chosen.target) for row in rows)
+    assert all(row["text"].split("\n") == list(chosen.target) for row in rows)
     leads = [json.loads(line)["text"] for line in (tmp_path / "out" / "lead.jsonl").open()]
     assert [len(text.split()) for text in leads] == [286] * 20
 
@@ -63,7 +63,9 @@ def test_large_training_sets_are_sampled(ami_train, tmp_path, capsys):
     run(*arguments)
     first = (tmp_path / "constant.jsonl").read_text()
     assert "the nearest of 5 (of 30 in training) to the 4 others" in capsys.readouterr().out
-    run(*arguments)
+    with pytest.raises(ValueError, match="lead.jsonl exists"):
+        run(*arguments)
+    run(*arguments, "--overwrite")
     assert (tmp_path / "constant.jsonl").read_text() == first
 
 

@@ -76,6 +76,19 @@ def test_files_are_named_once(metric, capsys):
     assert "--hypotheses names a file twice" in capsys.readouterr().err
 
 
+def test_json_replaces_no_input_and_nothing_without_overwrite(files, capsys):
+    words = ["score", "rouge", "--hypotheses", str(files / "a.txt"), "--references", str(files / "r.jsonl")]
+    before = (files / "r.jsonl").read_text()
+    assert cli.main([*words, "--json", str(files / "r.jsonl"), "--overwrite"]) == 2
+    assert "is also an input of this command" in capsys.readouterr().err
+    (files / "model.pt").write_text("weights")
+    assert cli.main([*words, "--json", str(files / "model.pt")]) == 2
+    assert "exists; name another file, or replace it with --overwrite" in capsys.readouterr().err
+    assert (files / "r.jsonl").read_text() == before and (files / "model.pt").read_text() == "weights"
+    for more in ([], ["--overwrite"]):
+        assert cli.main([*words, "--json", str(files / "out.json"), *more]) == 0
+
+
 @pytest.mark.parametrize("metric", command.METRICS)
 def test_help_has_no_doubled_signs(metric, capsys):
     with pytest.raises(SystemExit) as end:
