@@ -122,12 +122,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def score(args: argparse.Namespace) -> Report:
     """A row for each system, the signatures, and a table of classes for each system."""
-    references = read_labels(args.references)
+    (wanted,) = args.references
+    references = read_labels(wanted)
     reports = {}
     for path in args.hypotheses:
         hypotheses = read_labels(path, missing=True)
-        check_joined(hypotheses, references, (path, args.references))
-        _check_lengths(hypotheses, references, (path, args.references))
+        check_joined(hypotheses, references, (path, wanted))
+        _check_lengths(hypotheses, references, (path, wanted))
         reports[path] = score_labels(hypotheses, references, args.bootstrap_samples, args.seed)
     rows = [["", *FIGURES]]
     rows += [[path, *(str(report.figures[name]) for name in FIGURES)] for path, report in reports.items()]

@@ -48,10 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name, metric in METRICS.items():
         text = (metric.__doc__ or "").partition("\n")[0]
         sub = subparsers.add_parser(name, help=text.replace("%", "%%"), description=text, allow_abbrev=False)
-        files: Any = {"required": True, "action": Once, "metavar": "FILE"}
-        sub.add_argument("--hypotheses", nargs="+", help=f"one or more systems: {metric.HYPOTHESES}", **files)
-        several: Any = {"nargs": "+"} if metric.SEVERAL_REFERENCES else {}
-        sub.add_argument("--references", help=metric.REFERENCES, **files, **several)
+        files: Any = {"nargs": "+", "required": True, "metavar": "FILE"}
+        sub.add_argument("--hypotheses", action=Once, help=f"one or more systems: {metric.HYPOTHESES}", **files)
+        sub.add_argument("--references", action="extend", help=metric.REFERENCES, **files)
         metric.add_arguments(sub)
         text = "resampled test sets behind the intervals; 0 for no intervals (default: %(default)s)"
         sub.add_argument("--bootstrap-samples", type=int, default=1000, metavar="N", help=text)
@@ -62,12 +61,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Prints the table, the signatures and, on stderr, notes."""
-    if len(set(args.hypotheses)) < len(args.hypotheses):
-        raise ValueError("--hypotheses names a file twice")
+    metric = METRICS[args.metric]
+    for option, paths in (("--hypotheses", args.hypotheses), ("--references", args.references)):
+        if len(set(paths)) < len(paths):
+            raise ValueError(f"{option} names a file twice")
+    if len(args.references) > 1 and not metric.SEVERAL_REFERENCES:
+        raise ValueError(f"{args.metric} takes one file of --references, not {len(args.references)}")
     if args.json:
-        references = args.references if isinstance(args.references, list) else [args.references]
-        check_output(args.json, args.overwrite, [*args.hypotheses, *references], "--json")
-    report = METRICS[args.metric].score(args)
+        inputs = [*args.hypotheses, *args.references, getattr(args, "null_odds", None)]
+        check_output(args.json, args.overwrite, inputs, "--json")
+    report = metric.score(args)
     print("\n".join(report.lines))
     for note in report.notes:
         print(note, file=sys.stderr)

@@ -28,16 +28,17 @@ def score(args: argparse.Namespace) -> Report:
     """A line for each figure, then the signature; several systems below each other, each under its name."""
     if args.null_odds and len(args.hypotheses) > 1:
         raise ValueError("--null-odds belongs to a single file of --hypotheses")
-    golds = read_golds(args.references)
+    (wanted,) = args.references
+    golds = read_golds(wanted)
     lines: list[str] = []
     record = {}
     for path in args.hypotheses:
         predictions, odds = read_predictions(path)
-        check_joined(predictions, golds, (path, args.references))
+        check_joined(predictions, golds, (path, wanted))
         if args.null_odds:
             odds = _numbers(_json_object(args.null_odds), args.null_odds)
         if odds is not None:
-            check_joined(odds, golds, (args.null_odds or path, args.references))
+            check_joined(odds, golds, (args.null_odds or path, wanted))
         report = score_answers(predictions, golds, odds, args.no_answer_threshold, args.bootstrap_samples, args.seed)
         lines += [path] * (len(args.hypotheses) > 1) + render(report)
         record[path] = asdict(report)

@@ -67,19 +67,34 @@ def test_options_override_the_preset():
 
 @pytest.mark.parametrize("metric", command.METRICS)
 def test_files_are_named_once(metric, capsys):
-    words = [metric, "--hypotheses", "h", "--references", "r"]
-    for option in ("--hypotheses", "--references"):
-        with pytest.raises(SystemExit):
-            cli.main(["score", *words, option, "x"])
-        assert f"{option} is given twice; name all files after one {option}" in capsys.readouterr().err
-    assert cli.main(["score", metric, "--hypotheses", "h", "h", "--references", "r"]) == 2
-    assert "--hypotheses names a file twice" in capsys.readouterr().err
+    words = ["score", metric, "--hypotheses", "h", "--references", "r"]
+    with pytest.raises(SystemExit):
+        cli.main([*words, "--hypotheses", "x"])
+    assert "--hypotheses is given twice; name all files after one --hypotheses" in capsys.readouterr().err
+    for repeated, option in (([*words, "r"], "--references"), ([*words[:3], "h", *words[3:]], "--hypotheses")):
+        assert cli.main(repeated) == 2
+        assert capsys.readouterr().err == f"hat: error: {option} names a file twice\n"
+
+
+@pytest.mark.parametrize("metric", ["rouge", "bleu"])
+def test_a_repeated_option_of_references_is_one_with_several_files(metric, files, capsys):
+    (files / "s.txt").write_text("One dog.\nz\n")
+    outputs = []
+    for more in ([files / "s.txt"], ["--references", files / "s.txt"], []):
+        words = ["score", metric, "--hypotheses", files / "b.txt", "--references", files / "r.jsonl", *more]
+        assert cli.main([str(word) for word in words]) == 0
+        outputs.append(capsys.readouterr().out)
+    assert outputs[0] == outputs[1] != outputs[2]
 
 
 def test_json_replaces_no_input_and_nothing_without_overwrite(files, capsys):
     words = ["score", "rouge", "--hypotheses", str(files / "a.txt"), "--references", str(files / "r.jsonl")]
     before = (files / "r.jsonl").read_text()
     assert cli.main([*words, "--json", str(files / "r.jsonl"), "--overwrite"]) == 2
+    assert "is also an input of this command" in capsys.readouterr().err
+    (files / "odds.json").write_text("{}")
+    squad = ["score", "squad", *words[2:], "--null-odds", str(files / "odds.json"), "--json", str(files / "odds.json")]
+    assert cli.main([*squad, "--overwrite"]) == 2
     assert "is also an input of this command" in capsys.readouterr().err
     (files / "model.pt").write_text("weights")
     assert cli.main([*words, "--json", str(files / "model.pt")]) == 2
