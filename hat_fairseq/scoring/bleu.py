@@ -9,12 +9,27 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import Any
 
-from hat_fairseq.scoring.bleu_settings import BleuSettings, make_bleu
-
 DOCUMENT_BLEU, CHRF2, SENTENCE_BLEU = "document BLEU", "chrF2", "s-BLEU"
+
+
+@dataclass(frozen=True)
+class BleuSettings:
+    """Everything besides the texts that the figures depend on.
+
+    Attributes:
+        tokenize: sacrebleu's name of a tokenizer, e.g. 13a, zh, intl, char.
+        lowercase: compare in lower case.
+        bootstrap_samples: resampled test sets (of whole documents) behind intervals and p-values; 0 for neither.
+        seed: of the resampling; sacrebleu takes 0 for "no seed".
+    """
+
+    tokenize: str = "13a"
+    lowercase: bool = False
+    bootstrap_samples: int = 1000
+    seed: int = 12345
 
 
 @dataclass(frozen=True)
@@ -27,8 +42,7 @@ class Translation:
 
 @dataclass(frozen=True)
 class Figure:
-    """A score (0 to 100); with resampling the mean and half the width of its 95 % interval; the p-value of its
-    difference from the first system."""
+    """A score (0 to 100), the mean and half width of its 95 % interval, and the p-value against the first system."""
 
     score: float
     mean: float | None = None
@@ -46,10 +60,9 @@ class BleuReport:
 
     Attributes:
         scores: by name; without "s-BLEU" where no document matches.
-        documents, segments: of the references.
-        unmatched_documents: documents with another number of segments than their reference, or an unknown number;
-            s-BLEU leaves them out.
-        unmatched_segments: the references' segments in these.
+        documents, segments: of the first references.
+        unmatched_documents: those without a reference of as many segments; s-BLEU leaves them out.
+        unmatched_segments: the first references' segments in these.
         empty_hypotheses: documents for which nothing was generated.
         without_segments: documents whose segments are not known.
         same_as_first: the texts are those of the first system, so there is nothing to test.
@@ -66,63 +79,57 @@ class BleuReport:
 
 
 def bleu(
-    systems: Mapping[str, Sequence[Translation]],
-    references: Sequence[Sequence[str]],
-    settings: BleuSettings,
-    more_references: Sequence[Sequence[Sequence[str]]] | None = None,
+    systems: Mapping[str, Sequence[Translation]], references: Sequence[Sequence[Sequence[str]]], settings: BleuSettings
 ) -> tuple[dict[str, BleuReport], dict[str, str]]:
     """Scores systems; from the second on, with p-values against the first (paired bootstrap over documents).
 
     Args:
         systems: by name, the documents in the references' order.
-        references: the segments of each document.
-        more_references: further references of each document; sacrebleu takes all.
+        references: of each document one or more, each as its segments; sacrebleu takes all.
 
     Returns:
         The reports by name of system, and sacrebleu's signatures by name of score.
 
     Raises:
-        ValueError: no document, differing numbers of documents, an empty reference.
+        ValueError: no document, or an empty reference.
     """
-    every = [[first, *more] for first, more in zip(references, more_references or [()] * len(references), strict=True)]
-    whole = [[" ".join(segments).strip() for segments in each] for each in every]
-    _check(systems, whole)
+    whole = [[" ".join(segments).strip() for segments in each] for each in references]
+    if not references:
+        raise ValueError("no documents to score")
+    if number := next((number for number, each in enumerate(whole, start=1) if "" in each), None):
+        raise ValueError(f"reference {number} is empty: a translation of nothing cannot be scored")
     texts = {name: [document.text for document in documents] for name, documents in systems.items()}
-    first = next(iter(texts), None)
-    figures, signatures = _document_figures(texts, _streams(whole), settings)
+    first = next(iter(texts))
+    same = {name for name in texts if texts[name] == texts[first]}
+    figures, signatures = _document_figures(texts, _streams(whole), settings, same)
     sentence_metric = make_bleu(settings)
+    num_segments = [len(each[0]) for each in references]
     reports = {}
     for name, documents in systems.items():
-        known = [document.segments for document in documents]
-        # of the matching documents: the references of each segment
-        matching = [_of_segments(segments, each) for segments, each in zip(known, every, strict=True)]
         scores = {metric: figures[metric][name] for metric in figures}
-        matched = [
-            segment for segments, each in zip(known, matching, strict=True) if each for segment in segments or ()
-        ]
-        if matched:
-            expected = _streams([each for segments in matching for each in segments])
-            scores[SENTENCE_BLEU] = Figure(sentence_metric.corpus_score(matched, expected).score)
+        matching = [_of_segments(document.segments, each) for document, each in zip(documents, references, strict=True)]
+        if any(matching):
+            segments, expected = zip(*chain.from_iterable(matching), strict=True)
+            scores[SENTENCE_BLEU] = Figure(sentence_metric.corpus_score(segments, _streams(expected)).score)
             signatures[SENTENCE_BLEU] = str(sentence_metric.get_signature())
-        unmatched = [first for first, each in zip(references, matching, strict=True) if not each]
+        unmatched = [number for number, found in zip(num_segments, matching, strict=True) if not found]
         reports[name] = BleuReport(
             scores=scores,
             documents=len(references),
-            segments=sum(map(len, references)),
+            segments=sum(num_segments),
             unmatched_documents=len(unmatched),
-            unmatched_segments=sum(map(len, unmatched)),
+            unmatched_segments=sum(unmatched),
             empty_hypotheses=sum(not text.strip() for text in texts[name]),
-            without_segments=known.count(None),
-            same_as_first=first is not None and name != first and texts[name] == texts[first],
+            without_segments=sum(document.segments is None for document in documents),
+            same_as_first=name != first and name in same,
         )
     return reports, signatures
 
 
-def _of_segments(segments: Sequence[str] | None, references: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-    """The references of each segment, from the references that have as many segments; nothing without such."""
-    if segments is None:
-        return []
-    return list(zip(*(other for other in references if len(other) == len(segments)), strict=True))
+def _of_segments(segments: Sequence[str] | None, references: Sequence[Sequence[str]]) -> list[tuple[str, Any]]:
+    """Each segment with its references, from those that have as many segments; nothing without such."""
+    matching = [other for other in references if segments is not None and len(other) == len(segments)]
+    return list(zip(segments or (), zip(*matching, strict=True), strict=True)) if matching else []
 
 
 def _streams(references: Sequence[Sequence[str]]) -> list[list[Any]]:
@@ -130,43 +137,31 @@ def _streams(references: Sequence[Sequence[str]]) -> list[list[Any]]:
     return [list(stream) for stream in zip_longest(*references)]
 
 
-def _check(systems: Mapping[str, Sequence[Translation]], references: Sequence[Sequence[str]]) -> None:
-    if not references:
-        raise ValueError("no documents to score")
-    for number, each in enumerate(references, start=1):
-        if "" in each:
-            raise ValueError(f"reference {number} is empty: a translation of nothing cannot be scored")
-    for name, documents in systems.items():
-        if len(documents) != len(references):
-            raise ValueError(f"{name}: {len(documents)} hypotheses, but {len(references)} references")
-
-
 def _document_figures(
-    systems: Mapping[str, Sequence[str]], references: list[list[Any]], settings: BleuSettings
+    systems: Mapping[str, Sequence[str]], references: list[list[Any]], settings: BleuSettings, same: set[str]
 ) -> tuple[dict[str, dict[str, Figure]], dict[str, str]]:
-    """The figures over whole documents by metric and system, and the metrics' signatures."""
+    """The figures over whole documents by metric and system, and the metrics' signatures.
+
+    Systems that are the `same` as the first get no p-value: the test would find them significantly different from it.
+    """
     from sacrebleu.metrics import CHRF
     from sacrebleu.significance import PairedTest
 
     metrics = {DOCUMENT_BLEU: make_bleu(settings), CHRF2: CHRF(lowercase=settings.lowercase)}
-    if not settings.bootstrap_samples:
+    if not (samples := settings.bootstrap_samples):
         plain = {
             metric: {name: Figure(scorer.corpus_score(texts, references).score) for name, texts in systems.items()}
             for metric, scorer in metrics.items()
         }
         return plain, {metric: str(scorer.get_signature()) for metric, scorer in metrics.items()}
-    samples = settings.bootstrap_samples
     with _sacrebleu_seed(settings.seed):
         test = PairedTest(list(systems.items()), metrics, references, test_type="bs", n_samples=samples)
         found_signatures, found = test()
-    first = next(iter(systems.values()))
-    same = {name: texts == first for name, texts in systems.items()}
     figures, signatures = {}, {}
     for metric, theirs in ((DOCUMENT_BLEU, "BLEU"), (CHRF2, "chrF2")):
         results: dict[str, Any] = dict(zip(systems, found[theirs], strict=True))
         figures[metric] = {
-            # The test would find a system that equals the first one significantly different from it.
-            name: Figure(result.score, float(result.mean), float(result.ci), None if same[name] else result.p_value)
+            name: Figure(result.score, float(result.mean), float(result.ci), None if name in same else result.p_value)
             for name, result in results.items()
         }
         signatures[metric] = str(found_signatures[theirs])
@@ -176,12 +171,29 @@ def _document_figures(
 @contextmanager
 def _sacrebleu_seed(seed: int) -> Iterator[None]:
     """sacrebleu takes its seed from the environment only."""
-    before = os.environ.get("SACREBLEU_SEED")
+    before = os.environ.copy()
     os.environ["SACREBLEU_SEED"] = str(seed)
     try:
         yield
     finally:
-        if before is None:
-            del os.environ["SACREBLEU_SEED"]
-        else:
-            os.environ["SACREBLEU_SEED"] = before
+        del os.environ["SACREBLEU_SEED"]
+        os.environ.update(before)
+
+
+def make_bleu(settings: BleuSettings, force: bool = False) -> Any:
+    """sacrebleu's metric BLEU.
+
+    Args:
+        force: take text that looks tokenised without a warning.
+
+    Raises:
+        ValueError: a tokenizer that sacrebleu does not know, or that needs another package.
+    """
+    from sacrebleu.metrics import BLEU
+
+    if settings.tokenize not in BLEU.TOKENIZERS:
+        raise ValueError(f"unknown tokenizer {settings.tokenize!r} (sacrebleu's are: {', '.join(BLEU.TOKENIZERS)})")
+    try:
+        return BLEU(tokenize=settings.tokenize, lowercase=settings.lowercase, force=force)
+    except (RuntimeError, ImportError) as error:
+        raise ValueError(f"the tokenizer {settings.tokenize!r} cannot be used here: {error}") from error

@@ -2,56 +2,56 @@
 
 import argparse
 import logging
-from collections.abc import Sequence
 from dataclasses import asdict
 
-from hat_fairseq.scoring.bleu import CHRF2, DOCUMENT_BLEU, SENTENCE_BLEU, BleuReport, Translation, bleu
-from hat_fairseq.scoring.bleu_settings import BleuSettings
-from hat_fairseq.scoring.files import HYPOTHESIS_KEYS, Summaries, pair, read_references, read_summaries
+from hat_fairseq.scoring.bleu import CHRF2, DOCUMENT_BLEU, SENTENCE_BLEU, BleuReport, BleuSettings, Translation, bleu
+from hat_fairseq.scoring.files import DocumentTexts, read_hypotheses, read_references
 from hat_fairseq.scoring.report import Report, aligned
 
 HYPOTHESES = (
-    ".jsonl (id, text and, for s-BLEU, segments), or plain text with one document a line; p-values are against "
+    ".jsonl (id, text and, for s-BLEU, segments), or plain text with one document a line; "
+    "p-values are against the first system"
 )
-HYPOTHESES += "the first system"
-REFERENCES = ".jsonl with id and target (list of segments, or several such lists), or plain text; several files have "
-REFERENCES += "several references of each document"
+REFERENCES = (
+    ".jsonl with id and target (list of segments, or several such lists), or plain text; "
+    "several files have several references of each document"
+)
 SEVERAL_REFERENCES = True
-SEED = BleuSettings().seed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "sacrebleu's tokenizer, e.g. 13a, zh, intl, char (default: %(default)s)"
     parser.add_argument("--tokenize", default=BleuSettings().tokenize, metavar="NAME", help=text)
     parser.add_argument("--lowercase", action="store_true", help="compare in lower case")
+    parser.set_defaults(seed=BleuSettings().seed)
 
 
 def score(args: argparse.Namespace) -> Report:
     """A row for each system, and the signature of every score."""
+    if args.seed < 1:  # sacrebleu's paired test takes 0 for "no seed"
+        raise ValueError(f"the seed must be at least 1, not {args.seed}")
     logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # its paired test reports every step
     settings = BleuSettings(args.tokenize, args.lowercase, args.bootstrap_samples, args.seed)
     references = read_references(args.references)
     systems = {path: read_translations(path, references) for path in args.hypotheses}
-    segments = [_segments(text) for text in references.texts]
-    more = [[_segments(text) for text in texts] for texts in references.more]
-    reports, signatures = bleu(systems, segments, settings, more)
+    segments = [
+        [text.split("\n") if isinstance(text, str) else text for text in of_document]
+        for of_document in references.texts
+    ]
+    reports, signatures = bleu(systems, segments, settings)
     record = {"systems": {path: asdict(report) for path, report in reports.items()}, "signatures": signatures}
     lines = table(reports) + [f"{metric}: {signature}" for metric, signature in signatures.items()]
     return Report(lines, notes(reports), record)
 
 
-def _segments(text: str | Sequence[str]) -> list[str]:
-    return text.split("\n") if isinstance(text, str) else list(text)
-
-
-def read_translations(path: str, references: Summaries) -> list[Translation]:
+def read_translations(path: str, references: DocumentTexts) -> list[Translation]:
     """A system's documents in the references' order.
 
     Raises:
-        ValueError: as `read_summaries` and `pair`; or a document whose `segments` are not its `text`.
+        ValueError: as `read_hypotheses`; or a document whose `segments` are not its `text`.
     """
-    texts = pair(read_summaries(path, HYPOTHESIS_KEYS), references)
-    parts = pair(read_summaries(path, ("segments", *HYPOTHESIS_KEYS)), references)
+    texts = read_hypotheses(path, references)
+    parts = read_hypotheses(path, references, ("segments", "text"))
     translations = []
     for number, (text, segments) in enumerate(zip(texts, parts, strict=True)):
         whole = text if isinstance(text, str) else " ".join(text)

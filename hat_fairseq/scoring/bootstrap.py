@@ -36,12 +36,10 @@ def bootstrap(
         seed: of numpy's default generator.
 
     Raises:
-        ValueError: no documents, or a negative number of samples.
+        ValueError: no documents.
     """
     if len(rows) == 0:
         raise ValueError("no documents to score")
-    if samples < 0:
-        raise ValueError(f"the number of bootstrap samples must not be negative: {samples}")
     figures = statistic(rows)
     if samples == 0:
         return [Interval(float(figure), None, None) for figure in figures]

@@ -21,7 +21,6 @@ from hat_fairseq.scoring.report import Report, aligned
 HYPOTHESES = ".jsonl with id and label (or labels), as hat predict writes it"
 REFERENCES = "text/SPLIT.examples.jsonl of hat preprocess, or your own"
 SEVERAL_REFERENCES = False
-SEED = 0
 
 Labels = tuple[str | None, ...]  # of a document; None: this element was truncated before the model saw it
 
@@ -128,7 +127,10 @@ def score(args: argparse.Namespace) -> Report:
     for path in args.hypotheses:
         hypotheses = read_labels(path, missing=True)
         check_joined(hypotheses, references, (path, wanted))
-        _check_lengths(hypotheses, references, (path, wanted))
+        for identifier, gold in references.items():
+            if len(gold) != (found := len(hypotheses[identifier])):
+                counts = f"{found} labels in {path}, but {len(gold)} in {wanted}"
+                raise ValueError(f"document {identifier!r}: {counts}")
         reports[path] = score_labels(hypotheses, references, args.bootstrap_samples, args.seed)
     rows = [["", *FIGURES]]
     rows += [[path, *(str(report.figures[name]) for name in FIGURES)] for path, report in reports.items()]
@@ -174,10 +176,3 @@ def _label(value: Any, where: str) -> str:
     if (isinstance(value, str) and value) or (isinstance(value, int) and not isinstance(value, bool)):
         return str(value)
     raise ValueError(f"{where}: a label must be a string, found {value!r:.60}")
-
-
-def _check_lengths(hypotheses: Mapping[str, Labels], references: Mapping[str, Labels], paths: tuple[str, str]) -> None:
-    for identifier, gold in references.items():
-        if len(gold) != (found := len(hypotheses[identifier])):
-            counts = f"{found} labels in {paths[0]}, but {len(gold)} in {paths[1]}"
-            raise ValueError(f"document {identifier!r}: {counts}")

@@ -17,10 +17,9 @@ class Metric(Protocol):
     HYPOTHESES: str  # what --hypotheses may be
     REFERENCES: str
     SEVERAL_REFERENCES: bool  # whether --references may be several files
-    SEED: int  # default of --seed
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declares the options that only this metric has."""
+        """Declares the options that only this metric has, and its own defaults of the others."""
 
     def score(self, args: argparse.Namespace) -> Report:
         """Reads the files, scores and describes the result; ValueError for files that cannot be scored."""
@@ -51,17 +50,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         files: Any = {"nargs": "+", "required": True, "metavar": "FILE"}
         sub.add_argument("--hypotheses", action=Once, help=f"one or more systems: {metric.HYPOTHESES}", **files)
         sub.add_argument("--references", action="extend", help=metric.REFERENCES, **files)
-        metric.add_arguments(sub)
         text = "resampled test sets behind the intervals; 0 for no intervals (default: %(default)s)"
         sub.add_argument("--bootstrap-samples", type=int, default=1000, metavar="N", help=text)
-        sub.add_argument("--seed", type=int, default=metric.SEED, help="of the resampling (default: %(default)s)")
+        sub.add_argument("--seed", type=int, default=0, help="of the resampling (default: %(default)s)")
         sub.add_argument("--json", metavar="FILE", help="write scores and signatures there as well")
         sub.add_argument("--overwrite", action="store_true", help="replace the file of --json")
+        metric.add_arguments(sub)
 
 
 def main(args: argparse.Namespace) -> int:
     """Prints the table, the signatures and, on stderr, notes."""
     metric = METRICS[args.metric]
+    if args.bootstrap_samples < 0:
+        raise ValueError(f"--bootstrap-samples must not be negative: {args.bootstrap_samples}")
     for option, paths in (("--hypotheses", args.hypotheses), ("--references", args.references)):
         if len(set(paths)) < len(paths):
             raise ValueError(f"{option} names a file twice")

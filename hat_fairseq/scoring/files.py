@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -56,53 +56,31 @@ def check_joined(hypotheses: Collection[str], references: Collection[str], paths
 
 
 @dataclass(frozen=True)
-class Summaries:
-    """The texts of one file, in its order.
-
-    Attributes:
-        ids: None where the file has none.
-        more: further references of each document.
-    """
+class DocumentTexts:
+    """The texts of each document, in the order of a file; `ids` is None where the file has none."""
 
     path: str
-    texts: list[Summary]
+    texts: list[list[Summary]]
     ids: list[str] | None
-    more: list[list[Summary]]
 
 
-def read_summaries(path: str | Path, keys: Sequence[str]) -> Summaries:
+def read_texts(path: str | Path, keys: Sequence[str]) -> DocumentTexts:
     """Reads JSON lines (an id, and a text under the first present of `keys`), or plain text with a document a line.
 
     Ids that are no strings count as their text. Either all lines have an id, or none. A list of lists of strings is
-    several texts: several references of the document.
+    several texts of the document.
 
     Raises:
         ValueError: with file and line: not UTF-8, not a JSON object, no such key, an id twice, ids on some lines only.
     """
     if not is_lines(path):
-        lines: list[Summary] = [line for _, line in read_lines(path)]
-        return Summaries(str(path), lines, None, [[] for _ in lines])
+        return DocumentTexts(str(path), [[line] for _, line in read_lines(path)], None)
     rows = [(where, record.get("id"), _texts(record, where, keys)) for where, record in json_lines(path)]
     numbered = [(where, {"id": str(identifier)}) for where, identifier, _ in rows if identifier is not None]
     if numbered and len(numbered) != len(rows):
         raise ValueError(f"{path}: {len(numbered)} of {len(rows)} lines have an id: give all of them one, or none")
     ids = list(by_id(path, numbered, lambda record, where: None)) if numbered else None
-    return Summaries(str(path), [texts[0] for *_, texts in rows], ids, [texts[1:] for *_, texts in rows])
-
-
-def read_references(paths: Sequence[str]) -> Summaries:
-    """Reads several files of references of the same documents, in the order of the first file.
-
-    Raises:
-        ValueError: as `read_summaries` and `pair`.
-    """
-    first, *others = [read_summaries(path, REFERENCE_KEYS) for path in paths]
-    more = [list(texts) for texts in first.more]
-    for other in others:
-        of_each: Any = [[text, *rest] for text, rest in zip(other.texts, other.more, strict=True)]
-        for texts, added in zip(more, pair(replace(other, texts=of_each), first), strict=True):
-            texts += added
-    return replace(first, more=more)
+    return DocumentTexts(str(path), [texts for *_, texts in rows], ids)
 
 
 def _texts(record: Mapping[str, Any], where: str, keys: Sequence[str]) -> list[Summary]:
@@ -119,7 +97,25 @@ def _texts(record: Mapping[str, Any], where: str, keys: Sequence[str]) -> list[S
     return texts
 
 
-def pair(hypotheses: Summaries, references: Summaries) -> list[Any]:
+def read_references(paths: Sequence[str]) -> DocumentTexts:
+    """Reads files of references of the same documents, in the order of the first file.
+
+    Raises:
+        ValueError: as `read_texts` and `pair`.
+    """
+    first, *others = [read_texts(path, REFERENCE_KEYS) for path in paths]
+    for other in others:
+        for texts, added in zip(first.texts, pair(other, first), strict=True):
+            texts += added
+    return first
+
+
+def read_hypotheses(path: str, references: DocumentTexts, keys: Sequence[str] = HYPOTHESIS_KEYS) -> list[Summary]:
+    """Reads the text of each document, in the references' order; ValueError as `read_texts` and `pair`."""
+    return [text for (text,) in pair(read_texts(path, keys), references)]
+
+
+def pair(hypotheses: DocumentTexts, references: DocumentTexts) -> list[list[Summary]]:
     """The hypotheses in the references' order: by id where both files have ids, else line by line.
 
     Raises:

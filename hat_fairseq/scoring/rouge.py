@@ -39,29 +39,23 @@ class RougeReport:
 
 def rouge(
     hypotheses: Sequence[Summary],
-    references: Sequence[Summary],
+    references: Sequence[Sequence[Summary]],
     settings: RougeSettings | None = None,
-    more_references: Sequence[Sequence[Summary]] | None = None,
 ) -> RougeReport:
     """Scores summaries against their references, document by document.
 
     Args:
         hypotheses: generated summaries, one per document: a text or its sentences.
-        references: the reference summaries, in the same order.
+        references: the reference summaries of each document, in the same order.
         settings: the defaults if None.
-        more_references: further ones of each document; `RougeSettings.several_references` says what they are for.
 
     Raises:
-        ValueError: several references with the Perl backend; differing numbers of documents, none at all, or a
-            reference in which ROUGE finds no word.
+        ValueError: several references with the Perl backend; no documents, or a reference in which ROUGE finds no word.
     """
     settings = settings or RougeSettings()
-    if len(hypotheses) != len(references):
-        raise ValueError(f"{len(hypotheses)} hypotheses, but {len(references)} references")
     hypothesis_lines = [split_summary(summary, settings.hypothesis_sentences) for summary in hypotheses]
     reference_lines = [
-        [split_summary(summary, settings.reference_sentences) for summary in (first, *more)]
-        for first, more in zip(references, more_references or [()] * len(references), strict=True)
+        [split_summary(summary, settings.reference_sentences) for summary in of_document] for of_document in references
     ]
     _check_references(reference_lines)
     counts = np.array([len(lines) for lines in reference_lines])
@@ -85,24 +79,22 @@ def rouge(
         documents=len(references),
         empty_hypotheses=sum(not _has_word(lines) for lines in hypothesis_lines),
         non_ascii_documents=sum(
-            any(_NON_ASCII_WORD.search(line) for lines in (hypothesis, *references) for line in lines)
-            for hypothesis, references in zip(hypothesis_lines, reference_lines, strict=True)
+            any(_NON_ASCII_WORD.search(line) for lines in (hypothesis, *of_document) for line in lines)
+            for hypothesis, of_document in zip(hypothesis_lines, reference_lines, strict=True)
         ),
     )
 
 
 def _of_documents(values: np.ndarray, counts: np.ndarray, several: str) -> np.ndarray:
     """(references,) scores -> (documents,) the best or the mean of each document's `counts` references."""
-    if not len(counts):
-        return values
     first = np.cumsum(counts) - counts
     return np.maximum.reduceat(values, first) if several == "best" else np.add.reduceat(values, first) / counts
 
 
 def score_against_others(
-    hypotheses: Sequence[Summary], references: Sequence[Summary], settings: RougeSettings
+    hypotheses: Sequence[Summary], references: Sequence[Sequence[Summary]], settings: RougeSettings
 ) -> dict[str, float]:
-    """Mean F x 100 of every summary against the references of the next `OTHERS` documents (going round), by metric.
+    """Mean F x 100 of every summary against the first references of the next `OTHERS` documents (going round).
 
     Where documents are alike, a summary that fits any of them scores well. The drop against mismatched references shows
     how much of the score is specific to the document.
@@ -113,7 +105,7 @@ def score_against_others(
     if len(references) < 2:
         raise ValueError("one document alone cannot be scored against others")
     own = [split_summary(summary, settings.hypothesis_sentences) for summary in hypotheses]
-    lines = [split_summary(summary, settings.reference_sentences) for summary in references]
+    lines = [split_summary(summary, settings.reference_sentences) for summary, *_ in references]
     shifts = range(1, min(OTHERS, len(lines) - 1) + 1)
     rotated = [reference for shift in shifts for reference in (*lines[shift:], *lines[:shift])]
     scores = score_documents(own * len(shifts), rotated, settings.stem)
@@ -160,8 +152,9 @@ def _has_word(lines: Sequence[str]) -> bool:
 
 
 def _check_references(references: Sequence[Sequence[Sequence[str]]]) -> None:
+    if not references:
+        raise ValueError("no documents to score")
     for number, lines in ((number, lines) for number, each in enumerate(references, start=1) for lines in each):
         if not _has_word(lines):
-            raise ValueError(
-                f"reference {number} has no word that ROUGE can score (letters a-z or digits): {' '.join(lines)[:80]!r}"
-            )
+            start = repr(" ".join(lines)[:80])
+            raise ValueError(f"reference {number} has no word that ROUGE can score (letters a-z or digits): {start}")

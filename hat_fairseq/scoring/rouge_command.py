@@ -3,18 +3,17 @@
 import argparse
 from dataclasses import asdict
 
-from hat_fairseq.scoring.files import HYPOTHESIS_KEYS, pair, read_references, read_summaries
+from hat_fairseq.scoring.files import read_hypotheses, read_references
 from hat_fairseq.scoring.report import Report, aligned
 from hat_fairseq.scoring.rouge import METRICS, rouge, score_against_others
 from hat_fairseq.scoring.rouge_settings import BACKENDS, PRESETS, SENTENCE_METHODS, SEVERAL, RougeSettings
 
 HYPOTHESES = ".jsonl (id, text), or plain text with one document a line"
 REFERENCES = (
-    ".jsonl with id and target (text, list of sentences, or several such lists), or plain text; several files have "
+    ".jsonl with id and target (text, list of sentences, or several such lists), or plain text; "
+    "several files have several references of each document"
 )
-REFERENCES += "several references of each document"
 SEVERAL_REFERENCES = True
-SEED = 0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,8 +42,8 @@ def score(args: argparse.Namespace) -> Report:
     """A row for each system, F x 100 with intervals; the signature; scores against other documents' references."""
     settings = settings_from(args)
     references = read_references(args.references)
-    systems = {path: pair(read_summaries(path, HYPOTHESIS_KEYS), references) for path in args.hypotheses}
-    reports = {path: rouge(texts, references.texts, settings, references.more) for path, texts in systems.items()}
+    systems = {path: read_hypotheses(path, references) for path in args.hypotheses}
+    reports = {path: rouge(texts, references.texts, settings) for path, texts in systems.items()}
     rows = [["", *METRICS.values()]]
     rows += [[path, *(str(report.scores[metric]) for metric in METRICS)] for path, report in reports.items()]
     lines = [*aligned(rows), *dict.fromkeys(report.signature for report in reports.values())]

@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Iterable
 
 from hat_fairseq.data.document import Document, read_documents
-from hat_fairseq.scoring.files import HYPOTHESIS_KEYS, read_summaries
+from hat_fairseq.scoring.files import HYPOTHESIS_KEYS, read_texts
 
 WIDTH = 110
 
@@ -18,14 +18,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    summaries = read_summaries(args.hypotheses, HYPOTHESIS_KEYS)
+    summaries = read_texts(args.hypotheses, HYPOTHESIS_KEYS)
     if summaries.ids is None:
         raise ValueError(f"{args.hypotheses}: no ids; give the .jsonl of `hat join` or `hat summarize`")
     texts = dict(zip(summaries.ids, summaries.texts, strict=True))
     document = find(read_documents(args.documents), args.id)
     if document.id not in texts:
         raise ValueError(f"{args.hypotheses} has no summary of document {document.id!r}")
-    print("\n".join(render(document, "".join(texts[document.id]), args.sentences)))
+    print("\n".join(render(document, "".join(texts[document.id][0]), args.sentences)))
     return 0
 
 

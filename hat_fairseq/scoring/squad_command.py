@@ -14,7 +14,6 @@ from hat_fairseq.scoring.squad import SquadReport, score_answers
 HYPOTHESES = "predictions.json {id: text}, or .jsonl with id, answer and (as hat predict writes it) no_answer_score"
 REFERENCES = "SQuAD's own .json, or .jsonl with id and answers (text/SPLIT.examples.jsonl of hat preprocess)"
 SEVERAL_REFERENCES = False
-SEED = 0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

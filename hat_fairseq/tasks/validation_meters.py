@@ -17,7 +17,7 @@ from fairseq.distributed import utils as distributed_utils
 from fairseq.logging import metrics
 
 from ..data.ids import Chunk
-from ..scoring.bleu_settings import BleuSettings, make_bleu
+from ..scoring.bleu import BleuSettings, make_bleu
 from ..scoring.rouge import score_documents
 from ..scoring.rouge_settings import split_summary
 

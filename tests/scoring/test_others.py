@@ -21,11 +21,11 @@ def test_it_is_the_mean_over_all_pairs_of_different_documents() -> None:
         if i != j
     ]
     expected = {name: 100 * sum(pair[name].fmeasure for pair in pairs) / 6 for name in pairs[0]}
-    assert score_against_others(HYPOTHESES, REFERENCES, RougeSettings()) == pytest.approx(expected)
+    assert score_against_others(HYPOTHESES, [[each] for each in REFERENCES], RougeSettings()) == pytest.approx(expected)
 
 
 def test_a_constant_loses_little_and_a_single_document_has_no_others() -> None:
-    same = score_against_others(["a dog ran ."] * 3, [["a dog ran ."]] * 3, RougeSettings())
+    same = score_against_others(["a dog ran ."] * 3, [[["a dog ran ."]]] * 3, RougeSettings())
     assert same == pytest.approx({"rouge1": 100, "rouge2": 100, "rougeLsum": 100})
     with pytest.raises(ValueError, match="one document alone"):
-        score_against_others(["a"], [["a"]], RougeSettings())
+        score_against_others(["a"], [[["a"]]], RougeSettings())

@@ -16,12 +16,12 @@ needs_perl = pytest.mark.skipif(bool(lacking), reason=f"lacks {', '.join(lacking
 def test_what_is_missing_is_one_clear_error(monkeypatch):
     monkeypatch.setenv("PATH", "")
     with pytest.raises(ValueError, match="lacks .*perl.*pip install.*libxml-parser-perl"):
-        rouge(["a"], ["a"], RougeSettings(backend="perl"))
+        rouge(["a"], [["a"]], RougeSettings(backend="perl"))
 
 
 @needs_perl
 def test_agrees_with_rouge_score(ami_test):
-    hypotheses, references = [lead(doc, 286) for doc in ami_test], [doc.target for doc in ami_test]
+    hypotheses, references = [lead(doc, 286) for doc in ami_test], [[doc.target] for doc in ami_test]
     original = rouge(hypotheses, references, RougeSettings(backend="perl"))
     ours = rouge(hypotheses, references)
     for metric in METRICS:
@@ -33,7 +33,7 @@ def test_agrees_with_rouge_score(ami_test):
 @needs_perl
 def test_as_files2rouge(ami_test):
     settings = RougeSettings(**PRESETS["files2rouge"], backend="perl")
-    report = rouge([lead(doc, 286) for doc in ami_test], [doc.target for doc in ami_test], settings)
+    report = rouge([lead(doc, 286) for doc in ami_test], [[doc.target] for doc in ami_test], settings)
     assert [report.scores[metric].mean for metric in METRICS] == pytest.approx([29.31, 4.84, 20.95], abs=0.01)
     assert "ROUGE-1.5.5.pl -c 95 -r 1000 -n 2 -a -m" in report.signature
     assert "no WordNet exceptions" in report.signature
@@ -50,7 +50,7 @@ def test_as_files2rouge(ami_test):
     ],
 )
 def test_one_document(hypothesis, reference, stem, score):
-    report = rouge([hypothesis], [reference], RougeSettings(backend="perl", stem=stem, bootstrap_samples=10))
+    report = rouge([hypothesis], [[reference]], RougeSettings(backend="perl", stem=stem, bootstrap_samples=10))
     assert report.scores["rouge1"].mean == pytest.approx(score, abs=0.01)
     assert f"-r 10 -n 2 -a{' -m' if stem else ''} (" in report.signature
     assert report.empty_hypotheses == (hypothesis == "")
@@ -59,4 +59,4 @@ def test_one_document(hypothesis, reference, stem, score):
 @needs_perl
 def test_it_always_resamples():
     with pytest.raises(ValueError, match="at least 1 bootstrap sample"):
-        rouge(["a"], ["a"], RougeSettings(backend="perl", bootstrap_samples=0))
+        rouge(["a"], [["a"]], RougeSettings(backend="perl", bootstrap_samples=0))

@@ -3,9 +3,15 @@ from __future__ import annotations
 import pytest
 from rouge_score.rouge_scorer import RougeScorer
 
+from hat_fairseq.scoring import rouge as scoring
 from hat_fairseq.scoring.baselines import lead
-from hat_fairseq.scoring.rouge import METRICS, rouge, score_documents
+from hat_fairseq.scoring.rouge import METRICS, score_documents
 from hat_fairseq.scoring.rouge_settings import PRESETS, RougeSettings, split_summary
+
+
+def rouge(hypotheses, references, settings=None):
+    """The score against one reference of each document."""
+    return scoring.rouge(hypotheses, [[reference] for reference in references], settings)
 
 
 def figures(report):
@@ -81,14 +87,6 @@ def test_a_reference_that_cannot_be_scored():
         rouge(["a", "a"], ["a", "天气很好。"])
 
 
-def test_differing_numbers():
-    with pytest.raises(ValueError, match="2 hypotheses, but 1 references"):
-        rouge(["a", "a"], ["a"])
+def test_nothing_to_score():
     with pytest.raises(ValueError, match="no documents"):
         rouge([], [])
-
-
-@pytest.mark.parametrize("field", ["backend", "hypothesis_sentences", "reference_sentences"])
-def test_unknown_setting(field):
-    with pytest.raises(ValueError, match="'nonsense'.*known"):
-        RougeSettings(**{field: "nonsense"})

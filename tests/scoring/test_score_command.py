@@ -105,6 +105,12 @@ def test_json_replaces_no_input_and_nothing_without_overwrite(files, capsys):
 
 
 @pytest.mark.parametrize("metric", command.METRICS)
+def test_a_negative_number_of_samples(metric, capsys):
+    assert cli.main(["score", metric, "--hypotheses", "h", "--references", "r", "--bootstrap-samples", "-1"]) == 2
+    assert capsys.readouterr().err == "hat: error: --bootstrap-samples must not be negative: -1\n"
+
+
+@pytest.mark.parametrize("metric", command.METRICS)
 def test_help_has_no_doubled_signs(metric, capsys):
     with pytest.raises(SystemExit) as end:
         cli.main(["score", metric, "--help"])

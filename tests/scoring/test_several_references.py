@@ -9,8 +9,7 @@ from rouge_score.rouge_scorer import RougeScorer
 from sacrebleu.metrics import BLEU
 
 from hat_fairseq import cli
-from hat_fairseq.scoring.bleu import DOCUMENT_BLEU, SENTENCE_BLEU, Translation, bleu
-from hat_fairseq.scoring.bleu_settings import BleuSettings
+from hat_fairseq.scoring.bleu import DOCUMENT_BLEU, SENTENCE_BLEU, BleuSettings, Translation, bleu
 from hat_fairseq.scoring.rouge import METRICS, rouge
 from hat_fairseq.scoring.rouge_settings import RougeSettings
 
@@ -44,8 +43,7 @@ def files(tmp_path):
 def test_rouge_of_each_document_is_the_best_or_the_mean(several: str) -> None:
     scorer = RougeScorer(list(METRICS), use_stemmer=True)
     settings = RougeSettings(bootstrap_samples=0, several_references=several)
-    first, more = [each[0] for each in REFERENCES], [each[1:] for each in REFERENCES]
-    report = rouge(HYPOTHESES, first, settings, more)
+    report = rouge(HYPOTHESES, REFERENCES, settings)
     for metric in METRICS:
         expected = []
         for text, each in zip(HYPOTHESES, REFERENCES, strict=True):
@@ -53,30 +51,30 @@ def test_rouge_of_each_document_is_the_best_or_the_mean(several: str) -> None:
             expected.append(max(scores) if several == "best" else sum(scores) / len(scores))
         assert report.scores[metric].mean == pytest.approx(100 * sum(expected) / 3)
     assert report.signature.endswith(f" | documents: 3 | references: 6 ({several} of each document)")
-    single = rouge(HYPOTHESES, first, settings)
+    single = rouge(HYPOTHESES, [each[:1] for each in REFERENCES], settings)
     assert single.signature.endswith(" | documents: 3") and single.scores != report.scores
 
 
 def test_bleu_takes_all() -> None:
     metric, settings = BLEU(), BleuSettings(bootstrap_samples=0)
-    first, more = [[each[0]] for each in REFERENCES], [[[text] for text in each[1:]] for each in REFERENCES]
+    references = [[[text] for text in each] for each in REFERENCES]
     streams = [[each[number] if number < len(each) else None for each in REFERENCES] for number in range(3)]
     translations = [Translation(text, (text,)) for text in HYPOTHESES]
-    reports, signatures = bleu({"x": translations}, first, settings, more)
+    reports, signatures = bleu({"x": translations}, references, settings)
     expected = metric.corpus_score(HYPOTHESES, streams)
     assert reports["x"].scores[DOCUMENT_BLEU].score == expected.score
     assert reports["x"].scores[SENTENCE_BLEU].score == expected.score  # each document is one segment
     assert "nrefs:var" in signatures[DOCUMENT_BLEU]
-    resampled, _ = bleu({"x": translations}, first, BleuSettings(bootstrap_samples=20), more)
+    resampled, _ = bleu({"x": translations}, references, BleuSettings(bootstrap_samples=20))
     assert resampled["x"].scores[DOCUMENT_BLEU].score == pytest.approx(expected.score)
 
 
 def test_a_document_matches_where_one_reference_has_as_many_segments() -> None:
-    first, more = [["a b c d", "e f g h"]], [[["a b c d e f g h"]]]
+    two, one = ["a b c d", "e f g h"], ["a b c d e f g h"]
     translation = Translation("a b c d e f g h", ("a b c d e f g h",))
     settings = BleuSettings(bootstrap_samples=0)
-    assert bleu({"x": [translation]}, first, settings)[0]["x"].unmatched_documents == 1
-    report = bleu({"x": [translation]}, first, settings, more)[0]["x"]
+    assert bleu({"x": [translation]}, [[two]], settings)[0]["x"].unmatched_documents == 1
+    report = bleu({"x": [translation]}, [[two, one]], settings)[0]["x"]
     assert report.unmatched_documents == 0 and report.scores[SENTENCE_BLEU].score == pytest.approx(100)
 
 

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from hat_fairseq.scoring.files import HYPOTHESIS_KEYS, REFERENCE_KEYS, pair, read_summaries, write_summaries
+from hat_fairseq.scoring.files import HYPOTHESIS_KEYS, REFERENCE_KEYS, read_hypotheses, read_texts, write_summaries
 
 
 def jsonl(path, *rows):
@@ -20,22 +20,22 @@ def test_json_lines_are_joined_by_id(tmp_path):
         {"id": "a", "text": "source", "target": ["x", "y"]},
         {"id": "b", "text": "s", "summary": "z"},
     )
-    read = read_summaries(references, REFERENCE_KEYS)
-    assert read.texts == [["x", "y"], "z"]
-    assert pair(read_summaries(hypotheses, HYPOTHESIS_KEYS), read) == ["A", "B"]
+    read = read_texts(references, REFERENCE_KEYS)
+    assert read.texts == [[["x", "y"]], ["z"]]
+    assert read_hypotheses(hypotheses, read) == ["A", "B"]
 
 
 def test_plain_text_breaks_only_at_line_feeds(tmp_path):
     path = tmp_path / "h.txt"
     path.write_bytes("one\u2028still one\x85 and\rone\n\nthree".encode())
-    assert read_summaries(path, HYPOTHESIS_KEYS).texts == ["one\u2028still one\x85 and\rone", "", "three"]
+    assert read_texts(path, HYPOTHESIS_KEYS).texts == [["one\u2028still one\x85 and\rone"], [""], ["three"]]
 
 
 def test_what_is_written_is_read(tmp_path):
     rows = [{"id": "ä", "text": "line\nbreak, \u2028 and 漢字"}, {"id": "b", "text": ["a", "b"]}]
     write_summaries(tmp_path / "new" / "h.jsonl", rows)
-    read = read_summaries(tmp_path / "new" / "h.jsonl", HYPOTHESIS_KEYS)
-    assert (read.ids, read.texts) == (["ä", "b"], [rows[0]["text"], ["a", "b"]])
+    read = read_texts(tmp_path / "new" / "h.jsonl", HYPOTHESIS_KEYS)
+    assert (read.ids, read.texts) == (["ä", "b"], [[rows[0]["text"]], [["a", "b"]]])
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["h.jsonl"]
 
 
@@ -56,14 +56,14 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
 def test_gzip(tmp_path):
     path = tmp_path / "h.jsonl.gz"
     path.write_bytes(gzip.compress(b'{"id": "a", "text": "A"}\n'))
-    assert read_summaries(path, HYPOTHESIS_KEYS).texts == ["A"]
+    assert read_texts(path, HYPOTHESIS_KEYS).texts == [["A"]]
 
 
 def test_differing_counts(tmp_path):
     (tmp_path / "h.txt").write_text("one\ntwo\n")
     references = jsonl(tmp_path / "r.jsonl", {"id": "a", "target": "x"})
     with pytest.raises(ValueError, match=r"h\.txt has 2 documents, but .*r\.jsonl has 1"):
-        pair(read_summaries(tmp_path / "h.txt", HYPOTHESIS_KEYS), read_summaries(references, REFERENCE_KEYS))
+        read_hypotheses(tmp_path / "h.txt", read_texts(references, REFERENCE_KEYS))
 
 
 def test_missing_ids_on_either_side(tmp_path):
@@ -72,9 +72,9 @@ def test_missing_ids_on_either_side(tmp_path):
     )
     one = jsonl(tmp_path / "one.jsonl", {"id": "a", "text": "A", "target": "A"})
     with pytest.raises(ValueError, match=r"one\.jsonl lacks 1 of 2 ids, the first is 'b'"):
-        pair(read_summaries(one, HYPOTHESIS_KEYS), read_summaries(two, REFERENCE_KEYS))
+        read_hypotheses(one, read_texts(two, REFERENCE_KEYS))
     with pytest.raises(ValueError, match=r"one\.jsonl lacks 1 of 2 ids, the first is 'b'"):
-        pair(read_summaries(two, HYPOTHESIS_KEYS), read_summaries(one, REFERENCE_KEYS))
+        read_hypotheses(two, read_texts(one, REFERENCE_KEYS))
 
 
 @pytest.mark.parametrize(
@@ -93,4 +93,4 @@ def test_errors_name_file_and_line(tmp_path, content, message):
     path = tmp_path / "h.jsonl"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=rf"h\.jsonl.*{message}"):
-        read_summaries(path, HYPOTHESIS_KEYS)
+        read_texts(path, HYPOTHESIS_KEYS)

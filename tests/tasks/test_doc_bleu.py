@@ -14,8 +14,7 @@ from fairseq.data import Dictionary, data_utils
 from fairseq.logging import metrics
 
 from hat_fairseq.data.ids import Chunk
-from hat_fairseq.scoring.bleu import DOCUMENT_BLEU, Translation, bleu
-from hat_fairseq.scoring.bleu_settings import BleuSettings
+from hat_fairseq.scoring.bleu import DOCUMENT_BLEU, BleuSettings, Translation, bleu
 from hat_fairseq.tasks.bin_folder import load_ids
 from hat_fairseq.tasks.validation_meters import DocumentBleuMeter
 
@@ -62,7 +61,8 @@ class Subset:
         for (_, segments), tokens in zip(self.segment_of, self.hypotheses, strict=True):
             generated.setdefault(id(segments), []).append(self.words.string(tokens))
         translations = [Translation(" ".join(generated[id(d)]), None) for d in self.documents[:kept]]
-        reports, _ = bleu({"x": translations}, self.documents[:kept], BleuSettings(bootstrap_samples=0))
+        references = [[segments] for segments in self.documents[:kept]]
+        reports, _ = bleu({"x": translations}, references, BleuSettings(bootstrap_samples=0))
         return reports["x"].scores[DOCUMENT_BLEU].score
 
 
