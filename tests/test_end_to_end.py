@@ -160,6 +160,32 @@ def test_a_missing_or_foreign_role_stream_is_refused(train, ami: Path, tmp_path:
     assert "the stream of --role-stream role is missing" in missing.stderr.strip().splitlines()[-1]
 
 
+def test_interactive_keeps_the_roles_of_equal_words_and_survives_empty_lines(run, ami: Path, trained) -> None:
+    """Three inputs of the same words with other roles, beside each other and one by one."""
+    words = ["Hello everybody .", "We design a remote control .", "Good ."]
+    speakers = ["PM", "UI", "PM"], ["ME", "PM", "ID"], ["UI", "UI", "UI"]
+    turns = [[{"role": role, "text": text} for role, text in zip(roles, words, strict=True)] for roles in speakers]
+    lines = [json.dumps({"turns": one}) for one in turns]
+    flags = [*plugin(ami), "--path", trained[0] / "checkpoint_last.pt", *GENERATION.split(), "--input-format", "json"]
+    flags += ["--document-pipeline", ami / "bin"]
+    found = {}
+    for size in (1, 4):
+        batch = ["--buffer-size", size, "--batch-size", size]
+        result = run("fairseq-interactive", *flags, *batch, input="\n".join([lines[0], "", *lines[1:]]) + "\n")
+        found[size] = {int(n): float(x) for n, x in re.findall(r"^H-(\d+)\t(\S+)", result.stdout, re.MULTILINE)}
+        assert "line 2 is empty: its text has no meaning" in result.stdout + result.stderr
+    assert sorted(found[4]) == [0, 1, 2, 3] and found[4] == pytest.approx(found[1], abs=1e-4)
+    assert len({round(found[4][n], 4) for n in (0, 2, 3)}) == 3, "the roles make no difference"
+
+
+def test_interactive_names_the_line_of_the_whole_input(run, ami: Path, trained) -> None:
+    good = json.dumps({"turns": [{"role": "PM", "text": "Hello ."}]})
+    flags = [*plugin(ami), "--path", trained[0] / "checkpoint_last.pt", *GENERATION.split(), "--input-format", "json"]
+    flags += ["--document-pipeline", ami / "bin", "--buffer-size", 2]
+    result = run("fairseq-interactive", *flags, input=f"{good}\n{good}\n{good}\nnot json\n", check=False)
+    assert result.returncode and "line 4: not JSON" in result.stderr.strip().splitlines()[-1]
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [

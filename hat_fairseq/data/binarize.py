@@ -3,14 +3,15 @@
 import argparse
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from hat_fairseq.data.binary import binarize_text
+from hat_fairseq.data.binary import Binarized, binarize_text
 from hat_fairseq.data.dictionary import SPECIAL, UNKNOWN, Dictionary
 
 ROLE_LABELS = Path("text", "role.labels")  # the fixed dictionary of the role stream, in fairseq's format
 LABELS = Path("text", "label.labels")  # likewise of the labels of examples
+MOST_UNKNOWN = 0.5  # share of tokens that are not in the dictionary; above it the text is refused
 KINDS = ("train", "valid", "test")  # of splits
 
 
@@ -61,7 +62,7 @@ def input_directory(task: str) -> Path:
     return Path("bin") if task == "mlm" else Path("bin", "input0")
 
 
-def run(commands: Sequence[Sequence[str]], directory: Path, shown_as: Path) -> dict[str, int]:
+def run(commands: Sequence[Sequence[str]], directory: Path, shown_as: Path) -> dict[str, Binarized]:
     """Write what the commands would write in ``directory``, after printing them as typed for ``shown_as``.
 
     fairseq-preprocess needs longer for this than everything before it, most of it one token after the other in Python;
@@ -69,16 +70,16 @@ def run(commands: Sequence[Sequence[str]], directory: Path, shown_as: Path) -> d
     fairseq's settings. Dictionaries are the same for source and target.
 
     Returns:
-        How many tokens the dictionary lacks, for each text: ``{"text/train.source": 0, ...}``.
+        The counts of each text, by its name: ``text/train.source``.
     """
-    unknown: dict[str, int] = {}
+    counts: dict[str, Binarized] = {}
     for command in commands:
         print(f"(cd {shlex.quote(str(shown_as))} && {shlex.join(command)})", flush=True)
-        unknown |= _run(_flags(command), directory, shlex.join(["python", *command[1:]]))
-    return unknown
+        counts |= _run(_flags(command), directory, shlex.join(["python", *command[1:]]))
+    return counts
 
 
-def _run(flags: argparse.Namespace, directory: Path, shown: str) -> dict[str, int]:
+def _run(flags: argparse.Namespace, directory: Path, shown: str) -> dict[str, Binarized]:
     sides = [flags.source_lang] + ([] if flags.only_source else [flags.target_lang])
     endings = {side: f".{side}" if side else "" for side in sides}
     destination = directory / flags.destdir
@@ -87,7 +88,7 @@ def _run(flags: argparse.Namespace, directory: Path, shown: str) -> dict[str, in
         dictionary = Dictionary.load(directory / flags.srcdict)
     else:
         dictionary = Dictionary.build(directory / f"{flags.trainpref}{ending}" for ending in endings.values())
-    unknown, log = {}, [shown]
+    counts, log = {}, [shown]
     for side, ending in endings.items():
         dictionary.save(destination / f"dict{ending}.txt")
         pair = f".{flags.source_lang}-{flags.target_lang}" if side else ""
@@ -97,10 +98,20 @@ def _run(flags: argparse.Namespace, directory: Path, shown: str) -> dict[str, in
                 text = f"{prefix}{ending}"
                 found = binarize_text(directory / text, dictionary, destination / f"{kind}{number or ''}{pair}{ending}")
                 log.append(f"[{side}] {text}: {found} (by {SPECIAL[UNKNOWN]})")
-                unknown[text] = found.unknown
+                counts[text] = found
     log.append(f"Wrote preprocessed data to {flags.destdir}")
     (destination / "preprocess.log").write_text("\n".join(log) + "\n", encoding="utf-8")
-    return unknown
+    return counts
+
+
+def check_known(counts: Mapping[str, Binarized]) -> None:
+    """Raises ValueError if more than half of the tokens of a text are not in the dictionary."""
+    for text, found in counts.items():
+        if found.unknown > MOST_UNKNOWN * found.tokens:
+            raise ValueError(
+                f"{text}: {found.unknown} of {found.tokens} tokens are not in the dictionary: text of another language "
+                "than the vocabulary is of, or in another encoding"
+            )
 
 
 def _flags(command: Sequence[str]) -> argparse.Namespace:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from hat_fairseq.data.binarize import fairseq_commands, run, write_role_labels
+from hat_fairseq.data.binarize import check_known, fairseq_commands, run, write_role_labels
 from hat_fairseq.data.bpe import Bpe
 from hat_fairseq.data.manifest import SplitReport
 from hat_fairseq.data.pipeline import TextPipeline
@@ -73,10 +73,11 @@ class Build:
         """Write what fairseq-preprocess would; its commands are printed as typed for the directory ``shown_as``."""
         dictionary = Path("bin", "dict.txt") if has_dictionary(self.options) else None
         commands = fairseq_commands(self.reader.splits, dictionary, self.options["roles"], self.workers)
-        unknown = run(commands, self.directory, shown_as)
+        counts = run(commands, self.directory, shown_as)
+        check_known(counts)
         for split, report in self.reports.items():
             for side in ("source", "target"):
-                report.treatments[f"{side}_tokens_unknown_to_dictionary"] += unknown[f"text/{split}.{side}"]
+                report.treatments[f"{side}_tokens_unknown_to_dictionary"] += counts[f"text/{split}.{side}"].unknown
 
     @property
     def text(self) -> Path:

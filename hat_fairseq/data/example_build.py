@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hat_fairseq.data.binarize import LABELS, example_commands, input_directory, run
+from hat_fairseq.data.binarize import LABELS, check_known, example_commands, input_directory, run
 from hat_fairseq.data.example_report import ExampleReport
 from hat_fairseq.data.example_stages import (
     SplitLabels,
@@ -71,9 +71,10 @@ class ExampleBuild:
         labelled = [split for split in splits if (self.text / f"{split}.label").is_file()]
         fixed = self.dictionary if has_dictionary(self.options) else None
         commands = example_commands(splits, labelled, task, fixed, self.workers)
-        unknown = run(commands, self.directory, shown_as)
+        counts = run(commands, self.directory, shown_as)
+        check_known(counts)
         for split, report in self.reports.items():
-            report.treatments["source_tokens_unknown_to_dictionary"] += unknown[f"text/{split}.input0"]
+            report.treatments["source_tokens_unknown_to_dictionary"] += counts[f"text/{split}.input0"].unknown
 
     @property
     def text(self) -> Path:

@@ -3,6 +3,7 @@
 checkpoints.py             what a file of a checkpoint may be: plain data, whole, copied in one step; no archives
 settings_of_checkpoint.py  what its settings may build; fairseq runs some of them as Python
 restoring.py               a training that is restored is the one that was saved, and its best metric exists
+datasets.py                damaged binary data is named
 training.py                the batches of an update; NaN is one message
 processes.py               another number of processes than the run was meant for; bf16 on GPUs without it; torchrun on
                            CPUs
@@ -13,7 +14,7 @@ patches.py                 small corrections of options, generation and numpy
 (`get_batch_iterator`). One cannot happen in our attention: a beam size that sticks to the model.
 """
 
-from . import checkpoints, patches, processes, restoring, settings_of_checkpoint, training  # noqa: F401
+from . import checkpoints, datasets, patches, processes, restoring, settings_of_checkpoint, training  # noqa: F401
 from .replace import apply_all
 
 

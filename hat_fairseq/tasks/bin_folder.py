@@ -1,8 +1,14 @@
 """What `hat preprocess` records beside the binary data: the kind of data, the text pipeline, and the ids of samples."""
 
 import json
+from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 
+from fairseq.data import Dictionary
+from torch import Tensor
+
+from ..data.binarize import MOST_UNKNOWN
 from ..data.ids import Chunk, read_ids
 from ..data.pipeline import FILE_NAME, TextPipeline
 
@@ -39,6 +45,17 @@ def check_kind(data: str | Path, kind: str) -> None:
         raise ValueError(
             f"{data} holds data of the kind {found!r}, and this task reads {kind!r}: use the task {TASKS.get(found)}, "
             "or other data"
+        )
+
+
+def check_known(rows: Iterable[Tensor], dictionary: Dictionary, what: str) -> None:
+    """Raises ValueError if most tokens of rows of ids, of at most 100 rows, are not in the dictionary."""
+    tokens = [token for row in islice(rows, 100) for token in row.tolist()]
+    unknown = tokens.count(dictionary.unk())
+    if unknown > MOST_UNKNOWN * len(tokens):
+        raise ValueError(
+            f"{what}: {unknown} of {len(tokens)} tokens are not in the dictionary: text of another language, or "
+            "encoded for another dictionary"
         )
 
 

@@ -11,6 +11,7 @@ from fairseq.tasks.translation import load_langpair_dataset
 from torch import Tensor
 
 from ..data.files import read_lines
+from .bin_folder import check_known
 from .cut_rows import CutRows, cut_documents, warn
 
 logger = logging.getLogger(__name__)
@@ -121,6 +122,7 @@ def load_documents(task: Any, folder: str, split: str, combine: bool) -> Documen
         max_source_positions=cfg.max_source_positions,
         max_target_positions=cfg.max_target_positions,
     )
+    check_known(map(pair.src.__getitem__, range(len(pair.src))), task.src_dict, f"{folder}, {split}")
     source = _cut(pair.src, cfg.max_source_positions, cfg.long_source, task.src_dict, f"{split} source document")
     target, segments = None, None
     if pair.tgt is not None:

@@ -5,15 +5,15 @@ documents in fairseq-interactive, ROUGE and document BLEU during validation, and
 equals an uninterrupted one.
 """
 
+import logging
 from argparse import Namespace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from fairseq import utils
-from fairseq.data import Dictionary, data_utils
+from fairseq.data import Dictionary, LanguagePairDataset, data_utils
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationTask
 from torch import Tensor
@@ -23,10 +23,12 @@ from ..generation.beam_search import BeamSearchGenerator
 from ..generation.options import MINIMUM, POSITIVE, check_ranges, parse_generation_options
 from .bin_folder import check_kind, load_ids, load_pipeline
 from .config import DocumentToTextConfig
-from .document_dataset import load_documents
-from .raw_documents import encode_documents, parse_line
+from .document_dataset import DocumentPairDataset, load_documents
+from .raw_documents import encode_documents, parse_line, row_of
 from .training import PluginTask
 from .validation_meters import DocumentBleuMeter, RougeMeter
+
+logger = logging.getLogger(__name__)
 
 __all__ = ["DocumentToTextConfig", "DocumentToTextTask"]
 
@@ -61,7 +63,8 @@ class DocumentToTextTask(PluginTask, TranslationTask):
         self.rouge: RougeMeter | None = None
         self.doc_bleu: DocumentBleuMeter | None = None
         self._chunks: dict[str, list[Chunk]] = {}  # of the subsets that doc_bleu is about
-        self._interactive_segments: dict[bytes, Tensor] = {}
+        # fairseq-interactive: lines read so far, the roles of the last lines, and the last batch made of them
+        self._lines_read, self._roles, self._batch = 0, list[Tensor](), dict[str, Tensor]()
 
     # Data
 
@@ -121,16 +124,46 @@ class DocumentToTextTask(PluginTask, TranslationTask):
         """fairseq-interactive: every line is a document, encoded exactly as in preprocessing."""
         if self.pipeline is None:
             return super().get_interactive_tokens_and_lengths(lines, encode_fn)
-        numbered = enumerate(lines, start=1)
-        encoded = encode_documents((parse_line(line, n, str(self.cfg.input_format)) for n, line in numbered), self)
-        if len(encoded.tokens) != len(lines):
+        first, self._lines_read = self._lines_read + 1, self._lines_read + len(lines)
+        numbers = {number: line for number, line in enumerate(lines, first) if line.strip()}
+        input_format = str(self.cfg.input_format)
+        encoded = encode_documents((parse_line(line, n, input_format) for n, line in numbers.items()), self)
+        if len(encoded.tokens) != len(numbers):
             raise ValueError(
-                f"{len(lines)} lines became {len(encoded.tokens)} chunks; fairseq-interactive takes one input a line: "
-                "use `hat summarize`, which joins chunks again, or preprocess with another policy for long sources"
+                f"{len(numbers)} lines became {len(encoded.tokens)} chunks; fairseq-interactive takes one input a "
+                "line: use `hat summarize`, which joins chunks again, or preprocess with another policy for long "
+                "sources"
             )
-        pairs = zip(encoded.tokens, encoded.segments, strict=False)  # no segments without --role-stream
-        self._interactive_segments = {_key(row): segments for row, segments in pairs}
-        return encoded.tokens, [row.numel() for row in encoded.tokens]
+        rows, roles = iter(encoded.tokens), iter(encoded.segments)
+        tokens, self._roles = [], []
+        for number in range(first, first + len(lines)):
+            if number not in numbers:
+                logger.warning("line %d is empty: its text has no meaning", number)
+            tokens.append(next(rows) if number in numbers else row_of([], self.src_dict))
+            if self.segment_dictionary is not None:
+                self._roles.append(next(roles) if number in numbers else row_of([], self.segment_dictionary))
+        return tokens, [row.numel() for row in tokens]
+
+    def build_dataset_for_inference(
+        self, src_tokens: list[Tensor], src_lengths: list[int], constraints: Any = None
+    ) -> LanguagePairDataset:
+        """Documents of fairseq-interactive, with their roles."""
+        if self.segment_dictionary is None:
+            return super().build_dataset_for_inference(src_tokens, src_lengths, constraints)
+        dataset = DocumentPairDataset(
+            *(src_tokens, src_lengths, self.src_dict, None, None, self.tgt_dict),
+            constraints=constraints,
+            segments=self._roles,
+        )
+        collater = dataset.collater
+
+        def remember(samples: list[dict[str, Any]], *options: Any) -> dict[str, Any]:
+            batch = collater(samples, *options)
+            self._batch = batch["net_input"]
+            return batch
+
+        dataset.collater = remember  # type: ignore[assignment]
+        return dataset
 
     def build_generator(self, models: list[Any], args: Any, *rest: Any, **kwargs: Any) -> Any:
         check_ranges({name: getattr(args, name, None) for name in (*MINIMUM, *POSITIVE)})
@@ -150,17 +183,7 @@ class DocumentToTextTask(PluginTask, TranslationTask):
     ) -> Any:
         net_input = sample["net_input"]
         if self.segment_dictionary is not None and "segments" not in net_input:
-            # fairseq-interactive keeps nothing but the tokens of a batch; their segments are found by them.
-            net_input["segments"] = self._find_segments(net_input["src_tokens"])
+            # fairseq-interactive keeps nothing but the tokens of a batch
+            assert torch.equal(self._batch["src_tokens"], net_input["src_tokens"].cpu())
+            net_input["segments"] = self._batch["segments"].to(net_input["src_tokens"])
         return super().inference_step(generator, models, sample, prefix_tokens, constraints)
-
-    def _find_segments(self, src_tokens: Tensor) -> Tensor:
-        pad = self.src_dict.pad()
-        rows = [self._interactive_segments[_key(utils.strip_pad(row, pad))] for row in src_tokens.cpu()]
-        # src_tokens come from fairseq's plain dataset, which pads them on the left.
-        left_pad = bool(src_tokens[:, 0].eq(pad).any())
-        return data_utils.collate_tokens(rows, pad, left_pad=left_pad, pad_to_length=src_tokens.size(1)).to(src_tokens)
-
-
-def _key(tokens: Tensor) -> bytes:
-    return np.asarray(torch.as_tensor(tokens).long()).tobytes()

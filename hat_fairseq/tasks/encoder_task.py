@@ -26,7 +26,7 @@ from ..data.labels import label_of
 from ..models.encoder_model import EncoderModel
 from ..models.fingerprint import fingerprint
 from ..models.loading.common import LABELS
-from .bin_folder import load_pipeline
+from .bin_folder import check_known, load_pipeline
 from .config import EncoderTaskConfig
 from .cut_rows import cut_rows, warn
 from .row_dataset import RowDataset
@@ -121,6 +121,7 @@ class EncoderTask(PluginTask, FairseqTask):
         rows = data_utils.load_indexed_dataset(str(data / "input0" / split), self.dictionary, combine=combine)
         if rows is None:
             raise FileNotFoundError(f"{data / 'input0' / split}.idx is missing: {data} has no split {split!r}")
+        check_known(map(rows.__getitem__, range(len(rows))), self.dictionary, f"{data}, {split}")
         self.datasets[split] = self.build_dataset(rows, split, self._load_targets(split, len(rows), combine))
 
     def build_dataset(

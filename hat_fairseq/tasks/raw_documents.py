@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ..data.document import Document
 from ..data.pipeline import TextPipeline
+from .bin_folder import check_known
 from .config import DocumentBpeConfig
 from .cut_rows import CutRows, cut_documents, warn
 
@@ -81,7 +82,12 @@ def encode_documents(documents: Iterable[Document], task: Any) -> EncodedRows:
 
 
 def warn_of_changes(changed: Counter[str], rows: Iterable[Tensor], dictionary: Dictionary) -> None:
-    """Logs the counts of what a pipeline has changed, and of the unknown tokens in its rows."""
+    """Logs the counts of what a pipeline has changed, and of the unknown tokens in its rows.
+
+    Raises:
+        ValueError: see `check_known`.
+    """
+    check_known(rows, dictionary, "the input")
     changed["source_tokens_unknown_to_dictionary"] = sum(int(row.eq(dictionary.unk()).sum()) for row in rows)
     del changed["source_tokens"]  # their total number
     warn("input changed by preprocessing", changed)

@@ -15,6 +15,8 @@ from hat_fairseq.data.document import Document
 from hat_fairseq.data.files import read_lines
 from hat_fairseq.data.formats.bitext import Side, pair
 
+MOST_SEGMENTS = 500  # of a file with a single document
+
 
 def files(folder: Path, split: str) -> tuple[Path, Path] | None:
     """The source and the target file of a split, or None if there are no such files.
@@ -57,6 +59,11 @@ def read(source: Path, target: Path, counts: Counter[str]) -> Iterator[Document]
         place = _first_difference(source, ours, target, theirs)
         raise ValueError(
             f"{source} has {len(ours)} documents (blank lines between them), {target} has {len(theirs)}; {place}"
+        )
+    if len(ours) == 1 and ours[0][1] - ours[0][0] >= MOST_SEGMENTS:
+        raise ValueError(
+            f"{source} has {ours[0][1] - ours[0][0] + 1} lines and no blank line, so it is one document; put blank "
+            f"lines between documents (a document of more than {MOST_SEGMENTS} segments can be given as JSON lines)"
         )
     stem = source.name.partition(".")[0]
     for number, sides in enumerate(zip(_sides(source), _sides(target), strict=True), start=1):
