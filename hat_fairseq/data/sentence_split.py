@@ -34,7 +34,10 @@ def split_sentences(text: str, method: str, language: str = "en") -> list[str]:
     elif method == "library":
         pieces = _split_with_library(text, language)
     elif method == "given":
-        raise ValueError("running text has no given sentences; choose --splitter punctuation or --splitter library")
+        raise ValueError(
+            "running text has no given sentences; give sentences or turns, or preprocess with --splitter punctuation "
+            "or --splitter library"
+        )
     else:
         raise ValueError(f"unknown sentence splitter {method!r}; choose one of {', '.join(METHODS)}")
     return [piece for piece in map(str.strip, pieces) if piece]

@@ -114,6 +114,8 @@ def main(args: argparse.Namespace) -> int:
     check_batch_size(args.batch_size)
     options = parse_generation_options(args.generation, "--generation")
     documents = list(read_documents(args.input))
+    if not documents:
+        raise ValueError(f"{args.input} is empty: nothing to summarize")
     model = DocumentToText.from_pretrained(args.path, args.data, args.device, args.precision, **options)
     rows = model.rows(documents, args.batch_size)
     write_lines(args.out, tqdm(rows, total=len(documents), unit="document", disable=None), len(documents))

@@ -75,6 +75,19 @@ def test_a_missing_directory_is_known_before_generation(run, chunked: tuple[Path
     source.write_text("".join(json.dumps(document.to_json()) + "\n" for document in short(data)))
     paths = ["--path", checkpoint, "--data", data / "bin", "--input", source, "--device", "cpu"]
     command = [sys.executable, "-m", "hat_fairseq.cli", "summarize", *paths, "--generation", json.dumps(OPTIONS)]
+    (tmp_path / "empty.jsonl").touch()
+    empty = [
+        "--path",
+        checkpoint,
+        "--data",
+        data / "bin",
+        "--input",
+        tmp_path / "empty.jsonl",
+        "--out",
+        tmp_path / "e.jsonl",
+    ]
+    refused = run(sys.executable, "-m", "hat_fairseq.cli", "summarize", *empty, check=False)
+    assert refused.returncode == 2 and "empty.jsonl is empty: nothing to summarize" in refused.stderr
     refused = run(*command, "--out", tmp_path / "nowhere/out.jsonl", check=False)
     assert refused.returncode == 2 and "nowhere" in refused.stderr.strip().splitlines()[-1]
     run(*command, "--out", tmp_path / "out.jsonl")
