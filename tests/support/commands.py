@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parent.parent
+REPOSITORY = Path(__file__).resolve().parents[2]
 USER_DIR = REPOSITORY / "hat_fairseq"
 TWO_PROCESSES = ("torchrun", "--standalone", "--nproc-per-node", 2, "-m", "fairseq_cli.train")
 

@@ -1,7 +1,7 @@
 """Small checkpoints of an earlier version: the commands that make them, and what is compared.
 
-`python tests/old_checkpoints.py FOLDER`, run in a checkout of that version, writes the checkpoints, the outputs of
-their models and the losses of two further updates to FOLDER. `test_old_checkpoints.py` reads them.
+Run in a checkout of that version, `python old_checkpoints.py FOLDER` writes the checkpoints, the outputs of their
+models and the losses of two further updates to FOLDER. `test_old_checkpoints.py` reads them.
 """
 
 from __future__ import annotations
