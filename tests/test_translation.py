@@ -66,6 +66,10 @@ def translations(generated: Path) -> dict[int, str]:
     return {int(sample): text for sample, text in lines}
 
 
+PAGES = "--source-tokenizer moses --target-tokenizer moses --target-language de --aligned --target-separator"
+PAGES += " --long-source chunk"
+
+
 @pytest.fixture(scope="module")
 def help_pages(run, tmp_path_factory) -> Path:
     """The five shortest pages, the same in every part, in chunks of 40 tokens."""
@@ -74,9 +78,7 @@ def help_pages(run, tmp_path_factory) -> Path:
     lines = "".join(json.dumps(page.to_json()) + "\n" for page in pages)
     for split in ("train", "valid", "test"):
         (folder / f"{split}.jsonl").write_text(lines, encoding="utf-8")
-    tokenizers = "--source-tokenizer moses --target-tokenizer moses --target-language de"
-    switches = "--aligned --target-separator --long-source chunk"
-    return preprocess(run, folder / "data", folder, *tokenizers.split(), *switches.split())
+    return preprocess(run, folder / "data", folder, *PAGES.split(), "--chunk-by", "pair")
 
 
 @pytest.fixture(scope="module")
@@ -161,14 +163,21 @@ def test_segments_and_the_chunk_that_is_missing(help_pages: Path, generated: Pat
     assert not (tmp_path / "no").exists()
 
 
-def test_raw_pages_become_the_binarised_samples(help_pages: Path) -> None:
-    """Raw documents are cut into the same chunks as in preprocessing; fairseq-interactive has no way to join them."""
+def test_raw_pages_become_the_binarised_samples(run, help_pages: Path, tmp_path: Path) -> None:
+    """Raw documents are cut into the same chunks as test documents, by the source alone, with or without a reference.
+
+    fairseq-interactive has no way to join them.
+    """
+    help_pages = preprocess(run, tmp_path / "data", help_pages.parent, *PAGES.split())
     fixed = {"dataset_impl": "mmap", "train_subset": "train", "required_seq_len_multiple": 1}
     task = DocumentToTextTask.setup_task(DocumentToTextConfig(data=str(help_pages / "bin"), **fixed))
-    task.load_dataset("valid")
-    lines = (help_pages / "text/valid.documents.jsonl").read_text(encoding="utf-8").splitlines()
-    encoded = encode_documents((parse_line(line, 1, "json") for line in lines), task)
-    assert [row.tolist() for row in encoded.tokens] == [example["source"].tolist() for example in task.dataset("valid")]
+    task.load_dataset("test")
+    lines = (help_pages / "text/test.documents.jsonl").read_text(encoding="utf-8").splitlines()
+    blind = [json.dumps({key: value for key, value in json.loads(line).items() if key != "target"}) for line in lines]
+    for given in (lines, blind):
+        encoded = encode_documents((parse_line(line, 1, "json") for line in given), task)
+        rows = [row.tolist() for row in encoded.tokens]
+        assert rows == [example["source"].tolist() for example in task.dataset("test")]
     assert encoded.owners[-1] == 4
     task.cfg.input_format = "json"
     with pytest.raises(ValueError, match=f"5 lines became {len(encoded.tokens)} chunks; fairseq-interactive takes one"):

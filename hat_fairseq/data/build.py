@@ -65,7 +65,8 @@ class Build:
         pipeline.save(self.bin)
 
         for split in self.reader.splits:
-            self.reports[split] = encode_split(pipeline, self.text, split, self.workers)
+            by_source = self.options["chunk_by"] == "source" and split.startswith("test")
+            self.reports[split] = encode_split(pipeline, self.text, split, self.workers, by_source)
             self.reports[split].treatments.update(lost[split])
             shutil.copyfile(self.text / f"{split}.ids", self.bin / f"{split}.ids")  # to join chunks with bin/ alone
 

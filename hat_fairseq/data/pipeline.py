@@ -53,7 +53,7 @@ class TextPipeline:
     def encode(self, document: Document) -> list[EncodedDocument]:
         """Encode a raw document: one result, or with the policy ``chunk`` one for each chunk.
 
-        Where chunks of an aligned document end depends on its target too, if it brings one.
+        Where the chunks end depends on the source alone.
 
         Raises:
             EmptyDocumentError: there is no sentence in it.
@@ -70,19 +70,21 @@ class TextPipeline:
         """Like ``encode``, for a document that ``prepare`` has returned."""
         source = self._source_pieces(document)
         if self._cuts_both_sides:
-            return self._aligned_chunks(document, source, self._target_pieces(document))[0]
+            return self._aligned_chunks(document, source, None)[0]
         return self._source_parts(document, source)
 
-    def encode_pair(self, document: Document) -> EncodedPair:
+    def encode_pair(self, document: Document, by_source: bool = False) -> EncodedPair:
         """Encode a prepared document with its target.
 
+        Args:
+            by_source: where chunks of an aligned document end depends on the source alone, as in ``encode``.
         Raises:
             LongSourceError: one of the two is too long and the policy is ``error``.
         """
         source, target = self._source_pieces(document), self._target_pieces(document)
         assert target is not None, document.id
         if self._cuts_both_sides:
-            parts, targets = self._aligned_chunks(document, source, target)
+            parts, targets = self._aligned_chunks(document, source, target, by_source)
         else:
             parts = self._source_parts(document, source)
             targets = [self._whole_target(document, target)] * len(parts)
@@ -173,13 +175,13 @@ class TextPipeline:
         ]
 
     def _aligned_chunks(
-        self, document: Document, source: Pieces, target: Pieces | None
+        self, document: Document, source: Pieces, target: Pieces | None, by_source: bool = False
     ) -> tuple[list[EncodedDocument], list[list[str]]]:
         """Chunks of both sides; without a target, empty targets."""
         settings = self.settings
         chunks, too_long = chunk_segments(
             [1 + len(pieces) for pieces in source],
-            None if target is None else [len(pieces) for pieces in target],
+            None if target is None or by_source else [len(pieces) for pieces in target],
             settings.max_source_tokens,
             settings.max_target_tokens,
             between_targets=int(settings.target_separator),

@@ -34,6 +34,7 @@ DEFAULTS: dict[str, Any] = {
     "max_target_tokens": None,
     "long_source": "error",
     "long_target": "error",
+    "chunk_by": "source",
     "segments": "sentences",
     "segment_length": 128,
     "max_segments": None,
@@ -81,6 +82,8 @@ def _add_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--max-target-tokens", type=int, help="limit without the final </s>")
     group.add_argument("--long-source", choices=long_source.POLICIES, help="what to do with a source above its limit")
     group.add_argument("--long-target", choices=("error", "truncate"), help="likewise for a target")
+    text = "where chunks of aligned test documents end: by the source alone, as at inference, or by the pair"
+    group.add_argument("--chunk-by", choices=("source", "pair"), help=text)
     group.add_argument("--segments", choices=SEGMENTS, help="what gets a marker: sentences, packed segments, or parts")
     group.add_argument("--segment-length", type=int, help="limit of a packed segment in tokens, <s> and </s> included")
     group.add_argument("--max-segments", type=int, help="most segments of a row, for pre-training")
@@ -146,6 +149,8 @@ def _check_together(options: Mapping[str, Any], reader: Reader) -> None:
         raise ValueError("--codes goes with --bpe learned; --bpe gpt2 has its own")
     if options["bpe"] == "gpt2" and options["target_separator"]:
         raise ValueError("--target-separator needs --bpe learned: GPT-2's dictionary has no <sep>")
+    if options["chunk_by"] == "pair" and not (options["aligned"] and options["long_source"] == "chunk"):
+        raise ValueError("--chunk-by pair has no effect without --aligned and --long-source chunk; remove it")
     if options["aligned"] and options["splitter"] != "given":
         raise ValueError(f"--aligned is for given segments, not for --splitter {options['splitter']}")
     if options["aligned"] and (options["roles"] or options["role_in_text"]):

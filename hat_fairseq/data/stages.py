@@ -105,8 +105,12 @@ def role_labels(path: Path) -> tuple[str, ...]:
     return tuple(sorted(labels))
 
 
-def encode_split(pipeline: TextPipeline, text: Path, split: str, workers: int) -> SplitReport:
-    """Write the streams and the ids of a split: one line for each document or chunk, the same number in every file."""
+def encode_split(pipeline: TextPipeline, text: Path, split: str, workers: int, by_source: bool = False) -> SplitReport:
+    """Write the streams and the ids of a split: one line for each document or chunk, the same number in every file.
+
+    Args:
+        by_source: see ``TextPipeline.encode_pair``.
+    """
     report = SplitReport()
     streams = ["source", "target", "ids"] + (["role"] if pipeline.settings.roles is not None else [])
     paths = {stream: text / f"{split}.{stream}" for stream in streams}
@@ -116,7 +120,7 @@ def encode_split(pipeline: TextPipeline, text: Path, split: str, workers: int) -
             stream: stack.enter_context(open(path, "w", encoding="utf-8", newline="\n"))
             for stream, path in paths.items()
         }
-        encoded = ordered_map(partial(_encode, pipeline), documents, workers)
+        encoded = ordered_map(partial(_encode, pipeline, by_source), documents, workers)
         for pair, totals, counts in progress(encoded, f"{split}: BPE"):
             _add(report, pair, totals, counts)
             for part, target in zip(pair.parts, pair.targets, strict=True):
@@ -173,9 +177,9 @@ def _prepare(settings: Settings, policies: Policies, document: Document) -> tupl
     return json.dumps(prepared.to_json(), ensure_ascii=False), counts
 
 
-def _encode(pipeline: TextPipeline, document: Document) -> Encoded:
+def _encode(pipeline: TextPipeline, by_source: bool, document: Document) -> Encoded:
     pipeline.counts.clear()
-    pair = pipeline.encode_pair(document)
+    pair = pipeline.encode_pair(document, by_source)
     source, target = pipeline.settings.languages
     words = Counter(
         source_words=sum(count_words(text, source) for text in document.sentences or ()),

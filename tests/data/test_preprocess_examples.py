@@ -231,7 +231,12 @@ TRAIN = '{"id": "a", "text": "x", "label": "b"}\n'
             [],
             "has an empty part: no sentence with text in it; ",
         ),
-        ("classification", TRAIN, [], "choose --splitter punctuation or --splitter library; or --segments none"),
+        (
+            "classification",
+            TRAIN,
+            [],
+            "or preprocess with --splitter punctuation or --splitter library; or --segments none",
+        ),
         ("classification", TRAIN, ["--aligned"], "--aligned True has no effect with --task classification; remove it"),
         ("classification", TRAIN, ["--long-source", "chunk"], "--long-source chunk is not for --task classification"),
         ("classification", TRAIN, ["--pack"], "--pack is for --task mlm, not for classification"),
