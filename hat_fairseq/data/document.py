@@ -9,7 +9,8 @@ from typing import Any
 
 from hat_fairseq.data.files import read_json_lines
 
-_KEYS = {"id", "text", "sentences", "turns", "target", "summary"}
+_KEYS = {"id", "text", "sentences", "turns", "target", "summary", "question", "meta"}
+QUESTION = "question"  # the role of a question among turns
 _TURN_KEYS = {"speaker", "role", "text"}
 
 
@@ -23,6 +24,8 @@ class Document:
         sentences: the sentences, segments or speaker turns of the source. Exactly one of the two is given.
         roles: one label for each of ``sentences``, or None.
         target: the reference, one string for each of its sentences, or None.
+        question: what is asked about the source (query-focused summarization), or None; it becomes the first sentence.
+        meta: anything else about the document, a JSON object; predictions carry it on.
         origin: where it comes from, for messages only: ``mine.jsonl:7``, or files and lines of both sides.
 
     Raises:
@@ -34,11 +37,15 @@ class Document:
     sentences: tuple[str, ...] | None = None
     roles: tuple[str, ...] | None = None
     target: tuple[str, ...] | None = None
+    question: str | None = field(default=None, kw_only=True)
+    meta: Mapping[str, Any] | None = field(default=None, kw_only=True, compare=False)
     origin: str | None = field(default=None, kw_only=True, compare=False)
 
     def __post_init__(self) -> None:
         if not self.id.strip() or any(character in self.id for character in "\t\r\n"):
             raise ValueError(f"document id {self.id!r} is empty or contains a tab or a line break")
+        if self.question is not None and not self.question.strip():
+            raise ValueError(f"document {self.id!r} has an empty question")
         if (self.text is None) == (self.sentences is None):
             raise ValueError(f"document {self.id!r} needs either a text or sentences, and not both")
         if self.roles is not None and len(self.roles) != len(self.sentences or ()):
@@ -57,7 +64,7 @@ class Document:
 
         Keys: ``id``; one of ``text``, ``sentences`` (list of strings) and ``turns`` (list of objects with ``text``
         and, in all of them or in none, ``role`` or else ``speaker``); ``target`` or ``summary`` (list of sentences, or
-        a string with one sentence on each line).
+        a string with one sentence on each line); ``question`` (string); ``meta`` (object).
         """
         try:
             return _from_json(record, where)
@@ -76,7 +83,8 @@ class Document:
             record["sentences"] = list(self.sentences or ())
         if self.target is not None:
             record["target"] = list(self.target)
-        return record
+        optional = {"question": self.question, "meta": self.meta}
+        return record | {key: value for key, value in optional.items() if value is not None}
 
 
 def read_documents(path: str | Path) -> Iterator[Document]:
@@ -113,6 +121,8 @@ def _from_json(record: Any, origin: str) -> Document:
         sentences=sentences,
         roles=roles,
         target=_target(record.get("target", record.get("summary"))),
+        question=_string(record["question"], "question") if "question" in record else None,
+        meta=_object(record["meta"], "meta") if "meta" in record else None,
         origin=origin,
     )
 
@@ -151,6 +161,12 @@ def _refuse_unknown(record: Mapping[str, Any], known: set[str], what: str) -> No
 def _string(value: Any, what: str) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{what} must be a string, not {value!r:.60}")
+    return value
+
+
+def _object(value: Any, what: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{what} must be an object, not {value!r:.60}")
     return value
 
 

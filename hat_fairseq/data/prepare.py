@@ -7,7 +7,7 @@ from typing import Any
 
 from hat_fairseq.data import long_source, sentence_split, word_tokenizer
 from hat_fairseq.data.alignment import align
-from hat_fairseq.data.document import Document
+from hat_fairseq.data.document import QUESTION, Document
 from hat_fairseq.data.example import TASKS
 from hat_fairseq.data.text import escape_control_tokens, normalise
 
@@ -125,15 +125,23 @@ def prepare(document: Document, settings: Settings, counts: Counter[str], on_mis
     if not kept or (target is not None and not any(target)):
         what = "target" if kept else "source"
         raise EmptyDocumentError(f"{document.name} has an empty {what}: no sentence with text in it")
+    kept_sentences, roles = [sentences[index] for index in kept], document.roles
+    kept_roles = None if roles is None else [normalise(roles[index], counts) for index in kept]
+    if document.question is not None:
+        if settings.aligned:
+            raise ValueError(f"{document.name} has a question, and --aligned is for translations")
+        kept_sentences.insert(0, normalise(document.question, counts))
+        if kept_roles is not None:
+            kept_roles.insert(0, QUESTION)
     counts["sentences_empty"] += len(sentences) - len(kept)
     counts["target_sentences_empty"] += sum(not sentence for sentence in target or ())
-    roles = document.roles
     return replace(
         document,
         text=None,
-        sentences=tuple(sentences[index] for index in kept),
-        roles=None if roles is None else tuple(normalise(roles[index], counts) for index in kept),
+        sentences=tuple(kept_sentences),
+        roles=None if kept_roles is None else tuple(kept_roles),
         target=None if target is None else tuple(filter(None, target)),
+        question=None,
     )
 
 

@@ -7,7 +7,9 @@ R/{subset}.jsonl is the result, one document a line, in input order.
 import argparse
 import shlex
 from pathlib import Path
+from typing import Any
 
+from ..data.document import read_documents
 from ..data.ids import read_ids
 from ..data.pipeline import TextPipeline
 from ..scoring import command as score_command
@@ -58,11 +60,20 @@ def main(args: argparse.Namespace) -> int:
         else:
             print(f"{parts.folder}: all {len(chunks)} samples are finished, nothing to generate")
         texts = read_generated(parts.files())
-        write_joined(out, join(chunks, texts, ids, segments), chunks)
+        documents = args.data.resolve().parent / "text" / f"{args.gen_subset}.documents.jsonl"
+        write_joined(out, with_meta(join(chunks, texts, ids, segments), documents), chunks)
     if score is None or score_args is None:
         return 0
     print(f"hat score {shlex.join(score)}", flush=True)
     return int(score_command.main(score_args))
+
+
+def with_meta(rows: list[dict[str, Any]], documents: Path) -> list[dict[str, Any]]:
+    """The rows with the `meta` of their documents, where there is such a file and they have one."""
+    if not documents.is_file():
+        return rows
+    meta = {document.id: document.meta for document in read_documents(documents) if document.meta is not None}
+    return [row | ({"meta": meta[row["id"]]} if row["id"] in meta else {}) for row in rows]
 
 
 def fairseq_flags(args: argparse.Namespace) -> list[str]:

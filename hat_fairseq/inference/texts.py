@@ -65,8 +65,9 @@ class DocumentToText:
     def rows(self, documents: Iterable[Document], batch_size: int = 1) -> Iterator[Record]:
         """Yields `{"id", "text"}` for each document, in order and as soon as it is generated, its chunks joined.
 
-        Where the model puts `<sep>` between segments, also `"segments"`. All documents are encoded first, so a bad one
-        is an error before anything has been generated. Changes and truncation of the input are logged.
+        Where the model puts `<sep>` between segments, also `"segments"`, and `"meta"` where the document has it. All
+        documents are encoded first, so a bad one is an error before anything has been generated. Changes and truncation
+        of the input are logged.
 
         Raises:
             ValueError: a document that cannot be encoded, or a batch size below 1.
@@ -83,7 +84,8 @@ class DocumentToText:
                 yield from zip(encoded.owners[part], texts, strict=True)
 
         for owner, rows in itertools.groupby(texts_of_rows(), key=lambda row: row[0]):
-            yield document_row(documents[owner].id, [text for _, text in rows], with_segments)
+            row = document_row(documents[owner].id, [text for _, text in rows], with_segments)
+            yield row | ({} if documents[owner].meta is None else {"meta": documents[owner].meta})
 
     def _generate(self, tokens: list[Tensor], segments: list[Tensor]) -> list[str]:
         pad = self.task.source_dictionary.pad()

@@ -31,6 +31,16 @@ def test_json_there_and_back(meetings: list[Document]) -> None:
         assert Document.from_json(json.loads(json.dumps(document.to_json())), "here") == document
 
 
+def test_question_and_meta_there_and_back() -> None:
+    record = {"id": "a", "text": "x", "question": "Who?", "meta": {"source": ["b", 3]}}
+    document = Document.from_json(record, "f:1")
+    assert document.question == "Who?" and document.meta == {"source": ["b", 3]}
+    assert document.to_json() == record and len({document}) == 1
+    for wrong, message in (({"question": " "}, "empty question"), ({"meta": [1]}, "meta must be an object")):
+        with pytest.raises(ValueError, match=f"f:1: .*{message}"):
+            Document.from_json({"id": "a", "text": "x", **wrong}, "f:1")
+
+
 def test_a_target_string_has_one_sentence_on_each_line() -> None:
     assert Document.from_json({"id": "a", "text": "x", "summary": "One .\nTwo ."}, "here").target == ("One .", "Two .")
 

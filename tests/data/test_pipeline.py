@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
@@ -42,6 +43,20 @@ def test_a_meeting_there_and_back(bpe: Bpe, meetings: list[Document]) -> None:
         assert pipeline.decode(" ".join(encoded.tokens)) == clean(" ".join(meeting.sentences or ()))
         (target,) = pipeline.encode_pair(meeting).targets
         assert pipeline.decode(" ".join(target)) == clean(" ".join(meeting.target or ()))
+
+
+def test_a_question_is_the_first_sentence(bpe: Bpe, meetings: list[Document]) -> None:
+    asked = replace(meetings[0], question="What  did they\tdecide?")
+    sentences = ("What did they decide?", *(meetings[0].sentences or ()))
+    pipeline = TextPipeline(Settings(), bpe)
+    prepared = pipeline.prepare(asked)
+    assert (prepared.roles or ())[0] == "question" and prepared.question is None
+    assert pipeline.prepare(prepared) == prepared
+    assert pipeline.encode(asked) == pipeline.encode(replace(meetings[0], sentences=sentences, roles=None))
+    text = TextPipeline(Settings(splitter="punctuation"), bpe)
+    assert text.prepare(Document("a", text="One. Two.", question="Who?")).sentences == ("Who?", "One.", "Two.")
+    with pytest.raises(ValueError, match="has a question, and --aligned is for translations"):
+        TextPipeline(Settings(aligned=True), bpe).prepare(Document("a", sentences=("x",), question="Who?"))
 
 
 def test_what_a_model_generates_stays_on_one_line_and_has_no_tabs(gpt2_bpe: Gpt2Bpe) -> None:

@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from hat_fairseq import cli
+from hat_fairseq.generation.command import with_meta
 from hat_fairseq.generation.resume import PartialResults, first_difference, named_flags
 
 FLAGS = "--role-stream role --max-source-positions 128 --beam 2 --min-len 20 --max-len-b 20 --cpu --num-workers 0"
@@ -172,6 +173,14 @@ def test_overwriting_leaves_foreign_directories_alone(generate, tmp_path, capsys
     precious.write_text("mine")
     assert generate(tmp_path, "--overwrite") == 2
     assert "was not written by hat generate" in capsys.readouterr().err and precious.read_text() == "mine"
+
+
+def test_meta_is_carried_on_where_a_document_has_it(tmp_path) -> None:
+    path, found = tmp_path / "test.documents.jsonl", [{"id": "a", "text": "x"}, {"id": "b", "text": "y"}]
+    assert with_meta(found, path) == found
+    records = [{"id": "a", "sentences": ["s"], "meta": {"n": 1}}, {"id": "b", "sentences": ["s"]}]
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    assert with_meta(found, path) == [{"id": "a", "text": "x", "meta": {"n": 1}}, {"id": "b", "text": "y"}]
 
 
 def test_flags_are_compared_by_their_last_value() -> None:

@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,8 @@ def test_texts_come_one_by_one_and_bad_documents_before_all(chunked: tuple[Path,
     with pytest.raises(ValueError, match="document 'empty'"):
         next(texts)
     assert next(model(documents)) == next(model([first]))
+    assert "meta" not in next(model.rows([first]))
+    assert next(model.rows([replace(first, meta={"n": 1})]))["meta"] == {"n": 1}
 
 
 def test_a_missing_directory_is_known_before_generation(run, chunked: tuple[Path, Path], tmp_path: Path) -> None:
