@@ -1,19 +1,21 @@
-"""Apply a function to a stream of items in several processes, results in the order of the items."""
+"""Apply a function to a stream of items in several processes, results in the order of the items.
 
+Every worker has a pipe of its own and one batch at a time. There is no lock that a killed worker could keep, so its
+death is always seen.
+"""
+
+import multiprocessing
 import os
 import threading
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
 from itertools import islice
-from multiprocessing import parent_process
-from typing import Any, TypeVar
+from multiprocessing.connection import Connection, wait
+from typing import Any, NoReturn, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _BATCH = 16  # items sent at once: enough to hide the cost of sending, few enough for a steady progress bar
-_function: Callable[[Any], Any]
 
 
 def ordered_map(function: Callable[[Item], Result], items: Iterable[Item], workers: int) -> Iterator[Result]:
@@ -22,7 +24,7 @@ def ordered_map(function: Callable[[Item], Result], items: Iterable[Item], worke
     Only a few batches for each worker are read ahead, so the stream may be longer than memory.
 
     Raises:
-        ValueError: fewer than one worker.
+        ValueError: fewer than one worker, or a worker was killed.
     """
     if workers < 1:
         raise ValueError(f"the number of workers must be at least 1, not {workers}")
@@ -30,34 +32,83 @@ def ordered_map(function: Callable[[Item], Result], items: Iterable[Item], worke
         yield from map(function, items)
         return
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # we have our own; tokenizers warns of the two together
-    waiting: deque[Future[list[Result]]] = deque()
-    remaining = iter(items)
-    with ProcessPoolExecutor(workers, initializer=_start_worker, initargs=(function,)) as pool:
+    pool: list[_Worker] = []
+    try:
+        pool += (_Worker(function) for _ in range(workers))
+        yield from _results(pool, iter(items))
+    finally:
+        for worker in pool:
+            worker.process.kill()
+            worker.process.join()
+            worker.pipe.close()
+
+
+class _Worker:
+    """A process that answers each batch with (True, results) or (False, exception)."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self.pipe, theirs = multiprocessing.Pipe()
+        self.process = multiprocessing.Process(target=_work, args=(theirs, function), daemon=True)
+        self.process.start()
+        theirs.close()
+
+    def send(self, batch: list[Any]) -> None:
         try:
-            while batch := list(islice(remaining, _BATCH)):
-                waiting.append(pool.submit(_run, batch))
-                if len(waiting) > 4 * workers:
-                    yield from waiting.popleft().result()
-            while waiting:
-                yield from waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()
+            self.pipe.send(batch)
+        except OSError:
+            self._refuse()
+
+    def receive(self) -> tuple[bool, Any]:
+        try:
+            return self.pipe.recv()
+        except (EOFError, OSError):
+            return self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        self.process.join()
+        code = self.process.exitcode or 0
+        how = f"was killed by signal {-code}" if code < 0 else f"ended with exit status {code}"
+        raise ValueError(f"a worker process {how}; if memory ran out, use fewer --workers") from None
 
 
-def _start_worker(function: Callable[[Any], Any]) -> None:
-    global _function
-    _function = function
+def _results(pool: list[_Worker], remaining: Iterator[Any]) -> Iterator[Any]:
+    idle, busy = list(pool), dict[Any, tuple[_Worker, int]]()
+    finished: dict[int, tuple[bool, Any]] = {}
+    read = wanted = 0  # numbers of batches
+    while True:
+        while idle and read - wanted <= 4 * len(pool) and (batch := list(islice(remaining, _BATCH))):
+            worker = idle.pop()
+            busy[worker.pipe] = worker, read
+            worker.send(batch)
+            read += 1
+        if not busy:
+            return
+        for pipe in wait(list(busy)):
+            worker, number = busy.pop(pipe)
+            finished[number] = worker.receive()
+            idle.append(worker)
+        while wanted in finished:
+            good, value = finished.pop(wanted)
+            if not good:
+                raise value
+            yield from value
+            wanted += 1
+
+
+def _work(pipe: Connection, function: Callable[[Any], Any]) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    while True:
+        batch = pipe.recv()
+        try:
+            good, answer = True, [function(item) for item in batch]
+        except Exception as error:
+            good, answer = False, error  # type: ignore[assignment]
+        pipe.send((good, answer))
 
 
 def _end_with_parent() -> None:
     """Ends a worker when its parent process is killed."""
-    parent = parent_process()
+    parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
         os._exit(1)
-
-
-def _run(batch: list[Any]) -> list[Any]:
-    return [_function(item) for item in batch]
