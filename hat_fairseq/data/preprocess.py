@@ -1,7 +1,8 @@
 """Turn a dataset into fairseq's binary data, and count everything that is dropped or replaced."""
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--task", choices=TASKS, help="what a folder of JSON lines holds; default: text, documents")
     parser.add_argument("--out", type=Path, required=True, help="directory to create")
     parser.add_argument("--root", type=Path, help="where the raw release is, for readers that need one")
+    parser.add_argument(
+        "--splits", nargs="+", metavar="SPLIT", help="only these: train, valid, test, test1 ... (default: all)"
+    )
     parser.add_argument("--bpe-dir", type=Path, help="where encoder.json, vocab.bpe and dict.txt are, for --bpe gpt2")
     parser.add_argument("--workers", type=int, default=1, help="processes; the result does not depend on it")
     parser.add_argument("--no-binarize", action="store_true", help="write the text only, leave out the binary data")
@@ -101,7 +105,7 @@ def _add_options(group: argparse._ArgumentGroup) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Run ``hat preprocess``."""
-    reader = find_reader(args.reader, args.task)
+    reader = choose_splits(find_reader(args.reader, args.task), args.splits)
     options = resolve_options(vars(args), reader)
     with atomic_directory(args.out, manifest.FILE_NAME, args.overwrite) as directory:
         build_type = Build if reader.task == "text" else ExampleBuild
@@ -113,6 +117,15 @@ def main(args: argparse.Namespace) -> int:
     print(manifest.table(record))
     print(f"wrote {args.out}")
     return 0
+
+
+def choose_splits(reader: Reader, names: Sequence[str] | None) -> Reader:
+    """The reader with the named splits only; ValueError for one that it does not have."""
+    if names is None:
+        return reader
+    if unknown := [name for name in names if name not in reader.splits]:
+        raise ValueError(f"--splits {unknown[0]}: the reader {reader.name} has {', '.join(reader.splits)}")
+    return replace(reader, splits=tuple(split for split in reader.splits if split in names))
 
 
 def resolve_options(given: Mapping[str, Any], reader: Reader) -> dict[str, Any]:

@@ -178,6 +178,17 @@ def test_overwrite_replaces_an_earlier_result(folder: Path, tmp_path: Path) -> N
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
+def test_only_the_named_splits_are_read(result: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The others need not be there."""
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/test.jsonl").write_text('{"id": "a", "sentences": ["Hello ."], "target": "Hi ."}\n')
+    (tmp_path / "mine/train.jsonl").write_text("damaged\n")
+    words = [str(tmp_path / "mine"), "--out", str(tmp_path / "out"), "--vocabulary", str(result / "bin")]
+    assert "has train, test" in failure([*words, "--splits", "test", "valid"], capsys)
+    assert cli.main(["preprocess", *words, "--splits", "test", "--no-roles"]) == 0
+    assert sorted(path.name for path in (tmp_path / "out/text").glob("*.ids")) == ["test.ids"]
+
+
 def test_differing_line_counts_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.source").write_text("1\n2\n")
     (tmp_path / "a.target").write_text("1\n")
