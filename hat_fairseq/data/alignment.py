@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from hat_fairseq.data.document import Document
 from hat_fairseq.data.text import normalise
-from hat_fairseq.data.word_tokenizer import count_words
+from hat_fairseq.data.word_tokenizer import count_words, join_sentences
 
 POLICIES = ("error", "drop", "merge")
 WAY_OUT = "correct it, or choose --on-misaligned drop or --on-misaligned merge"
@@ -31,7 +31,7 @@ def align(document: Document, policy: str, languages: tuple[str, str], counts: C
     Args:
         document: has sentences and a target.
         policy: one of ``POLICIES``.
-        languages: of source and target, for counting words.
+        languages: of source and target, for counting words and joining sentences.
         counts: takes ``segment_pairs_empty`` (both sides), ``segment_pairs_one_sided_dropped`` with
             ``source_words_dropped`` and ``target_words_dropped``, ``segment_pairs_one_sided_merged``,
             ``documents_misaligned_merged``, and the keys of ``text.normalise``.
@@ -48,7 +48,7 @@ def align(document: Document, policy: str, languages: tuple[str, str], counts: C
         if policy != "merge":
             raise MisalignedError(f"{_numbers(document)}; {WAY_OUT}")
         counts["documents_misaligned_merged"] += 1
-        pairs = [(" ".join(filter(None, source)), " ".join(filter(None, target)))]
+        pairs = [(join_sentences(source, languages[0]), join_sentences(target, languages[1]))]
     else:
         pairs = _pairs(document, list(zip(source, target, strict=True)), policy, languages, counts)
     sources, targets = zip(*pairs, strict=True)
@@ -77,7 +77,7 @@ def _pairs(
         return [pairs[index] for index in whole]
     if policy == "merge":
         counts["segment_pairs_one_sided_merged"] += len(one_sided)
-        return _merged(pairs)
+        return _merged(pairs, languages)
     if policy == "error" or not whole:  # without a whole pair there is nothing to keep
         first = one_sided[0]
         side = "target" if pairs[first][0] else "source"
@@ -89,12 +89,13 @@ def _pairs(
     return [pairs[index] for index in whole]
 
 
-def _merged(pairs: list[Pair]) -> list[Pair]:
+def _merged(pairs: list[Pair], languages: tuple[str, str]) -> list[Pair]:
     merged: list[Pair] = []
     for pair in filter(any, pairs):
         if merged and not (all(pair) and all(merged[-1])):  # one of the two still lacks a side
             before = merged.pop()
-            pair = " ".join(filter(None, (before[0], pair[0]))), " ".join(filter(None, (before[1], pair[1])))
+            source, target = zip(before, pair, strict=True)
+            pair = join_sentences(source, languages[0]), join_sentences(target, languages[1])
         merged.append(pair)
     return merged
 

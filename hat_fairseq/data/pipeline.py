@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -25,13 +26,16 @@ from hat_fairseq.data.prepare import (
     target_sentences,
 )
 from hat_fairseq.data.text import CONTROL_TOKENS, SEPARATOR, restore_control_tokens
-from hat_fairseq.data.word_tokenizer import WordTokenizer, word_tokenizer
+from hat_fairseq.data.word_tokenizer import WITHOUT_SPACES, WordTokenizer, word_tokenizer
 
 __all__ = ["BOS", "FILE_NAME", "EmptyDocumentError", "EncodedDocument", "EncodedPair", "EncodedRow", "Settings"]
 __all__ += ["TextPipeline"]
 
 FILE_NAME = "pipeline.json"
 FORMAT = 3
+
+# Sentences of a target without <sep> come back with a space after each.
+_SPACE_AFTER_SENTENCE = re.compile(r"(?<=[。！？…」』）”]) ")
 
 Pieces = list[list[str]]  # BPE tokens of each sentence, without markers and separators
 
@@ -114,7 +118,9 @@ class TextPipeline:
         # Restored first: brackets and letters that stand apart as words must not become an escaped token. A model can
         # generate GPT-2's tokens for line breaks and tabs; one would break fairseq's lines, the other means <sep>.
         texts = [join(restore_control_tokens(self.bpe.decode(tokens))) for tokens in segments]
-        return "\t".join(" ".join(text.split()) for text in texts)
+        decoded = "\t".join(" ".join(text.split()) for text in texts)
+        without_spaces = getattr(self.settings, f"{side}_language") in WITHOUT_SPACES
+        return _SPACE_AFTER_SENTENCE.sub("", decoded) if without_spaces else decoded
 
     def save(self, directory: str | Path) -> None:
         """Write ``pipeline.json`` and the files of the BPE."""
@@ -250,3 +256,13 @@ class TextPipeline:
             if what == "source" or "sentences" not in name:  # a target has no markers: its sentences are not known
                 self.counts[f"{what}_{name}"] += number
         return parts
+
+
+def recorded_language(path: str | Path) -> str | None:
+    """The target language that `hat preprocess` recorded for a file of its folder `text` or `bin`; else None."""
+    folder = Path(path).resolve().parent
+    file = (folder.parent / "bin" if folder.name == "text" else folder) / FILE_NAME
+    try:
+        return str(json.loads(file.read_text(encoding="utf-8"))["settings"]["target_language"])
+    except (OSError, ValueError, KeyError, TypeError):  # none of ours, or of another version
+        return None

@@ -15,7 +15,7 @@ Escaped control tokens (``<\s>``) stay one word.
 import logging
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -64,6 +64,16 @@ def count_words(text: str, language: str) -> int:
     """Words between white space, or for Chinese and Japanese the characters that are no white space."""
     words = text.split()
     return sum(map(len, words)) if language in WITHOUT_SPACES else len(words)
+
+
+def join_sentences(sentences: Iterable[str], language: str) -> str:
+    """Sentences with spaces between them; of Chinese and Japanese, only between ASCII characters."""
+    if language not in WITHOUT_SPACES:
+        return " ".join(filter(None, sentences))
+    text = ""
+    for sentence in filter(None, sentences):
+        text += (" " if text and (text[-1] + sentence[0]).isascii() else "") + sentence
+    return text
 
 
 def _moses(language: str) -> WordTokenizer:

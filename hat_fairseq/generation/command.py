@@ -12,7 +12,9 @@ from typing import Any
 from ..data.document import read_documents
 from ..data.ids import read_ids
 from ..data.pipeline import TextPipeline
+from ..scoring import bleu_command
 from ..scoring import command as score_command
+from ..scoring.bleu import make_bleu
 from . import shards
 from .join_chunks import join, read_generated, write_joined
 from .options import check_generation_flags
@@ -51,7 +53,7 @@ def main(args: argparse.Namespace) -> int:
     score_args = parse_score(score) if score else None  # a mistake ends here, not after generation
     flags = fairseq_flags(args)
     chunks = read_ids(ids)
-    segments = TextPipeline.load(args.data).settings.target_separator
+    settings = TextPipeline.load(args.data).settings
     with PartialResults.open(args.results_path / f"{args.gen_subset}.parts", args.overwrite) as parts:
         parts.check(describe_setup(args.data, args.gen_subset, args.path, flags))
         missing = set(range(len(chunks))) - parts.finished()
@@ -61,7 +63,8 @@ def main(args: argparse.Namespace) -> int:
             print(f"{parts.folder}: all {len(chunks)} samples are finished, nothing to generate")
         texts = read_generated(parts.files())
         documents = args.data.resolve().parent / "text" / f"{args.gen_subset}.documents.jsonl"
-        write_joined(out, with_meta(join(chunks, texts, ids, segments), documents), chunks)
+        rows = join(chunks, texts, ids, settings.target_separator, settings.target_language)
+        write_joined(out, with_meta(rows, documents), chunks)
     if score is None or score_args is None:
         return 0
     print(f"hat score {shlex.join(score)}", flush=True)
@@ -114,7 +117,10 @@ def score_words(words: str, data: Path, subset: str, hypotheses: Path) -> list[s
 
 
 def parse_score(words: list[str]) -> argparse.Namespace:
-    """Parses the arguments of `hat score`; a mistake ends the process."""
+    """Parses the arguments of `hat score`; a mistake ends the process, a missing tokenizer is a ValueError."""
     parser = argparse.ArgumentParser(prog="hat score")
     score_command.add_arguments(parser)
-    return parser.parse_args(words)
+    args = parser.parse_args(words)
+    if args.metric == "bleu":
+        make_bleu(bleu_command.settings_of(args))
+    return args

@@ -10,7 +10,9 @@ from typing import Any
 
 from ..data.files import check_output, read_lines
 from ..data.ids import Chunk, read_ids
+from ..data.pipeline import recorded_language
 from ..data.text import split_segments
+from ..data.word_tokenizer import join_sentences
 from ..scoring.files import write_summaries
 
 # fairseq-generate prints S-, T-, H- (tokens), D- (text) and P- lines: TYPE-SAMPLE <tab> SCORE <tab> TEXT.
@@ -31,7 +33,9 @@ def main(args: argparse.Namespace) -> int:
     check_output(args.out, args.overwrite, [args.ids, *args.generated])
     chunks = read_ids(args.ids)
     texts = read_generated(args.generated)
-    write_joined(args.out, join(chunks, texts, args.ids, any("\t" in text for text in texts.values())), chunks)
+    with_segments = any("\t" in text for text in texts.values())
+    language = recorded_language(args.ids) or "en"
+    write_joined(args.out, join(chunks, texts, args.ids, with_segments, language), chunks)
     return 0
 
 
@@ -87,7 +91,11 @@ def looks_undecoded(texts: Iterable[str]) -> bool:
 
 
 def join(
-    chunks: Iterable[Chunk], texts: Mapping[int, str], ids_path: str | Path = "ids", with_segments: bool = False
+    chunks: Iterable[Chunk],
+    texts: Mapping[int, str],
+    ids_path: str | Path = "ids",
+    with_segments: bool = False,
+    language: str = "en",
 ) -> list[dict[str, Any]]:
     """Returns a row for each document with its chunks joined, documents in the order of their first samples.
 
@@ -95,7 +103,7 @@ def join(
         chunks: from `read_ids`.
         texts: text by number of sample, from `read_generated`.
         ids_path: for messages.
-        with_segments: see `document_row`.
+        with_segments, language: see `document_row`.
 
     Raises:
         ValueError: a sample without text, or a text without sample.
@@ -116,19 +124,20 @@ def join(
     for sample, chunk in samples.items():
         pieces.setdefault(chunk.document_id, {})[chunk.number] = texts[sample]
     return [
-        document_row(identifier, [text for _, text in sorted(numbered.items())], with_segments)
+        document_row(identifier, [text for _, text in sorted(numbered.items())], with_segments, language)
         for identifier, numbered in pieces.items()
     ]
 
 
-def document_row(identifier: str, pieces: Sequence[str], with_segments: bool) -> dict[str, Any]:
+def document_row(identifier: str, pieces: Sequence[str], with_segments: bool, language: str) -> dict[str, Any]:
     """Returns `{"id", "text"}` of a document from the texts of its chunks.
 
     Args:
         with_segments: segments are separated by tabs, and a chunk ends its last segment. The row then has `"segments"`,
-            and spaces separate them in `"text"`.
+            and they are joined in `"text"`.
+        language: of the texts; those of Chinese and Japanese are joined without spaces.
     """
     if not with_segments:
-        return {"id": identifier, "text": " ".join(text for piece in pieces if (text := piece.strip()))}
+        return {"id": identifier, "text": join_sentences(map(str.strip, pieces), language)}
     segments = [segment for piece in pieces for segment in split_segments(piece)]
-    return {"id": identifier, "text": " ".join(filter(None, segments)), "segments": segments}
+    return {"id": identifier, "text": join_sentences(segments, language), "segments": segments}

@@ -75,7 +75,7 @@ class DocumentToText:
         check_batch_size(batch_size)
         documents = list(documents)
         encoded = encode_documents(documents, self.task)
-        with_segments = self.pipeline.settings.target_separator
+        settings = self.pipeline.settings
 
         def texts_of_rows() -> Iterator[tuple[int, str]]:
             for start in range(0, len(encoded.tokens), batch_size):
@@ -84,7 +84,8 @@ class DocumentToText:
                 yield from zip(encoded.owners[part], texts, strict=True)
 
         for owner, rows in itertools.groupby(texts_of_rows(), key=lambda row: row[0]):
-            row = document_row(documents[owner].id, [text for _, text in rows], with_segments)
+            pieces = [text for _, text in rows]
+            row = document_row(documents[owner].id, pieces, settings.target_separator, settings.target_language)
             yield row | ({} if documents[owner].meta is None else {"meta": documents[owner].meta})
 
     def _generate(self, tokens: list[Tensor], segments: list[Tensor]) -> list[str]:

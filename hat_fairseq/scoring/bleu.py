@@ -6,11 +6,14 @@ aligned.
 """
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 from typing import Any
+
+from ..data.word_tokenizer import join_sentences
 
 DOCUMENT_BLEU, CHRF2, SENTENCE_BLEU = "document BLEU", "chrF2", "s-BLEU"
 
@@ -20,16 +23,18 @@ class BleuSettings:
     """Everything besides the texts that the figures depend on.
 
     Attributes:
-        tokenize: sacrebleu's name of a tokenizer, e.g. 13a, zh, intl, char.
+        tokenize: sacrebleu's name of a tokenizer, e.g. 13a, zh, intl, char; None for that of the language.
         lowercase: compare in lower case.
         bootstrap_samples: resampled test sets (of whole documents) behind intervals and p-values; 0 for neither.
         seed: of the resampling; sacrebleu takes 0 for "no seed".
+        language: ISO 639-1 code of the texts.
     """
 
-    tokenize: str = "13a"
+    tokenize: str | None = None
     lowercase: bool = False
     bootstrap_samples: int = 1000
     seed: int = 12345
+    language: str = "en"
 
 
 @dataclass(frozen=True)
@@ -93,7 +98,7 @@ def bleu(
     Raises:
         ValueError: no document, or an empty reference.
     """
-    whole = [[" ".join(segments).strip() for segments in each] for each in references]
+    whole = [[join_sentences(segments, settings.language).strip() for segments in each] for each in references]
     if not references:
         raise ValueError("no documents to score")
     if number := next((number for number, each in enumerate(whole, start=1) if "" in each), None):
@@ -191,9 +196,13 @@ def make_bleu(settings: BleuSettings, force: bool = False) -> Any:
     """
     from sacrebleu.metrics import BLEU
 
-    if settings.tokenize not in BLEU.TOKENIZERS:
+    if settings.tokenize not in (None, *BLEU.TOKENIZERS):
         raise ValueError(f"unknown tokenizer {settings.tokenize!r} (sacrebleu's are: {', '.join(BLEU.TOKENIZERS)})")
     try:
-        return BLEU(tokenize=settings.tokenize, lowercase=settings.lowercase, force=force)
+        language = "" if settings.tokenize else settings.language  # with both it warns
+        return BLEU(tokenize=settings.tokenize, trg_lang=language, lowercase=settings.lowercase, force=force)
     except (RuntimeError, ImportError) as error:
-        raise ValueError(f"the tokenizer {settings.tokenize!r} cannot be used here: {error}") from error
+        package = re.search(r"pip install (\S+)", str(error))
+        name = f"{settings.tokenize!r}" if settings.tokenize else f"of the language {settings.language!r}"
+        needed = f"the package {package[1]}: pip install '{package[1]}'" if package else " ".join(str(error).split())
+        raise ValueError(f"sacrebleu's tokenizer {name} needs {needed}, or choose another with --tokenize") from error

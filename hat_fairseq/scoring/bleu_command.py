@@ -2,9 +2,21 @@
 
 import argparse
 import logging
+from collections.abc import Sequence
 from dataclasses import asdict
 
-from hat_fairseq.scoring.bleu import CHRF2, DOCUMENT_BLEU, SENTENCE_BLEU, BleuReport, BleuSettings, Translation, bleu
+from hat_fairseq.data.pipeline import recorded_language
+from hat_fairseq.data.word_tokenizer import join_sentences
+from hat_fairseq.scoring.bleu import (
+    CHRF2,
+    DOCUMENT_BLEU,
+    SENTENCE_BLEU,
+    BleuReport,
+    BleuSettings,
+    Translation,
+    bleu,
+    make_bleu,
+)
 from hat_fairseq.scoring.files import DocumentTexts, read_hypotheses, read_references
 from hat_fairseq.scoring.report import Report, aligned
 
@@ -20,8 +32,10 @@ SEVERAL_REFERENCES = True
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    text = "sacrebleu's tokenizer, e.g. 13a, zh, intl, char (default: %(default)s)"
-    parser.add_argument("--tokenize", default=BleuSettings().tokenize, metavar="NAME", help=text)
+    text = "sacrebleu's tokenizer, e.g. 13a, zh, intl, char (default: that of the language)"
+    parser.add_argument("--tokenize", metavar="NAME", help=text)
+    text = "ISO 639-1 code of the texts (default: what hat preprocess recorded beside the references, else en)"
+    parser.add_argument("--language", metavar="CODE", help=text)
     parser.add_argument("--lowercase", action="store_true", help="compare in lower case")
     parser.set_defaults(seed=BleuSettings().seed)
 
@@ -31,9 +45,10 @@ def score(args: argparse.Namespace) -> Report:
     if args.seed < 1:  # sacrebleu's paired test takes 0 for "no seed"
         raise ValueError(f"the seed must be at least 1, not {args.seed}")
     logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # its paired test reports every step
-    settings = BleuSettings(args.tokenize, args.lowercase, args.bootstrap_samples, args.seed)
+    settings = settings_of(args)
+    make_bleu(settings)  # a missing package is known before the files are read
     references = read_references(args.references)
-    systems = {path: read_translations(path, references) for path in args.hypotheses}
+    systems = {path: read_translations(path, references, settings.language) for path in args.hypotheses}
     segments = [
         [text.split("\n") if isinstance(text, str) else text for text in of_document]
         for of_document in references.texts
@@ -44,7 +59,25 @@ def score(args: argparse.Namespace) -> Report:
     return Report(lines, notes(reports), record)
 
 
-def read_translations(path: str, references: DocumentTexts) -> list[Translation]:
+def settings_of(args: argparse.Namespace) -> BleuSettings:
+    """The settings that the options and the references' pipeline give."""
+    language = args.language or language_of(args.references)
+    return BleuSettings(args.tokenize, args.lowercase, args.bootstrap_samples, args.seed, language)
+
+
+def language_of(references: Sequence[str]) -> str:
+    """The target language of the run of `hat preprocess` that wrote the references into its folder `text`; else `en`.
+
+    Raises:
+        ValueError: references of several languages.
+    """
+    found = set(filter(None, map(recorded_language, references)))
+    if len(found) > 1:
+        raise ValueError(f"the references are of the languages {', '.join(sorted(found))}: choose one with --language")
+    return found.pop() if found else BleuSettings.language
+
+
+def read_translations(path: str, references: DocumentTexts, language: str) -> list[Translation]:
     """A system's documents in the references' order.
 
     Raises:
@@ -54,11 +87,11 @@ def read_translations(path: str, references: DocumentTexts) -> list[Translation]
     parts = read_hypotheses(path, references, ("segments", "text"))
     translations = []
     for number, (text, segments) in enumerate(zip(texts, parts, strict=True)):
-        whole = text if isinstance(text, str) else " ".join(text)
+        whole = text if isinstance(text, str) else join_sentences(text, language)
         known = None if isinstance(segments, str) else tuple(segments)
-        if known is not None and " ".join(known).split() != whole.split():
+        if known is not None and "".join("".join(known).split()) != "".join(whole.split()):
             name = f"document {references.ids[number]!r}" if references.ids else f"document {number + 1}"
-            raise ValueError(f"{path}: the segments of {name}, joined by spaces, are not its text")
+            raise ValueError(f"{path}: the segments of {name}, joined, are not its text")
         translations.append(Translation(whole, known))
     return translations
 

@@ -59,8 +59,12 @@ class DocumentToTextConfig(PluginTaskConfig, TranslationConfig):
         default="{}",
         metadata={"help": 'generation options for --eval-doc-bleu as JSON, e.g. \'{"beam": 4, "max_len_b": 600}\''},
     )
-    eval_doc_bleu_tokenize: str = field(
-        default="13a", metadata={"help": "sacrebleu's tokenizer for --eval-doc-bleu, e.g. 13a, zh, intl, char"}
+    eval_doc_bleu_tokenize: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "sacrebleu's tokenizer for --eval-doc-bleu, e.g. 13a, zh, intl, char (default: that of the "
+            "data's target language)"
+        },
     )
     cpu_precision: ChoiceEnum(list(CPU_PRECISIONS)) = field(  # type: ignore[valid-type]
         default="fp32", metadata={"help": "precision of linear layers in CPU generation (fp32: exact)"}

@@ -21,6 +21,7 @@ from torch import Tensor
 from ..data.ids import Chunk
 from ..generation.beam_search import BeamSearchGenerator
 from ..generation.options import MINIMUM, POSITIVE, check_ranges, parse_generation_options
+from ..scoring.bleu import BleuSettings
 from .bin_folder import check_kind, load_ids, load_pipeline
 from .config import DocumentToTextConfig
 from .document_dataset import DocumentPairDataset, load_documents
@@ -91,8 +92,9 @@ class DocumentToTextTask(PluginTask, TranslationTask):
         if self.cfg.eval_doc_bleu:
             options = parse_generation_options(self.cfg.eval_doc_bleu_args, "--eval-doc-bleu-args")
             generator = self.build_generator([model], Namespace(**options))
-            tokenize = self.cfg.eval_doc_bleu_tokenize
-            self.doc_bleu = DocumentBleuMeter(generator, self.tgt_dict, decode, self._chunks, tokenize)
+            language = self.pipeline.settings.target_language if self.pipeline else BleuSettings.language
+            settings = BleuSettings(self.cfg.eval_doc_bleu_tokenize, language=language)
+            self.doc_bleu = DocumentBleuMeter(generator, self.tgt_dict, decode, self._chunks, settings)
         return model
 
     def begin_valid_epoch(self, epoch: int, model: Any) -> None:

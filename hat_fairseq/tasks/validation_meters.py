@@ -17,6 +17,7 @@ from fairseq.distributed import utils as distributed_utils
 from fairseq.logging import metrics
 
 from ..data.ids import Chunk
+from ..data.word_tokenizer import join_sentences
 from ..scoring.bleu import BleuSettings, make_bleu
 from ..scoring.rouge import score_documents
 from ..scoring.rouge_settings import split_summary
@@ -79,7 +80,7 @@ class DocumentBleuMeter(GenerationMeter):
     Args:
         generator, dictionary, decode: of `GenerationMeter`; `decode` leaves a tab between segments.
         chunks: the ids table of each subset; filled when subsets are loaded.
-        tokenize: sacrebleu's tokenizer.
+        settings: tokenizer and language.
     """
 
     def __init__(
@@ -88,10 +89,11 @@ class DocumentBleuMeter(GenerationMeter):
         dictionary: Dictionary,
         decode: Callable[[str], str],
         chunks: Mapping[str, list[Chunk]],
-        tokenize: str,
+        settings: BleuSettings,
     ) -> None:
         super().__init__(generator, dictionary, decode)
-        self._chunks, self._bleu = chunks, make_bleu(BleuSettings(tokenize), force=True)
+        self._chunks, self._bleu = chunks, make_bleu(settings, force=True)
+        self._language = settings.language
         self._parts: dict[str, dict[str, dict[int, TextPair]]] = {}  # of each document by subset, and their texts
 
     def start(self) -> None:
@@ -143,7 +145,8 @@ class DocumentBleuMeter(GenerationMeter):
         if len(parts) < chunk.count:
             return None
         ordered = [parts[number] for number in sorted(parts)]
-        return " ".join(hypothesis for hypothesis, _ in ordered), " ".join(reference for _, reference in ordered)
+        hypotheses, references = zip(*ordered, strict=True)
+        return join_sentences(hypotheses, self._language), join_sentences(references, self._language)
 
     @staticmethod
     def reduce(logging_outputs: list[dict[str, Any]]) -> None:

@@ -98,3 +98,13 @@ def test_different_numbers_of_segments() -> None:
 def test_an_empty_side_of_the_whole_document_is_not_misalignment(policy: str) -> None:
     page = document(("a", ""), ("b", " "))
     assert align(page, policy, LANGUAGES, Counter()) == page
+
+
+def test_merged_chinese_has_no_spaces() -> None:
+    pages = document(("你好。", "Hello."), ("再见。", ""), ("ASCII.", ""), ("Only.", "Bye.")), Counter()
+    assert pairs_of(align(pages[0], "merge", ("zh", "en"), pages[1])) == [
+        ("你好。再见。ASCII.", "Hello."),
+        ("Only.", "Bye."),
+    ]
+    page = Document("d", sentences=("One.", "Two."), target=("一。", "二。", "三。"))
+    assert pairs_of(align(page, "merge", ("en", "ja"), Counter())) == [("One. Two.", "一。二。三。")]

@@ -229,3 +229,13 @@ def test_a_changed_directory_is_refused(learned_bpe: LearnedBpe, tmp_path: Path)
 def test_bad_settings_are_refused(setting: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Settings(**setting)
+
+
+@pytest.mark.parametrize(("language", "text"), [("zh", "今天 很好。明天会下雨。"), ("th", "今天 很好。 明天会下雨。")])
+def test_chinese_sentences_come_back_without_spaces_between_them(language: str, text: str) -> None:
+    bpe = LearnedBpe.learn(["今天 很好。", "明天会下雨。"], 20)
+    pipeline = TextPipeline(Settings(target_language=language, source_language=language), bpe)
+    sentences = ("今天 很好。", "明天会下雨。")
+    pair = pipeline.encode_pair(pipeline.prepare(Document("a", sentences=sentences, target=sentences)))
+    assert pipeline.decode(" ".join(pair.targets[0])) == text
+    assert pipeline.decode(" ".join(pair.parts[0].tokens), "source") == text

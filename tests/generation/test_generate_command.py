@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
+import shutil
 import signal
 import threading
 import time
@@ -202,3 +204,16 @@ def test_packages_in_the_current_directory_are_not_imported(run, ami, checkpoint
     words = [ami / "bin", "--path", checkpoint, "--results-path", tmp_path / "results", *FLAGS.split()]
     run("hat", "generate", *words, cwd=tmp_path)
     assert len(rows(tmp_path / "results")) == 6
+
+
+def test_a_missing_tokenizer_for_bleu_is_known_before_generation(ami, checkpoint, tmp_path, capsys) -> None:
+    if importlib.util.find_spec("MeCab"):
+        pytest.skip("MeCab is installed")
+    data = tmp_path / "data"
+    shutil.copytree(ami, data)
+    path = data / "bin/pipeline.json"
+    path.write_text(path.read_text().replace('"target_language": "en"', '"target_language": "ja"'))
+    given = ["--path", checkpoint, "--results-path", tmp_path / "results", *FLAGS.split(), "--score", "bleu"]
+    assert cli.main([str(word) for word in ["generate", data / "bin", *given]]) == 2
+    assert "needs the package sacrebleu[ja]" in capsys.readouterr().err
+    assert not (tmp_path / "results").exists()

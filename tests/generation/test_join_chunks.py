@@ -95,3 +95,14 @@ def test_texts_that_are_still_bpe_are_noticed() -> None:
     assert join_chunks.looks_undecoded(["464 6569", "13"])
     assert not join_chunks.looks_undecoded(["the remote costs 25 Euro ."])
     assert not join_chunks.looks_undecoded([""])
+
+
+@pytest.mark.parametrize(("language", "text"), [("zh", "你好。再见 A B。"), ("en", "你好。 再见 A B。")])
+def test_chinese_chunks_are_joined_without_spaces(run, tmp_path, language, text) -> None:
+    (tmp_path / "pipeline.json").write_text(json.dumps({"settings": {"target_language": language}}))
+    generated = "D-0\t-1\t你好。\nD-1\t-1\t再见 A\nD-2\t-1\tB。\n"
+    (row,) = run("a\t0\t3\t1\na\t1\t3\t1\na\t2\t3\t1\n", generated)
+    assert row == {"id": "a", "text": text}
+    (tmp_path / "out.jsonl").unlink()
+    (row,) = run("a\t0\t2\t2\na\t1\t2\t1\n", "D-0\t-1\t你好。\t再见。\nD-1\t-1\t完。\n")
+    assert row["segments"] == ["你好。", "再见。", "完。"] and (" " in row["text"]) == (language == "en")

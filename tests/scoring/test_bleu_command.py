@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
+import shutil
 import sys
 
 import pytest
 from commands import run_command
 
 from hat_fairseq import cli
+from hat_fairseq.scoring.bleu_command import language_of
 
 
 def run(*given):
@@ -69,7 +72,7 @@ def test_one_system_and_plain_text_without_resampling(files):
         (
             [{"id": "x", "text": "a b", "segments": ["a", "c"]}, {"id": "y", "text": "a"}],
             [],
-            "the segments of document 'x', joined by spaces, are not its text",
+            "the segments of document 'x', joined, are not its text",
         ),
         ([{"id": "x", "text": "a"}, {"id": "y", "text": "a"}], ["--tokenize", "14a"], "unknown tokenizer '14a'"),
         ([{"id": "x", "text": "a"}, {"id": "y", "text": "a"}], ["--seed", "0"], "the seed must be at least 1, not 0"),
@@ -81,3 +84,53 @@ def test_an_error_is_one_line(files, capsys, rows, flags, message):
     assert cli.main(given) == 2
     out, err = capsys.readouterr()
     assert not out and err.startswith("hat: error: ") and message in err and err.count("\n") == 1
+
+
+@pytest.fixture
+def chinese(tmp_path, capsys):
+    """Chinese translations, preprocessed, and hypotheses."""
+    rows = [{"id": "x", "sentences": ["Fine weather."], "target": ["今天天气很好。", "明天会下雨。"]}]
+    for split in ("train", "valid", "test"):
+        jsonl(tmp_path / f"{split}.jsonl", *rows)
+    out = tmp_path / "data"
+    given = ["--target-language", "zh", "--num-codes", "20", "--no-binarize", "--out", str(out)]
+    assert cli.main(["preprocess", str(tmp_path), *given]) == 0
+    segments = ["今天天气不好。", "明天会下雨。"]
+    jsonl(tmp_path / "h.jsonl", {"id": "x", "text": "".join(segments), "segments": segments})
+    capsys.readouterr()
+    return out
+
+
+@pytest.mark.parametrize(
+    ("flags", "tokenizer"),
+    [((), "zh"), (("--tokenize", "char"), "char"), (("--language", "de"), "13a")],
+)
+def test_the_tokenizer_follows_the_language_that_the_pipeline_recorded(chinese, capsys, flags, tokenizer):
+    hypotheses, references = chinese.parent / "h.jsonl", chinese / "text/test.documents.jsonl"
+    given = ["--hypotheses", str(hypotheses), "--references", str(references), "--bootstrap-samples", "0"]
+    assert cli.main(["score", "bleu", *given, *flags]) == 0
+    out = capsys.readouterr().out
+    assert out.count(f"tok:{tokenizer}|") == 2
+    assert (float(re.findall(r"h\.jsonl +([\d.]+)", out)[0]) > 50) == (tokenizer != "13a")
+
+
+def test_references_of_two_languages_and_none(chinese, files, capsys):
+    other = chinese.parent / "other"
+    shutil.copytree(chinese, other)
+    pipeline = other / "bin/pipeline.json"
+    pipeline.write_text(pipeline.read_text().replace('"zh"', '"de"'))
+    paths = [str(folder / "text/test.documents.jsonl") for folder in (chinese, other)]
+    given = ["score", "bleu", "--hypotheses", str(chinese.parent / "h.jsonl"), "--references", *paths]
+    assert cli.main(given) == 2
+    assert "the references are of the languages de, zh: choose one with --language" in capsys.readouterr().err
+    assert language_of([str(files / "r.jsonl")]) == "en"
+
+
+@pytest.mark.parametrize(("language", "package"), [("ja", "MeCab"), ("ko", "mecab_ko")])
+def test_a_missing_tokenizer_is_named(files, capsys, language, package):
+    given = ["score", "bleu", "--hypotheses", str(files / "a.jsonl"), "--references", str(files / "r.jsonl")]
+    if importlib.util.find_spec(package):
+        pytest.skip(f"{package} is installed")
+    assert cli.main([*given, "--language", language]) == 2
+    needed = f"needs the package sacrebleu[{language}]: pip install 'sacrebleu[{language}]', or choose another with"
+    assert f"sacrebleu's tokenizer of the language '{language}' {needed} --tokenize" in capsys.readouterr().err

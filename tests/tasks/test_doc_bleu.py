@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import logging
 import random
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from fairseq import options, tasks
 from fairseq.data import Dictionary, data_utils
 from fairseq.logging import metrics
 
@@ -44,7 +46,7 @@ class Subset:
         return torch.tensor([*(self.words.add_symbol(word) for word in words), self.words.eos()])
 
     def meter(self, **subsets: list[Chunk]) -> DocumentBleuMeter:
-        return DocumentBleuMeter(None, self.words, str, subsets or {"valid": self.table}, "13a")
+        return DocumentBleuMeter(None, self.words, str, subsets or {"valid": self.table}, BleuSettings())
 
     def batches(self, size: int, seed: int) -> list[list[int]]:
         order = random.Random(seed).sample(range(len(self.targets)), len(self.targets))
@@ -150,4 +152,17 @@ def test_chunks_are_joined_in_their_order(subset: Subset) -> None:
 
 def test_an_unknown_tokenizer_is_known_before_training(subset: Subset) -> None:
     with pytest.raises(ValueError, match="unknown tokenizer 'nonsense'"):
-        DocumentBleuMeter(None, subset.words, str, {}, "nonsense")
+        DocumentBleuMeter(None, subset.words, str, {}, BleuSettings("nonsense"))
+
+
+@pytest.mark.parametrize(("language", "flags", "tokenizer"), [("zh", "", "zh"), ("de", "", "13a"),
+                         ("zh", "--eval-doc-bleu-tokenize char", "char")])  # fmt: skip
+def test_the_tokenizer_follows_the_language_of_the_data(ami: Path, tmp_path: Path, language, flags, tokenizer) -> None:
+    shutil.copytree(ami / "bin", tmp_path / "bin")
+    path = tmp_path / "bin/pipeline.json"
+    path.write_text(path.read_text().replace('"target_language": "en"', f'"target_language": "{language}"'))
+    given = f"{path.parent} --task document_to_text --arch hat_transformer_tiny --cpu --eval-doc-bleu {flags}"
+    args = options.parse_args_and_arch(options.get_training_parser(), input_args=given.split())
+    task = tasks.setup_task(args)
+    task.build_model(args)
+    assert task.doc_bleu._bleu.tokenizer_signature == tokenizer
