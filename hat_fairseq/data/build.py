@@ -47,6 +47,7 @@ class Build:
     bpe_dir: Path | None = None
     workers: int = 1
     reports: dict[str, SplitReport] = field(default_factory=dict)
+    known: set[object] = field(default_factory=set, init=False)  # see ``stages.read_split``
 
     def text_and_pipeline(self) -> None:
         """Write the documents, the pipeline and the streams of every split."""
@@ -90,7 +91,9 @@ class Build:
 
     def _prepare(self, split: str, settings: Settings) -> Counter[str]:
         lost: Counter[str] = Counter()
-        documents = read_split(self.reader, split, self.root, self.options["limit"], lost, self.options["partial"])
+        documents = read_split(
+            self.reader, split, self.root, self.options["limit"], lost, self.options["partial"], self.known
+        )
         policies = Policies(self.options["on_empty"], self.options["on_misaligned"])
         lost += prepare_split(documents, settings, policies, documents_path(self.text, split), self.workers)
         return lost

@@ -54,6 +54,11 @@ class Document:
             )
 
     @property
+    def source(self) -> object:
+        """What is read, to compare documents by."""
+        return self.text or self.sentences, self.question
+
+    @property
     def name(self) -> str:
         """For messages: the id, and the origin where it is known."""
         return f"document {self.id!r}" + (f" ({self.origin})" if self.origin else "")

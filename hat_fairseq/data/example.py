@@ -67,6 +67,11 @@ class Example:
             self._check_answer(answer)
 
     @property
+    def source(self) -> object:
+        """What is read, to compare examples by."""
+        return self.inputs
+
+    @property
     def name(self) -> str:
         """For messages: the id, and the origin where it is known."""
         return f"example {self.id!r}" + (f" ({self.origin})" if self.origin else "")

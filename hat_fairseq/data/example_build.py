@@ -37,6 +37,7 @@ class ExampleBuild:
     bpe_dir: Path | None = None
     workers: int = 1
     reports: dict[str, ExampleReport] = field(default_factory=dict)
+    known: set[object] = field(default_factory=set, init=False)  # see ``stages.read_split``
 
     def text_and_pipeline(self) -> None:
         """Write the examples, the pipeline, the rows, their labels and ids of every split."""
@@ -90,7 +91,9 @@ class ExampleBuild:
         return input_directory(self.options["task"]) / "dict.txt"
 
     def _write(self, split: str, lost: Counter[str]) -> SplitLabels:
-        examples = read_split(self.reader, split, self.root, self.options["limit"], lost, self.options["partial"])
+        examples = read_split(
+            self.reader, split, self.root, self.options["limit"], lost, self.options["partial"], self.known
+        )
         path = examples_path(self.text, split)
         return write_examples(examples, self.options["task"], self.options["on_empty"], path, lost)
 

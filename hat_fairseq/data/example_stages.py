@@ -21,7 +21,7 @@ from hat_fairseq.data.packing import pack_rows
 from hat_fairseq.data.parallel import ordered_map
 from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.prepare import EmptyDocumentError, Settings
-from hat_fairseq.data.stages import check_line_counts, progress
+from hat_fairseq.data.stages import check_line_counts, check_some_left, progress
 from hat_fairseq.data.word_tokenizer import count_words
 
 
@@ -85,6 +85,7 @@ def write_examples(
                 continue
             labels.add(example, task)
             file.write(json.dumps(example.to_json(task)) + "\n")  # ASCII: it may hold what UTF-8 cannot
+    check_some_left(path)
     if labels.labelled and labels.unlabelled:
         raise ValueError(
             f"{path.stem.removesuffix('.examples')}: {labels.labelled} has labels, {labels.unlabelled} has none; "

@@ -45,22 +45,33 @@ def read_split(
     limit: int | None,
     counts: Counter[str],
     partial_release: bool = False,
+    others: set[object] | None = None,
 ) -> Iterator[Any]:
     """The reader's documents or examples, at most ``limit``.
+
+    Args:
+        others: ids and hashes of the sources of earlier splits; those of this one are added. What occurs twice is
+            counted as ``ids_in_an_earlier_split`` and ``sources_in_an_earlier_split``.
 
     Raises:
         ValueError: an id that occurs twice, a split without documents, or, unless ``limit`` or ``partial_release`` say
             that this is meant, another number of documents than the release has.
     """
     seen: set[str] = set()
+    sources: set[int] = set()
+    others = set() if others is None else others
     documents: Iterator[Any] = reader.read(split, root, counts)
     for document in islice(documents, limit):
         if document.id in seen:
             raise ValueError(f"{reader.name}, {split}: {document.name} occurs twice")
         seen.add(document.id)
+        sources.add(source := hash(document.source))
+        counts["ids_in_an_earlier_split"] += document.id in others
+        counts["sources_in_an_earlier_split"] += source in others
         yield document
     if not seen:
         raise ValueError(f"{reader.name}: the split {split} has no documents")
+    others |= seen | sources
     expected = reader.release.get(split, (len(seen),))
     if limit is None and not partial_release and len(seen) not in expected:
         raise ValueError(
@@ -81,7 +92,14 @@ def prepare_split(
             counts.update(line_counts)
             if line is not None:
                 file.write(line + "\n")
+    check_some_left(path)
     return counts
+
+
+def check_some_left(path: Path) -> None:
+    """Raises ValueError if nothing was written to a file of documents."""
+    if not path.stat().st_size:
+        raise ValueError(f"{path.name}: every document was dropped (--on-empty drop, --on-misaligned drop)")
 
 
 def learn_bpe(path: Path, settings: Settings, num_codes: int, workers: int) -> LearnedBpe:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -187,6 +188,40 @@ def test_only_the_named_splits_are_read(result: Path, tmp_path: Path, capsys: py
     assert "has train, test" in failure([*words, "--splits", "test", "valid"], capsys)
     assert cli.main(["preprocess", *words, "--splits", "test", "--no-roles"]) == 0
     assert sorted(path.name for path in (tmp_path / "out/text").glob("*.ids")) == ["test.ids"]
+
+
+@pytest.mark.parametrize("kind", ["text", "classification"])
+def test_what_is_in_two_splits_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str) -> None:
+    folder, key = tmp_path / "mine", "target" if kind == "text" else "label"
+    folder.mkdir()
+    rows = {
+        "train": [("a", "One ."), ("b", "Two .")],
+        "valid": [("a", "Three .")],
+        "test": [("c", "Two ."), ("b", "One .")],
+    }
+    for split, pairs in rows.items():
+        lines = (json.dumps({"id": i, "text": text, key: "x"}) + "\n" for i, text in pairs)
+        (folder / f"{split}.jsonl").write_text("".join(lines))
+    words = ["preprocess", str(folder), "--out", str(tmp_path / "out"), "--splitter", "punctuation", "--num-codes", "5"]
+    assert cli.main([*words, "--task", kind]) == 0
+    splits = json.loads((tmp_path / "out/manifest.json").read_text())["splits"]
+    found = [splits[split]["treatments"] for split in ("train", "valid", "test")]
+    names = "ids_in_an_earlier_split", "sources_in_an_earlier_split"
+    assert [[split.get(name, 0) for name in names] for split in found] == [[0, 0], [1, 0], [1, 2]]
+    assert re.search(r"sources in an earlier split +0 +0 +2\n", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("kind", ["text", "classification"])
+@pytest.mark.parametrize("bpe", ["learned", "vocabulary"])
+def test_a_split_of_which_nothing_is_left_is_an_error(
+    result: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, bpe: str
+) -> None:
+    key = "target" if kind == "text" else "label"
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/train.jsonl").write_text(json.dumps({"id": "a", "text": " ", key: "x"}) + "\n")
+    words = [str(tmp_path / "mine"), "--out", str(tmp_path / "out"), "--task", kind, "--splitter", "punctuation"]
+    words += ["--vocabulary", str(result / "bin")] if bpe == "vocabulary" else []
+    assert "every document was dropped (--on-empty drop" in failure([*words, "--on-empty", "drop"], capsys)
 
 
 def test_differing_line_counts_are_refused(tmp_path: Path) -> None:
