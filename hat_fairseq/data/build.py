@@ -22,7 +22,7 @@ from hat_fairseq.data.stages import (
     read_split,
     role_labels,
 )
-from hat_fairseq.data.vocabulary import has_dictionary, ready_made
+from hat_fairseq.data.vocabulary import Vocabulary, has_dictionary, ready_made
 from hat_fairseq.data.word_tokenizer import word_tokenizer
 
 
@@ -59,7 +59,7 @@ class Build:
 
         train = documents_path(self.text, self.reader.splits[0])
         if self.options["roles"]:
-            settings = replace(settings, roles=role_labels(train))
+            settings = replace(settings, roles=self._known_roles() or role_labels(train))
             write_role_labels([role_token(role) for role in settings.roles or ()], self.directory)
         bpe = known_bpe or learn_bpe(train, settings, self.options["num_codes"], self.workers)
         pipeline = TextPipeline(settings, bpe)
@@ -97,6 +97,11 @@ class Build:
         policies = Policies(self.options["on_empty"], self.options["on_misaligned"])
         lost += prepare_split(documents, settings, policies, documents_path(self.text, split), self.workers)
         return lost
+
+    def _known_roles(self) -> tuple[str, ...] | None:
+        """The roles of the run that --vocabulary names, if it has a role stream."""
+        directory = self.options["vocabulary"]
+        return Vocabulary.open(directory).pipeline.settings.roles if directory else None
 
     def _check_early(self, settings: Settings) -> Bpe | None:
         """Finds missing files before the long steps start; returns the BPE unless it is to be learned."""

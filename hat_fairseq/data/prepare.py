@@ -98,6 +98,18 @@ def settings_of(options: Mapping[str, Any]) -> Settings:
     return Settings(**{item.name: options[item.name] for item in fields(Settings) if item.name != "roles"})
 
 
+def settings_of_tokens(settings: Settings) -> dict[str, Any]:
+    """The settings that decide which tokens a text becomes, besides the BPE and the limits."""
+    names = ["splitter", "source_tokenizer", "target_tokenizer", "target_separator", "role_in_text", "segments"]
+    if settings.source_tokenizer == "moses" or settings.splitter == "library":
+        names.append("source_language")
+    if settings.target_tokenizer == "moses":
+        names.append("target_language")
+    if settings.segments == "packed":
+        names.append("segment_length")
+    return {name: getattr(settings, name) for name in names}
+
+
 def settings_from_json(record: dict[str, Any]) -> Settings:
     """Inverse of ``dataclasses.asdict``; refuses settings of another version."""
     known = {item.name for item in fields(Settings)}

@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_options(group: argparse._ArgumentGroup) -> None:
     switch = argparse.BooleanOptionalAction
-    group.add_argument("--vocabulary", metavar="BIN", help="take BPE and dictionary of an earlier bin directory")
+    group.add_argument("--vocabulary", metavar="BIN", help="take BPE, dictionary and settings of an earlier bin")
     group.add_argument("--bpe", choices=bpe.KINDS, help="learned from the training part, or GPT-2's as BART uses it")
     group.add_argument("--num-codes", type=int, help="codes to learn")
     group.add_argument("--codes", metavar="FILE", help="codes in fastBPE's format, instead of learning them")

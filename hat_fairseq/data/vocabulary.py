@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,8 @@ from hat_fairseq.data.text import SEPARATOR
 
 # Where the dictionary of the input is: of examples, of pre-training, of documents with targets.
 DICTIONARIES = ("input0/dict.txt", "dict.txt", "dict.source.txt")
-# Options that an earlier run has decided: its dictionary holds tokens that they brought about.
-INHERITED = ("bpe", "source_tokenizer", "source_language")
+# Settings that an earlier run has decided for data of another kind; for data of its own kind it decides all.
+FOR_ANOTHER_KIND = ("source_tokenizer", "source_language")
 OTHER_VOCABULARIES = ("codes", "num_codes", "bpe_dir")
 
 
@@ -63,8 +63,11 @@ def inherit(options: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]
     directory = options["vocabulary"]
     vocabulary = Vocabulary.open(directory)
     settings = vocabulary.pipeline.settings
-    inherited = {"bpe": vocabulary.pipeline.bpe.kind}
-    inherited |= {name: getattr(settings, name) for name in INHERITED[1:]}
+    same_kind = settings.task == options["task"]
+    names = [item.name for item in fields(settings) if item.name in options] if same_kind else FOR_ANOTHER_KIND
+    inherited = {"bpe": vocabulary.pipeline.bpe.kind, **{name: getattr(settings, name) for name in names}}
+    if same_kind:
+        inherited["roles"] = settings.roles is not None
     for name in OTHER_VOCABULARIES:
         if given.get(name) is not None:
             raise ValueError(
@@ -76,7 +79,7 @@ def inherit(options: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]
                 f"--{name.replace('_', '-')} {given[name]} contradicts --vocabulary {directory}, which has {value}; "
                 "leave it out"
             )
-    if options["target_separator"] and not settings.target_separator:
+    if not same_kind and options["target_separator"] and not settings.target_separator:
         raise ValueError(f"--target-separator: the dictionary of --vocabulary {directory} has no {SEPARATOR}")
     return {**options, **inherited, "codes": None}
 

@@ -12,9 +12,12 @@ from typing import Any
 from fairseq.modules import FairseqDropout
 from torch import nn
 
+from ..data.prepare import settings_of_tokens
+
 logger = logging.getLogger(__name__)
 
 HELP = "factors on all dropout rates in epochs 1, 2, ..., the last one from then on; 0,1: none in the first epoch"
+PIPELINE = "pipeline"  # in the task's state
 DROPOUT = (nn.Dropout, FairseqDropout)
 
 
@@ -37,13 +40,37 @@ def parse_factors(text: str) -> list[float]:
 
 
 class PluginTask:
-    """Mixin of tasks: applies `cfg.dropout_schedule` when fairseq begins an epoch, and keeps the last batch."""
+    """Mixin of tasks: `cfg.dropout_schedule`, no batch that is dropped, and the pipeline recorded in checkpoints."""
+
+    cfg: Any
 
     def __init__(self, cfg: Any, *args: Any, **kwargs: Any) -> None:
         super().__init__(cfg, *args, **kwargs)  # type: ignore[call-arg]
         schedule = getattr(cfg, "dropout_schedule", None)  # checkpoints of earlier versions do not have it
         self._factors = [] if schedule is None else parse_factors(schedule)
         self._rates: dict[nn.Module, float] = {}  # as the model was built
+
+    def state_dict(self) -> dict[str, Any]:
+        """fairseq's hook: what a checkpoint records of the task, here the settings of the text pipeline."""
+        pipeline = getattr(self, "pipeline", None)
+        known = {} if pipeline is None else {PIPELINE: settings_of_tokens(pipeline.settings)}
+        return {**super().state_dict(), **known}  # type: ignore[misc]
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """fairseq's hook when a model is loaded for generation, validation or prediction.
+
+        Raises:
+            ValueError: a setting that decides the tokens differs between the data and the training data.
+        """
+        pipeline, others = getattr(self, "pipeline", None), dict(state_dict)
+        for name, trained in others.pop(PIPELINE, {}).items():
+            if pipeline is not None and (own := getattr(pipeline.settings, name)) != trained:
+                flag = f"--{name.replace('_', '-')}"
+                raise ValueError(
+                    f"trained on data preprocessed with {flag} {trained}, and {self.cfg.data} was with {flag} {own}: "
+                    "preprocess with --vocabulary BIN, the bin directory of the training data"
+                )
+        super().load_state_dict(others)  # type: ignore[misc]
 
     def begin_epoch(self, epoch: int, model: nn.Module) -> None:
         """fairseq's hook, also called when a run is resumed in the middle of an epoch.

@@ -182,11 +182,13 @@ def test_overwrite_replaces_an_earlier_result(folder: Path, tmp_path: Path) -> N
 def test_only_the_named_splits_are_read(result: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The others need not be there."""
     (tmp_path / "mine").mkdir()
-    (tmp_path / "mine/test.jsonl").write_text('{"id": "a", "sentences": ["Hello ."], "target": "Hi ."}\n')
+    (tmp_path / "mine/test.jsonl").write_text(
+        '{"id": "a", "turns": [{"role": "PM", "text": "Hello ."}], "target": "Hi ."}\n'
+    )
     (tmp_path / "mine/train.jsonl").write_text("damaged\n")
     words = [str(tmp_path / "mine"), "--out", str(tmp_path / "out"), "--vocabulary", str(result / "bin")]
     assert "has train, test" in failure([*words, "--splits", "test", "valid"], capsys)
-    assert cli.main(["preprocess", *words, "--splits", "test", "--no-roles"]) == 0
+    assert cli.main(["preprocess", *words, "--splits", "test"]) == 0
     assert sorted(path.name for path in (tmp_path / "out/text").glob("*.ids")) == ["test.ids"]
 
 
@@ -216,10 +218,10 @@ def test_what_is_in_two_splits_is_counted(tmp_path: Path, capsys: pytest.Capture
 def test_a_split_of_which_nothing_is_left_is_an_error(
     result: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, bpe: str
 ) -> None:
-    key = "target" if kind == "text" else "label"
+    key, source = ("target", "sentences") if kind == "text" else ("label", "segments")
     (tmp_path / "mine").mkdir()
-    (tmp_path / "mine/train.jsonl").write_text(json.dumps({"id": "a", "text": " ", key: "x"}) + "\n")
-    words = [str(tmp_path / "mine"), "--out", str(tmp_path / "out"), "--task", kind, "--splitter", "punctuation"]
+    (tmp_path / "mine/train.jsonl").write_text(json.dumps({"id": "a", source: [" "], key: "x"}) + "\n")
+    words = [str(tmp_path / "mine"), "--out", str(tmp_path / "out"), "--task", kind]
     words += ["--vocabulary", str(result / "bin")] if bpe == "vocabulary" else []
     assert "every document was dropped (--on-empty drop" in failure([*words, "--on-empty", "drop"], capsys)
 

@@ -122,3 +122,65 @@ def test_labels_that_the_earlier_run_lacks_are_refused(
     assert cli.main(command) == 2
     message = "the label 'fr', which the data of --vocabulary does not have; it has 'de', 'en'"
     assert message in capsys.readouterr().err
+
+
+@pytest.fixture
+def whole(translations: list[Document], tmp_path: Path) -> tuple[Path, Path]:
+    """A folder with documents, and what was preprocessed from it with nothing left at its default."""
+    folder, out = tmp_path / "documents", tmp_path / "first"
+    folder.mkdir()
+    lines = "".join(json.dumps(document.to_json()) + "\n" for document in translations)
+    for split in ("train", "test"):
+        (folder / f"{split}.jsonl").write_text(lines)
+    given = "--aligned --target-separator --source-tokenizer moses --target-tokenizer moses --target-language de "
+    given += "--max-source-tokens 60 --max-target-tokens 70 --long-source chunk --num-codes 50"
+    assert cli.main(["preprocess", str(folder), "--out", str(out), *given.split()]) == 0
+    return folder, out
+
+
+def test_the_whole_pipeline_is_taken_over(whole: tuple[Path, Path], tmp_path: Path) -> None:
+    folder, first = whole
+    (folder / "train.jsonl").unlink()
+    given = ["preprocess", str(folder), "--out", str(tmp_path / "again"), "--vocabulary", str(first / "bin")]
+    assert cli.main([*given, "--no-binarize", "--target-language", "de"]) == 0
+    assert settings(tmp_path / "again/bin") == settings(first / "bin")
+    for stream in ("source", "target", "ids"):
+        assert (tmp_path / f"again/text/test.{stream}").read_bytes() == (first / f"text/test.{stream}").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ("--target-tokenizer none", "--target-tokenizer none contradicts --vocabulary {}, which has moses"),
+        ("--target-language en", "--target-language en contradicts --vocabulary {}, which has de"),
+        ("--no-aligned", "--aligned False contradicts --vocabulary {}, which has True"),
+        ("--no-target-separator", "--target-separator False contradicts --vocabulary {}, which has True"),
+        ("--max-source-tokens 61", "--max-source-tokens 61 contradicts --vocabulary {}, which has 60"),
+        ("--splitter punctuation", "--splitter punctuation contradicts --vocabulary {}, which has given"),
+        ("--roles", "--roles True contradicts --vocabulary {}, which has False"),
+    ],
+)
+def test_both_values_of_a_contradiction_are_named(whole, tmp_path: Path, capsys, flags: str, message: str) -> None:
+    folder, first = whole
+    given = ["preprocess", str(folder), "--out", str(tmp_path / "again"), "--vocabulary", str(first / "bin")]
+    assert cli.main([*given, *flags.split()]) == 2
+    assert message.format(first / "bin") in capsys.readouterr().err
+
+
+def test_the_roles_are_taken_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "documents").mkdir()
+
+    def preprocess(out: str, roles: str, *flags: str) -> int:
+        turns = [{"role": role, "text": "Good morning everybody ."} for role in roles]
+        line = json.dumps({"id": "a", "turns": turns, "target": ["Hello ."]}) + "\n"
+        (tmp_path / "documents/train.jsonl").write_text(line)
+        given = ["preprocess", str(tmp_path / "documents"), "--out", str(tmp_path / out), *flags]
+        return cli.main(given)
+
+    assert preprocess("first", "ABC", "--roles", "--num-codes", "9") == 0
+    assert preprocess("again", "CA", "--vocabulary", str(tmp_path / "first/bin")) == 0
+    assert settings(tmp_path / "again/bin")["roles"] == ["A", "B", "C"]
+    name = "bin/dict.role.txt"
+    assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "first" / name).read_bytes()
+    assert preprocess("other", "AD", "--vocabulary", str(tmp_path / "first/bin")) == 2
+    assert "has the role 'D'; known are A, B, C" in capsys.readouterr().err

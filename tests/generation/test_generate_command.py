@@ -19,6 +19,8 @@ import torch
 from hat_fairseq import cli
 from hat_fairseq.generation.command import with_meta
 from hat_fairseq.generation.resume import PartialResults, first_difference, named_flags
+from hat_fairseq.inference.loading import load_models
+from hat_fairseq.tasks.document_to_text import DocumentToTextTask
 
 FLAGS = "--role-stream role --max-source-positions 128 --beam 2 --min-len 20 --max-len-b 20 --cpu --num-workers 0"
 
@@ -217,3 +219,19 @@ def test_a_missing_tokenizer_for_bleu_is_known_before_generation(ami, checkpoint
     assert cli.main([str(word) for word in ["generate", data / "bin", *given]]) == 2
     assert "needs the package sacrebleu[ja]" in capsys.readouterr().err
     assert not (tmp_path / "results").exists()
+
+
+def test_data_of_another_pipeline_is_refused_with_the_setting(ami, checkpoint, tmp_path, capsys) -> None:
+    shutil.copytree(ami / "bin", tmp_path / "bin")
+    path = tmp_path / "bin/pipeline.json"
+    path.write_text(path.read_text().replace('"target_tokenizer": "none"', '"target_tokenizer": "moses"'))
+    given = ["generate", path.parent, "--path", checkpoint, "--results-path", tmp_path / "results", *FLAGS.split()]
+    assert cli.main([str(word) for word in given]) == 2
+    error = "trained on data preprocessed with --target-tokenizer none, and .*bin was with --target-tokenizer moses"
+    assert re.search(rf"ValueError: {error}: preprocess with --vocabulary BIN", capsys.readouterr().err)
+    with pytest.raises(ValueError, match=error):
+        load_models(checkpoint, path.parent, DocumentToTextTask, device="cpu")
+    path.write_text(
+        (ami / "bin/pipeline.json").read_text().replace('"max_target_tokens": 60', '"max_target_tokens": 5')
+    )
+    load_models(checkpoint, path.parent, DocumentToTextTask, device="cpu")
