@@ -15,13 +15,16 @@ MOST_UNKNOWN = 0.5  # share of tokens that are not in the dictionary; above it t
 KINDS = ("train", "valid", "test")  # of splits
 
 
-def fairseq_commands(splits: Sequence[str], dictionary: Path | None, roles: bool, workers: int) -> list[list[str]]:
+def fairseq_commands(
+    splits: Sequence[str], dictionary: Path | None, roles: bool, workers: int, blind: Sequence[str] = ()
+) -> list[list[str]]:
     """The fairseq-preprocess commands, to be run in the output directory.
 
     Args:
         splits: those that have text files: train, and valid, valid1, ..., test, test1, ... as fairseq numbers them.
         dictionary: fixed dictionary of both sides; None to build one joined dictionary from the training text.
         roles: whether there is a role stream.
+        blind: those of the splits that have no targets.
         workers: for the command as it is shown; the result does not depend on it.
 
     Raises:
@@ -29,7 +32,12 @@ def fairseq_commands(splits: Sequence[str], dictionary: Path | None, roles: bool
     """
     start, prefixes = _command("bin", workers), _prefixes(splits)
     words = ["--srcdict", str(dictionary), "--tgtdict", str(dictionary)] if dictionary else ["--joined-dictionary"]
-    commands = [[*start, "--source-lang", "source", "--target-lang", "target", *prefixes, *words]]
+    pair = [*start, "--source-lang", "source", "--target-lang", "target"]
+    with_targets = [split for split in splits if split not in blind]
+    commands = [[*pair, *_prefixes(with_targets), *words]] if with_targets else []
+    if blind:
+        fixed = str(dictionary or Path("bin", "dict.source.txt"))
+        commands.append([*pair, "--only-source", *_prefixes(blind), "--srcdict", fixed])
     if roles:
         commands.append([*start, "--source-lang", "role", "--only-source", *prefixes, "--srcdict", str(ROLE_LABELS)])
     return commands

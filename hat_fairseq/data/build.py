@@ -74,11 +74,14 @@ class Build:
     def binarize(self, shown_as: Path) -> None:
         """Write what fairseq-preprocess would; its commands are printed as typed for the directory ``shown_as``."""
         dictionary = Path("bin", "dict.txt") if has_dictionary(self.options) else None
-        commands = fairseq_commands(self.reader.splits, dictionary, self.options["roles"], self.workers)
+        blind = [split for split in self.reader.splits if not (self.text / f"{split}.target").is_file()]
+        commands = fairseq_commands(self.reader.splits, dictionary, self.options["roles"], self.workers, blind)
         counts = run(commands, self.directory, shown_as)
+        if len(blind) == len(self.reader.splits):  # no command has written it
+            shutil.copyfile(self.bin / "dict.source.txt", self.bin / "dict.target.txt")
         check_known(counts)
         for split, report in self.reports.items():
-            for side in ("source", "target"):
+            for side in ("source",) if split in blind else ("source", "target"):
                 report.treatments[f"{side}_tokens_unknown_to_dictionary"] += counts[f"text/{split}.{side}"].unknown
 
     @property
@@ -94,7 +97,7 @@ class Build:
         documents = read_split(
             self.reader, split, self.root, self.options["limit"], lost, self.options["partial"], self.known
         )
-        policies = Policies(self.options["on_empty"], self.options["on_misaligned"])
+        policies = Policies(self.options["on_empty"], self.options["on_misaligned"], split.startswith("test"))
         lost += prepare_split(documents, settings, policies, documents_path(self.text, split), self.workers)
         return lost
 

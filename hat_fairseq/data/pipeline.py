@@ -78,7 +78,7 @@ class TextPipeline:
         return self._source_parts(document, source)
 
     def encode_pair(self, document: Document, by_source: bool = False) -> EncodedPair:
-        """Encode a prepared document with its target.
+        """Encode a prepared document with its target, if it has one.
 
         Args:
             by_source: where chunks of an aligned document end depends on the source alone, as in ``encode``.
@@ -86,7 +86,8 @@ class TextPipeline:
             LongSourceError: one of the two is too long and the policy is ``error``.
         """
         source, target = self._source_pieces(document), self._target_pieces(document)
-        assert target is not None, document.id
+        if target is None:
+            return EncodedPair(self.encode_prepared(document), [], sum(map(len, source)), 0)
         if self._cuts_both_sides:
             parts, targets = self._aligned_chunks(document, source, target, by_source)
         else:

@@ -31,6 +31,7 @@ class Policies(NamedTuple):
 
     on_empty: str = "error"  # or drop
     on_misaligned: str = "error"  # one of alignment.POLICIES
+    blind: bool = False  # whether a split may be without targets
 
 
 def documents_path(text: Path, split: str) -> Path:
@@ -84,15 +85,23 @@ def read_split(
 def prepare_split(
     documents: Iterable[Document], settings: Settings, policies: Policies, path: Path, workers: int
 ) -> Counter[str]:
-    """Write the prepared documents to ``path`` and return what was replaced or dropped."""
+    """Write the prepared documents to ``path`` and return what was replaced or dropped.
+
+    Raises:
+        ValueError: no document is left, or only some have a target.
+    """
     counts: Counter[str] = Counter()
+    written = 0
     prepared = ordered_map(partial(_prepare, settings, policies), documents, workers)
     with open(path, "w", encoding="utf-8", newline="\n") as file:
         for line, line_counts in progress(prepared, path.name):
             counts.update(line_counts)
             if line is not None:
                 file.write(line + "\n")
+                written += 1
     check_some_left(path)
+    if 0 < (blind := counts["documents_without_target"]) < written:
+        raise ValueError(f"{path.name}: {blind} of {written} documents have no target: give all of them one, or none")
     return counts
 
 
@@ -130,7 +139,7 @@ def encode_split(pipeline: TextPipeline, text: Path, split: str, workers: int, b
         by_source: see ``TextPipeline.encode_pair``.
     """
     report = SplitReport()
-    streams = ["source", "target", "ids"] + (["role"] if pipeline.settings.roles is not None else [])
+    streams = ["source", "ids", "target"] + (["role"] if pipeline.settings.roles is not None else [])
     paths = {stream: text / f"{split}.{stream}" for stream in streams}
     documents = read_documents(documents_path(text, split))
     with ExitStack() as stack:
@@ -141,12 +150,14 @@ def encode_split(pipeline: TextPipeline, text: Path, split: str, workers: int, b
         encoded = ordered_map(partial(_encode, pipeline, by_source), documents, workers)
         for pair, totals, counts in progress(encoded, f"{split}: BPE"):
             _add(report, pair, totals, counts)
-            for part, target in zip(pair.parts, pair.targets, strict=True):
+            files["target"].writelines(" ".join(target) + "\n" for target in pair.targets)
+            for part in pair.parts:
                 files["source"].write(" ".join(part.tokens) + "\n")
-                files["target"].write(" ".join(target) + "\n")
                 files["ids"].write(f"{part.id}\t{part.chunk}\t{part.num_chunks}\t{part.sentences}\n")
                 if part.roles is not None:
                     files["role"].write(" ".join(part.roles) + "\n")
+    if not report.target_lengths:  # a blind test set
+        paths.pop("target").unlink()
     check_line_counts(list(paths.values()))
     return report
 
@@ -179,9 +190,9 @@ def _prepare(settings: Settings, policies: Policies, document: Document) -> tupl
             f"document {document.id!r} brings its own sentences or turns, and --splitter {settings.splitter} is for "
             "running text; use --splitter given"
         )
-    if document.target is None:
+    if document.target is None and not policies.blind:
         raise ValueError(f"{document.name} has no target")
-    counts: Counter[str] = Counter()
+    counts: Counter[str] = Counter(documents_without_target=int(document.target is None))
     try:
         prepared = prepare(document, settings, counts, policies.on_misaligned)
     except EmptyDocumentError as error:

@@ -105,11 +105,13 @@ def score_words(words: str, data: Path, subset: str, hypotheses: Path) -> list[s
     """Returns the arguments of `hat score` for the value of --score.
 
     Raises:
-        ValueError: the references are missing.
+        ValueError: the references are missing, or have no targets.
     """
     references = data.resolve().parent / "text" / f"{subset}.documents.jsonl"
     if not references.is_file():
         raise ValueError(f"{references} is missing: --score needs the references that hat preprocess writes there")
+    if next(read_documents(references)).target is None:
+        raise ValueError(f"{references} has no targets, so the texts cannot be scored: leave out --score")
     arguments = [*shlex.split(words), "--hypotheses", str(hypotheses), "--references", str(references)]
     if "--json" not in arguments:
         arguments += ["--json", str(hypotheses.with_name(f"{subset}.score.json")), "--overwrite"]

@@ -235,3 +235,32 @@ def test_data_of_another_pipeline_is_refused_with_the_setting(ami, checkpoint, t
         (ami / "bin/pipeline.json").read_text().replace('"max_target_tokens": 60', '"max_target_tokens": 5')
     )
     load_models(checkpoint, path.parent, DocumentToTextTask, device="cpu")
+
+
+def test_a_blind_test_set_is_generated_and_not_scored(ami, checkpoint, tmp_path, capsys) -> None:
+    folder, data = tmp_path / "blind", tmp_path / "data"
+    folder.mkdir()
+    lines = [json.loads(line) for line in (ami / "text/test.documents.jsonl").open()]
+    without = [{name: value for name, value in line.items() if name != "target"} for line in lines]
+    (folder / "test.jsonl").write_text("".join(json.dumps(line) + "\n" for line in without))
+    given = ["preprocess", str(folder), "--out", str(data), "--vocabulary", str(ami / "bin")]
+    assert cli.main(given) == 0
+    assert (data / "text/test.source").read_bytes() == (ami / "text/test.source").read_bytes()
+    assert not list(data.glob("*/test*.target*"))
+    words = ["generate", data / "bin", "--path", checkpoint, "--results-path", tmp_path / "out", *FLAGS.split()]
+    command = [str(word) for word in words]
+    capsys.readouterr()
+    assert cli.main([*command, "--score", "rouge"]) == 2
+    assert "has no targets, so the texts cannot be scored: leave out --score" in capsys.readouterr().err
+    assert cli.main(command) == 0
+    command[1], command[5] = str(ami / "bin"), str(tmp_path / "whole")
+    assert cli.main(command) == 0
+    assert rows(tmp_path / "out") == rows(tmp_path / "whole") and len(rows(tmp_path / "out")) == 6
+
+    without[2]["target"] = ["A target ."]
+    (folder / "test.jsonl").write_text("".join(json.dumps(line) + "\n" for line in without))
+    assert cli.main([*given, "--overwrite"]) == 2
+    assert "5 of 6 documents have no target: give all of them one, or none" in capsys.readouterr().err
+    (folder / "test.jsonl").rename(folder / "train.jsonl")
+    assert cli.main([*given, "--overwrite"]) == 2
+    assert "has no target" in capsys.readouterr().err
