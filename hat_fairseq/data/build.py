@@ -11,8 +11,9 @@ from hat_fairseq.data.binarize import check_known, fairseq_commands, run, write_
 from hat_fairseq.data.bpe import Bpe
 from hat_fairseq.data.manifest import SplitReport
 from hat_fairseq.data.pipeline import TextPipeline
-from hat_fairseq.data.prepare import Settings, role_token, settings_of
+from hat_fairseq.data.prepare import role_token
 from hat_fairseq.data.readers import Reader
+from hat_fairseq.data.settings import Settings, settings_of
 from hat_fairseq.data.stages import (
     Policies,
     documents_path,

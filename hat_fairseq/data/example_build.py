@@ -19,8 +19,8 @@ from hat_fairseq.data.example_stages import (
 )
 from hat_fairseq.data.labels import label_token, write_label_dictionary
 from hat_fairseq.data.pipeline import TextPipeline
-from hat_fairseq.data.prepare import settings_of
 from hat_fairseq.data.readers import Reader
+from hat_fairseq.data.settings import settings_of
 from hat_fairseq.data.stages import read_split
 from hat_fairseq.data.vocabulary import Vocabulary, has_dictionary, ready_made
 from hat_fairseq.data.word_tokenizer import word_tokenizer

@@ -20,7 +20,8 @@ from hat_fairseq.data.example_json import check_kind
 from hat_fairseq.data.example_text import clean_sentences, main_part
 from hat_fairseq.data.labels import NO_LABEL, RIGHT, WRONG, label_token
 from hat_fairseq.data.packing import pack_rows, pack_segments
-from hat_fairseq.data.prepare import Settings, ready_for_bpe
+from hat_fairseq.data.prepare import ready_for_bpe
+from hat_fairseq.data.settings import Settings
 from hat_fairseq.data.token_spans import kept_characters, token_spans
 from hat_fairseq.data.windows import cut_windows
 

@@ -20,7 +20,8 @@ from hat_fairseq.data.learned_bpe import LearnedBpe
 from hat_fairseq.data.packing import pack_rows
 from hat_fairseq.data.parallel import ordered_map
 from hat_fairseq.data.pipeline import TextPipeline
-from hat_fairseq.data.prepare import EmptyDocumentError, Settings
+from hat_fairseq.data.prepare import EmptyDocumentError
+from hat_fairseq.data.settings import Settings
 from hat_fairseq.data.stages import check_line_counts, check_some_left, progress
 from hat_fairseq.data.word_tokenizer import count_words
 

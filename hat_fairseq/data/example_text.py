@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Iterator
 
 from hat_fairseq.data.example import Example, Text
-from hat_fairseq.data.prepare import EmptyDocumentError, Settings, ready_for_bpe
+from hat_fairseq.data.prepare import EmptyDocumentError, ready_for_bpe
 from hat_fairseq.data.sentence_split import split_sentences
+from hat_fairseq.data.settings import Settings
 from hat_fairseq.data.text import normalise
 
 MAIN_PART = {"qa": 1}  # of each kind the part that may be long: the text of a question; of all others the first

@@ -17,14 +17,8 @@ from hat_fairseq.data.encoded import BOS, EncodedDocument, EncodedPair, EncodedR
 from hat_fairseq.data.example import Example
 from hat_fairseq.data.example_encoder import ExampleEncoder
 from hat_fairseq.data.files import sha256_of
-from hat_fairseq.data.prepare import (
-    EmptyDocumentError,
-    Settings,
-    role_tokens,
-    settings_from_json,
-    source_sentences,
-    target_sentences,
-)
+from hat_fairseq.data.prepare import EmptyDocumentError, role_tokens, source_sentences, target_sentences
+from hat_fairseq.data.settings import Settings, settings_from_json
 from hat_fairseq.data.text import CONTROL_TOKENS, SEPARATOR, restore_control_tokens
 from hat_fairseq.data.word_tokenizer import WITHOUT_SPACES, WordTokenizer, word_tokenizer
 

@@ -11,8 +11,8 @@ from hat_fairseq.data.build import Build
 from hat_fairseq.data.example import TASKS
 from hat_fairseq.data.example_build import ExampleBuild
 from hat_fairseq.data.files import atomic_directory
-from hat_fairseq.data.prepare import SEGMENTS
 from hat_fairseq.data.readers import Reader, find_reader
+from hat_fairseq.data.settings import SEGMENTS
 from hat_fairseq.data.task_options import check_task_options
 from hat_fairseq.data.vocabulary import has_dictionary, inherit
 

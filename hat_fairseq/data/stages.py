@@ -18,8 +18,9 @@ from hat_fairseq.data.learned_bpe import LearnedBpe
 from hat_fairseq.data.manifest import SplitReport
 from hat_fairseq.data.parallel import ordered_map
 from hat_fairseq.data.pipeline import TextPipeline
-from hat_fairseq.data.prepare import EmptyDocumentError, Settings, prepare, source_sentences, target_sentences
+from hat_fairseq.data.prepare import EmptyDocumentError, prepare, source_sentences, target_sentences
 from hat_fairseq.data.readers import Reader
+from hat_fairseq.data.settings import Settings
 from hat_fairseq.data.word_tokenizer import count_words
 
 Item = TypeVar("Item")

@@ -7,16 +7,8 @@ from dataclasses import asdict
 
 from hat_fairseq.data.pipeline import recorded_language
 from hat_fairseq.data.word_tokenizer import join_sentences
-from hat_fairseq.scoring.bleu import (
-    CHRF2,
-    DOCUMENT_BLEU,
-    SENTENCE_BLEU,
-    BleuReport,
-    BleuSettings,
-    Translation,
-    bleu,
-    make_bleu,
-)
+from hat_fairseq.scoring.bleu import CHRF2, DOCUMENT_BLEU, SENTENCE_BLEU, BleuReport, Translation, bleu
+from hat_fairseq.scoring.bleu_settings import BleuSettings, make_bleu
 from hat_fairseq.scoring.files import DocumentTexts, read_hypotheses, read_references
 from hat_fairseq.scoring.report import Report, aligned
 
