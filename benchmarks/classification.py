@@ -28,7 +28,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from hat_fairseq.data.example import Example, read_examples
+from hat_fairseq.data.record import Record
+from hat_fairseq.data.records_json import read_records
 from hat_fairseq.recipes import files
 
 BAG_OF_WORDS = "bag of words"
@@ -45,7 +46,7 @@ def main() -> None:
         check_same_documents(text, text_of(name))
     files = {(BAG_OF_WORDS, 0): bag_of_words(text)}
     files |= {(name, seed): finished_run(name, seed) for seed in args.seeds for name in args.recipes}
-    scores = score(text / "test.examples.jsonl", files.values())
+    scores = score(text / "test.jsonl", files.values())
     rows = [{"system": name, "seed": seed, "scores": scores[str(path)]} for (name, seed), path in files.items()]
     documents = {split: len(examples(text, split)) for split in ("train", "valid", "test")}
     subject = args.recipes[0].split("_")[0]
@@ -56,8 +57,8 @@ def text_of(name: str) -> Path:
     return Path(flags_of("preprocess", name)["--out"], "text")
 
 
-def examples(text: Path, split: str) -> list[Example]:
-    return list(read_examples(text / f"{split}.examples.jsonl", "classification"))
+def examples(text: Path, split: str) -> list[Record]:
+    return list(read_records(text / f"{split}.jsonl", "classification"))
 
 
 def check_same_documents(text: Path, other: Path) -> None:
@@ -82,8 +83,8 @@ def bag_of_words(text: Path) -> Path:
     return path
 
 
-def plain(example: Example) -> str:
-    parts = example.inputs[0]
+def plain(example: Record) -> str:
+    parts = example.parts
     return "\n".join(part if isinstance(part, str) else "\n".join(part) for part in parts)
 
 

@@ -62,7 +62,7 @@ def finished_run(name: str, kind: str, seed: int, checkpoint: str, train_flags: 
 
 def score(name: str, metric: str, runs: dict[tuple[str, int], Path]) -> dict[Path, dict[str, float]]:
     """Mean scores of each run, by `hat score`."""
-    references = Path(flags_of("preprocess", name)["--out"], "text", "test.documents.jsonl")
+    references = Path(flags_of("preprocess", name)["--out"], "text", "test.jsonl")
     files = {str(folder / "test.jsonl"): folder for folder in runs.values()}
     out = RUNS / name / "scores.json"
     command = ["score", metric, "--references", str(references), "--hypotheses", *files]

@@ -27,7 +27,7 @@ from harness import Facts, Job, Setting, run
 from hierarchy import finished_run
 from recipe_runs import RUNS, flags_of, run_recipe
 
-from hat_fairseq.data.document import read_documents
+from hat_fairseq.data.records_json import read_records
 from hat_fairseq.generation.beam_search import BeamSearchGenerator
 from hat_fairseq.inference import DocumentToText
 from hat_fairseq.scoring.bleu import DOCUMENT_BLEU
@@ -49,8 +49,8 @@ def quality_job(precision: str, chosen: Setting) -> Job:
     checkpoint, data = trained(chosen)
     options = {flag[2:].replace("-", "_"): kind(flags[flag]) for flag, kind in OPTIONS.items() if flag in flags}
     model = DocumentToText.from_pretrained(str(checkpoint), str(data), "cpu", precision, **options)
-    references = data.resolve().parent / "text" / "test.documents.jsonl"
-    documents = list(read_documents(str(references)))
+    references = data.resolve().parent / "text" / "test.jsonl"
+    documents = list(read_records(str(references)))
     texts: list[dict[str, Any]] = []
 
     def step() -> Facts:

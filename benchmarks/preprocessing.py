@@ -26,11 +26,12 @@ import numpy as np
 from cli_timing import run_commands
 from harness import Facts, Job, Setting, run
 
-from hat_fairseq.data.document import Document
+from hat_fairseq.data.clean import EmptyDocumentError, prepare
 from hat_fairseq.data.gpt2_bpe import find_gpt2_files
-from hat_fairseq.data.pipeline import Settings
-from hat_fairseq.data.prepare import EmptyDocumentError, prepare
+from hat_fairseq.data.kinds import kind_of
+from hat_fairseq.data.options import Settings
 from hat_fairseq.data.readers import find_reader
+from hat_fairseq.data.record import Record
 from hat_fairseq.data.text import escape_control_tokens
 
 SPLITS, SIDES = ("train", "valid", "test"), ("source", "target")
@@ -113,13 +114,13 @@ def write_input(name: str, folder: Path) -> Facts:
     return {"documents": number, "bytes": size}
 
 
-def read(name: str, split: str) -> Iterator[Document]:
+def read(name: str, split: str) -> Iterator[Record]:
     """Documents with clean sentences; empty ones are no input for either."""
     reader = find_reader(name, None)
     settings = Settings(splitter=reader.defaults.get("splitter", "given"))
     for document in reader.read(split, None, Counter()):
         try:
-            yield prepare(document, settings, Counter())
+            yield prepare(document, kind_of("text"), settings, Counter())
         except EmptyDocumentError:
             continue
 

@@ -24,13 +24,13 @@ hat recipe generate ami_small --overwrite --score=null
 mv "$results/test.jsonl" "$results/hat.jsonl"
 
 step "4/5 baselines: the beginning of the meeting, and the best constant summary"
-hat baselines --overwrite --documents "$data/text/test.documents.jsonl" --train "$data/text/train.documents.jsonl" \
+hat baselines --overwrite --documents "$data/text/test.jsonl" --train "$data/text/train.jsonl" \
   --words 286 --out "$results"
 
 step "5/5 scores and one meeting"
-hat score rouge --against-others --references "$data/text/test.documents.jsonl" \
+hat score rouge --against-others --references "$data/text/test.jsonl" \
   --hypotheses "$results/lead.jsonl" "$results/constant.jsonl" "$results/hat.jsonl"
-hat show --documents "$data/text/test.documents.jsonl" --hypotheses "$results/hat.jsonl"
+hat show --documents "$data/text/test.jsonl" --hypotheses "$results/hat.jsonl"
 cat <<'END'
 
 What this shows: the whole path works, and a model that has read 97 meetings for a few minutes writes in the manner of

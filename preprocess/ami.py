@@ -7,8 +7,8 @@ print 100, 17 and 20.
 
 As in Rohde et al. 2021, section 4.1: a turn is a sentence, its role (PM project manager, ME marketing expert, UI user
 interface designer, ID industrial designer) goes before it and has a segment embedding, and meaningless words are
-filtered out (``hat_fairseq/data/formats/meetings.py``). The paper does not give its lengths for meetings: 3072 source
-tokens as for its other long documents, and 1024 target tokens, which is all that BART has positions for.
+filtered out (``hat_fairseq/data/formats/meetings.py``). The paper does not give its lengths for meetings; the
+recipe has those of its other long documents.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from hat_fairseq.data.document import Document
 from hat_fairseq.data.formats import meetings
+from hat_fairseq.data.record import Record
 
 SPLITS = meetings.SPLITS
 DEFAULTS = meetings.DEFAULTS
@@ -32,6 +32,6 @@ PAPER = {
 }
 
 
-def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Document]:
+def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
     """Yield the meetings of a split with the meaningless words of each turn left out."""
     return meetings.read_meetings(split, root or Path(__file__).with_name("ami_data"), "ami", counts)

@@ -7,7 +7,7 @@ with 364,868,892 pages and 8 with 364,608. Some of the files will do. Licence: O
 Only pages of more than ``MIN_WORDS`` words between white space are kept, the others are counted: the model card of
 Chalkidis et al. 2022 says "long sequences (> 1024 subwords) of C4". Words are fewer than subwords and need no BPE; a
 page that is kept has at least as many subwords. For another limit filter into a folder of JSON lines with ``text`` and
-preprocess that with ``--task mlm``. There is no test part. A page's id is its file and line.
+preprocess that with ``--kind mlm``. There is no test part. A page's id is its file and line.
 """
 
 from __future__ import annotations
@@ -16,27 +16,20 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from hat_fairseq.data.example import Example
+from hat_fairseq.data.fields import Fields
 from hat_fairseq.data.files import read_json_lines
-from hat_fairseq.data.formats.json_file import text_of
 from hat_fairseq.data.formats.release import release_folder
+from hat_fairseq.data.record import Record
 
-TASK = "mlm"
+KIND = "mlm"
 SPLITS = ("train", "valid")
-DEFAULTS = {
-    "bpe": "gpt2",
-    "splitter": "library",
-    "segments": "packed",
-    "segment_length": 128,
-    "max_segments": 32,
-    "max_source_tokens": 4095,  # with </s> 4096
-}
+DEFAULTS = {"splitter": "library"}
 MIN_WORDS = 1024
 NAMES = {"train": "c4-train", "valid": "c4-validation"}
 CONTENT = "c4-train.*.json.gz and c4-validation.*.json.gz"
 
 
-def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Example]:
+def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
     """Yield the long pages of a split, file by file."""
     folder = release_folder(root, CONTENT)
     files = sorted(path for ending in ("json", "json.gz") for path in folder.glob(f"{NAMES[split]}.*.{ending}"))
@@ -45,8 +38,8 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Exampl
     for path in files:
         for number, record in read_json_lines(path):
             where = f"{path}:{number}"
-            text = text_of(record, "text", where)
+            text = Fields(record, where).text("text")
             if len(text.split()) <= MIN_WORDS:
                 counts["short_pages_dropped"] += 1
                 continue
-            yield Example(id=f"{path.name.partition('.json')[0]}:{number}", inputs=((text,),), origin=where)
+            yield Record(id=f"{path.name.partition('.json')[0]}:{number}", parts=(text,), origin=where)

@@ -22,21 +22,14 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from hat_fairseq.data.document import Document
 from hat_fairseq.data.files import read_lines
 from hat_fairseq.data.formats.release import release_folder
 from hat_fairseq.data.formats.tables import find_table, read_table
+from hat_fairseq.data.record import Record
+from hat_fairseq.data.records_json import record_from_json
 
 SPLITS = ("train", "valid", "test")
-DEFAULTS = {
-    "bpe": "gpt2",
-    "splitter": "punctuation",
-    "max_source_tokens": 1023,  # with </s> the paper's 1024
-    "max_target_tokens": 255,
-    "long_source": "truncate",
-    "long_target": "truncate",
-    "on_empty": "drop",
-}
+DEFAULTS = {"splitter": "punctuation", "on_empty": "drop"}
 RELEASE = {"train": (287113, 287227), "valid": (13368,), "test": (11490,)}
 PAPER = {
     "documents": {"train": "287K", "valid": "13K", "test": "11K"},
@@ -51,19 +44,19 @@ STORIES = "url_lists/ beside cnn/stories/ and dailymail/stories/, or "
 HIGHLIGHT = "@highlight"
 
 
-def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Document]:
+def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
     """Yield the articles of a split, highlights as targets."""
     folder = release_folder(root, f"{STORIES}the files of the Hugging Face release")
     if (folder / "url_lists").is_dir():
         return _read_stories(folder, split)
     rows = read_table(find_table(folder, split, STORIES), COLUMNS)
     return (
-        Document.from_json({"id": row["id"], "text": row["article"], "target": row["highlights"]}, where)
+        record_from_json({"id": row["id"], "text": row["article"], "target": row["highlights"]}, where)
         for where, row in rows
     )
 
 
-def _read_stories(root: Path, split: str) -> Iterator[Document]:
+def _read_stories(root: Path, split: str) -> Iterator[Record]:
     urls = root / "url_lists" / URL_LISTS[split]
     for number, url in read_lines(urls):
         story = f"{hashlib.sha1(url.strip().encode()).hexdigest()}.story"
@@ -73,11 +66,11 @@ def _read_stories(root: Path, split: str) -> Iterator[Document]:
         yield _read_story(paths[0])
 
 
-def _read_story(path: Path) -> Document:
+def _read_story(path: Path) -> Record:
     """Paragraphs, then each highlight behind a line ``@highlight``."""
     lines = [stripped for _, line in read_lines(path) if (stripped := line.strip())]
     end = lines.index(HIGHLIGHT) if HIGHLIGHT in lines else len(lines)
     highlights = [line for line in lines[end:] if line != HIGHLIGHT]
     if not highlights:
         raise ValueError(f"{path}: no {HIGHLIGHT}, so this is no complete story")
-    return Document(id=path.stem, text="\n".join(lines[:end]), target=tuple(highlights), origin=str(path))
+    return Record(id=path.stem, parts=("\n".join(lines[:end]),), target=tuple(highlights), origin=str(path))

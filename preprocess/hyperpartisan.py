@@ -25,21 +25,15 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from hat_fairseq.data.example import Example
-from hat_fairseq.data.formats.json_file import list_of, read_json
+from hat_fairseq.data.fields import Fields
+from hat_fairseq.data.files import read_json
 from hat_fairseq.data.formats.markup import unescape
 from hat_fairseq.data.formats.release import release_file, release_folder
+from hat_fairseq.data.record import Record
 
-TASK = "classification"
+KIND = "classification"
 SPLITS = ("train", "valid", "test")
-DEFAULTS = {
-    "bpe": "gpt2",
-    "splitter": "library",
-    "segments": "packed",
-    "segment_length": 128,
-    "max_source_tokens": 4095,  # with </s> 4096
-    "long_source": "truncate",
-}
+DEFAULTS = {"splitter": "library"}
 RELEASE = {"train": (516, 517), "valid": (64,), "test": (64, 65)}
 ARTICLES = "articles-training-byarticle-20181122.xml"
 LABELS = "ground-truth-training-byarticle-20181122.xml"
@@ -49,7 +43,7 @@ LAST_DIGITS = {"train": range(8), "valid": (8,), "test": (9,)}
 CONTENT = f"{ARTICLES} and {LABELS}"
 
 
-def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Example]:
+def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
     """Yield the articles of a split, in its order."""
     folder = release_folder(root, CONTENT)
     articles = _by_id(release_file(folder / ARTICLES, CONTENT))
@@ -58,9 +52,9 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Exampl
         label = labels[number].get("hyperpartisan") if number in labels else None
         if label not in ("true", "false"):
             raise ValueError(f"{folder / LABELS}: article {number} has the label {label!r}, not 'true' or 'false'")
-        yield Example(
+        yield Record(
             id=articles[number].attrib["id"],
-            inputs=((_body(articles[number], counts),),),
+            parts=(_body(articles[number], counts),),
             label=label,
             origin=f"{folder / ARTICLES}, article {number}",
         )
@@ -80,10 +74,8 @@ def _numbers(path: Path, split: str, articles: dict[int, ElementTree.Element], c
     """The ids of a split's articles."""
     if not path.is_file():
         return [number for number in articles if number % 10 in LAST_DIGITS[split]]
-    splits = read_json(path)
-    if not isinstance(splits, dict):
-        raise ValueError(f"{path}: expected an object with {', '.join(NAMES.values())}, found {splits!r:.60}")
-    numbers, test = (list_of(splits, NAMES[name], int, str(path)) for name in (split, "test"))
+    splits = Fields(read_json(path), str(path), NAMES.values())
+    numbers, test = (splits.items(NAMES[name], int) for name in (split, "test"))
     if missing := sorted(set(numbers) - articles.keys()):
         raise ValueError(f"{path}: there is no article {missing[0]} in {ARTICLES}")
     if split != "test":

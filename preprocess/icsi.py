@@ -16,8 +16,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from hat_fairseq.data.document import Document
 from hat_fairseq.data.formats import meetings
+from hat_fairseq.data.record import Record
 
 SPLITS = meetings.SPLITS
 DEFAULTS = meetings.DEFAULTS
@@ -31,6 +31,6 @@ PAPER = {
 }
 
 
-def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Document]:
+def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
     """Yield the meetings of a split with the meaningless words of each turn left out."""
     return meetings.read_meetings(split, root or Path(__file__).with_name("icsi_data"), "icsi", counts)

@@ -16,20 +16,13 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from hat_fairseq.data.example import Example
 from hat_fairseq.data.files import read_lines
 from hat_fairseq.data.formats.release import release_folder
+from hat_fairseq.data.record import Record
 
-TASK = "classification"
+KIND = "classification"
 SPLITS = ("train", "valid", "test")
-DEFAULTS = {
-    "bpe": "gpt2",
-    "splitter": "library",
-    "segments": "packed",
-    "segment_length": 128,
-    "max_source_tokens": 4095,  # with </s> 4096
-    "long_source": "truncate",
-}
+DEFAULTS = {"splitter": "library"}
 RELEASE = {"train": (22500,), "valid": (2500,), "test": (25000,)}
 LABELS = ("neg", "pos")
 FIRST_VALID = 11250
@@ -38,7 +31,7 @@ BREAK = re.compile(r"<br\s*/?>")
 CONTENT = "train and test, in each of them pos and neg, as aclImdb has them"
 
 
-def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Example]:
+def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
     """Yield the reviews of a split."""
     folder = release_folder(root, CONTENT) / ("test" if split == "test" else "train")
     for label in LABELS:
@@ -57,7 +50,7 @@ def _number(path: Path) -> int:
     return int(found[1])
 
 
-def _review(path: Path, label: str, counts: Counter[str]) -> Example:
+def _review(path: Path, label: str, counts: Counter[str]) -> Record:
     text, breaks = BREAK.subn("\n", "\n".join(line for _, line in read_lines(path)))
     counts["line_break_tags_replaced"] += breaks
-    return Example(id=f"{label}/{path.stem}", inputs=((text,),), label=label, origin=str(path))
+    return Record(id=f"{label}/{path.stem}", parts=(text,), label=label, origin=str(path))

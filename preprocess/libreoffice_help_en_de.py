@@ -24,30 +24,23 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
-from hat_fairseq.data.document import Document
 from hat_fairseq.data.formats.libreoffice_help import page_paths, read_page, share
 from hat_fairseq.data.formats.release import release_folder
+from hat_fairseq.data.record import Record
 
 SPLITS = ("train", "valid", "test")
 DEFAULTS = {
     "source_language": "en",
     "target_language": "de",
-    "source_tokenizer": "moses",
-    "target_tokenizer": "moses",
     "aligned": True,
     "target_separator": True,
     "on_misaligned": "error",  # the ids of the paragraphs leave nothing to doubt
-    "bpe": "learned",
-    "num_codes": 8000,
-    "max_source_tokens": 511,  # with </s> the paper's 512
-    "max_target_tokens": 511,
-    "long_source": "chunk",
 }
 LANGUAGES = ("en-US", "de")
 PER_MILLE = {"valid": range(40), "test": range(40, 120)}
 
 
-def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Document]:
+def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
     """Yield the pages of a split."""
     folder = release_folder(root, "the unpacked packages libreoffice-help-en-us and libreoffice-help-de")
     known = frozenset() if split == "train" else _training_sources(folder)
@@ -59,7 +52,7 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Docume
         if len(kept) < 2:
             counts["pages_with_fewer_than_two_segments"] += 1
             continue
-        yield replace(document, sentences=tuple(one for one, _ in kept), target=tuple(other for _, other in kept))
+        yield replace(document, parts=(tuple(one for one, _ in kept),), target=tuple(other for _, other in kept))
 
 
 def _pages(root: Path, split: str, counts: Counter[str]) -> Iterator[str]:

@@ -21,20 +21,13 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from hat_fairseq.data.example import Example
 from hat_fairseq.data.formats.release import release_file, release_folder
 from hat_fairseq.data.formats.tsv import read_tsv
+from hat_fairseq.data.record import Record
 
-TASK = "classification"
+KIND = "classification"
 SPLITS = ("train", "valid", "test")
-DEFAULTS = {
-    "bpe": "gpt2",
-    "splitter": "punctuation",
-    "segments": "sentences",
-    "max_source_tokens": 511,  # with </s> 512
-    "long_source": "truncate",
-    "on_empty": "drop",
-}
+DEFAULTS = {"splitter": "punctuation", "on_empty": "drop"}
 RELEASE = {"train": (392702,), "valid": (9815,), "test": (9832,)}
 FILES = {"train": "train", "valid": "dev_matched", "test": "dev_mismatched"}
 COLUMNS = ("pairID", "sentence1", "sentence2", "gold_label")
@@ -43,7 +36,7 @@ UNDECIDED = "-"
 CONTENT = "train.tsv, dev_matched.tsv and dev_mismatched.tsv of GLUE, or the files of multinli_1.0"
 
 
-def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Example]:
+def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
     """Yield the pairs of a split that have a label."""
     folder = release_folder(root, CONTENT)
     own = folder / f"multinli_1.0_{FILES[split]}.txt"
@@ -54,9 +47,9 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Exampl
             continue
         if row["gold_label"] not in LABELS:
             raise ValueError(f"{path}:{number}: the label is {row['gold_label']!r:.60}, not {', '.join(LABELS)}")
-        yield Example(
+        yield Record(
             id=f"{number}-{row['pairID']}",
-            inputs=((row["sentence1"], row["sentence2"]),),
+            parts=(row["sentence1"], row["sentence2"]),
             label=row["gold_label"],
             origin=f"{path}:{number}",
         )

@@ -16,8 +16,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from hat_fairseq.data.document import Document
 from hat_fairseq.data.formats import cohan
+from hat_fairseq.data.record import Record
 
 SPLITS = cohan.SPLITS
 DEFAULTS = cohan.DEFAULTS
@@ -31,6 +31,6 @@ PAPER = {
 }
 
 
-def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Document]:
+def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
     """Yield the articles of a split, abstracts as targets."""
     return cohan.read_articles(split, root, "pubmed-dataset", counts)

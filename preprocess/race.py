@@ -17,19 +17,14 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from hat_fairseq.data.example import Example
-from hat_fairseq.data.formats.json_file import list_of, read_json, text_of
+from hat_fairseq.data.fields import Fields
+from hat_fairseq.data.files import read_json
 from hat_fairseq.data.formats.release import release_folder
+from hat_fairseq.data.record import Record
 
-TASK = "choice"
+KIND = "choice"
 SPLITS = ("train", "valid", "test")
-DEFAULTS = {
-    "bpe": "gpt2",
-    "splitter": "punctuation",
-    "segments": "sentences",
-    "max_source_tokens": 511,  # with </s> 512
-    "long_source": "truncate",
-}
+DEFAULTS = {"splitter": "punctuation"}
 RELEASE = {"train": (87866,), "valid": (4887,), "test": (4934,)}
 FOLDERS = {"train": "train", "valid": "dev", "test": "test"}
 LEVELS = ("middle", "high")
@@ -38,7 +33,7 @@ BLANK = "_"
 LETTERS = "ABCD"
 
 
-def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Example]:
+def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
     """Yield the questions of a split, each with its article and four choices."""
     folder = release_folder(root, CONTENT) / FOLDERS[split]
     for level in LEVELS:
@@ -49,13 +44,10 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Exampl
             yield from _questions(path, level, counts)
 
 
-def _questions(path: Path, level: str, counts: Counter[str]) -> Iterator[Example]:
-    record, where = read_json(path), str(path)
-    if not isinstance(record, dict):
-        raise ValueError(f"{path}: expected a JSON object, found {record!r:.60}")
-    article = text_of(record, "article", where)
-    questions, answers = (list_of(record, key, str, where) for key in ("questions", "answers"))
-    options = list_of(record, "options", list, where)
+def _questions(path: Path, level: str, counts: Counter[str]) -> Iterator[Record]:
+    passage = Fields(read_json(path), str(path))
+    article, questions, answers = passage.text("article"), passage.texts("questions"), passage.texts("answers")
+    options = passage.items("options", list)
     if not len(questions) == len(options) == len(answers):
         raise ValueError(f"{path}: {len(questions)} questions, {len(options)} options, {len(answers)} answers")
     for number, (question, choices, answer) in enumerate(zip(questions, options, answers, strict=True)):
@@ -64,9 +56,10 @@ def _questions(path: Path, level: str, counts: Counter[str]) -> Iterator[Example
         if answer not in tuple(LETTERS):
             raise ValueError(f"{path}, question {number}: the answer is {answer!r:.60}, not A, B, C or D")
         counts["questions_with_a_blank" if BLANK in question else "questions_without_blank"] += 1
-        yield Example(
+        yield Record(
             id=f"{level}/{path.stem}-{number}",
-            inputs=tuple((article, statement(question, choice)) for choice in choices),
+            parts=(article,),
+            choices=tuple(statement(question, choice) for choice in choices),
             label=str(LETTERS.index(answer)),
             origin=f"{path}, question {number}",
         )

@@ -21,21 +21,13 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from hat_fairseq.data.document import Document
 from hat_fairseq.data.formats.release import release_folder
 from hat_fairseq.data.formats.tables import find_table, read_table
+from hat_fairseq.data.record import Record
+from hat_fairseq.data.records_json import record_from_json
 
 SPLITS = ("train", "valid", "test")
-DEFAULTS = {
-    "bpe": "gpt2",
-    "splitter": "given",
-    "roles": True,
-    "max_source_tokens": 1023,  # with </s> 1024
-    "max_target_tokens": 255,
-    "long_source": "truncate",
-    "long_target": "truncate",
-    "on_empty": "drop",
-}
+DEFAULTS = {"splitter": "given", "roles": True, "on_empty": "drop"}
 RELEASE = {"train": (14732, 14731), "valid": (818,), "test": (819,)}
 PAPER = {
     "documents": {"train": "14.7K", "valid": "818", "test": "819"},
@@ -49,12 +41,12 @@ MOST_SPEAKERS = 8
 LONGEST_NAME = 4  # words
 
 
-def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Document]:
+def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
     """Yield the chats of a split, one turn a sentence."""
     folder = release_folder(root, "train.json, val.json and test.json, out of corpus.7z")
     for where, row in read_table(find_table(folder, split), COLUMNS):
         turns = split_turns(row["dialogue"], counts)
-        yield Document.from_json({"id": row["id"], "turns": turns, "summary": row["summary"]}, where)
+        yield record_from_json({"id": row["id"], "turns": turns, "summary": row["summary"]}, where)
 
 
 def split_turns(dialogue: str, counts: Counter[str]) -> list[dict[str, str]]:

@@ -21,11 +21,11 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from hat_fairseq.data.document import Document
 from hat_fairseq.data.formats.bitext import join
 from hat_fairseq.data.formats.iwslt_xml import read_set, read_training
 from hat_fairseq.data.formats.lookup import find_one
 from hat_fairseq.data.formats.release import release_folder
+from hat_fairseq.data.record import Record
 
 SETS = {
     "valid": ("dev2010", "tst2010", "tst2011", "tst2012", "tst2013", "tst2014", "tst2015"),
@@ -36,16 +36,9 @@ SPLITS = ("train", *SETS)
 DEFAULTS = {
     "source_language": "zh",
     "target_language": "en",
-    "source_tokenizer": "jieba",
-    "target_tokenizer": "moses",
     "aligned": True,
     "target_separator": True,
     "on_misaligned": "merge",  # a line that is empty in one language; in a talk, nothing should go missing
-    "bpe": "learned",
-    "num_codes": 40000,
-    "max_source_tokens": 511,  # with </s> the paper's 512
-    "max_target_tokens": 511,
-    "long_source": "chunk",
 }
 RELEASE = {"train": (1906,), "valid": (97,), "test": (12,), "test1": (13,)}
 PAPER = {
@@ -57,7 +50,7 @@ PAPER = {
 }
 
 
-def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Document]:
+def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
     """Yield the talks of a split."""
     folder = release_folder(root, "the unpacked archives 2017-01-trnted and 2017-01-ted-test of WIT3, zh-en and en-zh")
     if split == "train":

@@ -23,21 +23,14 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from hat_fairseq.data.document import Document
 from hat_fairseq.data.files import read_lines
 from hat_fairseq.data.formats.release import release_file, release_folder
 from hat_fairseq.data.formats.tables import find_table, read_table
+from hat_fairseq.data.record import Record
+from hat_fairseq.data.records_json import record_from_json
 
 SPLITS = ("train", "valid", "test")
-DEFAULTS = {
-    "bpe": "gpt2",
-    "splitter": "punctuation",
-    "max_source_tokens": 1023,  # with </s> the paper's 1024
-    "max_target_tokens": 255,
-    "long_source": "truncate",
-    "long_target": "truncate",
-    "on_empty": "drop",
-}
+DEFAULTS = {"splitter": "punctuation", "on_empty": "drop"}
 RELEASE = {"train": (204045,), "valid": (11332,), "test": (11334,)}
 PAPER = {
     "documents": {"train": "204K", "valid": "11K", "test": "11K"},
@@ -57,14 +50,14 @@ BUTTONS = frozenset(
 )
 
 
-def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Document]:
+def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
     """Yield the articles of a split, first sentences as targets."""
     folder = release_folder(root, f"{SUMMARIES}the files of the Hugging Face release")
     if (folder / "bbc-summary-data").is_dir():
         return (_article(folder / "bbc-summary-data", name, counts) for name in _names(folder / SPLIT_FILE, split))
     rows = read_table(find_table(folder, split, SUMMARIES), COLUMNS)
     return (
-        Document.from_json({"id": row["id"], "text": row["document"], "summary": row["summary"]}, where)
+        record_from_json({"id": row["id"], "text": row["document"], "summary": row["summary"]}, where)
         for where, row in rows
     )
 
@@ -79,7 +72,7 @@ def _names(path: Path, split: str) -> list[str]:
     return [str(name) for name in names]
 
 
-def _article(folder: Path, name: str, counts: Counter[str]) -> Document:
+def _article(folder: Path, name: str, counts: Counter[str]) -> Record:
     """Parts behind lines such as ``[SN]TITLE[SN]``."""
     path = folder / f"{name}.summary"
     if not path.is_file():
@@ -97,4 +90,4 @@ def _article(folder: Path, name: str, counts: Counter[str]) -> Document:
     if missing:
         raise ValueError(f"{path}: no [SN]{missing[0]}[SN], so this is no complete article; unpack the archive again")
     text, target = ("\n".join(parts[part]).strip() for part in ("RESTBODY", "FIRST-SENTENCE"))
-    return Document(id=name, text=text, target=(target,), origin=str(path))
+    return Record(id=name, parts=(text,), target=(target,), origin=str(path))

@@ -29,10 +29,11 @@ def ami(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "learned",
         "--num-codes",
         300,
+        "--role-in-text",
         "--max-source-tokens",
-        120,
+        121,
         "--max-target-tokens",
-        60,
+        61,
     ]
     policies = ["--long-source", "truncate", "--long-target", "truncate"]
     run_command(sys.executable, "-m", "hat_fairseq.cli", "preprocess", "ami", "--out", out, *limits, *policies)

@@ -66,11 +66,11 @@ def test_generate_join_and_score(run, ami: Path, generated: Path, tmp_path: Path
     joined = tmp_path / "hat.jsonl"
     hat(run, "join", "--generated", generated, "--ids", ami / "text/test.ids", "--out", joined)
     lines = [json.loads(line) for line in joined.read_text().splitlines()]
-    documents = [json.loads(line)["id"] for line in (ami / "text/test.documents.jsonl").open()]
+    documents = [json.loads(line)["id"] for line in (ami / "text/test.jsonl").open()]
     assert [line["id"] for line in lines] == documents and len(documents) == 6  # no batch is dropped
-    result = hat(run, "score", "rouge", "--hypotheses", joined, "--references", ami / "text/test.documents.jsonl")
+    result = hat(run, "score", "rouge", "--hypotheses", joined, "--references", ami / "text/test.jsonl")
     assert "documents: 6" in result.stdout
-    shown = hat(run, "show", "--documents", ami / "text/test.documents.jsonl", "--hypotheses", joined)
+    shown = hat(run, "show", "--documents", ami / "text/test.jsonl", "--hypotheses", joined)
     assert lines[0]["text"].split()[0] in shown.stdout and "--- reference" in shown.stdout
 
 
@@ -78,7 +78,7 @@ def test_interactive_and_summarize_equal_generate(run, ami: Path, trained, gener
     """Raw documents give the same summaries as binarised ones: one way from text to tokens."""
     expected = hypotheses(generated.read_text())
     checkpoint = trained[0] / "checkpoint_best.pt"
-    raw = (ami / "text/test.documents.jsonl").read_text()
+    raw = (ami / "text/test.jsonl").read_text()
     flags = [*plugin(ami), "--path", checkpoint, *GENERATION.split(), "--document-pipeline", ami / "bin"]
     for buffered in (["--buffer-size", 1], ["--buffer-size", 6, "--batch-size", 4]):
         result = run("fairseq-interactive", *flags, "--input-format", "json", *buffered, input=raw)
@@ -91,7 +91,7 @@ def test_interactive_and_summarize_equal_generate(run, ami: Path, trained, gener
         "--data",
         ami / "bin",
         "--input",
-        ami / "text/test.documents.jsonl",
+        ami / "text/test.jsonl",
         "--out",
         out,
     ]
@@ -204,7 +204,7 @@ def test_interactive_refuses_what_is_no_document(run, ami: Path, trained, line: 
 
 def test_the_models_own_limit_holds_for_raw_documents_too(run, ami: Path, trained, tmp_path: Path) -> None:
     """The data allow 120 tokens; a run that allows 64 positions cuts or refuses as its policy says."""
-    raw = (ami / "text/test.documents.jsonl").read_text()
+    raw = (ami / "text/test.jsonl").read_text()
     flags = [*plugin(ami), "--path", trained[0] / "checkpoint_last.pt", *GENERATION.split(), "--input-format", "json"]
     flags += ["--document-pipeline", ami / "bin", "--max-source-positions", 64]
     refused = run("fairseq-interactive", *flags, input=raw, check=False)

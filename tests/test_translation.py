@@ -18,6 +18,7 @@ from commands import TWO_PROCESSES, USER_DIR
 
 from hat_fairseq import cli
 from hat_fairseq.data.pipeline import TextPipeline
+from hat_fairseq.data.records_json import record_to_json
 from hat_fairseq.tasks.document_to_text import DocumentToTextConfig, DocumentToTextTask
 from hat_fairseq.tasks.raw_documents import encode_documents, parse_line
 
@@ -35,7 +36,7 @@ BEAM_JSON = '{"beam": 2, "max_len_b": 60}'
 
 
 def preprocess(run, out: Path, *flags: object) -> Path:
-    limits = ["--max-source-tokens", 40, "--max-target-tokens", 40, "--num-codes", 1000]
+    limits = ["--max-source-tokens", 41, "--max-target-tokens", 41, "--num-codes", 1000]
     run(sys.executable, "-m", "hat_fairseq.cli", "preprocess", *flags, "--out", out, *limits)
     return out
 
@@ -75,7 +76,7 @@ def help_pages(run, tmp_path_factory) -> Path:
     """The five shortest pages, the same in every part, in chunks of 40 tokens."""
     folder = tmp_path_factory.mktemp("help")
     pages = sorted(libreoffice_en_de(), key=lambda page: sum(map(len, page.sentences)))[:5]
-    lines = "".join(json.dumps(page.to_json()) + "\n" for page in pages)
+    lines = "".join(json.dumps(record_to_json(page)) + "\n" for page in pages)
     for split in ("train", "valid", "test"):
         (folder / f"{split}.jsonl").write_text(lines, encoding="utf-8")
     return preprocess(run, folder / "data", folder, *PAGES.split(), "--chunk-by", "pair")
@@ -112,7 +113,7 @@ def test_doc_bleu_of_training_is_that_of_hat_score(
     assert (directory / "checkpoint_best.pt").exists()
     joined = tmp_path / "hat.jsonl"
     assert hat("join", "--generated", generated, "--ids", help_pages / "bin/valid.ids", "--out", joined) == 0
-    raw = help_pages / "text/valid.documents.jsonl"
+    raw = help_pages / "text/valid.jsonl"
     report = score(joined, raw, tmp_path / "raw.json")
     assert report["documents"] == 5 and report["segments"] == 32
     assert report["scores"]["document BLEU"]["score"] == pytest.approx(logged[1], abs=1)  # detokenised references
@@ -172,7 +173,7 @@ def test_raw_pages_become_the_binarised_samples(run, help_pages: Path, tmp_path:
     fixed = {"dataset_impl": "mmap", "train_subset": "train", "required_seq_len_multiple": 1}
     task = DocumentToTextTask.setup_task(DocumentToTextConfig(data=str(help_pages / "bin"), **fixed))
     task.load_dataset("test")
-    lines = (help_pages / "text/test.documents.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (help_pages / "text/test.jsonl").read_text(encoding="utf-8").splitlines()
     blind = [json.dumps({key: value for key, value in json.loads(line).items() if key != "target"}) for line in lines]
     for given in (lines, blind):
         encoded = encode_documents((parse_line(line, 1, "json") for line in given), task)
@@ -184,9 +185,12 @@ def test_raw_pages_become_the_binarised_samples(run, help_pages: Path, tmp_path:
         task.get_interactive_tokens_and_lengths(lines, None)
 
 
+TED = "--partial --source-tokenizer jieba --target-tokenizer moses --long-source chunk"
+
+
 def test_chinese_to_english_from_the_containers_of_ted(run, tmp_path: Path, capsys) -> None:
     write_ted17_zh_en(tmp_path / "ted")
-    data = preprocess(run, tmp_path / "data", "ted17_zh_en", "--root", tmp_path / "ted", "--partial")
+    data = preprocess(run, tmp_path / "data", "ted17_zh_en", "--root", tmp_path / "ted", *TED.split())
     flags = ["--lr", "1e-3", "--batch-size", 4, "--max-update", 2, "--save-dir", tmp_path, "--max-valid-steps", 13]
     result = train(run, data, *flags, "--eval-doc-bleu-args", '{"beam": 1, "max_len_b": 9}')
     assert len(doc_bleu(result)) == 1
@@ -194,8 +198,8 @@ def test_chinese_to_english_from_the_containers_of_ted(run, tmp_path: Path, caps
     assert left_out and 1 <= int(left_out.group(1)) <= 2  # 14 of the 15 batches; the last has two samples
     generated = generate(run, data, tmp_path / "checkpoint_last.pt", "test", tmp_path)
     assert hat("join", "--generated", generated, "--ids", data / "bin/test.ids", "--out", tmp_path / "hat.jsonl") == 0
-    report = score(tmp_path / "hat.jsonl", data / "text/test.documents.jsonl", tmp_path / "score.json")
-    references = [json.loads(line) for line in (data / "text/test.documents.jsonl").open(encoding="utf-8")]
+    report = score(tmp_path / "hat.jsonl", data / "text/test.jsonl", tmp_path / "score.json")
+    references = [json.loads(line) for line in (data / "text/test.jsonl").open(encoding="utf-8")]
     assert report["documents"] == len(references) == 1
     assert report["segments"] == len(references[0]["target"]) == len(references[0]["sentences"])
     assert report["unmatched_documents"] in (0, 1) and "tok:13a" in capsys.readouterr().out

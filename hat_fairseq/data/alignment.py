@@ -9,7 +9,7 @@
 from collections import Counter
 from dataclasses import replace
 
-from hat_fairseq.data.document import Document
+from hat_fairseq.data.record import Record
 from hat_fairseq.data.text import normalise
 from hat_fairseq.data.word_tokenizer import count_words, join_sentences
 
@@ -23,7 +23,7 @@ class MisalignedError(ValueError):
     """Source and target have different numbers of segments, or a segment has no counterpart."""
 
 
-def align(document: Document, policy: str, languages: tuple[str, str], counts: Counter[str]) -> Document:
+def align(document: Record, policy: str, languages: tuple[str, str], counts: Counter[str]) -> Record:
     """Normalise both sides and pair them: as many source as target segments, none of them empty.
 
     A document with nothing on a whole side is returned as it is: it is empty, not misaligned.
@@ -52,10 +52,10 @@ def align(document: Document, policy: str, languages: tuple[str, str], counts: C
     else:
         pairs = _pairs(document, list(zip(source, target, strict=True)), policy, languages, counts)
     sources, targets = zip(*pairs, strict=True)
-    return replace(document, text=None, sentences=sources, roles=None, target=targets)
+    return replace(document, parts=(sources,), roles=None, target=targets)
 
 
-def words_of(document: Document, languages: tuple[str, str]) -> Counter[str]:
+def words_of(document: Record, languages: tuple[str, str]) -> Counter[str]:
     """Counts of the words of a dropped document: ``source_words_dropped`` and ``target_words_dropped``."""
     sides = zip(("source", "target"), (document.sentences, document.target), languages, strict=True)
     return Counter(
@@ -67,7 +67,7 @@ def words_of(document: Document, languages: tuple[str, str]) -> Counter[str]:
 
 
 def _pairs(
-    document: Document, pairs: list[Pair], policy: str, languages: tuple[str, str], counts: Counter[str]
+    document: Record, pairs: list[Pair], policy: str, languages: tuple[str, str], counts: Counter[str]
 ) -> list[Pair]:
     """Pairs with text on both sides; ``document`` is for messages."""
     whole = [index for index, pair in enumerate(pairs) if all(pair)]
@@ -100,5 +100,5 @@ def _merged(pairs: list[Pair], languages: tuple[str, str]) -> list[Pair]:
     return merged
 
 
-def _numbers(document: Document) -> str:
+def _numbers(document: Record) -> str:
     return f"{document.name}: {len(document.sentences or ())} source and {len(document.target or ())} target segments"

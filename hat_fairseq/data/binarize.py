@@ -1,9 +1,9 @@
 """Turn the text streams into fairseq's binary files, as fairseq-preprocess would, and count what a dictionary lacks."""
 
-import argparse
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from hat_fairseq.data.binary import Binarized, binarize_text
@@ -15,100 +15,118 @@ MOST_UNKNOWN = 0.5  # share of tokens that are not in the dictionary; above it t
 KINDS = ("train", "valid", "test")  # of splits
 
 
-def fairseq_commands(
-    splits: Sequence[str], dictionary: Path | None, roles: bool, workers: int, blind: Sequence[str] = ()
-) -> list[list[str]]:
-    """The fairseq-preprocess commands, to be run in the output directory.
+@dataclass(frozen=True)
+class Binarization:
+    """One call of fairseq-preprocess, to be run in the output directory.
 
     Args:
-        splits: those that have text files: train, and valid, valid1, ..., test, test1, ... as fairseq numbers them.
-        dictionary: fixed dictionary of both sides; None to build one joined dictionary from the training text.
-        roles: whether there is a role stream.
-        blind: those of the splits that have no targets.
-        workers: for the command as it is shown; the result does not depend on it.
+        destination: the folder to write into.
+        splits: train, and valid, valid1, ..., test, test1, ... as fairseq numbers them.
+        streams: the streams to read, `text/SPLIT.STREAM`; two of them share a dictionary.
+        pair: the names of the two sides as fairseq's file names have them; None for file names without.
+        dictionary: a fixed dictionary; None to build one from the training text.
 
     Raises:
         ValueError: a split with a name that fairseq would not give it.
     """
-    start, prefixes = _command("bin", workers), _prefixes(splits)
-    words = ["--srcdict", str(dictionary), "--tgtdict", str(dictionary)] if dictionary else ["--joined-dictionary"]
-    pair = [*start, "--source-lang", "source", "--target-lang", "target"]
-    with_targets = [split for split in splits if split not in blind]
-    commands = [[*pair, *_prefixes(with_targets), *words]] if with_targets else []
-    if blind:
-        fixed = str(dictionary or Path("bin", "dict.source.txt"))
-        commands.append([*pair, "--only-source", *_prefixes(blind), "--srcdict", fixed])
-    if roles:
-        commands.append([*start, "--source-lang", "role", "--only-source", *prefixes, "--srcdict", str(ROLE_LABELS)])
-    return commands
+
+    destination: Path
+    splits: tuple[str, ...]
+    streams: tuple[str, ...]
+    pair: tuple[str, str] | None = None
+    dictionary: Path | None = None
+
+    def __post_init__(self) -> None:
+        for kind in KINDS:
+            names = [split for split in self.splits if split.rstrip("0123456789") == kind]
+            if names != [f"{kind}{number or ''}" for number in range(len(names))]:
+                raise ValueError(f"fairseq cannot number the splits {', '.join(self.splits)}; use test, test1, ...")
+
+    def command(self, workers: int) -> list[str]:
+        """The words of the command; the result does not depend on the number of workers."""
+        words = [sys.executable, "-P", "-m", "fairseq_cli.preprocess", "--destdir", str(self.destination)]
+        words += ["--workers", str(workers)]
+        if self.pair:
+            words += ["--source-lang", self.pair[0]]
+            words += ["--target-lang", self.pair[1]] if self.pair[1] != "None" else []
+        words += ["--only-source"] if len(self.streams) == 1 else []
+        ending = "" if self.pair else f".{self.streams[0]}"
+        for kind in KINDS:
+            names = [f"text/{split}{ending}" for split in self.splits if split.rstrip("0123456789") == kind]
+            words += [f"--{kind}pref", ",".join(names)] if names else []
+        if self.dictionary is None:
+            return words + (["--joined-dictionary"] if len(self.streams) > 1 else [])
+        words += ["--srcdict", str(self.dictionary)]
+        return words + (["--tgtdict", str(self.dictionary)] if len(self.streams) > 1 else [])
+
+    def run(self, directory: Path) -> dict[str, Binarized]:
+        """Write what the command would write in a directory.
+
+        fairseq-preprocess needs longer for this than everything before it, most of it one token after the other in
+        Python; what is written here has the same bytes, only `preprocess.log` begins with the command instead of all
+        of fairseq's settings.
+
+        Returns:
+            The counts of each text, by its name: `train.source`.
+        """
+        destination = directory / self.destination
+        destination.mkdir(parents=True, exist_ok=True)
+        if self.dictionary:
+            dictionary = Dictionary.load(directory / self.dictionary)
+        else:
+            dictionary = Dictionary.build(directory / f"text/{self.splits[0]}.{stream}" for stream in self.streams)
+        counts, log = {}, [shlex.join(["python", *self.command(1)[1:]])]
+        for stream in self.streams:
+            side, ending = (stream, f".{'-'.join(self.pair)}.{stream}") if self.pair else (None, "")
+            dictionary.save(destination / f"dict{f'.{side}' if side else ''}.txt")
+            for split in self.splits:
+                log.append(f"[{side}] Dictionary: {len(dictionary)} types")
+                text = f"{split}.{stream}"
+                found = binarize_text(directory / "text" / text, dictionary, destination / f"{split}{ending}")
+                log.append(f"[{side}] text/{text}: {found} (by {SPECIAL[UNKNOWN]})")
+                counts[text] = found
+        log.append(f"Wrote preprocessed data to {self.destination}")
+        (destination / "preprocess.log").write_text("\n".join(log) + "\n", encoding="utf-8")
+        return counts
 
 
-def example_commands(
-    splits: Sequence[str], labelled: Sequence[str], task: str, dictionary: Path | None, workers: int
-) -> list[list[str]]:
-    """The fairseq-preprocess commands for examples, to be run in the output directory.
-
-    The files are where fairseq's own task ``sentence_prediction`` reads them, or for ``mlm`` its task ``masked_lm``.
+def of_documents(
+    splits: Sequence[str], blind: Iterable[str], dictionary: Path | None, roles: bool
+) -> list[Binarization]:
+    """What fairseq's translation reads: sources and targets, and the role stream.
 
     Args:
-        splits: see ``fairseq_commands``.
-        labelled: those of them that have labels.
-        task: the kind of the examples.
-        dictionary: fixed dictionary of the input; None to build one from the training text.
-        workers: for the command as it is shown; the result does not depend on it.
+        blind: those of the splits that have no targets.
+        dictionary: of both sides.
     """
-    words = ["--srcdict", str(dictionary)] if dictionary else []
-    tokens = [*_command(str(input_directory(task)), workers), "--only-source", *_prefixes(splits, ".input0"), *words]
-    if not labelled:
-        return [tokens]
-    label = [*_command("bin/label", workers), "--only-source", *_prefixes(labelled, ".label")]
-    return [tokens, [*label, "--srcdict", str(LABELS)]]
+    blind = tuple(blind)
+    with_targets = tuple(split for split in splits if split not in blind)
+    pair, calls, folder = ("source", "target"), [], Path("bin")
+    if with_targets:
+        calls.append(Binarization(folder, with_targets, pair, pair, dictionary))
+    if blind:
+        fixed = dictionary or Path("bin", "dict.source.txt")
+        calls.append(Binarization(folder, blind, ("source",), pair, fixed))
+    if roles:
+        calls.append(Binarization(folder, tuple(splits), ("role",), ("role", "None"), ROLE_LABELS))
+    return calls
 
 
-def input_directory(task: str) -> Path:
-    """The folder of the rows of examples and their dictionary, in the output directory."""
-    return Path("bin") if task == "mlm" else Path("bin", "input0")
+def of_rows(splits: Sequence[str], labelled: Iterable[str], dictionary: Path | None, folder: str) -> list[Binarization]:
+    """What fairseq's `sentence_prediction`, or in the folder `bin` itself its `masked_lm`, reads: rows and labels."""
+    calls = [Binarization(Path("bin", folder), tuple(splits), ("source",), None, dictionary)]
+    if labelled := tuple(labelled):
+        calls.append(Binarization(Path("bin", "label"), labelled, ("label",), None, LABELS))
+    return calls
 
 
-def run(commands: Sequence[Sequence[str]], directory: Path, shown_as: Path) -> dict[str, Binarized]:
-    """Write what the commands would write in ``directory``, after printing them as typed for ``shown_as``.
-
-    fairseq-preprocess needs longer for this than everything before it, most of it one token after the other in Python;
-    what is written here has the same bytes, only ``preprocess.log`` begins with the command instead of all of
-    fairseq's settings. Dictionaries are the same for source and target.
-
-    Returns:
-        The counts of each text, by its name: ``text/train.source``.
-    """
+def run(calls: Iterable[Binarization], directory: Path, shown_as: Path, workers: int) -> dict[str, Binarized]:
+    """Run the calls in a directory, after printing their commands as typed for the directory `shown_as`."""
     counts: dict[str, Binarized] = {}
-    for command in commands:
-        print(f"(cd {shlex.quote(str(shown_as))} && {shlex.join(command)})", flush=True)
-        counts |= _run(_flags(command), directory, shlex.join(["python", *command[1:]]))
-    return counts
-
-
-def _run(flags: argparse.Namespace, directory: Path, shown: str) -> dict[str, Binarized]:
-    sides = [flags.source_lang] + ([] if flags.only_source else [flags.target_lang])
-    endings = {side: f".{side}" if side else "" for side in sides}
-    destination = directory / flags.destdir
-    destination.mkdir(parents=True, exist_ok=True)
-    if flags.srcdict:
-        dictionary = Dictionary.load(directory / flags.srcdict)
-    else:
-        dictionary = Dictionary.build(directory / f"{flags.trainpref}{ending}" for ending in endings.values())
-    counts, log = {}, [shown]
-    for side, ending in endings.items():
-        dictionary.save(destination / f"dict{ending}.txt")
-        pair = f".{flags.source_lang}-{flags.target_lang}" if side else ""
-        for kind in KINDS:
-            for number, prefix in enumerate(filter(None, (getattr(flags, f"{kind}pref") or "").split(","))):
-                log.append(f"[{side}] Dictionary: {len(dictionary)} types")
-                text = f"{prefix}{ending}"
-                found = binarize_text(directory / text, dictionary, destination / f"{kind}{number or ''}{pair}{ending}")
-                log.append(f"[{side}] {text}: {found} (by {SPECIAL[UNKNOWN]})")
-                counts[text] = found
-    log.append(f"Wrote preprocessed data to {flags.destdir}")
-    (destination / "preprocess.log").write_text("\n".join(log) + "\n", encoding="utf-8")
+    for call in calls:
+        print(f"(cd {shlex.quote(str(shown_as))} && {shlex.join(call.command(workers))})", flush=True)
+        counts |= call.run(directory)
+    check_known(counts)
     return counts
 
 
@@ -117,38 +135,6 @@ def check_known(counts: Mapping[str, Binarized]) -> None:
     for text, found in counts.items():
         if found.unknown > MOST_UNKNOWN * found.tokens:
             raise ValueError(
-                f"{text}: {found.unknown} of {found.tokens} tokens are not in the dictionary: text of another language "
-                "than the vocabulary is of, or in another encoding"
+                f"text/{text}: {found.unknown} of {found.tokens} tokens are not in the dictionary: text of another "
+                "language than the vocabulary is of, or in another encoding"
             )
-
-
-def _flags(command: Sequence[str]) -> argparse.Namespace:
-    """The flags of a command of this module; the number of workers does not change the result."""
-    parser = argparse.ArgumentParser(allow_abbrev=False)
-    for name in ("destdir", "workers", "source-lang", "target-lang", "srcdict", "tgtdict"):
-        parser.add_argument(f"--{name}")
-    for kind in KINDS:
-        parser.add_argument(f"--{kind}pref")
-    for name in ("only-source", "joined-dictionary"):
-        parser.add_argument(f"--{name}", action="store_true")
-    return parser.parse_args(command[command.index("fairseq_cli.preprocess") + 1 :])
-
-
-def _command(directory: str, workers: int) -> list[str]:
-    return [sys.executable, "-P", "-m", "fairseq_cli.preprocess", "--destdir", directory, "--workers", str(workers)]
-
-
-def _prefixes(splits: Sequence[str], ending: str = "") -> list[str]:
-    prefixes = []
-    for kind in KINDS:
-        names = [split for split in splits if split.rstrip("0123456789") == kind]
-        if names:
-            prefixes += [f"--{kind}pref", ",".join(f"text/{name}{ending}" for name in names)]
-        if names != [f"{kind}{number or ''}" for number in range(len(names))]:
-            raise ValueError(f"fairseq-preprocess cannot number the splits {', '.join(splits)}; use test, test1, ...")
-    return prefixes
-
-
-def write_role_labels(labels: Sequence[str], directory: Path) -> None:
-    """Write the role stream's dictionary: its labels in the order given."""
-    (directory / ROLE_LABELS).write_text("".join(f"{label} 1\n" for label in labels), encoding="utf-8")

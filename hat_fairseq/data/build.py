@@ -1,39 +1,30 @@
 """One run of preprocessing: the stages in their order, in one directory."""
 
-import shutil
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from hat_fairseq.data.binarize import check_known, fairseq_commands, run, write_role_labels
+from hat_fairseq.data import binarize
 from hat_fairseq.data.bpe import Bpe
+from hat_fairseq.data.clean import role_token
+from hat_fairseq.data.kinds import POSITIONS, Kind, kind_of
+from hat_fairseq.data.labels import label_token, write_label_dictionary
 from hat_fairseq.data.manifest import SplitReport
+from hat_fairseq.data.options import Options
 from hat_fairseq.data.pipeline import TextPipeline
-from hat_fairseq.data.prepare import role_token
 from hat_fairseq.data.readers import Reader
-from hat_fairseq.data.settings import Settings, settings_of
-from hat_fairseq.data.stages import (
-    Policies,
-    documents_path,
-    encode_split,
-    learn_bpe,
-    prepare_split,
-    read_split,
-    role_labels,
-)
+from hat_fairseq.data.stages import Gold, class_labels, encode_split, learn_bpe, prepare_split, read_split
 from hat_fairseq.data.vocabulary import Vocabulary, has_dictionary, ready_made
 from hat_fairseq.data.word_tokenizer import word_tokenizer
 
 
 @dataclass
 class Build:
-    """Fills ``directory`` with ``text/`` and ``bin/``.
+    """Fills `directory` with `text/` and `bin/`.
 
     Args:
-        reader: where the documents come from.
-        options: those of ``preprocess.DEFAULTS``, all of them.
+        reader: where the records come from.
+        options: what decides the result.
         directory: exists and is empty.
         root: where the raw release is, for the reader.
         bpe_dir: where the files of the GPT-2 BPE are; None for the usual places.
@@ -42,75 +33,99 @@ class Build:
     """
 
     reader: Reader
-    options: Mapping[str, Any]
+    options: Options
     directory: Path
     root: Path | None = None
     bpe_dir: Path | None = None
     workers: int = 1
     reports: dict[str, SplitReport] = field(default_factory=dict)
-    known: set[object] = field(default_factory=set, init=False)  # see ``stages.read_split``
 
-    def text_and_pipeline(self) -> None:
-        """Write the documents, the pipeline and the streams of every split."""
-        settings = settings_of(self.options)
-        self.text.mkdir()
-        self.bin.mkdir()
-        known_bpe = self._check_early(settings)
-        lost = {split: self._prepare(split, settings) for split in self.reader.splits}
-
-        train = documents_path(self.text, self.reader.splits[0])
-        if self.options["roles"]:
-            settings = replace(settings, roles=self._known_roles() or role_labels(train))
-            write_role_labels([role_token(role) for role in settings.roles or ()], self.directory)
-        bpe = known_bpe or learn_bpe(train, settings, self.options["num_codes"], self.workers)
-        pipeline = TextPipeline(settings, bpe)
-        pipeline.save(self.bin)
-
-        for split in self.reader.splits:
-            by_source = self.options["chunk_by"] == "source" and split.startswith("test")
-            self.reports[split] = encode_split(pipeline, self.text, split, self.workers, by_source)
-            self.reports[split].treatments.update(lost[split])
-            shutil.copyfile(self.text / f"{split}.ids", self.bin / f"{split}.ids")  # to join chunks with bin/ alone
-
-    def binarize(self, shown_as: Path) -> None:
-        """Write what fairseq-preprocess would; its commands are printed as typed for the directory ``shown_as``."""
-        dictionary = Path("bin", "dict.txt") if has_dictionary(self.options) else None
-        blind = [split for split in self.reader.splits if not (self.text / f"{split}.target").is_file()]
-        commands = fairseq_commands(self.reader.splits, dictionary, self.options["roles"], self.workers, blind)
-        counts = run(commands, self.directory, shown_as)
-        if len(blind) == len(self.reader.splits):  # no command has written it
-            shutil.copyfile(self.bin / "dict.source.txt", self.bin / "dict.target.txt")
-        check_known(counts)
-        for split, report in self.reports.items():
-            for side in ("source",) if split in blind else ("source", "target"):
-                report.treatments[f"{side}_tokens_unknown_to_dictionary"] += counts[f"text/{split}.{side}"].unknown
+    @property
+    def kind(self) -> Kind:
+        return kind_of(self.options.kind)
 
     @property
     def text(self) -> Path:
         return self.directory / "text"
 
     @property
-    def bin(self) -> Path:
-        return self.directory / "bin"
+    def dictionary(self) -> Path:
+        """A fixed dictionary of the source, relative to the directory."""
+        return Path("bin", self.kind.folder, "dict.txt")
 
-    def _prepare(self, split: str, settings: Settings) -> Counter[str]:
-        lost: Counter[str] = Counter()
-        documents = read_split(
-            self.reader, split, self.root, self.options["limit"], lost, self.options["partial"], self.known
-        )
-        policies = Policies(self.options["on_empty"], self.options["on_misaligned"], split.startswith("test"))
-        lost += prepare_split(documents, settings, policies, documents_path(self.text, split), self.workers)
-        return lost
+    def text_and_pipeline(self) -> None:
+        """Write the records, the pipeline and the streams of every split."""
+        self.text.mkdir()
+        (self.directory / "bin").mkdir()
+        known_bpe = self._check_early()
+        counts: dict[str, Counter[str]] = {split: Counter() for split in self.reader.splits}
+        gold: dict[str, Gold] = {}
+        earlier: set[object] = set()
+        for split in self.reader.splits:
+            records = read_split(self.reader, split, self.root, self.options, counts[split], earlier)
+            gold[split] = prepare_split(records, split, self.options, self.text, counts[split], self.workers)
+        first = self.reader.splits[0]
+        roles = self._roles(gold[first])
+        classes = self._classes(gold)
+        bpe = known_bpe or learn_bpe(self.text, first, self.options, self.workers)
+        pipeline = TextPipeline(self.options.settings(roles), bpe)
+        pipeline.save(self.directory / "bin")
+        for split in self.reader.splits:
+            self.reports[split] = encode_split(pipeline, split, self.options, self.directory, self.workers)
+            self.reports[split].treatments.update(counts[split])
+            self.reports[split].labels = gold[split].counts
+        if roles:
+            write_label_dictionary(map(role_token, roles), self.directory / binarize.ROLE_LABELS)
+        if classes is not None:
+            write_label_dictionary(classes or self._positions(), self.directory / binarize.LABELS)
 
-    def _known_roles(self) -> tuple[str, ...] | None:
-        """The roles of the run that --vocabulary names, if it has a role stream."""
-        directory = self.options["vocabulary"]
-        return Vocabulary.open(directory).pipeline.settings.roles if directory else None
+    def binarize(self, shown_as: Path) -> None:
+        """Write what fairseq-preprocess would; its commands are printed as typed for the directory `shown_as`."""
+        splits = self.reader.splits
+        dictionary = self.dictionary if has_dictionary(self.options) else None
+        if self.kind.has_target:
+            blind = [split for split in splits if not (self.text / f"{split}.target").is_file()]
+            calls = binarize.of_documents(splits, blind, dictionary, self.options.roles)
+        else:
+            labelled = [split for split in splits if (self.text / f"{split}.label").is_file()]
+            calls = binarize.of_rows(splits, labelled, dictionary, self.kind.folder)
+        for text, found in binarize.run(calls, self.directory, shown_as, self.workers).items():
+            split, stream = text.rsplit(".", 1)
+            if stream in ("source", "target"):
+                self.reports[split].treatments[f"{stream}_tokens_unknown_to_dictionary"] += found.unknown
+        if self.kind.has_target and not (target := self.directory / "bin/dict.target.txt").exists():  # all splits blind
+            target.write_bytes(target.with_name("dict.source.txt").read_bytes())
 
-    def _check_early(self, settings: Settings) -> Bpe | None:
+    def _check_early(self) -> Bpe | None:
         """Finds missing files before the long steps start; returns the BPE unless it is to be learned."""
-        for name, language in zip(
-            (settings.source_tokenizer, settings.target_tokenizer), settings.languages, strict=True
-        ):
-            word_tokenizer(name, language)
-        return ready_made(self.options, self.bpe_dir, self.bin / "dict.txt")
+        word_tokenizer(self.options.source_tokenizer, self.options.source_language)
+        word_tokenizer(self.options.target_tokenizer, self.options.target_language)
+        return ready_made(self.options, self.bpe_dir, self.directory / self.dictionary)
+
+    def _roles(self, first: Gold) -> tuple[str, ...]:
+        """The labels of the role stream: those of --vocabulary, else those of the training part, sorted."""
+        if not self.options.roles:
+            return ()
+        if self.options.vocabulary and (known := Vocabulary.open(self.options.vocabulary).settings.role_labels):
+            return known
+        if not first.roles:
+            raise ValueError(
+                f"{self.reader.name}: --roles needs documents with roles, and none has any; use --no-roles"
+            )
+        return tuple(sorted(first.roles))
+
+    def _classes(self, gold: dict[str, Gold]) -> list[str] | None:
+        """The tokens of the labels in the order of the classes; empty if they are positions, None without labels."""
+        if self.kind.has_target or not any(each.known for each in gold.values()):
+            return None
+        if self.kind.classes == POSITIONS:
+            return []
+        if self.kind.classes is not None:
+            return list(self.kind.classes)
+        known = Vocabulary.open(self.options.vocabulary).labels if self.options.vocabulary else None
+        return [label_token(label) for label in class_labels(self.kind, gold, known)]
+
+    def _positions(self) -> list[str]:
+        """All positions that a token of a row can have; a row's final `</s>` has none."""
+        longest = max(max(report.lengths["source"], default=0) for report in self.reports.values())
+        return list(map(str, range(longest - 1)))

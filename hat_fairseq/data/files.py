@@ -55,6 +55,18 @@ def read_json_lines(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
         yield number, record
 
 
+def read_json(path: str | Path) -> Any:
+    """What a file that is one JSON value holds.
+
+    Raises:
+        ValueError: invalid UTF-8 or JSON; with file and line.
+    """
+    try:
+        return json.loads("\n".join(line for _, line in read_lines(path)))
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path}:{error.lineno}: no JSON ({error.msg}); is the file cut off?") from error
+
+
 def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     record = dict(pairs)
     if len(record) < len(pairs):

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .files import read_lines
+from .rows import Row
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,11 @@ class Chunk:
     number: int
     count: int
     segments: int
+
+
+def ids_line(row: Row) -> str:
+    """The line of a row, without its end."""
+    return f"{row.id}\t{row.part}\t{row.num_parts}\t{row.segments}"
 
 
 def read_ids(path: str | Path) -> list[Chunk]:

@@ -4,14 +4,17 @@ import json
 import platform
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from hat_fairseq.data.files import files_below, sha256_of
+from hat_fairseq.data.kinds import Kind
+from hat_fairseq.data.options import Options
 from hat_fairseq.data.readers import Reader
+from hat_fairseq.data.rows import Row
 
 FILE_NAME = "manifest.json"
 _PACKAGES = ("fairseq-fixed", "hat_fairseq", "sentence-splitter", "tokenizers", "sacremoses", "jieba")
@@ -22,10 +25,16 @@ PAPER_ROWS = ("source_words", "source_tokens", "target_words", "target_tokens")
 LABEL_ROWS = 40  # of the table; the manifest has all
 
 
-class Report(Protocol):
-    """Figures of one split."""
+class Counted(Protocol):
+    """What was counted while a record was encoded."""
 
-    def to_json(self) -> dict[str, Any]: ...
+    @property
+    def totals(self) -> Counter[str]: ...
+    @property
+    def counts(self) -> Counter[str]: ...
+
+
+Encoded = TypeVar("Encoded", bound=Counted)
 
 
 @dataclass
@@ -33,41 +42,62 @@ class SplitReport:
     """Figures of one split.
 
     Args:
-        documents: how many there are.
+        kind: of its records.
+        documents: how many records there are.
         sentences: how many markers there are in all lines.
-        source_lengths: tokens of each line, markers included, fairseq's final ``</s>`` not.
-        target_lengths: likewise, separators included.
-        totals: the sums of ``PAPER_ROWS``.
+        lengths: tokens of each line of the source and the target, markers, separators and the final `</s>` included.
+        totals: the sums of `PAPER_ROWS`.
+        labels: how often each label occurs.
         treatments: everything replaced, cut or dropped.
+        round_trip: see `round_trip.py`; empty without word tokenizer.
     """
 
+    kind: Kind
     documents: int = 0
     sentences: int = 0
-    source_lengths: list[int] = field(default_factory=list)
-    target_lengths: list[int] = field(default_factory=list)
+    lengths: dict[str, list[int]] = field(default_factory=lambda: {"source": [], "target": []})
     totals: Counter[str] = field(default_factory=Counter)
+    labels: Counter[str] = field(default_factory=Counter)
     treatments: Counter[str] = field(default_factory=Counter)
+    round_trip: dict[str, Any] = field(default_factory=dict)
+
+    def counted(self, encoded: Iterable[Encoded]) -> Iterator[Encoded]:
+        """Yields what it is given, after counting it."""
+        for result in encoded:
+            self.documents += 1
+            self.totals.update(result.totals)
+            self.treatments.update(result.counts)
+            yield result
+
+    def add_row(self, row: Row) -> None:
+        self.sentences += row.segments
+        for side, lengths in self.lengths.items():
+            if side in row.streams:
+                lengths.append(len(row.streams[side]) + 1)
 
     def to_json(self) -> dict[str, Any]:
-        return {
+        sides = ("source", "target") if self.kind.has_target else ("source",)
+        rows = [row for row in PAPER_ROWS if row.startswith(sides)]
+        record: dict[str, Any] = {
             "documents": self.documents,
-            "lines": len(self.source_lengths),
+            "lines": len(self.lengths["source"]),
             "sentences": self.sentences,
-            "source_tokens": summary(self.source_lengths),
-            "target_tokens": summary(self.target_lengths),
-            "per_document": {row: round(self.totals[row] / max(1, self.documents), 1) for row in PAPER_ROWS},
-            "treatments": dict(sorted((name, number) for name, number in self.treatments.items() if number)),
         }
+        record |= {f"{side}_tokens": summary(self.lengths[side]) for side in sides}
+        record["per_document"] = {row: round(self.totals[row] / max(1, self.documents), 1) for row in rows}
+        record |= {} if self.kind.has_target else {"labels": dict(sorted(self.labels.items()))}
+        record |= {"round_trip": self.round_trip} if self.round_trip else {}
+        return record | {"treatments": dict(sorted((+self.treatments).items()))}
 
 
 def write_manifest(
-    directory: Path, reader: Reader, options: Mapping[str, Any], reports: Mapping[str, Report]
+    directory: Path, reader: Reader, options: Options, reports: Mapping[str, SplitReport]
 ) -> dict[str, Any]:
     """Write ``manifest.json`` into ``directory`` with a list of its files and the hashes of ``text/``; return it."""
     files = sorted((directory / "text").iterdir())
     manifest = {
         "reader": reader.name,
-        "options": dict(sorted(options.items())),
+        "options": asdict(options),
         "versions": versions(),
         "splits": {split: report.to_json() for split, report in reports.items()},
         "paper": dict(reader.paper),
@@ -107,6 +137,11 @@ def table(manifest: Mapping[str, Any]) -> str:
             label = f"{name.replace('_', ' ')} a line, {figure}"
             rows.append([label, *(f"{split[name][figure]:,}" for split in splits.values())])
     rows += _label_rows(splits)
+    if any("round_trip" in split for split in splits.values()):
+        trips = [split.get("round_trip", {}) for split in splits.values()]
+        changed = [f"{trip['changed']:,} of {trip['segments']:,}" if trip else "-" for trip in trips]
+        rows.append(["target segments that come back changed", *changed])
+        rows.append(["BLEU of what comes back", *(f"{trip['bleu']:.2f}" if trip else "-" for trip in trips)])
     for name in sorted({name for split in splits.values() for name in split["treatments"]}):
         label = name.replace("_", " ")
         rows.append([label, *(f"{split['treatments'].get(name, 0):,}" for split in splits.values())])

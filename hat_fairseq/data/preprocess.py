@@ -6,53 +6,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hat_fairseq.data import alignment, bpe, long_source, manifest, sentence_split, word_tokenizer
+from hat_fairseq.data import manifest
 from hat_fairseq.data.build import Build
-from hat_fairseq.data.example import TASKS
-from hat_fairseq.data.example_build import ExampleBuild
 from hat_fairseq.data.files import atomic_directory
+from hat_fairseq.data.kinds import KINDS, Kind, kind_of
+from hat_fairseq.data.options import Options, add_options, flag, options_of
 from hat_fairseq.data.readers import Reader, find_reader
-from hat_fairseq.data.settings import SEGMENTS
-from hat_fairseq.data.task_options import check_task_options
 from hat_fairseq.data.vocabulary import has_dictionary, inherit
-
-# An option that is not given takes the reader's default, and where it has none, this one.
-DEFAULTS: dict[str, Any] = {
-    "vocabulary": None,
-    "bpe": "learned",
-    "num_codes": 40000,
-    "codes": None,
-    "splitter": "given",
-    "source_language": "en",
-    "target_language": "en",
-    "source_tokenizer": "none",
-    "target_tokenizer": "none",
-    "aligned": False,
-    "target_separator": False,
-    "roles": False,
-    "role_in_text": False,
-    "max_source_tokens": None,
-    "max_target_tokens": None,
-    "long_source": "error",
-    "long_target": "error",
-    "chunk_by": "source",
-    "segments": "sentences",
-    "segment_length": 128,
-    "max_segments": None,
-    "window_overlap": 128,
-    "pack": None,
-    "on_empty": "error",
-    "on_misaligned": "error",
-    "limit": None,
-    "partial": False,
-}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``hat preprocess``."""
+    """Add the arguments of `hat preprocess`."""
     parser.epilog = "The options of the second group have defaults for each dataset, which its reader states."
     parser.add_argument("reader", help="name of a reader (ami, cnn_dm...), a reader's .py, or a folder of data")
-    parser.add_argument("--task", choices=TASKS, help="what a folder of JSON lines holds; default: text, documents")
+    parser.add_argument("--kind", choices=KINDS, help="what a folder of JSON lines holds; default: text, documents")
+    parser.add_argument("--task", help=argparse.SUPPRESS)
     parser.add_argument("--out", type=Path, required=True, help="directory to create")
     parser.add_argument("--root", type=Path, help="where the raw release is, for readers that need one")
     parser.add_argument(
@@ -62,54 +30,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workers", type=int, default=1, help="processes; the result does not depend on it")
     parser.add_argument("--no-binarize", action="store_true", help="write the text only, leave out the binary data")
     parser.add_argument("--overwrite", action="store_true", help="replace an earlier result")
-
-    _add_options(parser.add_argument_group("text processing"))
-
-
-def _add_options(group: argparse._ArgumentGroup) -> None:
-    switch = argparse.BooleanOptionalAction
-    group.add_argument("--vocabulary", metavar="BIN", help="take BPE, dictionary and settings of an earlier bin")
-    group.add_argument("--bpe", choices=bpe.KINDS, help="learned from the training part, or GPT-2's as BART uses it")
-    group.add_argument("--num-codes", type=int, help="codes to learn")
-    group.add_argument("--codes", metavar="FILE", help="codes in fastBPE's format, instead of learning them")
-    group.add_argument("--splitter", choices=sentence_split.METHODS, help="how to find sentences")
-    for side in ("source", "target"):
-        group.add_argument(f"--{side}-language", metavar="CODE", help=f"ISO 639-1 code of the {side}")
-        group.add_argument(f"--{side}-tokenizer", choices=word_tokenizer.NAMES, help="words before the BPE")
-    group.add_argument(
-        "--aligned", action=switch, help="source and target segments correspond; chunks keep them together"
-    )
-    group.add_argument("--target-separator", action=switch, help="put <sep> between the segments of the target")
-    group.add_argument("--roles", action=switch, help="write a parallel stream of roles")
-    group.add_argument("--role-in-text", action=switch, help="put the role before its turn")
-    group.add_argument("--max-source-tokens", type=int, help="limit with markers, without the final </s>")
-    group.add_argument("--max-target-tokens", type=int, help="limit without the final </s>")
-    group.add_argument("--long-source", choices=long_source.POLICIES, help="what to do with a source above its limit")
-    group.add_argument("--long-target", choices=("error", "truncate"), help="likewise for a target")
-    text = "where chunks of aligned test documents end: by the source alone, as at inference, or by the pair"
-    group.add_argument("--chunk-by", choices=("source", "pair"), help=text)
-    group.add_argument("--segments", choices=SEGMENTS, help="what gets a marker: sentences, packed segments, or parts")
-    group.add_argument("--segment-length", type=int, help="limit of a packed segment in tokens, <s> and </s> included")
-    group.add_argument("--max-segments", type=int, help="most segments of a row, for pre-training")
-    group.add_argument("--window-overlap", type=int, help="most tokens that windows share, for questions")
-    group.add_argument("--pack", action=switch, help="fill rows with consecutive documents, for pre-training")
-    group.add_argument("--on-empty", choices=("error", "drop"), help="what to do with documents without text")
-    group.add_argument(
-        "--on-misaligned",
-        choices=alignment.POLICIES,
-        help="with --aligned: what to do with segments that have no counterpart",
-    )
-    group.add_argument("--limit", type=int, help="only the first documents of each split")
-    group.add_argument("--partial", action="store_true", default=None, help="the release may be incomplete")
+    add_options(parser)
 
 
 def main(args: argparse.Namespace) -> int:
-    """Run ``hat preprocess``."""
-    reader = choose_splits(find_reader(args.reader, args.task), args.splits)
+    """Run `hat preprocess`."""
+    if args.task is not None:
+        raise ValueError(f"--task is called --kind now: --kind {args.task}")
+    reader = choose_splits(find_reader(args.reader, args.kind), args.splits)
     options = resolve_options(vars(args), reader)
     with atomic_directory(args.out, manifest.FILE_NAME, args.overwrite) as directory:
-        build_type = Build if reader.task == "text" else ExampleBuild
-        build = build_type(reader, options, directory, args.root, args.bpe_dir, args.workers)
+        build = Build(reader, options, directory, args.root, args.bpe_dir, args.workers)
         build.text_and_pipeline()
         if not args.no_binarize:
             build.binarize(shown_as=args.out)
@@ -128,43 +59,71 @@ def choose_splits(reader: Reader, names: Sequence[str] | None) -> Reader:
     return replace(reader, splits=tuple(split for split in reader.splits if split in names))
 
 
-def resolve_options(given: Mapping[str, Any], reader: Reader) -> dict[str, Any]:
-    """The options that decide the result: as given, else the reader's default, else ours.
+def resolve_options(given: Mapping[str, Any], reader: Reader) -> Options:
+    """The options as given, else the reader's default, else that of the kind, else ours.
 
     Raises:
-        ValueError: the reader has a default for something that is no option, or a value makes no sense.
+        ValueError: the reader has a default for something that is no option, or options make no sense together.
     """
-    given = {name: value for name, value in given.items() if name != "task"}  # the reader's, by now
-    unknown = sorted(reader.defaults.keys() - DEFAULTS.keys())
-    if unknown:
-        raise ValueError(f"reader {reader.name}: unknown option {unknown[0]!r}; known are {', '.join(DEFAULTS)}")
-    defaults = {**DEFAULTS, **reader.defaults}
-    options = {name: default if given.get(name) is None else given[name] for name, default in defaults.items()}
-    options["task"] = reader.task
-    if options["vocabulary"]:
+    kind, names = kind_of(reader.kind), {item.name for item in options_of(Options)}
+    if unknown := sorted(reader.defaults.keys() - names):
+        raise ValueError(f"reader {reader.name}: unknown option {unknown[0]!r}; known are {', '.join(sorted(names))}")
+    chosen = {name: value for name, value in given.items() if name in names and value is not None}
+    options = Options(**{**kind.defaults, **reader.defaults, **chosen, "kind": kind.name})
+    if options.vocabulary:
         options = inherit(options, given)
-    if options["pack"] is None:
-        options["pack"] = reader.task == "mlm"
-    if options["limit"] is not None and options["limit"] < 1:
-        raise ValueError(f"--limit must be at least 1, not {options['limit']}")
+    check_for_kind(options, kind)
     _check_together(options, reader)
-    check_task_options(options, DEFAULTS)
     return options
 
 
-def _check_together(options: Mapping[str, Any], reader: Reader) -> None:
+def check_for_kind(options: Options, kind: Kind) -> None:
+    """Raises ValueError for an option that has no effect with the kind of data, or a value that it cannot have."""
+    for item in options_of(Options):
+        value, group = getattr(options, item.name), item.metadata["group"]
+        if group and group not in kind.options and value != item.default:
+            raise ValueError(f"{flag(item, value)} has no effect with --kind {kind.name}; remove it")
+    if options.long_source not in kind.policies:
+        rows = "; documents go on in the next row" if kind.packs else ""
+        raise ValueError(
+            f"--long-source {options.long_source} is not for --kind {kind.name}; choose "
+            f"{', '.join(kind.policies)}{rows}"
+        )
+    if kind.divided and not kind.words and options.segments != "sentences":
+        raise ValueError(f"--segments {options.segments}: with --kind {kind.name} each segment keeps its own marker")
+    if options.max_segments is not None and options.segments == "none":
+        raise ValueError("--max-segments is for --segments sentences or packed")
+    if options.pack and options.max_source_tokens is None:
+        raise ValueError("--pack fills rows up to --max-source-tokens; give that limit, or choose --no-pack")
+
+
+def _check_together(options: Options, reader: Reader) -> None:
     if not has_dictionary(options) and "train" not in reader.splits:
         raise ValueError(
             f"reader {reader.name} has no train split to learn BPE codes from; use --bpe gpt2, or --vocabulary with "
             "what the training part gave"
         )
-    if options["bpe"] == "gpt2" and options["codes"]:
+    if options.bpe == "gpt2" and options.codes:
         raise ValueError("--codes goes with --bpe learned; --bpe gpt2 has its own")
-    if options["bpe"] == "gpt2" and options["target_separator"]:
+    if options.bpe == "gpt2" and options.target_separator:
         raise ValueError("--target-separator needs --bpe learned: GPT-2's dictionary has no <sep>")
-    if options["chunk_by"] == "pair" and not (options["aligned"] and options["long_source"] == "chunk"):
+    if options.chunk_by == "pair" and not options.cuts_both_sides:
         raise ValueError("--chunk-by pair has no effect without --aligned and --long-source chunk; remove it")
-    if options["aligned"] and options["splitter"] != "given":
-        raise ValueError(f"--aligned is for given segments, not for --splitter {options['splitter']}")
-    if options["aligned"] and (options["roles"] or options["role_in_text"]):
+    if options.aligned and options.splitter != "given":
+        raise ValueError(f"--aligned is for given segments, not for --splitter {options.splitter}")
+    if options.aligned and (options.roles or options.role_in_text):
         raise ValueError("--aligned does not go together with --roles and --role-in-text")
+
+
+def options_table() -> str:
+    """The table of the options in docs/data.md."""
+    lines = ["| option | default | kinds | meaning |", "|---|---|---|---|"]
+    for item in options_of(Options):
+        names = [flag(item), flag(item, False)] if item.type is bool else [flag(item)]
+        default = "off" if item.default is False else "" if item.default is None else f"`{item.default}`"
+        group, choices = item.metadata["group"], item.metadata["choices"]
+        kinds = [f"`{name}`" for name, kind in KINDS.items() if group in kind.options] if group else []
+        values = f": {', '.join(f'`{choice}`' for choice in choices)}" if choices else ""
+        names_text, kinds_text = ", ".join(f"`{name}`" for name in names), ", ".join(kinds) or "all"
+        lines.append(f"| {names_text} | {default} | {kinds_text} | {item.metadata['help']}{values} |")
+    return "\n".join(lines) + "\n"

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hat_fairseq.data.document import Document, read_documents
-from hat_fairseq.data.example import TASKS, Example, read_examples
 from hat_fairseq.data.formats import plain_text
+from hat_fairseq.data.kinds import kind_of
+from hat_fairseq.data.record import Record
+from hat_fairseq.data.records_json import read_records
 
 READERS = Path(__file__).resolve().parents[2] / "preprocess"
 SPLITS = ("train", "valid", "test")
@@ -22,7 +23,7 @@ _EXPECTED = (
     "parallel text with blank lines between documents"
 )
 
-Read = Callable[[str, Path | None, Counter[str]], Iterator[Document] | Iterator[Example]]
+Read = Callable[[str, Path | None, Counter[str]], Iterator[Record]]
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Reader:
         defaults: options of ``hat preprocess`` that suit this dataset.
         release: how many documents a complete release has in a split, several numbers where several are in use.
         paper: what the paper prints about the dataset, as it prints it; see ``manifest.PAPER_ROWS``.
-        task: what it yields: ``text`` for documents, else the kind of its examples.
+        kind: of its records.
     """
 
     name: str
@@ -46,14 +47,14 @@ class Reader:
     defaults: Mapping[str, Any] = field(default_factory=dict)
     release: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     paper: Mapping[str, Any] = field(default_factory=dict)
-    task: str = "text"
+    kind: str = "text"
 
 
-def find_reader(name: str, task: str | None = None) -> Reader:
+def find_reader(name: str, kind: str | None = None) -> Reader:
     """Find a reader by the name of a module in ``preprocess/``, the path of a .py file, or the path of a folder.
 
     Args:
-        task: what it is to yield; None for what a module says, and for documents in a folder.
+        kind: of the records that it is to yield; None for what a module says, and for documents in a folder.
 
     Raises:
         ValueError: there is none, it is no reader, or it yields something else.
@@ -62,11 +63,11 @@ def find_reader(name: str, task: str | None = None) -> Reader:
     bare = name == Path(name).name  # ./imdb is a folder of the user's, imdb our reader
     path = own if bare and own.is_file() else Path(name)
     if path.is_dir():
-        return _folder_reader(path, task or "text")
+        return _folder_reader(path, kind or "text")
     if path.suffix == ".py" and path.is_file():
         reader = _module_reader(path)
-        if task not in (None, reader.task):
-            raise ValueError(f"reader {reader.name} yields data for --task {reader.task}, not {task}")
+        if kind not in (None, reader.kind):
+            raise ValueError(f"reader {reader.name} yields data of --kind {reader.kind}, not {kind}")
         return reader
     known = ", ".join(sorted(file.stem for file in READERS.glob("*.py")))
     raise ValueError(
@@ -75,7 +76,7 @@ def find_reader(name: str, task: str | None = None) -> Reader:
     )
 
 
-def _folder_reader(folder: Path, task: str) -> Reader:
+def _folder_reader(folder: Path, kind: str) -> Reader:
     """Splits as JSON lines, or as two files of parallel text, which are aligned unless the user says otherwise."""
     json_lines: dict[str, Path] = {}
     parallel: dict[str, tuple[Path, Path]] = {}
@@ -89,8 +90,8 @@ def _folder_reader(folder: Path, task: str) -> Reader:
         splits += [split] if lines or pair else []
     if not splits:
         raise ValueError(f"{folder} has no {_EXPECTED}")
-    if parallel and task != "text":
-        raise ValueError(f"{folder} has parallel text; --task {task} needs JSON lines")
+    if parallel and not kind_of(kind).has_target:
+        raise ValueError(f"{folder} has parallel text; --kind {kind} needs JSON lines")
     tests = [split for split in splits if split.startswith("test")]
     if tests != [f"test{number or ''}" for number in range(len(tests))]:
         raise ValueError(f"{folder} has the splits {', '.join(tests)}; fairseq numbers them test, test1, test2, ...")
@@ -101,13 +102,13 @@ def _folder_reader(folder: Path, task: str) -> Reader:
             "test1, ..., and move other files elsewhere"
         )
 
-    def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Document] | Iterator[Example]:
+    def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
         if split in parallel:
             return plain_text.read(*parallel[split], counts)
-        return read_documents(json_lines[split]) if task == "text" else read_examples(json_lines[split], task)
+        return read_records(json_lines[split], kind)
 
     defaults = {"aligned": True, "target_separator": True} if parallel else {}
-    return Reader(folder.name, read, tuple(splits), defaults, task=task)
+    return Reader(folder.name, read, tuple(splits), defaults, kind=kind)
 
 
 def _splits(folder: Path) -> Iterator[tuple[str, str]]:
@@ -136,9 +137,12 @@ def _module_reader(path: Path) -> Reader:
     spec.loader.exec_module(module)
     if not callable(getattr(module, "read", None)):
         raise ValueError(f"{path} is no reader: it has no function read(split, root, counts)")
-    task = getattr(module, "TASK", "text")
-    if task not in TASKS:
-        raise ValueError(f"{path}: its TASK is {task!r}; choose one of {', '.join(TASKS)}")
+    if hasattr(module, "TASK"):
+        raise ValueError(f"{path}: TASK is called KIND now")
+    try:
+        kind = kind_of(getattr(module, "KIND", "text"))
+    except ValueError as error:
+        raise ValueError(f"{path}: its KIND is an {error}") from error
     return Reader(
         name=path.stem,
         read=module.read,
@@ -146,5 +150,5 @@ def _module_reader(path: Path) -> Reader:
         defaults=getattr(module, "DEFAULTS", {}),
         release=getattr(module, "RELEASE", {}),
         paper=getattr(module, "PAPER", {}),
-        task=task,
+        kind=kind.name,
     )

@@ -1,81 +1,102 @@
 """The stages of preprocessing between the reader and fairseq; each reads and writes files that a person can open."""
 
-import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TextIO, TypeVar
 
 from tqdm import tqdm
 
 from hat_fairseq.data.alignment import MisalignedError, words_of
-from hat_fairseq.data.document import Document, read_documents
-from hat_fairseq.data.encoded import EncodedPair
+from hat_fairseq.data.clean import EmptyDocumentError, prepare, sentences_for_bpe
+from hat_fairseq.data.encode_examples import pack_documents, units_to_pack
+from hat_fairseq.data.ids import ids_line
+from hat_fairseq.data.kinds import Kind, kind_of
 from hat_fairseq.data.learned_bpe import LearnedBpe
 from hat_fairseq.data.manifest import SplitReport
+from hat_fairseq.data.options import Options, Settings
 from hat_fairseq.data.parallel import ordered_map
 from hat_fairseq.data.pipeline import TextPipeline
-from hat_fairseq.data.prepare import EmptyDocumentError, prepare, source_sentences, target_sentences
 from hat_fairseq.data.readers import Reader
-from hat_fairseq.data.settings import Settings
+from hat_fairseq.data.record import Record
+from hat_fairseq.data.records_json import json_line, read_records
+from hat_fairseq.data.round_trip import round_trip
+from hat_fairseq.data.rows import Row
+from hat_fairseq.data.token_spans import spans_line
 from hat_fairseq.data.word_tokenizer import count_words
 
 Item = TypeVar("Item")
-Encoded = tuple[EncodedPair, Counter[str], Counter[str]]  # the tokens, words of both sides, what was replaced
 
 
-class Policies(NamedTuple):
-    """Policies for documents without text and for misaligned documents."""
+@dataclass
+class Gold:
+    """What is right in a split: how many records say it, and which labels and roles occur.
 
-    on_empty: str = "error"  # or drop
-    on_misaligned: str = "error"  # one of alignment.POLICIES
-    blind: bool = False  # whether a split may be without targets
+    Args:
+        known: the first record with something right; None if there is none.
+        unknown: the first record without.
+        first_with: each label, and the first record that has it.
+        counts: how often each label occurs.
+        roles: all roles.
+    """
+
+    known: str | None = None
+    unknown: str | None = None
+    first_with: dict[str, str] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
+    roles: set[str] = field(default_factory=set)
+
+    def add(self, record: Record, kind: Kind) -> None:
+        self.roles.update(record.roles or ())
+        if kind.gold is None or getattr(record, kind.gold) is None:
+            self.unknown = self.unknown or record.name
+            return
+        self.known = self.known or record.name
+        if record.answers is not None:
+            self.counts["with an answer" if record.answers else "without answer"] += 1
+        labels = record.labels or (() if record.label is None else (record.label,))
+        self.counts.update(f"choice {label}" if record.choices else label for label in labels)
+        for label in labels:
+            self.first_with.setdefault(label, record.name)
 
 
-def documents_path(text: Path, split: str) -> Path:
-    """Where the prepared documents of a split are kept."""
-    return text / f"{split}.documents.jsonl"
+def records_path(text: Path, split: str) -> Path:
+    """Where the prepared records of a split are kept."""
+    return text / f"{split}.jsonl"
 
 
 def read_split(
-    reader: Reader,
-    split: str,
-    root: Path | None,
-    limit: int | None,
-    counts: Counter[str],
-    partial_release: bool = False,
-    others: set[object] | None = None,
-) -> Iterator[Any]:
-    """The reader's documents or examples, at most ``limit``.
+    reader: Reader, split: str, root: Path | None, options: Options, counts: Counter[str], others: set[object]
+) -> Iterator[Record]:
+    """The reader's records, at most `options.limit`.
 
     Args:
         others: ids and hashes of the sources of earlier splits; those of this one are added. What occurs twice is
-            counted as ``ids_in_an_earlier_split`` and ``sources_in_an_earlier_split``.
+            counted as `ids_in_an_earlier_split` and `sources_in_an_earlier_split`.
 
     Raises:
-        ValueError: an id that occurs twice, a split without documents, or, unless ``limit`` or ``partial_release`` say
-            that this is meant, another number of documents than the release has.
+        ValueError: an id that occurs twice, a split without records, or, unless the options say that this is meant,
+            another number of records than the release has.
     """
     seen: set[str] = set()
     sources: set[int] = set()
-    others = set() if others is None else others
-    documents: Iterator[Any] = reader.read(split, root, counts)
-    for document in islice(documents, limit):
-        if document.id in seen:
-            raise ValueError(f"{reader.name}, {split}: {document.name} occurs twice")
-        seen.add(document.id)
-        sources.add(source := hash(document.source))
-        counts["ids_in_an_earlier_split"] += document.id in others
+    for record in islice(reader.read(split, root, counts), options.limit):
+        if record.id in seen:
+            raise ValueError(f"{reader.name}, {split}: {record.name} occurs twice")
+        seen.add(record.id)
+        sources.add(source := hash(record.source))
+        counts["ids_in_an_earlier_split"] += record.id in others
         counts["sources_in_an_earlier_split"] += source in others
-        yield document
+        yield record
     if not seen:
         raise ValueError(f"{reader.name}: the split {split} has no documents")
     others |= seen | sources
     expected = reader.release.get(split, (len(seen),))
-    if limit is None and not partial_release and len(seen) not in expected:
+    if options.limit is None and not options.partial and len(seen) not in expected:
         raise ValueError(
             f"{reader.name}: the split {split} has {len(seen):,} documents, a complete release "
             f"{' or '.join(f'{number:,}' for number in expected)}; complete it, or use what is there with --partial, "
@@ -84,149 +105,163 @@ def read_split(
 
 
 def prepare_split(
-    documents: Iterable[Document], settings: Settings, policies: Policies, path: Path, workers: int
-) -> Counter[str]:
-    """Write the prepared documents to ``path`` and return what was replaced or dropped.
+    records: Iterable[Record], split: str, options: Options, text: Path, counts: Counter[str], workers: int
+) -> Gold:
+    """Write the prepared records; what was replaced or dropped is added to `counts`.
 
     Raises:
-        ValueError: no document is left, or only some have a target.
+        ValueError: a record that is refused, no record is left, or only some say what is right.
     """
-    counts: Counter[str] = Counter()
-    written = 0
-    prepared = ordered_map(partial(_prepare, settings, policies), documents, workers)
+    path, kind, gold = records_path(text, split), kind_of(options.kind), Gold()
+    prepared = ordered_map(partial(_prepare, options, split.startswith("test")), records, workers)
     with open(path, "w", encoding="utf-8", newline="\n") as file:
-        for line, line_counts in progress(prepared, path.name):
-            counts.update(line_counts)
-            if line is not None:
-                file.write(line + "\n")
-                written += 1
-    check_some_left(path)
-    if 0 < (blind := counts["documents_without_target"]) < written:
-        raise ValueError(f"{path.name}: {blind} of {written} documents have no target: give all of them one, or none")
-    return counts
-
-
-def check_some_left(path: Path) -> None:
-    """Raises ValueError if nothing was written to a file of documents."""
+        for record, record_counts in progress(prepared, path.name):
+            counts.update(record_counts)
+            if record is not None:
+                gold.add(record, kind)
+                file.write(json_line(record, kind) + "\n")
     if not path.stat().st_size:
         raise ValueError(f"{path.name}: every document was dropped (--on-empty drop, --on-misaligned drop)")
+    if gold.known and gold.unknown:
+        raise ValueError(
+            f"{split}: {gold.known} has {kind.gold}, {gold.unknown} has none; give all documents of a split "
+            f"{kind.gold}, or none"
+        )
+    return gold
 
 
-def learn_bpe(path: Path, settings: Settings, num_codes: int, workers: int) -> LearnedBpe:
-    """Learn joint codes from the sources and targets of prepared documents."""
-    words: Counter[str] = Counter()
-    counted = ordered_map(partial(_words, settings), read_documents(path), workers)
-    for words_of_document in progress(counted, f"count words of {path.name}"):
-        words.update(words_of_document)
-    return LearnedBpe.learn_from_words(words, num_codes)
-
-
-def role_labels(path: Path) -> tuple[str, ...]:
-    """The roles of prepared documents, sorted.
-
-    Raises:
-        ValueError: there are none.
-    """
-    labels = {role for document in read_documents(path) for role in document.roles or ()}
-    if not labels:
-        raise ValueError(f"{path.name}: --roles needs documents with roles, and none has any; use --no-roles")
-    return tuple(sorted(labels))
-
-
-def encode_split(pipeline: TextPipeline, text: Path, split: str, workers: int, by_source: bool = False) -> SplitReport:
-    """Write the streams and the ids of a split: one line for each document or chunk, the same number in every file.
+def class_labels(kind: Kind, splits: dict[str, Gold], known: list[str] | None) -> list[str]:
+    """The labels in the order of their classes: those of the training part, sorted.
 
     Args:
-        by_source: see ``TextPipeline.encode_pair``.
+        kind: one without fixed classes.
+        splits: every split that there is.
+        known: the labels to take where there is no training part.
+
+    Raises:
+        ValueError: a split has a label that is not among them; with the record.
     """
-    report = SplitReport()
-    streams = ["source", "ids", "target"] + (["role"] if pipeline.settings.roles is not None else [])
-    paths = {stream: text / f"{split}.{stream}" for stream in streams}
-    documents = read_documents(documents_path(text, split))
-    with ExitStack() as stack:
-        files = {
-            stream: stack.enter_context(open(path, "w", encoding="utf-8", newline="\n"))
-            for stream, path in paths.items()
-        }
-        encoded = ordered_map(partial(_encode, pipeline, by_source), documents, workers)
-        for pair, totals, counts in progress(encoded, f"{split}: BPE"):
-            _add(report, pair, totals, counts)
-            files["target"].writelines(" ".join(target) + "\n" for target in pair.targets)
-            for part in pair.parts:
-                files["source"].write(" ".join(part.tokens) + "\n")
-                files["ids"].write(f"{part.id}\t{part.chunk}\t{part.num_chunks}\t{part.sentences}\n")
-                if part.roles is not None:
-                    files["role"].write(" ".join(part.roles) + "\n")
-    if not report.target_lengths:  # a blind test set
-        paths.pop("target").unlink()
-    check_line_counts(list(paths.values()))
+    where = "the training part" if "train" in splits else "the data of --vocabulary"
+    classes = sorted(splits["train"].first_with) if "train" in splits else known or []
+    for split, gold in splits.items():
+        for label, name in gold.first_with.items():
+            if label not in classes:
+                raise ValueError(
+                    f"{split}: {name} has the label {label!r}, which {where} does not have; "
+                    f"it has {', '.join(map(repr, classes[:20])) or 'none'}{', ...' if len(classes) > 20 else ''}"
+                )
+    return classes
+
+
+def learn_bpe(text: Path, split: str, options: Options, workers: int) -> LearnedBpe:
+    """Learn joint codes from all texts of the prepared records, sources and targets."""
+    words: Counter[str] = Counter()
+    path = records_path(text, split)
+    counted = ordered_map(partial(_words, options), read_records(path, options.kind, split), workers)
+    for words_of_record in progress(counted, f"count words of {path.name}"):
+        words.update(words_of_record)
+    return LearnedBpe.learn_from_words(words, options.num_codes)
+
+
+def encode_split(pipeline: TextPipeline, split: str, options: Options, directory: Path, workers: int) -> SplitReport:
+    """Write the streams, the ids and the spans of a split: the same number of lines in every file."""
+    kind = pipeline.kind
+    report = SplitReport(kind)
+    by_source = options.chunk_by == "source" and split.startswith("test")
+    records = read_records(records_path(directory / "text", split), kind, split)
+    encoded = ordered_map(partial(_encode, pipeline, by_source, options.pack), records, workers)
+    counted = report.counted(progress(encoded, f"{split}: BPE"))
+    if options.pack:
+        encoder = pipeline.encoder()
+        encoder.counts = report.treatments
+        packed = pack_documents(encoder, (result.units for result in counted))
+        rows: Iterator[Row] = (Row("", 0, 1, {"source": tokens}) for tokens in packed)
+    else:
+        rows = chain.from_iterable(result.rows for result in counted)
+    with RowFiles(directory, split) as files:
+        for row in rows:
+            report.add_row(row)
+            files.write(row, with_ids=not kind.packs)
+    if kind.has_target:
+        report.round_trip = round_trip(pipeline, records_path(directory / "text", split))
     return report
 
 
-def check_line_counts(paths: Sequence[Path]) -> None:
-    """Parallel files must have equally many lines.
+class RowFiles(ExitStack):
+    """The files of a split's rows, each opened when its first line comes: a stream that no row has, has no file."""
 
-    Raises:
-        ValueError: they have not; with each file and its number of lines.
-    """
-    counts = {}
-    for path in paths:
-        with open(path, "rb") as file:
-            counts[path] = sum(1 for _ in file)
-    if len(set(counts.values())) > 1:
-        figures = ", ".join(f"{path} has {number}" for path, number in counts.items())
-        raise ValueError(f"parallel files differ in their number of lines: {figures}")
+    def __init__(self, directory: Path, split: str) -> None:
+        super().__init__()
+        self.directory, self.split = directory, split
+        self.files: dict[str, TextIO] = {}
+
+    def write(self, row: Row, with_ids: bool) -> None:
+        """Write a line of each stream of the row, its ids (also into `bin`, to join rows with that alone) and spans."""
+        lines = {f"text/{self.split}.{stream}": " ".join(tokens) for stream, tokens in row.streams.items()}
+        if with_ids:
+            lines |= {f"{folder}/{self.split}.ids": ids_line(row) for folder in ("text", "bin")}
+        if row.spans:
+            lines[f"bin/{self.split}.spans"] = spans_line(row)
+        if not self.files:
+            self.files = {name: self._open(name) for name in lines}
+        if self.files.keys() != lines.keys():
+            raise ValueError(f"document {row.id!r} has not the same streams as those before it")
+        for name, line in lines.items():
+            self.files[name].write(line + "\n")
+
+    def _open(self, name: str) -> TextIO:
+        return self.enter_context(open(self.directory / name, "w", encoding="utf-8", newline="\n"))
 
 
-def _words(settings: Settings, document: Document) -> Counter[str]:
-    uncounted: Counter[str] = Counter()
-    sentences = source_sentences(document, settings, uncounted)
-    sentences += target_sentences(document, settings, uncounted) or []
-    return Counter(word for sentence in sentences for word in sentence.split())
+class Encoded(NamedTuple):
+    """The rows of a record, or its units where rows are filled with several; and what was counted."""
+
+    rows: list[Row]
+    units: list[list[str]]
+    totals: Counter[str]
+    counts: Counter[str]
 
 
-def _prepare(settings: Settings, policies: Policies, document: Document) -> tuple[str | None, Counter[str]]:
-    if document.sentences is not None and settings.splitter != "given":
+def _prepare(options: Options, may_be_blind: bool, record: Record) -> tuple[Record | None, Counter[str]]:
+    kind = kind_of(options.kind)
+    kind.check(record)
+    if kind.has_target and record.sentences is not None and options.splitter != "given":
         raise ValueError(
-            f"document {document.id!r} brings its own sentences or turns, and --splitter {settings.splitter} is for "
-            "running text; use --splitter given"
+            f"{record.name} brings its own sentences or turns, and --splitter {options.splitter} is for running text; "
+            "use --splitter given"
         )
-    if document.target is None and not policies.blind:
-        raise ValueError(f"{document.name} has no target")
-    counts: Counter[str] = Counter(documents_without_target=int(document.target is None))
+    if kind.has_target and record.target is None and not may_be_blind:
+        raise ValueError(f"{record.name} has no target")
+    counts: Counter[str] = Counter()
     try:
-        prepared = prepare(document, settings, counts, policies.on_misaligned)
+        prepared = prepare(record, kind, options, counts, options.on_misaligned)
     except EmptyDocumentError as error:
-        if policies.on_empty == "error":
+        if options.on_empty == "error":
             raise EmptyDocumentError(f"{error}; remove it, or drop and count such: --on-empty drop") from error
         return None, Counter(documents_empty_dropped=1)
     except MisalignedError:
-        if policies.on_misaligned != "drop":
+        if options.on_misaligned != "drop":
             raise
-        return None, Counter(documents_misaligned_dropped=1) + words_of(document, settings.languages)
-    return json.dumps(prepared.to_json(), ensure_ascii=False), counts
+        return None, Counter(documents_misaligned_dropped=1) + words_of(record, options.languages)
+    return prepared, counts
 
 
-def _encode(pipeline: TextPipeline, by_source: bool, document: Document) -> Encoded:
+def _words(settings: Settings, record: Record) -> Counter[str]:
+    sentences = sentences_for_bpe(record, kind_of(settings.kind), settings)
+    return Counter(word for sentence in sentences for word in sentence.split())
+
+
+def _encode(pipeline: TextPipeline, by_source: bool, pack: bool, record: Record) -> Encoded:
     pipeline.counts.clear()
-    pair = pipeline.encode_pair(document, by_source)
+    encoder = pipeline.encoder(by_source)
+    rows, units = ([], units_to_pack(encoder, record)) if pack else (pipeline.kind.encode(encoder, record), [])
     source, target = pipeline.settings.languages
+    texts = ((text,) if isinstance(text, str) else text for _, text in record.texts())
     words = Counter(
-        source_words=sum(count_words(text, source) for text in document.sentences or ()),
-        target_words=sum(count_words(text, target) for text in document.target or ()),
-        source_tokens=pair.source_tokens,
-        target_tokens=pair.target_tokens,
+        source_words=sum(count_words(sentence, source) for text in texts for sentence in text),
+        target_words=sum(count_words(sentence, target) for sentence in record.target or ()),
     )
-    return pair, words, Counter(pipeline.counts)
-
-
-def _add(report: SplitReport, pair: EncodedPair, totals: Counter[str], counts: Counter[str]) -> None:
-    report.documents += 1
-    report.sentences += sum(part.sentences for part in pair.parts)
-    report.source_lengths += [len(part.tokens) for part in pair.parts]
-    report.target_lengths += map(len, pair.targets)
-    report.totals.update(totals)
-    report.treatments.update(counts)
+    return Encoded(rows, units, words + encoder.totals, Counter(encoder.counts))
 
 
 def progress(items: Iterable[Item], what: str) -> Iterable[Item]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from hat_fairseq.data.bpe import Bpe, Gpt2Bpe, LearnedBpe, find_gpt2_files
 from hat_fairseq.data.labels import read_label_dictionary
+from hat_fairseq.data.options import Options, Settings, flag, options_of
 from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.text import SEPARATOR
 
@@ -17,7 +18,7 @@ from hat_fairseq.data.text import SEPARATOR
 DICTIONARIES = ("input0/dict.txt", "dict.txt", "dict.source.txt")
 # Settings that an earlier run has decided for data of another kind; for data of its own kind it decides all.
 FOR_ANOTHER_KIND = ("source_tokenizer", "source_language")
-OTHER_VOCABULARIES = ("codes", "num_codes", "bpe_dir")
+OTHER_VOCABULARIES = ("codes", "num_codes")
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,11 @@ class Vocabulary:
     pipeline: TextPipeline
     dictionary: Path
     labels: list[str] | None
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of its pipeline."""
+        return self.pipeline.settings
 
     @classmethod
     def open(cls, directory: str | Path) -> Vocabulary:
@@ -50,8 +56,8 @@ class Vocabulary:
         return cls(pipeline, found[0], read_label_dictionary(labels) if labels.is_file() else None)
 
 
-def inherit(options: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Options with those that ``--vocabulary`` decides.
+def inherit(options: Options, given: Mapping[str, Any]) -> Options:
+    """Options with those that `--vocabulary` decides.
 
     Args:
         options: as resolved, defaults included.
@@ -60,50 +66,48 @@ def inherit(options: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]
     Raises:
         ValueError: an option was given that contradicts the vocabulary.
     """
-    directory = options["vocabulary"]
-    vocabulary = Vocabulary.open(directory)
-    settings = vocabulary.pipeline.settings
-    same_kind = settings.task == options["task"]
-    names = [item.name for item in fields(settings) if item.name in options] if same_kind else FOR_ANOTHER_KIND
+    directory = options.vocabulary
+    vocabulary = Vocabulary.open(str(directory))
+    settings = vocabulary.settings
+    same_kind = settings.kind == options.kind
+    names = [item.name for item in options_of(Settings)] if same_kind else FOR_ANOTHER_KIND
     inherited = {"bpe": vocabulary.pipeline.bpe.kind, **{name: getattr(settings, name) for name in names}}
-    if same_kind:
-        inherited["roles"] = settings.roles is not None
-    for name in OTHER_VOCABULARIES:
-        if given.get(name) is not None:
+    if given.get("bpe_dir") is not None:
+        raise ValueError(f"--bpe-dir and --vocabulary {directory} contradict each other; leave one out")
+    for item in options_of(Options):
+        value = given.get(item.name)
+        if item.name in OTHER_VOCABULARIES and value is not None:
+            raise ValueError(f"{flag(item)} and --vocabulary {directory} contradict each other; leave one out")
+        if value is not None and value != inherited.get(item.name, value):
             raise ValueError(
-                f"--{name.replace('_', '-')} and --vocabulary {directory} contradict each other; leave one out"
+                f"{flag(item, value)} contradicts --vocabulary {directory}, which has "
+                f"{flag(item, inherited[item.name])}; leave it out"
             )
-    for name, value in inherited.items():
-        if given.get(name) not in (None, value):
-            raise ValueError(
-                f"--{name.replace('_', '-')} {given[name]} contradicts --vocabulary {directory}, which has {value}; "
-                "leave it out"
-            )
-    if not same_kind and options["target_separator"] and not settings.target_separator:
+    if not same_kind and options.target_separator and not settings.target_separator:
         raise ValueError(f"--target-separator: the dictionary of --vocabulary {directory} has no {SEPARATOR}")
-    return {**options, **inherited, "codes": None}
+    return replace(options, **inherited, codes=None)
 
 
-def ready_made(options: Mapping[str, Any], bpe_dir: Path | None, dictionary: Path) -> Bpe | None:
+def ready_made(options: Options, bpe_dir: Path | None, dictionary: Path) -> Bpe | None:
     """The BPE, unless it is still to be learned; its dictionary, if it comes with one, is copied to ``dictionary``.
 
     Raises:
         ValueError: files are missing or were changed.
     """
-    if options["vocabulary"]:
-        vocabulary = Vocabulary.open(options["vocabulary"])
+    if options.vocabulary:
+        vocabulary = Vocabulary.open(options.vocabulary)
         _copy(vocabulary.dictionary, dictionary)
         return vocabulary.pipeline.bpe
-    if options["bpe"] == "gpt2":
+    if options.bpe == "gpt2":
         gpt2 = find_gpt2_files(bpe_dir)
         _copy(gpt2 / "dict.txt", dictionary)
         return Gpt2Bpe(gpt2 / "encoder.json", gpt2 / "vocab.bpe")
-    return LearnedBpe.load(options["codes"]) if options["codes"] else None
+    return LearnedBpe.load(options.codes) if options.codes else None
 
 
-def has_dictionary(options: Mapping[str, Any]) -> bool:
+def has_dictionary(options: Options) -> bool:
     """Whether the dictionary is fixed, not built from the training text."""
-    return bool(options["vocabulary"]) or options["bpe"] == "gpt2"
+    return bool(options.vocabulary) or options.bpe == "gpt2"
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -7,11 +7,10 @@ R/{subset}.jsonl is the result, one document a line, in input order.
 import argparse
 import shlex
 from pathlib import Path
-from typing import Any
 
-from ..data.document import read_documents
 from ..data.ids import read_ids
 from ..data.pipeline import TextPipeline
+from ..data.records_json import read_records, with_meta
 from ..scoring import bleu_command
 from ..scoring import command as score_command
 from ..scoring.bleu_settings import make_bleu
@@ -62,21 +61,13 @@ def main(args: argparse.Namespace) -> int:
         else:
             print(f"{parts.folder}: all {len(chunks)} samples are finished, nothing to generate")
         texts = read_generated(parts.files())
-        documents = args.data.resolve().parent / "text" / f"{args.gen_subset}.documents.jsonl"
+        documents = args.data.resolve().parent / "text" / f"{args.gen_subset}.jsonl"
         rows = join(chunks, texts, ids, settings.target_separator, settings.target_language)
         write_joined(out, with_meta(rows, documents), chunks)
     if score is None or score_args is None:
         return 0
     print(f"hat score {shlex.join(score)}", flush=True)
     return int(score_command.main(score_args))
-
-
-def with_meta(rows: list[dict[str, Any]], documents: Path) -> list[dict[str, Any]]:
-    """The rows with the `meta` of their documents, where there is such a file and they have one."""
-    if not documents.is_file():
-        return rows
-    meta = {document.id: document.meta for document in read_documents(documents) if document.meta is not None}
-    return [row | ({"meta": meta[row["id"]]} if row["id"] in meta else {}) for row in rows]
 
 
 def fairseq_flags(args: argparse.Namespace) -> list[str]:
@@ -107,10 +98,10 @@ def score_words(words: str, data: Path, subset: str, hypotheses: Path) -> list[s
     Raises:
         ValueError: the references are missing, or have no targets.
     """
-    references = data.resolve().parent / "text" / f"{subset}.documents.jsonl"
+    references = data.resolve().parent / "text" / f"{subset}.jsonl"
     if not references.is_file():
         raise ValueError(f"{references} is missing: --score needs the references that hat preprocess writes there")
-    if next(read_documents(references)).target is None:
+    if next(read_records(references)).target is None:
         raise ValueError(f"{references} has no targets, so the texts cannot be scored: leave out --score")
     arguments = [*shlex.split(words), "--hypotheses", str(hypotheses), "--references", str(references)]
     if "--json" not in arguments:

@@ -10,11 +10,10 @@ Legend: T tokens of a row (window).
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
-
-from ..data.encoded import EncodedRow
 
 
 @dataclass(frozen=True)
@@ -57,23 +56,23 @@ class WindowAnswers:
     spans: list[Span]
 
 
-def window_answers(logits: Tensor, row: EncodedRow, n_best: int, max_length: int) -> WindowAnswers:
+def window_answers(logits: Tensor, spans: Sequence[Any], n_best: int, max_length: int) -> WindowAnswers:
     """Finds the best answers of a window.
 
     Args:
         logits: (T, 2) of starts and ends, -inf where none is allowed; position 0 stands for no answer. T may exceed the
-            length of the row: the rest is padding.
-        row: the window with its spans of characters.
+            number of spans: the rest is padding.
+        spans: the characters (begin, end) that each token stands for, or None.
         n_best: how many spans to keep.
         max_length: longest answer, in tokens.
     """
-    spans = (row.spans or [])[: len(logits)]
+    spans = spans[: len(logits)]
     start, end = logits[: len(spans)].float().T
     # An answer neither begins nor ends with a marker or separator, which stands for no text.
     outside = torch.tensor([span is None for span in spans])
     start, end = (scores.masked_fill(outside, float("-inf")) for scores in (start, end))
     found = n_best_spans(start, end, n_best, max_length)
-    best = [Span(score, spans[first][0], spans[last][1]) for score, first, last in found]  # type: ignore[index]
+    best = [Span(score, spans[first][0], spans[last][1]) for score, first, last in found]
     return WindowAnswers(float(logits[0].sum()), best)
 
 

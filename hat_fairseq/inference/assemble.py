@@ -1,4 +1,4 @@
-"""Records of predictions, one JSON line for each example, from the outputs for the rows of a dataset.
+"""Predictions as records, one JSON line for each document, from the outputs for the rows of a dataset.
 
 classification  {"id", "label", "probabilities": {label: p}}
 choice          {"id", "label": "2", "probabilities": [p, ...]}
@@ -8,131 +8,181 @@ qa              {"id", "answer", "no_answer_score"}
 """
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-import numpy as np
 from torch import Tensor
 
-from ..data.encoded import BOS, EncodedRow
-from ..data.example import Example
+from ..data.files import read_lines
 from ..data.ids import Chunk
-from ..data.labels import NO_LABEL
-from ..data.pipeline import TextPipeline
+from ..data.rows import Row
+from ..data.token_spans import parse_spans
 from ..tasks.encoder_task import EncoderTask
 from ..tasks.row_dataset import RowDataset
 from .answers import AnswerOptions, answer_question, window_answers
 
-Record = dict[str, Any]
+Prediction = dict[str, Any]
+Best = list[tuple[str, float]]  # the n best answers to a question, with their scores
 
-#: Kinds with a label for each element of an example.
-ELEMENTS = ("segments", "tokens")
-#: Kinds whose predictions are about parts of the text, so that the examples themselves are needed.
-NEED_EXAMPLES = (*ELEMENTS, "qa")
+
+class Spans(Sequence[tuple[int, list[Any]]]):
+    """For each row the number of elements of its document, and what each token stands for; see `Row`.
+
+    Args:
+        rows: encoded rows, or lines of `bin/SPLIT.spans`, each of which is parsed when it is needed.
+    """
+
+    def __init__(self, rows: Sequence[Row] | Sequence[str]) -> None:
+        self.rows = rows
+
+    @classmethod
+    def load(cls, path: Path, num_rows: int) -> "Spans":
+        """Reads the spans of a split; ValueError if they are missing or not about so many rows."""
+        if not path.is_file():
+            raise ValueError(f"{path} is missing: it says which words or characters the tokens are; preprocess again")
+        lines = [line for _, line in read_lines(path)]
+        if len(lines) != num_rows:
+            raise ValueError(f"{path} has {len(lines)} lines for {num_rows} rows: another subset?")
+        return cls(lines)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: Any) -> Any:
+        row = self.rows[index]
+        return parse_spans(row) if isinstance(row, str) else (row.num_elements, row.spans)
 
 
 class Assembler:
-    """Turns outputs into records, in the order of the examples.
+    """Turns outputs into predictions, in the order of the documents. This one: a label for each document.
 
     Args:
-        task: with the kind of the data and the classes.
-        dataset: tokens that it truncates to the model's length are removed from `rows`, too.
+        task: with the classes.
+        dataset: what it truncates to the model's length is removed from the spans, too.
         chunks: the line of the ids file for each row of the dataset.
-        examples: all of them; only kinds in `NEED_EXAMPLES` need them.
-        rows: of all examples, as `encode` returns them, likewise.
+        spans: of the rows, for the kinds whose predictions are about parts of the text.
+        contexts: of questions, by document id.
         options: of answers.
     """
+
+    needs_spans = False
+    needs_contexts = False
 
     def __init__(
         self,
         task: EncoderTask,
         dataset: RowDataset,
         chunks: Sequence[Chunk],
-        examples: Iterable[Example] = (),
-        rows: Iterable[EncodedRow] = (),
+        spans: Spans | None = None,
+        contexts: Mapping[str, str] | None = None,
         options: AnswerOptions | None = None,
     ) -> None:
-        self.kind, self.labels, self.options = task.kind, task.labels, options or AnswerOptions()
-        self.examples = {example.id: example for example in examples}
-        self.rows = [_without(row, dataset.kept(index, len(row.tokens) + 1)) for index, row in enumerate(rows)]
-        self.first = [row for row, chunk in enumerate(chunks) if chunk.number == 0]  # row of each example
-        self.samples = [chunks[row] for row in self.first] if self.kind == "choice" else chunks
+        self.labels, self.dataset, self.options = task.labels, dataset, options or AnswerOptions()
+        self.spans, self.contexts = spans, contexts or {}
+        self.first = [row for row, chunk in enumerate(chunks) if chunk.number == 0]  # row of each document
+        self.samples = self._samples(chunks)
+
+    def _samples(self, chunks: Sequence[Chunk]) -> Sequence[Chunk]:
+        """The line of the ids file for each sample."""
+        return chunks
 
     def part(self, index: int, output: Tensor) -> Any:
-        """Reduces the output for sample `index` to its part of a record: all of it, or for `qa` a `WindowAnswers`.
+        """Reduces the output for sample `index` to its part of a prediction, here all of it.
 
         Args:
             index: number of the sample in the dataset.
-            output: probabilities, (K,) of classes or choices, or (N, K), (T, K) at markers or tokens; logits for `qa`.
+            output: `task.scores` of the sample, padded at the end.
         """
-        chunk, record = self.samples[index], {"id": self.samples[index].document_id}
-        if self.kind == "qa":
-            return window_answers(output, self.rows[index], self.options.n_best, self.options.max_length)
-        if self.kind == "classification":
-            named = dict(zip(self.labels, output.tolist(), strict=True))
-            return record | {"label": max(named, key=named.__getitem__), "probabilities": named}
-        if self.kind == "choice":
-            output = output[: chunk.count]
-            return record | {"label": str(int(output.argmax())), "probabilities": output.tolist()}
-        labels: list[str | None] = [None] * len(self.examples[chunk.document_id].inputs[0][0])
-        best = output.argmax(dim=-1).tolist()
-        for place, number in elements(self.rows[index]):
-            labels[number] = self.labels[best[place]]
-        return record | {"labels": labels}
+        named = dict(zip(self.labels, output.tolist(), strict=True))
+        best = max(named, key=named.__getitem__)
+        return {"id": self.samples[index].document_id, "label": best, "probabilities": named}
 
-    def records(self, parts: Iterable[tuple[int, Any]]) -> Iterator[tuple[Record, list[tuple[str, float]]]]:
-        """Yields the record of each example, and for `qa` its n best answers with their scores.
+    def join(self, identifier: str, parts: list[Any]) -> tuple[Prediction, Best]:
+        """The prediction for a document from its parts."""
+        (prediction,) = parts
+        return prediction, []
 
-        Args:
-            parts: index and `part` of every sample, in order.
-        """
+    def predictions(self, parts: Iterable[tuple[int, Any]]) -> Iterator[tuple[Prediction, Best]]:
+        """Yields the prediction of each document; `parts`: index and `part` of every sample, in order."""
         for identifier, group in itertools.groupby(parts, key=lambda item: self.samples[item[0]].document_id):
-            own_parts = [part for _, part in group]
-            if self.kind == "qa":
-                yield self._answer(identifier, own_parts)
-            else:
-                (record,) = own_parts
-                yield record, []
+            yield self.join(identifier, [part for _, part in group])
 
-    def _answer(self, identifier: str, windows: list[Any]) -> tuple[Record, list[tuple[str, float]]]:
-        context = self.examples[identifier].inputs[0][1]
-        assert isinstance(context, str)
-        if not any(window.spans for window in windows):
+    def kept_spans(self, row: int) -> tuple[int, list[Any]]:
+        """The spans of a row, without those of truncated tokens and of the final `</s>`."""
+        assert self.spans is not None
+        num_elements, spans = self.spans[row]
+        if len(spans) + 1 != (length := int(self.dataset.dataset.sizes[row])):
+            raise ValueError(f"row {row + 1} has {length - 1} tokens and {len(spans)} spans; run hat preprocess again")
+        return num_elements, list(itertools.compress(spans, self.dataset.kept(row, len(spans) + 1)))
+
+
+class ChoiceAssembler(Assembler):
+    """The chosen one of several continuations."""
+
+    def _samples(self, chunks: Sequence[Chunk]) -> Sequence[Chunk]:
+        return [chunks[row] for row in self.first]
+
+    def part(self, index: int, output: Tensor) -> Any:
+        chunk = self.samples[index]
+        output = output[: chunk.count]
+        return {"id": chunk.document_id, "label": str(int(output.argmax())), "probabilities": output.tolist()}
+
+
+class SegmentAssembler(Assembler):
+    """A label for each segment, from the outputs at the markers."""
+
+    needs_spans = True
+
+    def elements(self, row: int) -> list[tuple[int, int]]:
+        """(place in the output, number of the element) for each element that is left in a row."""
+        numbers = [number for number in self.kept_spans(row)[1] if number is not None]
+        return list(enumerate(numbers))
+
+    def part(self, index: int, output: Tensor) -> Any:
+        labels: list[str | None] = [None] * self.kept_spans(index)[0]
+        best = output.argmax(dim=-1).tolist()
+        for place, number in self.elements(index):
+            labels[number] = self.labels[best[place]]
+        return {"id": self.samples[index].document_id, "labels": labels}
+
+
+class TokenAssembler(SegmentAssembler):
+    """A label for each word, from the output at its first token."""
+
+    def elements(self, row: int) -> list[tuple[int, int]]:
+        return [(place, number) for place, number in enumerate(self.kept_spans(row)[1]) if number is not None]
+
+
+class AnswerAssembler(Assembler):
+    """The answer to each question, from the windows of its text."""
+
+    needs_spans = needs_contexts = True
+
+    def part(self, index: int, output: Tensor) -> Any:
+        _, spans = self.kept_spans(index)
+        return window_answers(output, spans, self.options.n_best, self.options.max_length)
+
+    def join(self, identifier: str, parts: list[Any]) -> tuple[Prediction, Best]:
+        if not any(window.spans for window in parts):
             raise ValueError(f"question {identifier!r}: no text is left after truncation to the model's length")
-        answer, score, best = answer_question(windows, context, self.options.n_best, self.options.threshold)
+        if identifier not in self.contexts:
+            raise ValueError(f"there is no text for the question {identifier!r}: the examples are of another split")
+        context = self.contexts[identifier]
+        answer, score, best = answer_question(parts, context, self.options.n_best, self.options.threshold)
         return {"id": identifier, "answer": answer, "no_answer_score": score}, best
 
 
-def encode(examples: Iterable[Example], pipeline: TextPipeline) -> list[EncodedRow]:
-    """Returns the rows of all examples, without their references.
-
-    For kinds in `ELEMENTS` every element is labelled with its number, from 0: so the rows, also truncated ones, show
-    which element stands where.
-    """
-    rows = []
-    for example in examples:
-        numbers = tuple(map(str, range(len(example.inputs[0][0])))) if pipeline.settings.task in ELEMENTS else None
-        rows += pipeline.encode_example(replace(example, label=None, labels=numbers, answers=None))
-    return rows
+#: The form of the predictions for each kind of data.
+ASSEMBLERS: dict[str, type[Assembler]] = {
+    "classification": Assembler,
+    "choice": ChoiceAssembler,
+    "segments": SegmentAssembler,
+    "tokens": TokenAssembler,
+    "qa": AnswerAssembler,
+}
 
 
-def elements(row: EncodedRow) -> list[tuple[int, int]]:
-    """Returns (index among the row's markers or tokens, number of the element) for each element left in a row."""
-    return [(place, int(number)) for place, number in enumerate(row.label or ()) if number != NO_LABEL]
-
-
-def chunks_of(rows: Iterable[EncodedRow]) -> list[Chunk]:
+def chunks_of(rows: Iterable[Row]) -> list[Chunk]:
     """Returns the table of ids that `hat preprocess` would write for these rows."""
     return [Chunk(row.id, row.part, row.num_parts, row.segments) for row in rows]
-
-
-def _without(row: EncodedRow, keep: np.ndarray) -> EncodedRow:
-    """Returns the row without truncated tokens; `keep`: (T,) bool, the final `</s>` that fairseq appends included."""
-    label = row.label
-    if label is not None:
-        at_markers = len(label) != len(row.tokens)  # one for each of them, not for each token
-        kept = [flag for flag, token in zip(keep, row.tokens, strict=False) if not at_markers or token == BOS]
-        label = list(itertools.compress(label, kept))
-    spans = None if row.spans is None else list(itertools.compress(row.spans, keep))
-    return replace(row, tokens=list(itertools.compress(row.tokens, keep)), label=label, spans=spans)

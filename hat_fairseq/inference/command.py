@@ -11,7 +11,7 @@ from typing import Any
 from ..data.files import locked
 from ..kernels import PRECISIONS
 from .answers import AnswerOptions
-from .assemble import Record
+from .assemble import Prediction
 
 
 def add_machine(parser: argparse.ArgumentParser) -> None:
@@ -102,7 +102,7 @@ def write_lines(out: Path, records: Iterable[Any], expected: int | None = None, 
     return written
 
 
-def report(out: Path, kind: str, rows_cut: int, records: list[Record]) -> None:
+def report(out: Path, kind: str, rows_cut: int, records: list[Prediction]) -> None:
     """Prints the number of predictions, and warns on stderr about input that was truncated before prediction."""
     print(f"{out}: {len(records)} predictions")
     if rows_cut:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
@@ -13,13 +14,14 @@ from torch import Tensor
 from tqdm import tqdm
 
 from ..analysis.segment_weights import SegmentWeights
-from ..data.encoded import EncodedRow
-from ..data.example import Example, read_examples
 from ..data.files import check_output
+from ..data.record import Record
+from ..data.records_json import read_records
+from ..data.rows import Row
 from ..tasks.encoder_task import EncoderTask
 from ..tasks.raw_documents import indexed, row_of, warn_of_changes
 from .answers import AnswerOptions
-from .assemble import Assembler, Record, chunks_of, elements, encode
+from .assemble import ASSEMBLERS, Assembler, Prediction, SegmentAssembler, Spans, chunks_of
 from .command import (
     add_answers,
     add_raw_input,
@@ -72,7 +74,7 @@ class DocumentClassifier(Predictor):
         """Loads a checkpoint; see `loading.load_models`, also for errors, and the class for `layer` and `options`."""
         return cls(*load_models(checkpoint, data, EncoderTask, device, precision), layer, options)
 
-    def rows(self, examples: Iterable[Example], batch_size: int = 1) -> Iterator[Record]:
+    def rows(self, examples: Iterable[Record], batch_size: int = 1) -> Iterator[Prediction]:
         """Yields the prediction of each example, in order and as soon as it is computed.
 
         The record is that of `hat predict` (see `assemble.py`). `classification`, `choice` (the chosen one) and
@@ -88,23 +90,31 @@ class DocumentClassifier(Predictor):
         if not examples:
             return
         before = Counter(self.pipeline.counts)
-        rows = encode(examples, self.pipeline)
+        rows = [row for example in examples for row in self.pipeline.encode(example)]
         chunks, dictionary = chunks_of(rows), self.task.source_dictionary
         ids = [row_of(row.tokens, dictionary) for row in rows]
         dataset = self.task.build_dataset(indexed(ids), "the input", chunks=chunks)
         self.rows_cut = len(dataset.removed)
         warn_of_changes(self.pipeline.counts - before, ids, dictionary)
-        assembler = Assembler(self.task, dataset, chunks, examples, rows, self.options)
+        contexts = {example.id: example.text or "" for example in examples}
+        form = ASSEMBLERS[self.task.kind]
+        assembler = form(self.task, dataset, chunks, Spans(rows), contexts, self.options)
+        texts = {example.id: example.sentences or () for example in examples}
+        meta = {example.id: example.meta for example in examples if example.meta is not None}
 
         def parts() -> Iterator[tuple[int, Any]]:
             for start in range(0, len(dataset), batch_size):
                 batch = range(start, min(start + batch_size, len(dataset)))
-                yield from self._parts(dataset.collater([dataset[index] for index in batch]), assembler)
+                sample = dataset.collater([dataset[index] for index in batch])
+                yield from self._parts(sample, assembler, rows, texts)
 
-        for record, best in assembler.records(parts()):
-            yield record | ({"n_best": [{"text": text, "score": score} for text, score in best]} if best else {})
+        for record, best in assembler.predictions(parts()):
+            more = {"n_best": [{"text": text, "score": score} for text, score in best]} if best else {}
+            yield record | more | ({"meta": meta[record["id"]]} if record["id"] in meta else {})
 
-    def _parts(self, sample: dict[str, Any], assembler: Assembler) -> Iterator[tuple[int, Any]]:
+    def _parts(
+        self, sample: dict[str, Any], assembler: Assembler, rows: list[Row], texts: dict[str, tuple[str, ...]]
+    ) -> Iterator[tuple[int, Any]]:
         """Yields the index and the part of each sample of a batch, with its segments."""
         with self.weights or nullcontext():
             outputs = self(sample)
@@ -113,39 +123,49 @@ class DocumentClassifier(Predictor):
         for index, output, count in zip(sample["id"].tolist(), outputs, counts, strict=True):
             part = assembler.part(index, output)
             if self.task.kind == "segments":
-                part["segments"] = self._labelled(assembler, index, part, output)
+                part["segments"] = _labelled(assembler, index, part, output, texts[part["id"]])
             elif self.weights is not None:
                 chosen = int(part["label"]) if self.task.kind == "choice" else 0
                 tokens = sample["net_input"]["src_tokens"][first + chosen]
-                row = assembler.rows[assembler.first[index] + chosen]
-                part["segments"] = self._weighted(row, tokens, first + chosen)
+                row = assembler.first[index] + chosen
+                kept = itertools.compress(rows[row].tokens, assembler.dataset.kept(row, len(rows[row].tokens) + 1))
+                part["segments"] = self._weighted(list(kept), tokens, first + chosen)
             yield index, part
             first += count
 
-    def _weighted(self, row: EncodedRow, tokens: Tensor, place: int) -> list[Record]:
-        """Returns the text, weight and share of each segment of a row; `tokens`, `place`: of the row in the batch."""
+    def _weighted(self, words: list[str], tokens: Tensor, place: int) -> list[Prediction]:
+        """Returns the text, weight and share of each segment of a row.
+
+        Args:
+            words: the tokens of the row, without the final `</s>`, which is no text.
+            tokens: (T,) the row in the batch.
+            place: its number in the batch.
+        """
         assert self.weights is not None
         numbers = self.models[0].span_numbers(tokens[None].to(self.device))[0].tolist()
         texts: dict[int, list[str]] = {}
-        for token, number in zip(row.tokens, numbers, strict=False):  # without the final `</s>`, which is no text
+        for token, number in zip(words, numbers, strict=False):
             texts.setdefault(number, []).append(token)
         decode = self.pipeline.decode
-        segments: list[Record] = [{"text": decode(" ".join(texts[n]), side="source")} for n in sorted(texts)]
+        segments: list[Prediction] = [{"text": decode(" ".join(texts[n]), side="source")} for n in sorted(texts)]
         for name, values in (("weight", self.weights.attention), ("share", self.weights.share)):
             if values is not None:
                 for segment, value in zip(segments, values[place].tolist(), strict=False):
                     segment[name] = value
         return segments
 
-    def _labelled(self, assembler: Assembler, index: int, record: Record, output: Tensor) -> list[Record]:
-        """Returns the text of each segment as given, its label and the probability of the label."""
-        row, best = assembler.rows[index], output.max(dim=-1).values.tolist()
-        probabilities = {number: best[place] for place, number in elements(row)}
-        texts = assembler.examples[row.id].inputs[0][0]
-        return [
-            {"text": text, "label": label, "probability": probabilities.get(number)}
-            for number, (text, label) in enumerate(zip(texts, record["labels"], strict=True))
-        ]
+
+def _labelled(
+    assembler: Assembler, index: int, prediction: Prediction, output: Tensor, texts: tuple[str, ...]
+) -> list[Prediction]:
+    """Returns the text of each segment as given, its label and the probability of the label."""
+    assert isinstance(assembler, SegmentAssembler)
+    best = output.max(dim=-1).values.tolist()
+    probabilities = {number: best[place] for place, number in assembler.elements(index)}
+    return [
+        {"text": text, "label": label, "probability": probabilities.get(number)}
+        for number, (text, label) in enumerate(zip(texts, prediction["labels"], strict=True))
+    ]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -168,7 +188,7 @@ def main(args: argparse.Namespace) -> int:
     model = DocumentClassifier.from_pretrained(
         args.path, args.data, args.device, args.precision, layer=args.layer, options=options
     )
-    examples = list(read_examples(args.input, model.task.kind))
+    examples = list(read_records(args.input, model.task.kind))
     if not examples:
         raise ValueError(f"{args.input} is empty: nothing to classify")
     rows = tqdm(model.rows(examples, args.batch_size), total=len(examples), unit="example", disable=None)

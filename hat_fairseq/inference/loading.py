@@ -103,12 +103,11 @@ class Predictor:
 
     @torch.no_grad()
     def __call__(self, sample: dict[str, Any]) -> Tensor:
-        """Computes the mean of the models' probabilities; for `qa` of their logits, which windows are compared by.
+        """Computes the mean of the models' scores; see `EncoderTask.scores`.
 
         Returns:
             In fp32 on the CPU, in the shape of `task.logits`: for padded rows with padded outputs.
         """
         sample = utils.move_to_cuda(sample, self.device) if self.device.type == "cuda" else sample
         logits = [self.task.logits(model, sample).float() for model in self.models]
-        outputs = logits if self.task.kind == "qa" else [scores.softmax(dim=-1) for scores in logits]
-        return torch.stack(outputs).mean(dim=0).cpu()
+        return torch.stack([self.task.scores(each) for each in logits]).mean(dim=0).cpu()

@@ -5,7 +5,6 @@ command starts anew.
 """
 
 import argparse
-import itertools
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -14,12 +13,12 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from ..data.example import read_examples
 from ..data.files import check_output
+from ..data.records_json import read_records, with_meta
 from ..tasks.bin_folder import load_ids
 from ..tasks.encoder_task import EncoderTask, check_max_tokens
 from ..tasks.row_dataset import RowDataset
-from .assemble import NEED_EXAMPLES, Assembler, Record, chunks_of, encode
+from .assemble import ASSEMBLERS, Assembler, Best, Prediction, Spans
 from .command import (
     add_answers,
     add_machine,
@@ -30,7 +29,7 @@ from .command import (
     report,
     write_lines,
 )
-from .loading import Predictor, pipeline_of
+from .loading import Predictor
 
 BATCH_SIZE = 8
 OFFICIAL = ("predictions", "null_odds", "nbest_predictions")  # SQuAD's own files, written beside --out
@@ -46,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--examples",
         type=Path,
         metavar="FILE",
-        help="examples of the split; needed for segments, tokens and qa (default: BIN/../text/SPLIT.examples.jsonl)",
+        help="questions of the split with their texts (qa) (default: BIN/../text/SPLIT.jsonl)",
     )
     parser.add_argument(
         "--batch-size", type=int, metavar="N", help=f"samples in a batch (default: {BATCH_SIZE} without --max-tokens)"
@@ -83,10 +82,11 @@ def main(args: argparse.Namespace) -> int:
             for index, output in zip(sample["id"].tolist(), predictor(sample), strict=True):
                 parts[index] = assembler.part(index, output)
                 bar.update()
-    records = list(assembler.records(sorted(parts.items())))
+    predictions = list(assembler.predictions(sorted(parts.items())))
     if task.kind == "qa":
-        write_official(args.out, records)
-    written = write_lines(args.out, (record for record, _ in records))
+        write_official(args.out, predictions)
+    rows = with_meta([prediction for prediction, _ in predictions], records_of(args), task.kind)
+    written = write_lines(args.out, rows)
     report(args.out, task.kind, len(dataset.removed), written)
     return 0
 
@@ -105,28 +105,31 @@ def batches(dataset: RowDataset, batch_size: int | None, max_tokens: int | None)
 
 
 def make_assembler(args: argparse.Namespace, task: EncoderTask, dataset: RowDataset) -> Assembler:
-    """Returns the assembler of the split's records.
+    """Returns the assembler of the split's predictions.
 
     Raises:
-        ValueError: the ids or the examples are missing, or are not those of the split.
+        ValueError: the ids, spans or examples are missing, or are not those of the split.
     """
-    ids, options = args.data / f"{args.split}.ids", answer_options(args)
-    chunks = load_ids(ids, len(dataset.dataset), "BIN must be the bin directory of hat preprocess")
-    if task.kind not in NEED_EXAMPLES:
-        return Assembler(task, dataset, chunks, options=options)
-    path = args.examples or args.data.parent / "text" / f"{args.split}.examples.jsonl"
-    if not path.is_file():
-        raise ValueError(f"{path} is missing: predictions of {task.kind} are joined to the examples; give --examples")
-    examples = list(read_examples(path, task.kind))
-    rows = encode(examples, pipeline_of(task))
-    for expected, actual in itertools.zip_longest(chunks_of(rows), chunks):
-        if expected != actual:
-            name = (actual or expected).document_id
-            raise ValueError(f"{path} does not belong to {ids}: they differ from {name!r} on; run hat preprocess again")
-    return Assembler(task, dataset, chunks, examples, rows, options)
+    form, num_rows = ASSEMBLERS[task.kind], len(dataset.dataset)
+    chunks = load_ids(args.data / f"{args.split}.ids", num_rows, "BIN must be the bin directory of hat preprocess")
+    spans = Spans.load(args.data / f"{args.split}.spans", num_rows) if form.needs_spans else None
+    contexts = {}
+    if form.needs_contexts:
+        path = records_of(args)
+        if not path.is_file():
+            raise ValueError(f"{path} is missing: answers to questions are cut out of their texts; give --examples")
+        contexts = {example.id: example.text or "" for example in read_records(path, task.kind)}
+    elif args.examples is not None:
+        raise ValueError(f"--examples has no effect with data of the kind {task.kind}; remove it")
+    return form(task, dataset, chunks, spans, contexts, answer_options(args))
 
 
-def write_official(out: Path, records: Iterable[tuple[Record, list[tuple[str, float]]]]) -> None:
+def records_of(args: argparse.Namespace) -> Path:
+    """The records of the split as `hat preprocess` stored them, or as given."""
+    return args.examples or args.data.resolve().parent / "text" / f"{args.split}.jsonl"
+
+
+def write_official(out: Path, records: Iterable[tuple[Prediction, Best]]) -> None:
     """Writes SQuAD's own files beside `out`: predictions.json, null_odds.json, nbest_predictions.json."""
     files: dict[str, dict[str, object]] = {name: {} for name in OFFICIAL}
     for record, best in records:

@@ -15,13 +15,14 @@ from fairseq.data import data_utils
 from torch import Tensor
 from tqdm import tqdm
 
-from ..data.document import Document, read_documents
 from ..data.files import check_output
+from ..data.record import Record
+from ..data.records_json import read_records
 from ..generation.join_chunks import document_row
 from ..generation.options import check_generation_options, parse_generation_options
 from ..tasks.document_to_text import DocumentToTextTask
 from ..tasks.raw_documents import encode_documents
-from .assemble import Record
+from .assemble import Prediction
 from .command import add_raw_input, check_batch_size, check_folder, write_lines
 from .loading import load_models, pipeline_of
 
@@ -57,12 +58,12 @@ class DocumentToText:
     def device(self) -> torch.device:
         return next(self.models[0].parameters()).device
 
-    def __call__(self, documents: Iterable[Document], batch_size: int = 1) -> Iterator[str]:
+    def __call__(self, documents: Iterable[Record], batch_size: int = 1) -> Iterator[str]:
         """Yields the text of each document; see `rows`."""
         for row in self.rows(documents, batch_size):
             yield row["text"]
 
-    def rows(self, documents: Iterable[Document], batch_size: int = 1) -> Iterator[Record]:
+    def rows(self, documents: Iterable[Record], batch_size: int = 1) -> Iterator[Prediction]:
         """Yields `{"id", "text"}` for each document, in order and as soon as it is generated, its chunks joined.
 
         Where the model puts `<sep>` between segments, also `"segments"`, and `"meta"` where the document has it. All
@@ -116,7 +117,7 @@ def main(args: argparse.Namespace) -> int:
     check_output(args.out, args.overwrite, [args.input, *args.path.split(os.pathsep)])
     check_batch_size(args.batch_size)
     options = parse_generation_options(args.generation, "--generation")
-    documents = list(read_documents(args.input))
+    documents = list(read_records(args.input))
     if not documents:
         raise ValueError(f"{args.input} is empty: nothing to summarize")
     model = DocumentToText.from_pretrained(args.path, args.data, args.device, args.precision, **options)

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hat_fairseq.data.document import Document, read_documents
 from hat_fairseq.data.files import check_output
+from hat_fairseq.data.record import Record
+from hat_fairseq.data.records_json import read_records
 from hat_fairseq.scoring.files import write_summaries
 from hat_fairseq.scoring.rouge import make_tokenizer
 
@@ -31,8 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Writes both files and prints how they were made."""
-    documents = list(read_documents(args.documents))
-    train = [document for document in read_documents(args.train) if document.target]
+    documents = list(read_records(args.documents))
+    train = [document for document in read_records(args.train) if document.target]
     if not train:
         raise ValueError(f"{args.train}: no document has a target")
     words = mean_words(train) if args.words is None else args.words
@@ -56,18 +57,18 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def lead(document: Document, words: int) -> str:
+def lead(document: Record, words: int) -> str:
     """The first `words` white-space separated words of the source, without roles, as running text."""
     text = document.text if document.text is not None else " ".join(document.sentences or ())
     return " ".join(text.split()[:words])
 
 
-def mean_words(documents: Sequence[Document]) -> int:
+def mean_words(documents: Sequence[Record]) -> int:
     """The mean number of words of the targets, rounded down."""
     return sum(len(sentence.split()) for doc in documents for sentence in doc.target or ()) // len(documents)
 
 
-def best_constant(documents: Sequence[Document]) -> tuple[Document, float]:
+def best_constant(documents: Sequence[Record]) -> tuple[Record, float]:
     """The document whose target is nearest to all other targets, and its mean ROUGE-1 F + ROUGE-2 F (stemmed, 0 to 2).
 
     Raises:

@@ -19,7 +19,7 @@ from hat_fairseq.scoring.files import by_id, check_joined, json_lines
 from hat_fairseq.scoring.report import Report, aligned
 
 HYPOTHESES = ".jsonl with id and label (or labels), as hat predict writes it"
-REFERENCES = "text/SPLIT.examples.jsonl of hat preprocess, or your own"
+REFERENCES = "text/SPLIT.jsonl of hat preprocess, or your own"
 SEVERAL_REFERENCES = False
 
 Labels = tuple[str | None, ...]  # of a document; None: this element was truncated before the model saw it

@@ -4,14 +4,15 @@ import argparse
 import textwrap
 from collections.abc import Iterable
 
-from hat_fairseq.data.document import Document, read_documents
+from hat_fairseq.data.record import Record
+from hat_fairseq.data.records_json import read_records
 from hat_fairseq.scoring.files import HYPOTHESIS_KEYS, read_texts
 
 WIDTH = 110
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--documents", required=True, help="documents.jsonl of `hat preprocess`")
+    parser.add_argument("--documents", required=True, help="text/SPLIT.jsonl of `hat preprocess`")
     parser.add_argument("--hypotheses", required=True, help="generated summaries, .jsonl with ids")
     parser.add_argument("--id", help="which document; default: the first")
     parser.add_argument("--sentences", type=int, default=12, help="sentences or turns of the source to print")
@@ -22,14 +23,14 @@ def main(args: argparse.Namespace) -> int:
     if summaries.ids is None:
         raise ValueError(f"{args.hypotheses}: no ids; give the .jsonl of `hat join` or `hat summarize`")
     texts = dict(zip(summaries.ids, summaries.texts, strict=True))
-    document = find(read_documents(args.documents), args.id)
+    document = find(read_records(args.documents), args.id)
     if document.id not in texts:
         raise ValueError(f"{args.hypotheses} has no summary of document {document.id!r}")
     print("\n".join(render(document, "".join(texts[document.id][0]), args.sentences)))
     return 0
 
 
-def find(documents: Iterable[Document], id_: str | None) -> Document:
+def find(documents: Iterable[Record], id_: str | None) -> Record:
     """The document called `id_`, or the first one."""
     for document in documents:
         if id_ is None or document.id == id_:
@@ -37,7 +38,7 @@ def find(documents: Iterable[Document], id_: str | None) -> Document:
     raise ValueError(f"no document {id_!r}" if id_ else "there is no document")
 
 
-def render(document: Document, summary: str, num_sentences: int) -> list[str]:
+def render(document: Record, summary: str, num_sentences: int) -> list[str]:
     """Lines to print: the first sentences with their roles, how many are left out, reference, summary."""
     sentences = document.sentences or (document.text or "",)
     roles = document.roles or [""] * len(sentences)

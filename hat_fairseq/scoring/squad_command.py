@@ -12,7 +12,7 @@ from hat_fairseq.scoring.report import Report, aligned
 from hat_fairseq.scoring.squad import SquadReport, score_answers
 
 HYPOTHESES = "predictions.json {id: text}, or .jsonl with id, answer and (as hat predict writes it) no_answer_score"
-REFERENCES = "SQuAD's own .json, or .jsonl with id and answers (text/SPLIT.examples.jsonl of hat preprocess)"
+REFERENCES = "SQuAD's own .json, or .jsonl with id and answers (text/SPLIT.jsonl of hat preprocess)"
 SEVERAL_REFERENCES = False
 
 

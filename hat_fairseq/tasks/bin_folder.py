@@ -10,25 +10,15 @@ from torch import Tensor
 
 from ..data.binarize import MOST_UNKNOWN
 from ..data.ids import Chunk, read_ids
+from ..data.kinds import KINDS
 from ..data.pipeline import FILE_NAME, TextPipeline
-
-# The task that reads each kind.
-TASKS = {
-    "text": "document_to_text",
-    "mlm": "masked_document_lm",
-    "classification": "document_classification",
-    "choice": "multiple_choice",
-    "segments": "segment_classification",
-    "tokens": "token_classification",
-    "qa": "question_answering",
-}
 
 
 def load_pipeline(data: str | Path, kind: str) -> TextPipeline | None:
     """The text pipeline of a `bin` directory; None for data that `hat preprocess` did not make.
 
     Raises:
-        ValueError: the data is not of this kind (one of `TASKS`), or its files cannot be read.
+        ValueError: the data is not of this kind, or its files cannot be read.
     """
     check_kind(data, kind)
     return TextPipeline.load(data) if (Path(data) / FILE_NAME).exists() else None
@@ -38,13 +28,13 @@ def check_kind(data: str | Path, kind: str) -> None:
     """Raises ValueError if the data is of another kind; `load_pipeline` says what else is wrong with it."""
     try:
         record = json.loads((Path(data) / FILE_NAME).read_text(encoding="utf-8"))
-        found = record["settings"].get("task", "text")
+        found = record["settings"]["kind"]
     except (OSError, ValueError, KeyError, AttributeError):
         return
     if found != kind:
         raise ValueError(
-            f"{data} holds data of the kind {found!r}, and this task reads {kind!r}: use the task {TASKS.get(found)}, "
-            "or other data"
+            f"{data} holds data of the kind {found!r}, and this task reads {kind!r}: use the task "
+            f"{KINDS[found].task if found in KINDS else '?'}, or other data"
         )
 
 

@@ -15,7 +15,7 @@ import torch
 from fairseq.data import Dictionary, FairseqDataset
 from torch import Tensor
 
-from ..data.long_source import LongSourceError, fit
+from ..data.long_input import LongInputError, fit
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ def cut_documents(
         documents: ids with `sizes`, each ending in `</s>`, which stays.
         what: their place, for messages: `train source document`.
     Raises:
-        LongSourceError: a document is too long under the policy `error`; it is named by its place.
+        LongInputError: a document is too long under the policy `error`; it is named by its place.
         ValueError: an empty document.
     """
     offered = (TARGET_POLICIES if what.endswith("target") else SOURCE_POLICIES)[1:]
@@ -104,7 +104,7 @@ def cut_rows(
         part: which part is truncated: `longest`, `first` or `last`.
         what: name of the split, for messages.
     Raises:
-        LongSourceError: a row is too long under the policy `error`, or could not be shortened enough.
+        LongInputError: a row is too long under the policy `error`, or could not be shortened enough.
         ValueError: an empty row.
     """
     counts: Counter[str] = Counter()
@@ -114,13 +114,13 @@ def cut_rows(
             return None
         problem = f"{len(tokens)} tokens are more than the model takes"
         if policy == "error":
-            raise LongSourceError(
+            raise LongInputError(
                 f"{problem}; build a larger one (--max-positions or --max-segments), preprocess with "
                 "--max-source-tokens, or give --long-source truncate"
             )
         cut = _shortest_cut(tokens, fits, truncated_part(tokens, part, dictionary.eos()))
         if cut is None:
-            raise LongSourceError(f"{problem}, even without the part that may be truncated; build a larger model")
+            raise LongInputError(f"{problem}, even without the part that may be truncated; build a larger model")
         lost = tokens[cut]
         sentences = int(lost.eq(dictionary.bos()).sum())
         counts.update(rows_over_limit=1, tokens_truncated=len(lost), sentences_truncated=sentences)
@@ -138,8 +138,8 @@ def _cut(rows: Any, safe_length: float, remove: Callable[[Tensor], slice | None]
     for index in np.flatnonzero(sizes > safe_length).tolist():
         try:
             piece = remove(rows[index])
-        except LongSourceError as error:
-            raise LongSourceError(f"{place.format(index + 1)}: {error}") from None
+        except LongInputError as error:
+            raise LongInputError(f"{place.format(index + 1)}: {error}") from None
         if piece is not None:
             removed[index] = piece
     return removed

@@ -1,6 +1,6 @@
 """The base of the labelled tasks: one prediction for each document, each segment or each token.
 
-Reads what `hat preprocess --task KIND` writes, which is the layout of fairseq's `sentence_prediction`: tokens in
+Reads what `hat preprocess --kind KIND` writes, which is the layout of fairseq's `sentence_prediction`: tokens in
 `input0/`, labels in `label/`. A batch, as criterions and `hat predict` get it, for R rows of at most T tokens:
 
     id (B,)  nsentences B  ntokens  net_input.src_tokens (R, T), padded on the right  net_input.src_lengths (R,)
@@ -108,6 +108,10 @@ class EncoderTask(PluginTask, FairseqTask):
         """The head's scores: (B, K), (B, N, K) for the N segments of the longest document, or (B, T, K)."""
         return model(**sample["net_input"], classification_head_name=self.head_name)[0]
 
+    def scores(self, logits: Tensor) -> Tensor:
+        """What predictions are made from: the probabilities."""
+        return logits.softmax(dim=-1)
+
     # Data
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
@@ -181,6 +185,6 @@ def _load_dictionary(path: Path, kind: str) -> Dictionary:
     if not path.is_file():
         raise FileNotFoundError(
             f"{path} is missing: a task for data of the kind {kind!r} needs a directory made by "
-            f"`hat preprocess --task {kind}`"
+            f"`hat preprocess --kind {kind}`"
         )
     return Dictionary.load(str(path))

@@ -90,3 +90,7 @@ class QuestionAnsweringTask(EncoderTask):
         """(B, T, 2) scores in fp32, -inf where no answer may begin or end."""
         possible = answer_positions(sample["net_input"]["src_tokens"], self.dictionary)
         return super().logits(model, sample).float().masked_fill(~possible.unsqueeze(-1), float("-inf"))
+
+    def scores(self, logits: Tensor) -> Tensor:
+        """The logits, which the windows of a text are compared by."""
+        return logits

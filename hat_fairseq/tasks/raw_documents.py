@@ -11,8 +11,9 @@ from fairseq.data import Dictionary, ListDataset
 from fairseq.data.encoders import register_bpe
 from torch import Tensor
 
-from ..data.document import Document
 from ..data.pipeline import TextPipeline
+from ..data.record import Record
+from ..data.records_json import record_from_json
 from .bin_folder import check_known
 from .config import DocumentBpeConfig
 from .cut_rows import CutRows, cut_documents, warn
@@ -27,18 +28,18 @@ class EncodedRows:
     owners: list[int]
 
 
-def parse_line(line: str, number: int, input_format: str) -> Document:
+def parse_line(line: str, number: int, input_format: str) -> Record:
     """Line `number` (from 1) as a document: its text, or with `input_format` json its JSON object (the id may be left
     out)."""
     if input_format == "text":
-        return Document(id=str(number), text=line)
+        return Record(str(number), (line,))
     try:
         record = json.loads(line)
     except json.JSONDecodeError as error:
         raise ValueError(f"line {number}: not JSON ({error}); plain text needs --input-format text") from None
     if isinstance(record, dict):
         record.setdefault("id", str(number))
-    return Document.from_json(record, f"line {number}")
+    return record_from_json(record, f"line {number}")
 
 
 def row_of(tokens: Iterable[str], dictionary: Dictionary) -> Tensor:
@@ -51,7 +52,7 @@ def indexed(rows: Sequence[Tensor]) -> ListDataset:
     return ListDataset(rows, [row.numel() for row in rows])
 
 
-def encode_documents(documents: Iterable[Document], task: Any) -> EncodedRows:
+def encode_documents(documents: Iterable[Record], task: Any) -> EncodedRows:
     """Documents to rows of ids: the pipeline of the training data, then the task's own policy for long sources.
 
     Args:
@@ -68,11 +69,11 @@ def encode_documents(documents: Iterable[Document], task: Any) -> EncodedRows:
             owners.append(number)
             if task.segment_dictionary is None:
                 continue
-            if encoded.roles is None:
+            if "role" not in encoded.streams:
                 raise ValueError(
                     f"document {encoded.id}: the model needs a role for every sentence; give turns with roles as JSON"
                 )
-            streams.append(row_of(encoded.roles, task.segment_dictionary))
+            streams.append(row_of(encoded.streams["role"], task.segment_dictionary))
     limits = cfg.max_source_positions, str(cfg.long_source), dictionary.bos()
     removed, cost = cut_documents(indexed(rows), *limits, "input")
     cut = Counter({f"source_{name}": number for name, number in cost.items()})
@@ -89,7 +90,6 @@ def warn_of_changes(changed: Counter[str], rows: Iterable[Tensor], dictionary: D
     """
     check_known(rows, dictionary, "the input")
     changed["source_tokens_unknown_to_dictionary"] = sum(int(row.eq(dictionary.unk()).sum()) for row in rows)
-    del changed["source_tokens"]  # their total number
     warn("input changed by preprocessing", changed)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from fairseq.modules import FairseqDropout
 from torch import nn
 
-from ..data.settings import settings_of_tokens
+from ..data.options import settings_of_tokens
 
 logger = logging.getLogger(__name__)
 

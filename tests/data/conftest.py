@@ -11,22 +11,22 @@ from example_data import BINARIZED, OPTIONS, Preprocess
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from hat_fairseq import cli
-from hat_fairseq.data.document import Document, read_documents
-from hat_fairseq.data.example import Example, read_examples
 from hat_fairseq.data.files import read_json_lines
 from hat_fairseq.data.learned_bpe import LearnedBpe
+from hat_fairseq.data.record import Record
+from hat_fairseq.data.records_json import read_records, record_to_json
 
 AMI = Path(__file__).resolve().parents[2] / "preprocess" / "ami_data"
 SAMPLES = Path(__file__).parents[1] / "samples"
 
 
 @pytest.fixture(scope="session")
-def meetings() -> list[Document]:
-    return list(islice(read_documents(AMI / "ami.train.jsonl.gz"), 8))
+def meetings() -> list[Record]:
+    return list(islice(read_records(AMI / "ami.train.jsonl.gz"), 8))
 
 
 @pytest.fixture(scope="session")
-def lines(meetings: list[Document]) -> list[str]:
+def lines(meetings: list[Record]) -> list[str]:
     """Turns and summary sentences."""
     return [line for meeting in meetings for line in (*(meeting.sentences or ()), *(meeting.target or ()))]
 
@@ -61,45 +61,44 @@ def pages() -> list[dict[str, list[str]]]:
 
 
 @pytest.fixture(scope="session")
-def translations(pages: list[dict[str, list[str]]]) -> list[Document]:
+def translations(pages: list[dict[str, list[str]]]) -> list[Record]:
     """The pages from English to German."""
     return [
-        Document(f"page/{number}", sentences=tuple(page["en"]), target=tuple(page["de"]))
-        for number, page in enumerate(pages)
+        Record(f"page/{number}", (tuple(page["en"]),), target=tuple(page["de"])) for number, page in enumerate(pages)
     ]
 
 
 @pytest.fixture(scope="session")
-def questions() -> list[Example]:
+def questions() -> list[Record]:
     """Questions of Natural Questions with paragraphs of Wikipedia, with several scripts, line breaks, double spaces."""
-    return list(read_examples(SAMPLES / "natural_questions.jsonl", "qa"))
+    return list(read_records(SAMPLES / "natural_questions.jsonl", "qa"))
 
 
 @pytest.fixture(scope="session")
-def examples(pages: list[dict[str, list[str]]], questions: list[Example]) -> dict[str, list[Example]]:
+def examples(pages: list[dict[str, list[str]]], questions: list[Record]) -> dict[str, list[Record]]:
     """Examples of every kind from the help pages: which language is it, which page is its translation, and so on."""
     texts = [(language, page[language]) for page in pages for language in ("en", "de", "cs")]
     mixed = [[(language, page[language][i]) for i in range(6) for language in ("en", "de")] for page in pages]
     tagged = [[(word, tag(word)) for word in " ".join(page["en"]).split()] for page in pages]
     return {
         "classification": [
-            Example(f"p{n}", ((tuple(lines), lines[0]) if n % 2 else (tuple(lines),),), label=f"in {language}")
+            Record(f"p{n}", (tuple(lines), lines[0]) if n % 2 else (tuple(lines),), label=f"in {language}")
             for n, (language, lines) in enumerate(texts)
         ],
         "choice": [
-            Example(str(n), tuple((tuple(page["en"]), p["de"][0]) for p in pages[:3]), label=str(n))
+            Record(str(n), (tuple(page["en"]),), tuple(p["de"][0] for p in pages[:3]), label=str(n))
             for n, page in enumerate(pages[:3])
         ],
         "segments": [
-            Example(str(n), ((tuple(text for _, text in page),),), labels=tuple(language for language, _ in page))
+            Record(str(n), (tuple(text for _, text in page),), labels=tuple(language for language, _ in page))
             for n, page in enumerate(mixed)
         ],
         "tokens": [
-            Example(str(n), ((tuple(word for word, _ in page),),), labels=tuple(name for _, name in page))
+            Record(str(n), (tuple(word for word, _ in page),), labels=tuple(name for _, name in page))
             for n, page in enumerate(tagged)
         ],
         "qa": questions,
-        "mlm": [Example(str(n), ((" ".join(lines),),)) for n, (_, lines) in enumerate(texts)],
+        "mlm": [Record(str(n), (" ".join(lines),)) for n, (_, lines) in enumerate(texts)],
     }
 
 
@@ -108,15 +107,15 @@ def tag(word: str) -> str:
 
 
 @pytest.fixture(scope="session")
-def folders(tmp_path_factory: pytest.TempPathFactory, examples: dict[str, list[Example]]) -> Path:
+def folders(tmp_path_factory: pytest.TempPathFactory, examples: dict[str, list[Record]]) -> Path:
     """A folder of JSON lines for each kind; the test part is unlabelled but for `qa`."""
     root = tmp_path_factory.mktemp("examples")
     for kind, rows in examples.items():
-        test = rows if kind == "qa" else [Example(row.id, row.inputs) for row in rows]
+        test = rows if kind == "qa" else [Record(row.id, row.parts, row.choices) for row in rows]
         splits = {"train": rows[:-2] if len(rows) > 3 else rows, "valid": rows[-2:], "test": test}
         (root / kind).mkdir()
         for split, part in splits.items():
-            lines = (json.dumps(example.to_json(kind)) + "\n" for example in part)
+            lines = (json.dumps(record_to_json(example, kind)) + "\n" for example in part)
             (root / kind / f"{split}.jsonl").write_text("".join(lines))
     return root
 
@@ -128,7 +127,7 @@ def preprocessed(folders: Path, tmp_path_factory: pytest.TempPathFactory) -> Pre
 
     def preprocess(kind: str) -> Path:
         if not (out / kind).exists():
-            command = ["preprocess", str(folders / kind), "--task", kind, "--out", str(out / kind), *OPTIONS[kind]]
+            command = ["preprocess", str(folders / kind), "--kind", kind, "--out", str(out / kind), *OPTIONS[kind]]
             if kind == "segments":
                 command += ["--vocabulary", str(preprocess("mlm") / "bin")]
             else:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 OPTIONS = {
     "classification": ["--segments", "packed", "--segment-length", "32"],
-    "choice": ["--max-source-tokens", "100", "--long-source", "truncate-sentences"],
+    "choice": ["--max-source-tokens", "101", "--long-source", "truncate-sentences"],
     "segments": [],
-    "tokens": ["--max-source-tokens", "200", "--long-source", "truncate"],
-    "qa": ["--splitter", "library", "--max-source-tokens", "80", "--long-source", "chunk", "--window-overlap", "20"],
-    "mlm": ["--splitter", "punctuation", "--source-tokenizer", "moses", "--max-source-tokens", "120"],
+    "tokens": ["--max-source-tokens", "201", "--long-source", "truncate"],
+    "qa": ["--splitter", "library", "--max-source-tokens", "81", "--long-source", "chunk", "--window-overlap", "20"],
+    "mlm": ["--splitter", "punctuation", "--source-tokenizer", "moses", "--max-source-tokens", "121"],
 }
 BINARIZED = ("classification", "segments", "qa", "mlm")  # each takes fairseq-preprocess some seconds to start
 Preprocess = Callable[[str], Path]

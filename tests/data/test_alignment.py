@@ -6,22 +6,22 @@ from collections import Counter
 import pytest
 
 from hat_fairseq.data.alignment import POLICIES, MisalignedError, align
-from hat_fairseq.data.document import Document
+from hat_fairseq.data.record import Record
 
 LANGUAGES = ("en", "de")
 
 
-def document(*pairs: tuple[str, str]) -> Document:
+def document(*pairs: tuple[str, str]) -> Record:
     sources, targets = zip(*pairs, strict=True)
-    return Document("d1", sentences=sources, target=targets, origin="train.en:3-5, train.de:3-5")
+    return Record("d1", (sources,), target=targets, origin="train.en:3-5, train.de:3-5")
 
 
-def pairs_of(aligned: Document) -> list[tuple[str, str]]:
+def pairs_of(aligned: Record) -> list[tuple[str, str]]:
     return list(zip(aligned.sentences or (), aligned.target or (), strict=True))
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_aligned_documents_stay_as_they_are(policy: str, translations: list[Document]) -> None:
+def test_aligned_documents_stay_as_they_are(policy: str, translations: list[Record]) -> None:
     counts: Counter[str] = Counter()
     for page in translations:
         aligned = align(page, policy, LANGUAGES, counts)
@@ -85,7 +85,7 @@ def test_merging_loses_nothing() -> None:
 
 
 def test_different_numbers_of_segments() -> None:
-    page = Document("d1", sentences=("a", "b", "c"), target=("x", "y"), origin="one.jsonl:7")
+    page = Record("d1", (("a", "b", "c"),), target=("x", "y"), origin="one.jsonl:7")
     for policy in ("error", "drop"):  # it is the caller who drops it
         with pytest.raises(MisalignedError, match=r"^document 'd1' \(one\.jsonl:7\): 3 source and 2 target segments; "):
             align(page, policy, LANGUAGES, Counter())
@@ -106,5 +106,5 @@ def test_merged_chinese_has_no_spaces() -> None:
         ("你好。再见。ASCII.", "Hello."),
         ("Only.", "Bye."),
     ]
-    page = Document("d", sentences=("One.", "Two."), target=("一。", "二。", "三。"))
+    page = Record("d", (("One.", "Two."),), target=("一。", "二。", "三。"))
     assert pairs_of(align(page, "merge", ("en", "ja"), Counter())) == [("One. Two.", "一。二。三。")]

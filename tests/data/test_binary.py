@@ -9,7 +9,7 @@ import pytest
 from commands import run_command
 
 from hat_fairseq.data import binary
-from hat_fairseq.data.binarize import example_commands, fairseq_commands, run
+from hat_fairseq.data.binarize import Binarization, of_documents, of_rows
 from hat_fairseq.data.dictionary import UNKNOWN, Dictionary
 
 LINES = {
@@ -26,14 +26,15 @@ def write_texts(folder: Path) -> None:
             (folder / f"text/{split}.{side}").write_text(text, encoding="utf-8", newline="\n")
 
 
-def same_as_fairseq(folder: Path, commands: list[list[str]]) -> dict[str, int]:
-    """Runs the commands, and what replaces them, in two copies of `folder`; returns the unknown tokens."""
+def same_as_fairseq(folder: Path, calls: list[Binarization], workers: int = 1) -> dict[str, int]:
+    """Runs the commands of the calls, and what replaces them, in two copies of `folder`; returns the unknown tokens."""
     theirs, ours = folder / "theirs", folder / "ours"
     for copy in (theirs, ours):
         subprocess.run(["cp", "-r", folder / "data", copy], check=True)
-    for command in commands:
-        run_command(*command, cwd=theirs)
-    counts = run(commands, ours, shown_as=Path("data"))
+    counts = {}
+    for call in calls:
+        run_command(*call.command(workers), cwd=theirs)
+        counts |= call.run(ours)
     files = {path.relative_to(theirs) for path in theirs.rglob("*") if path.is_file()}
     assert files == {path.relative_to(ours) for path in ours.rglob("*") if path.is_file()}
     assert len(files) > 8
@@ -51,8 +52,8 @@ def same_as_fairseq(folder: Path, commands: list[list[str]]) -> dict[str, int]:
 def test_a_joined_dictionary_and_both_sides(tmp_path: Path, workers: int) -> None:
     write_texts(tmp_path / "data")
     splits = ("train", "valid", "test", "test1")
-    unknown = same_as_fairseq(tmp_path, fairseq_commands(splits, None, roles=False, workers=workers))
-    assert set(unknown) == {f"text/{split}.{side}" for split in splits for side in LINES}
+    unknown = same_as_fairseq(tmp_path, of_documents(splits, (), None, roles=False), workers)
+    assert set(unknown) == {f"{split}.{side}" for split in splits for side in LINES}
     assert set(unknown.values()) == {0}
 
 
@@ -63,20 +64,19 @@ def test_a_fixed_dictionary_counts_what_it_lacks(tmp_path: Path) -> None:
     (tmp_path / "data/text/role.labels").write_text("PM 1\nUI 1\n", encoding="utf-8")
     for split in ("train", "valid"):
         (tmp_path / f"data/text/{split}.role").write_text("PM PM\nUI\nUI ID\n\n", encoding="utf-8")
-    commands = fairseq_commands(("train", "valid"), Path("bin", "dict.txt"), roles=True, workers=1)
+    commands = of_documents(("train", "valid"), (), Path("bin", "dict.txt"), roles=True)
     unknown = same_as_fairseq(tmp_path, commands)
-    assert unknown["text/train.source"] == 5 and unknown["text/train.role"] == 1  # an <unk> of the text is none
+    assert unknown["train.source"] == 5 and unknown["train.role"] == 1  # an <unk> of the text is none
 
 
 def test_examples_with_labels(tmp_path: Path) -> None:
     write_texts(tmp_path / "data")
     for split in ("train", "valid"):
-        (tmp_path / f"data/text/{split}.source").rename(tmp_path / f"data/text/{split}.input0")
         (tmp_path / f"data/text/{split}.label").write_text("yes\nno\nyes\nno\n", encoding="utf-8")
     (tmp_path / "data/text/label.labels").write_text("no 1\nyes 1\n", encoding="utf-8")
-    for task in ("classification", "mlm"):
-        commands = example_commands(("train", "valid"), ("train", "valid"), task, None, 1)
-        folder = tmp_path / task
+    for name in ("input0", ""):
+        commands = of_rows(("train", "valid"), ("train", "valid"), None, name)
+        folder = tmp_path / f"in {name}"
         folder.mkdir()
         subprocess.run(["cp", "-r", tmp_path / "data", folder / "data"], check=True)
         same_as_fairseq(folder, commands)
@@ -89,7 +89,7 @@ def test_a_large_dictionary_takes_four_bytes(tmp_path: Path) -> None:
         (tmp_path / f"data/text/train.{side}").write_text("w1 w65499 w70000 w0\n", encoding="utf-8")
     text = "".join(f"w{number} 1\n" for number in range(binary._SMALL + 3))
     (tmp_path / "data/bin/dict.txt").write_text(text, encoding="utf-8")
-    same_as_fairseq(tmp_path, fairseq_commands(("train",), Path("bin", "dict.txt"), roles=False, workers=1))
+    same_as_fairseq(tmp_path, of_documents(("train",), (), Path("bin", "dict.txt"), roles=False))
 
 
 @pytest.mark.parametrize(("text", "message"), [("a 1\nb\n", ":2: expected"), ("a 1\na 2\n", ":2: the symbol 'a'")])

@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from hat_fairseq.data.bpe import Bpe, Gpt2Bpe
-from hat_fairseq.data.encoded import EncodedRow
-from hat_fairseq.data.example import Answer, Example
+from hat_fairseq.data.clean import EmptyDocumentError
 from hat_fairseq.data.labels import label_of
 from hat_fairseq.data.learned_bpe import LearnedBpe
-from hat_fairseq.data.long_source import LongSourceError
-from hat_fairseq.data.pipeline import EmptyDocumentError, Settings, TextPipeline
+from hat_fairseq.data.long_input import LongInputError
+from hat_fairseq.data.options import Settings
+from hat_fairseq.data.pipeline import TextPipeline
+from hat_fairseq.data.record import Answer, Record
+from hat_fairseq.data.rows import Row
 
 MARKERS = ("<s>", "</s>")
 
@@ -29,11 +31,11 @@ def bpe(request: pytest.FixtureRequest) -> Bpe:
     return request.getfixturevalue(f"{request.param}_bpe")
 
 
-def pipeline(bpe: Bpe, task: str, **settings: Any) -> TextPipeline:
-    return TextPipeline(Settings(task=task, **settings), bpe)
+def pipeline(bpe: Bpe, kind: str, **settings: Any) -> TextPipeline:
+    return TextPipeline(Settings(kind=kind, **settings), bpe)
 
 
-def parts_of(row: EncodedRow) -> list[list[str]]:
+def parts_of(row: Row) -> list[list[str]]:
     """The tokens of each part."""
     tokens = row.tokens
     for index in range(len(tokens)):
@@ -55,20 +57,20 @@ def whole(text: str | tuple[str, ...]) -> str:
 
 
 @pytest.mark.parametrize("segments", ["sentences", "packed", "none"])
-def test_classification(bpe: Bpe, examples: dict[str, list[Example]], segments: str) -> None:
+def test_classification(bpe: Bpe, examples: dict[str, list[Record]], segments: str) -> None:
     encoder = pipeline(bpe, "classification", segments=segments, segment_length=32)
     for example in examples["classification"]:
-        (row,) = encoder.encode_example(example)
+        (row,) = encoder.rows(example)
         assert (row.id, row.part, row.num_parts) == (example.id, 0, 1)
         assert list(map(label_of, row.label or [])) == [example.label]
         parts = parts_of(row)
-        assert [decoded(bpe, part) for part in parts] == [whole(text) for text in example.inputs[0]]
+        assert [decoded(bpe, part) for part in parts] == [whole(text) for text in example.parts]
         assert all(part[0] == "<s>" for part in parts)
         markers = [part.count("<s>") for part in parts]
         if segments == "none":
             assert markers == [1] * len(parts)
         elif segments == "sentences":
-            assert markers == [1 if isinstance(text, str) else len(text) for text in example.inputs[0]]
+            assert markers == [1 if isinstance(text, str) else len(text) for text in example.parts]
         else:
             lengths = [len(segment.split()) for part in parts for segment in " ".join(part).split("<s>")[1:]]
             assert all(length <= 31 for length in lengths) and max(lengths) > 20
@@ -76,48 +78,48 @@ def test_classification(bpe: Bpe, examples: dict[str, list[Example]], segments: 
 
 def test_gpt2_sees_each_part_as_one_text(gpt2_bpe: Gpt2Bpe) -> None:
     """As in fairseq's RoBERTa: no space before a part; without its markers a part has the tokens of its text."""
-    example = Example("a", (("One two. Three.", "Four? Five"),))
-    (row,) = pipeline(gpt2_bpe, "classification", splitter="punctuation").encode_example(example)
+    example = Record("a", ("One two. Three.", "Four? Five"))
+    (row,) = pipeline(gpt2_bpe, "classification", splitter="punctuation").rows(example)
     assert row.segments == 4
     parts = [[token for token in part if token != "<s>"] for part in parts_of(row)]
     assert parts == [gpt2_bpe.encode("One two. Three."), gpt2_bpe.encode("Four? Five")]
 
 
-def test_choices_share_their_context(bpe: Bpe, examples: dict[str, list[Example]]) -> None:
-    encoder = pipeline(bpe, "choice", max_source_tokens=90, long_source="truncate-sentences")
+def test_choices_share_their_context(bpe: Bpe, examples: dict[str, list[Record]]) -> None:
+    encoder = pipeline(bpe, "choice", max_source_tokens=91, long_source="truncate-sentences")
     for example in examples["choice"]:
-        rows = encoder.encode_example(example)
+        rows = encoder.rows(example)
         assert [(row.part, row.num_parts) for row in rows] == [(0, 3), (1, 3), (2, 3)]
         assert [row.label for row in rows] == [["right"] if str(n) == example.label else ["wrong"] for n in range(3)]
-        for row, (context, choice) in zip(rows, example.inputs, strict=True):
+        for row, choice in zip(rows, example.choices, strict=True):
             shown, last = parts_of(row)
             assert decoded(bpe, last) == whole(choice)  # never cut
-            assert whole(context).startswith(decoded(bpe, shown))
+            assert whole(example.parts[0]).startswith(decoded(bpe, shown))
             assert len(row.tokens) <= 90
     assert encoder.counts["rows_over_limit"] > 0 and encoder.counts["source_sentences_truncated"] > 0
 
 
 @pytest.mark.parametrize("limit", [None, 60])
-def test_segments_keep_their_labels(bpe: Bpe, examples: dict[str, list[Example]], limit: int | None) -> None:
+def test_segments_keep_their_labels(bpe: Bpe, examples: dict[str, list[Record]], limit: int | None) -> None:
     encoder = pipeline(bpe, "segments", max_source_tokens=limit, long_source="truncate-sentences")
     lost = 0
     for example in examples["segments"]:
-        (row,) = encoder.encode_example(example)
+        (row,) = encoder.rows(example)
         labels = list(map(label_of, row.label or []))
         assert len(labels) == row.segments and tuple(labels) == (example.labels or ())[: len(labels)]
         lost += len(example.labels or ()) - len(labels)
         if limit is None:
-            assert row.segments == len(example.inputs[0][0])
+            assert row.segments == len(example.parts[0])
     assert encoder.counts["labels_lost"] == lost and (lost > 0) == (limit is not None)
 
 
-@pytest.mark.parametrize("settings", [{}, {"segments": "packed", "segment_length": 9}, {"max_source_tokens": 50}])
-def test_words_keep_their_labels(bpe: Bpe, examples: dict[str, list[Example]], settings: dict[str, Any]) -> None:
+@pytest.mark.parametrize("settings", [{}, {"segments": "packed", "segment_length": 9}, {"max_source_tokens": 51}])
+def test_words_keep_their_labels(bpe: Bpe, examples: dict[str, list[Record]], settings: dict[str, Any]) -> None:
     """Words put together again from the labelled pieces are the words with their labels."""
     encoder = pipeline(bpe, "tokens", long_source="truncate", **settings)
     lost = 0
     for example in examples["tokens"]:
-        (row,) = encoder.encode_example(example)
+        (row,) = encoder.rows(example)
         assert len(row.label or []) == len(row.tokens) and row.tokens[0] == "<s>"
         words: list[tuple[str, list[str]]] = []
         for token, label in zip(row.tokens, row.label or [], strict=True):
@@ -125,7 +127,7 @@ def test_words_keep_their_labels(bpe: Bpe, examples: dict[str, list[Example]], s
                 words.append((label_of(label), [token]))
             elif token not in MARKERS:
                 words[-1][1].append(token)
-        expected = list(zip(example.inputs[0][0], example.labels or (), strict=True))[: len(words)]
+        expected = list(zip(example.parts[0], example.labels or (), strict=True))[: len(words)]
         found = [(decoded(bpe, tokens), label) for label, tokens in words]
         assert found[:-1] == expected[:-1]  # the last one may be cut
         assert expected[-1][0].startswith(found[-1][0].rstrip("\ufffd")) and found[-1][1] == expected[-1][1]
@@ -137,7 +139,7 @@ def test_words_keep_their_labels(bpe: Bpe, examples: dict[str, list[Example]], s
 
 def test_words_are_encoded_one_by_one(gpt2_bpe: Gpt2Bpe) -> None:
     words = ("the", "project", "manager's", "100%", "日本")
-    (row,) = pipeline(gpt2_bpe, "tokens").encode_example(Example("a", ((words,),)))
+    (row,) = pipeline(gpt2_bpe, "tokens").rows(Record("a", (words,)))
     expected = [token for i, word in enumerate(words) for token in gpt2_bpe.encode(" " * bool(i) + word)]
     assert row.tokens == ["<s>", *expected] and row.label is None
 
@@ -151,20 +153,20 @@ def test_words_are_encoded_one_by_one(gpt2_bpe: Gpt2Bpe) -> None:
         {"segments": "sentences", "splitter": "library", "source_tokenizer": "moses"},
     ],
 )
-def test_answers_are_where_the_row_says(bpe: Bpe, questions: list[Example], settings: dict[str, Any]) -> None:
-    encoder = pipeline(bpe, "qa", max_source_tokens=80, long_source="chunk", window_overlap=30, **settings)
+def test_answers_are_where_the_row_says(bpe: Bpe, questions: list[Record], settings: dict[str, Any]) -> None:
+    encoder = pipeline(bpe, "qa", max_source_tokens=81, long_source="chunk", window_overlap=30, **settings)
     assert sum(len(example.answers or ()) for example in questions) >= 15
     windows = 0
     for example in questions:
-        question, context = example.inputs[0]
+        question, context = example.parts
         assert isinstance(context, str)
-        rows = encoder.encode_example(example)
+        rows = encoder.rows(example)
         windows += len(rows)
         covered: set[int] = set()
         with_answer = 0
         for number, row in enumerate(rows):
             assert (row.part, row.num_parts) == (number, len(rows)) and len(row.tokens) <= 80
-            assert row.label is not None and row.spans is not None and len(row.spans) == len(row.tokens)
+            assert row.label is not None and len(row.spans) == len(row.tokens)
             if "source_tokenizer" not in settings:
                 assert decoded(bpe, parts_of(row)[0]) == whole(question)
             covered.update(i for span in row.spans if span for i in range(*span))
@@ -186,9 +188,9 @@ def test_answers_are_where_the_row_says(bpe: Bpe, questions: list[Example], sett
     assert encoder.counts["answers_in_no_row"] == encoder.counts["answers_not_found"] == 0
 
 
-def test_answers_beyond_the_limit_are_counted(bpe: Bpe, questions: list[Example]) -> None:
-    encoder = pipeline(bpe, "qa", max_source_tokens=150, long_source="truncate", splitter="library")
-    labels = [row.label for example in questions for row in encoder.encode_example(example)]
+def test_answers_beyond_the_limit_are_counted(bpe: Bpe, questions: list[Record]) -> None:
+    encoder = pipeline(bpe, "qa", max_source_tokens=151, long_source="truncate", splitter="library")
+    labels = [row.label for example in questions for row in encoder.rows(example)]
     assert len(labels) == len(questions)
     without = labels.count(["0", "0"])
     assert 0 < without < len(questions)
@@ -204,9 +206,9 @@ def test_answers_in_awkward_text(bpe: Bpe, text: str) -> None:
     if text not in AWKWARD:
         text = AWKWARD[AWKWARD.index("x\x07") : AWKWARD.index("y <") + 1]
     start = AWKWARD.index(text)
-    example = Example("a", (("What?", AWKWARD),), answers=(Answer(text, start),))
-    (row,) = pipeline(bpe, "qa", splitter="punctuation").encode_example(example)
-    assert row.spans is not None and row.label is not None
+    example = Record("a", ("What?", AWKWARD), answers=(Answer(text, start),))
+    (row,) = pipeline(bpe, "qa", splitter="punctuation").rows(example)
+    assert row.label is not None
     first, last = (row.spans[int(position)] for position in row.label)
     assert first and last and first[0] <= start < first[1] and last[0] < start + len(text) <= last[1]
     if bpe.kind == "gpt2" and text not in ("日", "xy"):  # each of the other answers begins and ends with a token
@@ -218,16 +220,16 @@ def test_answers_in_awkward_text(bpe: Bpe, text: str) -> None:
 
 def test_a_token_may_stand_for_more_than_the_answer() -> None:
     encoder = pipeline(LearnedBpe.learn(["1901."] * 9, 9), "qa", splitter="punctuation")
-    example = Example("a", (("When?", "It was in 1901. Or 1902."),), answers=(Answer("1901", 10),))
-    (row,) = encoder.encode_example(example)
+    example = Record("a", ("When?", "It was in 1901. Or 1902."), answers=(Answer("1901", 10),))
+    (row,) = encoder.rows(example)
     start, end = map(int, row.label or [])
-    assert row.tokens[start : end + 1] == ["1901."] and (row.spans or [])[start] == (10, 15)
+    assert row.tokens[start : end + 1] == ["1901."] and row.spans[start] == (10, 15)
     assert encoder.counts["answers_inside_tokens"] == 1
 
 
 def test_an_answer_that_vanishes_is_counted(learned_bpe: LearnedBpe) -> None:
     encoder = pipeline(learned_bpe, "qa", splitter="punctuation")
-    (row,) = encoder.encode_example(Example("a", (("q", "a \x07 b"),), answers=(Answer("\x07", 2),)))
+    (row,) = encoder.rows(Record("a", ("q", "a \x07 b"), answers=(Answer("\x07", 2),)))
     assert row.label == ["0", "0"]
     assert encoder.counts["answers_not_found"] == encoder.counts["examples_left_without_answer"] == 1
 
@@ -235,44 +237,42 @@ def test_an_answer_that_vanishes_is_counted(learned_bpe: LearnedBpe) -> None:
 def test_without_answer_and_without_knowledge(learned_bpe: LearnedBpe) -> None:
     encoder = pipeline(learned_bpe, "qa", splitter="punctuation")
     for answers, label in (((), ["0", "0"]), (None, None)):
-        (row,) = encoder.encode_example(Example("a", (("q", "a b"),), answers=answers))
+        (row,) = encoder.rows(Record("a", ("q", "a b"), answers=answers))
         assert row.label == label
     assert not +encoder.counts
 
 
 def test_a_window_too_small_for_the_question(learned_bpe: LearnedBpe) -> None:
-    encoder = pipeline(learned_bpe, "qa", splitter="punctuation", max_source_tokens=20, long_source="chunk")
-    example = Example("a", (("why " * 20, "a b"),), origin="x.jsonl:3")
+    encoder = pipeline(learned_bpe, "qa", splitter="punctuation", max_source_tokens=21, long_source="chunk")
+    example = Record("a", ("why " * 20, "a b"), origin="x.jsonl:3")
     with pytest.raises(
-        LongSourceError, match=r"example 'a' \(x.jsonl:3\): windows of 20 tokens are too small for its qu"
+        LongInputError, match=r"document 'a' \(x.jsonl:3\): windows of 21 tokens are too small for its qu"
     ):
-        encoder.encode_example(example)
+        encoder.rows(example)
     # Beside a question that leaves little room, windows overlap less: counted.
-    rows = encoder.encode_example(Example("a", (("b " * 12, "a b c d e f g h i j k l"),)))
+    rows = encoder.rows(Record("a", ("b " * 12, "a b c d e f g h i j k l")))
     assert len(rows) > 2 and encoder.counts["windows_with_less_overlap"] == len(rows)
 
 
-def test_pre_training_rows_of_one_document(bpe: Bpe, examples: dict[str, list[Example]]) -> None:
-    encoder = pipeline(bpe, "mlm", splitter="punctuation", max_source_tokens=50)
+def test_pre_training_rows_of_one_document(bpe: Bpe, examples: dict[str, list[Record]]) -> None:
+    encoder = pipeline(bpe, "mlm", splitter="punctuation", max_source_tokens=51)
     for example in examples["mlm"]:
-        rows = encoder.encode_example(example)
+        rows = encoder.rows(example)
         assert [(row.part, row.num_parts, row.label) for row in rows] == [
             (n, len(rows), None) for n in range(len(rows))
         ]
         assert all(len(row.tokens) <= 50 for row in rows)
-        assert decoded(bpe, [token for row in rows for token in row.tokens]) == whole(example.inputs[0][0])
+        assert decoded(bpe, [token for row in rows for token in row.tokens]) == whole(example.parts[0])
 
 
 @pytest.mark.parametrize("task", ["classification", "mlm", "qa"])
 @pytest.mark.parametrize("segments", ["sentences", "packed", "none"])
 def test_one_sentence_of_fifty_thousand_tokens(bpe: Bpe, task: str, segments: str) -> None:
     policy = {"qa": "chunk", "mlm": "error"}.get(task, "truncate")
-    encoder = pipeline(bpe, task, segments=segments, max_source_tokens=500, long_source=policy, splitter="punctuation")
+    encoder = pipeline(bpe, task, segments=segments, max_source_tokens=501, long_source=policy, splitter="punctuation")
     text = "remote " * 50_000
-    inputs = (("Which?", text),) if task == "qa" else ((text,),)
-    rows = encoder.encode_example(
-        Example("a", inputs, answers=(Answer("remote", 7 * 40_000),) if task == "qa" else None)
-    )
+    parts = ("Which?", text) if task == "qa" else (text,)
+    rows = encoder.rows(Record("a", parts, answers=(Answer("remote", 7 * 40_000),) if task == "qa" else None))
     assert all(0 < len(row.tokens) <= 500 and row.tokens[0] == "<s>" for row in rows)
     assert len(rows) == 1 if task == "classification" else len(rows) > 100
     if task == "qa":
@@ -281,7 +281,7 @@ def test_one_sentence_of_fifty_thousand_tokens(bpe: Bpe, task: str, segments: st
 
 def test_control_tokens_in_the_text_are_only_text(bpe: Bpe) -> None:
     encoder = pipeline(bpe, "classification")
-    (row,) = encoder.encode_example(Example("a", ((("<s> </s>", "<pad>"), "</s> </s> <mask>"),), label="<pad>"))
+    (row,) = encoder.rows(Record("a", (("<s> </s>", "<pad>"), "</s> </s> <mask>"), label="<pad>"))
     assert [token for token in row.tokens if token in (*MARKERS, "<pad>", "<mask>")] == [
         "<s>",
         "<s>",
@@ -298,9 +298,9 @@ def test_control_tokens_in_the_text_are_only_text(bpe: Bpe) -> None:
     [((90, 10), "truncate", (48, 10)), ((10, 90), "truncate", (10, 48)), ((90, 90), "truncate", (29, 29))],
 )
 def test_the_longest_part_gives_way(lengths: tuple[int, int], policy: str, kept: tuple[int, int]) -> None:
-    encoder = pipeline(LearnedBpe([]), "classification", max_source_tokens=60, long_source=policy)
-    example = Example("a", ((("x " * (lengths[0] - 1),), ("y " * (lengths[1] - 1),)),))
-    (row,) = encoder.encode_example(example)
+    encoder = pipeline(LearnedBpe([]), "classification", max_source_tokens=61, long_source=policy)
+    example = Record("a", (("x " * (lengths[0] - 1),), ("y " * (lengths[1] - 1),)))
+    (row,) = encoder.rows(example)
     assert tuple(map(len, parts_of(row))) == kept
     assert encoder.counts == Counter(
         rows_over_limit=1, source_tokens_truncated=sum(lengths) - sum(kept), source_sentences_cut=1 + (kept == (29, 29))
@@ -310,30 +310,30 @@ def test_the_longest_part_gives_way(lengths: tuple[int, int], policy: str, kept:
 @pytest.mark.parametrize(
     ("task", "example", "settings", "error", "message"),
     [
-        ("classification", Example("a", (("x",),)), {}, ValueError, "example 'a': running text .* or --segments none"),
-        ("classification", Example("a", (("x. y", " "),)), {"segments": "none"}, EmptyDocumentError, "an empty part"),
-        ("classification", Example("a", ((("", "\t"),),)), {}, EmptyDocumentError, "'a' has an empty part"),
-        ("segments", Example("a", ((("x", "\x00"),),)), {}, EmptyDocumentError, "'a': its segment 2 is empty"),
-        ("tokens", Example("a", ((("", "x"),),)), {}, EmptyDocumentError, "'a': its word 1 is empty"),
-        ("classification", Example("a", (("x",),), labels=None, answers=None), {"task": "qa"}, ValueError, "1 parts"),
+        ("classification", Record("a", ("x",)), {}, ValueError, "document 'a': running text .* or --segments none"),
+        ("classification", Record("a", ("x. y", " ")), {"segments": "none"}, EmptyDocumentError, "an empty part"),
+        ("classification", Record("a", (("", "\t"),)), {}, EmptyDocumentError, "'a' has an empty part"),
+        ("segments", Record("a", (("x", "\x00"),)), {}, EmptyDocumentError, "'a': its segment 2 is empty"),
+        ("tokens", Record("a", (("", "x"),)), {}, EmptyDocumentError, "'a': its word 1 is empty"),
+        ("classification", Record("a", ("x",), labels=None, answers=None), {"kind": "qa"}, ValueError, "1 parts"),
         (
             "qa",
-            Example("a", (("q", "x " * 90),)),
-            {"max_source_tokens": 50, "segments": "none"},
-            LongSourceError,
+            Record("a", ("q", "x " * 90)),
+            {"max_source_tokens": 51, "segments": "none"},
+            LongInputError,
             "'a' is too long: 95 tokens .* choose --long-source truncate or truncate-sentences or chunk",
         ),
         (
             "choice",
-            Example("a", (("x y", "z " * 90), ("x y", "z"))),
-            {"max_source_tokens": 50, "segments": "none", "long_source": "truncate"},
-            LongSourceError,
+            Record("a", ("x y",), ("z " * 90, "z")),
+            {"max_source_tokens": 51, "segments": "none", "long_source": "truncate"},
+            LongInputError,
             "leaves no room for both",
         ),
     ],
 )
 def test_what_cannot_be_encoded(
-    task: str, example: Example, settings: dict[str, Any], error: type[Exception], message: str
+    task: str, example: Record, settings: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        pipeline(LearnedBpe([]), **{"task": task, **settings}).encode_example(example)
+        pipeline(LearnedBpe([]), **{"kind": task, **settings}).encode(example)

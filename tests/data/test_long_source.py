@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from hat_fairseq.data.long_source import POLICIES, LongSourceError, fit
+from hat_fairseq.data.long_input import POLICIES, LongInputError, fit
 
 
 def markers(*sentence_lengths: int) -> list[bool]:
@@ -60,7 +60,7 @@ def test_a_sentence_longer_than_a_chunk_is_cut_and_counted() -> None:
 
 
 def test_error_states_the_lengths_and_the_way_out() -> None:
-    with pytest.raises(LongSourceError, match="9 tokens are more than the limit of 5.*truncate-sentences, chunk"):
+    with pytest.raises(LongInputError, match="9 tokens are more than the limit of 5.*truncate-sentences, chunk"):
         fit(markers(3, 4, 2), 5, "error")
 
 

@@ -1,4 +1,4 @@
-"""Document translation through the command, on real help pages."""
+"""Record translation through the command, on real help pages."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import pytest
 from fairseq.data import Dictionary, data_utils
 
 from hat_fairseq import cli
-from hat_fairseq.data.document import Document, read_documents
 from hat_fairseq.data.pipeline import TextPipeline
+from hat_fairseq.data.record import Record
+from hat_fairseq.data.records_json import read_records, record_to_json
 from hat_fairseq.data.text import split_segments
 
 ALIGNED = ["--aligned", "--target-separator", "--source-tokenizer", "moses", "--target-tokenizer", "moses"]
@@ -21,8 +22,8 @@ ALIGNED += ["--target-language", "de", "--num-codes", "500", "--long-source", "c
 ALIGNED += ["--max-source-tokens", "100", "--max-target-tokens", "90"]
 
 
-def write(path: Path, documents: list[Document]) -> None:
-    path.write_text("".join(json.dumps(document.to_json()) + "\n" for document in documents))
+def write(path: Path, documents: list[Record]) -> None:
+    path.write_text("".join(json.dumps(record_to_json(document)) + "\n" for document in documents))
 
 
 def preprocess(*arguments: object) -> str:
@@ -41,7 +42,7 @@ def failure(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory, translations: list[Document]) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory, translations: list[Record]) -> Path:
     path = tmp_path_factory.mktemp("pages")
     write(path / "train.jsonl", translations[:7])
     write(path / "valid.jsonl", translations[7:8])
@@ -66,7 +67,7 @@ def test_fairseq_reads_both_sides_back(result: Path) -> None:
         assert [[dictionary[index] for index in ids] for ids in dataset] == [[*line.split(), "</s>"] for line in lines]
 
 
-def test_lines_joined_by_their_ids_are_the_documents(result: Path, translations: list[Document]) -> None:
+def test_lines_joined_by_their_ids_are_the_documents(result: Path, translations: list[Record]) -> None:
     pipeline = TextPipeline.load(result / "bin")
     assert (result / "bin" / "test.ids").read_bytes() == (result / "text" / "test.ids").read_bytes()
     ids = [line.split("\t") for line in (result / "text" / "test.ids").read_text().splitlines()]
@@ -77,15 +78,13 @@ def test_lines_joined_by_their_ids_are_the_documents(result: Path, translations:
         assert source.split().count("<s>") == target.split().count("<sep>") + 1 == int(number)
         segments.setdefault(document, []).extend(split_segments(pipeline.decode(target)))
     assert len(ids) > len(segments)
-    prepared = list(read_documents(result / "text" / "test.documents.jsonl"))
+    prepared = list(read_records(result / "text" / "test.jsonl"))
     assert prepared == [pipeline.prepare(page) for page in translations[8:]]  # not tokenised: the references
     for page in prepared:
         assert [text.replace(" ", "") for text in segments[page.id]] == [t.replace(" ", "") for t in page.target or ()]
 
 
-def test_the_manifest_counts_words_and_tokens_before_anything_is_cut(
-    result: Path, translations: list[Document]
-) -> None:
+def test_the_manifest_counts_words_and_tokens_before_anything_is_cut(result: Path, translations: list[Record]) -> None:
     manifest = json.loads((result / "manifest.json").read_text())
     train = manifest["splits"]["train"]
     words = [sum(len(text.split()) for text in page.sentences or ()) for page in translations[:7]]
@@ -110,7 +109,7 @@ def test_two_workers_and_the_same_codes_give_the_same_files(folder: Path, result
 def test_chinese_by_jieba(tmp_path: Path, pages: list[dict[str, list[str]]]) -> None:
     write(
         tmp_path / "train.jsonl",
-        [Document(str(i), sentences=tuple(page["zh"]), target=tuple(page["en"])) for i, page in enumerate(pages)],
+        [Record(str(i), (tuple(page["zh"]),), target=tuple(page["en"])) for i, page in enumerate(pages)],
     )
     languages = ["--source-language", "zh", "--source-tokenizer", "jieba", "--target-tokenizer", "moses"]
     preprocess(tmp_path, "--out", tmp_path / "out", "--aligned", *languages, "--num-codes", 300, "--no-binarize")
@@ -124,7 +123,7 @@ def test_chinese_by_jieba(tmp_path: Path, pages: list[dict[str, list[str]]]) -> 
 
 
 @pytest.fixture
-def misaligned(tmp_path: Path, translations: list[Document]) -> Path:
+def misaligned(tmp_path: Path, translations: list[Record]) -> Path:
     """Three pages: the first has a segment too few, the second one without translation, the third is as it should."""
     first, second, third = translations[:3]
     write(
@@ -149,7 +148,7 @@ def test_misaligned_documents_are_an_error_by_default(misaligned: Path, capsys: 
     assert not (misaligned / "out").exists()
 
 
-def test_misaligned_documents_are_dropped_and_counted(misaligned: Path, translations: list[Document]) -> None:
+def test_misaligned_documents_are_dropped_and_counted(misaligned: Path, translations: list[Record]) -> None:
     preprocess(misaligned, "--out", misaligned / "out", *ALIGNED, "--no-binarize", "--on-misaligned", "drop")
     train = json.loads((misaligned / "out" / "manifest.json").read_text())["splits"]["train"]
     first, second = ([text.split() for text in page.sentences or ()] for page in translations[:2])
@@ -157,23 +156,23 @@ def test_misaligned_documents_are_dropped_and_counted(misaligned: Path, translat
     assert train["treatments"]["documents_misaligned_dropped"] == 1
     assert train["treatments"]["segment_pairs_one_sided_dropped"] == 1
     assert train["treatments"]["source_words_dropped"] == sum(map(len, first)) + len(second[0])
-    kept = list(read_documents(misaligned / "out" / "text" / "train.documents.jsonl"))
+    kept = list(read_records(misaligned / "out" / "text" / "train.jsonl"))
     assert [len(page.sentences or ()) for page in kept] == [len(second) - 1, len(translations[2].sentences or ())]
 
 
-def test_misaligned_documents_are_merged_without_loss(misaligned: Path, translations: list[Document]) -> None:
+def test_misaligned_documents_are_merged_without_loss(misaligned: Path, translations: list[Record]) -> None:
     preprocess(misaligned, "--out", misaligned / "out", *ALIGNED, "--no-binarize", "--on-misaligned", "merge")
     train = json.loads((misaligned / "out" / "manifest.json").read_text())["splits"]["train"]
     assert train["treatments"]["documents_misaligned_merged"] == 1
     assert train["treatments"]["segment_pairs_one_sided_merged"] == 1
-    kept = list(read_documents(misaligned / "out" / "text" / "train.documents.jsonl"))
+    kept = list(read_records(misaligned / "out" / "text" / "train.jsonl"))
     assert len(kept) == 3 and len(kept[0].sentences or ()) == 1
     for page, original in zip(kept, translations, strict=False):
         assert " ".join(page.sentences or ()).split() == " ".join(original.sentences or ()).split()
 
 
 def test_plain_text_with_blank_lines_between_documents(
-    tmp_path: Path, folder: Path, result: Path, translations: list[Document]
+    tmp_path: Path, folder: Path, result: Path, translations: list[Record]
 ) -> None:
     for split, documents in (("train", translations[:7]), ("valid", translations[7:8]), ("test", translations[8:])):
         for side in ("source", "target"):
@@ -204,7 +203,7 @@ def test_options_that_do_not_go_together(
 
 
 READER = """
-from hat_fairseq.data.document import Document
+from hat_fairseq.data.record import Record
 
 RELEASE = {"train": (7, 8), "valid": (1,)}
 PAPER = {"documents": {"train": "363K", "valid": "122"}, "source_words": "354", "target_tokens": "460"}
@@ -212,7 +211,7 @@ PAPER = {"documents": {"train": "363K", "valid": "122"}, "source_words": "354", 
 
 def read(split, root, counts):
     for number in range(5 if split == "train" else 1):
-        yield Document(f"{split}{number}", sentences=("a b",), target=("c",))
+        yield Record(f"{split}{number}", (("a b",),), target=("c",))
 """
 
 

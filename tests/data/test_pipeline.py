@@ -9,10 +9,13 @@ from pathlib import Path
 import pytest
 
 from hat_fairseq.data.bpe import Bpe, Gpt2Bpe
-from hat_fairseq.data.document import Document
+from hat_fairseq.data.clean import EmptyDocumentError
 from hat_fairseq.data.learned_bpe import LearnedBpe
-from hat_fairseq.data.long_source import LongSourceError
-from hat_fairseq.data.pipeline import BOS, EmptyDocumentError, Settings, TextPipeline
+from hat_fairseq.data.long_input import LongInputError
+from hat_fairseq.data.options import Settings
+from hat_fairseq.data.pipeline import TextPipeline
+from hat_fairseq.data.record import Record
+from hat_fairseq.data.rows import BOS
 
 ROLES = ("ID", "ME", "PM", "UI")
 LITERALS = "the <s> tag, <pad> <mask> </s> <unk> and <\\s> in x<s>y"
@@ -32,31 +35,31 @@ def clean(text: str) -> str:
     return " ".join(text.split())
 
 
-def test_a_meeting_there_and_back(bpe: Bpe, meetings: list[Document]) -> None:
+def test_a_meeting_there_and_back(bpe: Bpe, meetings: list[Record]) -> None:
     pipeline = TextPipeline(Settings(), bpe)
     for meeting in meetings:
         (encoded,) = pipeline.encode(meeting)
-        assert (encoded.id, encoded.chunk, encoded.num_chunks) == (meeting.id, 0, 1)
+        assert (encoded.id, encoded.part, encoded.num_parts) == (meeting.id, 0, 1)
         assert encoded.tokens[0] == BOS
         assert encoded.tokens.count(BOS) == len(meeting.sentences or ())
         assert all(token == clean(token) and token for token in encoded.tokens)
         assert pipeline.decode(" ".join(encoded.tokens)) == clean(" ".join(meeting.sentences or ()))
-        (target,) = pipeline.encode_pair(meeting).targets
-        assert pipeline.decode(" ".join(target)) == clean(" ".join(meeting.target or ()))
+        (row,) = pipeline.rows(meeting)
+        assert pipeline.decode(" ".join(row.streams["target"])) == clean(" ".join(meeting.target or ()))
 
 
-def test_a_question_is_the_first_sentence(bpe: Bpe, meetings: list[Document]) -> None:
-    asked = replace(meetings[0], question="What  did they\tdecide?")
+def test_a_question_is_the_first_sentence(bpe: Bpe, meetings: list[Record]) -> None:
+    asked = replace(meetings[0], parts=("What  did they\tdecide?", *meetings[0].parts))
     sentences = ("What did they decide?", *(meetings[0].sentences or ()))
     pipeline = TextPipeline(Settings(), bpe)
     prepared = pipeline.prepare(asked)
-    assert (prepared.roles or ())[0] == "question" and prepared.question is None
+    assert (prepared.roles or ())[0] == "question" and len(prepared.parts) == 1
     assert pipeline.prepare(prepared) == prepared
-    assert pipeline.encode(asked) == pipeline.encode(replace(meetings[0], sentences=sentences, roles=None))
+    assert pipeline.encode(asked) == pipeline.encode(replace(meetings[0], parts=(sentences,), roles=None))
     text = TextPipeline(Settings(splitter="punctuation"), bpe)
-    assert text.prepare(Document("a", text="One. Two.", question="Who?")).sentences == ("Who?", "One.", "Two.")
+    assert text.prepare(Record("a", ("Who?", "One. Two."))).sentences == ("Who?", "One.", "Two.")
     with pytest.raises(ValueError, match="has a question, and --aligned is for translations"):
-        TextPipeline(Settings(aligned=True), bpe).prepare(Document("a", sentences=("x",), question="Who?"))
+        TextPipeline(Settings(aligned=True), bpe).prepare(Record("a", ("Who?", ("x",))))
 
 
 def test_what_a_model_generates_stays_on_one_line_and_has_no_tabs(gpt2_bpe: Gpt2Bpe) -> None:
@@ -66,110 +69,113 @@ def test_what_a_model_generates_stays_on_one_line_and_has_no_tabs(gpt2_bpe: Gpt2
 
 def test_gpt2_sees_the_document_as_one_text(gpt2_bpe: Gpt2Bpe) -> None:
     """Without its markers, a document has the tokens of the sentences joined by spaces."""
-    (encoded,) = TextPipeline(Settings(), gpt2_bpe).encode(Document("a", sentences=("One two.", "Three.", "Four")))
+    (encoded,) = TextPipeline(Settings(), gpt2_bpe).encode(Record("a", (("One two.", "Three.", "Four"),)))
     assert [token for token in encoded.tokens if token != BOS] == gpt2_bpe.encode("One two. Three. Four")
 
 
 def test_text_is_split_into_sentences(bpe: Bpe) -> None:
     pipeline = TextPipeline(Settings(splitter="punctuation"), bpe)
-    (encoded,) = pipeline.encode(Document("a", text="One two. Three?\r\nFour"))
+    (encoded,) = pipeline.encode(Record("a", ("One two. Three?\r\nFour",)))
     assert encoded.tokens.count(BOS) == 3
     assert pipeline.decode(" ".join(encoded.tokens)) == "One two. Three? Four"
     assert pipeline.counts["line_breaks_to_space"] == 1
 
 
-def test_roles_go_along_with_their_utterance(learned_bpe: LearnedBpe, meetings: list[Document]) -> None:
-    pipeline = TextPipeline(Settings(roles=ROLES, role_in_text=True), learned_bpe)
+def test_roles_go_along_with_their_utterance(learned_bpe: LearnedBpe, meetings: list[Record]) -> None:
+    pipeline = TextPipeline(Settings(roles=True, role_labels=ROLES, role_in_text=True), learned_bpe)
     (encoded,) = pipeline.encode(meetings[0])
-    assert encoded.roles is not None and len(encoded.roles) == len(encoded.tokens)
+    roles = encoded.streams["role"]
+    assert len(roles) == len(encoded.tokens)
     starts = [index for index, token in enumerate(encoded.tokens) if token == BOS]
-    assert tuple(encoded.roles[start] for start in starts) == meetings[0].roles
+    assert tuple(roles[start] for start in starts) == meetings[0].roles
     for begin, end in zip(starts, [*starts[1:], len(encoded.tokens)], strict=True):
-        assert len(set(encoded.roles[begin:end])) == 1
-        assert learned_bpe.decode(encoded.tokens[begin + 1 : end]).startswith(f"{encoded.roles[begin]} : ")
+        assert len(set(roles[begin:end])) == 1
+        assert learned_bpe.decode(encoded.tokens[begin + 1 : end]).startswith(f"{roles[begin]} : ")
 
 
 def test_roles_of_several_words_are_one_token(learned_bpe: LearnedBpe) -> None:
-    document = Document("a", sentences=("x",), roles=("Project Manager",))
-    (encoded,) = TextPipeline(Settings(roles=("Project Manager",)), learned_bpe).encode(document)
-    assert [role for role, _ in groupby(encoded.roles or ())] == ["Project_Manager"]
+    document = Record("a", (("x",),), roles=("Project Manager",))
+    (encoded,) = TextPipeline(Settings(roles=True, role_labels=("Project Manager",)), learned_bpe).encode(document)
+    assert [role for role, _ in groupby(encoded.streams["role"])] == ["Project_Manager"]
 
 
-@pytest.mark.parametrize("settings", [Settings(roles=ROLES), Settings(role_in_text=True)])
+@pytest.mark.parametrize("settings", [Settings(roles=True, role_labels=ROLES), Settings(role_in_text=True)])
 def test_missing_roles_are_refused(learned_bpe: LearnedBpe, settings: Settings) -> None:
     with pytest.raises(ValueError, match="document 'a' has no roles"):
-        TextPipeline(settings, learned_bpe).encode(Document("a", sentences=("x",)))
+        TextPipeline(settings, learned_bpe).encode(Record("a", (("x",),)))
 
 
 def test_unknown_roles_are_refused(learned_bpe: LearnedBpe) -> None:
     with pytest.raises(ValueError, match="document 'a' has the role 'QA'; known are ID, ME, PM, UI"):
-        TextPipeline(Settings(roles=ROLES), learned_bpe).encode(Document("a", sentences=("x",), roles=("QA",)))
+        TextPipeline(Settings(roles=True, role_labels=ROLES), learned_bpe).encode(Record("a", (("x",),), roles=("QA",)))
 
 
-def test_truncation_is_counted(bpe: Bpe, meetings: list[Document]) -> None:
+def test_truncation_is_counted(bpe: Bpe, meetings: list[Record]) -> None:
     whole = TextPipeline(Settings(), bpe).encode(meetings[0])[0].tokens
-    pipeline = TextPipeline(Settings(max_source_tokens=100, long_source="truncate"), bpe)
+    pipeline = TextPipeline(Settings(max_source_tokens=101, long_source="truncate"), bpe)
     (encoded,) = pipeline.encode(meetings[0])
     assert encoded.tokens == whole[: len(encoded.tokens)] and 99 <= len(encoded.tokens) <= 100
     assert pipeline.counts["source_tokens_truncated"] == len(whole) - len(encoded.tokens)
 
 
 @pytest.mark.parametrize("limit", [5, 64, 1000])
-def test_chunks_cover_everything_and_begin_with_a_marker(bpe: Bpe, meetings: list[Document], limit: int) -> None:
-    pipeline = TextPipeline(Settings(max_source_tokens=limit, long_source="chunk", roles=ROLES), bpe)
+def test_chunks_cover_everything_and_begin_with_a_marker(bpe: Bpe, meetings: list[Record], limit: int) -> None:
+    pipeline = TextPipeline(
+        Settings(max_source_tokens=limit + 1, long_source="chunk", roles=True, role_labels=ROLES), bpe
+    )
     chunks = pipeline.encode(meetings[0])
-    assert [chunk.chunk for chunk in chunks] == list(range(len(chunks)))
-    assert {chunk.num_chunks for chunk in chunks} == {len(chunks)}
+    assert [chunk.part for chunk in chunks] == list(range(len(chunks)))
+    assert {chunk.num_parts for chunk in chunks} == {len(chunks)}
     assert all(chunk.tokens[0] == BOS and len(chunk.tokens) <= limit for chunk in chunks)
-    assert all(len(chunk.roles or ()) == len(chunk.tokens) for chunk in chunks)
+    assert all(len(chunk.streams["role"]) == len(chunk.tokens) for chunk in chunks)
     whole = TextPipeline(Settings(), bpe).encode(meetings[0])[0].tokens
     assert [t for chunk in chunks for t in chunk.tokens if t != BOS] == [t for t in whole if t != BOS]
     assert (pipeline.counts["source_sentences_longer_than_chunk"] > 0) == (limit < 1000)
 
 
-def test_too_long_is_an_error_by_default(learned_bpe: LearnedBpe, meetings: list[Document]) -> None:
-    pipeline = TextPipeline(Settings(max_source_tokens=100, max_target_tokens=10), learned_bpe)
-    with pytest.raises(LongSourceError, match="document 'ES2005b': its source is too long: .* limit of 100"):
+def test_too_long_is_an_error_by_default(learned_bpe: LearnedBpe, meetings: list[Record]) -> None:
+    pipeline = TextPipeline(Settings(max_source_tokens=101, max_target_tokens=11), learned_bpe)
+    with pytest.raises(LongInputError, match="document 'ES2005b' .*: its source is too long: .* limit of 100"):
         pipeline.encode(meetings[0])
-    with pytest.raises(LongSourceError, match="document 'ES2005b': its target is too long"):
-        TextPipeline(Settings(max_target_tokens=10), learned_bpe).encode_pair(meetings[0])
+    with pytest.raises(LongInputError, match="document 'ES2005b' .*: its target is too long"):
+        TextPipeline(Settings(max_target_tokens=11), learned_bpe).rows(meetings[0])
 
 
-def test_long_targets_can_be_truncated(learned_bpe: LearnedBpe, meetings: list[Document]) -> None:
-    pipeline = TextPipeline(Settings(max_target_tokens=10, long_target="truncate"), learned_bpe)
+def test_long_targets_can_be_truncated(learned_bpe: LearnedBpe, meetings: list[Record]) -> None:
+    pipeline = TextPipeline(Settings(max_target_tokens=11, long_target="truncate"), learned_bpe)
     whole = learned_bpe.encode(" ".join(meetings[0].target or ()))
-    assert pipeline.encode_pair(meetings[0]).targets[0] == whole[:10]
+    assert pipeline.rows(meetings[0])[0].streams["target"] == whole[:10]
     assert pipeline.counts == Counter(target_documents_over_limit=1, target_tokens_truncated=len(whole) - 10)
 
 
 def test_control_tokens_in_the_text_are_only_text(bpe: Bpe) -> None:
     pipeline = TextPipeline(Settings(), bpe)
-    document = Document("a", sentences=(LITERALS, "<s>"), target=(LITERALS,))
+    document = Record("a", ((LITERALS, "<s>"),), target=(LITERALS,))
     (encoded,) = pipeline.encode(document)
     assert [token for token in encoded.tokens if token.startswith("<") and token.endswith(">")] == [BOS, BOS]
     assert pipeline.decode(" ".join(encoded.tokens)) == f"{LITERALS} <s>"
     pipeline.counts.clear()
-    assert pipeline.decode(" ".join(pipeline.encode_pair(document).targets[0])) == LITERALS
+    assert pipeline.decode(" ".join(pipeline.rows(document)[0].streams["target"])) == LITERALS
     assert pipeline.counts["control_tokens_escaped"] == 15
 
 
 @pytest.mark.parametrize(
     "document",
-    [Document("a", text=" \r\n"), Document("a", sentences=()), Document("a", sentences=("", "\x00\t"), target=("x",))],
+    [Record("a", (" \r\n",)), Record("a", ((),)), Record("a", (("", "\x00\t"),), target=("x",))],
 )
-def test_empty_documents_are_refused(learned_bpe: LearnedBpe, document: Document) -> None:
+def test_empty_documents_are_refused(learned_bpe: LearnedBpe, document: Record) -> None:
     with pytest.raises(EmptyDocumentError, match="document 'a' has an empty source"):
         TextPipeline(Settings(splitter="punctuation"), learned_bpe).encode(document)
 
 
 def test_empty_targets_are_refused(learned_bpe: LearnedBpe) -> None:
     with pytest.raises(EmptyDocumentError, match="document 'a' has an empty target"):
-        TextPipeline(Settings(), learned_bpe).encode(Document("a", sentences=("x",), target=(" ",)))
+        TextPipeline(Settings(), learned_bpe).encode(Record("a", (("x",),), target=(" ",)))
 
 
 def test_empty_sentences_are_dropped_with_their_roles_and_counted(learned_bpe: LearnedBpe) -> None:
-    pipeline = TextPipeline(Settings(roles=ROLES), learned_bpe)
-    document = Document("a", sentences=("x", " ", "y"), roles=("PM", "ME", "UI"), target=("", "z"))
+    pipeline = TextPipeline(Settings(roles=True, role_labels=ROLES), learned_bpe)
+    document = Record("a", (("x", " ", "y"),), roles=("PM", "ME", "UI"), target=("", "z"))
     prepared = pipeline.prepare(document)
     assert (prepared.sentences, prepared.roles, prepared.target) == (("x", "y"), ("PM", "UI"), ("z",))
     assert pipeline.counts == Counter(sentences_empty=1, target_sentences_empty=1)
@@ -177,7 +183,7 @@ def test_empty_sentences_are_dropped_with_their_roles_and_counted(learned_bpe: L
 
 def test_preparing_twice_changes_nothing(learned_bpe: LearnedBpe) -> None:
     pipeline = TextPipeline(Settings(splitter="library"), learned_bpe)
-    prepared = pipeline.prepare(Document("a", text="A\tb. <s> C.\n\nD  e? F", target=("x\ry",)))
+    prepared = pipeline.prepare(Record("a", ("A\tb. <s> C.\n\nD  e? F",), target=("x\ry",)))
     pipeline.counts.clear()
     assert pipeline.prepare(prepared) == prepared
     assert not +pipeline.counts
@@ -185,16 +191,18 @@ def test_preparing_twice_changes_nothing(learned_bpe: LearnedBpe) -> None:
 
 @pytest.mark.parametrize("policy", ["truncate", "truncate-sentences", "chunk"])
 def test_one_sentence_of_fifty_thousand_tokens(bpe: Bpe, policy: str) -> None:
-    settings = Settings(splitter="punctuation", max_source_tokens=1000, long_source=policy)
+    settings = Settings(splitter="punctuation", max_source_tokens=1001, long_source=policy)
     begin = time.perf_counter()
-    chunks = TextPipeline(settings, bpe).encode(Document("a", text="remote " * 50_000))
+    chunks = TextPipeline(settings, bpe).encode(Record("a", ("remote " * 50_000,)))
     assert time.perf_counter() - begin < 5  # about 0.3 on an idle machine
     assert all(len(chunk.tokens) <= 1000 and chunk.tokens[0] == BOS for chunk in chunks)
 
 
-def test_saved_and_loaded_is_the_same(bpe: Bpe, meetings: list[Document], tmp_path: Path) -> None:
+def test_saved_and_loaded_is_the_same(bpe: Bpe, meetings: list[Record], tmp_path: Path) -> None:
     words = {"source_tokenizer": "moses", "target_language": "de", "target_separator": True}
-    settings = Settings(roles=ROLES, role_in_text=True, max_source_tokens=200, long_source="chunk", **words)
+    settings = Settings(
+        roles=True, role_labels=ROLES, role_in_text=True, max_source_tokens=201, long_source="chunk", **words
+    )
     pipeline = TextPipeline(settings, bpe)
     pipeline.save(tmp_path)
     loaded = TextPipeline.load(tmp_path)
@@ -211,19 +219,21 @@ def test_a_changed_directory_is_refused(learned_bpe: LearnedBpe, tmp_path: Path)
     codes.write_bytes(codes.read_bytes()[:-1] + b"1\n")
     with pytest.raises(ValueError, match=r"bpe\.codes is missing or was changed"):
         TextPipeline.load(tmp_path)
-    earlier = (tmp_path / "pipeline.json").read_text().replace('"format": 3', '"format": 1')
+    earlier = (tmp_path / "pipeline.json").read_text().replace('"format": 4', '"format": 1')
     (tmp_path / "pipeline.json").write_text(earlier)
-    with pytest.raises(ValueError, match="has format 1, this version needs 3.*run hat preprocess again"):
+    with pytest.raises(
+        ValueError, match="has format 1, this version needs 4.*make the data again: hat preprocess READER --out"
+    ):
         TextPipeline.load(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"splitter": "nltk"}, "splitter must be one of given, punctuation, library, not 'nltk'"),
-        ({"source_tokenizer": "spacy"}, "source_tokenizer must be one of none, moses, jieba, not 'spacy'"),
-        ({"long_target": "chunk"}, "long_target must be one of error, truncate, not 'chunk'"),
-        ({"max_source_tokens": 1}, "max_source_tokens must be at least 2, not 1"),
+        ({"splitter": "nltk"}, "--splitter must be one of given, punctuation, library, not 'nltk'"),
+        ({"source_tokenizer": "spacy"}, "--source-tokenizer must be one of none, moses, jieba, not 'spacy'"),
+        ({"long_target": "chunk"}, "--long-target must be one of error, truncate, not 'chunk'"),
+        ({"max_source_tokens": 2}, "--max-source-tokens must be at least 3, not 2"),
     ],
 )
 def test_bad_settings_are_refused(setting: dict, message: str) -> None:
@@ -236,6 +246,6 @@ def test_chinese_sentences_come_back_without_spaces_between_them(language: str, 
     bpe = LearnedBpe.learn(["今天 很好。", "明天会下雨。"], 20)
     pipeline = TextPipeline(Settings(target_language=language, source_language=language), bpe)
     sentences = ("今天 很好。", "明天会下雨。")
-    pair = pipeline.encode_pair(pipeline.prepare(Document("a", sentences=sentences, target=sentences)))
-    assert pipeline.decode(" ".join(pair.targets[0])) == text
-    assert pipeline.decode(" ".join(pair.parts[0].tokens), "source") == text
+    (row,) = pipeline.rows(pipeline.prepare(Record("a", (sentences,), target=sentences)))
+    assert pipeline.decode(" ".join(row.streams["target"])) == text
+    assert pipeline.decode(" ".join(row.tokens), "source") == text

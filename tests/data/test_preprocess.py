@@ -14,21 +14,21 @@ import pytest
 from fairseq.data import Dictionary, data_utils
 
 from hat_fairseq import cli
-from hat_fairseq.data.document import Document, read_documents
 from hat_fairseq.data.files import sha256_of
 from hat_fairseq.data.pipeline import TextPipeline
-from hat_fairseq.data.stages import check_line_counts
+from hat_fairseq.data.record import Record
+from hat_fairseq.data.records_json import read_records, record_to_json
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 MEETINGS = ["--num-codes", "300", "--roles", "--role-in-text", "--max-source-tokens", "400", "--long-source", "chunk"]
 
 
-def write(path: Path, documents: list[Document]) -> None:
-    path.write_text("".join(json.dumps(document.to_json()) + "\n" for document in documents))
+def write(path: Path, documents: list[Record]) -> None:
+    path.write_text("".join(json.dumps(record_to_json(document)) + "\n" for document in documents))
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory, meetings: list[Document]) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory, meetings: list[Record]) -> Path:
     path = tmp_path_factory.mktemp("meetings")
     write(path / "train.jsonl", meetings[:5])
     write(path / "valid.jsonl", meetings[5:6])
@@ -54,19 +54,17 @@ def failure(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     return error
 
 
-def test_every_stream_has_one_line_for_each_chunk(result: Path, meetings: list[Document]) -> None:
+def test_every_stream_has_one_line_for_each_chunk(result: Path, meetings: list[Record]) -> None:
     text = result / "text"
     pipeline = TextPipeline.load(result / "bin")
     chunks = [chunk for meeting in meetings[6:] for chunk in pipeline.encode(meeting)]
     assert (text / "test.source").read_text().split("\n") == [*(" ".join(chunk.tokens) for chunk in chunks), ""]
-    assert (text / "test.role").read_text().split("\n") == [*(" ".join(chunk.roles or ()) for chunk in chunks), ""]
+    assert (text / "test.role").read_text().split("\n") == [*(" ".join(chunk.streams["role"]) for chunk in chunks), ""]
     assert (text / "test.ids").read_text() == "".join(
-        f"{c.id}\t{c.chunk}\t{c.num_chunks}\t{c.tokens.count('<s>')}\n" for c in chunks
+        f"{c.id}\t{c.part}\t{c.num_parts}\t{c.tokens.count('<s>')}\n" for c in chunks
     )
     assert len((text / "test.target").read_text().splitlines()) == len(chunks)
-    assert list(read_documents(text / "test.documents.jsonl")) == [
-        pipeline.prepare(meeting) for meeting in meetings[6:]
-    ]
+    assert list(read_records(text / "test.jsonl")) == [pipeline.prepare(meeting) for meeting in meetings[6:]]
 
 
 @pytest.mark.parametrize("split", ["train", "valid", "test"])
@@ -81,14 +79,14 @@ def test_fairseq_reads_back_what_was_written(result: Path, split: str) -> None:
             assert [dictionary[index] for index in ids] == [*tokens, "</s>"]
 
 
-def test_the_manifest_accounts_for_everything(result: Path, meetings: list[Document]) -> None:
+def test_the_manifest_accounts_for_everything(result: Path, meetings: list[Record]) -> None:
     manifest = json.loads((result / "manifest.json").read_text())
     train = manifest["splits"]["train"]
     tokens = [line.split() for line in (result / "text" / "train.source").read_text().splitlines()]
     assert train["documents"] == 5
     assert train["lines"] == len(tokens)
-    assert train["source_tokens"]["total"] == sum(map(len, tokens))
-    assert train["source_tokens"]["max"] == max(map(len, tokens)) <= 400
+    assert train["source_tokens"]["total"] == sum(map(len, tokens)) + len(tokens)
+    assert train["source_tokens"]["max"] == max(map(len, tokens)) + 1 <= 400
     assert (
         train["sentences"] == sum(line.count("<s>") for line in tokens) >= sum(len(m.sentences) for m in meetings[:5])
     )
@@ -130,7 +128,7 @@ def test_the_printed_commands_can_be_pasted(result: Path) -> None:
 def test_empty_documents_are_refused_or_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(
         tmp_path / "train.jsonl",
-        [Document("full", sentences=("a b",), target=("a",)), Document("empty", sentences=(" ",), target=("a",))],
+        [Record("full", (("a b",),), target=("a",)), Record("empty", ((" ",),), target=("a",))],
     )
     arguments = [str(tmp_path), "--out", str(tmp_path / "out"), "--num-codes", "5", "--no-binarize"]
     assert f"document 'empty' ({tmp_path}/train.jsonl:2) has an empty source" in failure(arguments, capsys)
@@ -149,8 +147,8 @@ def test_empty_documents_are_refused_or_counted(tmp_path: Path, capsys: pytest.C
         (b'{"id": "a", "sentences": ["x"], "target": "x"}', ["--roles"], "use --no-roles"),
         (
             b'{"id": "a", "sentences": ["x y"], "target": "x"}',
-            ["--max-source-tokens", "2"],
-            "'a': its source is too long",
+            ["--max-source-tokens", "3"],
+            "document 'a' (train:1): its source is too long",
         ),
         (b'{"id": "a", "sentences": ["x y"], "target": "x"}', ["--workers", "0"], "workers must be at least 1, not 0"),
         (b'{"id": "a", "sentences": ["x y"], "target": "x"}', ["--limit", "0"], "--limit must be at least 1, not 0"),
@@ -205,7 +203,7 @@ def test_what_is_in_two_splits_is_counted(tmp_path: Path, capsys: pytest.Capture
         lines = (json.dumps({"id": i, "text": text, key: "x"}) + "\n" for i, text in pairs)
         (folder / f"{split}.jsonl").write_text("".join(lines))
     words = ["preprocess", str(folder), "--out", str(tmp_path / "out"), "--splitter", "punctuation", "--num-codes", "5"]
-    assert cli.main([*words, "--task", kind]) == 0
+    assert cli.main([*words, "--kind", kind]) == 0
     splits = json.loads((tmp_path / "out/manifest.json").read_text())["splits"]
     found = [splits[split]["treatments"] for split in ("train", "valid", "test")]
     names = "ids_in_an_earlier_split", "sources_in_an_earlier_split"
@@ -221,27 +219,20 @@ def test_a_split_of_which_nothing_is_left_is_an_error(
     key, source = ("target", "sentences") if kind == "text" else ("label", "segments")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/train.jsonl").write_text(json.dumps({"id": "a", source: [" "], key: "x"}) + "\n")
-    words = [str(tmp_path / "mine"), "--out", str(tmp_path / "out"), "--task", kind]
+    words = [str(tmp_path / "mine"), "--out", str(tmp_path / "out"), "--kind", kind]
     words += ["--vocabulary", str(result / "bin")] if bpe == "vocabulary" else []
     assert "every document was dropped (--on-empty drop" in failure([*words, "--on-empty", "drop"], capsys)
 
 
-def test_differing_line_counts_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.source").write_text("1\n2\n")
-    (tmp_path / "a.target").write_text("1\n")
-    with pytest.raises(ValueError, match=r"a\.source has 2, .*a\.target has 1"):
-        check_line_counts([tmp_path / "a.source", tmp_path / "a.target"])
-
-
 SLOW_READER = """
 import time
-from hat_fairseq.data.document import Document
+from hat_fairseq.data.record import Record
 
 SPLITS = ("train",)
 
 def read(split, root, counts):
     for number in range(40):
-        yield Document(str(number), sentences=("a b",), target=("a",))
+        yield Record(str(number), (("a b",),), target=("a",))
     (root / "reading").touch()
     time.sleep(600)
 """

@@ -82,8 +82,8 @@ def test_unknown_readers_are_refused(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("SPLITS = ()\n")
     with pytest.raises(ValueError, match=r"mine\.py is no reader: it has no function read"):
         find_reader(str(tmp_path / "mine.py"))
-    (tmp_path / "mine.py").write_text("TASK = 'summary'\n\n\ndef read(split, root, counts):\n    return []\n")
-    with pytest.raises(ValueError, match="TASK is 'summary'; choose one of text, classification, choice"):
+    (tmp_path / "mine.py").write_text("KIND = 'summary'\n\n\ndef read(split, root, counts):\n    return []\n")
+    with pytest.raises(ValueError, match="KIND is an unknown kind 'summary'; choose one of text, classification"):
         find_reader(str(tmp_path / "mine.py"))
 
 
@@ -93,5 +93,5 @@ def test_a_path_is_never_a_reader_of_ours(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "ami" / "train.jsonl").write_text('{"id": "a", "text": "b", "label": "c"}\n')
     assert find_reader("ami").splits == ("train", "valid", "test")
     reader = find_reader("./ami", "classification")
-    assert (reader.splits, reader.task) == (("train",), "classification")
+    assert (reader.splits, reader.kind) == (("train",), "classification")
     assert [example.label for example in reader.read("train", None, Counter())] == ["c"]

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from hat_fairseq.data.document import Document
+from hat_fairseq.data.record import Record
 from hat_fairseq.data.sentence_split import METHODS, split_sentences
 
 SPLITTING = METHODS[1:]
@@ -45,7 +45,7 @@ def test_text_without_sentence_end_is_one_sentence(method: str) -> None:
 
 
 @pytest.mark.parametrize("method", SPLITTING)
-def test_nothing_is_lost(method: str, meetings: list[Document]) -> None:
+def test_nothing_is_lost(method: str, meetings: list[Record]) -> None:
     texts = [" ".join(meeting.sentences or ()) for meeting in meetings[:3]]
     generator = random.Random(2)
     texts += ["".join(generator.choices("aB .!?…。”'\")(1é日 \u2028", k=80)) for _ in range(300)]

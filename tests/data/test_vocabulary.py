@@ -9,15 +9,15 @@ import pytest
 from example_data import Preprocess
 
 from hat_fairseq import cli
-from hat_fairseq.data.document import Document
-from hat_fairseq.data.example import Example
 from hat_fairseq.data.files import sha256_of
+from hat_fairseq.data.record import Record
+from hat_fairseq.data.records_json import record_to_json
 
 
-def write(folder: Path, kind: str, **splits: list[Example]) -> str:
+def write(folder: Path, kind: str, **splits: list[Record]) -> str:
     folder.mkdir()
     for split, rows in splits.items():
-        (folder / f"{split}.jsonl").write_text("".join(json.dumps(row.to_json(kind)) + "\n" for row in rows))
+        (folder / f"{split}.jsonl").write_text("".join(json.dumps(record_to_json(row, kind)) + "\n" for row in rows))
     return str(folder)
 
 
@@ -36,16 +36,16 @@ def settings(bin_directory: Path) -> dict:
 
 
 def test_pretraining_to_fine_tuning_to_other_test_data(
-    pretraining: Path, fine_tuning: Path, examples: dict[str, list[Example]], tmp_path: Path
+    pretraining: Path, fine_tuning: Path, examples: dict[str, list[Record]], tmp_path: Path
 ) -> None:
     assert (fine_tuning / "input0" / "dict.txt").read_bytes() == (pretraining / "dict.txt").read_bytes()
     assert sha256_of(fine_tuning / "bpe.codes") == sha256_of(pretraining / "bpe.codes")
-    assert settings(fine_tuning)["source_tokenizer"] == "moses" and settings(fine_tuning)["task"] == "segments"
+    assert settings(fine_tuning)["source_tokenizer"] == "moses" and settings(fine_tuning)["kind"] == "segments"
     folder = write(tmp_path / "texts", "segments", test=examples["segments"][:2])
     command = [
         "preprocess",
         folder,
-        "--task",
+        "--kind",
         "segments",
         "--out",
         str(tmp_path / "out"),
@@ -63,10 +63,10 @@ def test_pretraining_to_fine_tuning_to_other_test_data(
 
 
 def test_documents_with_targets_give_and_take_vocabularies(
-    pretraining: Path, translations: list[Document], tmp_path: Path
+    pretraining: Path, translations: list[Record], tmp_path: Path
 ) -> None:
     (tmp_path / "texts").mkdir()
-    lines = "".join(json.dumps(document.to_json()) + "\n" for document in translations)
+    lines = "".join(json.dumps(record_to_json(document)) + "\n" for document in translations)
     (tmp_path / "texts" / "train.jsonl").write_text(lines)
     command = ["preprocess", str(tmp_path / "texts"), "--out", str(tmp_path / "a"), "--vocabulary", str(pretraining)]
     assert cli.main(command) == 0
@@ -83,10 +83,13 @@ def test_documents_with_targets_give_and_take_vocabularies(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--bpe", "gpt2"], "--bpe gpt2 contradicts --vocabulary {}, which has learned; leave it out"),
+        (["--bpe", "gpt2"], "--bpe gpt2 contradicts --vocabulary {}, which has --bpe learned; leave it out"),
         (["--codes", "codes"], "--codes and --vocabulary {} contradict each other"),
         (["--num-codes", "9"], "--num-codes and --vocabulary {} contradict each other"),
-        (["--source-tokenizer", "none"], "--source-tokenizer none contradicts --vocabulary {}, which has moses"),
+        (
+            ["--source-tokenizer", "none"],
+            "none contradicts --vocabulary {}, which has --source-tokenizer moses",
+        ),
         (["--vocabulary", "nowhere"], "pipeline.json is missing"),
     ],
 )
@@ -94,12 +97,12 @@ def test_contradictions_are_refused(
     arguments: list[str],
     message: str,
     pretraining: Path,
-    examples: dict[str, list[Example]],
+    examples: dict[str, list[Record]],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     folder = write(tmp_path / "texts", "segments", train=examples["segments"])
-    command = [folder, "--task", "segments", "--out", str(tmp_path / "out"), "--vocabulary", str(pretraining)]
+    command = [folder, "--kind", "segments", "--out", str(tmp_path / "out"), "--vocabulary", str(pretraining)]
     assert cli.main(["preprocess", *command, *arguments]) == 2
     assert message.format(pretraining) in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
@@ -108,11 +111,11 @@ def test_contradictions_are_refused(
 def test_labels_that_the_earlier_run_lacks_are_refused(
     fine_tuning: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = write(tmp_path / "texts", "segments", test=[Example("x", ((("a", "b"),),), labels=("de", "fr"))])
+    folder = write(tmp_path / "texts", "segments", test=[Record("x", (("a", "b"),), labels=("de", "fr"))])
     command = [
         "preprocess",
         folder,
-        "--task",
+        "--kind",
         "segments",
         "--out",
         str(tmp_path / "out"),
@@ -125,15 +128,15 @@ def test_labels_that_the_earlier_run_lacks_are_refused(
 
 
 @pytest.fixture
-def whole(translations: list[Document], tmp_path: Path) -> tuple[Path, Path]:
+def whole(translations: list[Record], tmp_path: Path) -> tuple[Path, Path]:
     """A folder with documents, and what was preprocessed from it with nothing left at its default."""
     folder, out = tmp_path / "documents", tmp_path / "first"
     folder.mkdir()
-    lines = "".join(json.dumps(document.to_json()) + "\n" for document in translations)
+    lines = "".join(json.dumps(record_to_json(document)) + "\n" for document in translations)
     for split in ("train", "test"):
         (folder / f"{split}.jsonl").write_text(lines)
     given = "--aligned --target-separator --source-tokenizer moses --target-tokenizer moses --target-language de "
-    given += "--max-source-tokens 60 --max-target-tokens 70 --long-source chunk --num-codes 50"
+    given += "--max-source-tokens 61 --max-target-tokens 71 --long-source chunk --num-codes 50"
     assert cli.main(["preprocess", str(folder), "--out", str(out), *given.split()]) == 0
     return folder, out
 
@@ -151,13 +154,19 @@ def test_the_whole_pipeline_is_taken_over(whole: tuple[Path, Path], tmp_path: Pa
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ("--target-tokenizer none", "--target-tokenizer none contradicts --vocabulary {}, which has moses"),
-        ("--target-language en", "--target-language en contradicts --vocabulary {}, which has de"),
-        ("--no-aligned", "--aligned False contradicts --vocabulary {}, which has True"),
-        ("--no-target-separator", "--target-separator False contradicts --vocabulary {}, which has True"),
-        ("--max-source-tokens 61", "--max-source-tokens 61 contradicts --vocabulary {}, which has 60"),
-        ("--splitter punctuation", "--splitter punctuation contradicts --vocabulary {}, which has given"),
-        ("--roles", "--roles True contradicts --vocabulary {}, which has False"),
+        (
+            "--target-tokenizer none",
+            "none contradicts --vocabulary {}, which has --target-tokenizer moses",
+        ),
+        ("--target-language en", "--target-language en contradicts --vocabulary {}, which has --target-language de"),
+        ("--no-aligned", "--no-aligned contradicts --vocabulary {}, which has --aligned"),
+        ("--no-target-separator", "--no-target-separator contradicts --vocabulary {}, which has --target-separator"),
+        (
+            "--max-source-tokens 60",
+            "60 contradicts --vocabulary {}, which has --max-source-tokens 61",
+        ),
+        ("--splitter punctuation", "--splitter punctuation contradicts --vocabulary {}, which has --splitter given"),
+        ("--roles", "--roles contradicts --vocabulary {}, which has --no-roles"),
     ],
 )
 def test_both_values_of_a_contradiction_are_named(whole, tmp_path: Path, capsys, flags: str, message: str) -> None:
@@ -179,7 +188,7 @@ def test_the_roles_are_taken_over(tmp_path: Path, capsys: pytest.CaptureFixture[
 
     assert preprocess("first", "ABC", "--roles", "--num-codes", "9") == 0
     assert preprocess("again", "CA", "--vocabulary", str(tmp_path / "first/bin")) == 0
-    assert settings(tmp_path / "again/bin")["roles"] == ["A", "B", "C"]
+    assert settings(tmp_path / "again/bin")["role_labels"] == ["A", "B", "C"]
     name = "bin/dict.role.txt"
     assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "first" / name).read_bytes()
     assert preprocess("other", "AD", "--vocabulary", str(tmp_path / "first/bin")) == 2

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from hat_fairseq.data.windows import Piece, cut_windows
+from hat_fairseq.data.packing import Piece, cut_windows
 
 
 def tokens_of(window: list[Piece]) -> list[tuple[int, int]]:

@@ -96,8 +96,25 @@ def test_words(name: str, language: str, text: str, words: str) -> None:
 @pytest.mark.parametrize(
     ("name", "language", "words", "text"),
     [
-        ("moses", "en", 'I can \'t ( really ) say : " no " , sorry ...', 'I can\'t (really) say: "no", sorry...'),
+        ("moses", "en", 'I can \'t ( really ) say : " no " , sorry .', 'I can\'t (really) say: "no", sorry.'),
         ("moses", "de", "„ Ja “ , sagte sie .", "„Ja“, sagte sie."),
+        (
+            "moses",
+            "de",
+            'anzuwenden " , sagt er , 28 % der (SDK) -Ikonen',
+            'anzuwenden", sagt er, 28 % der (SDK) -Ikonen',
+        ),
+        ("moses", "de", "Mach ' das , 1 : 300 und 1858 / 59", "Mach' das, 1:300 und 1858/59"),
+        ("moses", "de", "ich hab ' s bei Chris O ' Hare", "ich hab's bei Chris O'Hare"),
+        ("moses", "en", "“ I don ’ t , ” said the boys ’ teacher", "“I don’t,” said the boys’ teacher"),
+        ("moses", "en", 'inmates , " says Hermann on 9 / 11 , # 1', 'inmates," says Hermann on 9/11, #1'),
+        ("moses", "en", 'Liberty . "', 'Liberty."'),
+        (
+            "moses",
+            "en",
+            "in the ' 80s , at 38 ° C , he said , \" My friend",
+            "in the '80s, at 38 °C, he said, \"My friend",
+        ),
         ("moses", "cs", "V roce 1990 jich bylo 15 .", "V roce 1990 jich bylo 15."),
         ("jieba", "zh", "他 用 Microsoft Word 2010 写 书 。", "他用Microsoft Word 2010写书。"),
     ],

@@ -180,7 +180,7 @@ def test_overwriting_leaves_foreign_directories_alone(generate, tmp_path, capsys
 
 
 def test_meta_is_carried_on_where_a_document_has_it(tmp_path) -> None:
-    path, found = tmp_path / "test.documents.jsonl", [{"id": "a", "text": "x"}, {"id": "b", "text": "y"}]
+    path, found = tmp_path / "test.jsonl", [{"id": "a", "text": "x"}, {"id": "b", "text": "y"}]
     assert with_meta(found, path) == found
     records = [{"id": "a", "sentences": ["s"], "meta": {"n": 1}}, {"id": "b", "sentences": ["s"]}]
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
@@ -240,7 +240,7 @@ def test_data_of_another_pipeline_is_refused_with_the_setting(ami, checkpoint, t
 def test_a_blind_test_set_is_generated_and_not_scored(ami, checkpoint, tmp_path, capsys) -> None:
     folder, data = tmp_path / "blind", tmp_path / "data"
     folder.mkdir()
-    lines = [json.loads(line) for line in (ami / "text/test.documents.jsonl").open()]
+    lines = [json.loads(line) for line in (ami / "text/test.jsonl").open()]
     without = [{name: value for name, value in line.items() if name != "target"} for line in lines]
     (folder / "test.jsonl").write_text("".join(json.dumps(line) + "\n" for line in without))
     given = ["preprocess", str(folder), "--out", str(data), "--vocabulary", str(ami / "bin")]
@@ -260,7 +260,7 @@ def test_a_blind_test_set_is_generated_and_not_scored(ami, checkpoint, tmp_path,
     without[2]["target"] = ["A target ."]
     (folder / "test.jsonl").write_text("".join(json.dumps(line) + "\n" for line in without))
     assert cli.main([*given, "--overwrite"]) == 2
-    assert "5 of 6 documents have no target: give all of them one, or none" in capsys.readouterr().err
+    assert "has none; give all documents of a split target, or none" in capsys.readouterr().err
     (folder / "test.jsonl").rename(folder / "train.jsonl")
     assert cli.main([*given, "--overwrite"]) == 2
     assert "has no target" in capsys.readouterr().err

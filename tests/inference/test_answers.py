@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from hat_fairseq.data.encoded import EncodedRow
+from hat_fairseq.data.rows import Row
 from hat_fairseq.inference.answers import Span, WindowAnswers, answer_question, n_best_spans, window_answers
 
 NO = float("-inf")
@@ -40,17 +40,17 @@ def test_the_best_spans_are_the_best_of_all(length: int, longest: int, n_best: i
 CONTEXT = "Rome is old. Oslo is not."
 
 
-def window(tokens: list[tuple[str, tuple[int, int] | None]]) -> EncodedRow:
+def window(tokens: list[tuple[str, tuple[int, int] | None]]) -> Row:
     """A row of `<s> where </s> </s>` and these tokens with their characters."""
     pairs = [("<s>", None), ("where", None), ("</s>", None), ("</s>", None), *tokens]
-    return EncodedRow("q", 0, 1, [token for token, _ in pairs], spans=[span for _, span in pairs])
+    return Row("q", 0, 1, {"source": [token for token, _ in pairs]}, [span for _, span in pairs])
 
 
 FIRST = [("<s>", None), ("Rome", (0, 4)), ("is", (5, 7)), ("old", (8, 11)), (".", (11, 12))]
 SECOND = [("<s>", None), ("Oslo", (13, 17)), ("is", (18, 20)), ("not", (21, 24)), (".", (24, 25))]
 
 
-def logits(row: EncodedRow, no_answer: float, **scores: tuple[float, float]) -> Tensor:
+def logits(row: Row, no_answer: float, **scores: tuple[float, float]) -> Tensor:
     """-3 for every token, and what is given by its name; -9 at markers, so high that they would be chosen: 7."""
     values = {"<s>": (7.0, 7.0)} | scores
     out = torch.tensor([values.get(token, (-3.0, -3.0)) for token in row.tokens])
@@ -60,26 +60,26 @@ def logits(row: EncodedRow, no_answer: float, **scores: tuple[float, float]) -> 
 
 def test_a_window_gives_characters_and_never_a_marker() -> None:
     row = window(FIRST)
-    found = window_answers(logits(row, 2.0, Rome=(4.0, 1.0), old=(0.0, 3.0)), row, 3, 30)
+    found = window_answers(logits(row, 2.0, Rome=(4.0, 1.0), old=(0.0, 3.0)), row.spans, 3, 30)
     assert found.no_answer == 2
     assert found.spans[0] == Span(7.0, 0, 11) and CONTEXT[0:11] == "Rome is old"
     assert {(span.begin, span.end) for span in found.spans} <= {(0, 4), (0, 7), (0, 11), (0, 12), (8, 11)}
-    shorter = window_answers(logits(row, 2.0, Rome=(4.0, 1.0), old=(0.0, 3.0)), row, 1, 2)
+    shorter = window_answers(logits(row, 2.0, Rome=(4.0, 1.0), old=(0.0, 3.0)), row.spans, 1, 2)
     assert shorter.spans == [Span(5.0, 0, 4)]
 
 
 def test_a_window_that_the_model_has_cut() -> None:
     row = window(FIRST)
     cut = logits(row, 0.0, Rome=(1.0, 1.0), old=(5.0, 5.0))[:7]
-    assert window_answers(cut, row, 1, 30).spans == [Span(2.0, 0, 4)]
-    assert window_answers(cut[:5], row, 1, 30).spans == []  # nothing of the text is left
+    assert window_answers(cut, row.spans, 1, 30).spans == [Span(2.0, 0, 4)]
+    assert window_answers(cut[:5], row.spans, 1, 30).spans == []  # nothing of the text is left
 
 
 def test_windows_are_joined_by_the_best_span_and_the_lowest_no_answer() -> None:
     rows = [window(FIRST), window(SECOND)]
     windows = [
-        window_answers(logits(rows[0], 1.0, Rome=(2.0, 2.0)), rows[0], 5, 30),
-        window_answers(logits(rows[1], 3.0, Oslo=(3.0, 3.0)), rows[1], 5, 30),
+        window_answers(logits(rows[0], 1.0, Rome=(2.0, 2.0)), rows[0].spans, 5, 30),
+        window_answers(logits(rows[1], 3.0, Oslo=(3.0, 3.0)), rows[1].spans, 5, 30),
     ]
     answer, score, best = answer_question(windows, CONTEXT, 3, threshold=0)
     assert (answer, score) == ("Oslo", 1.0 - 6.0)
@@ -95,6 +95,6 @@ def test_what_two_windows_share_is_listed_once() -> None:
     windows = []
     for row, score in zip(rows, (2.0, 3.0), strict=True):
         scores = logits(row, 0.0, Rome=(1.0, score), old=(1.0, score))
-        windows.append(window_answers(scores, row, 20, 1))
+        windows.append(window_answers(scores, row.spans, 20, 1))
     _, _, best = answer_question(windows, CONTEXT, 20, 0)
     assert best[:2] == [("Rome", 4.0), ("old", 4.0)] and len(best) == len(dict(best)) == 4

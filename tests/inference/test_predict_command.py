@@ -15,9 +15,9 @@ from fine_tuned import FineTuned
 from torch import Tensor
 
 from hat_fairseq import cli
-from hat_fairseq.data.example import read_examples
 from hat_fairseq.data.ids import read_ids
 from hat_fairseq.data.labels import label_of, label_token, write_label_dictionary
+from hat_fairseq.data.records_json import read_records
 from hat_fairseq.inference import DocumentClassifier
 from hat_fairseq.inference.command import write_lines
 from hat_fairseq.inference.loading import Predictor, load_models, refuse_other_tasks
@@ -44,12 +44,12 @@ def predict(made: FineTuned, out: Path, *flags: object) -> list[dict[str, Any]]:
 
 @torch.no_grad()
 def logits_of_rows(made: FineTuned) -> list[Tensor]:
-    """What the head says of every line of text/test.input0, by itself and without padding."""
+    """What the head says of every line of text/test.source, by itself and without padding."""
     (model,), _, task = checkpoint_utils.load_model_ensemble_and_task(
         [str(made.checkpoint)], {"data": str(made.data / "bin")}
     )
     rows = []
-    for line in (made.data / "text/test.input0").read_text().splitlines():
+    for line in (made.data / "text/test.source").read_text().splitlines():
         ids = [task.source_dictionary.index(token) for token in line.split()]
         tokens = torch.tensor([[*ids, task.source_dictionary.eos()]])
         rows.append(model.eval()(tokens, classification_head_name=task.head_name)[0][0])
@@ -110,7 +110,7 @@ def test_answers_are_the_best_spans_of_all_windows(fine_tuned: Make, tmp_path: P
     """Every span of every window, by its text; the null score is the lowest of all windows."""
     made = fine_tuned("qa")
     found = predict(made, tmp_path / "p.jsonl", "--max-answer-length", 5, "--no-answer-threshold", "inf")
-    rows = [line.split() for line in (made.data / "text/test.input0").read_text().splitlines()]
+    rows = [line.split() for line in (made.data / "text/test.source").read_text().splitlines()]
     questions: dict[str, list[int]] = {}
     for number, chunk in enumerate(read_ids(made.data / "bin/test.ids")):
         questions.setdefault(chunk.document_id, []).append(number)
@@ -173,7 +173,7 @@ def test_raw_examples_are_classified_as_the_split_is_predicted(kind: str, fine_t
 
 def test_weights_are_those_of_the_document_alone_and_of_the_layer_asked_for(fine_tuned: Make) -> None:
     made = fine_tuned("classification")
-    examples = list(read_examples(made.raw / "test.jsonl", "classification"))
+    examples = list(read_records(made.raw / "test.jsonl", "classification"))
     weighted = []
     for layer, batch_size in ((None, 4), (1, 1), (3, 8)):
         model = DocumentClassifier.from_pretrained(str(made.checkpoint), made.data / "bin", "cpu", layer=layer)
@@ -191,20 +191,20 @@ def test_weights_are_those_of_the_document_alone_and_of_the_layer_asked_for(fine
 def test_what_was_cut_off_has_no_label(kind: str, limit: int, fine_tuned: Make, tmp_path: Path, capsys) -> None:
     """Labels stay at their segments and words; the score counts the others as wrong and says so."""
     made = fine_tuned(kind)
-    examples = list(read_examples(made.raw / "test.jsonl", kind))
+    examples = list(read_records(made.raw / "test.jsonl", kind))
     models, task = load_models(made.checkpoint, made.data / "bin", EncoderTask, "cpu", long_source="truncate")
     task.cfg.max_positions = limit
     model = DocumentClassifier(models, task)
     found = list(model.rows(examples, 2))
     assert 0 < model.rows_cut < len(examples)
     for example, record in zip(examples, found, strict=True):
-        (row,) = task.pipeline.encode_example(example)
+        (row,) = task.pipeline.rows(example)
         kept = row.tokens[: limit - 1]
         count = kept.count("<s>") if kind == "segments" else sum(label != "<pad>" for label in row.label[: limit - 1])
         assert [label is not None for label in record["labels"]] == [n < count for n in range(len(example.labels))]
     lost = sum(record["labels"].count(None) for record in found)
     write_lines(tmp_path / "cut.jsonl", found)
-    words = ["--hypotheses", tmp_path / "cut.jsonl", "--references", made.data / "text/test.examples.jsonl"]
+    words = ["--hypotheses", tmp_path / "cut.jsonl", "--references", made.data / "text/test.jsonl"]
     assert hat("score", "classification", *words, "--bootstrap-samples", 0) == 0
     assert f"cut.jsonl: {lost} of " in capsys.readouterr().err
 
@@ -243,7 +243,9 @@ def test_mistakes_are_one_line(fine_tuned: Make, tmp_path: Path, capsys: pytest.
     made, others = fine_tuned("segments"), fine_tuned("classification")
     data, path, out = made.data / "bin", made.checkpoint, tmp_path / "p.jsonl"
     (tmp_path / "empty.jsonl").write_text("")
-    (tmp_path / "less.jsonl").write_text("".join((made.data / "text/test.examples.jsonl").open().readlines()[:-1]))
+    qa = fine_tuned("qa")
+    questions = [qa.data / "bin", "--path", qa.checkpoint]
+    (tmp_path / "less.jsonl").write_text("".join((qa.data / "text/test.jsonl").open().readlines()[:-1]))
     raw = ["--input", tmp_path / "empty.jsonl", "--data", data, "--path", path]
     for words, message in (
         (["predict", data, "--path", tmp_path / "no.pt", "--out", out], "no.pt does not exist: has it been trained?"),
@@ -256,9 +258,9 @@ def test_mistakes_are_one_line(fine_tuned: Make, tmp_path: Path, capsys: pytest.
         (["predict", data, "--path", path, "--out", out, "--batch-size", 0], "batch size must be at least 1, not 0"),
         (["classify", *raw, "--out", out, "--batch-size", -1], "the batch size must be at least 1, not -1"),
         (["predict", others.data / "bin", "--path", path, "--out", out], "holds data of the kind 'classification'"),
-        (["predict", data, "--path", path, "--out", out, "--examples", tmp_path / "no.jsonl"], "no.jsonl is missing"),
-        (["predict", data, "--path", path, "--out", out, "--examples", tmp_path / "less.jsonl"],
-         "less.jsonl does not belong to"),
+        (["predict", data, "--path", path, "--out", out, "--examples", "x"], "--examples has no effect with data of"),
+        (["predict", *questions, "--out", out, "--examples", tmp_path / "no.jsonl"], "no.jsonl is missing: answers to"),
+        (["predict", *questions, "--out", out, "--examples", tmp_path / "less.jsonl"], "no text for the question"),
         (["classify", *raw, "--out", out], "empty.jsonl is empty: nothing to classify"),
         (["classify", *raw, "--out", tmp_path / "no/c.jsonl"], "no: the directory of --out does not exist"),
     ):  # fmt: skip

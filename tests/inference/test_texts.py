@@ -15,7 +15,8 @@ from fairseq.sequence_generator import SequenceGenerator
 from fairseq.sequence_scorer import SequenceScorer
 
 from hat_fairseq import cli
-from hat_fairseq.data.document import Document, read_documents
+from hat_fairseq.data.record import Record
+from hat_fairseq.data.records_json import read_records, record_to_json
 from hat_fairseq.generation.beam_search import BeamSearchGenerator
 from hat_fairseq.inference import DocumentToText
 from hat_fairseq.kernels.packed_linear import PackedLinear
@@ -29,20 +30,30 @@ needs_int8 = pytest.mark.skipif(not INT8, reason="this torch has no oneDNN")
 def chunked(run, train, tmp_path_factory) -> tuple[Path, Path]:
     """Data whose policy is `chunk`, and a model trained on it for one update."""
     folder = tmp_path_factory.mktemp("chunked")
-    words = ["--limit", 3, "--bpe", "learned", "--num-codes", 200, "--max-source-tokens", 90, "--long-source", "chunk"]
-    limits = ["--max-target-tokens", 30, "--long-target", "truncate"]
+    words = [
+        "--limit",
+        3,
+        "--bpe",
+        "learned",
+        "--num-codes",
+        200,
+        "--max-source-tokens",
+        91,
+        "--long-source",
+        "chunk",
+        "--role-in-text",
+    ]
+    limits = ["--max-target-tokens", 31, "--long-target", "truncate"]
     run(sys.executable, "-m", "hat_fairseq.cli", "preprocess", "ami", "--out", folder / "data", *words, *limits)
     train(folder / "model", "--max-update", 1, "--disable-validation", data=folder / "data/bin")
     return folder / "data", folder / "model/checkpoint_last.pt"
 
 
-def short(data: Path) -> list[Document]:
+def short(data: Path) -> list[Record]:
     """The first turns of real meetings: three chunks, one chunk, two chunks."""
-    documents = list(read_documents(data / "text/test.documents.jsonl"))
+    documents = list(read_records(data / "text/test.jsonl"))
     counts = (12, 1, 8)
-    return [
-        Document(d.id, sentences=d.sentences[:n], roles=d.roles[:n]) for d, n in zip(documents, counts, strict=True)
-    ]
+    return [Record(d.id, (d.sentences[:n],), roles=d.roles[:n]) for d, n in zip(documents, counts, strict=True)]
 
 
 @pytest.mark.parametrize("batch_size", [1, 2, 33])
@@ -64,7 +75,7 @@ def test_texts_come_one_by_one_and_bad_documents_before_all(chunked: tuple[Path,
     data, checkpoint = chunked
     model = DocumentToText.from_pretrained(str(checkpoint), str(data / "bin"), "cpu", **OPTIONS)
     first, *_ = documents = short(data)
-    texts = model([*documents, Document("empty", sentences=(" ",), roles=("PM",))])
+    texts = model([*documents, Record("empty", ((" ",),), roles=("PM",))])
     with pytest.raises(ValueError, match="document 'empty'"):
         next(texts)
     assert next(model(documents)) == next(model([first]))
@@ -75,7 +86,7 @@ def test_texts_come_one_by_one_and_bad_documents_before_all(chunked: tuple[Path,
 def test_a_missing_directory_is_known_before_generation(run, chunked: tuple[Path, Path], tmp_path: Path) -> None:
     data, checkpoint = chunked
     source = tmp_path / "documents.jsonl"
-    source.write_text("".join(json.dumps(document.to_json()) + "\n" for document in short(data)))
+    source.write_text("".join(json.dumps(record_to_json(document)) + "\n" for document in short(data)))
     paths = ["--path", checkpoint, "--data", data / "bin", "--input", source, "--device", "cpu"]
     command = [sys.executable, "-m", "hat_fairseq.cli", "summarize", *paths, "--generation", json.dumps(OPTIONS)]
     (tmp_path / "empty.jsonl").touch()
@@ -138,7 +149,7 @@ def test_lower_precision_is_asked_for_by_name(run, chunked: tuple[Path, Path], t
 def test_summarize_takes_bf16_and_refuses_fp16_on_a_cpu(run, chunked: tuple[Path, Path], tmp_path: Path) -> None:
     data, checkpoint = chunked
     source = tmp_path / "documents.jsonl"
-    source.write_text("".join(json.dumps(document.to_json()) + "\n" for document in short(data)))
+    source.write_text("".join(json.dumps(record_to_json(document)) + "\n" for document in short(data)))
     command = [sys.executable, "-m", "hat_fairseq.cli", "summarize", "--path", checkpoint, "--data", data / "bin"]
     command += ["--input", source, "--out", tmp_path / "out.jsonl", "--generation", json.dumps(OPTIONS)]
     result = run(*command, "--bf16", "--device", "cpu", check=False)
@@ -158,7 +169,7 @@ def test_mistakes_are_one_line(chunked: tuple[Path, Path], fine_tuned, tmp_path:
     data, checkpoint = chunked
     classifier = fine_tuned("classification")
     (tmp_path / "text.pt").write_text("Summaries of meetings, one a line.\n")
-    (tmp_path / "documents.jsonl").write_text("".join(json.dumps(d.to_json()) + "\n" for d in short(data)))
+    (tmp_path / "documents.jsonl").write_text("".join(json.dumps(record_to_json(d)) + "\n" for d in short(data)))
     common = ["--input", tmp_path / "documents.jsonl", "--out", tmp_path / "out.jsonl", "--device", "cpu"]
     model = ["--path", checkpoint, "--data", data / "bin"]
     for words, message in (

@@ -11,7 +11,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from hat_fairseq.data.document import Document, read_documents
+from hat_fairseq.data.record import Record
+from hat_fairseq.data.records_json import read_records
 
 CARRIED = Path(__file__).resolve().parents[2] / "preprocess"
 MEETINGS = {"train": "train", "valid": "dev", "test": "test"}
@@ -19,12 +20,12 @@ SIZES = {"train": 3, "valid": 2, "test": 2}
 TURNS = 30  # of each meeting
 
 
-def meetings(split: str, corpus: str = "ami") -> list[Document]:
+def meetings(split: str, corpus: str = "ami") -> list[Record]:
     path = CARRIED / f"{corpus}_data" / f"{corpus}.{MEETINGS[split]}.jsonl.gz"
-    return list(islice(read_documents(path), SIZES[split]))
+    return list(islice(read_records(path), SIZES[split]))
 
 
-def turns(meeting: Document) -> list[tuple[str, str]]:
+def turns(meeting: Record) -> list[tuple[str, str]]:
     """Role and text of the first turns."""
     return list(zip(meeting.roles or (), meeting.sentences or (), strict=True))[:TURNS]
 
@@ -34,7 +35,7 @@ def write_lines(path: Path, records: list[dict[str, Any]]) -> None:
     path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8", newline="\n")
 
 
-def cohan_article(meeting: Document) -> dict[str, Any]:
+def cohan_article(meeting: Record) -> dict[str, Any]:
     sentences = [text.lower() for _, text in turns(meeting)]
     return {
         "article_id": meeting.id,
@@ -77,7 +78,7 @@ def write_cnn_dm(root: Path) -> None:
         (root / "url_lists" / name).write_text("".join(f"{url}\n" for url in urls), encoding="utf-8")
 
 
-def xsum_summary(meeting: Document) -> str:
+def xsum_summary(meeting: Record) -> str:
     """The text of a ``.summary`` file, a button of the page included."""
     first = (meeting.target or ("",))[0]
     parts = {"URL": f"http://example.org/{meeting.id}", "TITLE": meeting.id, "FIRST-SENTENCE": first}
@@ -97,7 +98,7 @@ def write_xsum(root: Path) -> None:
     (root / "XSum-TRAINING-DEV-TEST-SPLIT-90-5-5.json").write_text(json.dumps(ids), encoding="utf-8")
 
 
-def samsum_chat(meeting: Document) -> dict[str, str]:
+def samsum_chat(meeting: Record) -> dict[str, str]:
     dialogue = "\r\n".join(f"{role}: {text}" for role, text in turns(meeting))
     return {"id": meeting.id, "summary": " ".join((meeting.target or ())[:2]), "dialogue": dialogue}
 

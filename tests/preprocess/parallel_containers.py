@@ -14,13 +14,14 @@ from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from hat_fairseq.data.document import Document, read_documents
 from hat_fairseq.data.formats.libreoffice_help import page_paths, read_page
+from hat_fairseq.data.record import Record
+from hat_fairseq.data.records_json import read_records
 
 SAMPLES = Path(__file__).resolve().parents[1] / "samples"
 
 
-def libreoffice_en_de() -> list[Document]:
+def libreoffice_en_de() -> list[Record]:
     languages, uncounted = ("en-US", "de"), Counter[str]()
     with TemporaryDirectory() as directory:
         root = Path(directory)
@@ -28,15 +29,15 @@ def libreoffice_en_de() -> list[Document]:
         return [read_page(root, page, languages, uncounted) for page in page_paths(root, languages, uncounted)]
 
 
-def libreoffice_en_cs() -> list[Document]:
-    return list(read_documents(SAMPLES / "libreoffice_en_cs.jsonl.gz"))
+def libreoffice_en_cs() -> list[Record]:
+    return list(read_records(SAMPLES / "libreoffice_en_cs.jsonl.gz"))
 
 
-def wikipedia_zh_en() -> list[Document]:
-    return list(read_documents(SAMPLES / "wikipedia_zh_en.jsonl.gz"))
+def wikipedia_zh_en() -> list[Record]:
+    return list(read_records(SAMPLES / "wikipedia_zh_en.jsonl.gz"))
 
 
-def segments(document: Document, side: int) -> tuple[str, ...]:
+def segments(document: Record, side: int) -> tuple[str, ...]:
     """The source (0) or the target (1)."""
     return ((document.sentences or ()), (document.target or ()))[side]
 
@@ -48,7 +49,7 @@ def write(path: Path, lines: list[str]) -> None:
     path.write_bytes(gzip.compress(content, mtime=0) if path.suffix == ".gz" else content)
 
 
-def sgm(documents: list[Document], side: int, language: str, name: str = "newstest") -> list[str]:
+def sgm(documents: list[Record], side: int, language: str, name: str = "newstest") -> list[str]:
     """One language of a test set, as until WMT20."""
     kind = f'srcset setid="{name}" srclang="any"' if side == 0 else f'refset setid="{name}" trglang="{language}"'
     lines = [f"<{kind}>"]
@@ -60,7 +61,7 @@ def sgm(documents: list[Document], side: int, language: str, name: str = "newste
     return [*lines, f"</{kind.split()[0]}>"]
 
 
-def xml(documents: list[Document], languages: tuple[str, str], name: str = "newstest") -> list[str]:
+def xml(documents: list[Record], languages: tuple[str, str], name: str = "newstest") -> list[str]:
     """Both languages of a test set, as since WMT21."""
     lines = ["<?xml version='1.0' encoding='utf-8'?>", f'<dataset id="{name}">']
     for document in documents:
@@ -74,7 +75,7 @@ def xml(documents: list[Document], languages: tuple[str, str], name: str = "news
     return [*lines, "</dataset>"]
 
 
-def tsv(documents: list[Document]) -> list[str]:
+def tsv(documents: list[Record]) -> list[str]:
     """A training corpus, target language first, a line with a tab alone behind each document."""
     lines = []
     for document in documents:
@@ -83,7 +84,7 @@ def tsv(documents: list[Document]) -> list[str]:
     return lines
 
 
-def xliff(documents: list[Document], languages: tuple[str, str]) -> list[str]:
+def xliff(documents: list[Record], languages: tuple[str, str]) -> list[str]:
     """A training corpus as Rapid, target language first."""
     lines = ['<?xml version="1.0" encoding="utf-8"?>', '<xliff version="2.0">']
     for number, document in enumerate(documents, start=1):
@@ -107,7 +108,7 @@ def talk_head(number: int) -> list[str]:
     ]
 
 
-def train_tags(documents: list[Document], side: int) -> list[str]:
+def train_tags(documents: list[Record], side: int) -> list[str]:
     """One language of IWSLT17's training talks."""
     lines = []
     for number, document in enumerate(documents, start=1):
@@ -117,7 +118,7 @@ def train_tags(documents: list[Document], side: int) -> list[str]:
     return lines
 
 
-def iwslt_xml(documents: list[Document], side: int, language: str, first: int) -> list[str]:
+def iwslt_xml(documents: list[Record], side: int, language: str, first: int) -> list[str]:
     """One language of a dev or test set of IWSLT17; talks are numbered from ``first``, ``docid`` only in the file."""
     kind = "refset" if side else "srcset"
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', "<mteval>", f'<{kind} setid="iwslt2017" srclang="{language}">']
@@ -149,7 +150,7 @@ def write_wmt20_en_cs(root: Path) -> None:
         write(root / "dev" / "xml" / f"newstest{name}.en-cs.xml", xml(libreoffice_en_cs()[part], ("en", "cs")))
 
 
-def _write_wmt20(root: Path, documents: list[Document], language: str) -> None:
+def _write_wmt20(root: Path, documents: list[Record], language: str) -> None:
     pair = f"{language}-en"
     write(root / f"europarl-v10.{pair}.tsv.gz", tsv(documents[:6]))
     write(root / f"news-commentary-v15.{pair}.tsv.gz", tsv(documents[6:12]))

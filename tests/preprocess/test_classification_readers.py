@@ -20,14 +20,14 @@ from preprocess.encoder_containers import (
     write_tsv,
 )
 
-from hat_fairseq.data.example import Example
 from hat_fairseq.data.readers import find_reader
+from hat_fairseq.data.record import Record
 
 XML = "articles-training-byarticle-20181122.xml"
 TRUTH = "ground-truth-training-byarticle-20181122.xml"
 
 
-def read(name: str, split: str, root: Path | None, counts: Counter[str] | None = None) -> list[Example]:
+def read(name: str, split: str, root: Path | None, counts: Counter[str] | None = None) -> list[Record]:
     return list(find_reader(name).read(split, root, Counter() if counts is None else counts))  # type: ignore[arg-type]
 
 
@@ -42,7 +42,7 @@ def test_both_releases_of_mnli_give_the_same_pairs(
     for split in ("train", "valid", "test"):
         counts: Counter[str] = Counter()
         examples = read("mnli", split, tmp_path, counts)
-        assert [(*example.inputs[0], example.label) for example in examples] == pairs(split)
+        assert [(*example.parts, example.label) for example in examples] == pairs(split)
         assert counts["pairs_without_agreed_label_dropped"] == undecided
         assert examples[0].id == f"{2 + undecided}-0n" and len({example.id for example in examples}) == len(examples)
 
@@ -58,7 +58,7 @@ def test_a_row_may_end_behind_what_is_read(tmp_path: Path) -> None:
     write_mnli(tmp_path)
     path = tmp_path / "multinli_1.0_train.txt"
     path.write_text("".join(line.rstrip("\t\n") + "\n" for line in path.read_text().splitlines()), newline="\n")
-    assert [(*example.inputs[0], example.label) for example in read("mnli", "train", tmp_path)] == pairs("train")
+    assert [(*example.parts, example.label) for example in read("mnli", "train", tmp_path)] == pairs("train")
 
 
 def changed_row(root: Path, **changes: str) -> None:
@@ -103,14 +103,14 @@ def test_articles_are_read_in_their_split(tmp_path: Path) -> None:
     for example in splits["valid"]:
         record = by_id[example.id]
         lines = [" ".join(paragraph.split()) for paragraph in record["paragraphs"]]
-        assert example.inputs == (("\n".join(filter(None, lines)),),)
-        assert example.label == record["hyperpartisan"] and record["title"] not in example.inputs[0][0]
+        assert example.parts == ("\n".join(filter(None, lines)),)
+        assert example.label == record["hyperpartisan"] and record["title"] not in example.parts[0]
 
 
 def test_references_left_in_the_text_are_resolved_and_counted(tmp_path: Path) -> None:
     write_hyperpartisan(tmp_path)
     counts: Counter[str] = Counter()
-    texts = [str(example.inputs[0][0]) for example in read("hyperpartisan", "train", tmp_path, counts)]
+    texts = [str(example.parts[0]) for example in read("hyperpartisan", "train", tmp_path, counts)]
     train = [record for record in articles() if int(record["id"]) % 10 < 8]
     raw = [paragraph for record in train for paragraph in record["paragraphs"]]
     assert counts == Counter(lines_with_references_resolved=sum("&amp;" in paragraph for paragraph in raw))
@@ -123,7 +123,7 @@ def test_text_between_paragraphs_and_in_links_is_kept(tmp_path: Path) -> None:
     (tmp_path / XML).write_text(f'<articles><article id="0000001">{body}</article></articles>')
     (tmp_path / TRUTH).write_text('<articles><article id="0000001" hyperpartisan="true"/></articles>')
     (article,) = read("hyperpartisan", "train", tmp_path)
-    assert article.inputs == (("Before.\nOne link, more.\nBetween.\nAlone\nAfter.",),)
+    assert article.parts == ("Before.\nOne link, more.\nBetween.\nAlone\nAfter.",)
 
 
 def test_longformers_split_is_taken_and_its_leak_is_counted(tmp_path: Path) -> None:
@@ -147,8 +147,8 @@ REFUSED_ARTICLES: list[tuple[Callable[[Path], object], str]] = [
         r"hp-splits\.json: there is no article 1 in articles-",
     ),
     (lambda root: (root / "hp-splits.json").write_text('{"train": [84'), r"hp-splits\.json:1: no JSON .*cut off\?"),
-    (lambda root: (root / "hp-splits.json").write_text("[84]"), r"hp-splits\.json: expected an object with train, dev"),
-    (lambda root: (root / "hp-splits.json").write_text("{}"), r"hp-splits\.json: train must be a list of type int"),
+    (lambda root: (root / "hp-splits.json").write_text("[84]"), r"hp-splits\.json: expected a JSON object"),
+    (lambda root: (root / "hp-splits.json").write_text("{}"), r"hp-splits\.json: there is no train"),
 ]
 
 
@@ -174,7 +174,7 @@ def test_reviews_are_read_and_a_block_of_them_is_for_validation(tmp_path: Path) 
     assert ids["valid"] == ["neg/12499_2", "pos/11250_9"]
     assert ids["test"] == ["neg/1_2", "neg/2_2", "pos/0_9", "pos/10_9"]
     assert all(example.label == example.id[:3] for examples in splits.values() for example in examples)
-    assert splits["train"][3].inputs == (("\n\n".join(articles()[0]["paragraphs"]),),)
+    assert splits["train"][3].parts == ("\n\n".join(articles()[0]["paragraphs"]),)
     gaps = sum(2 * (len(record["paragraphs"]) - 1) for record in articles()[:12])
     assert counts == Counter(line_break_tags_replaced=gaps)
 

@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 from preprocess.parallel_containers import write_libreoffice_help_en_de
 
-from hat_fairseq.data.document import Document
 from hat_fairseq.data.formats.libreoffice_help import HELP, read_page
 from hat_fairseq.data.readers import find_reader
+from hat_fairseq.data.record import Record
 
 LANGUAGES = ("en-US", "de")
 PAGE = "shared/01/page"
 
 
-def read(split: str, root: Path | None, counts: Counter[str] | None = None) -> list[Document]:
+def read(split: str, root: Path | None, counts: Counter[str] | None = None) -> list[Record]:
     return list(find_reader("libreoffice_help_en_de").read(split, root, Counter() if counts is None else counts))
 
 

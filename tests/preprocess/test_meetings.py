@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from hat_fairseq.data.document import Document
 from hat_fairseq.data.formats.meetings import FILLERS, filter_words
 from hat_fairseq.data.readers import find_reader
+from hat_fairseq.data.record import Record
 
 ROLES = {"ami": {"ID", "ME", "PM", "UI"}, "icsi": {"Grad", "PhD", "Postdoc", "Professor", "Undergrad"}}
 
 
-def read_all(corpus: str, counts: Counter[str]) -> dict[str, list[Document]]:
+def read_all(corpus: str, counts: Counter[str]) -> dict[str, list[Record]]:
     reader = find_reader(corpus)
     return {split: list(reader.read(split, None, counts)) for split in reader.splits}
 

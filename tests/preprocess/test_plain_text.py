@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from preprocess.parallel_containers import libreoffice_en_de, segments
 
-from hat_fairseq.data.document import Document
 from hat_fairseq.data.formats.plain_text import files, read
 from hat_fairseq.data.readers import find_reader
+from hat_fairseq.data.record import Record
 
 
-def both(folder: Path, source: str, target: str) -> list[Document]:
+def both(folder: Path, source: str, target: str) -> list[Record]:
     (folder / "train.source").write_bytes(source.encode())
     (folder / "train.target").write_bytes(target.encode())
     return list(find_reader(str(folder)).read("train", None, Counter()))

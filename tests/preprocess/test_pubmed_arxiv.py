@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from preprocess.containers import cohan_article, meetings, write_arxiv, write_lines, write_pubmed
 
-from hat_fairseq.data.document import Document
 from hat_fairseq.data.readers import find_reader
+from hat_fairseq.data.record import Record
 
 RELEASES = {"pubmed": write_pubmed, "arxiv": write_arxiv}
 
 
-def read(name: str, split: str, root: Path | None, counts: Counter[str] | None = None) -> list[Document]:
+def read(name: str, split: str, root: Path | None, counts: Counter[str] | None = None) -> list[Record]:
     return list(find_reader(name).read(split, root, Counter() if counts is None else counts))
 
 
@@ -72,11 +72,14 @@ REFUSED: list[tuple[Callable[[Path], object], str]] = [
     (lambda root: write_lines(root / "val.txt", []), r"train\.txt is missing; the folder must hold train\.txt, val\.t"),
     (lambda root: one_article(root, article_id=None), r"train\.txt:1: no key 'article_id'; the pubmed-dataset of Coh"),
     (lambda root: one_article(root, sections=None), r"train\.txt:1: no key 'sections'"),
-    (lambda root: one_article(root, article_id=12), r"train\.txt:1: id must be a string, not 12"),
-    (lambda root: one_article(root, article_text="one"), r"train\.txt:1: article_text must be a list of sentences, n"),
-    (lambda root: one_article(root, abstract_text=[1]), r"train\.txt:1: abstract_text must be a list of sentences, n"),
-    (lambda root: one_article(root, sections=["one"]), r"train\.txt:1: sections must be a list of sentences, not 'on"),
-    (lambda root: one_article(root, sections={"a": 1}), r"train\.txt:1: sections must be a list of lists"),
+    (lambda root: one_article(root, article_id=12), r"train\.txt:1: article_id must be a string, not 12"),
+    (lambda root: one_article(root, article_text="one"), r"train\.txt:1: article_text must be a list, not 'one'"),
+    (lambda root: one_article(root, abstract_text=[1]), r"train\.txt:1: each item of abstract_text must be a string"),
+    (
+        lambda root: one_article(root, sections=["one"]),
+        r"train\.txt:1: each item of sections must be a list",
+    ),
+    (lambda root: one_article(root, sections={"a": 1}), r"train\.txt:1: sections must be a list, not "),
     (lambda root: write_lines(root / "train.txt", [{"article": "x", "abstract": "y"}]), r"train\.txt:1: no key 'art"),
     (lambda root: (root / "train.txt").write_text(json.dumps([1]) + "\n"), r"train\.txt:1: expected a JSON object"),
     (cut_off, r"train\.txt:2: not a JSON object \(.*\); is the file cut off\?"),

@@ -12,11 +12,11 @@ import pytest
 from preprocess.containers import write_lines
 from preprocess.encoder_containers import SPLITS, of, race_passage, squad_article, write_c4, write_race, write_squad2
 
-from hat_fairseq.data.example import Answer, Example
 from hat_fairseq.data.readers import find_reader
+from hat_fairseq.data.record import Answer, Record
 
 
-def read(name: str, split: str, root: Path | None, counts: Counter[str] | None = None) -> list[Example]:
+def read(name: str, split: str, root: Path | None, counts: Counter[str] | None = None) -> list[Record]:
     return list(find_reader(name).read(split, root, Counter() if counts is None else counts))  # type: ignore[arg-type]
 
 
@@ -30,7 +30,7 @@ def test_questions_are_read_with_their_paragraphs(tmp_path: Path) -> None:
     sentences = of("valid")[0]
     context = " ".join(sentences)
     name = " ".join(sentences[0].split()[:2])
-    assert who.id == "6a" and who.inputs == (("Who is this?", context),)
+    assert who.id == "6a" and who.parts == ("Who is this?", context)
     assert who.answers == (Answer(name, 0), Answer(name, 0))
     assert then.answers == (Answer(sentences[1], len(sentences[0]) + 1),)
     assert nothing.answers == (), "plausible answers are none"
@@ -53,12 +53,12 @@ REFUSED_SQUAD: list[tuple[Callable[[Path], object], str]] = [
     (lambda root: (root / "train-v2.0.json").write_text('{"version": "1.1"}'), r"no SQuAD 2\.0, its version is not v2"),
     (
         lambda root: (root / "train-v2.0.json").write_text('{"version": "v2.0"}'),
-        "data must be a list of type dict, ",
+        "there is no data",
     ),
     (lambda root: one_question(root, is_impossible=True), r"question 0a: 2 answers, but is_impossible is True"),
     (lambda root: one_question(root, answers=[], is_impossible=False), r"0a: 0 answers, but is_impossible is False"),
     (lambda root: one_question(root, question=7), r"question 0a: question must be a string, not 7"),
-    (lambda root: one_question(root, answers=[{"text": "x"}]), r"question 0a: answer_start must be a number, not None"),
+    (lambda root: one_question(root, answers=[{"text": "x"}]), r"question 0a: answers: there is no answer_start"),
     (lambda root: one_question(root, answers=[{"text": "x", "answer_start": 0}]), r"the answer 'x' does not stand at"),
 ]
 
@@ -81,10 +81,9 @@ def test_choices_go_into_the_blank_or_behind_the_question(tmp_path: Path) -> Non
     plain, blank = read("race", "valid", tmp_path, counts)[:2]
     passage = race_passage(of("valid")[0], SPLITS["valid"][0])
     options = passage["options"][0]
-    assert plain.inputs == tuple((passage["article"], f"What is said? {option}") for option in options)
-    assert blank.inputs == tuple(
-        (passage["article"], f"The passage says: {option} It is true.") for option in options[::-1]
-    )
+    assert plain.parts == blank.parts == (passage["article"],)
+    assert plain.choices == tuple(f"What is said? {option}" for option in options)
+    assert blank.choices == tuple(f"The passage says: {option} It is true." for option in options[::-1])
     assert (plain.label, blank.label) == ("0", "3") and (plain.id, blank.id) == ("middle/6-0", "middle/6-1")
     assert counts == Counter(questions_with_a_blank=3, questions_without_blank=3)
 
@@ -95,7 +94,7 @@ def test_every_blank_is_filled_as_in_fairseqs_preparation(tmp_path: Path) -> Non
     (tmp_path / "train/middle/0.txt").write_text(json.dumps(passage))
     first = read("race", "train", tmp_path)[0]
     option = passage["options"][0][0]
-    assert first.inputs[0][1] == f"{option} and {option} are both ."
+    assert first.choices[0] == f"{option} and {option} are both ."
 
 
 def test_both_schools_are_read_files_by_their_numbers(tmp_path: Path) -> None:
@@ -126,7 +125,7 @@ REFUSED_RACE: list[tuple[Callable[[Path], object], str]] = [
     ),
     (
         lambda root: one_passage(root, options=["abcd", "efgh"]),
-        r"0\.txt: options must be a list of type list, not \[",
+        r"0\.txt: each item of options must be a list, not 'abcd'",
     ),
 ]
 
@@ -147,7 +146,7 @@ def test_long_pages_are_kept_and_short_ones_counted(tmp_path: Path) -> None:
     counts: Counter[str] = Counter()
     pages = read("c4", "train", tmp_path, counts)
     assert [page.id for page in pages] == ["c4-train.00000-of-00002:2", "c4-train.00001-of-00002:2"]
-    assert counts == Counter(short_pages_dropped=2) and not pages[0].labelled
+    assert counts == Counter(short_pages_dropped=2) and pages[0].label is None
     assert [page.id for page in read("c4", "valid", tmp_path)] == ["c4-validation.00000-of-00001:2"]
 
 
@@ -161,7 +160,7 @@ def test_what_is_no_c4_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"has no c4-train\.\*\.json\.gz; it must be a folder with c4-train"):
         read("c4", "train", tmp_path)
     write_lines(tmp_path / "c4-train.00000-of-01024.json", [{"content": "word"}])
-    with pytest.raises(ValueError, match=r"c4-train\.00000-of-01024\.json:1: text must be a string, not None"):
+    with pytest.raises(ValueError, match=r"c4-train\.00000-of-01024\.json:1: there is no text"):
         read("c4", "train", tmp_path)
 
 

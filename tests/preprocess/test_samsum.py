@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from preprocess.containers import meetings, samsum_chat, turns, write_lines, write_samsum
 
-from hat_fairseq.data.document import Document
 from hat_fairseq.data.readers import find_reader
+from hat_fairseq.data.record import Record
 
 
-def read(split: str, root: Path | None, counts: Counter[str] | None = None) -> list[Document]:
+def read(split: str, root: Path | None, counts: Counter[str] | None = None) -> list[Record]:
     return list(find_reader("samsum").read(split, root, Counter() if counts is None else counts))
 
 
@@ -101,7 +101,7 @@ def test_an_empty_chat_is_left_to_the_pipeline(tmp_path: Path) -> None:
 
 REFUSED: list[tuple[Callable[[Path], object], str]] = [
     (lambda root: None, r"expected one file train\.csv or train\.jsonl or train\.json \(also \.gz\), found none"),
-    (lambda root: (root / "train.json").write_text('[\n{"id": "a",'), r"train\.json:2: not a JSON list .* cut off"),
+    (lambda root: (root / "train.json").write_text('[\n{"id": "a",'), r"train\.json:2: no JSON .* cut off"),
     (lambda root: (root / "train.json").write_text('[{"id": "a"}]'), "record 1: expected an object with id, dialogue"),
     (
         lambda root: write_lines(root / "train.jsonl", [{"id": 1, "dialogue": "A: b", "summary": "c"}]),
@@ -109,7 +109,7 @@ REFUSED: list[tuple[Callable[[Path], object], str]] = [
     ),
     (
         lambda root: (root / "train.json").write_text(json.dumps([{"id": "", "dialogue": "A: b", "summary": "c"}])),
-        r"train\.json, record 1: document id '' is empty",
+        r"train\.json, record 1: the id '' is empty",
     ),
 ]
 

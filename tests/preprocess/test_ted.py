@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 from preprocess.parallel_containers import iwslt_xml, train_tags, wikipedia_zh_en, write, write_ted17_zh_en
 
-from hat_fairseq.data.document import Document
 from hat_fairseq.data.formats.iwslt_xml import read_training
 from hat_fairseq.data.readers import find_reader
+from hat_fairseq.data.record import Record
 
 TEST = "en-zh/IWSLT17.TED.tst2017.en-zh.en.xml"
 TRAIN = "zh-en/train.tags.zh-en.{}"
 
 
-def read(split: str, root: Path | None, counts: Counter[str] | None = None) -> list[Document]:
+def read(split: str, root: Path | None, counts: Counter[str] | None = None) -> list[Record]:
     return list(find_reader("ted17_zh_en").read(split, root, Counter() if counts is None else counts))
 
 

@@ -17,26 +17,26 @@ from preprocess.parallel_containers import (
     xml,
 )
 
-from hat_fairseq.data.binarize import fairseq_commands
-from hat_fairseq.data.document import Document
+from hat_fairseq.data.binarize import of_documents
 from hat_fairseq.data.formats import tsv_corpus, wmt_sgm, wmt_xml
 from hat_fairseq.data.formats.bitext import join
 from hat_fairseq.data.readers import find_reader
+from hat_fairseq.data.record import Record
 
 DEV = "dev/newstest2018-ende-{}.sgm"
 WRITERS = {"wmt20_en_de": write_wmt20_en_de, "wmt20_en_cs": write_wmt20_en_cs}
 TEXTS = {"wmt20_en_de": libreoffice_en_de, "wmt20_en_cs": libreoffice_en_cs}
 
 
-def read(name: str, split: str, root: Path | None, counts: Counter[str] | None = None) -> list[Document]:
+def read(name: str, split: str, root: Path | None, counts: Counter[str] | None = None) -> list[Record]:
     return list(find_reader(name).read(split, root, Counter() if counts is None else counts))
 
 
-def texts(documents: list[Document]) -> list[tuple[tuple[str, ...] | None, tuple[str, ...] | None]]:
+def texts(documents: list[Record]) -> list[tuple[tuple[str, ...] | None, tuple[str, ...] | None]]:
     return [(document.sentences, document.target) for document in documents]
 
 
-def one_set(folder: Path, source: str, target: str) -> list[Document]:
+def one_set(folder: Path, source: str, target: str) -> list[Record]:
     """Two ``.sgm`` files with the given content."""
     for name, content in (("src.sgm", source), ("ref.sgm", target)):
         (folder / name).write_bytes(content.encode())
@@ -282,8 +282,9 @@ def test_a_corpus_in_two_columns_is_read_in_the_order_of_its_name(tmp_path: Path
 
 def test_several_test_sets_are_numbered_as_fairseq_does() -> None:
     splits = find_reader("wmt20_en_de").splits
-    (command,) = fairseq_commands(splits, None, roles=False, workers=1)
+    (call,) = of_documents(splits, (), None, roles=False)
+    command = call.command(1)
     assert command[command.index("--testpref") + 1] == "text/test,text/test1"
     assert command[command.index("--validpref") + 1] == "text/valid"
     with pytest.raises(ValueError, match="cannot number the splits train, test1; use test, test1"):
-        fairseq_commands(("train", "test1"), None, roles=False, workers=1)
+        of_documents(("train", "test1"), (), None, roles=False)

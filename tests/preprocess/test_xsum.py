@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from preprocess.containers import meetings, turns, write_lines, write_xsum
 
-from hat_fairseq.data.document import Document
 from hat_fairseq.data.readers import find_reader
+from hat_fairseq.data.record import Record
 
 SPLIT_FILE = "XSum-TRAINING-DEV-TEST-SPLIT-90-5-5.json"
 
 
-def read(split: str, root: Path | None, counts: Counter[str] | None = None) -> list[Document]:
+def read(split: str, root: Path | None, counts: Counter[str] | None = None) -> list[Record]:
     return list(find_reader("xsum").read(split, root, Counter() if counts is None else counts))
 
 
@@ -120,7 +120,7 @@ REFUSED: list[tuple[Callable[[Path], object], str]] = [
         lambda root: write_lines(root / "train.jsonl", [{"document": "a", "summary": None, "id": "b"}]),
         r"train\.jsonl:1: summary must be a string, not None",
     ),
-    (lambda root: (root / "train.json").write_text('[{"document": "a"'), r"train\.json:1: not a JSON list .*cut off"),
+    (lambda root: (root / "train.json").write_text('[{"document": "a"'), r"train\.json:1: no JSON .*cut off"),
     (lambda root: (root / "train.json").write_text("[1]"), r"train\.json, record 1: expected a JSON object, found 1"),
     (
         lambda root: (root / "train.json").write_text('[{"document": "a"}]'),

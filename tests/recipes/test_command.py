@@ -72,7 +72,7 @@ def test_the_score_is_run_and_its_status_is_the_recipes(tmp_path):
     """With a first command that succeeds: `hat predict --help`."""
     done = run(HAT, "recipe", "predict", "race", "--help", cwd=tmp_path)
     assert "usage: hat predict" in done.stdout
-    assert done.returncode == cli.EXIT_ERROR and "race" in done.stderr and "examples.jsonl" in done.stderr
+    assert done.returncode == cli.EXIT_ERROR and "race" in done.stderr and "test.jsonl" in done.stderr
 
 
 @pytest.mark.parametrize(

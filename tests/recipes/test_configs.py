@@ -147,7 +147,7 @@ def test_predict_recipe_arrives(name):
         if flag not in ("data", "path", "out", "split", "score"):
             assert getattr(given, flag.replace("-", "_")) == yaml.safe_load(value), flag
     scoring = cli.build_parser("score").parse_args(score[4:])
-    assert scoring.references == [f"data-bin/{name}/text/{section['split']}.examples.jsonl"]
+    assert scoring.references == [f"data-bin/{name}/text/{section['split']}.jsonl"]
     assert str(given.out) in scoring.hypotheses
     assert set(score_command.METRICS) > {"classification", "squad"}
     assert takes_a_folder(name) or section["split"] in find_reader(reader_of(name)).splits

@@ -28,7 +28,7 @@ from preprocess import encoder_containers
 SIZES = "--encoder-embed-dim 32 --encoder-ffn-embed-dim 48 --encoder-attention-heads 4"
 LAYERS = {"hat_roberta_base": "--encoder-layers 2", "hierarchical_transformer_base_4096": "--layout S|SD"}
 TRAIN = f"{SIZES} --max-update 2 --cpu --gpus 1 --num-workers 0"
-SHORT = ["--max-source-tokens", "255"]
+SHORT = ["--max-source-tokens", "256"]
 SECTIONS = {name: files.load(files.find(name)) for name in files.names()}
 SECTIONS = {name: sections for name, sections in SECTIONS.items() if not sections["generate"]}
 PRETRAINING = {"roberta_pretraining", "hierarchical_transformer_pretraining"}
@@ -98,7 +98,7 @@ def test_from_the_raw_release_to_a_score(name: str, workspace: Path, python: War
         assert "predict" not in outputs and (workspace / f"checkpoints/{name}/checkpoint_best.pt").exists()
         return
     split = SECTIONS[name]["predict"]["split"]
-    examples = json_lines(workspace / f"data-bin/{name}/text/{split}.examples.jsonl")
+    examples = json_lines(workspace / f"data-bin/{name}/text/{split}.jsonl")
     predictions = json_lines(workspace / f"results/{name}/{split}.jsonl")
     assert [row["id"] for row in predictions] == [example["id"] for example in examples] and len(examples) >= 1
     assert json.loads((workspace / f"results/{name}/{split}.score.json").read_text())

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import runpy
 from dataclasses import asdict
 
 import pytest
-from commands import REPOSITORY
 from fairseq import options
 
 from hat_fairseq.models.config import HatConfig
@@ -70,9 +68,8 @@ def test_training_is_the_papers(name):
         assert getattr(arrived, unit) * freq * arrived.distributed_world_size == total
     if gpus := expected.pop("gpus", None):
         assert arrived.distributed_world_size == gpus
-    reader = files.load(files.find(name))["preprocess"]["reader"]
-    defaults = runpy.run_path(str(REPOSITORY / "preprocess" / f"{reader}.py"))["DEFAULTS"]
-    lengths = defaults["max_source_tokens"] + 1, defaults["max_target_tokens"] + 1
+    section = files.load(files.find(name))["preprocess"]
+    lengths = int(str(section["max-source-tokens"])), int(str(section["max-target-tokens"]))
     assert lengths == expected.pop("lengths", lengths)
     assert lengths[0] <= arrived.max_source_positions and lengths[1] <= arrived.max_target_positions
     known = {**asdict(HatConfig.from_args(arrived)), **vars(arrived)}

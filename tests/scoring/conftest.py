@@ -6,16 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from hat_fairseq.data.document import Document, read_documents
+from hat_fairseq.data.record import Record
+from hat_fairseq.data.records_json import read_records
 
 AMI = Path(__file__).parents[2] / "preprocess" / "ami_data"
 
 
 @pytest.fixture(scope="session")
-def ami_train() -> list[Document]:
-    return list(read_documents(AMI / "ami.train.jsonl.gz"))
+def ami_train() -> list[Record]:
+    return list(read_records(AMI / "ami.train.jsonl.gz"))
 
 
 @pytest.fixture(scope="session")
-def ami_test() -> list[Document]:
-    return list(read_documents(AMI / "ami.test.jsonl.gz"))
+def ami_test() -> list[Record]:
+    return list(read_records(AMI / "ami.test.jsonl.gz"))

@@ -6,13 +6,14 @@ import json
 import pytest
 from rouge_score.rouge_scorer import RougeScorer
 
-from hat_fairseq.data.document import Document
+from hat_fairseq.data.record import Record
+from hat_fairseq.data.records_json import record_to_json
 from hat_fairseq.scoring import baselines
 from hat_fairseq.scoring.baselines import best_constant, lead, mean_words
 
 
 def write(path, documents):
-    path.write_text("".join(json.dumps(document.to_json()) + "\n" for document in documents))
+    path.write_text("".join(json.dumps(record_to_json(document)) + "\n" for document in documents))
     return str(path)
 
 
@@ -23,9 +24,9 @@ def run(*arguments):
 
 
 def test_lead_leaves_roles_out():
-    turns = Document(id="m", sentences=("Hello everybody .", "Mm - hmm ."), roles=("PM", "ID"))
+    turns = Record("m", (("Hello everybody .", "Mm - hmm ."),), roles=("PM", "ID"))
     assert lead(turns, 5) == "Hello everybody . Mm -"
-    assert lead(Document(id="t", text="a  b\nc"), 2) == "a b"
+    assert lead(Record("t", ("a  b\nc",)), 2) == "a b"
     assert lead(turns, 99) == "Hello everybody . Mm - hmm ."
 
 
@@ -70,13 +71,13 @@ def test_large_training_sets_are_sampled(ami_train, tmp_path, capsys):
 
 
 def test_mean_words():
-    documents = [Document(id=str(i), text="x", target=target) for i, target in enumerate([("a b", "c"), ("d e",)])]
+    documents = [Record(str(i), ("x",), target=target) for i, target in enumerate([("a b", "c"), ("d e",)])]
     assert mean_words(documents) == 2
 
 
 def test_errors(tmp_path):
-    untargeted = write(tmp_path / "u.jsonl", [Document(id="a", text="x")])
-    single = write(tmp_path / "s.jsonl", [Document(id="a", text="x", target=("y",))])
+    untargeted = write(tmp_path / "u.jsonl", [Record("a", ("x",))])
+    single = write(tmp_path / "s.jsonl", [Record("a", ("x",), target=("y",))])
     with pytest.raises(ValueError, match=r"u\.jsonl: no document has a target"):
         run("--documents", single, "--train", untargeted, "--out", tmp_path)
     with pytest.raises(ValueError, match="at least 2 training summaries, not 1"):

@@ -106,7 +106,7 @@ def chinese(tmp_path, capsys):
     [((), "zh"), (("--tokenize", "char"), "char"), (("--language", "de"), "13a")],
 )
 def test_the_tokenizer_follows_the_language_that_the_pipeline_recorded(chinese, capsys, flags, tokenizer):
-    hypotheses, references = chinese.parent / "h.jsonl", chinese / "text/test.documents.jsonl"
+    hypotheses, references = chinese.parent / "h.jsonl", chinese / "text/test.jsonl"
     given = ["--hypotheses", str(hypotheses), "--references", str(references), "--bootstrap-samples", "0"]
     assert cli.main(["score", "bleu", *given, *flags]) == 0
     out = capsys.readouterr().out
@@ -119,7 +119,7 @@ def test_references_of_two_languages_and_none(chinese, files, capsys):
     shutil.copytree(chinese, other)
     pipeline = other / "bin/pipeline.json"
     pipeline.write_text(pipeline.read_text().replace('"zh"', '"de"'))
-    paths = [str(folder / "text/test.documents.jsonl") for folder in (chinese, other)]
+    paths = [str(folder / "text/test.jsonl") for folder in (chinese, other)]
     given = ["score", "bleu", "--hypotheses", str(chinese.parent / "h.jsonl"), "--references", *paths]
     assert cli.main(given) == 2
     assert "the references are of the languages de, zh: choose one with --language" in capsys.readouterr().err

@@ -86,12 +86,12 @@ def lines(path: Path, *records: dict[str, object]) -> Path:
 
 def test_table_notes_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines(
-        tmp_path / "test.examples.jsonl",
+        tmp_path / "test.jsonl",
         {"id": "a", "segments": ["Hello.", "Bye."], "labels": ["greeting", "farewell"]},
         {"id": "b", "segments": ["Hi."], "labels": ["greeting"]},
     )
     lines(tmp_path / "p.jsonl", {"id": "b", "labels": ["greeting"]}, {"id": "a", "labels": ["greeting", None]})
-    files = ["--hypotheses", tmp_path / "p.jsonl", "--references", tmp_path / "test.examples.jsonl"]
+    files = ["--hypotheses", tmp_path / "p.jsonl", "--references", tmp_path / "test.jsonl"]
     words = ["score", "classification", *files, "--bootstrap-samples", 10, "--json", tmp_path / "score.json"]
     assert cli.main([str(word) for word in words]) == 0
     done = capsys.readouterr()

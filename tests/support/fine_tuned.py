@@ -11,8 +11,8 @@ import torch
 from commands import REPOSITORY, USER_DIR
 from warm import WarmPython
 
-from hat_fairseq.data.binarize import example_commands
-from hat_fairseq.tasks.bin_folder import TASKS
+from hat_fairseq.data.binarize import of_rows
+from hat_fairseq.data.kinds import KINDS
 
 AMI = REPOSITORY / "preprocess" / "ami_data"
 MARKERS = "--arch hierarchical_transformer_tiny --segment-by marker --max-segments 99"
@@ -24,7 +24,7 @@ MODELS = {
     "tokens": f"{ROBERTA} --criterion document_labels",
     "qa": f"{ROBERTA} --criterion answer_spans",
 }
-LENGTHS = {"qa": "--splitter punctuation --max-source-tokens 50 --long-source chunk --window-overlap 12"}
+LENGTHS = {"qa": "--splitter punctuation --max-source-tokens 51 --long-source chunk --window-overlap 12"}
 
 
 @dataclass(frozen=True)
@@ -50,13 +50,14 @@ def fine_tune(kind: str, meetings: Path, folder: Path, warm: WarmPython) -> Fine
     splits = ["train", "valid", "test"]
     for split in splits:
         labelled.write(kind, meetings / f"{split}.jsonl", raw / f"{split}.jsonl")
-    flags = f"--out {data} --bpe learned --num-codes 200 --no-binarize --task {kind} {LENGTHS.get(kind, '')}"
+    flags = f"--out {data} --bpe learned --num-codes 200 --no-binarize --kind {kind} {LENGTHS.get(kind, '')}"
     warm.run(f"hat_fairseq.cli preprocess {raw} {flags}".split(), folder, folder / "log")
-    for command in example_commands(splits, splits, kind, None, 1):
+    for call in of_rows(splits, splits, None, "input0"):
+        command = call.command(1)
         warm.run(command[command.index("-m") + 1 :], data, folder / "log")
     flags = f"--save-dir {save} --optimizer adam --lr 1e-2 --cpu --batch-size 4 --max-update 2 --num-workers 0"
     flags += f" --user-dir {USER_DIR} --no-epoch-checkpoints --disable-validation --seed 3 {MODELS[kind]}"
-    warm.run(f"fairseq_cli.train {data}/bin --task {TASKS[kind]} {flags}".split(), folder, folder / "log")
+    warm.run(f"fairseq_cli.train {data}/bin --task {KINDS[kind].task} {flags}".split(), folder, folder / "log")
     spread(save / "checkpoint_last.pt")
     return FineTuned(kind, raw, data, save / "checkpoint_last.pt")
 

@@ -24,10 +24,10 @@ from hat_fairseq.register import register
 register()
 
 DATA = {
-    "documents": "--bpe learned --num-codes 60 --roles --max-source-tokens 40 --max-target-tokens 20 "
+    "documents": "--bpe learned --num-codes 60 --roles --max-source-tokens 41 --max-target-tokens 21 "
     "--long-source truncate --long-target truncate",
-    "classification": "--bpe learned --num-codes 60 --task classification",
-    "mlm": "--bpe learned --num-codes 60 --max-source-tokens 40 --task mlm",
+    "classification": "--bpe learned --num-codes 60 --kind classification",
+    "mlm": "--bpe learned --num-codes 60 --max-source-tokens 41 --kind mlm",
 }
 SIZES = "--encoder-embed-dim 16 --encoder-ffn-embed-dim 24 --encoder-attention-heads 2"
 DECODER = "--decoder-embed-dim 16 --decoder-ffn-embed-dim 24 --decoder-attention-heads 2 --decoder-layers 1"

@@ -11,9 +11,9 @@ import pytest
 from warm import WarmPython
 
 from hat_fairseq import cli
-from hat_fairseq.data.binarize import example_commands
+from hat_fairseq.data.binarize import of_rows
 
-OPTIONS = {"qa": "--splitter punctuation", "mlm": "--max-source-tokens 200"}
+OPTIONS = {"qa": "--splitter punctuation", "mlm": "--max-source-tokens 201"}
 
 
 @pytest.fixture(scope="session")
@@ -31,15 +31,15 @@ def data_of(ami: Path, warm: WarmPython, tmp_path_factory: pytest.TempPathFactor
     def build(kind: str) -> Path:
         out = folder / f"{kind}-data"
         for split in ("train", "valid", "test"):
-            documents = ami / f"text/{split}.documents.jsonl"
+            documents = ami / f"text/{split}.jsonl"
             labelled.write(kind, documents, folder / kind / f"{split}.jsonl", labelled=split != "test")
-        flags = f"--task {kind} --out {out} --vocabulary {ami / 'bin'} --no-binarize --workers 1".split()
+        flags = f"--kind {kind} --out {out} --vocabulary {ami / 'bin'} --no-binarize --workers 1".split()
         flags += OPTIONS.get(kind, "").split()
         assert cli.main(["preprocess", str(folder / kind), *flags]) == 0
         splits, pretraining = ["train", "valid", "test"], kind == "mlm"
-        dictionary = Path("bin" if pretraining else "bin/input0") / "dict.txt"
-        commands = example_commands(splits, [] if pretraining else splits[:2], kind, dictionary, 1)
-        for command in commands:
+        inputs = "" if pretraining else "input0"
+        for call in of_rows(splits, [] if pretraining else splits[:2], Path("bin", inputs, "dict.txt"), inputs):
+            command = call.command(1)
             warm.run(command[command.index("-m") + 1 :], out, folder / "log")
         return out / "bin"
 

@@ -13,7 +13,7 @@ from fairseq import options, tasks
 from helpers import assert_close
 
 from hat_fairseq.data.ids import read_ids
-from hat_fairseq.tasks.bin_folder import TASKS
+from hat_fairseq.data.kinds import kind_of
 from hat_fairseq.tasks.config import EncoderTaskConfig
 
 Data = Callable[[str], Path]
@@ -26,7 +26,7 @@ TINY = "--dropout 0 --attention-dropout 0 "
 def task_of(kind: str, data: Path, flags: str = "", arch: str = "hat_roberta_tiny") -> tuple[Any, Any]:
     """The task, and its model built the way fairseq-train builds it."""
     parser = options.get_training_parser()
-    arguments = [str(data), "--task", TASKS[kind], "--arch", arch, "--cpu", *TINY.split(), *flags.split()]
+    arguments = [str(data), "--task", kind_of(kind).task, "--arch", arch, "--cpu", *TINY.split(), *flags.split()]
     args = options.parse_args_and_arch(parser, input_args=arguments)
     task = tasks.setup_task(args)
     return task, task.build_model(args).eval()
@@ -41,7 +41,7 @@ def dataset_of(kind: str, data: Path, split: str = "train", flags: str = "") -> 
 def text_rows(data: Path, split: str = "train") -> tuple[list[list[str]], list[list[str]]]:
     """Tokens with their final `</s>`, and labels, as a person reads them."""
     folder = data.parent / "text"
-    rows = [line.split() + ["</s>"] for line in (folder / f"{split}.input0").read_text().splitlines()]
+    rows = [line.split() + ["</s>"] for line in (folder / f"{split}.source").read_text().splitlines()]
     labels = folder / f"{split}.label"
     return rows, [line.split() for line in labels.read_text().splitlines()] if labels.exists() else []
 
@@ -168,7 +168,7 @@ def test_data_of_another_kind_is_refused(data_of: Data, ami: Path) -> None:
     for name in ("masked_document_lm", "document_to_text"):
         with pytest.raises(ValueError, match="kind 'qa', and this task reads"):
             tasks.TASK_REGISTRY[name].setup_task(tasks.TASK_DATACLASS_REGISTRY[name](data=str(data_of("qa"))))
-    with pytest.raises(FileNotFoundError, match=r"input0/dict\.txt is missing.*--task qa"):
+    with pytest.raises(FileNotFoundError, match=r"input0/dict\.txt is missing.*--kind qa"):
         task_of("qa", ami)
 
 

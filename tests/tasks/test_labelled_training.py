@@ -15,7 +15,7 @@ from fairseq import checkpoint_utils
 from sklearn.metrics import accuracy_score, f1_score
 from warm import WarmPython
 
-from hat_fairseq.tasks.bin_folder import TASKS
+from hat_fairseq.data.kinds import KINDS
 
 Data = Callable[[str], Path]
 ROBERTA, MARKERS = "hat_roberta_tiny", "hierarchical_transformer_tiny --segment-by marker"
@@ -33,7 +33,7 @@ def run(warm: WarmPython, tmp_path: Path) -> Callable[[str], str]:
 
 def train(kind: str, data: Path, save: Path, flags: str, lr: float = 3e-3) -> str:
     criterion = "answer_spans" if kind == "qa" else "document_labels"
-    task = f"--task {TASKS[kind]} --criterion {criterion} --lr {lr} --save-dir {save} "
+    task = f"--task {KINDS[kind].task} --criterion {criterion} --lr {lr} --save-dir {save} "
     return f"train {data} {task}{COMMON}{flags}"
 
 
@@ -98,7 +98,7 @@ def test_figures_are_scikit_learns_and_choose_the_best_checkpoint(
         assert figures["f1_micro"] == pytest.approx(100 * f1_score(true, guess, average="micro"), abs=1e-3)
         assert figures["f1_macro"] == pytest.approx(100 * f1_score(true, guess, average="macro"), abs=1e-3)
     again = run(
-        f"validate {data_of(kind)} --user-dir {USER_DIR} --task {TASKS[kind]} --path {best} --batch-size 7 --cpu"
+        f"validate {data_of(kind)} --user-dir {USER_DIR} --task {KINDS[kind].task} --path {best} --batch-size 7 --cpu"
     )
     assert re.search(rf"accuracy {figures['accuracy']:g} ", again), again
 
@@ -155,7 +155,7 @@ def test_fairseqs_own_task_reads_the_same_data(run, data_of: Data, tmp_path: Pat
 def ours(kind: str, data: Path) -> Any:
     from fairseq.tasks import TASK_DATACLASS_REGISTRY, TASK_REGISTRY
 
-    return TASK_REGISTRY[TASKS[kind]].setup_task(TASK_DATACLASS_REGISTRY[TASKS[kind]](data=str(data)))
+    return TASK_REGISTRY[KINDS[kind].task].setup_task(TASK_DATACLASS_REGISTRY[KINDS[kind].task](data=str(data)))
 
 
 def test_a_checkpoint_for_other_labels_is_refused_where_it_is_used(run, data_of: Data, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hat_fairseq.data.document import Document
+from hat_fairseq.data.record import Record
 
 
 @dataclass
@@ -38,7 +38,7 @@ class Side:
         return f"{self.path.name}:{self.first}-{self.last}"
 
 
-def pair(source: Side, target: Side, id_: str | None = None) -> Document:
+def pair(source: Side, target: Side, id_: str | None = None) -> Record:
     """One document of two sides, which may still have different numbers of segments.
 
     Raises:
@@ -51,15 +51,15 @@ def pair(source: Side, target: Side, id_: str | None = None) -> Document:
                     f"{source.where}: document {source.id!r} has the segment {ours!r} where {target.where} has "
                     f"{theirs!r}; the two files do not belong together"
                 )
-    return Document(
+    return Record(
         id=source.id if id_ is None else id_,
-        sentences=tuple(source.segments),
+        parts=(tuple(source.segments),),
         target=tuple(target.segments),
         origin=f"{source.origin}, {target.origin}",
     )
 
 
-def join(sources: Iterable[Side], targets: Iterable[Side], prefix: str = "") -> Iterator[Document]:
+def join(sources: Iterable[Side], targets: Iterable[Side], prefix: str = "") -> Iterator[Record]:
     """Join two files by the ids of their documents, in the order of the first; ``prefix`` goes before the ids.
 
     Raises:

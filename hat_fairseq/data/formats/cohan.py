@@ -14,29 +14,21 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from hat_fairseq.data.document import Document
+from hat_fairseq.data.fields import Fields
 from hat_fairseq.data.files import read_json_lines
 from hat_fairseq.data.formats.release import release_file, release_folder
+from hat_fairseq.data.record import Record
 
 SPLITS = ("train", "valid", "test")
-DEFAULTS = {
-    "bpe": "gpt2",
-    "splitter": "given",
-    "max_source_tokens": 3071,  # with </s> the paper's 3072
-    "max_target_tokens": 511,
-    "long_source": "truncate",
-    "long_target": "truncate",
-    "on_empty": "drop",
-}
+DEFAULTS = {"splitter": "given", "on_empty": "drop"}
 
 FILES = {"train": "train.txt", "valid": "val.txt", "test": "test.txt"}
 KEYS = ("article_id", "article_text", "abstract_text", "sections", "section_names")
 MARK = re.compile(r"</?S>")
 
 
-def read_articles(split: str, root: Path | None, archive: str, counts: Counter[str]) -> Iterator[Document]:
+def read_articles(split: str, root: Path | None, archive: str, counts: Counter[str]) -> Iterator[Record]:
     """Yield the articles of a split: the sentences of ``article_text``, abstracts as targets.
 
     ``article_text`` is what others measure on; where the sections say something else, that is counted. The release
@@ -54,22 +46,15 @@ def read_articles(split: str, root: Path | None, archive: str, counts: Counter[s
         missing = [key for key in KEYS if key not in record]
         if missing:
             raise ValueError(f"{where}: no key {missing[0]!r}; the {archive} of Cohan et al. has {', '.join(KEYS)}")
-        yield _article(record, where, counts)
+        yield _article(Fields(record, where), counts)
 
 
-def _article(record: dict[str, Any], where: str, counts: Counter[str]) -> Document:
-    body = _strings(record["article_text"], "article_text", where)
-    abstract = _strings(record["abstract_text"], "abstract_text", where)
-    if not isinstance(record["sections"], list):
-        raise ValueError(f"{where}: sections must be a list of lists, not {record['sections']!r:.60}")
-    sections = [sentence for section in record["sections"] for sentence in _strings(section, "sections", where)]
+def _article(fields: Fields, counts: Counter[str]) -> Record:
+    body, abstract = fields.texts("article_text"), fields.texts("abstract_text")
+    sections = [
+        fields.checked(text, str, "a sentence of sections") for s in fields.items("sections", list) for text in s
+    ]
     counts["articles_unlike_their_sections"] += list(filter(str.strip, body)) != list(filter(str.strip, sections))
     counts["abstract_sentences_without_marks"] += sum(not MARK.search(line) for line in abstract if line.strip())
     target = [MARK.sub(" ", sentence).strip() for sentence in abstract]
-    return Document.from_json({"id": record["article_id"], "sentences": body, "target": target}, where)
-
-
-def _strings(value: Any, key: str, where: str) -> list[str]:
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise ValueError(f"{where}: {key} must be a list of sentences, not {value!r:.60}")
-    return value
+    return Record(fields.text("article_id"), (body,), target=tuple(target), origin=fields.where)

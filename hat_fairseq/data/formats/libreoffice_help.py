@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from html.parser import HTMLParser
 from pathlib import Path
 
-from hat_fairseq.data.document import Document
 from hat_fairseq.data.files import read_lines
 from hat_fairseq.data.formats.bitext import Side, pair
+from hat_fairseq.data.record import Record
 
 HELP = Path("usr", "share", "libreoffice", "help")
 BLOCKS = frozenset({"p", "pre", "h", "h1", "h2", "h3", "h4", "h5", "h6"})
@@ -100,7 +100,7 @@ def page_paths(root: Path, languages: tuple[str, str], counts: Counter[str]) -> 
     return sorted(found[0] & found[1])
 
 
-def read_page(root: Path, page: str, languages: tuple[str, str], counts: Counter[str]) -> Document:
+def read_page(root: Path, page: str, languages: tuple[str, str], counts: Counter[str]) -> Record:
     """The blocks of a page that are translated text; everything else is counted."""
     paths = [root / HELP / language / "text" / f"{page}.html" for language in languages]
     ours, theirs = map(_read_blocks, paths)

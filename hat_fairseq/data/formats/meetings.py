@@ -10,20 +10,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from hat_fairseq.data.document import Document, read_documents
 from hat_fairseq.data.formats.release import release_file
+from hat_fairseq.data.record import Record
+from hat_fairseq.data.records_json import read_records
 
 SPLITS = ("train", "valid", "test")
-DEFAULTS = {
-    "bpe": "gpt2",
-    "splitter": "given",
-    "roles": True,
-    "role_in_text": True,
-    "max_source_tokens": 3071,  # with </s> 3072
-    "max_target_tokens": 1023,
-    "long_source": "truncate",
-    "long_target": "truncate",
-}
+DEFAULTS = {"splitter": "given", "roles": True}
 
 FILES = {"train": "train.jsonl.gz", "valid": "dev.jsonl.gz", "test": "test.jsonl.gz"}
 
@@ -33,7 +25,7 @@ PAUSES = frozenset({",", "-"})
 ENDS = frozenset({".", "..", "...", "?", "!"})
 
 
-def read_meetings(split: str, folder: Path, corpus: str, counts: Counter[str]) -> Iterator[Document]:
+def read_meetings(split: str, folder: Path, corpus: str, counts: Counter[str]) -> Iterator[Record]:
     """Yield the meetings of a split; turns without a word in them are dropped and counted.
 
     Args:
@@ -44,13 +36,13 @@ def read_meetings(split: str, folder: Path, corpus: str, counts: Counter[str]) -
         ValueError: a file is missing, or no such meetings; with file and line.
     """
     content = ", ".join(f"{corpus}.{name}" for name in FILES.values())
-    for meeting in read_documents(release_file(folder / f"{corpus}.{FILES[split]}", content)):
+    for meeting in read_records(release_file(folder / f"{corpus}.{FILES[split]}", content)):
         turns = [filter_words(turn.split(), counts) for turn in meeting.sentences or ()]
         kept = [index for index, words in enumerate(turns) if any(map(_is_word, words))]
         counts["turns_without_words_dropped"] += len(turns) - len(kept)
         yield replace(
             meeting,
-            sentences=tuple(" ".join(turns[index]) for index in kept),
+            parts=(tuple(" ".join(turns[index]) for index in kept),),
             roles=tuple(meeting.roles[index] for index in kept) if meeting.roles else None,
         )
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
 
-from hat_fairseq.data.document import Document
 from hat_fairseq.data.files import read_lines
 from hat_fairseq.data.formats.bitext import Side, pair
+from hat_fairseq.data.record import Record
 
 MOST_SEGMENTS = 500  # of a file with a single document
 
@@ -42,7 +42,7 @@ def files(folder: Path, split: str) -> tuple[Path, Path] | None:
     return names[some[0][0]], names[some[0][1]]
 
 
-def read(source: Path, target: Path, counts: Counter[str]) -> Iterator[Document]:
+def read(source: Path, target: Path, counts: Counter[str]) -> Iterator[Record]:
     """Yield the documents of two files; their ids are the split and their number from 1: ``train-1``.
 
     Files with equally many lines are parallel line by line, so the same lines must be blank in both. Files with

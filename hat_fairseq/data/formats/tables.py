@@ -1,12 +1,12 @@
 """Tables of texts: CSV, JSON lines or one JSON list, the forms in which many datasets are passed on."""
 
 import csv
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from hat_fairseq.data.files import read_json_lines, read_lines
+from hat_fairseq.data.fields import Fields
+from hat_fairseq.data.files import read_json, read_json_lines, read_lines
 
 NAMES = {"train": ("train",), "valid": ("validation", "valid", "val"), "test": ("test",)}
 ENDINGS = (".csv", ".jsonl", ".json")
@@ -45,10 +45,8 @@ def read_table(path: Path, columns: Sequence[str]) -> Iterator[Row]:
     for where, row in _rows(path, columns):
         if row.keys() != set(columns):
             raise ValueError(f"{where}: expected an object with {', '.join(columns)}, found {', '.join(row) or 'none'}")
-        for column, value in row.items():
-            if not isinstance(value, str):
-                raise ValueError(f"{where}: {column} must be a string, not {value!r:.60}")
-        yield where, row
+        fields = Fields(row, where)
+        yield where, {column: fields.text(column) for column in columns}
 
 
 def _ending(file: Path) -> str:
@@ -82,11 +80,6 @@ def _csv_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, dict[st
 
 
 def _list_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    try:
-        records = json.loads("\n".join(line for _, line in read_lines(path)))
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path}:{error.lineno}: not a JSON list ({error.msg}); is the file cut off?") from error
-    for number, record in enumerate(records, start=1):
-        if not isinstance(record, dict):
-            raise ValueError(f"{path}, record {number}: expected a JSON object, found {record!r:.60}")
-        yield f"{path}, record {number}", record
+    for number, record in enumerate(read_json(path), start=1):
+        where = f"{path}, record {number}"
+        yield where, dict(Fields(record, where).record)

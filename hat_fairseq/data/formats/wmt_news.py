@@ -13,34 +13,27 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from hat_fairseq.data.document import Document
 from hat_fairseq.data.formats import tsv_corpus, wmt_sgm, wmt_xml, xliff
 from hat_fairseq.data.formats.bitext import Side, join, pair
 from hat_fairseq.data.formats.lookup import find
 from hat_fairseq.data.formats.release import release_folder
+from hat_fairseq.data.record import Record
 
 SETS = {"valid": "newstest2018", "test": "newstest2020", "test1": "newstest2019"}
 SPLITS = ("train", *SETS)
 
 DEFAULTS = {
     "source_language": "en",
-    "source_tokenizer": "moses",
-    "target_tokenizer": "moses",
     "aligned": True,
     "target_separator": True,
     "on_misaligned": "merge",  # the corpora have lines that nobody translated; in a document, nothing should go missing
     "on_empty": "drop",
-    "bpe": "learned",
-    "num_codes": 40000,
-    "max_source_tokens": 511,  # with </s> the paper's 512
-    "max_target_tokens": 511,
-    "long_source": "chunk",
 }
 
 CORPORA = ("europarl-v*.{pair}.tsv", "news-commentary-v*.{pair}.tsv", "RAPID_*.{pair}.xlf")
 
 
-def read(language: str, split: str, root: Path | None, counts: Counter[str]) -> Iterator[Document]:
+def read(language: str, split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
     """Yield the documents of a split, from English into ``language``."""
     folder = release_folder(root, "the unpacked dev.tgz and test.tgz of WMT20 and its training corpora")
     if split == "train":
@@ -48,7 +41,7 @@ def read(language: str, split: str, root: Path | None, counts: Counter[str]) -> 
     return _read_test_set(folder, SETS[split], language, counts)
 
 
-def _read_test_set(root: Path, name: str, language: str, counts: Counter[str]) -> Iterator[Document]:
+def _read_test_set(root: Path, name: str, language: str, counts: Counter[str]) -> Iterator[Record]:
     sgm = [f"{name}-en{language}-src.en.sgm", f"{name}-en{language}-ref.{language}.sgm"]
     xml = f"{name}.en-{language}.xml"
     source, target, both = (find(root, file) for file in (*sgm, xml))
@@ -60,7 +53,7 @@ def _read_test_set(root: Path, name: str, language: str, counts: Counter[str]) -
     return join(wmt_sgm.read_sides(source), wmt_sgm.read_sides(target))
 
 
-def _read_corpora(root: Path, language: str, counts: Counter[str]) -> Iterator[Document]:
+def _read_corpora(root: Path, language: str, counts: Counter[str]) -> Iterator[Record]:
     names = [corpus.format(pair=f"{language}-en") for corpus in CORPORA]
     files = [file for name in names if (file := find(root, name)) is not None]
     if not files:

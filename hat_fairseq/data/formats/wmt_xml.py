@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hat_fairseq.data.document import Document
 from hat_fairseq.data.formats.bitext import Side, pair
 from hat_fairseq.data.formats.markup import Tag, is_stray, scan
+from hat_fairseq.data.record import Record
 
 SIDES = ("src", "ref", "hyp")
 TAGS = ("dataset", "collection", "doc", "p", "seg", *SIDES)
@@ -32,7 +32,7 @@ class _Doc:
         ]
 
 
-def read(path: Path, source_language: str, target_language: str, counts: Counter[str]) -> Iterator[Document]:
+def read(path: Path, source_language: str, target_language: str, counts: Counter[str]) -> Iterator[Record]:
     """Yield the documents of a file with their first reference in ``target_language``.
 
     Further references and the documents of test suites are left out and counted.

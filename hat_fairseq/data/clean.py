@@ -1,0 +1,171 @@
+"""Before the BPE: from a record to clean sentences, the same in training and inference."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from hat_fairseq.data import sentence_split
+from hat_fairseq.data.alignment import align
+from hat_fairseq.data.options import Settings
+from hat_fairseq.data.record import Record, Text
+from hat_fairseq.data.text import escape_control_tokens, normalise
+from hat_fairseq.data.word_tokenizer import word_tokenizer
+
+if TYPE_CHECKING:
+    from hat_fairseq.data.kinds import Kind
+
+QUESTION = "question"  # the role of a question among turns
+
+
+class EmptyDocumentError(ValueError):
+    """Nothing is left of a document, or of its target or a part of it, after normalisation."""
+
+
+def prepare(
+    record: Record, kind: "Kind", settings: Settings, counts: Counter[str], on_misaligned: str = "error"
+) -> Record:
+    """The record as it is stored: documents with targets clean and in sentences, all others as given. Idempotent.
+
+    Everything replaced or dropped in a document is added to `counts`: the keys of `text.normalise` and, for aligned
+    documents with a target, `alignment.align`; `sentences_empty` and `target_sentences_empty`.
+
+    Raises:
+        EmptyDocumentError: nothing is left of a part or of the target.
+        MisalignedError: see `alignment.align`, which takes `on_misaligned`.
+        ValueError: running text with the splitter `given`.
+    """
+    if kind.has_target:
+        return _prepare_document(record, settings, counts, on_misaligned)
+    for _, text in record.texts():
+        _normalised(record, text, kind, Counter())  # what it replaces is counted when it is encoded
+    return record
+
+
+def clean_sentences(
+    record: Record, number: int, text: Text, kind: "Kind", settings: Settings, counts: Counter[str]
+) -> list[str]:
+    """Normalised sentences, segments or words of a part; none of them is empty.
+
+    Running text is split by the settings' splitter. It is one sentence if segments are not wanted, and if the splitter
+    is `given` and this is not the main part: a question, a choice. Roles are put before their sentences.
+
+    Args:
+        number: of the part.
+
+    Raises:
+        EmptyDocumentError: nothing is left, or an element that has a label is empty.
+        ValueError: running text as main part with the splitter `given`.
+    """
+    clean = _normalised(record, text, kind, counts)
+    if isinstance(text, str):
+        return _split(record, clean[0], kind.is_main(record, number), kind, settings)
+    counts["sentences_empty"] += sum(not sentence for sentence in clean)
+    if settings.role_in_text:
+        clean = [f"{role} : {sentence}" for role, sentence in zip(roles_of(record), clean, strict=True)]
+    return list(filter(None, clean))
+
+
+def ready_for_bpe(sentences: list[str], side: str, settings: Settings, counts: Counter[str]) -> list[str]:
+    """Normalised sentences of the source or the target with control tokens escaped and words separated."""
+    tokenizer = word_tokenizer(getattr(settings, f"{side}_tokenizer"), getattr(settings, f"{side}_language"))
+    return [tokenizer.tokenize(escape_control_tokens(sentence, counts)) for sentence in sentences]
+
+
+def clean_target(record: Record) -> list[str]:
+    """The sentences of a target, prepared or not."""
+    return list(filter(None, (normalise(sentence, Counter()) for sentence in record.target or ())))
+
+
+def sentences_for_bpe(record: Record, kind: "Kind", settings: Settings) -> Iterator[str]:
+    """All sentences of a stored record as they go into the BPE, to learn it from."""
+    uncounted: Counter[str] = Counter()
+    for number, text in record.texts():
+        clean = clean_sentences(record, number, text, kind, settings, uncounted)
+        yield from ready_for_bpe(clean, "source", settings, uncounted)
+    yield from ready_for_bpe(clean_target(record), "target", settings, uncounted)
+
+
+def roles_of(record: Record, known: tuple[str, ...] | None = None) -> tuple[str, ...]:
+    """The roles of a record; ValueError if it has none, or one that is not known."""
+    if record.roles is None:
+        raise ValueError(f"{record.name} has no roles; give turns with roles, or switch the roles off")
+    for role in record.roles:
+        if not role or (known is not None and role not in known):
+            raise ValueError(f"{record.name} has the role {role!r}; known are {', '.join(known or ())}")
+    return record.roles
+
+
+def role_token(role: str) -> str:
+    """A role as one token: white space becomes `_`, control tokens are escaped."""
+    return escape_control_tokens("_".join(role.split()))
+
+
+def _prepare_document(record: Record, settings: Settings, counts: Counter[str], on_misaligned: str) -> Record:
+    if len(record.parts) == 2:
+        record = _with_question(record, settings, counts)
+    if settings.aligned and record.sentences is not None and record.target is not None:
+        record = align(record, on_misaligned, settings.languages, counts)
+    sentences = _sentences(record, settings, counts)
+    kept = [index for index, sentence in enumerate(sentences) if sentence]
+    target = None if record.target is None else [normalise(sentence, counts) for sentence in record.target]
+    if not kept or (target is not None and not any(target)):
+        what = "target" if kept else "source"
+        raise EmptyDocumentError(f"{record.name} has an empty {what}: no sentence with text in it")
+    counts["sentences_empty"] += len(sentences) - len(kept)
+    counts["target_sentences_empty"] += sum(not sentence for sentence in target or ())
+    return replace(
+        record,
+        parts=(tuple(sentences[index] for index in kept),),
+        roles=None if record.roles is None else tuple(normalise(record.roles[index], counts) for index in kept),
+        target=None if target is None else tuple(filter(None, target)),
+    )
+
+
+def _with_question(record: Record, settings: Settings, counts: Counter[str]) -> Record:
+    """The question as the first sentence."""
+    question, text = record.parts
+    if settings.aligned:
+        raise ValueError(f"{record.name} has a question, and --aligned is for translations")
+    if not isinstance(question, str) or not normalise(question, Counter()):
+        raise EmptyDocumentError(f"{record.name} has an empty question")
+    divided = _split_text(record, text, settings, counts) if isinstance(text, str) else text
+    if not any(normalise(sentence, Counter()) for sentence in divided):
+        raise EmptyDocumentError(f"{record.name} has an empty source: no sentence with text in it")
+    roles = None if record.roles is None else (QUESTION, *record.roles)
+    return replace(record, parts=((question, *divided),), roles=roles)
+
+
+def _sentences(record: Record, settings: Settings, counts: Counter[str]) -> list[str]:
+    if record.text is None:
+        return [normalise(sentence, counts) for sentence in record.sentences or ()]
+    return _split_text(record, record.text, settings, counts)
+
+
+def _split_text(record: Record, text: str, settings: Settings, counts: Counter[str]) -> list[str]:
+    try:
+        return sentence_split.split_sentences(normalise(text, counts), settings.splitter, settings.source_language)
+    except ValueError as error:
+        raise ValueError(f"{record.name}: {error}") from error
+
+
+def _normalised(record: Record, text: Text, kind: "Kind", counts: Counter[str]) -> list[str]:
+    """The whole text, or each of its elements, without line breaks and the like."""
+    clean = [normalise(element, counts) for element in ([text] if isinstance(text, str) else text)]
+    if kind.divided and not all(clean):
+        element = kind.divided_key.removesuffix("s")
+        raise EmptyDocumentError(f"{record.name}: its {element} {clean.index('') + 1} is empty")
+    if not any(clean):
+        raise EmptyDocumentError(f"{record.name} has an empty part: no sentence with text in it")
+    return clean
+
+
+def _split(record: Record, text: str, is_main: bool, kind: "Kind", settings: Settings) -> list[str]:
+    given = settings.splitter == "given"
+    # Rows of pre-training end between sentences even if sentences have no markers.
+    if (settings.segments == "none" and (given or not kind.packs)) or (given and not is_main):
+        return [text]
+    try:
+        return sentence_split.split_sentences(text, settings.splitter, settings.source_language)
+    except ValueError as error:
+        raise ValueError(f"{record.name}: {error}{'; or --segments none' if given else ''}") from error

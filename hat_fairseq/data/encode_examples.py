@@ -1,0 +1,81 @@
+"""From an example to rows with their labels: classification, choices, segments, words; and rows to pre-train on.
+
+A row is `<s> s1 <s> s2 </s> </s> <s> t1 <s> t2`: a marker before each segment, two separators between parts.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from hat_fairseq.data.encoder import Encoder
+from hat_fairseq.data.labels import NO_LABEL, RIGHT, WRONG, label_token
+from hat_fairseq.data.packing import pack_rows
+from hat_fairseq.data.record import Record
+from hat_fairseq.data.rows import BOS, Row, Unit, tokens_of
+
+
+def encode_pair(encoder: Encoder, record: Record) -> list[Row]:
+    """One row of one or two parts; the label is that of the record."""
+    segments = [encoder.segments(record, number, text) for number, text in record.texts()]
+    streams = {"source": tokens_of(encoder.row(record, segments))}
+    if record.label is not None:
+        streams["label"] = [label_token(record.label)]
+    return [Row(record.id, 0, 1, streams)]
+
+
+def encode_choices(encoder: Encoder, record: Record) -> list[Row]:
+    """One row for each choice: the text, and the choice with its question; the label is `right` or `wrong`."""
+    context = encoder.segments(record, 0, record.parts[0])  # all choices share it
+    second = [encoder.segments(record, 1, choice) for choice in record.choices]
+    rows = []
+    for number, segments in enumerate(second):
+        streams = {"source": tokens_of(encoder.row(record, [context, segments]))}
+        if record.label is not None:
+            streams["label"] = [RIGHT if number == int(record.label) else WRONG]
+        rows.append(Row(record.id, number, len(second), streams))
+    return rows
+
+
+def encode_segments(encoder: Encoder, record: Record) -> list[Row]:
+    """One row of given segments; the label has one for each marker."""
+    segments = encoder.segments(record, 0, record.parts[0])
+    pairs = encoder.fit(record, [[pair for i, each in enumerate(segments) for pair in ((BOS, i), *each)]])
+    return [_with_elements(encoder, record, pairs, None)]
+
+
+def encode_words(encoder: Encoder, record: Record) -> list[Row]:
+    """One row of words; the label has one for each token: at the first piece of a word that of the word, else none."""
+
+    def refer(_: object, __: object, pieces: list[list[str]]) -> list[list[Any]]:
+        return [[number, *[None] * (len(tokens) - 1)] for number, tokens in enumerate(pieces)]
+
+    pairs = encoder.row(record, [encoder.segments(record, 0, record.parts[0], refer)])
+    return [_with_elements(encoder, record, pairs, NO_LABEL)]
+
+
+def _with_elements(encoder: Encoder, record: Record, pairs: Unit, no_label: str | None) -> Row:
+    """A row whose tokens refer to the elements of the record, by their numbers."""
+    streams = {"source": tokens_of(pairs)}
+    numbers = [number for _, number in pairs]
+    if record.labels is not None:
+        labels = [no_label if number is None else label_token(record.labels[number]) for number in numbers]
+        streams["label"] = [label for label in labels if label is not None]
+        encoder.counts["labels_lost"] += len(record.labels) - sum(number is not None for number in numbers)
+    return Row(record.id, 0, 1, streams, numbers, len(record.parts[0]))
+
+
+def encode_pretraining(encoder: Encoder, record: Record) -> list[Row]:
+    """Rows of one document, without labels; `pack_documents` fills rows with several."""
+    rows = list(pack_documents(encoder, [units_to_pack(encoder, record)]))
+    return [Row(record.id, number, len(rows), {"source": tokens}) for number, tokens in enumerate(rows)]
+
+
+def units_to_pack(encoder: Encoder, record: Record) -> list[list[str]]:
+    """The tokens of the segments of a document, without markers."""
+    return [tokens_of(each) for each in encoder.segments(record, 0, record.parts[0])]
+
+
+def pack_documents(encoder: Encoder, documents: Iterable[list[list[str]]]) -> Iterator[list[str]]:
+    """Rows filled with the segments of consecutive documents; see `packing.pack_rows`."""
+    settings = encoder.settings
+    markers = settings.segments != "none"
+    return pack_rows(documents, settings.source_limit, markers, encoder.counts, settings.max_segments)

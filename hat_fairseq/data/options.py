@@ -1,0 +1,190 @@
+"""The options of `hat preprocess`, each declared once.
+
+The command line, `pipeline.json` and the table in docs/data.md are made from these fields.
+"""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import Field, dataclass, field, fields
+from typing import Any
+
+from hat_fairseq.data import alignment, bpe, long_input, sentence_split, word_tokenizer
+
+SEGMENTS = ("sentences", "packed", "none")
+#: Options that mean something for some kinds only belong to one of these groups; see `Kind.options`.
+TARGETS, ROWS, PACKING, WINDOWS = "targets", "rows", "packing", "windows"
+
+
+def option(
+    default: Any,
+    help_text: str,
+    *,
+    choices: Sequence[str] = (),
+    metavar: str | None = None,
+    group: str = "",
+    least: int | None = None,
+) -> Any:
+    """A field that is an option.
+
+    Args:
+        metavar: name of the value in the help.
+        group: of the kinds of data that it has an effect with; empty for all.
+        least: the lowest number.
+    """
+    metadata = {"help": help_text, "choices": tuple(choices), "metavar": metavar, "group": group, "least": least}
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a text becomes tokens, apart from the BPE; kept in `pipeline.json` beside the binary data.
+
+    Two fields are not options of their own: `kind`, the name of a kind of data, and `role_labels`, the labels of the
+    role stream.
+    """
+
+    kind: str = "text"
+    role_labels: tuple[str, ...] = ()
+    splitter: str = option(
+        "given",
+        "how running text is split: not at all, at punctuation, or by the sentence-splitter package",
+        choices=sentence_split.METHODS,
+    )
+    source_language: str = option("en", "ISO 639-1 code of the source", metavar="CODE")
+    target_language: str = option("en", "ISO 639-1 code of the target", metavar="CODE", group=TARGETS)
+    source_tokenizer: str = option("none", "words of the source before the BPE", choices=word_tokenizer.NAMES)
+    target_tokenizer: str = option(
+        "none", "words of the target before the BPE", choices=word_tokenizer.NAMES, group=TARGETS
+    )
+    aligned: bool = option(
+        False, "source and target segments correspond; chunks are cut at the same places", group=TARGETS
+    )
+    target_separator: bool = option(False, "put <sep> between the segments of the target", group=TARGETS)
+    roles: bool = option(False, "write a parallel stream of roles", group=TARGETS)
+    role_in_text: bool = option(False, "put the role before its turn: `PM : Hello everybody .`", group=TARGETS)
+    max_source_tokens: int | None = option(None, "longest source, markers and </s> included", metavar="N", least=3)
+    max_target_tokens: int | None = option(
+        None, "longest target, separators and </s> included", metavar="N", group=TARGETS, least=2
+    )
+    long_source: str = option("error", "what to do with a longer source", choices=long_input.POLICIES)
+    long_target: str = option(
+        "error", "what to do with a longer target", choices=long_input.POLICIES[:2], group=TARGETS
+    )
+    segments: str = option(
+        "sentences", "what gets a marker: sentences, packed segments, or whole parts", choices=SEGMENTS, group=ROWS
+    )
+    segment_length: int = option(
+        128, "longest packed segment, its marker and a </s> included", metavar="N", group=ROWS, least=3
+    )
+    max_segments: int | None = option(None, "most segments of a row", metavar="N", group=PACKING, least=1)
+    window_overlap: int = option(128, "most tokens that two windows share", metavar="N", group=WINDOWS, least=0)
+
+    def __post_init__(self) -> None:
+        for item in options_of(type(self)):
+            check_value(item, getattr(self, item.name))
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        """The languages of source and target."""
+        return self.source_language, self.target_language
+
+    @property
+    def source_limit(self) -> int | None:
+        """Longest source without its `</s>`."""
+        return None if self.max_source_tokens is None else self.max_source_tokens - 1
+
+    @property
+    def target_limit(self) -> int | None:
+        """Longest target without its `</s>`."""
+        return None if self.max_target_tokens is None else self.max_target_tokens - 1
+
+    @property
+    def cuts_both_sides(self) -> bool:
+        """Whether source and target are cut into chunks at the same places."""
+        return self.aligned and self.long_source == "chunk"
+
+
+@dataclass(frozen=True)
+class Options(Settings):
+    """All options that decide the result of `hat preprocess`."""
+
+    vocabulary: str | None = option(None, "reuse BPE, dictionary and settings of an earlier bin", metavar="BIN")
+    bpe: str = option("learned", "learned from the training part, or GPT-2's as BART uses it", choices=bpe.KINDS)
+    num_codes: int = option(40000, "codes to learn", metavar="N", least=1)
+    codes: str | None = option(None, "codes in fastBPE's format, instead of learning them", metavar="FILE")
+    chunk_by: str = option(
+        "source",
+        "where chunks of aligned test documents end: by the source alone, as at inference, or by the pair",
+        choices=("source", "pair"),
+        group=TARGETS,
+    )
+    pack: bool = option(False, "fill rows with consecutive documents (default for mlm)", group=PACKING)
+    on_empty: str = option("error", "what to do with documents without text", choices=("error", "drop"))
+    on_misaligned: str = option(
+        "error",
+        "with --aligned: what to do with segments that have no counterpart",
+        choices=alignment.POLICIES,
+        group=TARGETS,
+    )
+    limit: int | None = option(None, "only the first documents of each split", metavar="N", least=1)
+    partial: bool = option(False, "the release may be incomplete")
+
+    def settings(self, role_labels: tuple[str, ...] = ()) -> Settings:
+        """Those of the options that `pipeline.json` keeps."""
+        values = {item.name: getattr(self, item.name) for item in fields(Settings)}
+        return Settings(**{**values, "role_labels": role_labels})
+
+
+def options_of(declared: type[Settings]) -> list[Field[Any]]:
+    """The fields of the class that are options."""
+    return [item for item in fields(declared) if item.metadata]
+
+
+def flag(item: Field[Any], value: Any = None) -> str:
+    """An option as it is typed: `--splitter given`, `--no-aligned`; without a value `--splitter`."""
+    name = item.name.replace("_", "-")
+    if isinstance(value, bool):
+        return f"--{name}" if value else f"--no-{name}"
+    return f"--{name}" if value is None else f"--{name} {value}"
+
+
+def check_value(item: Field[Any], value: Any) -> None:
+    """Raises ValueError for a value that the option cannot have."""
+    choices, least = item.metadata["choices"], item.metadata["least"]
+    if choices and value not in choices:
+        raise ValueError(f"{flag(item)} must be one of {', '.join(choices)}, not {value!r}")
+    if least is not None and value is not None and value < least:
+        raise ValueError(f"{flag(item)} must be at least {least}, not {value}")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declares all options. What is not given is None: then the reader's default holds, or else ours."""
+    group = parser.add_argument_group("text processing")
+    for item in options_of(Options):
+        words = {"help": item.metadata["help"], "default": None}
+        if item.type is bool:
+            group.add_argument(flag(item), action=argparse.BooleanOptionalAction, **words)
+        else:
+            is_number = item.type in (int, int | None)
+            words |= {"choices": item.metadata["choices"] or None, "metavar": item.metadata["metavar"]}
+            group.add_argument(flag(item), type=int if is_number else str, **words)
+
+
+def settings_of_tokens(settings: Settings) -> dict[str, Any]:
+    """The settings that decide which tokens a text becomes, besides the BPE and the limits."""
+    names = ["splitter", "source_tokenizer", "target_tokenizer", "target_separator", "role_in_text", "segments"]
+    if settings.source_tokenizer == "moses" or settings.splitter == "library":
+        names.append("source_language")
+    if settings.target_tokenizer == "moses":
+        names.append("target_language")
+    if settings.segments == "packed":
+        names.append("segment_length")
+    return {name: getattr(settings, name) for name in names}
+
+
+def settings_from_json(record: Mapping[str, Any]) -> Settings:
+    """Inverse of `dataclasses.asdict`; ValueError for the settings of another version."""
+    known = {item.name for item in fields(Settings)}
+    if record.keys() != known:
+        raise ValueError(f"found the settings {sorted(record)}, expected {sorted(known)}")
+    return Settings(**{**record, "role_labels": tuple(record["role_labels"])})

@@ -1,0 +1,99 @@
+"""The type that all readers yield: a document with its target, or an example with its labels."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Text = str | tuple[str, ...]  # running text, still to be split into sentences; or sentences, segments, turns or words
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer to a question: `text` stands in the context as given, from its character `start` on."""
+
+    text: str
+    start: int
+
+
+@dataclass(frozen=True)
+class Record:
+    """A document or an example. Which of the fields it has depends on its kind (see `kinds.py`).
+
+    Args:
+        id: names the record; not empty, without tabs and line breaks.
+        parts: what the model reads, one or two texts: `(text,)`, `(premise, hypothesis)`, `(question, text)`.
+        choices: continuations of the text, one of which is right.
+        roles: one for each sentence of the last part, or None.
+        target: the reference, one string for each of its sentences, or None.
+        label: of the whole record; with choices the number of the right one, from 0, as a string.
+        labels: one for each element of the only part.
+        answers: empty if the text has no answer, None if that is not known.
+        meta: anything else, a JSON object; predictions carry it on.
+        origin: where it comes from, for messages only: `mine.jsonl:7`, or files and lines of both sides.
+
+    Raises:
+        ValueError: the id is not usable, there are not one or two parts, labels or roles are not as many as elements,
+            or an answer does not stand where it says.
+    """
+
+    id: str
+    parts: tuple[Text, ...]
+    choices: tuple[str, ...] = ()
+    roles: tuple[str, ...] | None = field(default=None, kw_only=True)
+    target: tuple[str, ...] | None = field(default=None, kw_only=True)
+    label: str | None = field(default=None, kw_only=True)
+    labels: tuple[str, ...] | None = field(default=None, kw_only=True)
+    answers: tuple[Answer, ...] | None = field(default=None, kw_only=True)
+    meta: Mapping[str, Any] | None = field(default=None, kw_only=True, compare=False)
+    origin: str | None = field(default=None, kw_only=True, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.id.strip() or any(character in self.id for character in "\t\r\n"):
+            raise ValueError(f"the id {self.id!r} is empty or contains a tab or a line break")
+        if len(self.parts) not in (1, 2):
+            raise ValueError(f"{self.name} has {len(self.parts)} parts instead of one or two")
+        if self.label == "" or "" in (self.labels or ()):
+            raise ValueError(f"{self.name} has an empty label")
+        for what, values in (("labels", self.labels), ("roles", self.roles)):
+            if values is not None and len(values) != len(self.sentences or ()):
+                raise ValueError(
+                    f"{self.name} has {len(values)} {what} for {len(self.sentences or ())} sentences, segments or words"
+                )
+        for answer in self.answers or ():
+            self._check_answer(answer)
+
+    @property
+    def text(self) -> str | None:
+        """The last part if it is running text."""
+        return self.parts[-1] if isinstance(self.parts[-1], str) else None
+
+    @property
+    def sentences(self) -> tuple[str, ...] | None:
+        """The elements of the last part if it is divided: sentences, segments, turns or words."""
+        return None if isinstance(self.parts[-1], str) else self.parts[-1]
+
+    @property
+    def source(self) -> object:
+        """What is read, to compare records by."""
+        return self.parts, self.choices
+
+    @property
+    def name(self) -> str:
+        """For messages: the id, and the origin where it is known."""
+        return f"document {self.id!r}" + (f" ({self.origin})" if self.origin else "")
+
+    def texts(self) -> Iterator[tuple[int, Text]]:
+        """Number and text of every part; choices are second parts."""
+        yield from enumerate(self.parts)
+        yield from ((1, choice) for choice in self.choices)
+
+    def _check_answer(self, answer: Answer) -> None:
+        context = self.text
+        if len(self.parts) != 2 or context is None:
+            raise ValueError(f"{self.name} has answers, but no question with a running text")
+        found = context[max(0, answer.start) : max(0, answer.start) + len(answer.text)]
+        if answer.start < 0 or not answer.text.strip() or found != answer.text:
+            raise ValueError(
+                f"{self.name}: the answer {answer.text!r:.80} does not stand at character {answer.start} of "
+                f"its text, where {found!r:.80} stands; starts count characters from 0"
+            )

@@ -1,0 +1,168 @@
+"""Records as JSON objects, and back: what users write, and what `text/SPLIT.jsonl` holds.
+
+Which keys an object may have depends on its kind (`kinds.py`); what a key means does not:
+
+    id                                     a string; in files for pre-training it may be missing
+    text, sentences, segments, words       running text, or a list; exactly one of them is given
+    turns                                  or a list of objects with text and, in all or in none, role or else speaker
+    question                               a text that goes before
+    second                                 a second text or list
+    choices, label                         continuations, and the number of the right one
+    label, labels, answers, target         what is right; answers are objects with text and start
+    meta                                   an object that predictions carry on
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from hat_fairseq.data.fields import Fields
+from hat_fairseq.data.files import read_json_lines
+from hat_fairseq.data.kinds import Kind, kind_of
+from hat_fairseq.data.record import Answer, Record, Text
+
+_FORMS = ("text", "sentences", "segments", "words", "turns")
+
+
+def read_records(path: str | Path, kind: str | Kind = "text", shown_as: str | None = None) -> Iterator[Record]:
+    """Read a `.jsonl` or `.jsonl.gz` file, one record of a kind on each line.
+
+    Args:
+        shown_as: what messages call the file; None for its path.
+
+    Raises:
+        ValueError: invalid UTF-8 or JSON, an unknown key, an id that occurs twice, anything that `Record` refuses; with
+            file and line.
+    """
+    kind = kind_of(kind)
+    line_of: dict[str, int] = {}
+    for number, fields in read_json_lines(path):
+        where = f"{shown_as or path}:{number}"
+        if kind.ids_may_be_missing:
+            fields = {"id": f"{Path(path).name}:{number}", **fields}
+        record = record_from_json(fields, where, kind)
+        if record.id in line_of:
+            raise ValueError(f"{where}: document id {record.id!r} was used before, in line {line_of[record.id]}")
+        line_of[record.id] = number
+        yield record
+
+
+def record_from_json(record: Any, where: str, kind: str | Kind = "text") -> Record:
+    """Build a record from a JSON object; `where` (file and line) is its origin, and opens every message.
+
+    Raises:
+        ValueError: an unknown kind or key, a key missing or of another type, anything that `Record` refuses.
+    """
+    kind = kind_of(kind)
+    fields = Fields(record, where, {"id", "meta", *kind.keys})
+    parts, roles = _parts(fields, kind)
+    choices = _choices(fields) if "choices" in fields else ()
+    if "question" in fields and "choices" not in fields:
+        parts = (fields.text("question"), *parts)
+    if "target" in fields and "summary" in fields:
+        raise fields.error("target and summary are two names for the same thing; give one of them")
+    gold: dict[str, Any] = {
+        "target": _target(fields, "summary" if "summary" in fields else "target"),
+        "label": _label(fields, record["label"], bool(choices)) if "label" in fields else None,
+        "labels": tuple(_label(fields, label) for label in fields.get("labels", list)) if "labels" in fields else None,
+        "answers": tuple(map(_answer, fields.objects("answers", {"text", "start"}))) if "answers" in fields else None,
+    }
+    meta = fields.get("meta", dict) if "meta" in fields else None
+    try:
+        built = Record(fields.text("id"), parts, choices, roles=roles, meta=meta, **gold)
+        kind.check(built)
+    except ValueError as error:
+        raise error if str(error).startswith(where) else fields.error(str(error)) from error
+    return replace(built, origin=where)  # not before: the messages above have it already
+
+
+def record_to_json(record: Record, kind: str | Kind = "text") -> dict[str, Any]:
+    """The object from which `record_from_json` makes the same record."""
+    kind = kind_of(kind)
+    fields: dict[str, Any] = {"id": record.id}
+    main: Text = record.parts[0]
+    if "question" in kind.keys and len(record.parts) == 2:
+        fields["question"], main = record.parts
+    elif len(record.parts) == 2:
+        fields["second"] = record.parts[1]
+    if record.roles is not None:
+        fields["turns"] = [{"role": r, "text": t} for r, t in zip(record.roles, main, strict=True)]
+    else:
+        fields["text" if isinstance(main, str) else kind.divided_key] = main
+    if record.choices:
+        fields["choices"] = record.choices
+    if record.label is not None:
+        fields["label"] = int(record.label) if record.choices else record.label
+    if record.answers is not None:
+        fields["answers"] = [{"text": answer.text, "start": answer.start} for answer in record.answers]
+    optional = {"labels": record.labels, "target": record.target, "meta": record.meta}
+    return fields | {key: value for key, value in optional.items() if value is not None}
+
+
+def json_line(record: Record, kind: Kind) -> str:
+    """The record as a line of a JSON lines file."""
+    line = json.dumps(record_to_json(record, kind), ensure_ascii=False)
+    # A text as given may hold lone surrogates, which UTF-8 cannot represent.
+    return line if line.isascii() or _is_unicode(line) else json.dumps(record_to_json(record, kind))
+
+
+def with_meta(rows: list[dict[str, Any]], path: Path, kind: str = "text") -> list[dict[str, Any]]:
+    """Predictions with the `meta` of their records, where there is such a file and they have one."""
+    if not path.is_file():
+        return rows
+    meta = {record.id: record.meta for record in read_records(path, kind) if record.meta is not None}
+    return [row | ({"meta": meta[row["id"]]} if row["id"] in meta else {}) for row in rows]
+
+
+def _is_unicode(line: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in line)
+
+
+def _parts(fields: Fields, kind: Kind) -> tuple[tuple[Text, ...], tuple[str, ...] | None]:
+    """The main text and `second`, and the roles."""
+    known = [key for key in _FORMS if key in kind.keys]
+    given = [key for key in known if key in fields]
+    if len(given) != 1:
+        raise fields.error(f"give exactly one of {', '.join(known)}, not {' and '.join(given) or 'none'}")
+    second = (_text(fields, "second"),) if "second" in fields else ()
+    if given == ["turns"]:
+        texts, roles = _turns(fields)
+        return (texts, *second), roles
+    return (fields.text("text") if given == ["text"] else fields.texts(given[0]), *second), None
+
+
+def _text(fields: Fields, key: str) -> Text:
+    return fields.text(key) if isinstance(fields.record[key], str) else fields.texts(key)
+
+
+def _turns(fields: Fields) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
+    turns = fields.objects("turns", {"speaker", "role", "text"})
+    keys = [next((key for key in ("role", "speaker") if key in turn), None) for turn in turns]
+    texts = tuple(turn.text("text") for turn in turns)
+    if not any(keys):
+        return texts, None
+    if None in keys:
+        raise fields.error(f"turn {keys.index(None) + 1} has neither role nor speaker, but others have")
+    return texts, tuple(turn.text(key or "") for turn, key in zip(turns, keys, strict=True))
+
+
+def _target(fields: Fields, key: str) -> tuple[str, ...] | None:
+    if fields.record.get(key) is None:
+        return None
+    return tuple(fields.text(key).split("\n")) if isinstance(fields.record[key], str) else fields.texts(key)
+
+
+def _choices(fields: Fields) -> tuple[str, ...]:
+    question = fields.text("question").strip() if "question" in fields else ""
+    return tuple(f"{question} {choice}" if question else choice for choice in fields.texts("choices"))
+
+
+def _label(fields: Fields, value: Any, number: bool = False) -> str:
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return str(fields.checked(value, int if number or is_number else str, "label"))
+
+
+def _answer(answer: Fields) -> Answer:
+    return Answer(answer.text("text"), answer.get("start", int))
