@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hat_fairseq.data.fields import Fields
-from hat_fairseq.data.files import read_json
+from hat_fairseq.data.files import note_input, read_json
 from hat_fairseq.data.formats.markup import unescape
 from hat_fairseq.data.formats.release import release_file, release_folder
 from hat_fairseq.data.record import Record
@@ -62,6 +62,7 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record
 
 def _by_id(path: Path) -> dict[int, ElementTree.Element]:
     try:
+        note_input(path)
         articles = ElementTree.parse(path).getroot().findall("article")
         return {int(article.attrib["id"]): article for article in articles}
     except ElementTree.ParseError as error:

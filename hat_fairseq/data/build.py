@@ -7,6 +7,7 @@ from pathlib import Path
 from hat_fairseq.data import binarize
 from hat_fairseq.data.bpe import Bpe
 from hat_fairseq.data.clean import role_token
+from hat_fairseq.data.files import recorded_inputs
 from hat_fairseq.data.kinds import POSITIONS, Kind, kind_of
 from hat_fairseq.data.labels import label_token, write_label_dictionary
 from hat_fairseq.data.manifest import SplitReport
@@ -30,6 +31,7 @@ class Build:
         bpe_dir: where the files of the GPT-2 BPE are; None for the usual places.
         workers: number of processes.
         reports: figures of each split, once it has been encoded.
+        inputs: the files that the reader has read.
     """
 
     reader: Reader
@@ -39,6 +41,7 @@ class Build:
     bpe_dir: Path | None = None
     workers: int = 1
     reports: dict[str, SplitReport] = field(default_factory=dict)
+    inputs: set[Path] = field(default_factory=set)
 
     @property
     def kind(self) -> Kind:
@@ -62,16 +65,21 @@ class Build:
         gold: dict[str, Gold] = {}
         earlier: set[object] = set()
         for split in self.reader.splits:
-            records = read_split(self.reader, split, self.root, self.options, counts[split], earlier)
-            gold[split] = prepare_split(records, split, self.options, self.text, counts[split], self.workers)
+            expected = self.options.limit or next(iter(self.reader.release.get(split, ())), None)
+            with recorded_inputs() as inputs:
+                records = read_split(self.reader, split, self.root, self.options, counts[split], earlier)
+                own = counts[split], self.workers, expected
+                gold[split] = prepare_split(records, split, self.options, self.text, *own)
+            self.inputs |= inputs
         first = self.reader.splits[0]
         roles = self._roles(gold[first])
         classes = self._classes(gold)
-        bpe = known_bpe or learn_bpe(self.text, first, self.options, self.workers)
+        bpe = known_bpe or learn_bpe(self.text, first, self.options, self.workers, gold[first].records)
         pipeline = TextPipeline(self.options.settings(roles), bpe)
         pipeline.save(self.directory / "bin")
         for split in self.reader.splits:
-            self.reports[split] = encode_split(pipeline, split, self.options, self.directory, self.workers)
+            total = gold[split].records
+            self.reports[split] = encode_split(pipeline, split, self.options, self.directory, self.workers, total)
             self.reports[split].treatments.update(counts[split])
             self.reports[split].labels = gold[split].counts
         if roles:

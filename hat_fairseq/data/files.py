@@ -12,8 +12,28 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, BinaryIO
+
+_inputs: ContextVar[set[Path] | None] = ContextVar("_inputs", default=None)
+
+
+@contextmanager
+def recorded_inputs() -> Iterator[set[Path]]:
+    """Collects the paths of all files that `read_lines` opens, or `note_input` is given, until the block ends."""
+    paths: set[Path] = set()
+    token = _inputs.set(paths)
+    try:
+        yield paths
+    finally:
+        _inputs.reset(token)
+
+
+def note_input(path: Path) -> None:
+    """Records a file that is read in another way than with `read_lines`."""
+    if (paths := _inputs.get()) is not None:
+        paths.add(path)
 
 
 def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
@@ -26,6 +46,7 @@ def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
         ValueError: invalid UTF-8 (with file, line and byte offset) or a damaged gzip file.
     """
     path = Path(path)
+    note_input(path)
     offset = 0
     with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as file:
         try:

@@ -2,11 +2,16 @@
 
 import json
 import platform
+import shlex
+import sys
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from hashlib import sha256
 from importlib import metadata
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -22,6 +27,7 @@ _PACKAGES = ("fairseq-fixed", "hat_fairseq", "sentence-splitter", "tokenizers", 
 # Means for each document, as in Tables 1 and 2 of Rohde et al. 2021: words before any tokenisation, BPE tokens before
 # anything is cut.
 PAPER_ROWS = ("source_words", "source_tokens", "target_words", "target_tokens")
+MOST_INPUTS = 1000
 LABEL_ROWS = 40  # of the table; the manifest has all
 
 
@@ -91,12 +97,15 @@ class SplitReport:
 
 
 def write_manifest(
-    directory: Path, reader: Reader, options: Options, reports: Mapping[str, SplitReport]
+    directory: Path, reader: Reader, options: Options, reports: Mapping[str, SplitReport], inputs: Iterable[Path]
 ) -> dict[str, Any]:
-    """Write ``manifest.json`` into ``directory`` with a list of its files and the hashes of ``text/``; return it."""
+    """Write `manifest.json` into `directory` with a list of its files and the hashes of `text/`; return it."""
     files = sorted((directory / "text").iterdir())
     manifest = {
         "reader": reader.name,
+        "command": shlex.join(sys.argv),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "inputs": describe_inputs(inputs),
         "options": asdict(options),
         "versions": versions(),
         "splits": {split: report.to_json() for split, report in reports.items()},
@@ -107,6 +116,23 @@ def write_manifest(
     path = directory / FILE_NAME
     path.write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     return manifest
+
+
+def describe_inputs(inputs: Iterable[Path]) -> list[dict[str, Any]]:
+    """Path, size in bytes and SHA-256 of each file; of more than `MOST_INPUTS` files one row for each folder.
+
+    The hash of a folder is that of the lines `SHA-256  NAME` of its files, in alphabetical order.
+    """
+    rows = [(path, path.stat().st_size, sha256_of(path)) for path in sorted(inputs)]
+    if len(rows) <= MOST_INPUTS:
+        return [{"path": str(path), "size": size, "sha256": digest} for path, size, digest in rows]
+    described = []
+    for folder, files in groupby(rows, key=lambda row: row[0].parent):
+        of_folder = list(files)
+        lines = "".join(f"{digest}  {path.name}\n" for path, _, digest in of_folder)
+        total, digest = sum(size for _, size, _ in of_folder), sha256(lines.encode()).hexdigest()
+        described.append({"path": str(folder), "files": len(of_folder), "size": total, "sha256": digest})
+    return described
 
 
 def versions() -> dict[str, str]:

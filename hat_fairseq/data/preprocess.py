@@ -44,7 +44,7 @@ def main(args: argparse.Namespace) -> int:
         build.text_and_pipeline()
         if not args.no_binarize:
             build.binarize(shown_as=args.out)
-        record = manifest.write_manifest(directory, reader, options, build.reports)
+        record = manifest.write_manifest(directory, reader, options, build.reports, build.inputs)
     print(manifest.table(record))
     print(f"wrote {args.out}")
     return 0

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hat_fairseq.data.formats import plain_text
+from hat_fairseq.data.formats.columns import ENDINGS, is_table
 from hat_fairseq.data.kinds import kind_of
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import read_records
@@ -17,10 +18,10 @@ from hat_fairseq.data.records_json import read_records
 READERS = Path(__file__).resolve().parents[2] / "preprocess"
 SPLITS = ("train", "valid", "test")
 VALID = ("valid", "val", "dev", "validation")  # what the validation split of a folder may be called
-DATA_FILE = re.compile(r".*\.(jsonl|json|csv|tsv|parquet|source|target)(\.gz)?")
+DATA_FILE = re.compile(r"(?!dataset_dict\.json).*\.(jsonl|json|csv|tsv|parquet|source|target)(\.gz)?")
 _EXPECTED = (
-    f"{', '.join(f'{split}.jsonl' for split in SPLITS)} (or .jsonl.gz), or train.source and train.target and so on for "
-    "parallel text with blank lines between documents"
+    f"{', '.join(f'{split}.jsonl' for split in SPLITS)} (or .jsonl.gz, .csv, .parquet), or train.source and "
+    "train.target and so on for parallel text with blank lines between documents"
 )
 
 Read = Callable[[str, Path | None, Counter[str]], Iterator[Record]]
@@ -77,25 +78,25 @@ def find_reader(name: str, kind: str | None = None) -> Reader:
 
 
 def _folder_reader(folder: Path, kind: str) -> Reader:
-    """Splits as JSON lines, or as two files of parallel text, which are aligned unless the user says otherwise."""
-    json_lines: dict[str, Path] = {}
+    """Splits as JSON lines or tables, or as two files of parallel text, which are aligned by default."""
+    files: dict[str, Path] = {}
     parallel: dict[str, tuple[Path, Path]] = {}
     splits: list[str] = []
     for split, stem in _splits(folder):
-        lines, pair = _json_lines(folder, stem), plain_text.files(folder, stem)
-        if split in json_lines or split in parallel or (lines and pair):
+        file, pair = _file(folder, stem), plain_text.files(folder, stem)
+        if split in files or split in parallel or (file and pair):
             raise ValueError(f"{folder} has the split {split} twice; remove one of its files")
-        json_lines |= {split: lines} if lines else {}
+        files |= {split: file} if file else {}
         parallel |= {split: pair} if pair else {}
-        splits += [split] if lines or pair else []
+        splits += [split] if file or pair else []
     if not splits:
         raise ValueError(f"{folder} has no {_EXPECTED}")
     if parallel and not kind_of(kind).has_target:
-        raise ValueError(f"{folder} has parallel text; --kind {kind} needs JSON lines")
+        raise ValueError(f"{folder} has parallel text; --kind {kind} needs JSON lines or a table")
     tests = [split for split in splits if split.startswith("test")]
     if tests != [f"test{number or ''}" for number in range(len(tests))]:
         raise ValueError(f"{folder} has the splits {', '.join(tests)}; fairseq numbers them test, test1, test2, ...")
-    used = {*json_lines.values(), *(path for pair in parallel.values() for path in pair)}
+    used = {*files.values(), *(path for pair in parallel.values() for path in pair)}
     if others := sorted(path.name for path in folder.iterdir() if DATA_FILE.fullmatch(path.name) and path not in used):
         raise ValueError(
             f"{folder} has {others[0]}, which is no split: call splits train, valid (or {', '.join(VALID[1:])}), test, "
@@ -105,7 +106,7 @@ def _folder_reader(folder: Path, kind: str) -> Reader:
     def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
         if split in parallel:
             return plain_text.read(*parallel[split], counts)
-        return read_records(json_lines[split], kind)
+        return read_records(files[split], kind)
 
     defaults = {"aligned": True, "target_separator": True} if parallel else {}
     return Reader(folder.name, read, tuple(splits), defaults, kind=kind)
@@ -122,8 +123,10 @@ def _splits(folder: Path) -> Iterator[tuple[str, str]]:
     yield from ((stem, stem) for stem in tests)
 
 
-def _json_lines(folder: Path, split: str) -> Path | None:
-    found = [file for suffix in (".jsonl", ".jsonl.gz") if (file := folder / (split + suffix)).is_file()]
+def _file(folder: Path, split: str) -> Path | None:
+    """The file of a split, or its folder in a saved `datasets` folder."""
+    found = [file for ending in (".jsonl", ".jsonl.gz", *ENDINGS) if (file := folder / (split + ending)).is_file()]
+    found += [folder / split] if is_table(folder / split) else []
     if len(found) > 1:
         raise ValueError(f"{found[0]} and {found[1]} both exist; remove one of them")
     return found[0] if found else None

@@ -20,6 +20,7 @@ from typing import Any
 
 from hat_fairseq.data.fields import Fields
 from hat_fairseq.data.files import read_json_lines
+from hat_fairseq.data.formats.columns import is_table, read_rows
 from hat_fairseq.data.kinds import Kind, kind_of
 from hat_fairseq.data.record import Answer, Record, Text
 
@@ -27,7 +28,7 @@ _FORMS = ("text", "sentences", "segments", "words", "turns")
 
 
 def read_records(path: str | Path, kind: str | Kind = "text", shown_as: str | None = None) -> Iterator[Record]:
-    """Read a `.jsonl` or `.jsonl.gz` file, one record of a kind on each line.
+    """Read the records of a kind: JSON lines, one on each, or the rows of a table (`formats/columns.py`).
 
     Args:
         shown_as: what messages call the file; None for its path.
@@ -36,12 +37,12 @@ def read_records(path: str | Path, kind: str | Kind = "text", shown_as: str | No
         ValueError: invalid UTF-8 or JSON, an unknown key, an id that occurs twice, anything that `Record` refuses; with
             file and line.
     """
-    kind = kind_of(kind)
+    kind, path = kind_of(kind), Path(path)
     line_of: dict[str, int] = {}
-    for number, fields in read_json_lines(path):
-        where = f"{shown_as or path}:{number}"
+    rows = read_rows(path) if is_table(path) else ((f"{shown_as or path}:{n}", o) for n, o in read_json_lines(path))
+    for number, (where, fields) in enumerate(rows, start=1):
         if kind.ids_may_be_missing:
-            fields = {"id": f"{Path(path).name}:{number}", **fields}
+            fields = {"id": f"{path.name}:{number}", **fields}
         record = record_from_json(fields, where, kind)
         if record.id in line_of:
             raise ValueError(f"{where}: document id {record.id!r} was used before, in line {line_of[record.id]}")

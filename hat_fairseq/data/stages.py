@@ -7,9 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import NamedTuple, TextIO, TypeVar
-
-from tqdm import tqdm
+from typing import NamedTuple, TextIO
 
 from hat_fairseq.data.alignment import MisalignedError, words_of
 from hat_fairseq.data.clean import EmptyDocumentError, prepare, sentences_for_bpe
@@ -21,6 +19,7 @@ from hat_fairseq.data.manifest import SplitReport
 from hat_fairseq.data.options import Options, Settings
 from hat_fairseq.data.parallel import ordered_map
 from hat_fairseq.data.pipeline import TextPipeline
+from hat_fairseq.data.progress import progress
 from hat_fairseq.data.readers import Reader
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import json_line, read_records
@@ -29,14 +28,13 @@ from hat_fairseq.data.rows import Row
 from hat_fairseq.data.token_spans import spans_line
 from hat_fairseq.data.word_tokenizer import count_words
 
-Item = TypeVar("Item")
-
 
 @dataclass
 class Gold:
     """What is right in a split: how many records say it, and which labels and roles occur.
 
     Args:
+        records: how many there are.
         known: the first record with something right; None if there is none.
         unknown: the first record without.
         first_with: each label, and the first record that has it.
@@ -44,6 +42,7 @@ class Gold:
         roles: all roles.
     """
 
+    records: int = 0
     known: str | None = None
     unknown: str | None = None
     first_with: dict[str, str] = field(default_factory=dict)
@@ -105,9 +104,18 @@ def read_split(
 
 
 def prepare_split(
-    records: Iterable[Record], split: str, options: Options, text: Path, counts: Counter[str], workers: int
+    records: Iterable[Record],
+    split: str,
+    options: Options,
+    text: Path,
+    counts: Counter[str],
+    workers: int,
+    expected: int | None = None,
 ) -> Gold:
     """Write the prepared records; what was replaced or dropped is added to `counts`.
+
+    Args:
+        expected: how many records there will be, if that is known.
 
     Raises:
         ValueError: a record that is refused, no record is left, or only some say what is right.
@@ -115,10 +123,11 @@ def prepare_split(
     path, kind, gold = records_path(text, split), kind_of(options.kind), Gold()
     prepared = ordered_map(partial(_prepare, options, split.startswith("test")), records, workers)
     with open(path, "w", encoding="utf-8", newline="\n") as file:
-        for record, record_counts in progress(prepared, path.name):
+        for record, record_counts in progress(prepared, path.name, expected):
             counts.update(record_counts)
             if record is not None:
                 gold.add(record, kind)
+                gold.records += 1
                 file.write(json_line(record, kind) + "\n")
     if not path.stat().st_size:
         raise ValueError(f"{path.name}: every document was dropped (--on-empty drop, --on-misaligned drop)")
@@ -153,24 +162,26 @@ def class_labels(kind: Kind, splits: dict[str, Gold], known: list[str] | None) -
     return classes
 
 
-def learn_bpe(text: Path, split: str, options: Options, workers: int) -> LearnedBpe:
+def learn_bpe(text: Path, split: str, options: Options, workers: int, total: int) -> LearnedBpe:
     """Learn joint codes from all texts of the prepared records, sources and targets."""
     words: Counter[str] = Counter()
     path = records_path(text, split)
     counted = ordered_map(partial(_words, options), read_records(path, options.kind, split), workers)
-    for words_of_record in progress(counted, f"count words of {path.name}"):
+    for words_of_record in progress(counted, f"count words of {path.name}", total):
         words.update(words_of_record)
     return LearnedBpe.learn_from_words(words, options.num_codes)
 
 
-def encode_split(pipeline: TextPipeline, split: str, options: Options, directory: Path, workers: int) -> SplitReport:
+def encode_split(
+    pipeline: TextPipeline, split: str, options: Options, directory: Path, workers: int, total: int
+) -> SplitReport:
     """Write the streams, the ids and the spans of a split: the same number of lines in every file."""
     kind = pipeline.kind
     report = SplitReport(kind)
     by_source = options.chunk_by == "source" and split.startswith("test")
     records = read_records(records_path(directory / "text", split), kind, split)
     encoded = ordered_map(partial(_encode, pipeline, by_source, options.pack), records, workers)
-    counted = report.counted(progress(encoded, f"{split}: BPE"))
+    counted = report.counted(progress(encoded, f"{split}: BPE", total))
     if options.pack:
         encoder = pipeline.encoder()
         encoder.counts = report.treatments
@@ -262,8 +273,3 @@ def _encode(pipeline: TextPipeline, by_source: bool, pack: bool, record: Record)
         target_words=sum(count_words(sentence, target) for sentence in record.target or ()),
     )
     return Encoded(rows, units, words + encoder.totals, Counter(encoder.counts))
-
-
-def progress(items: Iterable[Item], what: str) -> Iterable[Item]:
-    """The items, with a progress bar on a terminal."""
-    return tqdm(items, desc=what, unit=" documents", leave=False, disable=None)  # None: only on a terminal
