@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from torch import Tensor
-from tqdm import tqdm
 
 from ..analysis.segment_weights import SegmentWeights
 from ..data.files import check_output
+from ..data.progress import progress
 from ..data.record import Record
 from ..data.records_json import read_records
 from ..data.rows import Row
@@ -191,7 +191,7 @@ def main(args: argparse.Namespace) -> int:
     examples = list(read_records(args.input, model.task.kind))
     if not examples:
         raise ValueError(f"{args.input} is empty: nothing to classify")
-    rows = tqdm(model.rows(examples, args.batch_size), total=len(examples), unit="example", disable=None)
+    rows = progress(model.rows(examples, args.batch_size), "classify", len(examples))
     records = write_lines(args.out, rows, len(examples))
     report(args.out, model.task.kind, model.rows_cut, records)
     return 0

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from ..data.files import check_output
+from ..data.progress import progress
 from ..data.records_json import read_records, with_meta
 from ..tasks.bin_folder import load_ids
 from ..tasks.encoder_task import EncoderTask, check_max_tokens
@@ -77,11 +77,10 @@ def main(args: argparse.Namespace) -> int:
         raise ValueError(f"the split {args.split} of {args.data} is empty: nothing to predict")
     assembler = make_assembler(args, task, dataset)
     parts: dict[int, Any] = {}
-    with tqdm(total=len(dataset), unit="sample", disable=None) as bar:
-        for sample in batches(dataset, args.batch_size, args.max_tokens):
-            for index, output in zip(sample["id"].tolist(), predictor(sample), strict=True):
-                parts[index] = assembler.part(index, output)
-                bar.update()
+    samples = batches(dataset, args.batch_size, args.max_tokens)
+    outputs = (pair for sample in samples for pair in zip(sample["id"].tolist(), predictor(sample), strict=True))
+    for index, output in progress(outputs, "predict", len(dataset), "samples"):
+        parts[index] = assembler.part(index, output)
     predictions = list(assembler.predictions(sorted(parts.items())))
     if task.kind == "qa":
         write_official(args.out, predictions)

@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from fairseq.data import data_utils
 from torch import Tensor
-from tqdm import tqdm
 
 from ..data.files import check_output
+from ..data.progress import progress
 from ..data.record import Record
 from ..data.records_json import read_records
 from ..generation.join_chunks import document_row
@@ -122,6 +122,6 @@ def main(args: argparse.Namespace) -> int:
         raise ValueError(f"{args.input} is empty: nothing to summarize")
     model = DocumentToText.from_pretrained(args.path, args.data, args.device, args.precision, **options)
     rows = model.rows(documents, args.batch_size)
-    write_lines(args.out, tqdm(rows, total=len(documents), unit="document", disable=None), len(documents))
+    write_lines(args.out, progress(rows, "summarize", len(documents)), len(documents))
     print(f"wrote {len(documents)} texts to {args.out}")
     return 0

@@ -46,7 +46,7 @@ def test_further_test_splits_have_numbers(tmp_path: Path) -> None:
         (["train.jsonl", "train.source", "train.target"], "has the split train twice"),
         (["train.jsonl", "test1.jsonl"], "has the splits test1; fairseq numbers them test, test1, test2"),
         (["train.jsonl", "extra.jsonl"], "has extra.jsonl, which is no split"),
-        (["train.jsonl", "test.csv"], "has test.csv, which is no split"),
+        (["train.jsonl", "test.tsv"], "has test.tsv, which is no split"),
         (["train.jsonl", "Valid.jsonl.gz"], "has Valid.jsonl.gz, which is no split"),
         (["train.jsonl", "test01.jsonl"], "has test01.jsonl, which is no split"),
         (["README.md"], "has no train.jsonl, valid.jsonl, test.jsonl"),
