@@ -1,13 +1,13 @@
 """C4, English: long web pages to pre-train on (Raffel et al. 2020).
 
-``--root`` is a folder with ``c4-train.00000-of-01024.json.gz`` and so on, and ``c4-validation.*.json.gz``, as ``en`` of
-https://huggingface.co/datasets/allenai/c4 has them: JSON lines with ``text``, ``timestamp`` and ``url``, in 1,024 files
+`--root` is a folder with `c4-train.00000-of-01024.json.gz` and so on, and `c4-validation.*.json.gz`, as `en` of
+https://huggingface.co/datasets/allenai/c4 has them: JSON lines with `text`, `timestamp` and `url`, in 1,024 files
 with 364,868,892 pages and 8 with 364,608. Some of the files will do. Licence: ODC-BY; the pages remain their authors'.
 
-Only pages of more than ``MIN_WORDS`` words between white space are kept, the others are counted: the model card of
+Only pages of more than `MIN_WORDS` words between white space are kept, the others are counted: the model card of
 Chalkidis et al. 2022 says "long sequences (> 1024 subwords) of C4". Words are fewer than subwords and need no BPE; a
-page that is kept has at least as many subwords. For another limit filter into a folder of JSON lines with ``text`` and
-preprocess that with ``--kind mlm``. There is no test part. A page's id is its file and line.
+page that is kept has at least as many subwords. For another limit filter into a folder of JSON lines with `text` and
+preprocess that with `--kind mlm`. There is no test part. A page's id is its file and line.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
 """CNN/DailyMail news and their highlights (Hermann et al. 2015), non-anonymised (See et al. 2017).
 
-``--root`` is a folder with one of the two common releases:
+`--root` is a folder with one of the two common releases:
 
-Hugging Face ``abisee/cnn_dailymail`` 3.0.0 as CSV or JSON lines
-    ``train``, ``validation`` and ``test`` with the ending ``.csv``, ``.jsonl`` or ``.json`` (also ``.gz``) and columns
-    ``id``, ``article`` and ``highlights``, the latter with one sentence on each line: 287,113, 13,368 and 11,490
+Hugging Face `abisee/cnn_dailymail` 3.0.0 as CSV or JSON lines
+    `train`, `validation` and `test` with the ending `.csv`, `.jsonl` or `.json` (also `.gz`) and columns
+    `id`, `article` and `highlights`, the latter with one sentence on each line: 287,113, 13,368 and 11,490
     articles.
 The original stories (https://cs.nyu.edu/~kcho/DMQA and https://github.com/abisee/cnn-dailymail)
-    ``cnn/stories/*.story`` and ``dailymail/stories/*.story`` with ``url_lists/all_train.txt``, ``all_val.txt`` and
-    ``all_test.txt``: 287,227, 13,368 and 11,490 URLs. A story's file name is the SHA-1 of its URL.
+    `cnn/stories/*.story` and `dailymail/stories/*.story` with `url_lists/all_train.txt`, `all_val.txt` and
+    `all_test.txt`: 287,227, 13,368 and 11,490 URLs. A story's file name is the SHA-1 of its URL.
 
-Articles are running text, so ``--splitter`` is ``punctuation`` (as in the paper) or ``library``. 114 of the original
-training stories have no article text; ``--on-empty drop``, the default here, drops and counts them. The texts remain
+Articles are running text, so `--splitter` is `punctuation` (as in the paper) or `library`. 114 of the original
+training stories have no article text; `--on-empty drop`, the default here, drops and counts them. The texts remain
 the publishers'; the lists and scripts are under the Apache licence 2.0.
 """
 
@@ -67,7 +67,7 @@ def _read_stories(root: Path, split: str) -> Iterator[Record]:
 
 
 def _read_story(path: Path) -> Record:
-    """Paragraphs, then each highlight behind a line ``@highlight``."""
+    """Paragraphs, then each highlight behind a line `@highlight`."""
     lines = [stripped for _, line in read_lines(path) if (stripped := line.strip())]
     end = lines.index(HIGHLIGHT) if HIGHLIGHT in lines else len(lines)
     highlights = [line for line in lines[end:] if line != HIGHLIGHT]

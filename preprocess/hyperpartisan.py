@@ -1,21 +1,21 @@
 """Hyperpartisan news: does an article take one side blindly? The part labelled by article (Kiesel et al. 2019).
 
-``--root`` is a folder with ``articles-training-byarticle-20181122.xml`` (SHA-256
+`--root` is a folder with `articles-training-byarticle-20181122.xml` (SHA-256
 bbabd848f66ddd102651745930b50c41a11ade8d2a9273a6bd6b2db1e0642229) and
-``ground-truth-training-byarticle-20181122.xml`` of https://zenodo.org/record/1489920: 645 articles, 238 of them
-hyperpartisan. Licence: CC BY 4.0. Labels are the release's ``true`` and ``false``. The text is the body, without its
+`ground-truth-training-byarticle-20181122.xml` of https://zenodo.org/record/1489920: 645 articles, 238 of them
+hyperpartisan. Licence: CC BY 4.0. Labels are the release's `true` and `false`. The text is the body, without its
 title, as in Longformer's preparation of the data, but nothing is cleaned away. Paragraphs are line breaks. References
-such as ``&amp;`` that are left when the XML has been read are resolved, and counted.
+such as `&amp;` that are left when the XML has been read are resolved, and counted.
 
 The official test part is hidden; papers split the 645 articles themselves. Which split is made depends on a file:
 
-with ``hp-splits.json`` (https://github.com/allenai/longformer, ``scripts/``)
+with `hp-splits.json` (https://github.com/allenai/longformer, `scripts/`)
     Longformer's split, 516, 64 and 65 articles, which later papers took over: lists of article ids, which are also the
     places in the file from 0. **It leaks**: 51 of the 65 test articles are training articles, and 7 are in its dev part
     (known to its authors, https://github.com/allenai/longformer/issues/181). Take it to compare with these papers.
-    What a split shares with the test part is counted as ``articles_also_in_the_test_split``.
+    What a split shares with the test part is counted as `articles_also_in_the_test_split`.
 without it
-    Ours, 517, 64 and 64 articles, no article twice: ids that end in 8 are ``valid``, in 9 ``test``.
+    Ours, 517, 64 and 64 articles, no article twice: ids that end in 8 are `valid`, in 9 `test`.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """IMDB: reviews of films, good or bad (Maas et al. 2011).
 
-``--root`` is the folder ``aclImdb`` of ``aclImdb_v1.tar.gz`` (https://ai.stanford.edu/~amaas/data/sentiment/):
-``{train,test}/{pos,neg}/NUMBER_STARS.txt``, 25,000 reviews each; ``unsup`` is not read. The release states no licence
+`--root` is the folder `aclImdb` of `aclImdb_v1.tar.gz` (https://ai.stanford.edu/~amaas/data/sentiment/):
+`{train,test}/{pos,neg}/NUMBER_STARS.txt`, 25,000 reviews each; `unsup` is not read. The release states no licence
 and asks to be cited; the reviews are their authors'.
 
 The release has no validation part. Ours are the training reviews with the numbers from 11,250 on, 1,250 of each label,
-which leaves 22,500: a block and no sample, because reviews of one film have numbers near each other. Labels are ``pos``
-and ``neg``; the stars, of which the label was made, are not read. ``<br />`` becomes a line break, and is counted.
+which leaves 22,500: a block and no sample, because reviews of one film have numbers near each other. Labels are `pos`
+and `neg`; the stars, of which the label was made, are not read. `<br />` becomes a line break, and is counted.
 """
 
 from __future__ import annotations

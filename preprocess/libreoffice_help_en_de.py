@@ -1,12 +1,12 @@
 """LibreOffice's help, English-German, page by page: free text with whole documents, for demonstrations and tests.
 
-Not in the paper. ``--root`` is a folder where two packages of Debian were unpacked; nothing is installed::
+Not in the paper. `--root` is a folder where two packages of Debian were unpacked; nothing is installed::
 
     apt-get download libreoffice-help-en-us libreoffice-help-de
     dpkg-deb -x libreoffice-help-en-us_*.deb root
     dpkg-deb -x libreoffice-help-de_*.deb root
 
-so that it holds ``usr/share/libreoffice/help/en-US/text`` and ``.../de/text`` with the same ``.html`` pages. Known to
+so that it holds `usr/share/libreoffice/help/en-US/text` and `.../de/text` with the same `.html` pages. Known to
 work: 4:7.4.7-1+deb12u14 (Debian 12), which gives 2,250, 75 and 148 pages with 49,012, 884 and 2,319 segments.
 Licence: MPL-2.0, some parts Apache-2.0.
 

@@ -1,16 +1,16 @@
 """MultiNLI: does a sentence follow from another one? (Williams et al. 2018).
 
-``--root`` is a folder with one of the two common releases; in both, tabs are between columns and quotes mean nothing:
+`--root` is a folder with one of the two common releases; in both, tabs are between columns and quotes mean nothing:
 
-GLUE (https://gluebenchmark.com/tasks, ``MNLI.zip``)
-    ``train.tsv``, ``dev_matched.tsv`` and ``dev_mismatched.tsv``.
-``multinli_1.0`` (https://cims.nyu.edu/~sbowman/multinli/)
-    ``multinli_1.0_train.txt``, ``multinli_1.0_dev_matched.txt`` and ``multinli_1.0_dev_mismatched.txt``.
+GLUE (https://gluebenchmark.com/tasks, `MNLI.zip`)
+    `train.tsv`, `dev_matched.tsv` and `dev_mismatched.tsv`.
+`multinli_1.0` (https://cims.nyu.edu/~sbowman/multinli/)
+    `multinli_1.0_train.txt`, `multinli_1.0_dev_matched.txt` and `multinli_1.0_dev_mismatched.txt`.
 
-The labels are ``contradiction``, ``entailment`` and ``neutral``; pairs on which the annotators did not agree have the
-label ``-``, are in ``multinli_1.0`` only, and are dropped and counted: 392,702 training pairs are left. ``valid`` is
-dev_matched, on which MNLI-m is measured (9,815 pairs), ``test`` is dev_mismatched (9,832). GLUE's own test files, which
-have no labels, are not read. A pair's id is its line in the file and its ``pairID``.
+The labels are `contradiction`, `entailment` and `neutral`; pairs on which the annotators did not agree have the
+label `-`, are in `multinli_1.0` only, and are dropped and counted: 392,702 training pairs are left. `valid` is
+dev_matched, on which MNLI-m is measured (9,815 pairs), `test` is dev_mismatched (9,832). GLUE's own test files, which
+have no labels, are not read. A pair's id is its line in the file and its `pairID`.
 
 Licence: the texts are under several, most of them OANC's, which permits everything (section 2 of the paper).
 """

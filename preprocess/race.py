@@ -1,14 +1,14 @@
 """RACE: English examinations, four choices for each question (Lai et al. 2017).
 
-``--root`` is the folder ``RACE`` of ``RACE.tar.gz`` (https://www.cs.cmu.edu/~glai1/data/race/):
-``{train,dev,test}/{middle,high}/NUMBER.txt``, in each a JSON object with ``article``, ``questions``, ``options``,
-``answers`` (A to D) and ``id``: 87,866, 4,887 and 4,934 questions. For research only, says the release; the
+`--root` is the folder `RACE` of `RACE.tar.gz` (https://www.cs.cmu.edu/~glai1/data/race/):
+`{train,dev,test}/{middle,high}/NUMBER.txt`, in each a JSON object with `article`, `questions`, `options`,
+`answers` (A to D) and `id`: 87,866, 4,887 and 4,934 questions. For research only, says the release; the
 examinations remain their authors'.
 
 A choice becomes one text, and is the second part of the input. As in fairseq's RACE example of RoBERTa: where the
-question has a blank ``_``, the choice is put in its place, in all of them if there are several; otherwise it follows
-the question. Both kinds are counted. Middle and high school go together; the id says which, ``high/12-0`` is the first
-question of ``high/12.txt``.
+question has a blank `_`, the choice is put in its place, in all of them if there are several; otherwise it follows
+the question. Both kinds are counted. Middle and high school go together; the id says which, `high/12-0` is the first
+question of `high/12.txt`.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
 """SAMSum: chats written by linguists and their summaries (Gliwa et al. 2019).
 
-``--root`` is a folder with ``train``, ``val`` (or ``validation``) and ``test``, 14,732, 818 and 819 chats with ``id``,
-``dialogue`` and ``summary``: the JSON lists out of ``corpus.7z`` (https://arxiv.org/abs/1911.12237, ancillary files;
-2,944,100 bytes), or the same as ``.jsonl`` or ``.csv`` (also ``.gz``). One training chat is empty; ``--on-empty drop``,
+`--root` is a folder with `train`, `val` (or `validation`) and `test`, 14,732, 818 and 819 chats with `id`,
+`dialogue` and `summary`: the JSON lists out of `corpus.7z` (https://arxiv.org/abs/1911.12237, ancillary files;
+2,944,100 bytes), or the same as `.jsonl` or `.csv` (also `.gz`). One training chat is empty; `--on-empty drop`,
 the default here, drops and counts it, and copies without it are taken as well. Licence: CC BY-NC-ND 4.0.
 
-A line of a dialogue is a turn, ``Amanda: I baked cookies.``: as in Rohde et al. 2021, section 4.1, the name stays
-before its utterance, and both share a segment embedding. Emoticons and ``<file_photo>`` stay too. A line that has no
+A line of a dialogue is a turn, `Amanda: I baked cookies.`: as in Rohde et al. 2021, section 4.1, the name stays
+before its utterance, and both share a segment embedding. Emoticons and `<file_photo>` stay too. A line that has no
 name before a colon goes on with the turn before it.
 
-Names are as many as chats, and a test chat's names may be new, so the segments are not names but ``S1``, ``S2``... in
+Names are as many as chats, and a test chat's names may be new, so the segments are not names but `S1`, `S2`... in
 the order in which the speakers of a chat appear. 98 % of the validation and test chats have at most four speakers; the
-eighth and all later ones share ``S8``. The paper does not give its lengths for chats: ours are those of CNN/DailyMail,
+eighth and all later ones share `S8`. The paper does not give its lengths for chats: ours are those of CNN/DailyMail,
 whose model it starts from.
 """
 
@@ -50,7 +50,7 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record
 
 
 def split_turns(dialogue: str, counts: Counter[str]) -> list[dict[str, str]]:
-    """The turns of a dialogue: ``text``, name included, and ``role``."""
+    """The turns of a dialogue: `text`, name included, and `role`."""
     turns: list[dict[str, str]] = []
     role_of: dict[str | None, str] = {}
     for line in filter(None, map(str.strip, dialogue.split("\n"))):
@@ -68,7 +68,7 @@ def split_turns(dialogue: str, counts: Counter[str]) -> list[dict[str, str]]:
 
 
 def speaker(line: str) -> str | None:
-    """The name before the first colon; None if what stands there is none, as in ``:)``, ``12:30`` or ``https://``."""
+    """The name before the first colon; None if what stands there is none, as in `:)`, `12:30` or `https://`."""
     name, colon, rest = line.partition(":")
     is_name = 0 < len(name.split()) <= LONGEST_NAME and any(map(str.isalpha, name)) and not set(name) & set("<>")
     return name.strip() if colon and is_name and not rest.startswith("//") else None

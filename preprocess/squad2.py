@@ -1,11 +1,11 @@
 """SQuAD 2.0: questions on paragraphs of Wikipedia, half of which have no answer there (Rajpurkar et al. 2018).
 
-``--root`` is a folder with ``train-v2.0.json`` and ``dev-v2.0.json`` of https://rajpurkar.github.io/SQuAD-explorer/:
+`--root` is a folder with `train-v2.0.json` and `dev-v2.0.json` of https://rajpurkar.github.io/SQuAD-explorer/:
 130,319 and 11,873 questions. Licence: CC BY-SA 4.0.
 
-The test part is hidden, so there is none here: ``valid`` is the development part, on which the papers report, and
+The test part is hidden, so there is none here: `valid` is the development part, on which the papers report, and
 predictions and scores are made on it. A question of the development part has several answers by several annotators; the
-official scoring counts the best match, and so does ours. ``plausible_answers``, which belong to questions without
+official scoring counts the best match, and so does ours. `plausible_answers`, which belong to questions without
 answer, are not read.
 """
 

@@ -1,17 +1,17 @@
 """TED talks of IWSLT 2017, Chinese-English, whole talks (Rohde et al. 2021, section 4.2).
 
-``--root`` is a folder with the unpacked archives of WIT3 (https://wit3.fbk.eu, mirrored at
+`--root` is a folder with the unpacked archives of WIT3 (https://wit3.fbk.eu, mirrored at
 https://github.com/hlt-mt/WIT3 and https://huggingface.co/datasets/IWSLT/iwslt2017), each file where you like in it:
 
-2017-01-trnted ``zh-en.tgz``
-    ``train.tags.zh-en.zh`` and ``train.tags.zh-en.en``; ``IWSLT17.TED.dev2010.zh-en.zh.xml`` with ``...zh-en.en.xml``,
+2017-01-trnted `zh-en.tgz`
+    `train.tags.zh-en.zh` and `train.tags.zh-en.en`; `IWSLT17.TED.dev2010.zh-en.zh.xml` with `...zh-en.en.xml`,
     and likewise for tst2010 to tst2015
-2017-01-ted-test ``zh-en.tgz`` and ``en-zh.tgz``
-    ``IWSLT17.TED.tst2016.zh-en.zh.xml`` with ``IWSLT17.TED.tst2016.en-zh.en.xml``, and likewise for tst2017: each
+2017-01-ted-test `zh-en.tgz` and `en-zh.tgz`
+    `IWSLT17.TED.tst2016.zh-en.zh.xml` with `IWSLT17.TED.tst2016.en-zh.en.xml`, and likewise for tst2017: each
     archive has the side that was to be translated
 
 The paper: training data of IWSLT17, "the test and validation data prior to 2016" for validation (dev2010 and tst2010 to
-tst2015), TED17 and TED16 for testing. ``test`` is tst2017 (12 talks, 1,459 segments), ``test1`` is tst2016 (13 talks,
+tst2015), TED17 and TED16 for testing. `test` is tst2017 (12 talks, 1,459 segments), `test1` is tst2016 (13 talks,
 1,156 segments). Talk ids join the languages. Licence of the talks: CC BY-NC-ND 4.0.
 """
 

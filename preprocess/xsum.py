@@ -1,18 +1,18 @@
 """XSum: BBC articles, the first sentence is the summary (Narayan et al. 2018).
 
-``--root`` is a folder with one of the two common releases, 204,045, 11,332 and 11,334 articles:
+`--root` is a folder with one of the two common releases, 204,045, 11,332 and 11,334 articles:
 
 EdinburghNLP (https://github.com/EdinburghNLP/XSum; the archive lies at http://bollin.inf.ed.ac.uk/public/direct/)
-    ``bbc-summary-data/*.summary`` out of XSUM-EMNLP18-Summary-Data-Original.tar.gz (254,582,292 bytes, SHA-256
+    `bbc-summary-data/*.summary` out of XSUM-EMNLP18-Summary-Data-Original.tar.gz (254,582,292 bytes, SHA-256
     10b48aa187fc9c904b30f76ca97e2da0de8d3a1238acc26acadef93e2001af90) beside XSum-TRAINING-DEV-TEST-SPLIT-90-5-5.json
     (SHA-256 9c0c5d8f048a90bd68b19a34e4c30577ed270d3247b2119fa06a04ef46292068).
-Hugging Face ``EdinburghNLP/xsum`` as CSV or JSON lines
-    ``train``, ``validation`` and ``test`` with the ending ``.csv``, ``.jsonl`` or ``.json`` (also ``.gz``) and columns
-    ``document``, ``summary`` and ``id``.
+Hugging Face `EdinburghNLP/xsum` as CSV or JSON lines
+    `train`, `validation` and `test` with the ending `.csv`, `.jsonl` or `.json` (also `.gz`) and columns
+    `document`, `summary` and `id`.
 
-The ``.summary`` files still have the buttons of the web page (``BUTTONS``), which the Hugging Face release has not:
-such lines are removed and counted, so that both give the same articles. Articles are running text, so ``--splitter`` is
-``punctuation`` (as in the paper) or ``library``. The texts remain the BBC's.
+The `.summary` files still have the buttons of the web page (`BUTTONS`), which the Hugging Face release has not:
+such lines are removed and counted, so that both give the same articles. Articles are running text, so `--splitter` is
+`punctuation` (as in the paper) or `library`. The texts remain the BBC's.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _names(path: Path, split: str) -> list[str]:
 
 
 def _article(folder: Path, name: str, counts: Counter[str]) -> Record:
-    """Parts behind lines such as ``[SN]TITLE[SN]``."""
+    """Parts behind lines such as `[SN]TITLE[SN]`."""
     path = folder / f"{name}.summary"
     if not path.is_file():
         raise ValueError(f"{path} is missing, which {SPLIT_FILE} lists; unpack the archive again")

@@ -1,8 +1,8 @@
 """Source and target segments of a document that should correspond one to one, and what to do when they do not.
 
-``error``  refuse
-``drop``   drop the document (numbers of segments differ) or the pair (one side is empty)
-``merge``  keep all text: the document becomes a single pair, or the text joins the previous segment (the first
+`error`  refuse
+`drop`   drop the document (numbers of segments differ) or the pair (one side is empty)
+`merge`  keep all text: the document becomes a single pair, or the text joins the previous segment (the first
            segment joins the next one)
 """
 
@@ -30,15 +30,15 @@ def align(document: Record, policy: str, languages: tuple[str, str], counts: Cou
 
     Args:
         document: has sentences and a target.
-        policy: one of ``POLICIES``.
+        policy: one of `POLICIES`.
         languages: of source and target, for counting words and joining sentences.
-        counts: takes ``segment_pairs_empty`` (both sides), ``segment_pairs_one_sided_dropped`` with
-            ``source_words_dropped`` and ``target_words_dropped``, ``segment_pairs_one_sided_merged``,
-            ``documents_misaligned_merged``, and the keys of ``text.normalise``.
+        counts: takes `segment_pairs_empty` (both sides), `segment_pairs_one_sided_dropped` with
+            `source_words_dropped` and `target_words_dropped`, `segment_pairs_one_sided_merged`,
+            `documents_misaligned_merged`, and the keys of `text.normalise`.
 
     Raises:
-        MisalignedError: numbers of segments differ and the policy is ``error`` or ``drop``; or one side of a pair is
-            empty and the policy is ``error``.
+        MisalignedError: numbers of segments differ and the policy is `error` or `drop`; or one side of a pair is
+            empty and the policy is `error`.
     """
     source = [normalise(segment, counts) for segment in document.sentences or ()]
     target = [normalise(segment, counts) for segment in document.target or ()]
@@ -56,7 +56,7 @@ def align(document: Record, policy: str, languages: tuple[str, str], counts: Cou
 
 
 def words_of(document: Record, languages: tuple[str, str]) -> Counter[str]:
-    """Counts of the words of a dropped document: ``source_words_dropped`` and ``target_words_dropped``."""
+    """Counts of the words of a dropped document: `source_words_dropped` and `target_words_dropped`."""
     sides = zip(("source", "target"), (document.sentences, document.target), languages, strict=True)
     return Counter(
         {
@@ -69,7 +69,7 @@ def words_of(document: Record, languages: tuple[str, str]) -> Counter[str]:
 def _pairs(
     document: Record, pairs: list[Pair], policy: str, languages: tuple[str, str], counts: Counter[str]
 ) -> list[Pair]:
-    """Pairs with text on both sides; ``document`` is for messages."""
+    """Pairs with text on both sides; `document` is for messages."""
     whole = [index for index, pair in enumerate(pairs) if all(pair)]
     one_sided = [index for index, pair in enumerate(pairs) if any(pair) and not all(pair)]
     counts["segment_pairs_empty"] += len(pairs) - len(whole) - len(one_sided)

@@ -16,7 +16,7 @@ _CODES = {"<u2": 8, "<u4": 9}  # how the index names the type
 
 @dataclass(frozen=True)
 class Binarized:
-    """Counts of a text: lines, tokens including ``</s>``, and tokens missing from the dictionary."""
+    """Counts of a text: lines, tokens including `</s>`, and tokens missing from the dictionary."""
 
     lines: int
     tokens: int
@@ -28,11 +28,11 @@ class Binarized:
 
 
 def binarize_text(text: Path, dictionary: Dictionary, prefix: Path) -> Binarized:
-    """Write ``PREFIX.bin`` (token ids, ``</s>`` after each line) and ``PREFIX.idx`` (offsets of the lines).
+    """Write `PREFIX.bin` (token ids, `</s>` after each line) and `PREFIX.idx` (offsets of the lines).
 
     Args:
         text: one row on each line, tokens with spaces between them.
-        dictionary: tokens that it lacks become ``<unk>``.
+        dictionary: tokens that it lacks become `<unk>`.
         prefix: of the two files, without their endings.
     """
     kind = "<u2" if len(dictionary) < _SMALL else "<u4"

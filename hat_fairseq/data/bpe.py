@@ -19,7 +19,7 @@ FILES = {"learned": (CODES,), "fastbpe": (CODES,), "gpt2": ("encoder.json", "voc
 class Bpe(Protocol):
     """From text to tokens without white space, and back.
 
-    ``separator`` goes before each sentence but the first, so that the tokens of the sentences, put one after the
+    `separator` goes before each sentence but the first, so that the tokens of the sentences, put one after the
     other, decode to the sentences joined by single spaces.
     """
 
@@ -34,13 +34,13 @@ class Bpe(Protocol):
         """Which characters of the text each token stands for, spaces not counted: begin, and end (exclusive).
 
         Args:
-            tokens: what ``encode`` returned. Tokens that are part of the same character all stand for it.
+            tokens: what `encode` returned. Tokens that are part of the same character all stand for it.
         """
         ...
 
 
 def save_bpe(bpe: Bpe, directory: Path) -> tuple[str, ...]:
-    """Write ``bpe`` into ``directory`` and return the names of its files."""
+    """Write `bpe` into `directory` and return the names of its files."""
     names = FILES[bpe.kind]
     if isinstance(bpe, LearnedBpe):
         bpe.save(directory / names[0])

@@ -30,7 +30,7 @@ class Dictionary:
 
     @classmethod
     def load(cls, path: str | Path) -> Dictionary:
-        """Read ``symbol count`` on each line; the last of equal symbols counts where it is marked to overwrite.
+        """Read `symbol count` on each line; the last of equal symbols counts where it is marked to overwrite.
 
         Raises:
             ValueError: a line of another form, or a symbol twice; with file and line.
@@ -67,13 +67,13 @@ class Dictionary:
         return cls(counts)
 
     def save(self, path: str | Path) -> None:
-        """Write the file that ``load`` and fairseq read."""
+        """Write the file that `load` and fairseq read."""
         with open(path, "w", encoding="utf-8", newline="\n") as file:
             file.writelines(f"{symbol} {count}\n" for symbol, count in self.counts)
 
 
 class _Numbers(dict[str, int]):
-    """Symbol to index; all other strings have the index of ``<unk>``."""
+    """Symbol to index; all other strings have the index of `<unk>`."""
 
     def __missing__(self, symbol: str) -> int:
         return UNKNOWN

@@ -37,9 +37,9 @@ def note_input(path: Path) -> None:
 
 
 def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
-    r"""Yield ``(line number from 1, line without its end)`` of a UTF-8 file, gzipped if it ends in ``.gz``.
+    r"""Yield `(line number from 1, line without its end)` of a UTF-8 file, gzipped if it ends in `.gz`.
 
-    A line ends at ``\n`` and nowhere else: Python's text mode would also break at a lone ``\r`` and so shift every
+    A line ends at `\n` and nowhere else: Python's text mode would also break at a lone `\r` and so shift every
     later row against the parallel files. A byte order mark at the start of the file is no part of its text.
 
     Raises:
@@ -59,10 +59,10 @@ def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
 
 
 def read_json_lines(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield ``(line number from 1, object)`` of a file with one JSON object on each line.
+    """Yield `(line number from 1, object)` of a file with one JSON object on each line.
 
     Raises:
-        ValueError: as ``read_lines``, a line that is no JSON object, or a key twice; with file and line.
+        ValueError: as `read_lines`, a line that is no JSON object, or a key twice; with file and line.
     """
     for number, line in read_lines(path):
         try:
@@ -114,7 +114,7 @@ def sha256_of(path: str | Path) -> str:
 
 @contextmanager
 def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
-    """A hidden sibling of ``path``, open for bytes, renamed to ``path`` when the block ends without an error."""
+    """A hidden sibling of `path`, open for bytes, renamed to `path` when the block ends without an error."""
     path = Path(path)
     descriptor, partial_name = tempfile.mkstemp(prefix=f".{path.name}.partial-", dir=path.parent)
     partial = Path(partial_name)

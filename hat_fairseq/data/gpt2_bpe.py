@@ -66,7 +66,7 @@ class Gpt2Bpe:
         return self._encode(" " + word)
 
     def decode(self, tokens: Iterable[str]) -> str:
-        """Text of the ids; broken UTF-8 becomes U+FFFD, a token that is no id (``<unk>``) stays as it is."""
+        """Text of the ids; broken UTF-8 becomes U+FFFD, a token that is no id (`<unk>`) stays as it is."""
         text = ""
         run: list[int] = []
         for token in [*tokens, None]:
@@ -79,7 +79,7 @@ class Gpt2Bpe:
         return text
 
     def extents(self, tokens: Iterable[str]) -> list[tuple[int, int]]:
-        """See ``bpe.Bpe.extents``. A symbol of a token stands for a byte, and a character has one to four of them."""
+        """See `bpe.Bpe.extents`. A symbol of a token stands for a byte, and a character has one to four of them."""
         extents = []
         characters = 0  # begun so far
         for token in tokens:
@@ -95,11 +95,11 @@ class Gpt2Bpe:
 
 
 def find_gpt2_files(directory: str | Path | None = None) -> Path:
-    """Find the directory with ``encoder.json``, ``vocab.bpe`` and ``dict.txt`` and check their hashes.
+    """Find the directory with `encoder.json`, `vocab.bpe` and `dict.txt` and check their hashes.
 
-    Looks in ``directory`` if given, else in ``$HAT_GPT2_BPE`` if set, else in ``~/.cache/hat_fairseq/gpt2_bpe``. The
-    hashes are those of fairseq's files, or where there is one those in the directory's own ``SHA256SUMS`` (as
-    ``sha256sum encoder.json vocab.bpe dict.txt`` writes it): for a BART with another BPE of this kind.
+    Looks in `directory` if given, else in `$HAT_GPT2_BPE` if set, else in `~/.cache/hat_fairseq/gpt2_bpe`. The
+    hashes are those of fairseq's files, or where there is one those in the directory's own `SHA256SUMS` (as
+    `sha256sum encoder.json vocab.bpe dict.txt` writes it): for a BART with another BPE of this kind.
 
     Raises:
         ValueError: a file is missing or is not the one that fairseq's models were trained with.

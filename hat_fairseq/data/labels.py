@@ -1,6 +1,6 @@
 """Labels as tokens of fairseq's dictionaries, and back.
 
-A label may be any text: white space, percent signs and whole names of control tokens (``<pad>``) are written as in a
+A label may be any text: white space, percent signs and whole names of control tokens (`<pad>`) are written as in a
 URL, so that each label is one token and every token one label.
 """
 
@@ -16,7 +16,7 @@ RIGHT, WRONG = "right", "wrong"  # the labels of choices
 
 
 def label_token(label: str) -> str:
-    """``not hyper%partisan`` -> ``not%20hyper%25partisan``, ``<pad>`` -> ``%3Cpad>``.
+    """`not hyper%partisan` -> `not%20hyper%25partisan`, `<pad>` -> `%3Cpad>`.
 
     Raises:
         ValueError: the label is empty.
@@ -29,7 +29,7 @@ def label_token(label: str) -> str:
 
 
 def label_of(token: str) -> str:
-    """Inverse of ``label_token``."""
+    """Inverse of `label_token`."""
     return unquote(token, errors="surrogatepass")
 
 
@@ -40,7 +40,7 @@ def write_label_dictionary(tokens: Iterable[str], path: Path) -> None:
 
 
 def read_label_dictionary(path: str | Path) -> list[str]:
-    """The labels, in the order of their classes, of a dictionary that ``write_label_dictionary`` wrote."""
+    """The labels, in the order of their classes, of a dictionary that `write_label_dictionary` wrote."""
     return [label_of(line.rsplit(" ", 1)[0]) for _, line in read_lines(path)]
 
 

@@ -1,7 +1,7 @@
 """Byte pair encoding learned from the training text (Sennrich et al. 2016), in fastBPE's file format.
 
-Words are separated by spaces; a piece that does not end its word carries the continuation mark ``@@``, so fairseq's
-own ``--post-process subword_nmt`` undoes it too. Learning and applying are done by Hugging Face ``tokenizers``.
+Words are separated by spaces; a piece that does not end its word carries the continuation mark `@@`, so fairseq's
+own `--post-process subword_nmt` undoes it too. Learning and applying are done by Hugging Face `tokenizers`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class LearnedBpe:
     """Applies a list of merges.
 
     Args:
-        merges: pairs of symbols, the first learned first; a symbol that ends a word has ``</w>`` appended.
+        merges: pairs of symbols, the first learned first; a symbol that ends a word has `</w>` appended.
     """
 
     kind = "learned"
@@ -40,16 +40,16 @@ class LearnedBpe:
 
     @classmethod
     def learn(cls, lines: Iterable[str], num_codes: int) -> LearnedBpe:
-        """Learn at most ``num_codes`` merges, each seen at least twice. The result depends on nothing but the words.
+        """Learn at most `num_codes` merges, each seen at least twice. The result depends on nothing but the words.
 
         Raises:
-            ValueError: nothing to learn from, or ``num_codes`` below 1.
+            ValueError: nothing to learn from, or `num_codes` below 1.
         """
         return cls.learn_from_words(Counter(word for line in lines for word in line.split()), num_codes)
 
     @classmethod
     def learn_from_words(cls, words: Counter[str], num_codes: int) -> LearnedBpe:
-        """Like ``learn``, from words and how often each occurs."""
+        """Like `learn`, from words and how often each occurs."""
         if num_codes < 1:
             raise ValueError(f"the number of BPE codes must be at least 1, not {num_codes}")
         if not words:
@@ -90,7 +90,7 @@ class LearnedBpe:
         return words.rstrip(" ")
 
     def extents(self, tokens: Iterable[str]) -> list[tuple[int, int]]:
-        """See ``bpe.Bpe.extents``."""
+        """See `bpe.Bpe.extents`."""
         ends = list(accumulate((len(token.removesuffix(CONTINUATION)) for token in tokens), initial=0))
         return list(pairwise(ends))
 

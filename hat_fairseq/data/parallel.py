@@ -19,7 +19,7 @@ _BATCH = 16  # items sent at once: enough to hide the cost of sending, few enoug
 
 
 def ordered_map(function: Callable[[Item], Result], items: Iterable[Item], workers: int) -> Iterator[Result]:
-    """Like ``map``, with ``workers`` processes if there are at least two; an exception in one of them is raised here.
+    """Like `map`, with `workers` processes if there are at least two; an exception in one of them is raised here.
 
     Only a few batches for each worker are read ahead, so the stream may be longer than memory.
 

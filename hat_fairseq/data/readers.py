@@ -33,12 +33,12 @@ class Reader:
 
     Args:
         name: for messages and the manifest.
-        read: ``read(split, root, counts)`` yields the documents of one split; ``root`` is where the raw release is, or
-            None; everything the reader drops or changes is added to ``counts``.
+        read: `read(split, root, counts)` yields the documents of one split; `root` is where the raw release is, or
+            None; everything the reader drops or changes is added to `counts`.
         splits: the splits it has, in fairseq's words: train, valid, test.
-        defaults: options of ``hat preprocess`` that suit this dataset.
+        defaults: options of `hat preprocess` that suit this dataset.
         release: how many documents a complete release has in a split, several numbers where several are in use.
-        paper: what the paper prints about the dataset, as it prints it; see ``manifest.PAPER_ROWS``.
+        paper: what the paper prints about the dataset, as it prints it; see `manifest.PAPER_ROWS`.
         kind: of its records.
     """
 
@@ -52,7 +52,7 @@ class Reader:
 
 
 def find_reader(name: str, kind: str | None = None) -> Reader:
-    """Find a reader by the name of a module in ``preprocess/``, the path of a .py file, or the path of a folder.
+    """Find a reader by the name of a module in `preprocess/`, the path of a .py file, or the path of a folder.
 
     Args:
         kind: of the records that it is to yield; None for what a module says, and for documents in a folder.

@@ -1,8 +1,8 @@
 """Sentence boundaries behind one interface.
 
-``given``        the source's own sentences, segments or turns; nothing is split
-``punctuation``  after . ! ? and their like (Rohde et al. 2021, section 3.1: boundaries "by punctuation")
-``library``      the sentence-splitter package: knows abbreviations in some twenty languages, works offline
+`given`        the source's own sentences, segments or turns; nothing is split
+`punctuation`  after . ! ? and their like (Rohde et al. 2021, section 3.1: boundaries "by punctuation")
+`library`      the sentence-splitter package: knows abbreviations in some twenty languages, works offline
 """
 
 import re
@@ -23,11 +23,11 @@ def split_sentences(text: str, method: str, language: str = "en") -> list[str]:
     Text without a sentence end is one sentence; text without words is none.
 
     Args:
-        method: one of ``METHODS``.
-        language: ISO 639-1 code, used by ``library``.
+        method: one of `METHODS`.
+        language: ISO 639-1 code, used by `library`.
 
     Raises:
-        ValueError: unknown method or language, missing package, or ``given``, which running text cannot satisfy.
+        ValueError: unknown method or language, missing package, or `given`, which running text cannot satisfy.
     """
     if method == "punctuation":
         pieces = _split_at_punctuation(text)

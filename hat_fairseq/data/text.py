@@ -24,11 +24,11 @@ CONTROL_TOKENS = ("<s>", "</s>", "<pad>", "<unk>", "<mask>", SEPARATOR)
 _NAMES = "s|/s|pad|unk|mask|sep"
 _LITERAL = re.compile(rf"<(\\*)({_NAMES})>")
 _ESCAPED = re.compile(rf"<\\(\\*)({_NAMES})>")
-ESCAPED_TOKEN = re.compile(rf"(<\\+(?:{_NAMES})>)")  # with one group, so that ``split`` keeps the tokens
+ESCAPED_TOKEN = re.compile(rf"(<\\+(?:{_NAMES})>)")  # with one group, so that `split` keeps the tokens
 
 
 def normalise(text: str, counts: Counter[str]) -> str:
-    """Put ``text`` on one line of plain spaces and printable characters; each replacement is added to ``counts``."""
+    """Put `text` on one line of plain spaces and printable characters; each replacement is added to `counts`."""
     treatments: tuple[tuple[str, re.Pattern[str], str], ...] = _TREATMENTS
     if text.isprintable():  # no white space but spaces, nothing invisible: the usual case
         if "  " not in text:
@@ -42,9 +42,9 @@ def normalise(text: str, counts: Counter[str]) -> str:
 
 
 def escape_control_tokens(text: str, counts: Counter[str] | None = None) -> str:
-    r"""``<s>`` -> ``<\s>``, ``<\s>`` -> ``<\\s>``, and so on: no control token is left, and the mapping is invertible.
+    r"""`<s>` -> `<\s>`, `<\s>` -> `<\\s>`, and so on: no control token is left, and the mapping is invertible.
 
-    Adds ``control_tokens_escaped`` to ``counts``.
+    Adds `control_tokens_escaped` to `counts`.
     """
     if "<" not in text:
         return text
@@ -55,10 +55,10 @@ def escape_control_tokens(text: str, counts: Counter[str] | None = None) -> str:
 
 
 def restore_control_tokens(text: str) -> str:
-    """Inverse of ``escape_control_tokens``."""
+    """Inverse of `escape_control_tokens`."""
     return _ESCAPED.sub(r"<\1\2>", text)
 
 
 def split_segments(decoded: str) -> list[str]:
-    """The segments of a text that ``TextPipeline.decode`` returned, which has a tab for each ``<sep>``."""
+    """The segments of a text that `TextPipeline.decode` returned, which has a tab for each `<sep>`."""
     return [segment.strip() for segment in decoded.split("\t")]

@@ -14,7 +14,7 @@ Span = tuple[int, int]  # characters, begin inclusive, end exclusive
 
 
 def kept_characters(text: str) -> list[int]:
-    """Positions of the characters of a raw text that ``text.normalise`` keeps, white space left out."""
+    """Positions of the characters of a raw text that `text.normalise` keeps, white space left out."""
     return [index for index, character in enumerate(text) if not _dropped(character)]
 
 
@@ -27,7 +27,7 @@ def token_spans(
         sentences: of the whole text, normalised.
         ready: the same, with escaped control tokens and words separated.
         pieces: BPE tokens of each.
-        positions: see ``kept_characters``; as many as the sentences have characters that are no spaces.
+        positions: see `kept_characters`; as many as the sentences have characters that are no spaces.
 
     Returns:
         For each sentence the span of each token, None for a token that stands for spaces only.
@@ -50,7 +50,7 @@ def token_spans(
 
 
 def find_span(spans: Sequence[Span | None], begin: int, end: int) -> tuple[int, int] | None:
-    """First and last token (inclusive) that stand for the characters ``begin`` to ``end``; None if not all are there.
+    """First and last token (inclusive) that stand for the characters `begin` to `end`; None if not all are there.
 
     Args:
         spans: of the tokens of a row, increasing.
@@ -97,7 +97,7 @@ def _dropped(character: str) -> bool:
 
 
 def _unescaped(escaped: str, text: str) -> list[int]:
-    """For each character of ``escaped`` its place in ``text``; an added backslash has that of the one after it."""
+    """For each character of `escaped` its place in `text`; an added backslash has that of the one after it."""
     origin = []
     place = 0
     for character in escaped:

@@ -23,7 +23,7 @@ OTHER_VOCABULARIES = ("codes", "num_codes")
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """What an earlier ``bin`` directory offers.
+    """What an earlier `bin` directory offers.
 
     Args:
         pipeline: its settings and its BPE.
@@ -42,7 +42,7 @@ class Vocabulary:
 
     @classmethod
     def open(cls, directory: str | Path) -> Vocabulary:
-        """Read a directory that ``hat preprocess`` wrote.
+        """Read a directory that `hat preprocess` wrote.
 
         Raises:
             ValueError: it is none, or was changed, or has no dictionary.
@@ -89,7 +89,7 @@ def inherit(options: Options, given: Mapping[str, Any]) -> Options:
 
 
 def ready_made(options: Options, bpe_dir: Path | None, dictionary: Path) -> Bpe | None:
-    """The BPE, unless it is still to be learned; its dictionary, if it comes with one, is copied to ``dictionary``.
+    """The BPE, unless it is still to be learned; its dictionary, if it comes with one, is copied to `dictionary`.
 
     Raises:
         ValueError: files are missing or were changed.

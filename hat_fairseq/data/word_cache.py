@@ -8,7 +8,7 @@ MOST = 200_000  # words; some 60 MB
 
 
 class WordCache(dict[str, list[str]]):
-    """``cache[word]`` is ``encode(word)``, computed once; when the cache is full, new words are computed each time.
+    """`cache[word]` is `encode(word)`, computed once; when the cache is full, new words are computed each time.
 
     Pickling leaves the entries out.
     """

@@ -1,8 +1,8 @@
 r"""Word tokenizers of machine translation, and detokenization.
 
-``none``   words are separated by spaces
-``moses``  sacremoses, without its XML escapes (``&amp;``) and without ``@-@``: English, German, Czech and others
-``jieba``  words of Chinese text
+`none`   words are separated by spaces
+`moses`  sacremoses, without its XML escapes (`&amp;`) and without `@-@`: English, German, Czech and others
+`jieba`  words of Chinese text
 
 Tokenising never loses or changes a character: it only puts spaces. The way back is a matter of rules
 (`detokenize.py`), so spaces may come out differently. Segments that come back exactly: 99 % (English, German) and 97 %
@@ -10,7 +10,7 @@ Tokenising never loses or changes a character: it only puts spaces. The way back
 Chinese 92 % (encyclopaedia), 69 % (help pages with Latin names) and 28 % (talks, whose subtitles have spaces between
 clauses). `hat preprocess` measures it.
 
-Escaped control tokens (``<\s>``) stay one word.
+Escaped control tokens (`<\s>`) stay one word.
 """
 
 import logging
@@ -48,7 +48,7 @@ class WordTokenizer:
 
 @cache
 def word_tokenizer(name: str, language: str) -> WordTokenizer:
-    """One of ``NAMES`` for a language (ISO 639-1), made once in each process.
+    """One of `NAMES` for a language (ISO 639-1), made once in each process.
 
     Raises:
         ValueError: unknown name, or its package is missing.

@@ -60,7 +60,7 @@ def pair(source: Side, target: Side, id_: str | None = None) -> Record:
 
 
 def join(sources: Iterable[Side], targets: Iterable[Side], prefix: str = "") -> Iterator[Record]:
-    """Join two files by the ids of their documents, in the order of the first; ``prefix`` goes before the ids.
+    """Join two files by the ids of their documents, in the order of the first; `prefix` goes before the ids.
 
     Raises:
         ValueError: an id that occurs twice in a file, or in one of the files only.

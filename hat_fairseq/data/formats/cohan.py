@@ -29,10 +29,10 @@ MARK = re.compile(r"</?S>")
 
 
 def read_articles(split: str, root: Path | None, archive: str, counts: Counter[str]) -> Iterator[Record]:
-    """Yield the articles of a split: the sentences of ``article_text``, abstracts as targets.
+    """Yield the articles of a split: the sentences of `article_text`, abstracts as targets.
 
-    ``article_text`` is what others measure on; where the sections say something else, that is counted. The release
-    has articles without any text: they come as they are, for ``--on-empty`` to decide.
+    `article_text` is what others measure on; where the sections say something else, that is counted. The release
+    has articles without any text: they come as they are, for `--on-empty` to decide.
 
     Args:
         archive: the name of the folder in the release, for messages.

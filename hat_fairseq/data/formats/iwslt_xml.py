@@ -1,9 +1,9 @@
 """TED talks as released for IWSLT 2017 (WIT3): tagged training files; dev and test sets in XML that is not well-formed.
 
-``train.tags.zh-en.zh`` and ``.en``: lines ``<url>``, ``<keywords>``, ``<speaker>``, ``<talkid>``, ``<title>``,
-``<description>`` and others before a talk, between ``<doc>`` and ``</doc>`` or not, names of reviewers and translators
-behind it, one segment on each line between them. ``IWSLT17.TED.*.xml``: as ``wmt_sgm``, with the same descriptions. The
-attribute ``docid`` may differ between the languages of a talk; ``<talkid>`` does not.
+`train.tags.zh-en.zh` and `.en`: lines `<url>`, `<keywords>`, `<speaker>`, `<talkid>`, `<title>`,
+`<description>` and others before a talk, between `<doc>` and `</doc>` or not, names of reviewers and translators
+behind it, one segment on each line between them. `IWSLT17.TED.*.xml`: as `wmt_sgm`, with the same descriptions. The
+attribute `docid` may differ between the languages of a talk; `<talkid>` does not.
 """
 
 import re
@@ -25,7 +25,7 @@ def read_set(path: Path) -> Iterator[Side]:
     """Yield the talks of a dev or test set in one language.
 
     Raises:
-        ValueError: as ``wmt_sgm.read_sides``.
+        ValueError: as `wmt_sgm.read_sides`.
     """
     return read_sides(path, DESCRIPTIONS, "talkid")
 

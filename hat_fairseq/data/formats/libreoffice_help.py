@@ -27,7 +27,7 @@ class Block:
 class _Page(HTMLParser):
     """Collects the blocks of a page by id; an id that comes again in the page gets a number behind it.
 
-    A sentence may have alternatives for other systems or modules (``switchinline``: "Tools - Options", on macOS
+    A sentence may have alternatives for other systems or modules (`switchinline`: "Tools - Options", on macOS
     "LibreOffice - Preferences"). One is kept: the default, or else the first.
     """
 
@@ -126,7 +126,7 @@ def read_page(root: Path, page: str, languages: tuple[str, str], counts: Counter
 
 
 def share(page: str, of: int) -> int:
-    """A number below ``of`` that depends on the page's path alone."""
+    """A number below `of` that depends on the page's path alone."""
     return int.from_bytes(hashlib.sha256(page.encode()).digest()[:8]) % of
 
 

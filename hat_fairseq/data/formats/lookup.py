@@ -4,7 +4,7 @@ from pathlib import Path
 
 
 def find(root: Path, *patterns: str) -> Path | None:
-    """The file with one of these names (with ``*``, also ``.gz``) anywhere under ``root``; earlier patterns go first.
+    """The file with one of these names (with `*`, also `.gz`) anywhere under `root`; earlier patterns go first.
 
     Raises:
         ValueError: several files match a pattern.
@@ -19,7 +19,7 @@ def find(root: Path, *patterns: str) -> Path | None:
 
 
 def find_one(root: Path, *patterns: str) -> Path:
-    """Like ``find``, for a file that must exist.
+    """Like `find`, for a file that must exist.
 
     Raises:
         ValueError: it is not, or it is there several times.

@@ -20,7 +20,7 @@ _REFERENCE = re.compile(r"&(?:#\d+|#[xX][0-9a-fA-F]+|\w+);")
 
 @dataclass(frozen=True)
 class Tag:
-    """``<name key="value">``, or ``</name>`` if ``closing``; names in lower case."""
+    """`<name key="value">`, or `</name>` if `closing`; names in lower case."""
 
     name: str
     closing: bool = False
@@ -28,13 +28,13 @@ class Tag:
 
 
 def scan(path: Path, names: Sequence[str]) -> Iterator[tuple[int, Tag | str]]:
-    """Yield the tags with one of ``names`` and the text between them, each with its line number.
+    """Yield the tags with one of `names` and the text between them, each with its line number.
 
-    Character references are resolved, line by line. ``<seg/>`` gives an opening and a closing tag.
+    Character references are resolved, line by line. `<seg/>` gives an opening and a closing tag.
 
     Raises:
         ValueError: a tag with one of the names that cannot be read, or that does not end on its line; with file and
-            line. Also as ``read_lines``.
+            line. Also as `read_lines`.
     """
     any_of = "|".join(names)
     begin = re.compile(rf"<(?=/?(?:{any_of})(?![\w.:-]))", re.IGNORECASE)
@@ -55,7 +55,7 @@ def scan(path: Path, names: Sequence[str]) -> Iterator[tuple[int, Tag | str]]:
 
 
 def unescape(text: str) -> str:
-    """Resolve ``&amp;``, ``&#8217;`` and the like; an ampersand without semicolon stands for itself."""
+    """Resolve `&amp;`, `&#8217;` and the like; an ampersand without semicolon stands for itself."""
     return _REFERENCE.sub(lambda found: html.unescape(found[0]), text)
 
 

@@ -1,7 +1,7 @@
 """Meetings in the format of this repository, without fillers.
 
 Rohde et al. 2021, section 4.1: "we first built a small lexicon that filters out meaningless words". The paper does not
-print its lexicon; ours is ``FILLERS``. HMNet's form of AMI and ICSI has lost most fillers already, and the commas and
+print its lexicon; ours is `FILLERS`. HMNet's form of AMI and ICSI has lost most fillers already, and the commas and
 full stops that stood around them are left over: these go too. All of it is counted.
 """
 
@@ -29,8 +29,8 @@ def read_meetings(split: str, folder: Path, corpus: str, counts: Counter[str]) -
     """Yield the meetings of a split; turns without a word in them are dropped and counted.
 
     Args:
-        folder: holds ``{corpus}.train.jsonl.gz``, ``{corpus}.dev.jsonl.gz`` (our ``valid``) and
-            ``{corpus}.test.jsonl.gz``.
+        folder: holds `{corpus}.train.jsonl.gz`, `{corpus}.dev.jsonl.gz` (our `valid`) and
+            `{corpus}.test.jsonl.gz`.
 
     Raises:
         ValueError: a file is missing, or no such meetings; with file and line.

@@ -1,8 +1,8 @@
 """Parallel documents as two text files: one segment on each line, blank lines between documents.
 
-The files of a split are ``train.source`` and ``train.target``, or named as fairseq's examples name them, with both
-languages and their direction: ``train.en-de.en`` and ``train.en-de.de``; each may end in ``.gz``. From ``train.en`` and
-``train.de`` alone nobody can tell which is the source.
+The files of a split are `train.source` and `train.target`, or named as fairseq's examples name them, with both
+languages and their direction: `train.en-de.en` and `train.en-de.de`; each may end in `.gz`. From `train.en` and
+`train.de` alone nobody can tell which is the source.
 """
 
 import re
@@ -43,7 +43,7 @@ def files(folder: Path, split: str) -> tuple[Path, Path] | None:
 
 
 def read(source: Path, target: Path, counts: Counter[str]) -> Iterator[Record]:
-    """Yield the documents of two files; their ids are the split and their number from 1: ``train-1``.
+    """Yield the documents of two files; their ids are the split and their number from 1: `train-1`.
 
     Files with equally many lines are parallel line by line, so the same lines must be blank in both. Files with
     different numbers of lines need the same number of documents.

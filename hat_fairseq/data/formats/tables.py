@@ -16,7 +16,7 @@ Row = tuple[str, dict[str, str]]
 
 
 def find_table(folder: Path, split: str, otherwise: str = "") -> Path:
-    """The one file of a split, such as ``validation.csv``, ``val.json`` or ``valid.jsonl.gz`` for ``valid``.
+    """The one file of a split, such as `validation.csv`, `val.json` or `valid.jsonl.gz` for `valid`.
 
     Args:
         otherwise: another form that the folder might have had, for the message.
@@ -37,7 +37,7 @@ def find_table(folder: Path, split: str, otherwise: str = "") -> Path:
 def read_table(path: Path, columns: Sequence[str]) -> Iterator[Row]:
     """Yield where it stands (file and line, or file and record) and the row, for each row of a table of texts.
 
-    A ``.json`` file may hold one JSON list or one object a line.
+    A `.json` file may hold one JSON list or one object a line.
 
     Raises:
         ValueError: the columns are others, a value is no string, or the file is damaged.

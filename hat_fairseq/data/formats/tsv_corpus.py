@@ -1,11 +1,11 @@
-"""Training corpora of the news task as ``.tsv``: one segment pair on a line, the languages as in the file's name.
+"""Training corpora of the news task as `.tsv`: one segment pair on a line, the languages as in the file's name.
 
-What is sure: ``news-commentary-v15.de-en.tsv.gz`` has German in the first column and English in the second, and a line
+What is sure: `news-commentary-v15.de-en.tsv.gz` has German in the first column and English in the second, and a line
 without text (empty, or a tab alone) ends a document. A line with text in one language only is a segment that nobody
-translated. ``europarl-v10.de-en.tsv.gz`` has the same two columns.
+translated. `europarl-v10.de-en.tsv.gz` has the same two columns.
 
 What is not: in which way the parallel files of Europarl v10 mark their documents. Those in one language name the
-document (``ep-96-04-15``, ``ep-07-01-15-003``) in a column behind the text. So both ways are read, a line without text
+document (`ep-96-04-15`, `ep-07-01-15-003`) in a column behind the text. So both ways are read, a line without text
 and a change of that name, and a file with neither is refused: it would be one document of a million segments.
 
 A few lines of Europarl have a tab within a text. A line with more or fewer columns than the first is left out and

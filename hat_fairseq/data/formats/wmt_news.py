@@ -1,11 +1,11 @@
 """The news task of WMT20 with whole documents, for English into another language: what the readers of it share.
 
-Test sets are looked for by name anywhere under the root, as ``.sgm`` of both languages or as ``.xml``, also ``.gz``::
+Test sets are looked for by name anywhere under the root, as `.sgm` of both languages or as `.xml`, also `.gz`::
 
     newstest2018-ende-src.en.sgm with newstest2018-ende-ref.de.sgm, or newstest2018.en-de.xml
 
-and training corpora likewise, in any version: ``europarl-v10.de-en.tsv``, ``news-commentary-v15.de-en.tsv``,
-``RAPID_2019.de-en.xlf``. Those that are there are used; how many documents each gave, and how many are not there, is in
+and training corpora likewise, in any version: `europarl-v10.de-en.tsv`, `news-commentary-v15.de-en.tsv`,
+`RAPID_2019.de-en.xlf`. Those that are there are used; how many documents each gave, and how many are not there, is in
 the manifest.
 """
 
@@ -34,7 +34,7 @@ CORPORA = ("europarl-v*.{pair}.tsv", "news-commentary-v*.{pair}.tsv", "RAPID_*.{
 
 
 def read(language: str, split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
-    """Yield the documents of a split, from English into ``language``."""
+    """Yield the documents of a split, from English into `language`."""
     folder = release_folder(root, "the unpacked dev.tgz and test.tgz of WMT20 and its training corpora")
     if split == "train":
         return _read_corpora(folder, language, counts)

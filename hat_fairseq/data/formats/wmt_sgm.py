@@ -1,6 +1,6 @@
-"""The ``.sgm`` files of the news test sets until WMT20, a language in each: ``<refset> <doc docid=...> <seg id=...>``.
+"""The `.sgm` files of the news test sets until WMT20, a language in each: `<refset> <doc docid=...> <seg id=...>`.
 
-They resemble XML but are not well-formed. IWSLT's XML files have the same elements (``iwslt_xml``).
+They resemble XML but are not well-formed. IWSLT's XML files have the same elements (`iwslt_xml`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,9 +17,9 @@ def read_sides(path: Path, described_by: Sequence[str] = (), id_element: str | N
     """Yield the documents of a file.
 
     Args:
-        path: ``.sgm``, ``.xml``, or such a file gzipped.
+        path: `.sgm`, `.xml`, or such a file gzipped.
         described_by: elements that describe a document; their text is no part of it.
-        id_element: the one of them that holds the id which both languages share; None for the attribute ``docid``.
+        id_element: the one of them that holds the id which both languages share; None for the attribute `docid`.
 
     Raises:
         ValueError: text or a segment that is in no place for it, a document without id, a file without documents;

@@ -1,7 +1,7 @@
 """The XML files of the news task since 2021 (wmt-format-tools), all languages in one.
 
-``<dataset> <collection>? <doc id= origlang=> <src lang=> <ref lang= translator=>* <hyp lang= system=>*``, each side
-with ``<p>`` and ``<seg id=>``. Test sets of earlier years were released again in this form.
+`<dataset> <collection>? <doc id= origlang=> <src lang=> <ref lang= translator=>* <hyp lang= system=>*`, each side
+with `<p>` and `<seg id=>`. Test sets of earlier years were released again in this form.
 """
 
 from collections import Counter
@@ -24,7 +24,7 @@ class _Doc:
     sides: list[tuple[Tag, Side]] = field(default_factory=list)
 
     def find(self, name: str, language: str) -> list[Side]:
-        """The sides of a kind in a language: ``en`` is also ``en-US``, and one without ``lang`` is in any."""
+        """The sides of a kind in a language: `en` is also `en-US`, and one without `lang` is in any."""
         return [
             side
             for tag, side in self.sides
@@ -33,7 +33,7 @@ class _Doc:
 
 
 def read(path: Path, source_language: str, target_language: str, counts: Counter[str]) -> Iterator[Record]:
-    """Yield the documents of a file with their first reference in ``target_language``.
+    """Yield the documents of a file with their first reference in `target_language`.
 
     Further references and the documents of test suites are left out and counted.
 

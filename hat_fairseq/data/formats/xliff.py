@@ -1,6 +1,6 @@
 """XLIFF 2, the form of the Rapid corpus at WMT20.
 
-``<file id=> <unit id=> <segment> <source xml:lang=> <target xml:lang=>``; each ``<file>`` is a document.
+`<file id=> <unit id=> <segment> <source xml:lang=> <target xml:lang=>`; each `<file>` is a document.
 """
 
 from collections.abc import Iterator
@@ -13,9 +13,9 @@ TAGS = ("file", "segment", "source", "target")
 
 
 def read_sides(path: Path, languages: tuple[str, str]) -> Iterator[tuple[Side, Side]]:
-    """Yield the documents of a file in the order of ``languages``: that of ``<source>`` and that of ``<target>``.
+    """Yield the documents of a file in the order of `languages`: that of `<source>` and that of `<target>`.
 
-    A segment without ``<target>`` has the empty string there.
+    A segment without `<target>` has the empty string there.
 
     Raises:
         ValueError: text in another language or outside of a file, a file without documents; with file and line.
