@@ -15,8 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from hat_fairseq.data.fields import Fields
-from hat_fairseq.data.files import read_json
+from hat_fairseq.data.files import Fields, read_json
 from hat_fairseq.data.formats.release import release_file, release_folder
 from hat_fairseq.data.record import Answer, Record
 

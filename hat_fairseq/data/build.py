@@ -10,11 +10,11 @@ from hat_fairseq.data.clean import role_token
 from hat_fairseq.data.files import recorded_inputs
 from hat_fairseq.data.kinds import POSITIONS, Kind, kind_of
 from hat_fairseq.data.labels import label_token, write_label_dictionary
-from hat_fairseq.data.manifest import SplitReport
 from hat_fairseq.data.options import Options
 from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.readers import Reader
-from hat_fairseq.data.stages import Gold, class_labels, encode_split, learn_bpe, prepare_split, read_split
+from hat_fairseq.data.record import Gold
+from hat_fairseq.data.stages import SplitReport, encode_split, learn_bpe, prepare_split, read_split
 from hat_fairseq.data.vocabulary import Vocabulary, has_dictionary, ready_made
 from hat_fairseq.data.word_tokenizer import word_tokenizer
 
@@ -137,3 +137,26 @@ class Build:
         """All positions that a token of a row can have; a row's final `</s>` has none."""
         longest = max(max(report.lengths["source"], default=0) for report in self.reports.values())
         return list(map(str, range(longest - 1)))
+
+
+def class_labels(kind: Kind, splits: dict[str, Gold], known: list[str] | None) -> list[str]:
+    """The labels in the order of their classes: those of the training part, sorted.
+
+    Args:
+        kind: one without fixed classes.
+        splits: every split that there is.
+        known: the labels to take where there is no training part.
+
+    Raises:
+        ValueError: a split has a label that is not among them; with the record.
+    """
+    where = "the training part" if "train" in splits else "the data of --vocabulary"
+    classes = sorted(splits["train"].first_with) if "train" in splits else known or []
+    for split, gold in splits.items():
+        for label, name in gold.first_with.items():
+            if label not in classes:
+                raise ValueError(
+                    f"{split}: {name} has the label {label!r}, which {where} does not have; "
+                    f"it has {', '.join(map(repr, classes[:20])) or 'none'}{', ...' if len(classes) > 20 else ''}"
+                )
+    return classes

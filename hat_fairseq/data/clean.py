@@ -5,11 +5,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hat_fairseq.data import sentence_split
 from hat_fairseq.data.alignment import align
 from hat_fairseq.data.options import Settings
 from hat_fairseq.data.record import Record, Text
-from hat_fairseq.data.text import escape_control_tokens, normalise
+from hat_fairseq.data.text import escape_control_tokens, normalise, split_sentences
 from hat_fairseq.data.word_tokenizer import word_tokenizer
 
 if TYPE_CHECKING:
@@ -105,7 +104,7 @@ def _prepare_document(record: Record, settings: Settings, counts: Counter[str], 
     if len(record.parts) == 2:
         record = _with_question(record, settings, counts)
     if settings.aligned and record.sentences is not None and record.target is not None:
-        record = align(record, on_misaligned, settings.languages, counts)
+        record = align(record, on_misaligned, (settings.source_language, settings.target_language), counts)
     sentences = _sentences(record, settings, counts)
     kept = [index for index, sentence in enumerate(sentences) if sentence]
     target = None if record.target is None else [normalise(sentence, counts) for sentence in record.target]
@@ -144,7 +143,7 @@ def _sentences(record: Record, settings: Settings, counts: Counter[str]) -> list
 
 def _split_text(record: Record, text: str, settings: Settings, counts: Counter[str]) -> list[str]:
     try:
-        return sentence_split.split_sentences(normalise(text, counts), settings.splitter, settings.source_language)
+        return split_sentences(normalise(text, counts), settings.splitter, settings.source_language)
     except ValueError as error:
         raise ValueError(f"{record.name}: {error}") from error
 
@@ -166,6 +165,6 @@ def _split(record: Record, text: str, is_main: bool, kind: "Kind", settings: Set
     if (settings.segments == "none" and (given or not kind.packs)) or (given and not is_main):
         return [text]
     try:
-        return sentence_split.split_sentences(text, settings.splitter, settings.source_language)
+        return split_sentences(text, settings.splitter, settings.source_language)
     except ValueError as error:
         raise ValueError(f"{record.name}: {error}{'; or --segments none' if given else ''}") from error

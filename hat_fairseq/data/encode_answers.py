@@ -28,7 +28,7 @@ def encode_question(encoder: Encoder, record: Record) -> list[Row]:
         return token_spans(sentences, ready, pieces, positions, encoder.bpe)
 
     context = encoder.segments(record, 1, text, refer)
-    limit = encoder.settings.source_limit
+    limit = encoder.source_limit
     if encoder.settings.long_source == "chunk" and limit is not None:
         before = [*marked(question), *BETWEEN]
         if (room := limit - len(before)) < 2:

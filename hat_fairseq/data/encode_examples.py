@@ -78,4 +78,4 @@ def pack_documents(encoder: Encoder, documents: Iterable[list[list[str]]]) -> It
     """Rows filled with the segments of consecutive documents; see `packing.pack_rows`."""
     settings = encoder.settings
     markers = settings.segments != "none"
-    return pack_rows(documents, settings.source_limit, markers, encoder.counts, settings.max_segments)
+    return pack_rows(documents, encoder.source_limit, markers, encoder.counts, settings.max_segments)

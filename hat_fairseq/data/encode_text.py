@@ -26,7 +26,7 @@ def encode_text(encoder: Encoder, record: Record) -> list[Row]:
     """
     units = encoder.units(record, 0, record.parts[0])
     target = None if record.target is None else encoder.pieces(clean_target(record), "target")[1]
-    if encoder.settings.cuts_both_sides:
+    if encoder.settings.aligned and encoder.settings.long_source == "chunk":
         return _aligned_chunks(encoder, record, units, target)
     sentences = [_with_marker(encoder, each, role) for each, role in zip(units, _roles(encoder, record), strict=True)]
     whole = [pair for sentence in sentences for pair in sentence]
@@ -65,7 +65,7 @@ def _aligned_chunks(encoder: Encoder, record: Record, units: list[Unit], target:
     by_source = target is None or encoder.by_source
     lengths = [0] * len(units) if by_source else [len(pieces) for pieces in target or ()]
     costs = [(1 + len(each), length) for each, length in zip(units, lengths, strict=True)]
-    limits = settings.source_limit, None if by_source else settings.target_limit
+    limits = encoder.source_limit, None if by_source else encoder.target_limit
     chunks = chunk_segments(costs, limits, int(settings.target_separator))
     encoder.counts["segments_longer_than_chunk"] += sum(
         any(limit is not None and number > limit for number, limit in zip(cost, limits, strict=True)) for cost in costs
@@ -92,7 +92,7 @@ def _roles(encoder: Encoder, record: Record) -> list[str | None]:
 def _with_marker(encoder: Encoder, sentence: Unit, role: str | None) -> Unit:
     """A sentence behind its marker, all with its role. For chunks a sentence longer than a chunk is cut, so that every
     chunk can begin with a marker."""
-    limit, tokens = encoder.settings.source_limit, tokens_of(sentence)
+    limit, tokens = encoder.source_limit, tokens_of(sentence)
     parts: list[Sequence[str]] = [tokens]
     if encoder.settings.long_source == "chunk" and limit is not None and len(tokens) >= limit:
         encoder.counts["source_sentences_longer_than_chunk"] += 1

@@ -44,6 +44,16 @@ class Encoder:
     counts: Counter[str] = field(default_factory=Counter)
     totals: Counter[str] = field(default_factory=Counter)
 
+    @property
+    def source_limit(self) -> int | None:
+        """Longest source without its `</s>`."""
+        return None if self.settings.max_source_tokens is None else self.settings.max_source_tokens - 1
+
+    @property
+    def target_limit(self) -> int | None:
+        """Longest target without its `</s>`."""
+        return None if self.settings.max_target_tokens is None else self.settings.max_target_tokens - 1
+
     def units(self, record: Record, number: int, text: Text, refer: Refer | None = None) -> list[Unit]:
         """The tokens of each sentence, segment or word of a part, without markers.
 
@@ -85,13 +95,11 @@ class Encoder:
 
     def fit(self, record: Record, parts: list[Unit]) -> Unit:
         """One row of parts with their markers, truncated by the policy if it is too long."""
-        if self.settings.source_limit is not None:
+        if self.source_limit is not None:
             is_bos = [[token == BOS for token, _ in part] for part in parts]
             policy, offered = self.settings.long_source, self.kind.policies[1:]
             try:
-                ends, cost = long_input.fit_parts(
-                    is_bos, self.settings.source_limit, policy, self.kind.truncated, offered
-                )
+                ends, cost = long_input.fit_parts(is_bos, self.source_limit, policy, self.kind.truncated, offered)
             except long_input.LongInputError as error:
                 raise long_input.LongInputError(f"{record.name} is too long: {error}") from error
             self.counts.update(cost)
@@ -100,7 +108,7 @@ class Encoder:
 
     def slices(self, record: Record, tokens: Sequence[str], side: str) -> list[slice]:
         """What to keep of a whole source or target: one slice, or for chunks several."""
-        limit, policy = getattr(self.settings, f"{side}_limit"), getattr(self.settings, f"long_{side}")
+        limit, policy = getattr(self, f"{side}_limit"), getattr(self.settings, f"long_{side}")
         if limit is None or len(tokens) <= limit:
             return [slice(0, len(tokens))]
         offered = self.kind.policies[1:] if side == "source" else ("truncate",)

@@ -1,20 +1,15 @@
-"""Reading lines, hashing files, and writing a directory atomically."""
+"""Reading files: lines, JSON with checked fields, hashes; and which files were read."""
 
-import fcntl
-import glob
 import gzip
 import hashlib
 import json
-import os
-import shutil
-import tempfile
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 _inputs: ContextVar[set[Path] | None] = ContextVar("_inputs", default=None)
 
@@ -112,121 +107,60 @@ def sha256_of(path: str | Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-@contextmanager
-def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
-    """A hidden sibling of `path`, open for bytes, renamed to `path` when the block ends without an error."""
-    path = Path(path)
-    descriptor, partial_name = tempfile.mkstemp(prefix=f".{path.name}.partial-", dir=path.parent)
-    partial = Path(partial_name)
-    try:
-        with open(descriptor, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        partial.chmod(0o666 & ~_umask())
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+_NAMES = {str: "a string", int: "a number", list: "a list", dict: "an object"}
 
 
-def check_output(
-    path: str | Path, overwrite: bool, inputs: Iterable[str | Path | None] = (), flag: str = "--out"
-) -> None:
-    """Refuses to replace a file, before the work begins.
+class Fields:
+    """A JSON object whose values are checked when they are read.
 
     Args:
-        inputs: files that the command reads; they are never replaced.
+        record: the object.
+        where: file and line, or the place in a file; it opens every message.
+        known: the keys that it may have; None for any.
 
     Raises:
-        ValueError: `path` is one of the inputs, a folder, or exists and `overwrite` is not given.
+        ValueError: it is no object, or it has another key.
     """
-    path = Path(path)
-    if not path.exists() and not path.is_symlink():
-        return
-    for read in inputs:
-        if read is not None and Path(read).exists() and path.exists() and path.samefile(read):
-            raise ValueError(f"{flag} {path} is also an input of this command; name another file")
-    if path.is_dir():
-        raise ValueError(f"{flag} {path} is a folder; name a file")
-    if not overwrite:
-        raise ValueError(f"{flag} {path} exists; name another file, or replace it with --overwrite")
 
+    def __init__(self, record: Any, where: str, known: Collection[str] | None = None) -> None:
+        self.where = where
+        if not isinstance(record, Mapping):
+            raise self.error(f"expected a JSON object, found {record!r:.60}")
+        if known is not None and (unknown := sorted(record.keys() - known)):
+            raise self.error(f"unknown key {unknown[0]!r}; known are {', '.join(sorted(known))}")
+        self.record = record
 
-@contextmanager
-def atomic_directory(final: str | Path, manifest: str, overwrite: bool = False) -> Iterator[Path]:
-    """A hidden sibling of `final`, renamed to `final` when the block ends without an error.
+    def __contains__(self, key: str) -> bool:
+        return key in self.record
 
-    The sibling is locked while it is written. What a killed process has left is removed.
+    def error(self, problem: str) -> ValueError:
+        """The problem with its place."""
+        return ValueError(f"{self.where}: {problem}")
 
-    Args:
-        final: the directory to create.
-        manifest: name of a JSON file with the key `files`, the paths of all files of a finished directory. With
-            `overwrite` a directory is replaced only if it has no other file, so that nobody's work is deleted.
+    def get(self, key: str, kind: type) -> Any:
+        """The value under a key, of the type `kind`: str, int, list or dict; ValueError if there is none."""
+        if key not in self.record:
+            raise self.error(f"there is no {key}")
+        return self.checked(self.record[key], kind, key)
 
-    Raises:
-        ValueError: `final` exists and may not be replaced, or another process is writing it.
-    """
-    final = Path(final).absolute()
-    _check_replaceable(final, manifest, overwrite)
-    final.parent.mkdir(parents=True, exist_ok=True)
-    for left in final.parent.glob(f".{glob.escape(final.name)}.partial-*"):
-        with locked(left, f"another process is writing {final}; wait for it, or choose another directory"):
-            shutil.rmtree(left)
-    partial = Path(tempfile.mkdtemp(prefix=f".{final.name}.partial-", dir=final.parent))
-    partial.chmod(0o777 & ~_umask())
-    try:
-        with locked(partial, f"another process has taken {partial}"):
-            yield partial
-            _check_replaceable(final, manifest, overwrite)  # somebody else may have finished meanwhile
-            _move_into_place(partial, final)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+    def checked(self, value: Any, kind: type, name: str) -> Any:
+        """A value of the type `kind`; ValueError for any other."""
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise self.error(f"{name} must be {_NAMES[kind]}, not {value!r:.60}")
+        return value
 
+    def text(self, key: str) -> str:
+        """The string under a key."""
+        return str(self.get(key, str))
 
-@contextmanager
-def locked(path: Path, message: str) -> Iterator[None]:
-    """Holds the lock of a file or folder; ValueError with the message if another process has it."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    except BlockingIOError:
-        raise ValueError(message) from None
-    finally:
-        os.close(descriptor)
+    def items(self, key: str, kind: type) -> list[Any]:
+        """The list under a key, all of whose items are of the type `kind`."""
+        return [self.checked(item, kind, f"each item of {key}") for item in self.get(key, list)]
 
+    def texts(self, key: str) -> tuple[str, ...]:
+        """The list of strings under a key."""
+        return tuple(self.items(key, str))
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
-def files_below(directory: Path) -> list[str]:
-    """The paths of all files below a directory, relative to it, sorted."""
-    return sorted(str(path.relative_to(directory)) for path in directory.rglob("*") if not path.is_dir())
-
-
-def _check_replaceable(final: Path, manifest: str, overwrite: bool) -> None:
-    if not final.exists() and not final.is_symlink():
-        return
-    if not overwrite:
-        raise ValueError(f"{final} already exists; choose another directory or replace it with --overwrite")
-    why = "so --overwrite does not replace it: choose another directory, or remove it yourself"
-    try:
-        listed = json.loads((final / manifest).read_text(encoding="utf-8"))["files"]
-        known = {manifest, *listed}
-    except (OSError, ValueError, KeyError, TypeError):
-        raise ValueError(f"{final} has no {manifest} with a list of its files, {why}") from None
-    if others := [name for name in files_below(final) if name not in known]:
-        raise ValueError(f"{final} has {len(others)} files that are not in its {manifest}, {others[0]} for one, {why}")
-
-
-def _move_into_place(partial: Path, final: Path) -> None:
-    if not final.exists():
-        partial.rename(final)
-        return
-    replaced = Path(tempfile.mkdtemp(prefix=f".{final.name}.replaced-", dir=final.parent))
-    final.rename(replaced)
-    partial.rename(final)
-    shutil.rmtree(replaced)
+    def objects(self, key: str, known: Collection[str] | None = None) -> "list[Fields]":
+        """The list of objects under a key."""
+        return [Fields(item, f"{self.where}: {key}", known) for item in self.items(key, dict)]

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
-from hat_fairseq.data import alignment, bpe, long_input, sentence_split, word_tokenizer
+from hat_fairseq.data import alignment, bpe, long_input, text, word_tokenizer
 
 SEGMENTS = ("sentences", "packed", "none")
 #: Options that mean something for some kinds only belong to one of these groups; see `Kind.options`.
@@ -48,7 +48,7 @@ class Settings:
     splitter: str = option(
         "given",
         "how running text is split: not at all, at punctuation, or by the sentence-splitter package",
-        choices=sentence_split.METHODS,
+        choices=text.SPLITTERS,
     )
     source_language: str = option("en", "ISO 639-1 code of the source", metavar="CODE")
     target_language: str = option("en", "ISO 639-1 code of the target", metavar="CODE", group=TARGETS)
@@ -82,26 +82,6 @@ class Settings:
     def __post_init__(self) -> None:
         for item in options_of(type(self)):
             check_value(item, getattr(self, item.name))
-
-    @property
-    def languages(self) -> tuple[str, str]:
-        """The languages of source and target."""
-        return self.source_language, self.target_language
-
-    @property
-    def source_limit(self) -> int | None:
-        """Longest source without its `</s>`."""
-        return None if self.max_source_tokens is None else self.max_source_tokens - 1
-
-    @property
-    def target_limit(self) -> int | None:
-        """Longest target without its `</s>`."""
-        return None if self.max_target_tokens is None else self.max_target_tokens - 1
-
-    @property
-    def cuts_both_sides(self) -> bool:
-        """Whether source and target are cut into chunks at the same places."""
-        return self.aligned and self.long_source == "chunk"
 
 
 @dataclass(frozen=True)

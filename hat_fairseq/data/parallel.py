@@ -1,4 +1,4 @@
-"""Apply a function to a stream of items in several processes, results in the order of the items.
+"""Long steps: a function applied to a stream of items in several processes, and progress.
 
 Every worker has a pipe of its own and one batch at a time. There is no lock that a killed worker could keep, so its
 death is always seen.
@@ -6,11 +6,15 @@ death is always seen.
 
 import multiprocessing
 import os
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from multiprocessing.connection import Connection, wait
 from typing import Any, NoReturn, TypeVar
+
+from tqdm import tqdm
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -112,3 +116,27 @@ def _end_with_parent() -> None:
     if parent is not None:
         parent.join()
         os._exit(1)
+
+
+def progress(
+    items: Iterable[Item], what: str, total: int | None = None, unit: str = "documents", every: float = 60.0
+) -> Iterator[Item]:
+    """The items, while stderr says how many there were, and with a total how long the rest will take.
+
+    Args:
+        what: name of the step.
+        every: seconds between two lines where stderr is no terminal.
+    """
+    if sys.stderr.isatty():
+        yield from tqdm(items, desc=what, total=total, unit=f" {unit}", leave=False)
+        return
+    begin = last = time.monotonic()
+    for number, item in enumerate(items, start=1):
+        yield item
+        if (now := time.monotonic()) - last >= every:
+            last = now
+            left = (now - begin) / number * (total - number) / 60 if total else 0
+            of, rest = (f" of {total:,}", f", about {left:.0f} minutes left") if total else ("", "")
+            print(
+                f"{what}: {number:,}{of} {unit} in {(now - begin) / 60:.0f} minutes{rest}", file=sys.stderr, flush=True
+            )

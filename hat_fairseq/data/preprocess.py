@@ -8,9 +8,9 @@ from typing import Any
 
 from hat_fairseq.data import manifest
 from hat_fairseq.data.build import Build
-from hat_fairseq.data.files import atomic_directory
 from hat_fairseq.data.kinds import KINDS, Kind, kind_of
 from hat_fairseq.data.options import Options, add_options, flag, options_of
+from hat_fairseq.data.outputs import atomic_directory
 from hat_fairseq.data.readers import Reader, find_reader
 from hat_fairseq.data.vocabulary import has_dictionary, inherit
 
@@ -107,7 +107,7 @@ def _check_together(options: Options, reader: Reader) -> None:
         raise ValueError("--codes goes with --bpe learned; --bpe gpt2 has its own")
     if options.bpe == "gpt2" and options.target_separator:
         raise ValueError("--target-separator needs --bpe learned: GPT-2's dictionary has no <sep>")
-    if options.chunk_by == "pair" and not options.cuts_both_sides:
+    if options.chunk_by == "pair" and not (options.aligned and options.long_source == "chunk"):
         raise ValueError("--chunk-by pair has no effect without --aligned and --long-source chunk; remove it")
     if options.aligned and options.splitter != "given":
         raise ValueError(f"--aligned is for given segments, not for --splitter {options.splitter}")

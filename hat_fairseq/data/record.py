@@ -1,5 +1,6 @@
 """The type that all readers yield: a document with its target, or an example with its labels."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -97,3 +98,39 @@ class Record:
                 f"{self.name}: the answer {answer.text!r:.80} does not stand at character {answer.start} of "
                 f"its text, where {found!r:.80} stands; starts count characters from 0"
             )
+
+
+@dataclass
+class Gold:
+    """What is right in a split: how many records say it, and which labels and roles occur.
+
+    Args:
+        records: how many there are.
+        known: the first record with something right; None if there is none.
+        unknown: the first record without.
+        first_with: each label, and the first record that has it.
+        counts: how often each label occurs.
+        roles: all roles.
+    """
+
+    records: int = 0
+    known: str | None = None
+    unknown: str | None = None
+    first_with: dict[str, str] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
+    roles: set[str] = field(default_factory=set)
+
+    def add(self, record: Record, field_name: str | None) -> None:
+        """Count a record; `field_name`: of what is right, None for kinds without."""
+        self.records += 1
+        self.roles.update(record.roles or ())
+        if field_name is None or getattr(record, field_name) is None:
+            self.unknown = self.unknown or record.name
+            return
+        self.known = self.known or record.name
+        if record.answers is not None:
+            self.counts["with an answer" if record.answers else "without answer"] += 1
+        labels = record.labels or (() if record.label is None else (record.label,))
+        self.counts.update(f"choice {label}" if record.choices else label for label in labels)
+        for label in labels:
+            self.first_with.setdefault(label, record.name)

@@ -18,8 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hat_fairseq.data.fields import Fields
-from hat_fairseq.data.files import read_json_lines
+from hat_fairseq.data.files import Fields, read_json_lines
 from hat_fairseq.data.formats.columns import is_table, read_rows
 from hat_fairseq.data.kinds import Kind, kind_of
 from hat_fairseq.data.record import Answer, Record, Text

@@ -1,8 +1,15 @@
-"""Rows: what a record becomes for the model, one sample of fairseq each."""
+"""Rows: what a record becomes for the model, one sample of fairseq each; and the files that say which is which.
+
+`SPLIT.ids` has the record and the part of each sample, `SPLIT.spans` what each of its tokens stands for.
+"""
 
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, TextIO
+
+from hat_fairseq.data.files import read_lines
 
 BOS = "<s>"  # before each sentence or segment
 EOS = "</s>"  # two of them between the parts of a row, as in RoBERTa; one between documents
@@ -63,3 +70,103 @@ def marked(units: Sequence[Unit]) -> Unit:
 
 def tokens_of(pairs: Unit) -> list[str]:
     return [token for token, _ in pairs]
+
+
+class RowFiles(ExitStack):
+    """The files of a split's rows, each opened when its first line comes: a stream that no row has, has no file."""
+
+    def __init__(self, directory: Path, split: str) -> None:
+        super().__init__()
+        self.directory, self.split = directory, split
+        self.files: dict[str, TextIO] = {}
+
+    def write(self, row: Row, with_ids: bool) -> None:
+        """Write a line of each stream of the row, its ids (also into `bin`, to join rows with that alone) and spans."""
+        lines = {f"text/{self.split}.{stream}": " ".join(tokens) for stream, tokens in row.streams.items()}
+        if with_ids:
+            lines |= {f"{folder}/{self.split}.ids": ids_line(row) for folder in ("text", "bin")}
+        if row.spans:
+            lines[f"bin/{self.split}.spans"] = spans_line(row)
+        if not self.files:
+            self.files = {name: self._open(name) for name in lines}
+        if self.files.keys() != lines.keys():
+            raise ValueError(f"document {row.id!r} has not the same streams as those before it")
+        for name, line in lines.items():
+            self.files[name].write(line + "\n")
+
+    def _open(self, name: str) -> TextIO:
+        return self.enter_context(open(self.directory / name, "w", encoding="utf-8", newline="\n"))
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A line of the ids table: a fairseq sample is chunk `number` (from 0) of the `count` chunks of a document.
+
+    Attributes:
+        segments: number of source segments in the chunk.
+    """
+
+    document_id: str
+    number: int
+    count: int
+    segments: int
+
+
+def ids_line(row: Row) -> str:
+    """The line of a row, without its end."""
+    return f"{row.id}\t{row.part}\t{row.num_parts}\t{row.segments}"
+
+
+def read_ids(path: str | Path) -> list[Chunk]:
+    """Reads the ids table; line i (from 0) is fairseq's sample i.
+
+    Raises:
+        ValueError: with file and line: not four columns, a repeated chunk, or a document with a missing chunk.
+    """
+    chunks = []
+    line_of: dict[tuple[str, int], int] = {}
+    for number, line in read_lines(path):
+        fields = line.split("\t")
+        if len(fields) != 4 or not all(map(str.isdecimal, fields[1:])):
+            raise ValueError(
+                f"{path}:{number}: expected document id, chunk, number of chunks and of segments, found {line[:80]!r}; "
+                "data of an earlier version: run hat preprocess again"
+            )
+        chunk = Chunk(fields[0], *map(int, fields[1:]))
+        key = chunk.document_id, chunk.number
+        if key in line_of:
+            raise ValueError(
+                f"{path}:{number}: chunk {key[1]} of document {key[0]!r} is on line {line_of[key]} already"
+            )
+        line_of[key] = number
+        chunks.append(chunk)
+    for number, chunk in enumerate(chunks, start=1):
+        for other in range(chunk.count):
+            if (chunk.document_id, other) not in line_of:
+                raise ValueError(
+                    f"{path}:{number}: document {chunk.document_id!r} has {chunk.count} chunks, "
+                    f"but the line of chunk {other} is missing"
+                )
+    return chunks
+
+
+def spans_line(row: Row) -> str:
+    """A row's line in `bin/SPLIT.spans`, without its end: number of elements, tab, what each token stands for.
+
+    `-` nothing, `3` the element of that number, `12:15` the characters from 12 to 15 (exclusive).
+    """
+    words = ("-" if s is None else f"{s[0]}:{s[1]}" if isinstance(s, tuple) else str(s) for s in row.spans)
+    return f"{row.num_elements}\t{' '.join(words)}"
+
+
+def parse_spans(line: str) -> tuple[int, list[Any]]:
+    """The number of elements, and the spans of a row; inverse of `spans_line`."""
+    number, _, words = line.partition("\t")
+    return int(number), [_span(word) for word in words.split(" ")]
+
+
+def _span(word: str) -> Any:
+    if word == "-":
+        return None
+    begin, colon, end = word.partition(":")
+    return (int(begin), int(end)) if colon else int(begin)

@@ -2,65 +2,93 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import Any, NamedTuple
 
 from hat_fairseq.data.alignment import MisalignedError, words_of
 from hat_fairseq.data.clean import EmptyDocumentError, prepare, sentences_for_bpe
 from hat_fairseq.data.encode_examples import pack_documents, units_to_pack
-from hat_fairseq.data.ids import ids_line
+from hat_fairseq.data.encoder import Encoder
 from hat_fairseq.data.kinds import Kind, kind_of
 from hat_fairseq.data.learned_bpe import LearnedBpe
-from hat_fairseq.data.manifest import SplitReport
 from hat_fairseq.data.options import Options, Settings
-from hat_fairseq.data.parallel import ordered_map
+from hat_fairseq.data.parallel import ordered_map, progress
 from hat_fairseq.data.pipeline import TextPipeline
-from hat_fairseq.data.progress import progress
 from hat_fairseq.data.readers import Reader
-from hat_fairseq.data.record import Record
+from hat_fairseq.data.record import Gold, Record
 from hat_fairseq.data.records_json import json_line, read_records
 from hat_fairseq.data.round_trip import round_trip
-from hat_fairseq.data.rows import Row
-from hat_fairseq.data.token_spans import spans_line
+from hat_fairseq.data.rows import Row, RowFiles
 from hat_fairseq.data.word_tokenizer import count_words
+
+# Means for each document, as in Tables 1 and 2 of Rohde et al. 2021: words before any tokenisation, BPE tokens before
+# anything is cut.
+PAPER_ROWS = ("source_words", "source_tokens", "target_words", "target_tokens")
+
+
+class Encoded(NamedTuple):
+    """The rows of a record, or its units where rows are filled with several; and what was counted."""
+
+    rows: list[Row]
+    units: list[list[str]]
+    totals: Counter[str]
+    counts: Counter[str]
 
 
 @dataclass
-class Gold:
-    """What is right in a split: how many records say it, and which labels and roles occur.
+class SplitReport:
+    """Figures of one split.
 
     Args:
-        records: how many there are.
-        known: the first record with something right; None if there is none.
-        unknown: the first record without.
-        first_with: each label, and the first record that has it.
-        counts: how often each label occurs.
-        roles: all roles.
+        kind: of its records.
+        documents: how many records there are.
+        sentences: how many markers there are in all lines.
+        lengths: tokens of each line of the source and the target, markers, separators and the final `</s>` included.
+        totals: the sums of `PAPER_ROWS`.
+        labels: how often each label occurs.
+        treatments: everything replaced, cut or dropped.
+        round_trip: see `round_trip.py`; empty without word tokenizer.
     """
 
-    records: int = 0
-    known: str | None = None
-    unknown: str | None = None
-    first_with: dict[str, str] = field(default_factory=dict)
-    counts: Counter[str] = field(default_factory=Counter)
-    roles: set[str] = field(default_factory=set)
+    kind: Kind
+    documents: int = 0
+    sentences: int = 0
+    lengths: dict[str, list[int]] = field(default_factory=lambda: {"source": [], "target": []})
+    totals: Counter[str] = field(default_factory=Counter)
+    labels: Counter[str] = field(default_factory=Counter)
+    treatments: Counter[str] = field(default_factory=Counter)
+    round_trip: dict[str, Any] = field(default_factory=dict)
 
-    def add(self, record: Record, kind: Kind) -> None:
-        self.roles.update(record.roles or ())
-        if kind.gold is None or getattr(record, kind.gold) is None:
-            self.unknown = self.unknown or record.name
-            return
-        self.known = self.known or record.name
-        if record.answers is not None:
-            self.counts["with an answer" if record.answers else "without answer"] += 1
-        labels = record.labels or (() if record.label is None else (record.label,))
-        self.counts.update(f"choice {label}" if record.choices else label for label in labels)
-        for label in labels:
-            self.first_with.setdefault(label, record.name)
+    def counted(self, encoded: Iterable[Encoded]) -> Iterator[Encoded]:
+        """Yields what it is given, after counting it."""
+        for result in encoded:
+            self.documents += 1
+            self.totals.update(result.totals)
+            self.treatments.update(result.counts)
+            yield result
+
+    def add_row(self, row: Row) -> None:
+        self.sentences += row.segments
+        for side, lengths in self.lengths.items():
+            if side in row.streams:
+                lengths.append(len(row.streams[side]) + 1)
+
+    def to_json(self) -> dict[str, Any]:
+        sides = ("source", "target") if self.kind.has_target else ("source",)
+        rows = [row for row in PAPER_ROWS if row.startswith(sides)]
+        record: dict[str, Any] = {
+            "documents": self.documents,
+            "lines": len(self.lengths["source"]),
+            "sentences": self.sentences,
+        }
+        record |= {f"{side}_tokens": _summary(self.lengths[side]) for side in sides}
+        record["per_document"] = {row: round(self.totals[row] / max(1, self.documents), 1) for row in rows}
+        record |= {} if self.kind.has_target else {"labels": dict(sorted(self.labels.items()))}
+        record |= {"round_trip": self.round_trip} if self.round_trip else {}
+        return record | {"treatments": dict(sorted((+self.treatments).items()))}
 
 
 def records_path(text: Path, split: str) -> Path:
@@ -126,8 +154,7 @@ def prepare_split(
         for record, record_counts in progress(prepared, path.name, expected):
             counts.update(record_counts)
             if record is not None:
-                gold.add(record, kind)
-                gold.records += 1
+                gold.add(record, kind.gold)
                 file.write(json_line(record, kind) + "\n")
     if not path.stat().st_size:
         raise ValueError(f"{path.name}: every document was dropped (--on-empty drop, --on-misaligned drop)")
@@ -137,29 +164,6 @@ def prepare_split(
             f"{kind.gold}, or none"
         )
     return gold
-
-
-def class_labels(kind: Kind, splits: dict[str, Gold], known: list[str] | None) -> list[str]:
-    """The labels in the order of their classes: those of the training part, sorted.
-
-    Args:
-        kind: one without fixed classes.
-        splits: every split that there is.
-        known: the labels to take where there is no training part.
-
-    Raises:
-        ValueError: a split has a label that is not among them; with the record.
-    """
-    where = "the training part" if "train" in splits else "the data of --vocabulary"
-    classes = sorted(splits["train"].first_with) if "train" in splits else known or []
-    for split, gold in splits.items():
-        for label, name in gold.first_with.items():
-            if label not in classes:
-                raise ValueError(
-                    f"{split}: {name} has the label {label!r}, which {where} does not have; "
-                    f"it has {', '.join(map(repr, classes[:20])) or 'none'}{', ...' if len(classes) > 20 else ''}"
-                )
-    return classes
 
 
 def learn_bpe(text: Path, split: str, options: Options, workers: int, total: int) -> LearnedBpe:
@@ -179,13 +183,13 @@ def encode_split(
     kind = pipeline.kind
     report = SplitReport(kind)
     by_source = options.chunk_by == "source" and split.startswith("test")
+    encoder = replace(pipeline.encoder(by_source), counts=Counter())
     records = read_records(records_path(directory / "text", split), kind, split)
-    encoded = ordered_map(partial(_encode, pipeline, by_source, options.pack), records, workers)
+    encoded = ordered_map(partial(_encode, encoder, options.pack), records, workers)
     counted = report.counted(progress(encoded, f"{split}: BPE", total))
     if options.pack:
-        encoder = pipeline.encoder()
-        encoder.counts = report.treatments
-        packed = pack_documents(encoder, (result.units for result in counted))
+        packing = replace(encoder, counts=report.treatments)
+        packed = pack_documents(packing, (result.units for result in counted))
         rows: Iterator[Row] = (Row("", 0, 1, {"source": tokens}) for tokens in packed)
     else:
         rows = chain.from_iterable(result.rows for result in counted)
@@ -196,41 +200,6 @@ def encode_split(
     if kind.has_target:
         report.round_trip = round_trip(pipeline, records_path(directory / "text", split))
     return report
-
-
-class RowFiles(ExitStack):
-    """The files of a split's rows, each opened when its first line comes: a stream that no row has, has no file."""
-
-    def __init__(self, directory: Path, split: str) -> None:
-        super().__init__()
-        self.directory, self.split = directory, split
-        self.files: dict[str, TextIO] = {}
-
-    def write(self, row: Row, with_ids: bool) -> None:
-        """Write a line of each stream of the row, its ids (also into `bin`, to join rows with that alone) and spans."""
-        lines = {f"text/{self.split}.{stream}": " ".join(tokens) for stream, tokens in row.streams.items()}
-        if with_ids:
-            lines |= {f"{folder}/{self.split}.ids": ids_line(row) for folder in ("text", "bin")}
-        if row.spans:
-            lines[f"bin/{self.split}.spans"] = spans_line(row)
-        if not self.files:
-            self.files = {name: self._open(name) for name in lines}
-        if self.files.keys() != lines.keys():
-            raise ValueError(f"document {row.id!r} has not the same streams as those before it")
-        for name, line in lines.items():
-            self.files[name].write(line + "\n")
-
-    def _open(self, name: str) -> TextIO:
-        return self.enter_context(open(self.directory / name, "w", encoding="utf-8", newline="\n"))
-
-
-class Encoded(NamedTuple):
-    """The rows of a record, or its units where rows are filled with several; and what was counted."""
-
-    rows: list[Row]
-    units: list[list[str]]
-    totals: Counter[str]
-    counts: Counter[str]
 
 
 def _prepare(options: Options, may_be_blind: bool, record: Record) -> tuple[Record | None, Counter[str]]:
@@ -253,7 +222,9 @@ def _prepare(options: Options, may_be_blind: bool, record: Record) -> tuple[Reco
     except MisalignedError:
         if options.on_misaligned != "drop":
             raise
-        return None, Counter(documents_misaligned_dropped=1) + words_of(record, options.languages)
+        return None, Counter(documents_misaligned_dropped=1) + words_of(
+            record, (options.source_language, options.target_language)
+        )
     return prepared, counts
 
 
@@ -262,14 +233,20 @@ def _words(settings: Settings, record: Record) -> Counter[str]:
     return Counter(word for sentence in sentences for word in sentence.split())
 
 
-def _encode(pipeline: TextPipeline, by_source: bool, pack: bool, record: Record) -> Encoded:
-    pipeline.counts.clear()
-    encoder = pipeline.encoder(by_source)
-    rows, units = ([], units_to_pack(encoder, record)) if pack else (pipeline.kind.encode(encoder, record), [])
-    source, target = pipeline.settings.languages
+def _encode(encoder: Encoder, pack: bool, record: Record) -> Encoded:
+    encoder.counts.clear()
+    encoder.totals.clear()
+    rows, units = ([], units_to_pack(encoder, record)) if pack else (encoder.kind.encode(encoder, record), [])
+    source, target = encoder.settings.source_language, encoder.settings.target_language
     texts = ((text,) if isinstance(text, str) else text for _, text in record.texts())
     words = Counter(
         source_words=sum(count_words(sentence, source) for text in texts for sentence in text),
         target_words=sum(count_words(sentence, target) for sentence in record.target or ()),
     )
     return Encoded(rows, units, words + encoder.totals, Counter(encoder.counts))
+
+
+def _summary(lengths: list[int]) -> dict[str, float]:
+    """Sum, mean and maximum."""
+    total = sum(lengths)
+    return {"total": total, "mean": round(total / len(lengths), 1) if lengths else 0.0, "max": max(lengths, default=0)}

@@ -5,10 +5,8 @@ everything else stays in order. Counting therefore suffices for any BPE and any 
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from hat_fairseq.data.bpe import Bpe
-from hat_fairseq.data.rows import Row
 
 Span = tuple[int, int]  # characters, begin inclusive, end exclusive
 
@@ -68,28 +66,6 @@ def find_span(spans: Sequence[Span | None], begin: int, end: int) -> tuple[int, 
         if span and span[0] < end <= span[1]:
             last = index
     return None if last is None else (first, last)
-
-
-def spans_line(row: Row) -> str:
-    """A row's line in `bin/SPLIT.spans`, without its end: number of elements, tab, what each token stands for.
-
-    `-` nothing, `3` the element of that number, `12:15` the characters from 12 to 15 (exclusive).
-    """
-    words = ("-" if s is None else f"{s[0]}:{s[1]}" if isinstance(s, tuple) else str(s) for s in row.spans)
-    return f"{row.num_elements}\t{' '.join(words)}"
-
-
-def parse_spans(line: str) -> tuple[int, list[Any]]:
-    """The number of elements, and the spans of a row; inverse of `spans_line`."""
-    number, _, words = line.partition("\t")
-    return int(number), [_span(word) for word in words.split(" ")]
-
-
-def _span(word: str) -> Any:
-    if word == "-":
-        return None
-    begin, colon, end = word.partition(":")
-    return (int(begin), int(end)) if colon else int(begin)
 
 
 def _dropped(character: str) -> bool:

@@ -8,9 +8,9 @@ import argparse
 import shlex
 from pathlib import Path
 
-from ..data.ids import read_ids
 from ..data.pipeline import TextPipeline
 from ..data.records_json import read_records, with_meta
+from ..data.rows import read_ids
 from ..scoring import bleu_command
 from ..scoring import command as score_command
 from ..scoring.bleu_settings import make_bleu

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..data.files import check_output, read_lines
-from ..data.ids import Chunk, read_ids
+from ..data.files import read_lines
+from ..data.outputs import check_output
 from ..data.pipeline import recorded_language
+from ..data.rows import Chunk, read_ids
 from ..data.text import split_segments
 from ..data.word_tokenizer import join_sentences
 from ..scoring.files import write_summaries

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ..data.files import atomic_file, sha256_of
+from ..data.files import sha256_of
+from ..data.outputs import atomic_file
 
 RECORD = "run.json"
 # Flags that affect speed only: after a crash for lack of memory, a smaller batch may continue.

@@ -15,9 +15,7 @@ from typing import Any
 from torch import Tensor
 
 from ..data.files import read_lines
-from ..data.ids import Chunk
-from ..data.rows import Row
-from ..data.token_spans import parse_spans
+from ..data.rows import Chunk, Row, parse_spans
 from ..tasks.encoder_task import EncoderTask
 from ..tasks.row_dataset import RowDataset
 from .answers import AnswerOptions, answer_question, window_answers

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ..data.files import locked
+from ..data.outputs import locked
 from ..kernels import PRECISIONS
 from .answers import AnswerOptions
 from .assemble import Prediction

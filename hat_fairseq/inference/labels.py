@@ -13,8 +13,8 @@ from typing import Any
 from torch import Tensor
 
 from ..analysis.segment_weights import SegmentWeights
-from ..data.files import check_output
-from ..data.progress import progress
+from ..data.outputs import check_output
+from ..data.parallel import progress
 from ..data.record import Record
 from ..data.records_json import read_records
 from ..data.rows import Row

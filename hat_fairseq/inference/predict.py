@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..data.files import check_output
-from ..data.progress import progress
+from ..data.outputs import check_output
+from ..data.parallel import progress
 from ..data.records_json import read_records, with_meta
 from ..tasks.bin_folder import load_ids
 from ..tasks.encoder_task import EncoderTask, check_max_tokens

@@ -14,8 +14,8 @@ import torch
 from fairseq.data import data_utils
 from torch import Tensor
 
-from ..data.files import check_output
-from ..data.progress import progress
+from ..data.outputs import check_output
+from ..data.parallel import progress
 from ..data.record import Record
 from ..data.records_json import read_records
 from ..generation.join_chunks import document_row

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hat_fairseq.data.files import check_output
+from hat_fairseq.data.outputs import check_output
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.scoring.files import write_summaries

@@ -5,7 +5,7 @@ import json
 import sys
 from typing import Any, Protocol
 
-from hat_fairseq.data.files import atomic_file, check_output
+from hat_fairseq.data.outputs import atomic_file, check_output
 from hat_fairseq.scoring import bleu_command, classification, rouge_command, squad_command
 from hat_fairseq.scoring.report import Report
 

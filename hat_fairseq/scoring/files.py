@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hat_fairseq.data.files import atomic_file, read_json_lines, read_lines
+from hat_fairseq.data.files import read_json_lines, read_lines
+from hat_fairseq.data.outputs import atomic_file
 from hat_fairseq.scoring.rouge import Summary
 
 HYPOTHESIS_KEYS = ("text",)

@@ -7,7 +7,7 @@ from typing import Any
 BACKENDS = ("rouge-score", "perl")
 SEVERAL = ("best", "mean")
 
-#: given: the items of a list, or the lines of a text; punctuation, library: as in `hat_fairseq.data.sentence_split`;
+#: given: the items of a list, or the lines of a text; punctuation, library: as in `hat_fairseq.data.text`;
 #: files2rouge: that tool's rule, a sentence ends only at a full stop after a space; none: one sentence.
 SENTENCE_METHODS = ("given", "punctuation", "library", "files2rouge", "none")
 
@@ -78,7 +78,7 @@ def split_summary(summary: str | Sequence[str], method: str) -> list[str]:
         *ended, rest = text.split(" .")
         sentences = [sentence + " ." for sentence in ended] + [rest]
     else:
-        from hat_fairseq.data.sentence_split import split_sentences
+        from hat_fairseq.data.text import split_sentences
 
         sentences = split_sentences(text, method) if text else []  # ValueError for an unknown method
     lines = (" ".join(sentence.split()) for sentence in sentences)

@@ -9,9 +9,9 @@ from fairseq.data import Dictionary
 from torch import Tensor
 
 from ..data.binarize import MOST_UNKNOWN
-from ..data.ids import Chunk, read_ids
 from ..data.kinds import KINDS
 from ..data.pipeline import FILE_NAME, TextPipeline
+from ..data.rows import Chunk, read_ids
 
 
 def load_pipeline(data: str | Path, kind: str) -> TextPipeline | None:

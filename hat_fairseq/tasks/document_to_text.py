@@ -18,7 +18,7 @@ from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationTask
 from torch import Tensor
 
-from ..data.ids import Chunk
+from ..data.rows import Chunk
 from ..generation.beam_search import BeamSearchGenerator
 from ..generation.options import MINIMUM, POSITIVE, check_ranges, parse_generation_options
 from ..scoring.bleu_settings import BleuSettings

@@ -21,8 +21,8 @@ from fairseq.data import Dictionary, data_utils
 from fairseq.tasks import FairseqTask
 from torch import Tensor
 
-from ..data.ids import Chunk
 from ..data.labels import label_of
+from ..data.rows import Chunk
 from ..models.encoder_model import EncoderModel
 from ..models.fingerprint import fingerprint
 from ..models.loading.common import LABELS

@@ -8,8 +8,8 @@ import torch
 from fairseq.tasks import register_task
 from torch import Tensor
 
-from ..data.ids import Chunk
 from ..data.labels import RIGHT
+from ..data.rows import Chunk
 from .bin_folder import load_ids
 from .config import EncoderTaskConfig
 from .encoder_task import EncoderTask

@@ -8,7 +8,7 @@ import torch
 from fairseq.data import data_utils
 from torch import Tensor
 
-from ..data.ids import Chunk
+from ..data.rows import Chunk
 from .cut_rows import CutRows
 from .row_targets import RowTargets
 

@@ -16,7 +16,7 @@ from fairseq.data import Dictionary
 from fairseq.distributed import utils as distributed_utils
 from fairseq.logging import metrics
 
-from ..data.ids import Chunk
+from ..data.rows import Chunk
 from ..data.word_tokenizer import join_sentences
 from ..scoring.bleu_settings import BleuSettings, make_bleu
 from ..scoring.rouge import score_documents

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..data.files import atomic_file
+from ..data.outputs import atomic_file
 from . import bart, released_hat, roberta
 from .hugging_face import read_config, read_weights
 from .vocabulary import MASK, SPECIALS, read_symbols

@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..data.files import atomic_directory
 from ..data.labels import read_label_dictionary
+from ..data.outputs import atomic_directory
 from .command import ARCHITECTURE
 from .released_hat import HEAD, released_config, to_hugging_face
 from .released_hat_differences import CLASSES, check_expressible, instructions, refuse_differences

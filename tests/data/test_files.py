@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hat_fairseq.data.files import atomic_directory, atomic_file, check_output, files_below
+from hat_fairseq.data.outputs import atomic_directory, atomic_file, check_output, files_below
 
 
 def write(folder: Path, **files: str) -> Path:
@@ -81,7 +81,7 @@ def test_a_file_that_appears_meanwhile_is_kept(tmp_path: Path) -> None:
 
 WRITER = """
 import sys
-from hat_fairseq.data.files import atomic_directory
+from hat_fairseq.data.outputs import atomic_directory
 with atomic_directory(sys.argv[1], "manifest.json") as directory:
     (directory / "a").touch()
     print(directory, flush=True)

@@ -18,12 +18,12 @@ from fairseq.data import Dictionary, data_utils
 
 from hat_fairseq import cli
 from hat_fairseq.data.files import sha256_of
-from hat_fairseq.data.ids import read_ids
 from hat_fairseq.data.kinds import KINDS
 from hat_fairseq.data.labels import read_label_dictionary
 from hat_fairseq.data.packing import pack_rows
 from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.records_json import read_records
+from hat_fairseq.data.rows import read_ids
 
 CLASSES = ["in%20cs", "in%20de", "in%20en"]
 

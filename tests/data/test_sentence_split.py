@@ -6,9 +6,9 @@ import time
 import pytest
 
 from hat_fairseq.data.record import Record
-from hat_fairseq.data.sentence_split import METHODS, split_sentences
+from hat_fairseq.data.text import SPLITTERS, split_sentences
 
-SPLITTING = METHODS[1:]
+SPLITTING = SPLITTERS[1:]
 PARAGRAPH = 'Mr. Smith paid $3.50. "Why?" asked Ann... Nobody knew! It cost e.g. more'
 
 

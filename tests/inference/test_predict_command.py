@@ -15,9 +15,9 @@ from fine_tuned import FineTuned
 from torch import Tensor
 
 from hat_fairseq import cli
-from hat_fairseq.data.ids import read_ids
 from hat_fairseq.data.labels import label_of, label_token, write_label_dictionary
 from hat_fairseq.data.records_json import read_records
+from hat_fairseq.data.rows import read_ids
 from hat_fairseq.inference import DocumentClassifier
 from hat_fairseq.inference.command import write_lines
 from hat_fairseq.inference.loading import Predictor, load_models, refuse_other_tasks

@@ -12,8 +12,8 @@ import torch
 from fairseq import options, tasks
 from helpers import assert_close
 
-from hat_fairseq.data.ids import read_ids
 from hat_fairseq.data.kinds import kind_of
+from hat_fairseq.data.rows import read_ids
 from hat_fairseq.tasks.config import EncoderTaskConfig
 
 Data = Callable[[str], Path]

@@ -5,8 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from hat_fairseq.data.fields import Fields
-from hat_fairseq.data.files import read_json, read_json_lines, read_lines
+from hat_fairseq.data.files import Fields, read_json, read_json_lines, read_lines
 
 NAMES = {"train": ("train",), "valid": ("validation", "valid", "val"), "test": ("test",)}
 ENDINGS = (".csv", ".jsonl", ".json")

@@ -1,0 +1,132 @@
+"""Writing files and directories atomically, and refusing to replace what is not ours."""
+
+import fcntl
+import glob
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+
+@contextmanager
+def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
+    """A hidden sibling of `path`, open for bytes, renamed to `path` when the block ends without an error."""
+    path = Path(path)
+    descriptor, partial_name = tempfile.mkstemp(prefix=f".{path.name}.partial-", dir=path.parent)
+    partial = Path(partial_name)
+    try:
+        with open(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        partial.chmod(0o666 & ~_umask())
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def check_output(
+    path: str | Path, overwrite: bool, inputs: Iterable[str | Path | None] = (), flag: str = "--out"
+) -> None:
+    """Refuses to replace a file, before the work begins.
+
+    Args:
+        inputs: files that the command reads; they are never replaced.
+
+    Raises:
+        ValueError: `path` is one of the inputs, a folder, or exists and `overwrite` is not given.
+    """
+    path = Path(path)
+    if not path.exists() and not path.is_symlink():
+        return
+    for read in inputs:
+        if read is not None and Path(read).exists() and path.exists() and path.samefile(read):
+            raise ValueError(f"{flag} {path} is also an input of this command; name another file")
+    if path.is_dir():
+        raise ValueError(f"{flag} {path} is a folder; name a file")
+    if not overwrite:
+        raise ValueError(f"{flag} {path} exists; name another file, or replace it with --overwrite")
+
+
+@contextmanager
+def atomic_directory(final: str | Path, manifest: str, overwrite: bool = False) -> Iterator[Path]:
+    """A hidden sibling of `final`, renamed to `final` when the block ends without an error.
+
+    The sibling is locked while it is written. What a killed process has left is removed.
+
+    Args:
+        final: the directory to create.
+        manifest: name of a JSON file with the key `files`, the paths of all files of a finished directory. With
+            `overwrite` a directory is replaced only if it has no other file, so that nobody's work is deleted.
+
+    Raises:
+        ValueError: `final` exists and may not be replaced, or another process is writing it.
+    """
+    final = Path(final).absolute()
+    _check_replaceable(final, manifest, overwrite)
+    final.parent.mkdir(parents=True, exist_ok=True)
+    for left in final.parent.glob(f".{glob.escape(final.name)}.partial-*"):
+        with locked(left, f"another process is writing {final}; wait for it, or choose another directory"):
+            shutil.rmtree(left)
+    partial = Path(tempfile.mkdtemp(prefix=f".{final.name}.partial-", dir=final.parent))
+    partial.chmod(0o777 & ~_umask())
+    try:
+        with locked(partial, f"another process has taken {partial}"):
+            yield partial
+            _check_replaceable(final, manifest, overwrite)  # somebody else may have finished meanwhile
+            _move_into_place(partial, final)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+@contextmanager
+def locked(path: Path, message: str) -> Iterator[None]:
+    """Holds the lock of a file or folder; ValueError with the message if another process has it."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise ValueError(message) from None
+    finally:
+        os.close(descriptor)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def files_below(directory: Path) -> list[str]:
+    """The paths of all files below a directory, relative to it, sorted."""
+    return sorted(str(path.relative_to(directory)) for path in directory.rglob("*") if not path.is_dir())
+
+
+def _check_replaceable(final: Path, manifest: str, overwrite: bool) -> None:
+    if not final.exists() and not final.is_symlink():
+        return
+    if not overwrite:
+        raise ValueError(f"{final} already exists; choose another directory or replace it with --overwrite")
+    why = "so --overwrite does not replace it: choose another directory, or remove it yourself"
+    try:
+        listed = json.loads((final / manifest).read_text(encoding="utf-8"))["files"]
+        known = {manifest, *listed}
+    except (OSError, ValueError, KeyError, TypeError):
+        raise ValueError(f"{final} has no {manifest} with a list of its files, {why}") from None
+    if others := [name for name in files_below(final) if name not in known]:
+        raise ValueError(f"{final} has {len(others)} files that are not in its {manifest}, {others[0]} for one, {why}")
+
+
+def _move_into_place(partial: Path, final: Path) -> None:
+    if not final.exists():
+        partial.rename(final)
+        return
+    replaced = Path(tempfile.mkdtemp(prefix=f".{final.name}.replaced-", dir=final.parent))
+    final.rename(replaced)
+    partial.rename(final)
+    shutil.rmtree(replaced)
