@@ -2,7 +2,7 @@
 # TORCH=...       another torch than the pinned one, as arguments of pip: make setup TORCH="torch==2.7.1"
 # TORCH=none      no torch is installed: the one PYTHON already sees is kept (2.6 or newer)
 # PYTHON=...      the interpreter that .venv is made from
-# JOBS=...        processes of `make test`, one file of tests each (2)
+# JOBS=...        processes of `make test` and `make test-all`, one file of tests each (2)
 # BENCH=...       what `make bench` runs (all of them): make bench BENCH="preprocessing start_up"
 
 VENV := .venv
@@ -28,10 +28,10 @@ SCRIPTS = $(wildcard .ci/run scripts/* train_scripts/*.sh generate_scripts/*.sh 
 TORCH_FAMILY := torch|filelock|typing[-_]extensions|sympy|mpmath|networkx|jinja2|markupsafe|fsspec
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench clean check-choice
+.PHONY: help setup demo test test-all lint bench clean check-choice
 
 help:  ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@grep -E '^# (TORCH|PYTHON|JOBS|BENCH)=' $(firstword $(MAKEFILE_LIST)) | cut -c 3-
 
 setup: $(STAMP) check-choice  ## create .venv and install everything (TORCH=, PYTHON=: see below)
@@ -40,7 +40,10 @@ setup: $(STAMP) check-choice  ## create .venv and install everything (TORCH=, PY
 demo: setup  ## the AMI meetings: preprocess, train a small HAT, generate, score
 	examples/ami_demo.sh
 
-test: setup  ## all tests
+test: setup  ## the tests, without the slow runs of whole recipes and benchmarks
+	OMP_NUM_THREADS=1 $(PY) -m pytest -q -n $(JOBS) --dist loadfile -m "not slow" tests
+
+test-all: setup  ## all tests, as continuous integration runs them
 	OMP_NUM_THREADS=1 $(PY) -m pytest -q -n $(JOBS) --dist loadfile tests
 
 lint: setup  ## ruff, mypy, shellcheck

@@ -13,6 +13,7 @@ import start_up
 from byte_level_bpe import write_byte_level_bpe
 from commands import run_command
 
+pytestmark = pytest.mark.slow
 BENCHMARKS = Path(preprocessing.__file__).parent
 
 

@@ -18,6 +18,7 @@ from hat_fairseq.criterions.chunked_label_smoothed_cross_entropy import ChunkedL
 from hat_fairseq.kernels import chunked_loss
 
 TASK = Namespace(target_dictionary=Namespace(pad=lambda: PAD))
+LENGTHS = [[1], [16], [9, 16, 2]]
 ARCHITECTURES = ["hat_transformer_tiny", "hat_bart_base", "transformer", "bart_base"]
 
 
@@ -51,9 +52,12 @@ def run(criterion: Any, model: Any, batch: dict[str, Any], factor: float) -> tup
     return (loss, size, log), {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("arch", ARCHITECTURES)
-@pytest.mark.parametrize("lengths", [[1], [16], [9, 16, 2]], ids=str)
+DTYPES = [torch.float32, torch.bfloat16, torch.float16]
+# All pairs of a network with a type and with lengths.
+PAIRS = [(arch, DTYPES[(a + n) % 3], ls) for a, arch in enumerate(ARCHITECTURES) for n, ls in enumerate(LENGTHS)]
+
+
+@pytest.mark.parametrize(("arch", "dtype", "lengths"), PAIRS)
 def test_it_is_fairseqs_criterion(rows: int, lengths: list[int], arch: str, dtype: torch.dtype) -> None:
     options = {"sentence_avg": len(lengths) == 1, "label_smoothing": 0.1, "report_accuracy": True}
     options["ignore_prefix_size"] = 0 if len(lengths) == 1 else 1

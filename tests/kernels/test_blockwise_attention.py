@@ -13,6 +13,7 @@ from hat_fairseq.kernels.cpu_dropout import BlockDropout
 from hat_fairseq.modules.attention import MultiheadAttention
 
 DTYPES = [torch.float32, torch.bfloat16]
+RATES = list(enumerate([0.0, 0.3]))  # of dropout
 SIZES = [(1, 1), (64, 64), (65, 131), (131, 65), (150, 150), (7, 300)]
 CASES = [(size, kind) for size in SIZES for kind in ("none", "right", "left", "holes")]
 CASES += [((size, size), kind) for size in (1, 64, 150) for kind in ("causal", "lower")]
@@ -76,9 +77,13 @@ def run(function, inputs: list[Tensor]) -> list[Tensor]:
     return [out, *torch.autograd.grad(out, inputs, upstream)]
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("rate", [0.0, 0.3])
-@pytest.mark.parametrize(("size", "kind"), CASES)
+# Every case with both rates and both types, and all pairs of these, but not all three together.
+PAIRS = [
+    (*case, rate, DTYPES[(number + position) % 2]) for number, case in enumerate(CASES) for position, rate in RATES
+]
+
+
+@pytest.mark.parametrize(("size", "kind", "rate", "dtype"), PAIRS)
 def test_equals_dense_attention_with_the_same_dropped_weights(
     size: tuple[int, int], kind: str, rate: float, dtype: torch.dtype
 ) -> None:

@@ -25,6 +25,7 @@ from hat_fairseq.recipes import files
 from hat_fairseq.weights.command import checkpoint
 from preprocess import encoder_containers
 
+pytestmark = pytest.mark.slow
 SIZES = "--encoder-embed-dim 32 --encoder-ffn-embed-dim 48 --encoder-attention-heads 4"
 LAYERS = {"hat_roberta_base": "--encoder-layers 2", "hierarchical_transformer_base_4096": "--layout S|SD"}
 TRAIN = f"{SIZES} --max-update 2 --cpu --gpus 1 --num-workers 0"

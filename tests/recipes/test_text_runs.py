@@ -24,6 +24,7 @@ from hat_fairseq.recipes import files
 from hat_fairseq.weights.command import checkpoint
 from preprocess import containers, parallel_containers
 
+pytestmark = pytest.mark.slow
 SIZES = "--encoder-layers 1 --decoder-layers 1 --encoder-embed-dim 32 --decoder-embed-dim 32 "
 SIZES += "--encoder-ffn-embed-dim 48 --decoder-ffn-embed-dim 48 --encoder-attention-heads 4 --decoder-attention-heads 4"
 TRAIN = f"{SIZES} --max-update 2 --cpu --gpus 1 --num-workers 0 --validate-interval 1 --save-interval 1"
