@@ -128,8 +128,10 @@ class TextPipeline:
             if sorted(hashes) != sorted(FILES[kind]):
                 raise ValueError(f"a BPE of kind {kind} has the files {', '.join(FILES[kind])}")
         except (ValueError, KeyError, TypeError) as error:
-            again = f"hat preprocess {reader_of(directory)} --out {directory.parent} --overwrite"
-            raise ValueError(f"{path} cannot be read ({error}); make the data again: {again}") from error
+            raise ValueError(
+                f"{path} cannot be read ({error}); make the data again, with the options that manifest.json records: "
+                f"hat preprocess {reader_of(directory)} --out NEW_DIRECTORY"
+            ) from error
         for name, expected in hashes.items():
             if not (directory / name).is_file() or sha256_of(directory / name) != expected:
                 raise ValueError(f"{directory / name} is missing or was changed after {FILE_NAME} was written")

@@ -139,7 +139,7 @@ def _text(fields: Fields, key: str) -> Text:
 
 def _turns(fields: Fields) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
     turns = fields.objects("turns", {"speaker", "role", "text"})
-    keys = [next((key for key in ("role", "speaker") if key in turn), None) for turn in turns]
+    keys = [next((key for key in ("role", "speaker") if turn.record.get(key) is not None), None) for turn in turns]
     texts = tuple(turn.text("text") for turn in turns)
     if not any(keys):
         return texts, None

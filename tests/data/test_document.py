@@ -47,7 +47,7 @@ def test_a_target_string_has_one_sentence_on_each_line() -> None:
 
 
 def test_a_turn_without_role_takes_its_speaker() -> None:
-    turns = [{"speaker": "Ann", "text": "Hi"}, {"speaker": "Bob", "text": "Hello"}]
+    turns = [{"speaker": "Ann", "text": "Hi"}, {"speaker": "Bob", "role": None, "text": "Hello"}]
     assert record_from_json({"id": "a", "turns": turns}, "here").roles == ("Ann", "Bob")
 
 
