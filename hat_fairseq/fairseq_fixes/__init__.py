@@ -20,7 +20,7 @@ from .replace import apply_all
 
 def apply() -> None:
     """Installs all corrections; `register` calls it once."""
-    checkpoints.show_checkpoint_errors_in_one_line()
+    checkpoints.show_own_errors_in_one_line()
     checkpoints.allow_checkpoint_types()
     patches.give_numpy_compat()
     apply_all()

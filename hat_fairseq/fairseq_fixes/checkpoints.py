@@ -26,23 +26,35 @@ from .replace import replaces
 
 _PICKLE = b"\x80"  # the first byte of checkpoints of torch before 1.6, which have no checksums
 _ZIP = b"PK"
+PACKAGE = Path(__file__).resolve().parents[1]
 
 
 class CheckpointError(ValueError):
     """A checkpoint that is missing, refused, or does not fit; the message says which and what to do."""
 
 
-def show_checkpoint_errors_in_one_line() -> None:
-    """A command of fairseq that a CheckpointError ends prints its message only; HAT_TRACEBACK=1 adds the traceback."""
+def show_own_errors_in_one_line() -> None:
+    """A command of fairseq that ends with an error of this package about its input prints the message only.
+
+    HAT_TRACEBACK=1 adds the traceback.
+    """
     previous = sys.excepthook
 
     def show(kind: type[BaseException], error: BaseException, trace: types.TracebackType | None) -> None:
-        if issubclass(kind, CheckpointError) and not os.environ.get("HAT_TRACEBACK"):
+        if _is_about_input(error, trace) and not os.environ.get("HAT_TRACEBACK"):
             print(f"hat_fairseq: error: {error}", file=sys.stderr)
         else:
             previous(kind, error, trace)
 
     sys.excepthook = show
+
+
+def _is_about_input(error: BaseException, trace: types.TracebackType | None) -> bool:
+    """Whether this package has raised a ValueError, which stands for a mistake in what it was given."""
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    raised_here = trace is not None and Path(trace.tb_frame.f_code.co_filename).is_relative_to(PACKAGE)
+    return isinstance(error, CheckpointError) or (isinstance(error, ValueError | FileNotFoundError) and raised_here)
 
 
 def allow_checkpoint_types() -> None:

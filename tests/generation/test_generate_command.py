@@ -228,7 +228,7 @@ def test_data_of_another_pipeline_is_refused_with_the_setting(ami, checkpoint, t
     given = ["generate", path.parent, "--path", checkpoint, "--results-path", tmp_path / "results", *FLAGS.split()]
     assert cli.main([str(word) for word in given]) == 2
     error = "trained on data preprocessed with --target-tokenizer none, and .*bin was with --target-tokenizer moses"
-    assert re.search(rf"ValueError: {error}: preprocess with --vocabulary BIN", capsys.readouterr().err)
+    assert re.search(rf"hat_fairseq: error: {error}: preprocess with --vocabulary BIN", capsys.readouterr().err)
     with pytest.raises(ValueError, match=error):
         load_models(checkpoint, path.parent, DocumentToTextTask, device="cpu")
     path.write_text(

@@ -37,7 +37,7 @@ def test_a_metric_that_no_validation_logs_is_refused_at_the_start(train, tmp_pat
     if metric == "nll_loss":
         assert result.returncode == 0 and (tmp_path / "checkpoint_best.pt").is_file()
         return
-    message = "ValueError: --best-checkpoint-metric rouge: a validation of this run logs "
+    message = "hat_fairseq: error: --best-checkpoint-metric rouge: a validation of this run logs "
     assert last_line(result).startswith(message) and {"loss", "nll_loss", "ppl"} <= set(
         re.findall(r"\w+", last_line(result))
     )
