@@ -10,11 +10,12 @@ from hat_fairseq.data.clean import role_token
 from hat_fairseq.data.files import recorded_inputs
 from hat_fairseq.data.kinds import POSITIONS, Kind, kind_of
 from hat_fairseq.data.labels import label_token, write_label_dictionary
+from hat_fairseq.data.manifest import SplitReport
 from hat_fairseq.data.options import Options
 from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.readers import Reader
 from hat_fairseq.data.record import Gold
-from hat_fairseq.data.stages import SplitReport, encode_split, learn_bpe, prepare_split, read_split
+from hat_fairseq.data.stages import encode_split, learn_bpe, prepare_split, read_split
 from hat_fairseq.data.vocabulary import Vocabulary, has_dictionary, ready_made
 from hat_fairseq.data.word_tokenizer import word_tokenizer
 

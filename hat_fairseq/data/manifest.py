@@ -7,7 +7,7 @@ import sys
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
 from importlib import metadata
@@ -16,16 +16,58 @@ from pathlib import Path
 from typing import Any
 
 from hat_fairseq.data.files import sha256_of
+from hat_fairseq.data.kinds import Kind
 from hat_fairseq.data.options import Options
 from hat_fairseq.data.outputs import files_below
 from hat_fairseq.data.readers import Reader
-from hat_fairseq.data.stages import PAPER_ROWS, SplitReport
 
 FILE_NAME = "manifest.json"
 _PACKAGES = ("fairseq-fixed", "hat_fairseq", "sentence-splitter", "tokenizers", "sacremoses", "jieba")
 
+# Means for each document, as in Tables 1 and 2 of Rohde et al. 2021: words before any tokenisation, BPE tokens before
+# anything is cut.
+PAPER_ROWS = ("source_words", "source_tokens", "target_words", "target_tokens")
 MOST_INPUTS = 1000
 LABEL_ROWS = 40  # of the table; the manifest has all
+
+
+@dataclass
+class SplitReport:
+    """Figures of one split.
+
+    Args:
+        kind: of its records.
+        documents: how many records there are.
+        sentences: how many markers there are in all lines.
+        lengths: tokens of each line of the source and the target, markers, separators and the final `</s>` included.
+        totals: the sums of `PAPER_ROWS`.
+        labels: how often each label occurs.
+        treatments: everything replaced, cut or dropped.
+        round_trip: see `round_trip.py`; empty without word tokenizer.
+    """
+
+    kind: Kind
+    documents: int = 0
+    sentences: int = 0
+    lengths: dict[str, list[int]] = field(default_factory=lambda: {"source": [], "target": []})
+    totals: Counter[str] = field(default_factory=Counter)
+    labels: Counter[str] = field(default_factory=Counter)
+    treatments: Counter[str] = field(default_factory=Counter)
+    round_trip: dict[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        sides = ("source", "target") if self.kind.has_target else ("source",)
+        rows = [row for row in PAPER_ROWS if row.startswith(sides)]
+        record: dict[str, Any] = {
+            "documents": self.documents,
+            "lines": len(self.lengths["source"]),
+            "sentences": self.sentences,
+        }
+        record |= {f"{side}_tokens": _summary(self.lengths[side]) for side in sides}
+        record["per_document"] = {row: round(self.totals[row] / max(1, self.documents), 1) for row in rows}
+        record |= {} if self.kind.has_target else {"labels": dict(sorted(self.labels.items()))}
+        record |= {"round_trip": self.round_trip} if self.round_trip else {}
+        return record | {"treatments": dict(sorted((+self.treatments).items()))}
 
 
 def write_manifest(
@@ -129,3 +171,9 @@ def _one_line(label: str) -> str:
 
 def _align(cell: str, width: int, column: int) -> str:
     return cell.rjust(width) if column else cell.ljust(width)
+
+
+def _summary(lengths: list[int]) -> dict[str, float]:
+    """Sum, mean and maximum."""
+    total = sum(lengths)
+    return {"total": total, "mean": round(total / len(lengths), 1) if lengths else 0.0, "max": max(lengths, default=0)}

@@ -2,18 +2,19 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from hat_fairseq.data.alignment import MisalignedError, words_of
 from hat_fairseq.data.clean import EmptyDocumentError, prepare, sentences_for_bpe
 from hat_fairseq.data.encode_examples import pack_documents, units_to_pack
 from hat_fairseq.data.encoder import Encoder
-from hat_fairseq.data.kinds import Kind, kind_of
+from hat_fairseq.data.kinds import kind_of
 from hat_fairseq.data.learned_bpe import LearnedBpe
+from hat_fairseq.data.manifest import SplitReport
 from hat_fairseq.data.options import Options, Settings
 from hat_fairseq.data.parallel import ordered_map, progress
 from hat_fairseq.data.pipeline import TextPipeline
@@ -24,10 +25,6 @@ from hat_fairseq.data.round_trip import round_trip
 from hat_fairseq.data.rows import Row, RowFiles
 from hat_fairseq.data.word_tokenizer import count_words
 
-# Means for each document, as in Tables 1 and 2 of Rohde et al. 2021: words before any tokenisation, BPE tokens before
-# anything is cut.
-PAPER_ROWS = ("source_words", "source_tokens", "target_words", "target_tokens")
-
 
 class Encoded(NamedTuple):
     """The rows of a record, or its units where rows are filled with several; and what was counted."""
@@ -36,59 +33,6 @@ class Encoded(NamedTuple):
     units: list[list[str]]
     totals: Counter[str]
     counts: Counter[str]
-
-
-@dataclass
-class SplitReport:
-    """Figures of one split.
-
-    Args:
-        kind: of its records.
-        documents: how many records there are.
-        sentences: how many markers there are in all lines.
-        lengths: tokens of each line of the source and the target, markers, separators and the final `</s>` included.
-        totals: the sums of `PAPER_ROWS`.
-        labels: how often each label occurs.
-        treatments: everything replaced, cut or dropped.
-        round_trip: see `round_trip.py`; empty without word tokenizer.
-    """
-
-    kind: Kind
-    documents: int = 0
-    sentences: int = 0
-    lengths: dict[str, list[int]] = field(default_factory=lambda: {"source": [], "target": []})
-    totals: Counter[str] = field(default_factory=Counter)
-    labels: Counter[str] = field(default_factory=Counter)
-    treatments: Counter[str] = field(default_factory=Counter)
-    round_trip: dict[str, Any] = field(default_factory=dict)
-
-    def counted(self, encoded: Iterable[Encoded]) -> Iterator[Encoded]:
-        """Yields what it is given, after counting it."""
-        for result in encoded:
-            self.documents += 1
-            self.totals.update(result.totals)
-            self.treatments.update(result.counts)
-            yield result
-
-    def add_row(self, row: Row) -> None:
-        self.sentences += row.segments
-        for side, lengths in self.lengths.items():
-            if side in row.streams:
-                lengths.append(len(row.streams[side]) + 1)
-
-    def to_json(self) -> dict[str, Any]:
-        sides = ("source", "target") if self.kind.has_target else ("source",)
-        rows = [row for row in PAPER_ROWS if row.startswith(sides)]
-        record: dict[str, Any] = {
-            "documents": self.documents,
-            "lines": len(self.lengths["source"]),
-            "sentences": self.sentences,
-        }
-        record |= {f"{side}_tokens": _summary(self.lengths[side]) for side in sides}
-        record["per_document"] = {row: round(self.totals[row] / max(1, self.documents), 1) for row in rows}
-        record |= {} if self.kind.has_target else {"labels": dict(sorted(self.labels.items()))}
-        record |= {"round_trip": self.round_trip} if self.round_trip else {}
-        return record | {"treatments": dict(sorted((+self.treatments).items()))}
 
 
 def records_path(text: Path, split: str) -> Path:
@@ -186,7 +130,7 @@ def encode_split(
     encoder = replace(pipeline.encoder(by_source), counts=Counter())
     records = read_records(records_path(directory / "text", split), kind, split)
     encoded = ordered_map(partial(_encode, encoder, options.pack), records, workers)
-    counted = report.counted(progress(encoded, f"{split}: BPE", total))
+    counted = _counted(progress(encoded, f"{split}: BPE", total), report)
     if options.pack:
         packing = replace(encoder, counts=report.treatments)
         packed = pack_documents(packing, (result.units for result in counted))
@@ -195,8 +139,10 @@ def encode_split(
         rows = chain.from_iterable(result.rows for result in counted)
     with RowFiles(directory, split) as files:
         for row in rows:
-            report.add_row(row)
             files.write(row, with_ids=not kind.packs)
+            report.sentences += row.segments
+            for side in report.lengths.keys() & row.streams.keys():
+                report.lengths[side].append(len(row.streams[side]) + 1)
     if kind.has_target:
         report.round_trip = round_trip(pipeline, records_path(directory / "text", split))
     return report
@@ -246,7 +192,9 @@ def _encode(encoder: Encoder, pack: bool, record: Record) -> Encoded:
     return Encoded(rows, units, words + encoder.totals, Counter(encoder.counts))
 
 
-def _summary(lengths: list[int]) -> dict[str, float]:
-    """Sum, mean and maximum."""
-    total = sum(lengths)
-    return {"total": total, "mean": round(total / len(lengths), 1) if lengths else 0.0, "max": max(lengths, default=0)}
+def _counted(encoded: Iterable[Encoded], report: SplitReport) -> Iterator[Encoded]:
+    for result in encoded:
+        report.documents += 1
+        report.totals.update(result.totals)
+        report.treatments.update(result.counts)
+        yield result
