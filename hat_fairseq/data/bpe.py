@@ -12,8 +12,7 @@ __all__ = ["KINDS", "Bpe", "Gpt2Bpe", "LearnedBpe", "find_gpt2_files", "load_bpe
 
 KINDS = ("learned", "gpt2")
 CODES = "bpe.codes"
-#: Until version 0.3 `fastbpe` was another way to apply the codes of `learned`; data prepared with it say so.
-FILES = {"learned": (CODES,), "fastbpe": (CODES,), "gpt2": ("encoder.json", "vocab.bpe")}
+FILES = {"learned": (CODES,), "gpt2": ("encoder.json", "vocab.bpe")}
 
 
 class Bpe(Protocol):

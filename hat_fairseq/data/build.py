@@ -72,6 +72,7 @@ class Build:
                 own = counts[split], self.workers, expected
                 gold[split] = prepare_split(records, split, self.options, self.text, *own)
             self.inputs |= inputs
+        self._check_tests(gold)
         first = self.reader.splits[0]
         roles = self._roles(gold[first])
         classes = self._classes(gold)
@@ -102,8 +103,22 @@ class Build:
             split, stream = text.rsplit(".", 1)
             if stream in ("source", "target"):
                 self.reports[split].treatments[f"{stream}_tokens_unknown_to_dictionary"] += found.unknown
+        labels = self.directory / binarize.LABELS
+        if labels.is_file() and not (known := self.directory / "bin/label/dict.txt").exists():  # no split has labels
+            known.parent.mkdir()
+            known.write_bytes(labels.read_bytes())
         if self.kind.has_target and not (target := self.directory / "bin/dict.target.txt").exists():  # all splits blind
             target.write_bytes(target.with_name("dict.source.txt").read_bytes())
+
+    def _check_tests(self, gold: dict[str, Gold]) -> None:
+        """fairseq numbers test, test1, ... those with and without targets or labels on their own."""
+        tests = [split for split in gold if split.startswith("test")]
+        with_gold = [split for split in tests if gold[split].known]
+        if with_gold and with_gold != tests and self.kind.gold:
+            without = next(split for split in tests if split not in with_gold)
+            raise ValueError(
+                f"{with_gold[0]} has {self.kind.gold} and {without} has not: preprocess them from separate folders"
+            )
 
     def _check_early(self) -> Bpe | None:
         """Finds missing files before the long steps start; returns the BPE unless it is to be learned."""
@@ -124,15 +139,19 @@ class Build:
         return tuple(sorted(first.roles))
 
     def _classes(self, gold: dict[str, Gold]) -> list[str] | None:
-        """The tokens of the labels in the order of the classes; empty if they are positions, None without labels."""
-        if self.kind.has_target or not any(each.known for each in gold.values()):
+        """The tokens of the labels in the order of the classes; empty if they are positions, None without labels.
+
+        Those of `--vocabulary` are written even if no record here has one: predictions need them.
+        """
+        vocabulary = Vocabulary.open(self.options.vocabulary) if self.options.vocabulary else None
+        known = vocabulary.labels if vocabulary and vocabulary.settings.kind == self.kind.name else None
+        if self.kind.has_target or not (known or any(each.known for each in gold.values())):
             return None
         if self.kind.classes == POSITIONS:
-            return []
+            return [] if any(each.known for each in gold.values()) else None
         if self.kind.classes is not None:
             return list(self.kind.classes)
-        known = Vocabulary.open(self.options.vocabulary).labels if self.options.vocabulary else None
-        return [label_token(label) for label in class_labels(self.kind, gold, known)]
+        return [label_token(label) for label in class_labels(gold, known)]
 
     def _positions(self) -> list[str]:
         """All positions that a token of a row can have; a row's final `</s>` has none."""
@@ -140,19 +159,19 @@ class Build:
         return list(map(str, range(longest - 1)))
 
 
-def class_labels(kind: Kind, splits: dict[str, Gold], known: list[str] | None) -> list[str]:
+def class_labels(splits: dict[str, Gold], known: list[str] | None) -> list[str]:
     """The labels in the order of their classes: those of the training part, sorted.
 
     Args:
-        kind: one without fixed classes.
         splits: every split that there is.
-        known: the labels to take where there is no training part.
+        known: the labels to take where there is no training part with labels.
 
     Raises:
         ValueError: a split has a label that is not among them; with the record.
     """
-    where = "the training part" if "train" in splits else "the data of --vocabulary"
-    classes = sorted(splits["train"].first_with) if "train" in splits else known or []
+    train = splits.get("train", Gold())
+    where = "the training part" if train.known else "the data of --vocabulary"
+    classes = sorted(train.first_with) if train.known else known or []
     for split, gold in splits.items():
         for label, name in gold.first_with.items():
             if label not in classes:

@@ -177,6 +177,19 @@ def test_overwrite_replaces_an_earlier_result(folder: Path, tmp_path: Path) -> N
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
+@pytest.mark.parametrize("kind", ["text", "classification"])
+def test_test_sets_with_and_without_what_is_right(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = "target" if kind == "text" else "label"
+    (tmp_path / "mine").mkdir()
+    for split in ("train", "test", "test1"):
+        line = {"id": split, "text": "One .", **({} if split == "test" else {key: "x"})}
+        (tmp_path / f"mine/{split}.jsonl").write_text(json.dumps(line) + "\n")
+    words = [str(tmp_path / "mine"), "--kind", kind, "--splitter", "punctuation", "--out", str(tmp_path / "out")]
+    assert f"test1 has {key} and test has not: preprocess them from separate folders" in failure(words, capsys)
+
+
 def test_only_the_named_splits_are_read(result: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The others need not be there."""
     (tmp_path / "mine").mkdir()

@@ -171,6 +171,25 @@ def test_raw_examples_are_classified_as_the_split_is_predicted(kind: str, fine_t
             assert not shares or sum(shares) == pytest.approx(1)
 
 
+@pytest.mark.parametrize("kind", ["classification", "segments", "qa"])
+def test_an_unlabelled_folder_with_the_vocabulary_of_the_training(kind: str, fine_tuned: Make, tmp_path: Path) -> None:
+    made = fine_tuned(kind)
+    (tmp_path / "raw").mkdir()
+    records = [
+        {key: value for key, value in record.items() if key not in ("label", "labels", "answers")}
+        for record in json_lines(made.raw / "test.jsonl")
+    ]
+    records[0]["meta"] = {"source": "mine"}
+    (tmp_path / "raw/test.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    words = ["--kind", kind, "--out", tmp_path / "data", "--vocabulary", made.data / "bin"]
+    assert hat("preprocess", tmp_path / "raw", *words) == 0
+    other = FineTuned(kind, tmp_path / "raw", tmp_path / "data", made.checkpoint)
+    (tmp_path / "wanted").mkdir()
+    found, wanted = predict(other, tmp_path / "p.jsonl"), predict(made, tmp_path / "wanted/p.jsonl")
+    assert found[0].pop("meta") == {"source": "mine"}
+    assert_same(found, wanted)
+
+
 def test_weights_are_those_of_the_document_alone_and_of_the_layer_asked_for(fine_tuned: Make) -> None:
     made = fine_tuned("classification")
     examples = list(read_records(made.raw / "test.jsonl", "classification"))

@@ -57,6 +57,14 @@ def test_training_files_without_doc_are_read_too(tmp_path: Path) -> None:
     assert [tuple(side.segments) for side in sides[1:]] == [talk.target for talk in talks[1:]]
 
 
+def test_a_talk_id_with_a_space_begins_a_talk(tmp_path: Path) -> None:
+    write(tmp_path / "train.tags", ["<talkid>7</talkid>", "x", "<talkid>8 b</talkid>", "y"])
+    assert [(side.id, side.segments) for side in read_training(tmp_path / "train.tags", Counter())] == [
+        ("7", ["x"]),
+        ("8 b", ["y"]),
+    ]
+
+
 @pytest.mark.parametrize(
     ("name", "lines", "message"),
     [
@@ -65,6 +73,7 @@ def test_training_files_without_doc_are_read_too(tmp_path: Path) -> None:
             ["<url>x</url>", "text"],
             r"train\.tags\.zh-en\.en:2: text before the first <talkid>: text",
         ),
+        (TRAIN.format("en"), ["<talkid> </talkid>", "x"], r"train\.tags\.zh-en\.en:1: a talk without an id"),
         (TRAIN.format("en"), ["<url>x</url>"], r"train\.tags\.zh-en\.en: no <talkid> in it"),
         (
             TRAIN.format("en"),

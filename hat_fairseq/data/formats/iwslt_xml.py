@@ -17,7 +17,7 @@ from hat_fairseq.data.formats.markup import unescape
 from hat_fairseq.data.formats.wmt_sgm import read_sides
 
 DESCRIPTIONS = ("url", "keywords", "speaker", "talkid", "title", "description", "reviewer", "translator")
-_TALK_ID = re.compile(r"\s*<talkid>\s*(\S+?)\s*</talkid>\s*")
+_TALK_ID = re.compile(r"\s*<talkid>\s*([^<]*?)\s*</talkid>\s*")
 _DESCRIPTION = re.compile(rf"\s*<(?:/?doc|{'|'.join(DESCRIPTIONS)})\b")
 
 
@@ -41,6 +41,8 @@ def read_training(path: Path, counts: Counter[str]) -> Iterator[Side]:
         if (talk := _TALK_ID.fullmatch(line)) is not None:
             if side is not None:
                 yield side
+            if not talk[1]:
+                raise ValueError(f"{path}:{number}: a talk without an id")
             side = Side(path, number, talk[1], number)
         elif _DESCRIPTION.match(line):
             counts["titles_and_descriptions_left_out"] += bool(re.match(r"\s*<(?:title|description)\b", line))
