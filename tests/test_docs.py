@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from hat_fairseq import cli
+from hat_fairseq.data.preprocess import options_table
 from hat_fairseq.recipes.command import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -209,6 +210,10 @@ def test_every_link_leads_somewhere(page: Path) -> None:
         if not target.exists() or (anchor and anchor not in anchors(target)):
             broken.append(link)
     assert broken == []
+
+
+def test_the_table_of_the_preprocessing_options_is_that_of_the_code() -> None:
+    assert options_table() in (ROOT / "docs/data.md").read_text(encoding="utf-8")
 
 
 def test_what_the_checks_look_for_is_found() -> None:

@@ -160,9 +160,12 @@ def spans_line(row: Row) -> str:
 
 
 def parse_spans(line: str) -> tuple[int, list[Any]]:
-    """The number of elements, and the spans of a row; inverse of `spans_line`."""
+    """The number of elements, and the spans of a row; inverse of `spans_line`. ValueError if it is no such line."""
     number, _, words = line.partition("\t")
-    return int(number), [_span(word) for word in words.split(" ")]
+    try:
+        return int(number), [_span(word) for word in words.split(" ")]
+    except ValueError:
+        raise ValueError(f"{line[:80]!r} are not the spans of a row; run hat preprocess again") from None
 
 
 def _span(word: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -310,6 +311,26 @@ def test_another_dictionary_is_refused(fine_tuned: Make, tmp_path: Path, monkeyp
         (monkey / source.relative_to(made.data / "bin")).write_bytes(text)
     with pytest.raises(ValueError, match="another dictionary"):
         hat("predict", monkey, "--path", made.checkpoint, "--out", tmp_path / "p.jsonl")
+
+
+def test_spans_that_are_missing_or_of_other_rows_are_refused(
+    fine_tuned: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = fine_tuned("segments")
+    shutil.copytree(made.data / "bin", data := tmp_path / "bin")
+    lines = (data / "test.spans").read_text().splitlines(keepends=True)
+    number, _, *rest = lines[0].split()
+    words = ["predict", data, "--path", made.checkpoint, "--out", tmp_path / "p.jsonl", "--device", "cpu"]
+    for text, message in (
+        (lines[1:], f"test.spans has {len(lines) - 1} lines for {len(lines)} rows: another subset?"),
+        ([f"{number}\t{' '.join(rest)}\n", *lines[1:]], f"row 1 has {len(rest) + 1} tokens and {len(rest)} spans"),
+        (["x y\n", *lines[1:]], "'x y' are not the spans of a row; run hat preprocess again"),
+        (None, "test.spans is missing: it says which words or characters the tokens are"),
+    ):
+        (data / "test.spans").write_text("".join(text)) if text else (data / "test.spans").unlink()
+        assert hat(*words) == 2
+        assert message in capsys.readouterr().err.splitlines()[-1]
+        assert not (tmp_path / "p.jsonl").exists()
 
 
 def test_models_of_other_tasks_are_refused() -> None:
