@@ -26,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--splits", nargs="+", metavar="SPLIT", help="only these: train, valid, test, test1 ... (default: all)"
     )
+    parser.add_argument("--one-document", action="store_true", help="parallel text without blank lines is meant so")
     parser.add_argument("--bpe-dir", type=Path, help="where encoder.json, vocab.bpe and dict.txt are, for --bpe gpt2")
     parser.add_argument("--workers", type=int, default=1, help="processes; the result does not depend on it")
     parser.add_argument("--no-binarize", action="store_true", help="write the text only, leave out the binary data")
@@ -37,7 +38,7 @@ def main(args: argparse.Namespace) -> int:
     """Run `hat preprocess`."""
     if args.task is not None:
         raise ValueError(f"--task is called --kind now: --kind {args.task}")
-    reader = choose_splits(find_reader(args.reader, args.kind), args.splits)
+    reader = choose_splits(find_reader(args.reader, args.kind, args.one_document), args.splits)
     options = resolve_options(vars(args), reader)
     with atomic_directory(args.out, manifest.FILE_NAME, args.overwrite) as directory:
         build = Build(reader, options, directory, args.root, args.bpe_dir, args.workers)

@@ -23,6 +23,7 @@ _EXPECTED = (
     f"{', '.join(f'{split}.jsonl' for split in SPLITS)} (or .jsonl.gz, .csv, .parquet), or train.source and "
     "train.target and so on for parallel text with blank lines between documents"
 )
+_NO_PARALLEL_TEXT = "--one-document is for a folder of parallel text; remove it"
 
 Read = Callable[[str, Path | None, Counter[str]], Iterator[Record]]
 
@@ -51,20 +52,23 @@ class Reader:
     kind: str = "text"
 
 
-def find_reader(name: str, kind: str | None = None) -> Reader:
+def find_reader(name: str, kind: str | None = None, one_document: bool = False) -> Reader:
     """Find a reader by the name of a module in `preprocess/`, the path of a .py file, or the path of a folder.
 
     Args:
         kind: of the records that it is to yield; None for what a module says, and for documents in a folder.
+        one_document: long parallel text without blank lines is meant as one document.
 
     Raises:
-        ValueError: there is none, it is no reader, or it yields something else.
+        ValueError: there is none, it is no reader, it yields something else, or it has no parallel text.
     """
     own = READERS / f"{name}.py"
     bare = name == Path(name).name  # ./imdb is a folder of the user's, imdb our reader
     path = own if bare and own.is_file() else Path(name)
     if path.is_dir():
-        return _folder_reader(path, kind or "text")
+        return _folder_reader(path, kind or "text", one_document)
+    if one_document:
+        raise ValueError(_NO_PARALLEL_TEXT)
     if path.suffix == ".py" and path.is_file():
         reader = _module_reader(path)
         if kind not in (None, reader.kind):
@@ -77,7 +81,7 @@ def find_reader(name: str, kind: str | None = None) -> Reader:
     )
 
 
-def _folder_reader(folder: Path, kind: str) -> Reader:
+def _folder_reader(folder: Path, kind: str, one_document: bool) -> Reader:
     """Splits as JSON lines or tables, or as two files of parallel text, which are aligned by default."""
     files: dict[str, Path] = {}
     parallel: dict[str, tuple[Path, Path]] = {}
@@ -93,6 +97,8 @@ def _folder_reader(folder: Path, kind: str) -> Reader:
         raise ValueError(f"{folder} has no {_EXPECTED}")
     if parallel and not kind_of(kind).has_target:
         raise ValueError(f"{folder} has parallel text; --kind {kind} needs JSON lines or a table")
+    if one_document and not parallel:
+        raise ValueError(_NO_PARALLEL_TEXT)
     tests = [split for split in splits if split.startswith("test")]
     if tests != [f"test{number or ''}" for number in range(len(tests))]:
         raise ValueError(f"{folder} has the splits {', '.join(tests)}; fairseq numbers them test, test1, test2, ...")
@@ -105,7 +111,7 @@ def _folder_reader(folder: Path, kind: str) -> Reader:
 
     def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
         if split in parallel:
-            return plain_text.read(*parallel[split], counts)
+            return plain_text.read(*parallel[split], counts, one_document)
         return read_records(files[split], kind)
 
     defaults = {"aligned": True, "target_separator": True} if parallel else {}

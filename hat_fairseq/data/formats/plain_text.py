@@ -42,11 +42,14 @@ def files(folder: Path, split: str) -> tuple[Path, Path] | None:
     return names[some[0][0]], names[some[0][1]]
 
 
-def read(source: Path, target: Path, counts: Counter[str]) -> Iterator[Record]:
+def read(source: Path, target: Path, counts: Counter[str], one_document: bool = False) -> Iterator[Record]:
     """Yield the documents of two files; their ids are the split and their number from 1: `train-1`.
 
     Files with equally many lines are parallel line by line, so the same lines must be blank in both. Files with
     different numbers of lines need the same number of documents.
+
+    Args:
+        one_document: a long file without blank lines is meant as one document.
 
     Raises:
         ValueError: they have not; with file and line.
@@ -60,10 +63,10 @@ def read(source: Path, target: Path, counts: Counter[str]) -> Iterator[Record]:
         raise ValueError(
             f"{source} has {len(ours)} documents (blank lines between them), {target} has {len(theirs)}; {place}"
         )
-    if len(ours) == 1 and ours[0][1] - ours[0][0] >= MOST_SEGMENTS:
+    if not one_document and len(ours) == 1 and ours[0][1] - ours[0][0] >= MOST_SEGMENTS:
         raise ValueError(
             f"{source} has {ours[0][1] - ours[0][0] + 1} lines and no blank line, so it is one document; put blank "
-            f"lines between documents (a document of more than {MOST_SEGMENTS} segments can be given as JSON lines)"
+            f"lines between documents, or give --one-document if it is one"
         )
     stem = source.name.partition(".")[0]
     for number, sides in enumerate(zip(_sides(source), _sides(target), strict=True), start=1):
