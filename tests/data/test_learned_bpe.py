@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import io
-import shutil
 import subprocess
 import sys
 import time
@@ -10,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from hat_fairseq import cli
-from hat_fairseq.data import bpe
 from hat_fairseq.data.learned_bpe import LearnedBpe
 
 CODES = Path(__file__).parents[1] / "samples" / "fastbpe.codes"
@@ -105,12 +103,6 @@ def test_codes_of_fastbpe_are_read_and_applied(lines: list[str], tmp_path: Path)
     codes.save(tmp_path / "codes")
     written = [line.split(" ") for line in (tmp_path / "codes").read_text(encoding="utf-8").splitlines()]
     assert written == [[left, right, "0"] for left, right, _ in columns]
-
-
-def test_data_of_version_0_3_with_fastbpe_loads(lines: list[str], tmp_path: Path) -> None:
-    """`--bpe fastbpe` was another way to apply the same codes."""
-    shutil.copy(CODES, tmp_path / bpe.CODES)
-    assert bpe.load_bpe("fastbpe", tmp_path).encode(lines[0]) == LearnedBpe.load(CODES).encode(lines[0])
 
 
 def test_fastbpe_is_no_choice_any_more(capsys: pytest.CaptureFixture[str]) -> None:
