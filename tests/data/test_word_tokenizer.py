@@ -109,6 +109,7 @@ def test_words(name: str, language: str, text: str, words: str) -> None:
         ("moses", "en", "“ I don ’ t , ” said the boys ’ teacher", "“I don’t,” said the boys’ teacher"),
         ("moses", "en", 'inmates , " says Hermann on 9 / 11 , # 1', 'inmates," says Hermann on 9/11, #1'),
         ("moses", "en", 'Liberty . "', 'Liberty."'),
+        ("moses", "en", '" the dogs ’ toys " he said', '"the dogs’ toys" he said'),
         (
             "moses",
             "en",
