@@ -12,6 +12,7 @@ MODULES = (
     "models.hat_roberta",
     "models.hat_transformer",
     "models.hierarchical_transformer",
+    "models.poolingformer",
     "tasks.document_to_text",
     "tasks.labelled_tasks",
     "tasks.masked_document_lm",

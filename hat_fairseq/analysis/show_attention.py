@@ -14,13 +14,14 @@ from ..models.encoder_attention import ATTENTIONS, layer_attentions
 from ..modules.batch_layout import BatchLayout
 
 CELL = 8  # pixels a token
+NOT_LENGTHS = {"global_tokens", "key_pooling", "pooling_variant"}  # options that change no length of a pattern
 SPAN = 8  # tokens: the lengths of training would cover a short document whole
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", help=f"one of {', '.join(ATTENTIONS)}")
     parser.add_argument("--tokens", type=int, default=48, help="length of the document (default: 48)")
-    for name in sorted({name for entry in ATTENTIONS.values() for name in entry.options}):
+    for name in sorted({name for entry in ATTENTIONS.values() for name in entry.options} - NOT_LENGTHS):
         flag, text = f"--{name.replace('_', '-')}", f"as in fairseq-train (here: {SPAN})"
         parser.add_argument(flag, type=int, default=SPAN, help=text)
     parser.add_argument("--out", type=Path, help="file to write; default: NAME.svg")

@@ -10,13 +10,16 @@ from .linear import Linear, feed_forward
 from .naive import ACTIVATIONS
 from .packed_linear import CPU_PRECISIONS, pack_linears
 from .precision import PRECISIONS, check_precision, chosen_precision, set_precision
+from .windows import Windows, attend_windows
 
 __all__ = [
     "ACTIVATIONS",
     "CPU_PRECISIONS",
     "PRECISIONS",
     "Linear",
+    "Windows",
     "attend",
+    "attend_windows",
     "check_precision",
     "chosen_precision",
     "chunked_label_smoothed_loss",

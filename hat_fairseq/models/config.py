@@ -11,6 +11,7 @@ from typing import Any, Optional, Self
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 
 from ..kernels import ACTIVATIONS
+from ..modules.pooling import POOLINGS
 from ..modules.positions import STRATEGIES
 from ..modules.sentence_attention import QUERIES
 from ..modules.transformer_layer import LayerSizes
@@ -34,14 +35,33 @@ class EncoderConfig(FairseqDataclass):
     encoder_ffn_embed_dim: int = field(default=2048, metadata=_help("encoder feed-forward width"))
     encoder_attention_heads: int = field(default=8, metadata=_help("encoder attention heads"))
     encoder_attention: str = field(
-        default="full", metadata=_help("self-attention of the encoder: full, or segments (within --segment-length)")
+        default="full", metadata=_help("self-attention of the encoder: full, segments, window or pooling")
     )
     encoder_attention_layers: Optional[str] = field(
         default=None,
-        metadata=_help("layers with --encoder-attention, as 0,6-8, counted from 0; the others have full attention"),
+        metadata=_help(
+            "layers with --encoder-attention, as 0,6-8, counted from 0; the others have full attention (with pooling: "
+            "window)"
+        ),
     )
     segment_length: Optional[int] = field(
         default=None, metadata=_help("longest segment in tokens, of --encoder-attention segments (default: 128)")
+    )
+    attention_window: Optional[int] = field(
+        default=None, metadata=_help("tokens on either side, of --encoder-attention window and pooling (default: 128)")
+    )
+    pooling_window: Optional[int] = field(
+        default=None, metadata=_help("tokens on either side in the second level of pooling (default: 512)")
+    )
+    pooling_kernel: Optional[int] = field(default=None, metadata=_help("tokens that are pooled (default: 5)"))
+    pooling_stride: Optional[int] = field(
+        default=None, metadata=_help("tokens from one pooled key to the next (default: 4)")
+    )
+    key_pooling: Optional[str] = field(
+        default=None, metadata=_help(f"pooling of keys and values: {', '.join(POOLINGS)} (default: ldconv)")
+    )
+    pooling_variant: Optional[str] = field(
+        default=None, metadata=_help("second level from the layer's input (mix), or with share-weights")
     )
     dropout: float = field(default=0.1, metadata=_help("dropout of embeddings and sub-layers"))
     attention_dropout: float = field(default=0.0, metadata=_help("dropout of attention weights"))
@@ -92,6 +112,10 @@ class TokenEncoderConfig(EncoderConfig):
     encoder_learned_pos: bool = field(default=False, metadata=_help("learned instead of sinusoidal source positions"))
     layernorm_embedding: bool = field(default=False, metadata=_help("layer norm after the embedding sum"))
     no_scale_embedding: bool = field(default=False, metadata=_help("do not scale token embeddings by sqrt(width)"))
+    global_tokens: Optional[str] = field(
+        default=None,
+        metadata=_help("global tokens, with window and pooling: first, or question (before the first </s>)"),
+    )
     no_hierarchy: bool = field(
         default=False, metadata=_help("baseline without hierarchy: the same network without its sentence attention")
     )

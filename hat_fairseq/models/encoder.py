@@ -19,6 +19,7 @@ from torch.utils.checkpoint import checkpoint as torch_checkpoint
 
 from ..modules.attention import safe_padding_mask
 from ..modules.batch_layout import BatchLayout, layout_of_documents
+from ..modules.global_tokens import global_tokens
 from ..modules.sentence_attention import SentenceAttention
 from ..modules.transformer_layer import EncoderLayer
 from .embedding import EmbedsTokens
@@ -99,7 +100,9 @@ class Encoder(EmbedsTokens, FairseqEncoder):
     def arrange(self, src_tokens: Tensor) -> tuple[Tensor, BatchLayout]:
         """(B, T) token ids -> (B, T') token ids as the layers see them, and the layout of the batch."""
         bos = None if self.config.no_hierarchy else self.dictionary.bos()
-        layout = layout_of_documents(src_tokens, self.dictionary.pad(), bos)
+        pad, rule = self.dictionary.pad(), self.config.global_tokens
+        is_global = None if rule is None else global_tokens(src_tokens, rule, pad, self.dictionary.eos())
+        layout = layout_of_documents(src_tokens, pad, bos, is_global)
         return layout.arrange(src_tokens), layout
 
     def after_embedding(self, x: Tensor, layout: BatchLayout) -> tuple[Tensor, BatchLayout]:

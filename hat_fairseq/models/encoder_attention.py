@@ -5,13 +5,15 @@ An attention is a module with `forward(x, layout) -> (B, T, C)` and `allowed(que
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from ..modules.attention import FullAttention
+from ..modules.pooling_attention import PoolingAttention, SecondLevel
 from ..modules.segment_attention import SegmentAttention
+from ..modules.sliding_window import SlidingWindowAttention
 from ..modules.transformer_layer import AttentionBuilder
 
 
@@ -38,9 +40,31 @@ def _segments(config: Any) -> AttentionBuilder:
     return partial(SegmentAttention, segment_length=length)
 
 
+# Names of tensors that an attention has besides the projections of full attention; pretrained checkpoints lack them.
+NEW_PARTS = ("self_attn.pooled.",)
+WINDOW = {"attention_window": "window"}
+LEVEL = {f"pooling_{name}": name for name in ("window", "kernel", "stride", "variant")} | {"key_pooling": "pooling"}
+
+
+def _given(config: Any, names: Mapping[str, str]) -> dict[str, Any]:
+    """The options that are given, under the names of the module's arguments."""
+    values = {argument: getattr(config, option, None) for option, argument in names.items()}
+    return {argument: value for argument, value in values.items() if value is not None}
+
+
+def _window(config: Any) -> AttentionBuilder:
+    return partial(SlidingWindowAttention, **_given(config, WINDOW))
+
+
+def _pooling(config: Any) -> AttentionBuilder:
+    return partial(PoolingAttention, level=SecondLevel(**_given(config, LEVEL)), **_given(config, WINDOW))
+
+
 ATTENTIONS: dict[str, EncoderAttention] = {
     "full": EncoderAttention(lambda config: FullAttention),
     "segments": EncoderAttention(_segments, options=("segment_length",)),
+    "window": EncoderAttention(_window, options=(*WINDOW, "global_tokens")),
+    "pooling": EncoderAttention(_pooling, options=(*WINDOW, *LEVEL, "global_tokens"), elsewhere="window"),
 }
 
 
@@ -58,11 +82,11 @@ def layer_attentions(config: Any, num_layers: int) -> list[AttentionBuilder]:
     return [build if layer in chosen else elsewhere for layer in range(num_layers)]
 
 
-def check_options(config: Any) -> None:
-    """Raises ValueError for an option of an attention that the encoder does not have."""
+def check_options(config: Any, besides: tuple[str, ...] = ()) -> None:
+    """Raises ValueError for an option of an attention that the encoder does not have; `besides` may be set."""
     used = _entry(config.encoder_attention).options
-    for name in sorted({name for entry in ATTENTIONS.values() for name in entry.options} - {*used}):
-        if getattr(config, name) is not None:
+    for name in sorted({name for entry in ATTENTIONS.values() for name in entry.options} - {*used, *besides}):
+        if getattr(config, name, None) is not None:
             flag = f"--{name.replace('_', '-')}"
             raise ValueError(f"{flag} has no effect with --encoder-attention {config.encoder_attention}; remove it")
 

@@ -23,6 +23,7 @@ from ..modules.sentences import sentence_of_each_token, sentence_starts
 from .config import EncoderConfig
 from .embedding import initialise_as_bert
 from .encoder import EncoderOut
+from .encoder_attention import NEW_PARTS
 from .loading.common import adapt_heads, adapt_state
 from .loading.roberta import rename_old_layout
 
@@ -33,7 +34,9 @@ class EncoderModel(FairseqEncoderModel):
     """An encoder and the heads on it. A subclass names its config and builds its encoder."""
 
     config_class: ClassVar[type[EncoderConfig]]
-    new_parts: ClassVar[tuple[str, ...]] = ()  # names of tensors that a checkpoint of a plain model does not have
+    new_parts: ClassVar[tuple[str, ...]] = (
+        NEW_PARTS  # names of tensors that a checkpoint of a plain model does not have
+    )
     encoder: Any
     # Loaded to be used as it is, not to be trained further: a checkpoint without this model's heads is an error.
     heads_must_load = False

@@ -17,6 +17,7 @@ from ..modules.representatives import Representatives
 from .config import HatRobertaConfig
 from .embedding import token_table
 from .encoder import Encoder, EncoderOut, SentenceAttendingEncoder
+from .encoder_attention import NEW_PARTS
 from .encoder_model import EncoderModel
 from .fingerprint import fingerprint
 from .hat_transformer import set_defaults
@@ -50,7 +51,7 @@ class HatRobertaModel(EncoderModel):
 
     config_class = HatRobertaConfig
     encoder_class: ClassVar[type[Encoder]] = SentenceAttendingEncoder
-    new_parts = ("sentence_attn.", "sentence_attn_layer_norm.")
+    new_parts = ("sentence_attn.", "sentence_attn_layer_norm.", *NEW_PARTS)
     reads_first_token = True
 
     @classmethod

@@ -19,6 +19,7 @@ from ..modules.transformer_layer import EncoderLayer
 from .config import HatConfig
 from .embedding import token_table
 from .encoder import Encoder, EncoderOut
+from .encoder_attention import NEW_PARTS
 from .fingerprint import fingerprint
 from .hat_decoder import HatDecoder
 from .loading.common import adapt_state
@@ -67,8 +68,8 @@ class HatEncoder(Encoder):
 class HatTransformerModel(FairseqEncoderDecoderModel):
     """Token-level encoder, hierarchical encoder, and a decoder that attends to both."""
 
-    # The hierarchy and the table of roles, which a checkpoint of a plain model does not have.
-    new_parts = ("hierarchical_encoder.", "sentence_attn.", "sentence_attn_layer_norm.", "embed_segments.")
+    # The hierarchy, the table of roles and a second level of attention, which a checkpoint of a plain model lacks.
+    new_parts = ("hierarchical_encoder.", "sentence_attn.", "sentence_attn_layer_norm.", "embed_segments.", *NEW_PARTS)
     encoder: HatEncoder
     decoder: HatDecoder
 

@@ -23,7 +23,7 @@ from ..modules.segment_pooling import POOLINGS
 from ..modules.segments import SegmentGrid, segments_at_markers, segments_of_length
 from .config import EncoderConfig, _help, redefault
 from .encoder import Encoder, EncoderOut
-from .encoder_attention import layer_attentions
+from .encoder_attention import check_options, layer_attentions
 from .fingerprint import fingerprint
 
 
@@ -70,6 +70,7 @@ class HierarchicalTransformerConfig(EncoderConfig):
         for name in ("segment_length", "max_segments"):
             if getattr(self, name) < 1:
                 raise ValueError(f"--{name.replace('_', '-')} {getattr(self, name)}: at least 1")
+        check_options(self, besides=("segment_length",))
 
     def layers(self) -> list[str]:
         """The kind of each layer, S, D or SD."""

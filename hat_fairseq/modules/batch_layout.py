@@ -10,8 +10,10 @@ Legend: B documents, T positions, S representatives of the document with most, R
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -21,6 +23,8 @@ from ..kernels import prepare_mask
 from .representatives import Representatives, representatives_at
 from .segments import SegmentGrid
 from .sentences import sentence_starts
+
+Cached = TypeVar("Cached")
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,7 @@ class BatchLayout:
     Attributes:
         padding: (B, T) True = padding; None when nothing is padded.
         representatives: the tokens that represent spans, or None.
-        global_tokens: (B, T) True = attends to all tokens and is attended to by all, or None.
+        global_tokens: the tokens that attend to all tokens and are attended to by all, or None.
         blocks: where each token of the input stands, if the encoder divided the input into blocks, or None.
         order: (B, T) the token of the input at each position, if the encoder moved padding to the right, or None.
         empty_rows: whether a row or a block of nothing but padding exists.
@@ -52,11 +56,11 @@ class BatchLayout:
 
     padding: Tensor | None = None
     representatives: Representatives | None = None
-    global_tokens: Tensor | None = None
+    global_tokens: Representatives | None = None
     blocks: SegmentGrid | None = None
     order: Tensor | None = None
     empty_rows: bool = False
-    _masks: dict[tuple[torch.dtype, int], KeyMask] = field(default_factory=dict, repr=False, compare=False)
+    _cache: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def among(self) -> BatchLayout:
@@ -84,14 +88,33 @@ class BatchLayout:
         missing = -x.size(1) % length
         if self.padding is None and not missing:
             return None
-        key = (x.dtype, length)
-        if key not in self._masks:
-            padding = x.new_zeros(x.shape[:2], dtype=torch.bool) if self.padding is None else self.padding
-            rows = F.pad(padding, (0, missing), value=True).reshape(-1, length)
-            empty = rows.all(dim=1, keepdim=True)
-            allowed = (~rows | empty)[:, None, None]
-            self._masks[key] = KeyMask(prepare_mask(allowed, x.dtype), empty.unsqueeze(-1) if self.empty_rows else None)
-        return self._masks[key]
+        return self.cached(("keys", x.dtype, length), lambda: self._key_mask(x, length, missing))
+
+    def _key_mask(self, x: Tensor, length: int, missing: int) -> KeyMask:
+        padding = x.new_zeros(x.shape[:2], dtype=torch.bool) if self.padding is None else self.padding
+        rows = F.pad(padding, (0, missing), value=True).reshape(-1, length)
+        empty = rows.all(dim=1, keepdim=True)
+        allowed = (~rows | empty)[:, None, None]
+        return KeyMask(prepare_mask(allowed, x.dtype), empty.unsqueeze(-1) if self.empty_rows else None)
+
+    def cached(self, key: Hashable, make: Callable[[], Cached]) -> Cached:
+        """What `make` returns, made once for all layers that ask with an equal key."""
+        if key not in self._cache:
+            self._cache[key] = make()
+        return self._cache[key]
+
+    def real(self, positions: Tensor, length: int) -> Tensor:
+        """Whether positions of any shape are tokens of rows of `length`: of that shape, or (B, ...) with padding."""
+        inside = (positions >= 0) & (positions < length)
+        return inside if self.padding is None else inside & ~self.padding[:, positions.clamp(0, length - 1)]
+
+    def is_global(self, positions: Tensor) -> Tensor:
+        """Whether positions of any shape are global tokens, (B, ...)."""
+        assert self.global_tokens is not None
+        where = self.global_tokens.positions
+        if self.global_tokens.padding is not None:
+            where = where.masked_fill(self.global_tokens.padding, -1)
+        return (where.view(*where.shape, *[1] * positions.dim()) == positions).any(dim=1)
 
 
 def _take(x: Tensor, index: Tensor) -> Tensor:
@@ -99,7 +122,9 @@ def _take(x: Tensor, index: Tensor) -> Tensor:
     return x.gather(1, index)
 
 
-def layout_of_documents(tokens: Tensor, pad: int, bos: int | None = None) -> BatchLayout:
+def layout_of_documents(
+    tokens: Tensor, pad: int, bos: int | None = None, is_global: Tensor | None = None
+) -> BatchLayout:
     """The layout of documents whose tokens stay in their order.
 
     Args:
@@ -107,21 +132,25 @@ def layout_of_documents(tokens: Tensor, pad: int, bos: int | None = None) -> Bat
             that attention patterns that depend on positions give the same result for a document in any batch.
         pad: id of the padding token.
         bos: id of the sentence marker; None: no representatives.
+        is_global: (B, T) True = a global token; None: there are none.
     """
     padding = tokens.eq(pad)
     starts = padding if bos is None else sentence_starts(tokens, bos, pad)
-    counts = starts.sum(dim=1)
+    marked = padding if is_global is None else is_global
+    counts, global_counts = starts.sum(dim=1), marked.sum(dim=1)
     before_token = padding[:, :-1] & ~padding[:, 1:]
-    facts = (padding.any(), padding.all(dim=1).any(), before_token.any(), counts.max(), counts.min())
+    facts = (padding.any(), padding.all(dim=1).any(), before_token.any(), *counts.aminmax(), *global_counts.aminmax())
     # All numbers at once: one synchronisation.
-    padded, empty, moved, most, fewest = torch.stack([fact.long() for fact in facts]).tolist()
+    padded, empty, moved, fewest, most, fewest_global, most_global = torch.stack([x.long() for x in facts]).tolist()
     order = None
     if moved:
         order = padding.to(torch.uint8).argsort(dim=1, stable=True)
-        padding, starts = padding.gather(1, order), starts.gather(1, order)
+        padding, starts, marked = (x.gather(1, order) for x in (padding, starts, marked))
+    any_global = is_global is not None and most_global
     return BatchLayout(
         padding=padding if padded else None,
         representatives=None if bos is None else representatives_at(starts, most, fewest),
+        global_tokens=representatives_at(marked, most_global, fewest_global) if any_global else None,
         order=order,
         empty_rows=bool(empty),
     )

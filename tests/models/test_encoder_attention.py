@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,7 +16,9 @@ from torch import Tensor
 from hat_fairseq.kernels import naive
 from hat_fairseq.models.encoder_attention import ATTENTIONS, EncoderAttention, layer_attentions, parse_layers
 from hat_fairseq.modules.batch_layout import BatchLayout
+from hat_fairseq.modules.pooling_attention import PoolingAttention
 from hat_fairseq.modules.projections import HeadProjections
+from hat_fairseq.modules.representatives import representatives_at
 from hat_fairseq.modules.transformer_layer import EncoderLayer, LayerSizes
 
 
@@ -41,9 +44,28 @@ def strided() -> Iterator[None]:
     del ATTENTIONS["strided"]
 
 
-NAMES = pytest.mark.parametrize("name", [*ATTENTIONS, "strided"])
+CASES: dict[str, dict[str, Any]] = {
+    "full": {},
+    "strided": {},
+    "segments": {"segment_length": 5},
+    "window": {"attention_window": 3},
+    "window global": {"attention_window": 33, "global_tokens": "first"},
+    "pooling": {"attention_window": 2, "pooling_window": 9},
+    "pooling global": {"attention_window": 40, "pooling_window": 100, "global_tokens": "first"},
+    "pooling mean": {"attention_window": 3, "pooling_window": 6, "key_pooling": "mean", "pooling_kernel": 7},
+    "pooling max": {"pooling_window": 8, "attention_window": 5, "key_pooling": "max", "pooling_stride": 8},
+    "pooling mean-ldconv mix": {
+        "attention_window": 1,
+        "pooling_window": 3,
+        "key_pooling": "mean-ldconv",
+        "pooling_kernel": 1,
+        "pooling_variant": "mix",
+    },
+    "pooling share-weights": {"attention_window": 4, "pooling_window": 300, "pooling_variant": "share-weights"},
+}
+NAMES = pytest.mark.parametrize("name", CASES)
 DTYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-LENGTHS = [[1], [4], [5], [6], [7, 3, 1], [31, 10, 29, 5], [64, 63]]
+LENGTHS = [[1], [4], [5], [6], [7, 3, 1], [31, 10, 29, 5], [64, 63], [149], [257, 128, 129, 35]]
 MODELS = {
     "hat_bart": ("hat_bart_base", TINY),
     "hat_bart plain": ("hat_bart_base", f"{TINY} --no-hierarchy"),
@@ -51,12 +73,29 @@ MODELS = {
 }
 
 
-def attention_of(name: str, dtype: torch.dtype = torch.float32) -> Any:
-    class Config:
-        encoder_attention, encoder_attention_layers, segment_length = name, None, 5
-
+def attention_of(name: str, dtype: torch.dtype = torch.float32, dropout: float = 0.0) -> Any:
+    config = Namespace(encoder_attention=name.split()[0], encoder_attention_layers=None, segment_length=None)
+    vars(config).update(CASES[name])
     torch.manual_seed(0)
-    return layer_attentions(Config, 1)[0](24, 4, 0.0).to(dtype)
+    attention = layer_attentions(config, 1)[0](24, 4, dropout)
+    for key, parameter in attention.named_parameters():
+        if "pooling" in key:  # zeros at first
+            torch.nn.init.normal_(parameter)
+    return attention.to(dtype)
+
+
+def layout_for(name: str, mask: Tensor | None = None, rows: int = 1, length: int = 0) -> BatchLayout:
+    """Of rows with this padding mask, or of unpadded rows; with global tokens for the cases that have them."""
+    empty = mask is not None and bool(mask.all(dim=1).any())
+    if "global" not in name:
+        return BatchLayout(mask, empty_rows=empty)
+    is_global = torch.zeros(rows, length, dtype=torch.bool) if mask is None else torch.zeros_like(mask)
+    is_global[:, [position for position in (0, 2, 70) if position < is_global.size(1)]] = True
+    is_global &= ~(torch.zeros_like(is_global) if mask is None else mask)
+    counts = is_global.sum(dim=1)
+    return BatchLayout(
+        mask, global_tokens=representatives_at(is_global, int(counts.max()), int(counts.min())), empty_rows=empty
+    )
 
 
 def states(lengths: list[int], dtype: torch.dtype = torch.float32) -> Tensor:
@@ -69,7 +108,7 @@ def states(lengths: list[int], dtype: torch.dtype = torch.float32) -> Tensor:
 @pytest.mark.parametrize("lengths", LENGTHS, ids=str)
 def test_an_attention_is_dense_attention_under_its_pattern(name: str, dtype: torch.dtype, lengths: list[int]) -> None:
     attention, x, mask = attention_of(name, dtype), states(lengths, dtype), padding(lengths)
-    layout = BatchLayout(mask if mask.any() else None)
+    layout = layout_for(name, mask if mask.any() else None, *x.shape[:2])
     assert_same_run(
         attention, [x], lambda: attention(x, layout)[~mask], lambda: torch.cat(dense(attention, x, layout)), dtype
     )
@@ -77,39 +116,46 @@ def test_an_attention_is_dense_attention_under_its_pattern(name: str, dtype: tor
 
 @NAMES
 def test_alone_equals_batched_and_more_padding_changes_nothing(name: str) -> None:
-    attention, lengths = attention_of(name), [31, 10, 29, 5]
+    attention, lengths = attention_of(name), [131, 10, 79, 5]
     x, mask = states(lengths), padding(lengths)
-    batched = attention(x, BatchLayout(mask))
-    wider = attention(torch.nn.functional.pad(x, (0, 0, 0, 9)), BatchLayout(padding(lengths, 40)))
+    batched = attention(x, layout_for(name, mask))
+    wider = attention(torch.nn.functional.pad(x, (0, 0, 0, 9)), layout_for(name, padding(lengths, 140)))
     for row, length in enumerate(lengths):
-        alone = attention(x[row : row + 1, :length], BatchLayout())[0]
+        alone = attention(x[row : row + 1, :length], layout_for(name, None, 1, length))[0]
         assert_close(batched[row, :length], alone)
         assert_close(wider[row, :length], alone)
 
 
 @NAMES
 def test_a_gradient_reaches_allowed_keys_only(name: str) -> None:
-    attention, x = attention_of(name), states([17])
-    allowed = attention.allowed(torch.tensor([[11]]), torch.arange(17)[None], BatchLayout()).expand(1, 17)[0]
-    attention(x, BatchLayout())[0, 11].sum().backward()
+    attention, x, length = attention_of(name), states([150]), torch.arange(150)
+    layout = layout_for(name, None, 1, 150)
+    allowed = attention.allowed(torch.tensor([[90]]), length[None], layout).reshape(-1, 150)[0]
+    if isinstance(attention, PoolingAttention) and attention.level.variant != "mix":
+        # The second level reads what the first level has gathered.
+        first_level = super(PoolingAttention, attention).allowed(length[:, None], length[None], layout)
+        allowed = first_level.reshape(-1, 150, 150)[0][allowed].any(dim=0)
+    attention(x, layout)[0, 90].sum().backward()
     assert x.grad is not None
     reached = x.grad[0].abs().sum(dim=1) > 0
-    assert torch.equal(reached, allowed | (torch.arange(17) == 11))
+    if "max" in name:  # not every token of a cell is the maximum of a channel
+        assert reached.sum() > allowed.sum() / 2 and not (reached & ~allowed).any()
+        return
+    assert torch.equal(reached, allowed | (length == 90))
 
 
 @NAMES
 def test_rows_of_nothing_but_padding_are_finite(name: str) -> None:
-    attention, x = attention_of(name), states([9, 9])
-    out, gradients = outputs_and_gradients(
-        attention, [x], lambda: attention(x, BatchLayout(padding([9, 0]), empty_rows=True))
-    )
+    attention, x = attention_of(name), states([90, 90])
+    layout = layout_for(name, padding([90, 0]))
+    out, gradients = outputs_and_gradients(attention, [x], lambda: attention(x, layout))
     assert out.isfinite().all() and all(gradient.isfinite().all() for gradient in gradients.values())
 
 
 @NAMES
 def test_checkpointing_changes_no_number(name: str) -> None:
-    layer = EncoderLayer(LayerSizes(24, 40, 4, dropout=0.3), lambda *sizes: attention_of(name))
-    x, layout, runs = states([13, 7]), BatchLayout(padding([13, 7])), []
+    layer = EncoderLayer(LayerSizes(24, 40, 4, dropout=0.3), lambda *sizes: attention_of(name, dropout=0.3))
+    x, layout, runs = states([73, 7]), layout_for(name, padding([73, 7])), []
     for checkpoint in (False, True):
         torch.manual_seed(3)
         from hat_fairseq.models.encoder import run_layer
@@ -131,8 +177,8 @@ def test_one_segment_is_full_attention() -> None:
 
 def model_of(name: str, attention: str, extra: str = "") -> Any:
     arch, flags = MODELS[name]
-    length = " --segment-length 5" if attention == "segments" else ""
-    return build(arch, f"{flags} --encoder-attention {attention}{length}{extra}").eval()
+    options = "".join(f" --{key.replace('_', '-')} {value}" for key, value in CASES[attention].items())
+    return build(arch, f"{flags} --encoder-attention {attention.split()[0]}{options}{extra}").eval()
 
 
 def run(model: Any, source: Tensor) -> Tensor:
@@ -204,6 +250,16 @@ def test_layers_may_differ() -> None:
     ("flags", "message"),
     [
         ("--encoder-attention sliding", "--encoder-attention sliding: unknown; choose one of full, segments"),
+        ("--encoder-attention window --pooling-window 8", "--pooling-window has no effect with --encoder-attention w"),
+        ("--encoder-attention segments --global-tokens first", "--global-tokens has no effect with"),
+        ("--encoder-attention window --attention-window 0", "window 0: it must be at least 1"),
+        (
+            "--encoder-attention pooling --pooling-window 3",
+            "pooling window 3: with kernel 5 and stride 4 it must be at",
+        ),
+        ("--encoder-attention pooling --pooling-stride 0", "kernel 5 and stride 0: both must be at least 1"),
+        ("--encoder-attention pooling --key-pooling sum", "unknown pooling 'sum'; choose one of mean, max, ldconv"),
+        ("--encoder-attention pooling --pooling-variant x", "unknown variant 'x' of pooling; choose one of mix, share"),
         ("--encoder-attention segments --encoder-attention-layers 2", "has layers 0 to 1"),
         ("--encoder-attention segments --encoder-attention-layers 1-", "write layers as 0,6-8"),
         ("--encoder-attention segments --encoder-attention-layers 1-0", "has layers 0 to 1"),

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from hat_fairseq.modules.batch_layout import BatchLayout
+from hat_fairseq.modules.pooling_attention import PoolingAttention
 from hat_fairseq.modules.representatives import Representatives, representatives_at
 
 
@@ -31,10 +32,16 @@ def segment_layout(padding: Tensor, added: Tensor | None = None) -> BatchLayout:
 def dense(attention: Any, x: Tensor, layout: BatchLayout) -> list[Tensor]:
     """Each document alone: its (T_i, C) output, every head of every query over the keys that `allowed` gives it."""
     positions = torch.arange(x.size(1))
-    allowed = attention.allowed(positions[:, None], positions[None, :], layout)
+    two_levels = isinstance(attention, PoolingAttention)
+    pattern = super(PoolingAttention, attention).allowed if two_levels else attention.allowed
+    allowed = pattern(positions[:, None], positions[None, :], layout)
     allowed = allowed.expand(len(x), x.size(1), x.size(1))
     rows = []
     for row in range(len(x)):
         kept = slice(None) if layout.padding is None else ~layout.padding[row]
+        if two_levels:
+            sees = attention.sees(positions[kept][:, None], positions)  # padding is on the right
+            rows.append(references.two_level_attention(attention, x[row, kept], allowed[row][kept][:, kept], sees))
+            continue
         rows.append(references.attention(attention, x[row, kept], x[row, kept], allowed[row][kept][:, kept])[0])
     return rows

@@ -9,6 +9,16 @@ from torch import Tensor, nn
 
 def attention(module: nn.Module, query: Tensor, memory: Tensor, allowed: Tensor) -> tuple[Tensor, Tensor]:
     """One document: (T, C) queries, (S, C) memory, (T, S) allowed -> (T, C) output and (H, T, S) weights."""
+    heads, weights = _heads(module, query, memory, allowed)
+    return module.out_proj(heads), weights
+
+
+def heads_of(module: nn.Module, query: Tensor, memory: Tensor, allowed: Tensor) -> Tensor:
+    """The (T, C) output of the heads, before the output projection."""
+    return _heads(module, query, memory, allowed)[0]
+
+
+def _heads(module: nn.Module, query: Tensor, memory: Tensor, allowed: Tensor) -> tuple[Tensor, Tensor]:
     head_dim = module.embed_dim // module.num_heads
     q, k, v = module.q_proj(query), module.k_proj(memory), module.v_proj(memory)
     heads, weights = [], []
@@ -18,7 +28,37 @@ def attention(module: nn.Module, query: Tensor, memory: Tensor, allowed: Tensor)
         scores = torch.where(allowed, scores, torch.full_like(scores, float("-inf")))
         weights.append(scores.softmax(-1))
         heads.append(weights[-1] @ v[:, part])
-    return module.out_proj(torch.cat(heads, dim=-1)), torch.stack(weights)
+    return torch.cat(heads, dim=-1), torch.stack(weights)
+
+
+def two_level_attention(module: nn.Module, x: Tensor, allowed: Tensor, sees: Tensor) -> Tensor:
+    """One document: (T, C) states, (T, T) tokens of the first level and (T, M) cells of the second -> (T, C)."""
+    level, head_dim = module.level, module.embed_dim // module.num_heads
+    shared = module if level.variant == "share-weights" else module.pooled
+    y = heads_of(module, x, x, allowed)
+    base = x if level.variant == "mix" else y
+    q, k, v = shared.q_proj(base), shared.k_proj(base), shared.v_proj(base)
+    cells = [slice(first, first + level.kernel) for first in range(0, len(x), level.stride)]
+    heads = []
+    for head in range(module.num_heads):
+        part = slice(head * head_dim, (head + 1) * head_dim)
+        keys = torch.stack([pooled_cell(module.pooled.key_pooling, k[cell, part], head) for cell in cells])
+        values = torch.stack([pooled_cell(module.pooled.value_pooling, v[cell, part], head) for cell in cells])
+        scores = q[:, part] @ keys.T / head_dim**0.5
+        weights = scores.masked_fill(~sees[:, : len(cells)], float("-inf")).softmax(-1)
+        heads.append(weights @ values)
+    return module.out_proj(y + torch.cat(heads, dim=-1))
+
+
+def pooled_cell(pooling: nn.Module, states: Tensor, head: int) -> Tensor:
+    """The (k, E) states of a cell, of a head -> (E,)."""
+    if pooling.name == "max":
+        return states.amax(dim=0)
+    if pooling.name == "mean":
+        return states.mean(dim=0)
+    middle = pooling.kernel // 2
+    context = states.mean(dim=0) if pooling.name == "mean-ldconv" else states[middle if middle < len(states) else 0]
+    return (pooling.weight[head, : len(states)] @ context).softmax(0) @ states
 
 
 def residual(layer: nn.Module, x: Tensor, layer_norm: nn.Module, sublayer) -> Tensor:

@@ -1,0 +1,77 @@
+"""Pooling along the sequence: the states of a cell of neighbouring tokens become one state.
+
+Zhang et al. 2021 (Poolingformer), section 2.2.2, equations 6, 7 and 9 to 11. Cell j holds the tokens from j stride to
+j stride + kernel - 1. Padding does not count: the mean divides by the number of real tokens, the softmax of LDConv runs
+over them. LDConv takes the weights of a cell from its middle token, or from its first where the middle is beyond the
+document's end; mean-LDConv takes them from the cell's mean. O(T kernel / stride) operations. With kernel and stride 1
+every pooling is the identity.
+
+Legend: B documents, H heads, T tokens, E channels of a head, M cells, K tokens of a cell.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+POOLINGS = ("mean", "max", "ldconv", "mean-ldconv")
+
+
+class Pooling(nn.Module):
+    """States of tokens -> states of cells.
+
+    Args:
+        name: one of `POOLINGS`.
+        kernel: K.
+        stride: tokens from one cell to the next.
+        num_heads, head_dim: H and E. LDConv has weights for each head.
+    Raises:
+        ValueError: another name, or a kernel or stride below 1.
+    """
+
+    def __init__(self, name: str, kernel: int, stride: int, num_heads: int, head_dim: int) -> None:
+        super().__init__()
+        if name not in POOLINGS:
+            raise ValueError(f"unknown pooling {name!r}; choose one of {', '.join(POOLINGS)}")
+        if min(kernel, stride) < 1:
+            raise ValueError(f"pooling with kernel {kernel} and stride {stride}: both must be at least 1")
+        self.name, self.kernel, self.stride = name, kernel, stride
+        # W_p of equation 10; zeros, so that training starts from the mean
+        self.weight = nn.Parameter(torch.zeros(num_heads, kernel, head_dim)) if "ldconv" in name else None
+
+    def forward(self, x: Tensor, real: Tensor) -> Tensor:
+        """(B, H, T, E) states, and (B or 1, M, K) True = a real token -> (B, H, M, E); zeros for a cell of padding."""
+        num_cells = real.size(1)
+        x = F.pad(x, (0, 0, 0, max(0, (num_cells - 1) * self.stride + self.kernel - x.size(2))))
+        last = (num_cells - 1) * self.stride + 1
+        tokens = [x[:, :, first : first + last : self.stride] for first in range(self.kernel)]  # K times B x H x M x E
+        real = real.unsqueeze(1)  # B x 1 x M x K
+        if self.name == "max":
+            lowest = torch.finfo(x.dtype).min
+            hidden = [token.masked_fill(~real[..., i : i + 1], lowest) for i, token in enumerate(tokens)]
+            return torch.stack(hidden).amax(dim=0).masked_fill(~real.any(dim=-1, keepdim=True), 0)
+        return _weighted(tokens, self._weights(tokens, real))
+
+    def _weights(self, tokens: list[Tensor], real: Tensor) -> Tensor:
+        """(B, H or 1, M, K) weights of the tokens of each cell; their sum is 1, or 0 for a cell of padding."""
+        number = real.sum(dim=-1, keepdim=True).clamp(min=1)
+        mean = real.to(tokens[0].dtype) / number
+        if self.weight is None:
+            return mean
+        if self.name == "ldconv":
+            middle = self.kernel // 2  # the token number ceil((1 + K) / 2), counted from 1
+            context = torch.where(real[..., middle : middle + 1], tokens[middle], tokens[0])
+        else:
+            context = _weighted(tokens, mean)
+        scores = context @ self.weight.transpose(1, 2)
+        return scores.masked_fill(~real, float("-inf")).softmax(dim=-1).masked_fill(~real, 0)
+
+
+def _weighted(tokens: list[Tensor], weights: Tensor) -> Tensor:
+    """K times (B, H, M, E), and (B, H or 1, M, K) weights -> (B, H, M, E)."""
+    return sum((token * weights[..., i : i + 1] for i, token in enumerate(tokens)), torch.zeros_like(tokens[0]))
+
+
+def cells_of(real: Tensor, num_cells: int, kernel: int, stride: int) -> Tensor:
+    """(B, T) True = a real token -> (B, M, K) whether the k-th token of the m-th cell is real."""
+    missing = (num_cells - 1) * stride + kernel - real.size(1)
+    return F.pad(real, (0, max(0, missing))).unfold(1, kernel, stride)[:, :num_cells]

@@ -1,0 +1,88 @@
+"""Sliding window attention: a token attends to its neighbours, and to the global tokens.
+
+Zhang et al. 2021 (Poolingformer), section 2.2.1, equations 3 and 4, and section 2.2.3, equations 12 and 13; global
+tokens are Longformer's. Token i attends to the tokens from i - w to i + w, and a global token attends to all tokens and
+is attended to by all. All share the projections. O(T w) operations, and O(T G) for G global tokens. A window that
+covers the document is full attention.
+
+Legend: B documents, T tokens, C channels, H heads, E = C / H, N blocks of L queries with W keys each, G global tokens.
+"""
+
+import torch
+from torch import Tensor
+
+from ..kernels import Windows, attend, attend_windows, prepare_mask
+from .attention import FullAttention
+from .batch_layout import BatchLayout
+
+BLOCK = 128  # queries: shorter blocks compute fewer masked entries, longer ones share more keys
+
+
+def merged(x: Tensor) -> Tensor:
+    """(B, H, T, E) -> (B, T, C)."""
+    return x.transpose(1, 2).flatten(2)
+
+
+class SlidingWindowAttention(FullAttention):
+    """Each token attends to the `window` tokens on either side, and to the layout's global tokens.
+
+    Args:
+        embed_dim, num_heads, dropout: of `HeadProjections`.
+        window: w.
+    Raises:
+        ValueError: a window below 1.
+    """
+
+    def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0, window: int = 128) -> None:
+        super().__init__(embed_dim, num_heads, dropout)
+        if window < 1:
+            raise ValueError(f"window {window}: it must be at least 1")
+        self.window = window
+        # Short windows with long blocks would compute masked entries for the most part.
+        block = min(BLOCK, max(32, window))
+        self.windows = Windows(block, block, window, block + 2 * window)
+
+    def near(self, query: Tensor, key: Tensor) -> Tensor:
+        """Whether positions `query` have positions `key` in their window; both broadcast to each other."""
+        return (query - key).abs() <= self.window
+
+    def allowed(self, query: Tensor, key: Tensor, layout: BatchLayout) -> Tensor:
+        """Equation 12: the window, global keys, and all keys for global queries; see `FullAttention.allowed`."""
+        if layout.global_tokens is None:
+            return self.near(query, key)
+        return self.near(query, key) | layout.is_global(query) | layout.is_global(key)
+
+    def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
+        """(B, T, C) -> (B, T, C)."""
+        return self.out_proj(self.merged_heads(x, layout))
+
+    def merged_heads(self, x: Tensor, layout: BatchLayout) -> Tensor:
+        """(B, T, C) -> (B, T, C), the output of the heads before the output projection."""
+        keys, values = self.keys_and_values(x)
+        queries = self.heads(self.q_proj(x)).to(keys.dtype)
+        if x.size(1) <= self.window + 1:
+            full = layout.key_mask(x)
+            return merged(attend(queries, keys, values, None if full is None else full.allowed, self.dropout_rate))
+        mask = layout.cached(("window", x.dtype, x.size(1), self.windows), lambda: self._mask(x, layout))
+        if (where := layout.global_tokens) is None:
+            return merged(attend_windows(queries, keys, values, mask, self.windows, self.dropout_rate))
+        of_global = [self.heads(where.gather(merged(states))) for states in (queries, keys, values)]
+        out = attend_windows(queries, keys, values, mask, self.windows, self.dropout_rate, (of_global[1], of_global[2]))
+        full = layout.key_mask(x)
+        everything = attend(of_global[0], keys, values, None if full is None else full.allowed, self.dropout_rate)
+        return where.scatter(merged(out), merged(everything))
+
+    def _mask(self, x: Tensor, layout: BatchLayout) -> Tensor:
+        """(B N, 1, L, W + G) mask of the windows' keys, then of the global keys outside of the window."""
+        length = x.size(1)
+        queries = self.windows.queries(length, x.device).unsqueeze(-1)
+        keys = self.windows.keys(length, x.device).unsqueeze(1)
+        # Padding, and positions beyond the last token, attend to themselves: a softmax over no key is NaN.
+        allowed = (self.near(queries, keys) & layout.real(keys, length)) | (queries == keys)
+        allowed = allowed.expand(len(x), -1, -1, -1)
+        if (where := layout.global_tokens) is not None:
+            outside = ~self.near(queries, where.positions[:, None, None])  # B x N x L x G
+            if where.padding is not None:
+                outside &= ~where.padding[:, None, None]
+            allowed = torch.cat([allowed, outside], dim=-1)
+        return prepare_mask(allowed.flatten(0, 1).unsqueeze(1), x.dtype)

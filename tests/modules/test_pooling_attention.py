@@ -1,0 +1,150 @@
+"""Two-level attention: the paper's definition, its limits, and which tokens are global."""
+
+from __future__ import annotations
+
+import pytest
+import references
+import torch
+from helpers import assert_close, padding
+from torch import Tensor
+
+from hat_fairseq.kernels import Windows, attend_windows, naive
+from hat_fairseq.modules.attention import FullAttention
+from hat_fairseq.modules.batch_layout import BatchLayout, layout_of_documents
+from hat_fairseq.modules.global_tokens import global_tokens
+from hat_fairseq.modules.pooling import Pooling
+from hat_fairseq.modules.pooling_attention import PoolingAttention, SecondLevel
+from hat_fairseq.modules.sliding_window import SlidingWindowAttention
+
+BOS, PAD, EOS = 0, 1, 2
+
+
+def states(*shape: int) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape)))
+
+
+def with_random_weights(attention: PoolingAttention) -> PoolingAttention:
+    for pooling in (attention.pooled.key_pooling, attention.pooled.value_pooling):
+        if pooling.weight is not None:
+            torch.nn.init.normal_(pooling.weight)
+    return attention.eval()
+
+
+@pytest.mark.parametrize("pooling", ["mean", "max", "ldconv", "mean-ldconv"])
+@pytest.mark.parametrize(("window", "kernel", "stride"), [(12, 5, 4), (13, 5, 4), (9, 3, 3), (30, 2, 5), (200, 5, 4)])
+@torch.no_grad()
+def test_the_second_level_is_the_papers_definition(pooling: str, window: int, kernel: int, stride: int) -> None:
+    """Where the window of a token begins with a cell: near the beginning, and at every `stride`-th token."""
+    length = 141
+    attention = with_random_weights(PoolingAttention(24, 4, 0.0, 7, SecondLevel(window, kernel, stride, pooling)))
+    x = states(1, length, 24)
+    level = attention._second_level(x, BatchLayout())[0].unflatten(1, (4, 6))
+    heads = [attention.heads(projection(x))[0] for projection in (*_second_projections(attention),)]
+    tokens = torch.arange(length)
+    same = (tokens <= window) | ((tokens - window) % stride == 0)
+    for head in range(4):
+        pools = [
+            lambda cell, p=p, h=head: references.pooled_cell(p, cell, h)
+            for p in (attention.pooled.key_pooling, attention.pooled.value_pooling)
+        ]
+        literal = naive.pooled_window_attention(*(x[head] for x in heads), window, kernel, stride, *pools)
+        assert_close(level[same, head], literal[same])
+        if not same.all() and stride > 1:
+            assert not torch.allclose(level[~same, head], literal[~same], atol=1e-4)
+
+
+def _second_projections(attention: PoolingAttention) -> tuple[torch.nn.Module, ...]:
+    return attention.pooled.q_proj, attention.pooled.k_proj, attention.pooled.v_proj
+
+
+@pytest.mark.parametrize("length", [1, 40, 65, 130])
+@torch.no_grad()
+def test_a_window_over_the_document_is_full_attention(length: int) -> None:
+    full, x = FullAttention(24, 4), states(2, length, 24)
+    for window in (max(1, length - 1), length + 3, 1000):
+        sliding = SlidingWindowAttention(24, 4, window=window)
+        sliding.load_state_dict(full.state_dict())
+        assert_close(sliding(x, BatchLayout()), full(x, BatchLayout()))
+
+
+@pytest.mark.parametrize("pooling", ["mean", "max", "ldconv", "mean-ldconv"])
+@torch.no_grad()
+def test_cells_of_one_token_are_a_second_sliding_window(pooling: str) -> None:
+    attention = with_random_weights(PoolingAttention(24, 4, 0.0, 5, SecondLevel(40, 1, 1, pooling, "share-weights")))
+    first, second = SlidingWindowAttention(24, 4, window=5), SlidingWindowAttention(24, 4, window=40)
+    for sliding in (first, second):
+        sliding.load_state_dict(attention.state_dict(), strict=False)
+    x, layout = states(3, 200, 24), BatchLayout(padding([200, 77, 3]))
+    y = first.merged_heads(x, layout)
+    expected = attention.out_proj(y + second.merged_heads(y, layout))
+    kept = ~padding([200, 77, 3])
+    assert_close(attention(x, layout)[kept], expected[kept])
+
+
+@pytest.mark.parametrize("name", ["mean", "max", "ldconv", "mean-ldconv"])
+def test_a_cell_without_tokens_is_zero_and_finite(name: str) -> None:
+    pooling, x = Pooling(name, 3, 2, 2, 4), states(1, 2, 5, 4).requires_grad_()
+    real = torch.tensor([[[True, True, True], [True, False, False], [False, False, False]]])
+    out = pooling(x, real)
+    assert not out[:, :, 2].any() and out.shape == (1, 2, 3, 4)
+    assert_close(out[:, :, 1], x[:, :, 2])
+    out.sum().backward()
+    assert x.grad is not None and x.grad.isfinite().all() and not x.grad[:, :, 3:].any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(
+    "windows", [Windows(4, 4, 3, 10), Windows(8, 2, 1, 5), Windows(6, 6, 0, 3), Windows(5, 5, 13, 31)], ids=str
+)
+def test_windows_are_attention_under_their_mask(windows: Windows, dtype: torch.dtype) -> None:
+    queries, keys, values = (states(2, 3, n, 8).to(dtype).requires_grad_() for n in (19, 9, 9))
+    shared = [states(2, 3, 2, 8 + i).to(dtype)[..., :8].requires_grad_() for i in range(2)]
+    positions, blocks = windows.keys(19, queries.device), windows.num_blocks(19)
+    allowed = (positions >= 0) & (positions < 9)
+    mask = torch.cat([allowed, torch.ones(blocks, 2, dtype=torch.bool)], dim=1)[:, None, None].repeat(2, 1, 1, 1)
+    inputs = (queries, keys, values, *shared)
+    if windows.step * blocks < 9:
+        keys, values = keys[:, :, : windows.step * blocks], values[:, :, : windows.step * blocks]
+        allowed &= positions < windows.step * blocks
+        mask[..., :-2] = allowed.repeat(2, 1)[:, None, None]
+    out = attend_windows(queries, keys, values, mask, windows, shared=(shared[0], shared[1]))
+    dense = torch.zeros(blocks, keys.size(2), dtype=torch.bool)
+    dense[torch.arange(blocks)[:, None].expand_as(positions)[allowed], positions[allowed]] = True
+    dense = torch.cat([dense, torch.ones(blocks, 2, dtype=torch.bool)], dim=1).repeat_interleave(windows.block, 0)[:19]
+    both = [torch.cat(pair, dim=2) for pair in zip((keys, values), shared, strict=True)]
+    expected = naive.attention(queries, *both, mask=dense)[0]
+    assert_close(out, expected, dtype)
+    gradients = [torch.autograd.grad(y.sum() + y.square().sum(), inputs, retain_graph=True) for y in (out, expected)]
+    for ours, theirs in zip(*gradients, strict=True):
+        assert_close(ours, theirs, dtype, bf16_error=0.1)
+
+
+def test_dropout_drops_weights_of_windows_and_has_the_right_mean() -> None:
+    torch.manual_seed(0)
+    attention, x = SlidingWindowAttention(8, 2, dropout=0.3, window=40), states(1, 90, 8)
+    with torch.no_grad():
+        kept = attention.eval()(x, BatchLayout())
+        dropped = torch.stack([attention.train()(x, BatchLayout()) for _ in range(600)])
+    assert not torch.equal(dropped[0], dropped[1])
+    assert (dropped.mean(dim=0) - kept).abs().max() < 0.03
+
+
+def test_which_tokens_are_global() -> None:
+    tokens = torch.tensor(
+        [
+            [BOS, 7, 8, EOS, EOS, BOS, 9, EOS, PAD],
+            [PAD, PAD, BOS, 7, EOS, BOS, 8, 9, EOS],
+            [BOS, 7, 8, 9, 7, 8, 9, 7, EOS],
+            [PAD] * 9,
+        ]
+    )
+    question = global_tokens(tokens, "question", PAD, EOS)
+    assert question.nonzero().tolist() == [[0, 0], [0, 1], [0, 2], [1, 2], [1, 3]]
+    first = global_tokens(tokens, "first", PAD, EOS)
+    assert first.nonzero().tolist() == [[0, 0], [1, 2], [2, 0]]
+    layout = layout_of_documents(tokens, PAD, is_global=question)
+    assert layout.global_tokens is not None
+    assert layout.is_global(torch.arange(9)).nonzero().tolist() == [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1]]
+    assert layout_of_documents(tokens[2:], PAD, is_global=question[2:]).global_tokens is None
+    with pytest.raises(ValueError, match="unknown global tokens 'last'; choose one of first, question"):
+        global_tokens(tokens, "last", PAD, EOS)
