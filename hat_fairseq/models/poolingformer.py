@@ -1,9 +1,9 @@
 """Poolingformer (Zhang et al. 2021): sliding windows, and a second level of pooled keys in some layers.
 
 An encoder for question answering on RoBERTa or XLM-R, and the encoder of BART for summarization. The architectures are
-those of `hat_roberta` and `hat_bart` without hierarchy, with `--encoder-attention pooling`; section 3.2 has the numbers.
-The paper counts layers from 0, as far as its "6th to 11th" of 12 layers says. Positions beyond the pretrained ones are
-copies (`tile`), as in Longformer.
+those of `hat_roberta` and `hat_bart` without hierarchy, with `--encoder-attention pooling`. Section 3.2 has the
+numbers; its "6th to 11th" of 12 layers are taken to be counted from 0. Positions beyond the pretrained ones are copies
+(`tile`), as in Longformer.
 """
 
 from argparse import Namespace

@@ -102,7 +102,8 @@ def test_every_base_is_used():
 
 
 def has_plain_twin(name):
-    return not SECTIONS[name]["train"]["arch"].startswith("hierarchical_transformer")  # all of it is hierarchical
+    # Of the first all is hierarchical, the others have no hierarchy.
+    return not SECTIONS[name]["train"]["arch"].startswith(("hierarchical_transformer", "poolingformer"))
 
 
 @pytest.mark.parametrize(
@@ -113,7 +114,8 @@ def test_train_recipe_arrives_in_fairseq(name, extra):
     words = recipes.build_commands("train", name, extra)[0][4:]
     arrived = options.parse_args_and_arch(options.get_training_parser(), input_args=words)
     assert_arrived(words, arrived)
-    assert getattr(arrived, "no_hierarchy", False) is bool(extra)
+    plain = bool(extra) or arrived.arch.startswith("poolingformer")
+    assert getattr(arrived, "no_hierarchy", False) is plain
 
 
 @pytest.mark.parametrize("name", WITH["generate"])

@@ -19,6 +19,15 @@ BART_START |= {"adam_eps": 1e-8, "weight_decay": 0.01, "arch": "hat_bart_large",
 LONG = BART_START | {"max_source_positions": 3072, "max_update": 30_000, "warmup_updates": 900, "gpus": 2}
 LONG |= {"update": (128, "batch_size"), "lengths": (3072, 512), "extend_positions_from": 512}
 LONG |= {"finetune_from_model": "bart.large/model.pt"}
+# Zhang et al. 2021, section 3.2
+POOLING = {"update": (128, "batch_size"), "finetune_from_model": "bart.large/model.pt", "checkpoint_activations": True}
+POOLING |= {"encoder_attention": "pooling", "encoder_attention_layers": "6-11", "global_tokens": "first"}
+POOLING |= {"extend_positions": "tile", "max_update": 15_862, "warmup_updates": 1000, "lr": [2e-4], "gpus": 8}
+POOLING |= {"arch": "poolingformer_bart_large", "no_hierarchy": True}
+HAT_POOLING = LONG | {
+    name: POOLING[name] for name in ("encoder_attention", "encoder_attention_layers", "global_tokens")
+}
+HAT_POOLING |= {"extend_positions": "tile", "extend_positions_from": None}
 NEWS = BART_START | {"max_update": 20_000, "update": (64, "batch_size"), "lengths": (1024, 256)}
 NEWS |= {"finetune_from_model": "bart.large/model.pt"}
 CHAINED = BART_START | {"finetune_from_model": "checkpoints/cnn_dm/checkpoint_best.pt", "role_stream": "role"}
@@ -28,6 +37,15 @@ WMT20 |= {"decoder_layers": 6, "encoder_layers": 6, "max_tokens": 1024, "update"
 PAPER = {
     "pubmed": LONG,
     "arxiv": LONG,
+    **{
+        f"poolingformer_arxiv_{name}": POOLING | {"max_source_positions": tokens, "lengths": (tokens, 512)}
+        for name, tokens in (("4k", 4096), ("16k", 16384))
+    },
+    **{
+        f"hat_pooling_{data}_{name}": HAT_POOLING | {"max_source_positions": tokens, "lengths": (tokens, 512)}
+        for data in ("arxiv", "pubmed")
+        for name, tokens in (("8k", 8192), ("16k", 16384))
+    },
     "cnn_dm": NEWS,
     "xsum": NEWS,
     "samsum": CHAINED,
@@ -48,6 +66,8 @@ NEWS_GENERATION = {"beam": 1, "lenpen": 0, "min_len": 40, "max_len_b": 120}
 PAPER_GENERATION = {
     "pubmed": LONG_GENERATION,
     "arxiv": LONG_GENERATION,
+    **{f"poolingformer_arxiv_{name}": {"beam": 5, "lenpen": 2} for name in ("4k", "16k")},
+    **{f"hat_pooling_{data}_{name}": LONG_GENERATION for data in ("arxiv", "pubmed") for name in ("8k", "16k")},
     "cnn_dm": NEWS_GENERATION,
     "xsum": NEWS_GENERATION,
 }
@@ -75,7 +95,8 @@ def test_training_is_the_papers(name):
     known = {**asdict(HatConfig.from_args(arrived)), **vars(arrived)}
     assert {key: known[key] for key in expected} == expected
     assert arrived.lr_scheduler == "polynomial_decay" and float(arrived.total_num_update) == arrived.max_update
-    assert arrived.optimizer == "adam" and arrived.bf16 and not known["no_hierarchy"]
+    assert arrived.optimizer == "adam" and arrived.bf16
+    assert known["no_hierarchy"] == PAPER[name].get("no_hierarchy", False)
     assert arrived.criterion == "chunked_label_smoothed_cross_entropy"
 
 

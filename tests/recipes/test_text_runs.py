@@ -27,12 +27,17 @@ from preprocess import containers, parallel_containers
 pytestmark = pytest.mark.slow
 SIZES = "--encoder-layers 1 --decoder-layers 1 --encoder-embed-dim 32 --decoder-embed-dim 32 "
 SIZES += "--encoder-ffn-embed-dim 48 --decoder-ffn-embed-dim 48 --encoder-attention-heads 4 --decoder-attention-heads 4"
+POOLED = ["--encoder-attention-layers", "0", "--attention-window", "16", "--pooling-window", "64"]  # one layer of one
 TRAIN = f"{SIZES} --max-update 2 --cpu --gpus 1 --num-workers 0 --validate-interval 1 --save-interval 1"
 GENERATE = "--cpu --num-workers 0 --beam 1 --min-len 2 --max-len-b 12"
 CARRIED = {"ami", "icsi", "ami_small"}
-FROM_BART = {"pubmed", "arxiv", "cnn_dm", "xsum"}
+# The recipes for fewer tokens differ from these in one number.
+POOLING = {"poolingformer_arxiv_16k", "hat_pooling_pubmed_16k"}
+FROM_BART = {"pubmed", "arxiv", "cnn_dm", "xsum", *POOLING}
 CHAINED = {"samsum", "ami", "icsi"}
-WRITERS = {name: getattr(containers, f"write_{name}") for name in (*FROM_BART, "samsum")} | parallel_containers.WRITERS
+DATA = {name: name.removesuffix("_16k").rpartition("_")[2] if name in POOLING else name for name in FROM_BART}
+WRITERS = {name: getattr(containers, f"write_{DATA.get(name, name)}") for name in (*FROM_BART, "samsum")}
+WRITERS |= parallel_containers.WRITERS
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +70,8 @@ def run_recipe(name: str, workspace: Path, python: WarmPython) -> dict[str, Any]
     if name not in CARRIED:
         WRITERS[name](workspace / "raw" / name)
     bpe = ["--bpe-dir", "bpe"] if name in FROM_BART | CHAINED else ["--num-codes", "300"]
-    commands = {"preprocess": [*source, *bpe], "train": TRAIN.split(), "generate": GENERATE.split()}
+    train = TRAIN.split() + (POOLED if name in POOLING else [])
+    commands = {"preprocess": [*source, *bpe], "train": train, "generate": GENERATE.split()}
     outputs = {}
     for verb, flags in commands.items():
         command = recipes.build_commands(verb, name, flags)[0]
@@ -96,9 +102,14 @@ def test_exactly_the_expected_tensors_are_new(name: str, workspace: Path, python
     log = run_recipe(name, workspace, python)["train"]
     new = set(re.findall(r"^  ((?:encoder|decoder)\.\S+)$", log, re.MULTILINE))
     parts = {re.sub(r"^(encoder|decoder\.layers\.\d+)\.", "", tensor).partition(".")[0] for tensor in new}
+    pooled = {"layers"} if name in POOLING else set()
     if name in CHAINED:
         assert new == {"encoder.embed_segments.weight"}
+    elif name.startswith("poolingformer"):
+        assert parts == pooled
     else:
-        assert parts == {"hierarchical_encoder", "sentence_attn", "sentence_attn_layer_norm"}
+        assert parts == {"hierarchical_encoder", "sentence_attn", "sentence_attn_layer_norm"} | pooled
+    assert all(".self_attn.pooled." in tensor for tensor in new if tensor.startswith("encoder.layers."))
     long = name in {"pubmed", "arxiv", "ami", "icsi"}
     assert ("encoder.embed_positions.weight: extended from 1026 to 3074 rows (random)" in log) == long
+    assert ("encoder.embed_positions.weight: extended from 1026 to 16386 rows (tile)" in log) == (name in POOLING)

@@ -1,0 +1,3 @@
+#!/usr/bin/env bash
+# arXiv with HAT on Poolingformer's encoder, from BART-large: 128 documents of at most 8192 tokens an update, 30,000 updates.
+exec "$(dirname "$0")/../scripts/hat" recipe train hat_pooling_arxiv_8k "$@"
