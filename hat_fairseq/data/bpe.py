@@ -7,12 +7,14 @@ from typing import Protocol
 
 from hat_fairseq.data.gpt2_bpe import Gpt2Bpe, find_gpt2_files
 from hat_fairseq.data.learned_bpe import LearnedBpe
+from hat_fairseq.data.sentencepiece_bpe import MODEL, SentencePieceBpe, find_sentencepiece_model
 
-__all__ = ["KINDS", "Bpe", "Gpt2Bpe", "LearnedBpe", "find_gpt2_files", "load_bpe", "save_bpe"]
+__all__ = ["KINDS", "Bpe", "Gpt2Bpe", "LearnedBpe", "SentencePieceBpe", "find_gpt2_files", "find_sentencepiece_model"]
+__all__ += ["load_bpe", "save_bpe"]
 
-KINDS = ("learned", "gpt2")
+KINDS = ("learned", "gpt2", "sentencepiece")
 CODES = "bpe.codes"
-FILES = {"learned": (CODES,), "gpt2": ("encoder.json", "vocab.bpe")}
+FILES = {"learned": (CODES,), "gpt2": ("encoder.json", "vocab.bpe"), "sentencepiece": (MODEL,)}
 
 
 class Bpe(Protocol):
@@ -29,11 +31,12 @@ class Bpe(Protocol):
 
     def decode(self, tokens: Iterable[str]) -> str: ...
 
-    def extents(self, tokens: Iterable[str]) -> list[tuple[int, int]]:
+    def extents(self, tokens: Iterable[str], text: str) -> list[tuple[int, int]]:
         """Which characters of the text each token stands for, spaces not counted: begin, and end (exclusive).
 
         Args:
             tokens: what `encode` returned. Tokens that are part of the same character all stand for it.
+            text: what `encode` was given.
         """
         ...
 
@@ -46,10 +49,14 @@ def save_bpe(bpe: Bpe, directory: Path) -> tuple[str, ...]:
     elif isinstance(bpe, Gpt2Bpe):
         shutil.copyfile(bpe.encoder_json, directory / names[0])
         shutil.copyfile(bpe.vocab_bpe, directory / names[1])
+    elif isinstance(bpe, SentencePieceBpe):
+        shutil.copyfile(bpe.model, directory / names[0])
     return names
 
 
 def load_bpe(kind: str, directory: Path) -> Bpe:
     """Reads the files that `save_bpe` wrote."""
     paths = [directory / name for name in FILES[kind]]
+    if kind == "sentencepiece":
+        return SentencePieceBpe(*paths)
     return Gpt2Bpe(*paths) if kind == "gpt2" else LearnedBpe.load(*paths)

@@ -29,7 +29,7 @@ class Build:
         options: what decides the result.
         directory: exists and is empty.
         root: where the raw release is, for the reader.
-        bpe_dir: where the files of the GPT-2 BPE are; None for the usual places.
+        bpe_dir: where the files of a ready-made BPE are; None for the usual places of GPT-2's.
         workers: number of processes.
         reports: figures of each split, once it has been encoded.
         inputs: the files that the reader has read.

@@ -78,7 +78,7 @@ class Gpt2Bpe:
             run = []
         return text
 
-    def extents(self, tokens: Iterable[str]) -> list[tuple[int, int]]:
+    def extents(self, tokens: Iterable[str], text: str) -> list[tuple[int, int]]:
         """See `bpe.Bpe.extents`. A symbol of a token stands for a byte, and a character has one to four of them."""
         extents = []
         characters = 0  # begun so far

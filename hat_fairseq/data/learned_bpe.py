@@ -89,7 +89,7 @@ class LearnedBpe:
         )
         return words.rstrip(" ")
 
-    def extents(self, tokens: Iterable[str]) -> list[tuple[int, int]]:
+    def extents(self, tokens: Iterable[str], text: str) -> list[tuple[int, int]]:
         """See `bpe.Bpe.extents`."""
         ends = list(accumulate((len(token.removesuffix(CONTINUATION)) for token in tokens), initial=0))
         return list(pairwise(ends))

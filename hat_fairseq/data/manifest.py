@@ -22,7 +22,7 @@ from hat_fairseq.data.outputs import files_below
 from hat_fairseq.data.readers import Reader
 
 FILE_NAME = "manifest.json"
-_PACKAGES = ("fairseq-fixed", "hat_fairseq", "sentence-splitter", "tokenizers", "sacremoses", "jieba")
+_PACKAGES = ("fairseq-fixed", "hat_fairseq", "sentence-splitter", "tokenizers", "sentencepiece", "sacremoses", "jieba")
 
 # Means for each document, as in Tables 1 and 2 of Rohde et al. 2021: words before any tokenisation, BPE tokens before
 # anything is cut.

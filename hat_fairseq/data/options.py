@@ -89,7 +89,11 @@ class Options(Settings):
     """All options that decide the result of `hat preprocess`."""
 
     vocabulary: str | None = option(None, "reuse BPE, dictionary and settings of an earlier bin", metavar="BIN")
-    bpe: str = option("learned", "learned from the training part, or GPT-2's as BART uses it", choices=bpe.KINDS)
+    bpe: str = option(
+        "learned",
+        "learned from the training part, GPT-2's as BART uses it, or a sentencepiece model",
+        choices=bpe.KINDS,
+    )
     num_codes: int = option(40000, "codes to learn", metavar="N", least=1)
     codes: str | None = option(None, "codes in fastBPE's format, instead of learning them", metavar="FILE")
     chunk_by: str = option(

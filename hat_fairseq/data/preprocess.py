@@ -27,7 +27,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--splits", nargs="+", metavar="SPLIT", help="only these: train, valid, test, test1 ... (default: all)"
     )
     parser.add_argument("--one-document", action="store_true", help="parallel text without blank lines is meant so")
-    parser.add_argument("--bpe-dir", type=Path, help="where encoder.json, vocab.bpe and dict.txt are, for --bpe gpt2")
+    parser.add_argument(
+        "--bpe-dir",
+        type=Path,
+        help="where encoder.json, vocab.bpe and dict.txt are, for --bpe gpt2; "
+        "where sentencepiece.bpe.model is, for --bpe sentencepiece",
+    )
     parser.add_argument("--workers", type=int, default=1, help="processes; the result does not depend on it")
     parser.add_argument("--no-binarize", action="store_true", help="write the text only, leave out the binary data")
     parser.add_argument("--overwrite", action="store_true", help="replace an earlier result")
@@ -101,13 +106,13 @@ def check_for_kind(options: Options, kind: Kind) -> None:
 def _check_together(options: Options, reader: Reader) -> None:
     if not has_dictionary(options) and "train" not in reader.splits:
         raise ValueError(
-            f"reader {reader.name} has no train split to learn BPE codes from; use --bpe gpt2, or --vocabulary with "
-            "what the training part gave"
+            f"reader {reader.name} has no train split to learn BPE codes from; use --bpe gpt2 or sentencepiece, or "
+            "--vocabulary with what the training part gave"
         )
-    if options.bpe == "gpt2" and options.codes:
-        raise ValueError("--codes goes with --bpe learned; --bpe gpt2 has its own")
-    if options.bpe == "gpt2" and options.target_separator:
-        raise ValueError("--target-separator needs --bpe learned: GPT-2's dictionary has no <sep>")
+    if options.bpe != "learned" and options.codes:
+        raise ValueError(f"--codes goes with --bpe learned; --bpe {options.bpe} has its own")
+    if options.bpe != "learned" and options.target_separator:
+        raise ValueError(f"--target-separator needs --bpe learned: the dictionary of --bpe {options.bpe} has no <sep>")
     if options.chunk_by == "pair" and not (options.aligned and options.long_source == "chunk"):
         raise ValueError("--chunk-by pair has no effect without --aligned and --long-source chunk; remove it")
     if options.aligned and options.splitter != "given":

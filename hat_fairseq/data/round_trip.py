@@ -16,9 +16,10 @@ def round_trip(pipeline: TextPipeline, path: Path) -> dict[str, Any]:
 
     Returns:
         `segments`, how many; `changed`, how many of them come back differently (white space, mostly); `bleu`, the BLEU
-        of what comes back. Empty where no word tokenizer is used, or there are no targets.
+        of what comes back. Empty where nothing can change, for lack of a word tokenizer and of a BPE that normalises,
+        or there are no targets.
     """
-    if pipeline.settings.target_tokenizer == "none":
+    if pipeline.settings.target_tokenizer == "none" and pipeline.bpe.kind != "sentencepiece":
         return {}
     import sacrebleu
 

@@ -1,7 +1,8 @@
 """The characters of a text that each token covers, found by counting non-space characters.
 
-From text to tokens, white space changes, control characters vanish and control tokens get backslashes;
-everything else stays in order. Counting therefore suffices for any BPE and any word tokenizer.
+From text to what the BPE is given, white space changes, control characters vanish and control tokens get backslashes;
+everything else stays in order. Counting therefore suffices for any word tokenizer, and the BPE says which of the
+characters that it was given each token stands for.
 """
 
 from collections.abc import Sequence
@@ -36,7 +37,7 @@ def token_spans(
         letters = sentence.replace(" ", "")
         origin = _unescaped(text.replace(" ", ""), letters)
         row: list[Span | None] = []
-        for begin, end in bpe.extents(tokens):
+        for begin, end in bpe.extents(tokens, text):
             if begin == end:
                 row.append(None)
             else:

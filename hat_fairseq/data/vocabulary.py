@@ -1,4 +1,4 @@
-"""The BPE and the dictionary that a run starts with: GPT-2's, given codes, or those of an earlier run."""
+"""The BPE and the dictionary of a run: GPT-2's, a sentencepiece model, given codes, or those of an earlier run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from hat_fairseq.data.bpe import Bpe, Gpt2Bpe, LearnedBpe, find_gpt2_files
+from hat_fairseq.data.bpe import Bpe, Gpt2Bpe, LearnedBpe, SentencePieceBpe, find_gpt2_files, find_sentencepiece_model
+from hat_fairseq.data.dictionary import Dictionary
 from hat_fairseq.data.labels import read_label_dictionary
 from hat_fairseq.data.options import Options, Settings, flag, options_of
 from hat_fairseq.data.pipeline import TextPipeline
@@ -102,12 +103,20 @@ def ready_made(options: Options, bpe_dir: Path | None, dictionary: Path) -> Bpe 
         gpt2 = find_gpt2_files(bpe_dir)
         _copy(gpt2 / "dict.txt", dictionary)
         return Gpt2Bpe(gpt2 / "encoder.json", gpt2 / "vocab.bpe")
+    if options.bpe == "sentencepiece":
+        bpe = SentencePieceBpe(model := find_sentencepiece_model(bpe_dir))
+        if (model.parent / "dict.txt").is_file():  # of a model with fewer entries, or more
+            _copy(model.parent / "dict.txt", dictionary)
+        else:
+            dictionary.parent.mkdir(exist_ok=True)
+            Dictionary((piece, 1) for piece in bpe.pieces()).save(dictionary)
+        return bpe
     return LearnedBpe.load(options.codes) if options.codes else None
 
 
 def has_dictionary(options: Options) -> bool:
     """Whether the dictionary is fixed, not built from the training text."""
-    return bool(options.vocabulary) or options.bpe == "gpt2"
+    return bool(options.vocabulary) or options.bpe != "learned"
 
 
 def _copy(source: Path, target: Path) -> None:

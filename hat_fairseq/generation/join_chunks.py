@@ -86,9 +86,10 @@ def read_generated(paths: Sequence[str | Path]) -> dict[int, str]:
 
 
 def looks_undecoded(texts: Iterable[str]) -> bool:
-    """Whether a text has BPE continuation marks, or all texts consist of numbers (ids of GPT-2's BPE)."""
+    """Whether a text has marks of a BPE or of sentencepiece, or all texts consist of numbers (ids of GPT-2's BPE)."""
     words = [word for text in texts for word in text.split()]
-    return any(word.endswith("@@") for word in words) or (bool(words) and all(map(str.isdecimal, words)))
+    marked = any(word.endswith("@@") or word.startswith("\u2581") for word in words)
+    return marked or (bool(words) and all(map(str.isdecimal, words)))
 
 
 def join(

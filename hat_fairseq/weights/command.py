@@ -1,7 +1,8 @@
-"""Convert released weights to fairseq's checkpoint layout: BART's, RoBERTa's, and the released HAT of Chalkidis et al.
+"""Convert released weights to fairseq's checkpoint layout: BART, RoBERTa, XLM-RoBERTa, and the HAT of Chalkidis et al.
 
 `bart`: a Hugging Face BART, for `hat_bart` and fairseq's BART.
 `roberta`: a Hugging Face RoBERTa, with or without its masked-LM head, for `hat_roberta` and `hierarchical_transformer`.
+`xlm_roberta`: likewise a Hugging Face XLM-RoBERTa, whose vocabulary is a sentencepiece model.
 `hierarchical_transformer`: the Hierarchical Attention Transformers of Chalkidis et al. 2022.
 
 The input is a folder with `config.json` and `model.safetensors` or `pytorch_model.bin`. The output holds tensors,
@@ -12,6 +13,7 @@ For `hierarchical_transformer` they compute what the weights were trained to com
 import argparse
 import shlex
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,21 +21,49 @@ import torch
 from torch import Tensor
 
 from ..data.outputs import atomic_file
+from ..data.sentencepiece_bpe import MODEL
 from . import bart, released_hat, roberta
 from .hugging_face import read_config, read_weights
-from .vocabulary import MASK, SPECIALS, read_symbols
+from .rename import Converted
+from .vocabulary import MASK, SPECIALS, read_pieces, read_symbols
 
 ARCHITECTURE = "architecture"  # the key of the settings that our converters know; fairseq does not read it
-READERS: dict[str, Callable[[Path], dict[str, Any]]] = {
-    "bart": lambda path: read_config(path, bart.FIXED, bart.NUMBERS, "fairseq's BART"),
-    "roberta": lambda path: read_config(path, roberta.FIXED, roberta.NUMBERS, "fairseq's RoBERTa"),
-    "hierarchical_transformer": released_hat.read_released_config,
+
+
+@dataclass(frozen=True)
+class Release:
+    """How the folder of a release is read.
+
+    Attributes:
+        config: reads config.json.
+        convert: weights and config to ours.
+        symbols: the lines of dict.txt for that many rows of the embedding, None without the files of the vocabulary.
+        vocabulary: names of these files.
+    """
+
+    config: Callable[[Path], dict[str, Any]]
+    convert: Callable[..., Converted]
+    symbols: Callable[[Path, int], list[str] | None] = read_symbols
+    vocabulary: str = "vocab.json and merges.txt"
+
+
+RELEASES = {
+    "bart": Release(lambda path: read_config(path, bart.FIXED, bart.NUMBERS, "fairseq's BART"), bart.convert),
+    "roberta": Release(
+        lambda path: read_config(path, roberta.FIXED, roberta.NUMBERS, "fairseq's RoBERTa"), roberta.convert
+    ),
+    "xlm_roberta": Release(
+        lambda path: read_config(path, roberta.FIXED_XLM, roberta.NUMBERS, "fairseq's XLM-RoBERTa"),
+        roberta.convert,
+        read_pieces,
+        MODEL,
+    ),
+    "hierarchical_transformer": Release(released_hat.read_released_config, released_hat.convert),
 }
-CONVERTERS = {"bart": bart.convert, "roberta": roberta.convert, "hierarchical_transformer": released_hat.convert}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("release", choices=list(READERS), help="whose weights they are")
+    parser.add_argument("release", choices=list(RELEASES), help="whose weights they are")
     parser.add_argument(
         "--segment-positions",
         choices=["none", "add"],
@@ -50,8 +80,9 @@ def main(args: argparse.Namespace) -> int:
         raise ValueError(f"--segment-positions is for hierarchical_transformer; {args.release} has no segments")
     if not args.directory.is_dir():
         raise ValueError(f"{args.directory} is not a folder")
-    config = READERS[args.release](args.directory / "config.json")
-    symbols = read_symbols(args.directory, config["vocab_size"])
+    release = RELEASES[args.release]
+    config = release.config(args.directory / "config.json")
+    symbols = release.symbols(args.directory, config["vocab_size"])
     no_mask = symbols is not None and MASK not in symbols and len(SPECIALS) + len(symbols) == config["vocab_size"]
     if no_mask and args.release != "bart":
         raise ValueError(f"the vocabulary has no {MASK}; fairseq's RoBERTa has a row for it, the last one")
@@ -59,8 +90,12 @@ def main(args: argparse.Namespace) -> int:
         if path.exists() and not args.overwrite:
             raise ValueError(f"{path} exists; give another --out or --overwrite")
     options = {"segment_positions": args.segment_positions} if args.segment_positions else {}
-    converted = CONVERTERS[args.release](read_weights(args.directory), config, **options)
+    converted = release.convert(read_weights(args.directory), config, **options)
     write_files(args.out, converted.model, symbols, converted.architecture)
+    if symbols is None:
+        print(f"no {release.vocabulary} in the folder: no dict.txt written")
+    elif release.vocabulary == MODEL:
+        print(f"preprocess with: --bpe sentencepiece --bpe-dir {shlex.quote(str(args.directory))}")
     print("start training from it (and resume after an interruption) with:")
     for flags in converted.starts:
         print(f"  {shlex.join([*flags, '--finetune-from-model', str(args.out)])}")
@@ -92,7 +127,6 @@ def write_files(
         torch.save(checkpoint(model, architecture), file)
     print(f"wrote {out}: {sum(t.numel() for t in set(model.values()) if t.numel() > 1):,} parameters")
     if symbols is None:
-        print("no vocab.json and merges.txt in the folder: no dict.txt written")
         return
     path = out.parent / "dict.txt"
     with atomic_file(path) as file:

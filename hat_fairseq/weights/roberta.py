@@ -1,5 +1,7 @@
 """Hugging Face RoBERTa for fairseq's RoBERTa, `hat_roberta` and `hierarchical_transformer` (Liu et al. 2019).
 
+XLM-RoBERTa (Conneau et al. 2020) is the same network with another vocabulary.
+
 The two libraries differ in names, and in the token type: Hugging Face adds its one row to every token, fairseq has
 none, so the row is added to all positions (in published weights it is zero). The result is what `hat_roberta` and
 `hierarchical_transformer` start from, each with its own rules (`models/loading/`).
@@ -20,6 +22,7 @@ FIXED = {
     "is_decoder": False,
     "add_cross_attention": False,
 } | SPECIAL_IDS
+FIXED_XLM = FIXED | {"model_type": "xlm-roberta"}
 SIZES = {  # theirs -> ours
     "hidden_size": "encoder_embed_dim",
     "intermediate_size": "encoder_ffn_embed_dim",

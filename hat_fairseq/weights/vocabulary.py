@@ -1,8 +1,11 @@
-"""Vocabularies of Hugging Face as dictionaries of fairseq, and back, for GPT-2's byte-level BPE.
+"""Vocabularies of Hugging Face as dictionaries of fairseq, and back: GPT-2's byte-level BPE; XLM-RoBERTa's pieces.
 
 fairseq's GPT-2 BPE writes numbers: 0-255 are the bytes, in the order in which GPT-2 lists them; 256 + i is what merge i
 produces; the next one is `<|endoftext|>`. The line of dict.txt on which a number stands, plus four, is the row of the
 embedding. Hugging Face's vocab.json gives that row for the token itself, so tokens have to be turned into numbers.
+
+XLM-RoBERTa's dictionary has the pieces of its sentencepiece model in their order. The model numbers them from 3, so a
+row of the embedding is the number plus one.
 """
 
 import json
@@ -13,6 +16,7 @@ from typing import Any
 from tokenizers.pre_tokenizers import ByteLevel
 from torch import Tensor
 
+from ..data.sentencepiece_bpe import MODEL, SentencePieceBpe
 from .hugging_face import read_json
 
 SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")  # fairseq's first four entries, not in dict.txt
@@ -86,6 +90,24 @@ def read_symbols(directory: Path, vocab_size: int) -> list[str] | None:
     return dictionary_symbols(ids, merges, source.name)
 
 
+def read_pieces(directory: Path, vocab_size: int) -> list[str] | None:
+    """The same for a sentencepiece model numbered as XLM-RoBERTa's; None without one.
+
+    Raises:
+        ValueError: it has other pieces than the embedding has rows.
+    """
+    if not (path := directory / MODEL).is_file():
+        return None
+    pieces = SentencePieceBpe(path).pieces()
+    expected = range(len(SPECIALS) - 1, vocab_size - 2)  # in the rows <mask> follows
+    if list(pieces.values()) != list(expected):
+        raise ValueError(
+            f"{path} has {len(pieces)} pieces from number {min(pieces.values(), default=0)} on; an XLM-RoBERTa of "
+            f"{vocab_size} rows has {len(expected)} from number {expected.start} on; use the model of these weights"
+        )
+    return list(pieces)
+
+
 def _fast_tokenizer(path: Path) -> tuple[dict[str, int], list[str]]:
     """Token rows and merges of a `tokenizer.json`."""
     record = read_json(path)
@@ -127,7 +149,7 @@ def vocabulary_files(data: Path | None, state: Mapping[str, Tensor], max_length:
     symbols = read_dictionary(data, state)
     encoder, merges = data / "encoder.json", data / "vocab.bpe"
     if not (encoder.is_file() and merges.is_file()):
-        return {}, f"vocabulary: not written, the BPE of {data} is not GPT-2's and Hugging Face has no class for it"
+        return {}, f"vocabulary: not written, the BPE of {data} is another than GPT-2's, the only one that is exported"
     tokens = dict(zip(("bos", "pad", "eos", "unk"), symbols, strict=False)) | {"mask": MASK}
     settings: dict[str, Any] = {f"{name}_token": token for name, token in tokens.items()}
     settings |= {"cls_token": tokens["bos"], "sep_token": tokens["eos"], "add_prefix_space": False}

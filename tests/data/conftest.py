@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from example_data import BINARIZED, OPTIONS, Preprocess
+from sentencepiece_model import tydi_lines, write_model
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from hat_fairseq import cli
@@ -15,6 +16,7 @@ from hat_fairseq.data.files import read_json_lines
 from hat_fairseq.data.learned_bpe import LearnedBpe
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import read_records, record_to_json
+from hat_fairseq.data.sentencepiece_bpe import SentencePieceBpe
 
 AMI = Path(__file__).resolve().parents[2] / "preprocess" / "ami_data"
 SAMPLES = Path(__file__).parents[1] / "samples"
@@ -51,6 +53,15 @@ def gpt2_files(tmp_path_factory: pytest.TempPathFactory, lines: list[str]) -> tu
     merges = "".join(f"{left} {right}\n" for left, right in model["merges"])
     (folder / "vocab.bpe").write_text("#version: 0.2\n" + merges, encoding="utf-8")
     return folder / "encoder.json", folder / "vocab.bpe"
+
+
+@pytest.fixture(scope="session")
+def sentencepiece_bpe(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[str], pages: list[dict[str, list[str]]]
+) -> SentencePieceBpe:
+    """A model of meetings, help pages and Wikipedia in 15 languages."""
+    help_pages = [line for page in pages for language in page.values() for line in language]
+    return SentencePieceBpe(write_model(tmp_path_factory.mktemp("pieces"), [*lines, *help_pages, *tydi_lines()]))
 
 
 @pytest.fixture(scope="session")

@@ -192,7 +192,7 @@ def test_plain_text_with_blank_lines_between_documents(
         (["--aligned", "--splitter", "punctuation"], "--aligned is for given segments, not for --splitter punctuation"),
         (["--aligned", "--roles"], "--aligned does not go together with --roles"),
         (["--bpe", "gpt2", "--codes", "x"], "--codes goes with --bpe learned"),
-        (["--bpe", "gpt2", "--target-separator"], "GPT-2's dictionary has no <sep>"),
+        (["--bpe", "gpt2", "--target-separator"], "the dictionary of --bpe gpt2 has no <sep>"),
         (["--codes", "nowhere"], "nowhere: No such file"),
     ],
 )

@@ -93,6 +93,7 @@ def test_errors(run, ids, generated, message):
 def test_texts_that_are_still_bpe_are_noticed() -> None:
     assert join_chunks.looks_undecoded(["the rem@@ ote ."])
     assert join_chunks.looks_undecoded(["464 6569", "13"])
+    assert join_chunks.looks_undecoded(["\u2581the \u2581re mo te"])
     assert not join_chunks.looks_undecoded(["the remote costs 25 Euro ."])
     assert not join_chunks.looks_undecoded([""])
 

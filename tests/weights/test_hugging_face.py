@@ -13,7 +13,7 @@ from released_hat_sample import release, state
 from safetensors.torch import save_file
 
 from hat_fairseq import cli
-from hat_fairseq.weights.command import READERS
+from hat_fairseq.weights.command import RELEASES
 from hat_fairseq.weights.hugging_face import read_weights
 from hat_fairseq.weights.vocabulary import read_symbols
 
@@ -70,7 +70,7 @@ def test_damaged_and_absent_weights(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for command in (["convert-bart"], *(["import", name] for name in READERS)):
+    for command in (["convert-bart"], *(["import", name] for name in RELEASES)):
         assert cli.main([*command, str(tmp_path / "nosuch"), "--out", str(tmp_path / "model.pt")]) == 2
         *before, last = capsys.readouterr().err.splitlines()
         assert "nosuch is not a folder" in last
@@ -90,7 +90,7 @@ CONFIGS = {
 }
 
 
-@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("name", RELEASES)
 def test_a_config_that_is_none(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "hf"
     folder.mkdir()

@@ -1,0 +1,112 @@
+"""A trained sentencepiece model as BPE, for example that of XLM-RoBERTa; tokens are its pieces.
+
+A model normalises text before it divides it (that of XLM-RoBERTa by NFKC and some rules for white space), so `decode`
+returns the normalised text, and a token may have other characters than the text that it stands for.
+"""
+
+from collections.abc import Iterable
+from itertools import accumulate
+from pathlib import Path
+
+from hat_fairseq.data.dictionary import SPECIAL, UNKNOWN
+from hat_fairseq.data.text import escape_control_tokens, restore_control_tokens
+
+MODEL = "sentencepiece.bpe.model"  # its name in the releases of fairseq and Hugging Face
+SPACE = "\u2581"  # stands for a space; every text begins with one
+
+
+class SentencePieceBpe:
+    """Pieces of a sentencepiece model. Characters without a piece stay in the text, normalised.
+
+    Args:
+        model: the file.
+
+    Raises:
+        ValueError: the package is missing, the file is no model, or the model marks words otherwise than XLM-RoBERTa's.
+    """
+
+    kind = "sentencepiece"
+    separator = ""  # the first piece of every text includes the space before it
+
+    def __init__(self, model: str | Path):
+        self.model = Path(model)
+        try:
+            from sentencepiece import SentencePieceProcessor
+        except ImportError as error:
+            raise ValueError(
+                f'{model} needs the package sentencepiece: pip install "hat_fairseq[sentencepiece]"'
+            ) from error
+        try:
+            self._processor = SentencePieceProcessor(model_file=str(model))
+        except (OSError, RuntimeError) as error:
+            raise ValueError(f"{model} is not a complete sentencepiece model: {error}") from error
+        if self._processor.normalize("a") != f"{SPACE}a":
+            raise ValueError(
+                f"{model} puts no space before the first word (add_dummy_prefix), so sentences would run together; "
+                "use a model that does, such as XLM-RoBERTa's"
+            )
+        if self._processor.is_byte(self._processor.piece_to_id("<0x00>")):
+            raise ValueError(f"{model} has pieces for bytes (byte_fallback), which XLM-RoBERTa's has not; use another")
+
+    def pieces(self) -> dict[str, int]:
+        """All pieces that a text can have, with their numbers in the model.
+
+        Raises:
+            ValueError: fairseq's dictionary cannot have one of them.
+        """
+        model = self._processor
+        numbers = range(model.piece_size())
+        pieces = {model.id_to_piece(i): i for i in numbers if not (model.is_control(i) or model.is_unknown(i))}
+        if unfit := [piece for piece in pieces if piece in SPECIAL or any(end in piece for end in " \r\n")]:
+            raise ValueError(
+                f"{self.model} has the piece {unfit[0]!r}, which a dictionary of fairseq cannot have; use a model "
+                "without it"
+            )
+        return pieces
+
+    def encode(self, text: str) -> list[str]:
+        """The pieces of a text. What only normalisation makes a control token (a full-width `<s>`) is escaped, too.
+
+        A text of which normalisation leaves nothing is one `<unk>`.
+        """
+        pieces = self._processor.encode(text, out_type=str)
+        if not pieces and text.strip(" "):
+            return [SPECIAL[UNKNOWN]]
+        return [escape_control_tokens(piece) for piece in pieces]
+
+    def decode(self, tokens: Iterable[str]) -> str:
+        """The normalised text; `<unk>` stays as it is."""
+        return "".join(map(restore_control_tokens, tokens)).replace(SPACE, " ").removeprefix(" ")
+
+    def extents(self, tokens: Iterable[str], text: str) -> list[tuple[int, int]]:
+        """See `bpe.Bpe.extents`. Characters that normalisation removes belong to a token beside them."""
+        pieces = [restore_control_tokens(token) for token in tokens]
+        letters = list(accumulate((character != " " for character in text), initial=0))
+        # Of each normalised character the original one it comes from: several may come from one, and one from several.
+        normalised, origins = self._processor.normalize(text, with_offsets=True)
+        if not normalised:
+            return [(0, letters[-1]) for _ in pieces]
+        assert "".join(pieces) == normalised, (pieces, normalised)
+        origins = [*origins[: len(normalised)], len(text)]
+        extents: list[tuple[int, int]] = []
+        end = covered = 0  # of the normalised characters, and of the letters
+        for piece in pieces:
+            begin, end = end + len(piece) - len(piece.lstrip(SPACE)), end + len(piece)
+            if begin == end:
+                extents.append((covered, covered))
+                continue
+            after = end
+            while origins[after] <= origins[end - 1]:
+                after += 1
+            first, covered = min(covered, letters[origins[begin]]), letters[origins[after]]
+            extents.append((first, covered))
+        return extents
+
+
+def find_sentencepiece_model(directory: str | Path | None) -> Path:
+    """The model in a directory; ValueError if there is none."""
+    if directory is None:
+        raise ValueError(f"--bpe sentencepiece needs --bpe-dir DIR, the folder with {MODEL}")
+    if not (path := Path(directory).expanduser() / MODEL).is_file():
+        raise ValueError(f"{path} is missing: --bpe-dir must have a sentencepiece model of this name")
+    return path

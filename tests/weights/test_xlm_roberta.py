@@ -1,0 +1,210 @@
+"""`hat import xlm_roberta`: the ids and the logits of transformers' XLM-RoBERTa, on Wikipedia in eleven languages."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from building import PAD, build
+from commands import USER_DIR
+from fairseq.data import Dictionary, data_utils
+from sentencepiece_model import peer_tokenizer, tydi_lines, write_model
+from torch import Tensor
+from warm import WarmPython
+
+from hat_fairseq import cli
+from hat_fairseq.data.sentencepiece_bpe import MODEL
+from hat_fairseq.weights.rename import meta_model
+from hat_fairseq.weights.roberta import start_flags
+
+transformers = pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
+
+SIZES = {"hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 40}
+LONGEST = 300  # tokens
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    """A sentencepiece model, and what transformers makes of it."""
+    model = write_model(tmp_path_factory.mktemp("pieces"))
+    return model, peer_tokenizer(model)
+
+
+@pytest.fixture(scope="module")
+def peer(tokenizer: tuple[Path, Any]) -> Any:
+    """A small XLM-RoBERTa whose every parameter is random, so that two tensors that are swapped make a difference."""
+    torch.manual_seed(3)
+    rows, positions = len(tokenizer[1]), LONGEST + 2
+    config = transformers.XLMRobertaConfig(
+        vocab_size=rows, max_position_embeddings=positions, type_vocab_size=1, layer_norm_eps=1e-5, **SIZES
+    )
+    model = transformers.XLMRobertaForMaskedLM(config).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.2)
+    return model
+
+
+@pytest.fixture(scope="module")
+def folder(tokenizer: tuple[Path, Any], peer: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As it is published: config.json, weights, sentencepiece.bpe.model."""
+    path = tmp_path_factory.mktemp("xlm-roberta")
+    peer.save_pretrained(path)
+    shutil.copy(tokenizer[0], path)
+    return path
+
+
+@pytest.fixture
+def copy(folder: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(folder, tmp_path / "copy"))
+
+
+@pytest.fixture(scope="module")
+def data(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The bin directory of the lines of the sample, each in a row of its own."""
+    texts = tmp_path_factory.mktemp("texts")
+    for split in ("train", "valid"):
+        lines = (json.dumps({"id": str(number), "text": line}) + "\n" for number, line in enumerate(tydi_lines()))
+        (texts / f"{split}.jsonl").write_text("".join(lines))
+    flags = f"--kind mlm --no-pack --segments none --splitter given --max-source-tokens {LONGEST}"
+    bpe = ["--bpe", "sentencepiece", "--bpe-dir", str(folder)]
+    assert cli.main(["preprocess", str(texts), "--out", str(texts / "out"), *flags.split(), *bpe]) == 0
+    return texts / "out/bin"
+
+
+def convert(folder: Path, out: Path, release: str = "xlm_roberta") -> int:
+    return cli.main(["import", release, str(folder), "--out", str(out)])
+
+
+def flags_for(printed: str, name: str, out: Path) -> str:
+    line = next(line for line in printed.splitlines() if f"--arch {name} " in line)
+    assert line.endswith(f" --finetune-from-model {out}")
+    return line.strip()
+
+
+class Task:
+    """All that a model asks of a task."""
+
+    def __init__(self, path: Path) -> None:
+        self.source_dictionary = Dictionary.load(str(path))
+        self.source_dictionary.add_symbol("<mask>")
+
+
+def padded(rows: list[Tensor]) -> Tensor:
+    return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PAD)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("layout", ["safetensors", "bin"])
+def test_text_to_the_logits_of_transformers(
+    layout: str,
+    peer: Any,
+    tokenizer: tuple[Path, Any],
+    copy: Path,
+    data: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """From raw lines to logits on both ways: `hat preprocess`, dictionary, imported weights; and theirs."""
+    if layout == "bin":
+        (copy / "model.safetensors").unlink()
+        torch.save(peer.state_dict(), copy / "pytorch_model.bin")
+    out = tmp_path / "xlmr/model.pt"
+    assert convert(copy, out) == 0
+    printed = capsys.readouterr().out
+    assert f"preprocess with: --bpe sentencepiece --bpe-dir {copy}\n" in printed
+    assert (out.parent / "dict.txt").read_bytes() == (data / "dict.txt").read_bytes()
+    task = Task(out.parent / "dict.txt")
+    assert task.source_dictionary.symbols == tokenizer[1].convert_ids_to_tokens([*range(len(tokenizer[1]))])
+    words = shlex.split(flags_for(printed, "hat_roberta_base", out))
+    flags = " ".join(words[2:-2]) + " --dropout 0 --attention-dropout 0 --no-hierarchy"
+    model = build(words[1], flags, task, seed=5).eval()
+    model.load_state_dict(dict(torch.load(out, weights_only=True)["model"]))
+
+    ours = data_utils.load_indexed_dataset(str(data / "train"), task.source_dictionary)
+    whole = [tokenizer[1](line)["input_ids"] for line in tydi_lines()]
+    fitting = [torch.tensor(ids) for ids in whole if len(ids) <= LONGEST]
+    found = {tuple(row.tolist()) for row in ours}
+    assert len(fitting) > 60 and all(tuple(ids.tolist()) in found for ids in fitting)
+
+    batch = padded(fitting)
+    real = batch.ne(PAD)
+    logits = peer(input_ids=batch, attention_mask=real.long()).logits
+    assert (model(batch)[0] - logits)[real].abs().max() < 1e-4
+    for number, ids in list(enumerate(fitting))[::6]:
+        assert (model(ids[None])[0][0] - logits[number, : len(ids)]).abs().max() < 1e-4
+
+
+@pytest.mark.parametrize(("name", "width", "layers", "heads"), [("base", 768, 12, 12), ("large", 1024, 24, 16)])
+def test_the_published_sizes_are_named_architectures(name: str, width: int, layers: int, heads: int) -> None:
+    sizes = {"hidden_size": width, "num_hidden_layers": layers, "num_attention_heads": heads}
+    config = transformers.XLMRobertaConfig(
+        vocab_size=250002, max_position_embeddings=514, type_vocab_size=1, intermediate_size=4 * width, **sizes
+    ).to_dict() | {"layer_norm_eps": 1e-5}
+    flags = start_flags(config)[0]
+    assert flags == ["--arch", f"hat_roberta_{name}", "--layer-norm-eps", "1e-05", "--max-positions", "512"]
+    with torch.device("meta"):
+        peer = transformers.XLMRobertaForMaskedLM(transformers.XLMRobertaConfig(**config))
+    plain = meta_model([*flags, "--no-hierarchy"], dict(peer.named_parameters()), 250002)
+    theirs = peer.num_parameters() - width  # the row of the token type
+    assert sum(parameter.numel() for parameter in plain.parameters()) == theirs
+
+
+def test_training_starts_from_it(folder: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "model.pt"
+    assert convert(folder, out) == 0
+    printed = capsys.readouterr().out
+    command = f"fairseq_cli.train {data} --user-dir {USER_DIR} --task masked_document_lm --criterion masked_lm --cpu "
+    command += f"--sample-break-mode eos --tokens-per-sample {LONGEST} --batch-size 4 --no-save --optimizer adam "
+    command += "--lr 0.001 --max-update 1 --disable-validation --num-workers 0 "
+    with WarmPython() as warm:
+        for name, new in (("hat_roberta_base", "newly initialised 24 tensors"), ("hierarchical_transformer", "both")):
+            log = warm.run(shlex.split(command + flags_for(printed, name, out)), tmp_path, tmp_path / "log")
+            assert new in log and f"Loaded checkpoint {out} (epoch 1 @ 0 updates)" in log and "done training" in log
+
+
+def test_without_its_vocabulary(copy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (copy / MODEL).unlink()
+    assert convert(copy, tmp_path / "model.pt") == 0
+    printed = capsys.readouterr().out
+    assert f"no {MODEL} in the folder: no dict.txt written" in printed and "preprocess with" not in printed
+    assert not (tmp_path / "dict.txt").exists()
+
+
+def test_other_vocabularies_are_refused(copy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def refusal(**settings: Any) -> str:
+        write_model(copy, **settings)
+        assert convert(copy, tmp_path / "new/model.pt") == 2 and not (tmp_path / "new").exists()
+        return capsys.readouterr().err
+
+    (copy / MODEL).unlink()
+    rows = json.loads((copy / "config.json").read_text())["vocab_size"]
+    text = f"pieces from number 3 on; an XLM-RoBERTa of {rows} rows has {rows - 5} from number 3 on; use the model of"
+    assert f"{copy / MODEL} has {1400 - 3} {text}" in refusal(vocab_size=1400)
+    assert "pieces from number 4 on" in refusal(pad_id=3)  # as many rows, each one piece further
+    (copy / MODEL).write_bytes(b"")
+    assert convert(copy, tmp_path / "new/model.pt") == 2
+    assert "is not a complete sentencepiece model" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"model_type": "roberta"}, "model_type is 'roberta', only 'xlm-roberta' can be converted to fairseq's XLM"),
+        ({"model_type": "xlm-roberta-xl"}, "model_type is 'xlm-roberta-xl', only 'xlm-roberta' can be converted"),
+        ({"type_vocab_size": 2}, "type_vocab_size is 2"),
+    ],
+    ids=str,
+)
+def test_another_configuration_is_refused(
+    change: dict[str, object], words: str, copy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = json.loads((copy / "config.json").read_text()) | change
+    (copy / "config.json").write_text(json.dumps(config))
+    assert convert(copy, tmp_path / "model.pt") == 2
+    assert words in capsys.readouterr().err and not (tmp_path / "model.pt").exists()
