@@ -17,12 +17,23 @@ HAT = {"hat": "`hat_bart_base`, our generator", "plain": "baseline without hiera
 LABELS: dict[str, dict[str, str]] = {
     "hierarchy": {},
     "classification": {},
+    "whole_meetings": {},
     "long_encoders": {
         "hierarchical_transformer": "`hierarchical_transformer`, {layout}",
         "hat_roberta": "`hat_roberta`, a sentence every {sentence} tokens",
         "full attention": "`hat_roberta` with `--no-hierarchy`: full attention",
         "longformer": "Longformer (`transformers`), window 512",
         "bigbird": "BigBird (`transformers`), block sparse 64, 3 random",
+        "poolingformer": "`hat_roberta`, `--encoder-attention pooling --encoder-attention-layers 2`",
+        "modernbert": "ModernBERT (`transformers`), SDPA",
+    },
+    "long_attention": {
+        "two levels": "`--encoder-attention pooling`: windows of 128 and 512",
+        "window": "`--encoder-attention window`: 128 on either side",
+        "full": "full attention on SDPA",
+        "led": "LED (`transformers`), 512 on either side",
+        "lsg": "LSG, local blocks of 128",
+        "flex": "FlexAttention (compiled), 128 on either side",
     },
     "training_hierarchy": {"hat": "`hat_bart_base`", "plain": "`hat_bart_base --no-hierarchy`"},
     "training_fairseq": {

@@ -56,6 +56,14 @@ GOALS = (
     Goal("precision", "quality", 0.1, "int8", ("fp32",)),
     Goal("preprocessing", "speed", 5.0),
     Goal("start_up", "time", 1.0),
+    Goal("long_attention", "speed", 4.0, "two levels", ("led",), {"part": "core"}),
+    Goal("long_attention", "speed", 2.5, "two levels", ("led",), {"part": "layer"}),
+    Goal("long_attention", "speed", 1.0, "window", ("lsg",), {"part": "core"}),
+    Goal("long_encoders", "speed", 1.5, "poolingformer", ("modernbert",), {"length": 4096}),
+    Goal("long_encoders", "speed", 3.0, "poolingformer", ("modernbert",), {"length": 8192}),
+    Goal("long_encoders", "speed", 3.0, "hierarchical_transformer", ("modernbert",), {"length": 4096}),
+    Goal("long_encoders", "speed", 5.0, "hierarchical_transformer", ("modernbert",), {"length": 8192}),
+    Goal("long_encoders", "memory", 0.5, "poolingformer", ("longformer",), {"length": 4096}),
 )
 
 

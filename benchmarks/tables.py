@@ -56,6 +56,24 @@ def classification(record: Record) -> str:
     return "\n".join(lines) + "\n"
 
 
+def whole_meetings(record: Record) -> str:
+    """The recipes side by side."""
+    seeds = sorted({run["seed"] for run in record["runs"]})
+    lines = [
+        f"\n`{record['command']}`: seeds {', '.join(map(str, seeds))}; {settings(record)}.\n",
+        f"| figure | {' | '.join(f'`{recipe}`' for recipe in record['recipes'])} | seed by seed |",
+        f"|---|{'---|' * (len(record['recipes']) + 1)}",
+    ]
+    for name, figures in record["summary"].items():
+        cells = [f"{figures[f'{recipe}_mean']:.2f} ± {figures[f'{recipe}_sd']:.2f}" for recipe in record["recipes"]]
+        by_recipe = [
+            ", ".join(f"{run['scores'][name]:.2f}" for run in record["runs"] if run["kind"] == recipe)
+            for recipe in record["recipes"]
+        ]
+        lines.append(f"| {name} | {' | '.join(cells)} | {'; '.join(by_recipe)} |")
+    return "\n".join(lines) + "\n"
+
+
 def interleaved(record: Record, labels: dict[str, str]) -> str:
     """One machine's comparison in the format of `harness.py`."""
     names = ", ".join(f"{name} {version}" for name, version in record["versions"].items() if name != "torch")

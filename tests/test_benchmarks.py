@@ -56,6 +56,7 @@ def test_the_contenders_are_comparable() -> None:
     assert layers["longformer"] == 3 * layer + 3 * 3 * (24 * 24 + 24)  # projections of global tokens, not used
     assert layers["hierarchical_transformer"] == 4 * layer
     assert layers["hat_roberta"] == 3 * (layer + attention + 2 * 24)
+    assert layers["poolingformer"] == 3 * layer + 3 * (24 * 24 + 24) + 2 * 5 * 24  # the second level of one layer
 
 
 def test_long_encoders_measures_and_its_result_is_rendered(tmp_path: Path) -> None:

@@ -85,6 +85,9 @@ def test_unknown_readers_are_refused(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("KIND = 'summary'\n\n\ndef read(split, root, counts):\n    return []\n")
     with pytest.raises(ValueError, match="KIND is an unknown kind 'summary'; choose one of text, classification"):
         find_reader(str(tmp_path / "mine.py"))
+    (tmp_path / "mine.py").write_text("TASK = 'text'\n\n\ndef read(split, root, counts):\n    return []\n")
+    with pytest.raises(ValueError, match=r"mine\.py: TASK is called KIND now"):
+        find_reader(str(tmp_path / "mine.py"))
 
 
 def test_a_path_is_never_a_reader_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
