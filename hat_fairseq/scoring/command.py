@@ -6,7 +6,7 @@ import sys
 from typing import Any, Protocol
 
 from hat_fairseq.data.outputs import atomic_file, check_output
-from hat_fairseq.scoring import bleu_command, classification, rouge_command, squad_command
+from hat_fairseq.scoring import bleu_command, classification, natural_questions, rouge_command, squad_command, tydi_qa
 from hat_fairseq.scoring.report import Report
 
 
@@ -30,6 +30,8 @@ METRICS: dict[str, Metric] = {
     "bleu": bleu_command,
     "classification": classification,
     "squad": squad_command,
+    "natural_questions": natural_questions,
+    "tydi_qa": tydi_qa,
 }
 
 

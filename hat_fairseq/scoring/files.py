@@ -47,7 +47,7 @@ def by_id(
     return found
 
 
-def check_joined(hypotheses: Collection[str], references: Collection[str], paths: tuple[str, str]) -> None:
+def check_joined(hypotheses: Collection[T], references: Collection[T], paths: tuple[str, str]) -> None:
     """Raises ValueError with the first id that only one of two files has."""
     for wanted, present, path in ((references, hypotheses, paths[0]), (hypotheses, references, paths[1])):
         known = set(present)

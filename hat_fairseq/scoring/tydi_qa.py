@@ -1,0 +1,177 @@
+"""F1 of passages and minimal answers, by the definition of the primary tasks of TyDi QA.
+
+Clark et al. 2020, and the released `tydi_eval.py`. A question has an answer if at least two annotators gave one. A
+passage is right if any annotator chose it. A minimal answer counts as the F1 of its bytes with those of the annotator
+it agrees with best, and 1 for any annotator's yes or no. Each language has a threshold of its own; the result is the
+mean over the languages with predictions, without English.
+"""
+
+import argparse
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from hat_fairseq.scoring.answer_scores import (
+    AnswerCurve,
+    BestFigures,
+    Outcome,
+    add_annotators,
+    best_f1,
+    check_annotations,
+    signature,
+)
+from hat_fairseq.scoring.bootstrap import Interval
+from hat_fairseq.scoring.official_qa import (
+    Offsets,
+    TydiAnswer,
+    TydiPrediction,
+    TydiQuestion,
+    read_tydi_annotations,
+    read_tydi_predictions,
+)
+from hat_fairseq.scoring.report import Report, aligned
+
+HYPOTHESES = "predictions in the format of tydi_eval.py, .jsonl"
+REFERENCES = "the development part of the release, .jsonl or .jsonl.gz"
+SEVERAL_REFERENCES = True
+
+FIGURES = {"f1": "F1", "precision": "precision", "recall": "recall", "threshold": "threshold"}  # titles of columns
+NOT_AVERAGED = "english"
+
+
+@dataclass(frozen=True)
+class TydiScores:
+    """Figures (x 100) of one kind of answers: the means over languages without English, and those of each language."""
+
+    f1: Interval
+    precision: float
+    recall: float
+    languages: dict[str, BestFigures]
+
+
+def passage_outcome(annotations: Sequence[TydiAnswer], prediction: TydiPrediction | None, annotators: int) -> Outcome:
+    """Whether `annotators` chose a passage, whether one is predicted, and whether any annotator chose it."""
+    golds = [annotation.passage for annotation in annotations if annotation.passage is not None]
+    has_answer = len(golds) >= annotators
+    if prediction is None:
+        return _missing(has_answer)
+    passage = prediction.answer.passage
+    return Outcome(has_answer, passage is not None, float(has_answer and passage in golds), prediction.passage_score)
+
+
+def minimal_outcome(annotations: Sequence[TydiAnswer], prediction: TydiPrediction | None, annotators: int) -> Outcome:
+    """The same for minimal answers, a yes or no among them; the value is F1 of bytes."""
+    has_answer = sum(gold.minimal is not None or gold.yes_no != "none" for gold in annotations) >= annotators
+    if prediction is None:
+        return _missing(has_answer)
+    answer, value = prediction.answer, 0.0
+    if has_answer and answer.yes_no != "none":
+        value = float(any(answer.yes_no == gold.yes_no for gold in annotations))
+    elif has_answer:
+        value = max(byte_f1(answer.minimal, gold.minimal) for gold in annotations)
+    predicted = answer.minimal is not None or answer.yes_no != "none"
+    return Outcome(has_answer, predicted, value, prediction.minimal_score)
+
+
+def _missing(has_answer: bool) -> Outcome:
+    """`tydi_eval.py` counts a missing prediction as an answer with the score 0 where the question has none."""
+    return Outcome(has_answer, not has_answer, 0.0, 0.0)
+
+
+def byte_f1(ours: Offsets, theirs: Offsets) -> float:
+    """F1 of two ranges of bytes; 0 without one of them."""
+    if ours is None or theirs is None:
+        return 0.0
+    common = min(ours[1], theirs[1]) - max(ours[0], theirs[0])
+    return 2 * common / (ours[1] - ours[0] + theirs[1] - theirs[0]) if common > 0 else 0.0
+
+
+OUTCOMES = {"passage": passage_outcome, "minimal": minimal_outcome}
+
+
+def score_answers(
+    golds: Mapping[int, TydiQuestion],
+    predictions: Mapping[int, TydiPrediction],
+    kind: str,
+    annotators: int = 2,
+    samples: int = 1000,
+    seed: int = 0,
+) -> TydiScores:
+    """Scores one kind of answers in all languages that have predictions.
+
+    Args:
+        golds: the questions.
+        predictions: of any of them; see `_missing`.
+        kind: of OUTCOMES.
+        annotators: so many have to give an answer for the question to have one.
+        samples, seed: of the bootstrap over questions.
+    """
+    languages = sorted({golds[i].language for i in predictions if i in golds})
+    ids = [i for i, gold in golds.items() if gold.language in languages]
+    curves = {}
+    for language in languages:
+        numbers = [number for number, i in enumerate(ids) if golds[i].language == language]
+        questions = [(golds[ids[number]].annotations, predictions.get(ids[number])) for number in numbers]
+        curves[language] = AnswerCurve([OUTCOMES[kind](*question, annotators) for question in questions], numbers)
+    best = {language: curve.best() for language, curve in curves.items()}
+    averaged = [language for language in languages if language != NOT_AVERAGED]
+    count = max(len(averaged), 1)
+    return TydiScores(
+        f1=best_f1([curves[language] for language in averaged], len(ids), samples, seed),
+        precision=sum(best[language].precision for language in averaged) / count,
+        recall=sum(best[language].recall for language in averaged) / count,
+        languages=best,
+    )
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_annotators(parser)
+
+
+def score(args: argparse.Namespace) -> Report:
+    """The means of each system and the signature, then a table of languages for each system."""
+    golds = read_tydi_annotations(args.references)
+    notes = check_annotations([gold.annotations for gold in golds.values()], args)
+    settings = signature("TyDi QA, primary tasks", len(golds), args)
+    sizes = Counter(gold.language for gold in golds.values())
+    rows, tables, record = [["", *(f"{kind} F1" for kind in OUTCOMES), "languages without English"]], [], {}
+    for path in args.hypotheses:
+        predictions = read_tydi_predictions(path)
+        notes += check_predictions(golds, predictions, path)
+        resampling = (args.annotators, args.bootstrap_samples, args.seed)
+        scores = {kind: score_answers(golds, predictions, kind, *resampling) for kind in OUTCOMES}
+        languages = scores["passage"].languages
+        rows.append([path, *(str(each.f1) for each in scores.values()), str(len(languages.keys() - {NOT_AVERAGED}))])
+        table = [["language", "questions", *(f"{kind} {title}" for kind in OUTCOMES for title in FIGURES.values())]]
+        for language in languages:
+            best = [each.languages[language] for each in scores.values()]
+            cells = [f"{getattr(each, figure):.2f}" for each in best for figure in FIGURES]
+            table.append([language, str(sizes[language]), *cells])
+        tables += ["", path, *aligned(table)]
+        record[path] = {"scores": {kind: asdict(each) for kind, each in scores.items()}, "signature": settings}
+    return Report([*aligned(rows), settings, *tables], notes, record)
+
+
+def check_predictions(
+    golds: Mapping[int, TydiQuestion], predictions: Mapping[int, TydiPrediction], path: str
+) -> list[str]:
+    """Notes on questions without prediction and on predictions without question.
+
+    Raises:
+        ValueError: no prediction is of a question, or one names another language.
+    """
+    known = {i: prediction for i, prediction in predictions.items() if i in golds}
+    if not known:
+        raise ValueError(f"{path}: none of its {len(predictions)} predictions is of a question of the references")
+    for i, prediction in known.items():
+        if prediction.language != golds[i].language:
+            raise ValueError(f"{path}: question {i} is in {golds[i].language}, not in {prediction.language}")
+    notes = []
+    languages = {gold.language for gold in golds.values()}
+    if absent := sorted(languages - {prediction.language for prediction in known.values()}):
+        notes.append(f"{path}: no predictions in {', '.join(absent)}; the mean is over the other languages")
+    if missing := sum(gold.language not in absent and i not in known for i, gold in golds.items()):
+        notes.append(f"{path}: {missing} questions have no prediction; those without answer count as answered wrongly")
+    if extra := len(predictions) - len(known):
+        notes.append(f"{path}: {extra} predictions are of questions that the references lack, and do not count")
+    return notes
