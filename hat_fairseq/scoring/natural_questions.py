@@ -60,11 +60,7 @@ def _has_short(answer: NaturalAnswer) -> bool:
 
 def _same_set(ours: Sequence[Span], theirs: Sequence[Span]) -> bool:
     """Whether each span of one side is on the other."""
-    return all(
-        any(span.same(other) for other in others)
-        for spans, others in ((ours, theirs), (theirs, ours))
-        for span in spans
-    )
+    return all(any(a.same(b) for b in theirs) for a in ours) and all(any(a.same(b) for a in ours) for b in theirs)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -88,9 +84,8 @@ def score(args: argparse.Namespace) -> Report:
             rows.append([path, kind, str(interval), *(f"{figure:.2f}" for figure in others)])
             scores[kind] = asdict(best) | {"f1": asdict(interval)}
         if lost := _without_counterpart(golds.values(), predictions.values()):
-            notes.append(
-                f"{path}: {lost} spans are wrong because they have only bytes or only tokens, no reference has"
-            )
+            reason = "they have only bytes or only tokens, and no reference has those"
+            notes.append(f"{path}: {lost} spans are wrong because {reason}")
         record[path] = {"scores": scores, "signature": settings}
     return Report([*aligned(rows), settings], notes, record)
 

@@ -106,7 +106,7 @@ def score_answers(
         annotators: so many have to give an answer for the question to have one.
         samples, seed: of the bootstrap over questions.
     """
-    languages = sorted({golds[i].language for i in predictions if i in golds})
+    languages = sorted({gold.language for gold in golds.values()} & {each.language for each in predictions.values()})
     ids = [i for i, gold in golds.items() if gold.language in languages]
     curves = {}
     for language in languages:
@@ -168,7 +168,7 @@ def check_predictions(
             raise ValueError(f"{path}: question {i} is in {golds[i].language}, not in {prediction.language}")
     notes = []
     languages = {gold.language for gold in golds.values()}
-    if absent := sorted(languages - {prediction.language for prediction in known.values()}):
+    if absent := sorted(languages - {prediction.language for prediction in predictions.values()}):
         notes.append(f"{path}: no predictions in {', '.join(absent)}; the mean is over the other languages")
     if missing := sum(gold.language not in absent and i not in known for i, gold in golds.items()):
         notes.append(f"{path}: {missing} questions have no prediction; those without answer count as answered wrongly")
