@@ -5,8 +5,9 @@ The readers of both (`preprocess/`) keep in `meta`, under the name of the datase
     natural_questions  {"candidates": [[start token, end token, first of a run of words, its length, ...], ...]}
     tydi_qa            {"language", "candidates": [[index of the candidate, its first byte], ...]}
 
-with an item for each paragraph. The words of Natural Questions are the tokens that are no HTML tags; one space stands
-between two of them.
+with an item for each paragraph, and -1 for a page without candidates, which is one paragraph. The words of Natural
+Questions are the tokens that are no HTML tags; one space stands between two of them. Beside them, `example_id` and
+`annotations` are those of the release, for `hat score`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -73,7 +74,7 @@ def _natural(
     short_answers: tuple[Span, ...] = ()
     if prediction["paragraph"] is not None:
         first, end = meta["candidates"][prediction["paragraph"]][:2]
-        long_answer = Span(token=(first, end))
+        long_answer = Span(token=(first, end)) if first >= 0 else None
     if around := _around(texts, prediction):
         runs = meta["candidates"][prediction["answer_paragraph"]][2:]
         words = [first + i for first, count in zip(runs[::2], runs[1::2], strict=True) for i in range(count)]
@@ -87,7 +88,8 @@ def _tydi(number: int, texts: Sequence[str], meta: Mapping[str, Any], prediction
     passage: int | None = None
     minimal: tuple[int, int] | None = None
     if prediction["paragraph"] is not None:
-        passage = meta["candidates"][prediction["paragraph"]][0]
+        number_of_passage = meta["candidates"][prediction["paragraph"]][0]
+        passage = number_of_passage if number_of_passage >= 0 else None
     if around := _around(texts, prediction):
         begin = meta["candidates"][prediction["answer_paragraph"]][1]
         first, last = (begin + len(text.encode(errors="surrogatepass")) for text in around)
