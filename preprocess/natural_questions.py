@@ -89,10 +89,11 @@ def _tokens(page: Fields) -> list[str | None]:
     """The tokens of a page without spaces inside; None for HTML tags."""
     if "document_text" in page:
         return [None if TAG.fullmatch(token) else token for token in page.text("document_text").split(" ")]
-    return [
-        None if token.record.get("html_token") else "".join(token.text("token").split())
-        for token in page.objects("document_tokens")
-    ]
+    tokens = page.items("document_tokens", dict)  # thousands: read without a check of each
+    try:
+        return [None if token["html_token"] else "".join(token["token"].split()) for token in tokens]
+    except (KeyError, AttributeError) as error:
+        raise page.error(f"document_tokens: a token without {error}") from error
 
 
 def _paragraph(tokens: Sequence[str | None], begin: int, end: int) -> tuple[str, Words]:

@@ -52,11 +52,9 @@ def document_window(logits: Mapping[str, Tensor], spans: Sequence[Any], options:
         spans: what each token stands for: a paragraph's number, its characters, or None.
         options: of answers.
     """
-    numbers = [span for span in spans if isinstance(span, int)]
+    numbers = [span for span in spans[:-1] if isinstance(span, int)]  # truncation may leave a marker at the end
     scores = logits["paragraph"][1 : 1 + len(numbers)].tolist()
-    paragraphs: dict[int, float] = {}
-    for number, score in zip(numbers, scores, strict=True):
-        paragraphs[number] = max(score, paragraphs.get(number, score))
+    paragraphs = dict(zip(numbers, scores, strict=True))  # a paragraph has one piece in a window
     answers = window_answers(logits["span"], spans, options.n_best, options.max_length)
     return DocumentWindow(answers, paragraphs, logits["type"].tolist())
 

@@ -14,9 +14,13 @@ from fairseq import checkpoint_utils
 from fine_tuned import FineTuned
 
 from hat_fairseq import cli
+from hat_fairseq.data.records_json import read_records
 from hat_fairseq.data.rows import read_ids
+from hat_fairseq.inference import DocumentClassifier
 from hat_fairseq.inference.answers import AnswerOptions, Span, WindowAnswers, n_best_spans
 from hat_fairseq.inference.document_answers import DocumentWindow, answer_document
+from hat_fairseq.inference.loading import load_models
+from hat_fairseq.tasks.encoder_task import EncoderTask
 
 Make = Callable[[str], FineTuned]
 TYPES = ("none", "span", "paragraph", "yes", "no")
@@ -178,6 +182,27 @@ def test_a_span_is_in_one_part() -> None:
         ]
         found = n_best_spans(start, end, 5, 3, parts)
         assert [pair[1:] for pair in found] == [span[1:] for span in sorted(all_spans, reverse=True)[:5]]
+
+
+def test_truncated_paragraphs_are_no_answers(fine_tuned: Make) -> None:
+    """Nor is what has lost all but its marker; every length of a row is tried."""
+    made = fine_tuned("document_qa")
+    examples = list(read_records(made.raw / "test.jsonl", "document_qa"))
+    models, task = load_models(made.checkpoint, made.data / "bin", EncoderTask, "cpu", long_source="truncate")
+    bare = 0
+    for limit in range(40, 52):
+        task.cfg.max_positions = limit
+        model = DocumentClassifier(models, task, options=AnswerOptions(max_length=4))
+        found = list(model.rows(examples, 4))
+        assert model.rows_cut > 0
+        for example, record in zip(examples, found, strict=True):
+            numbers = set()
+            for row in task.pipeline.rows(example):
+                spans = row.spans[: limit - 1]
+                bare += isinstance(spans[-1], int)
+                numbers |= {span for span in spans[:-1] if isinstance(span, int)}
+            assert record["paragraph"] in numbers and record["answer_paragraph"] in {None, *numbers}
+    assert bare > 0
 
 
 def test_windows_without_text_do_not_count() -> None:
