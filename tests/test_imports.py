@@ -24,7 +24,7 @@ MAY_IMPORT = {
     "generation": {"kernels", "models", "modules", "data", "scoring"},
     "analysis": {"models", "modules", "data"},
     "tasks": {"kernels", "models", "data", "scoring", "generation", "register"},
-    "inference": {"kernels", "models", "data", "generation", "analysis", "tasks"},
+    "inference": {"kernels", "models", "data", "scoring", "generation", "analysis", "tasks"},
     "weights": {"models", "modules", "data", "register"},
     "recipes": set(),
     "doctor": set(),

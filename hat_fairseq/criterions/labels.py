@@ -1,4 +1,4 @@
-"""The criterions of labelled tasks: `document_labels`, cross-entropy of classes, and `answer_spans`, of answers.
+"""The criterions of labelled tasks: `document_labels`, cross-entropy of classes; `answer_spans`, `document_answers`.
 
 `document_labels` is for a class for each document, segment or token, or the right choice. Positions without a label
 (target -100) are ignored. Accuracy and F1, in percent, are computed from counts summed over batches, processes and
@@ -14,6 +14,10 @@ as in scikit-learn. F1 is omitted for multiple choice.
 as for BERT on SQuAD (Devlin et al. 2019, section 4.2). Logged for rows, which are windows of texts, in percent:
 `accuracy`, the share of rows whose best valid span is exactly the labelled one (no answer included), and
 `has_answer_accuracy`, the same among rows with an answer. `hat score squad` scores answers as texts.
+
+`document_answers` is the mean of three cross-entropies over the heads of `document_question_answering`: that of
+`answer_spans`, of the paragraph (or none), and of the type of the answer. It also logs `paragraph_accuracy` and
+`type_accuracy`.
 """
 
 import math
@@ -28,6 +32,7 @@ from torch import Tensor
 
 COUNTS = "_label_counts"  # (K, 3) true positives, false positives, false negatives; not shown
 SUMS = ("rows", "exact", "answers", "exact_answers")  # of `answer_spans`
+MORE_SUMS = ("right_paragraphs", "right_types")  # of `document_answers`, beside them
 
 
 class LabelCriterion(FairseqCriterion):
@@ -43,11 +48,13 @@ class LabelCriterion(FairseqCriterion):
             raise ValueError(
                 "the split has no labels (label/ has no file for it): train and validate on one that has them"
             )
-        loss, sample_size, log = self.compute(self.task.logits(model, sample).float(), sample["target"])
+        logits = self.task.logits(model, sample)
+        logits = logits.float() if isinstance(logits, Tensor) else logits  # several heads are fp32 already
+        loss, sample_size, log = self.compute(logits, sample["target"])
         log |= {name: sample[name] for name in ("ntokens", "nsentences")}
         return loss, sample_size, log | {"loss": loss.detach(), "sample_size": sample_size}
 
-    def compute(self, logits: Tensor, target: Tensor) -> tuple[Tensor, int, dict[str, Any]]:
+    def compute(self, logits: Any, target: Tensor) -> tuple[Tensor, int, dict[str, Any]]:
         """The summed loss, the number of labels, and the sums that figures are derived from."""
         raise NotImplementedError
 
@@ -58,11 +65,11 @@ class LabelCriterion(FairseqCriterion):
 
 @register_criterion("document_labels", dataclass=FairseqDataclass)
 class DocumentLabels(LabelCriterion):
-    """For all labelled tasks but `question_answering`."""
+    """For all labelled tasks that are not about answers."""
 
     def __init__(self, task: Any) -> None:
         super().__init__(task)
-        if getattr(task, "kind", "qa") == "qa":
+        if getattr(task, "kind", "qa") in ("qa", "document_qa"):
             raise ValueError(
                 "the criterion document_labels is for the tasks document_classification, multiple_choice, "
                 "segment_classification and token_classification"
@@ -95,10 +102,12 @@ class DocumentLabels(LabelCriterion):
 class AnswerSpans(LabelCriterion):
     """For the task `question_answering`."""
 
+    kind, name, of_task = "qa", "answer_spans", "question_answering"
+
     def __init__(self, task: Any) -> None:
         super().__init__(task)
-        if getattr(task, "kind", "") != "qa":
-            raise ValueError("the criterion answer_spans is for the task question_answering")
+        if getattr(task, "kind", "") != self.kind:
+            raise ValueError(f"the criterion {self.name} is for the task {self.of_task}")
 
     def compute(self, logits: Tensor, target: Tensor) -> tuple[Tensor, int, dict[str, Any]]:
         loss = F.cross_entropy(logits.transpose(1, 2).flatten(0, 1), target.flatten(), reduction="sum") / 2
@@ -116,6 +125,31 @@ class AnswerSpans(LabelCriterion):
         metrics.log_derived(
             "has_answer_accuracy", lambda meters: percent(meters["_exact_answers"].sum, meters["_answers"].sum)
         )
+
+
+@register_criterion("document_answers", dataclass=FairseqDataclass)
+class DocumentAnswers(AnswerSpans):
+    """For the task `document_question_answering`."""
+
+    kind, name, of_task = "document_qa", "document_answers", "document_question_answering"
+
+    def compute(self, logits: Any, target: Tensor) -> tuple[Tensor, int, dict[str, Any]]:
+        loss, rows, log = super().compute(logits["span"], target[:, :2])
+        for name, wanted, which in zip(MORE_SUMS, target[:, 2:].T, ("paragraph", "type"), strict=True):
+            loss = loss + F.cross_entropy(logits[which], wanted, reduction="sum")
+            log[name] = logits[which].argmax(dim=1).eq(wanted).sum()
+        return loss / 3, rows, log
+
+    @staticmethod
+    def reduce_metrics(logging_outputs: list[dict[str, Any]]) -> None:
+        """Logs what `answer_spans` does, and the accuracies of paragraphs and types."""
+        AnswerSpans.reduce_metrics(logging_outputs)
+        for name, which in zip(MORE_SUMS, ("paragraph", "type"), strict=True):
+            metrics.log_scalar_sum(f"_{name}", float(sum(log[name] for log in logging_outputs)))
+            metrics.log_derived(
+                f"{which}_accuracy",
+                lambda meters, name=name: percent(meters[f"_{name}"].sum, meters["_rows"].sum),
+            )
 
 
 def best_spans(logits: Tensor) -> Tensor:

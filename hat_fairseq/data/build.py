@@ -8,7 +8,7 @@ from hat_fairseq.data import binarize
 from hat_fairseq.data.bpe import Bpe
 from hat_fairseq.data.clean import role_token
 from hat_fairseq.data.files import recorded_inputs
-from hat_fairseq.data.kinds import POSITIONS, Kind, kind_of
+from hat_fairseq.data.kinds import Kind, kind_of
 from hat_fairseq.data.labels import label_token, write_label_dictionary
 from hat_fairseq.data.manifest import SplitReport
 from hat_fairseq.data.options import Options
@@ -87,7 +87,8 @@ class Build:
         if roles:
             write_label_dictionary(map(role_token, roles), self.directory / binarize.ROLE_LABELS)
         if classes is not None:
-            write_label_dictionary(classes or self._positions(), self.directory / binarize.LABELS)
+            positions = self._positions() if self.kind.positions else []
+            write_label_dictionary([*classes, *positions], self.directory / binarize.LABELS)
 
     def binarize(self, shown_as: Path) -> None:
         """Write what fairseq-preprocess would; its commands are printed as typed for the directory `shown_as`."""
@@ -139,7 +140,7 @@ class Build:
         return tuple(sorted(first.roles))
 
     def _classes(self, gold: dict[str, Gold]) -> list[str] | None:
-        """The tokens of the labels in the order of the classes; empty if they are positions, None without labels.
+        """The tokens of the labels in the order of the classes, without positions; None without labels.
 
         Those of `--vocabulary` are written even if no record here has one: predictions need them.
         """
@@ -147,8 +148,8 @@ class Build:
         known = vocabulary.labels if vocabulary and vocabulary.settings.kind == self.kind.name else None
         if self.kind.has_target or not (known or any(each.known for each in gold.values())):
             return None
-        if self.kind.classes == POSITIONS:
-            return [] if any(each.known for each in gold.values()) else None
+        if self.kind.positions and not any(each.known for each in gold.values()):
+            return None
         if self.kind.classes is not None:
             return list(self.kind.classes)
         return [label_token(label) for label in class_labels(gold, known)]

@@ -2,12 +2,15 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
+from hashlib import sha256
 
 from hat_fairseq.data.encoder import BETWEEN, Encoder
+from hat_fairseq.data.labels import ANSWER_TYPES
 from hat_fairseq.data.long_input import LongInputError
-from hat_fairseq.data.packing import cut_windows
+from hat_fairseq.data.packing import Piece, cut_windows
 from hat_fairseq.data.record import Answer, Record
-from hat_fairseq.data.rows import Row, Unit, marked, tokens_of
+from hat_fairseq.data.rows import Row, marked, tokens_of
 from hat_fairseq.data.token_spans import Span, find_span, kept_characters, token_spans
 
 NO_ANSWER = ["0", "0"]
@@ -31,12 +34,8 @@ def encode_question(encoder: Encoder, record: Record) -> list[Row]:
     limit = encoder.source_limit
     if encoder.settings.long_source == "chunk" and limit is not None:
         before = [*marked(question), *BETWEEN]
-        if (room := limit - len(before)) < 2:
-            raise LongInputError(
-                f"{record.name}: windows of {limit + 1} tokens are too small for its question of {len(before) - 2}; "
-                "raise --max-source-tokens, or remove the document"
-            )
-        windows = [before + window for window in _windows(encoder, context, room)]
+        pieces = windows_of(encoder, record, len(before), list(map(len, context)), limit)
+        windows = [[*before, *marked([context[i][begin:end] for i, begin, end in window])] for window in pieces]
     else:
         windows = [encoder.row(record, [question, context])]
     rows = [
@@ -48,17 +47,53 @@ def encode_question(encoder: Encoder, record: Record) -> list[Row]:
     return rows
 
 
-def _windows(encoder: Encoder, context: Sequence[Unit], room: int) -> list[Unit]:
-    lengths, counts = list(map(len, context)), encoder.counts
-    wanted = encoder.settings.window_overlap
-    overlap = min(wanted, (room - 1) // 2)  # beside a long question, windows would hardly move with the whole overlap
+def windows_of(
+    encoder: Encoder, record: Record, before: int, lengths: Sequence[int], limit: int, most: float = 1 / 2
+) -> list[list[Piece]]:
+    """The windows of a context, counted.
+
+    Args:
+        before: tokens before the context in each window: the question.
+        lengths: tokens of each segment of the context.
+        limit: longest window.
+        most: share of the room for the context that two windows may have in common. Beside a long question, windows
+            would hardly move with the whole `--window-overlap`.
+
+    Raises:
+        LongInputError: the question leaves no room.
+    """
+    if (room := limit - before) < 2:
+        raise LongInputError(
+            f"{record.name}: windows of {limit + 1} tokens are too small for its question of {before - 2}; "
+            "raise --max-source-tokens, or remove the document"
+        )
+    counts, wanted = encoder.counts, encoder.settings.window_overlap
+    overlap = min(wanted, int((room - 1) * most))
     windows = cut_windows(lengths, room, overlap)
     if len(windows) > 1:
         counts["examples_cut_into_windows"] += 1
         counts["windows"] += len(windows)
         counts["windows_with_less_overlap"] += len(windows) * (overlap < wanted)
         counts["segments_longer_than_window"] += sum(1 + length > room for length in lengths)
-    return [marked([context[index][begin:end] for index, begin, end in window]) for window in windows]
+    return windows
+
+
+def sample_negatives(rows: list[Row], share: float, counts: Counter[str]) -> list[Row]:
+    """The rows with an answer and a share of the others, which depends on nothing but id and number of a row.
+
+    Adds `windows_without_answer` and `windows_without_answer_dropped` to `counts`.
+    """
+    negative = [row.label is not None and set(row.label) <= {"0", ANSWER_TYPES[0]} for row in rows]
+    kept = [row for row, drop in zip(rows, negative, strict=True) if not drop or _chance(row) < share]
+    counts["windows_without_answer"] += sum(negative)
+    counts["windows_without_answer_dropped"] += len(rows) - len(kept)
+    return [replace(row, part=number, num_parts=len(kept)) for number, row in enumerate(kept)]
+
+
+def _chance(row: Row) -> float:
+    """A number from 0 to 1, the same in every run."""
+    digest = sha256(f"{row.id}\t{row.part}".encode(errors="surrogatepass")).digest()
+    return int.from_bytes(digest[:8]) / 2**64
 
 
 def _label_answers(
@@ -72,20 +107,21 @@ def _label_answers(
     two windows share), `examples_left_without_answer` (they had some, and no row has one), and `answers_inside_tokens`
     (rows in which the first or the last token stands for more than the answer).
     """
-    wanted = [span for answer in answers if (span := _characters(answer, positions)) is not None]
+    found = (characters_of(answer.start, answer.end, positions) for answer in answers)
+    wanted = [span for span in found if span is not None]
     counts["answers_not_found"] += len(answers) - len(wanted)
-    found = [[find_span(row.spans, *span) for span in wanted] for row in rows]
-    counts["answers_in_no_row"] += sum(not any(in_row) for in_row in zip(*found, strict=True))
-    if answers and not any(span for in_row in found for span in in_row):
+    by_row = [[find_span(row.spans, *span) for span in wanted] for row in rows]
+    counts["answers_in_no_row"] += sum(not any(in_row) for in_row in zip(*by_row, strict=True))
+    if answers and not any(span for in_row in by_row for span in in_row):
         counts["examples_left_without_answer"] += 1
-    for row, in_row in zip(rows, found, strict=True):
+    for row, in_row in zip(rows, by_row, strict=True):
         tokens, characters = next((pair for pair in zip(in_row, wanted, strict=True) if pair[0]), (None, None))
         if tokens is not None:
             counts["answers_inside_tokens"] += (row.spans[tokens[0]][0], row.spans[tokens[1]][1]) != characters
         row.streams["label"] = NO_ANSWER if tokens is None else list(map(str, tokens))
 
 
-def _characters(answer: Answer, positions: Sequence[int]) -> Span | None:
-    """The answer without the characters at its ends that belong to no token."""
-    inside = [position for position in positions if answer.start <= position < answer.start + len(answer.text)]
+def characters_of(begin: int, end: int, positions: Sequence[int]) -> Span | None:
+    """The characters of an answer without those at its ends that belong to no token; None if none is left."""
+    inside = [position for position in positions if begin <= position < end]
     return (inside[0], inside[-1] + 1) if inside else None

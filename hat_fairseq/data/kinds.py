@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from hat_fairseq.data.encode_annotations import encode_document_question
 from hat_fairseq.data.encode_answers import encode_question
 from hat_fairseq.data.encode_examples import (
     encode_choices,
@@ -18,14 +19,13 @@ from hat_fairseq.data.encode_examples import (
 )
 from hat_fairseq.data.encode_text import encode_text
 from hat_fairseq.data.encoder import Encoder
-from hat_fairseq.data.labels import RIGHT, WRONG
+from hat_fairseq.data.labels import ANSWER_TYPES, RIGHT, WRONG
 from hat_fairseq.data.long_input import POLICIES
 from hat_fairseq.data.options import PACKING, ROWS, TARGETS, WINDOWS
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.rows import Row
 
-GOLD = ("target", "label", "labels", "answers")  # the fields of a record that say what is right
-POSITIONS = "positions"
+GOLD = ("target", "label", "labels", "answers", "annotations")  # the fields of a record that say what is right
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,8 @@ class Kind:
         keys: of a JSON object, besides `id` and `meta`; see `records_json.py`.
         encode: from a stored record to rows.
         gold: the field of a record that says what is right; None if there is none.
-        classes: the labels: a tuple of them; `positions` of tokens; or None for those of the training part.
+        classes: the labels; None for those of the training part.
+        positions: labels are also numbers: positions of tokens in a row.
         num_parts: how many parts a record may have.
         main: number of the part that may be long; -1 for the last.
         truncated: number of the part that is truncated if a row is too long; None for the longest.
@@ -55,7 +56,8 @@ class Kind:
     keys: tuple[str, ...]
     encode: Callable[[Encoder, Record], list[Row]]
     gold: str | None = None
-    classes: tuple[str, ...] | str | None = None
+    classes: tuple[str, ...] | None = None
+    positions: bool = False
     num_parts: tuple[int, ...] = (1,)
     main: int = 0
     truncated: int | None = None
@@ -83,7 +85,7 @@ class Kind:
     @property
     def divided_key(self) -> str:
         """The JSON key of a text in elements."""
-        return next(key for key in ("sentences", "segments", "words") if key in self.keys)
+        return next(key for key in ("sentences", "segments", "words", "paragraphs") if key in self.keys)
 
     def is_main(self, record: Record, number: int) -> bool:
         """Whether the part of this number may be long: it is split if it is running text."""
@@ -107,6 +109,8 @@ class Kind:
             problem = f"it has no {self.divided_key}"
         elif self.gold == "answers" and not all(isinstance(part, str) for part in record.parts):
             problem = "question and text must be running text"
+        elif self.gold == "annotations" and not isinstance(record.parts[0], str):
+            problem = "its question must be running text"
         elif record.roles is not None and "turns" not in self.keys:
             problem = "it has roles"
         elif chooses and record.label is not None and record.label not in map(str, range(len(record.choices))):
@@ -171,12 +175,28 @@ _ALL = (
         keys=("question", "text", "answers"),
         encode=encode_question,
         gold="answers",
-        classes=POSITIONS,
+        classes=(),
+        positions=True,
         num_parts=(2,),
         main=-1,
         truncated=1,
         policies=POLICIES,
         options=(ROWS, WINDOWS),
+    ),
+    Kind(
+        name="document_qa",
+        task="document_question_answering",
+        keys=("question", "paragraphs", "annotations"),
+        encode=encode_document_question,
+        gold="annotations",
+        classes=ANSWER_TYPES,
+        positions=True,
+        num_parts=(2,),
+        main=-1,
+        truncated=1,
+        divided=True,
+        policies=POLICIES,
+        options=(WINDOWS,),
     ),
     Kind(
         name="mlm",

@@ -13,6 +13,8 @@ from hat_fairseq.data.text import CONTROL_TOKENS
 
 NO_LABEL = "<pad>"  # where a token has no label; fairseq's padding, which no loss counts
 RIGHT, WRONG = "right", "wrong"  # the labels of choices
+# What a window of a document says to a question; `span` is a short answer, `paragraph` has the answer in no short form.
+ANSWER_TYPES = ("none", "span", "paragraph", "yes", "no")
 
 
 def label_token(label: str) -> str:

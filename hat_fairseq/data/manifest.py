@@ -137,6 +137,8 @@ def table(manifest: Mapping[str, Any]) -> str:
             label = f"{name.replace('_', ' ')} a line, {figure}"
             rows.append([label, *(f"{split[name][figure]:,}" for split in splits.values())])
     rows += _label_rows(splits)
+    if manifest["options"]["kind"] == "document_qa":
+        rows.append(["gold answers that no window has", *map(_lost_answers, splits.values())])
     if any("round_trip" in split for split in splits.values()):
         trips = [split.get("round_trip", {}) for split in splits.values()]
         changed = [f"{trip['changed']:,} of {trip['segments']:,}" if trip else "-" for trip in trips]
@@ -163,6 +165,15 @@ def _label_rows(splits: Mapping[str, Any]) -> list[list[str]]:
         sums = (sum(column) for column in zip(*(numbers for _, numbers in others), strict=True))
         rows.append([f"{len(others):,} other labels", *(f"{number:,}" for number in sums)])
     return rows
+
+
+def _lost_answers(split: Mapping[str, Any]) -> str:
+    """How many examples with an answer are left without one, by the reader or by the limits of windows."""
+    treatments = split["treatments"]
+    by_reader = treatments.get("answers_lost_by_reader", 0)
+    total = split["labels"].get("with an answer", 0) + by_reader
+    lost = by_reader + treatments.get("examples_left_without_answer", 0)
+    return f"{lost:,} of {total:,} ({100 * lost / max(1, total):.1f} %)"
 
 
 def _one_line(label: str) -> str:

@@ -102,6 +102,9 @@ class Options(Settings):
         choices=("source", "pair"),
         group=TARGETS,
     )
+    negative_windows: float = option(
+        1.0, "share of the training windows without answer to keep", metavar="X", group=WINDOWS, least=0
+    )
     pack: bool = option(False, "fill rows with consecutive documents (default for mlm)", group=PACKING)
     on_empty: str = option("error", "what to do with documents without text", choices=("error", "drop"))
     on_misaligned: str = option(
@@ -149,9 +152,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         if item.type is bool:
             group.add_argument(flag(item), action=argparse.BooleanOptionalAction, **words)
         else:
-            is_number = item.type in (int, int | None)
+            number = int if item.type in (int, int | None) else float if item.type is float else str
             words |= {"choices": item.metadata["choices"] or None, "metavar": item.metadata["metavar"]}
-            group.add_argument(flag(item), type=int if is_number else str, **words)
+            group.add_argument(flag(item), type=number, **words)
 
 
 def settings_of_tokens(settings: Settings) -> dict[str, Any]:

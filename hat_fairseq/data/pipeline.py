@@ -56,7 +56,7 @@ class TextPipeline:
         """
         self.kind.check(record)
         prepared = self.prepare(record)
-        return self.rows(replace(prepared, target=None, label=None, labels=None, answers=None))
+        return self.rows(replace(prepared, target=None, label=None, labels=None, answers=None, annotations=None))
 
     def prepare(self, record: Record) -> Record:
         """The record as `text/SPLIT.jsonl` has it; see `clean.prepare`."""

@@ -15,6 +15,26 @@ class Answer:
     text: str
     start: int
 
+    @property
+    def end(self) -> int:
+        """The character behind it."""
+        return self.start + len(self.text)
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """What an annotator answered to a question on a document; nothing for "it does not say".
+
+    Args:
+        paragraph: number of the paragraph with the answer, from 0.
+        spans: short answers in this paragraph; starts count its characters.
+        yes_no: `yes` or `no`, instead of spans.
+    """
+
+    paragraph: int | None = None
+    spans: tuple[Answer, ...] = ()
+    yes_no: str | None = None
+
 
 @dataclass(frozen=True)
 class Record:
@@ -29,6 +49,7 @@ class Record:
         label: of the whole record; with choices the number of the right one, from 0, as a string.
         labels: one for each element of the only part.
         answers: empty if the text has no answer, None if that is not known.
+        annotations: what annotators answered to a question on paragraphs, None if that is not known.
         meta: anything else, a JSON object; predictions carry it on.
         origin: where it comes from, for messages only: `mine.jsonl:7`, or files and lines of both sides.
 
@@ -45,6 +66,7 @@ class Record:
     label: str | None = field(default=None, kw_only=True)
     labels: tuple[str, ...] | None = field(default=None, kw_only=True)
     answers: tuple[Answer, ...] | None = field(default=None, kw_only=True)
+    annotations: tuple[Annotation, ...] | None = field(default=None, kw_only=True)
     meta: Mapping[str, Any] | None = field(default=None, kw_only=True, compare=False)
     origin: str | None = field(default=None, kw_only=True, compare=False)
 
@@ -61,7 +83,11 @@ class Record:
                     f"{self.name} has {len(values)} {what} for {len(self.sentences or ())} sentences, segments or words"
                 )
         for answer in self.answers or ():
-            self._check_answer(answer)
+            if len(self.parts) != 2 or self.text is None:
+                raise ValueError(f"{self.name} has answers, but no question with a running text")
+            self._check_answer(answer, self.text, "its text")
+        for annotation in self.annotations or ():
+            self._check_annotation(annotation)
 
     @property
     def text(self) -> str | None:
@@ -88,15 +114,30 @@ class Record:
         yield from enumerate(self.parts)
         yield from ((1, choice) for choice in self.choices)
 
-    def _check_answer(self, answer: Answer) -> None:
-        context = self.text
-        if len(self.parts) != 2 or context is None:
-            raise ValueError(f"{self.name} has answers, but no question with a running text")
+    def _check_annotation(self, annotation: Annotation) -> None:
+        number, paragraphs = annotation.paragraph, self.sentences
+        if len(self.parts) != 2 or paragraphs is None:
+            raise ValueError(f"{self.name} has annotations, but no question with paragraphs")
+        if annotation.yes_no not in (None, "yes", "no") or (annotation.yes_no and annotation.spans):
+            raise ValueError(f"{self.name}: an annotation has spans, or yes_no 'yes' or 'no', not {annotation!r:.160}")
+        if number is None:
+            if annotation.spans or annotation.yes_no:
+                raise ValueError(f"{self.name}: an annotation with an answer needs its paragraph")
+            return
+        if not 0 <= number < len(paragraphs):
+            raise ValueError(
+                f"{self.name}: an annotation is about paragraph {number}, and there are {len(paragraphs)} paragraphs; "
+                "they count from 0"
+            )
+        for answer in annotation.spans:
+            self._check_answer(answer, paragraphs[number], f"its paragraph {number}")
+
+    def _check_answer(self, answer: Answer, context: str, where: str) -> None:
         found = context[max(0, answer.start) : max(0, answer.start) + len(answer.text)]
         if answer.start < 0 or not answer.text.strip() or found != answer.text:
             raise ValueError(
                 f"{self.name}: the answer {answer.text!r:.80} does not stand at character {answer.start} of "
-                f"its text, where {found!r:.80} stands; starts count characters from 0"
+                f"{where}, where {found!r:.80} stands; starts count characters from 0"
             )
 
 
@@ -130,6 +171,9 @@ class Gold:
         self.known = self.known or record.name
         if record.answers is not None:
             self.counts["with an answer" if record.answers else "without answer"] += 1
+        if record.annotations is not None:
+            answered = any(annotation.paragraph is not None for annotation in record.annotations)
+            self.counts["with an answer" if answered else "without answer"] += 1
         labels = record.labels or (() if record.label is None else (record.label,))
         self.counts.update(f"choice {label}" if record.choices else label for label in labels)
         for label in labels:

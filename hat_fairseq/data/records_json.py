@@ -4,11 +4,13 @@ Which keys an object may have depends on its kind (`kinds.py`); what a key means
 
     id                                     a string; in files for pre-training it may be missing
     text, sentences, segments, words       running text, or a list; exactly one of them is given
+    paragraphs                             or a list of paragraphs
     turns                                  or a list of objects with text and, in all or in none, role or else speaker
     question                               a text that goes before
     second                                 a second text or list
     choices, label                         continuations, and the number of the right one
     label, labels, answers, target         what is right; answers are objects with text and start
+    annotations                            likewise; objects with paragraph, spans (as answers) and yes_no, or empty
     meta                                   an object that predictions carry on
 """
 
@@ -21,9 +23,9 @@ from typing import Any
 from hat_fairseq.data.files import Fields, read_json_lines
 from hat_fairseq.data.formats.columns import is_table, read_rows
 from hat_fairseq.data.kinds import Kind, kind_of
-from hat_fairseq.data.record import Answer, Record, Text
+from hat_fairseq.data.record import Annotation, Answer, Record, Text
 
-_FORMS = ("text", "sentences", "segments", "words", "turns")
+_FORMS = ("text", "sentences", "segments", "words", "paragraphs", "turns")
 
 
 def read_records(path: str | Path, kind: str | Kind = "text", shown_as: str | None = None) -> Iterator[Record]:
@@ -67,7 +69,8 @@ def record_from_json(record: Any, where: str, kind: str | Kind = "text") -> Reco
         "target": _target(fields, "summary" if "summary" in fields else "target"),
         "label": _label(fields, record["label"], bool(choices)) if "label" in fields else None,
         "labels": tuple(_label(fields, label) for label in fields.get("labels", list)) if "labels" in fields else None,
-        "answers": tuple(map(_answer, fields.objects("answers", {"text", "start"}))) if "answers" in fields else None,
+        "answers": _answers(fields, "answers") if "answers" in fields else None,
+        "annotations": _annotations(fields) if "annotations" in fields else None,
     }
     meta = fields.get("meta", dict) if "meta" in fields else None
     try:
@@ -96,7 +99,9 @@ def record_to_json(record: Record, kind: str | Kind = "text") -> dict[str, Any]:
     if record.label is not None:
         fields["label"] = int(record.label) if record.choices else record.label
     if record.answers is not None:
-        fields["answers"] = [{"text": answer.text, "start": answer.start} for answer in record.answers]
+        fields["answers"] = _answers_to_json(record.answers)
+    if record.annotations is not None:
+        fields["annotations"] = [_annotation_to_json(annotation) for annotation in record.annotations]
     optional = {"labels": record.labels, "target": record.target, "meta": record.meta}
     return fields | {key: value for key, value in optional.items() if value is not None}
 
@@ -164,5 +169,26 @@ def _label(fields: Fields, value: Any, number: bool = False) -> str:
     return str(fields.checked(value, int if number or is_number else str, "label"))
 
 
-def _answer(answer: Fields) -> Answer:
-    return Answer(answer.text("text"), answer.get("start", int))
+def _answers(fields: Fields, key: str) -> tuple[Answer, ...]:
+    return tuple(Answer(item.text("text"), item.get("start", int)) for item in fields.objects(key, {"text", "start"}))
+
+
+def _answers_to_json(answers: tuple[Answer, ...]) -> list[dict[str, Any]]:
+    return [{"text": answer.text, "start": answer.start} for answer in answers]
+
+
+def _annotations(fields: Fields) -> tuple[Annotation, ...]:
+    return tuple(
+        Annotation(
+            item.get("paragraph", int) if "paragraph" in item else None,
+            _answers(item, "spans") if "spans" in item else (),
+            item.text("yes_no") if "yes_no" in item else None,
+        )
+        for item in fields.objects("annotations", {"paragraph", "spans", "yes_no"})
+    )
+
+
+def _annotation_to_json(annotation: Annotation) -> dict[str, Any]:
+    optional = {"paragraph": annotation.paragraph, "yes_no": annotation.yes_no}
+    spans = {"spans": _answers_to_json(annotation.spans)} if annotation.spans else {}
+    return {key: value for key, value in optional.items() if value is not None} | spans

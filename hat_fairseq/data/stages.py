@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from hat_fairseq.data.alignment import MisalignedError, words_of
 from hat_fairseq.data.clean import EmptyDocumentError, prepare, sentences_for_bpe
+from hat_fairseq.data.encode_answers import sample_negatives
 from hat_fairseq.data.encode_examples import pack_documents, units_to_pack
 from hat_fairseq.data.encoder import Encoder
 from hat_fairseq.data.kinds import kind_of
@@ -129,7 +130,8 @@ def encode_split(
     by_source = options.chunk_by == "source" and split.startswith("test")
     encoder = replace(pipeline.encoder(by_source), counts=Counter())
     records = read_records(records_path(directory / "text", split), kind, split)
-    encoded = ordered_map(partial(_encode, encoder, options.pack), records, workers)
+    share = options.negative_windows if split == "train" else 1.0
+    encoded = ordered_map(partial(_encode, encoder, options.pack, share), records, workers)
     counted = _counted(progress(encoded, f"{split}: BPE", total), report)
     if options.pack:
         packing = replace(encoder, counts=report.treatments)
@@ -143,6 +145,8 @@ def encode_split(
             report.sentences += row.segments
             for side in report.lengths.keys() & row.streams.keys():
                 report.lengths[side].append(len(row.streams[side]) + 1)
+    if not report.lengths["source"]:
+        raise ValueError(f"{split}: no window has an answer, and the others are dropped; raise --negative-windows")
     if kind.has_target:
         report.round_trip = round_trip(pipeline, records_path(directory / "text", split))
     return report
@@ -179,10 +183,12 @@ def _words(settings: Settings, record: Record) -> Counter[str]:
     return Counter(word for sentence in sentences for word in sentence.split())
 
 
-def _encode(encoder: Encoder, pack: bool, record: Record) -> Encoded:
+def _encode(encoder: Encoder, pack: bool, negative_share: float, record: Record) -> Encoded:
     encoder.counts.clear()
     encoder.totals.clear()
     rows, units = ([], units_to_pack(encoder, record)) if pack else (encoder.kind.encode(encoder, record), [])
+    if negative_share < 1:
+        rows = sample_negatives(rows, negative_share, encoder.counts)
     source, target = encoder.settings.source_language, encoder.settings.target_language
     texts = ((text,) if isinstance(text, str) else text for _, text in record.texts())
     words = Counter(

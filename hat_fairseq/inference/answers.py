@@ -8,8 +8,10 @@ limit of length, O(T x length).
 Legend: T tokens of a row (window).
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -24,6 +26,8 @@ class AnswerOptions:
         n_best: how many are listed.
         max_length: longest answer, in tokens.
         threshold: a question has no answer if its no-answer score is greater.
+        paragraph_threshold: of a document, no paragraph with a lower score is the answer.
+        answer_threshold: of a document, nothing with a lower score is the short answer, `yes` or `no`.
 
     Raises:
         ValueError: one of the first two is below 1.
@@ -32,6 +36,8 @@ class AnswerOptions:
     n_best: int = 20
     max_length: int = 30
     threshold: float = 0.0
+    paragraph_threshold: float = -math.inf
+    answer_threshold: float = -math.inf
 
     def __post_init__(self) -> None:
         for name, value in (("n-best", self.n_best), ("max-length", self.max_length)):
@@ -41,11 +47,12 @@ class AnswerOptions:
 
 @dataclass(frozen=True)
 class Span:
-    """An answer: its score (a sum of two logits) and its characters in the context."""
+    """An answer: its score (a sum of two logits) and its characters in the context, or in a paragraph of it."""
 
     score: float
     begin: int
     end: int
+    paragraph: int = 0
 
 
 @dataclass(frozen=True)
@@ -62,21 +69,24 @@ def window_answers(logits: Tensor, spans: Sequence[Any], n_best: int, max_length
     Args:
         logits: (T, 2) of starts and ends, -inf where none is allowed; position 0 stands for no answer. T may exceed the
             number of spans: the rest is padding.
-        spans: the characters (begin, end) that each token stands for, or None.
+        spans: the characters (begin, end) that each token stands for, the paragraph that begins with it, or None.
         n_best: how many spans to keep.
         max_length: longest answer, in tokens.
     """
     spans = spans[: len(logits)]
     start, end = logits[: len(spans)].float().T
     # An answer neither begins nor ends with a marker or separator, which stands for no text.
-    outside = torch.tensor([span is None for span in spans])
+    outside = torch.tensor([not isinstance(span, tuple) for span in spans])
     start, end = (scores.masked_fill(outside, float("-inf")) for scores in (start, end))
-    found = n_best_spans(start, end, n_best, max_length)
-    best = [Span(score, spans[first][0], spans[last][1]) for score, first, last in found]
+    paragraphs = list(accumulate(spans, lambda before, span: span if isinstance(span, int) else before, initial=0))[1:]
+    found = n_best_spans(start, end, n_best, max_length, torch.tensor(paragraphs))
+    best = [Span(score, spans[first][0], spans[last][1], paragraphs[first]) for score, first, last in found]
     return WindowAnswers(float(logits[0].sum()), best)
 
 
-def n_best_spans(start: Tensor, end: Tensor, n_best: int, max_length: int) -> list[tuple[float, int, int]]:
+def n_best_spans(
+    start: Tensor, end: Tensor, n_best: int, max_length: int, parts: Tensor | None = None
+) -> list[tuple[float, int, int]]:
     """Returns the best `(score, start, end)` of at most `max_length` tokens, best first; the end belongs to the span.
 
     Args:
@@ -84,11 +94,15 @@ def n_best_spans(start: Tensor, end: Tensor, n_best: int, max_length: int) -> li
         end: (T,) logits, likewise.
         n_best: number of spans, at most.
         max_length: of a span, in tokens.
+        parts: (T,) the part of the text that each token is in; a span is in one.
     """
     length = len(start)
     scores = start.new_full((min(max_length, length), length), float("-inf"))  # [tokens more than one, start]
     for more in range(len(scores)):
-        scores[more, : length - more] = start[: length - more] + end[more:]
+        both = start[: length - more] + end[more:]
+        if parts is not None:
+            both = both.masked_fill(parts[: length - more] != parts[more:], float("-inf"))
+        scores[more, : length - more] = both
     values, places = scores.flatten().topk(min(n_best, scores.numel()))
     ranked = zip(values.tolist(), places.tolist(), strict=True)
     spans = [(v, p % length, p % length + p // length) for v, p in ranked if v != float("-inf")]

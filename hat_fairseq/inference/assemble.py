@@ -5,6 +5,7 @@ choice          {"id", "label": "2", "probabilities": [p, ...]}
 segments        {"id", "labels": [...]}, one for each segment; null for a truncated one
 tokens          {"id", "labels": [...]}, one for each word, likewise
 qa              {"id", "answer", "no_answer_score"}
+document_qa     {"id", "type", "paragraph", "paragraph_score", "answer", "answer_paragraph", "start", "answer_score"}
 """
 
 import itertools
@@ -15,10 +16,12 @@ from typing import Any
 from torch import Tensor
 
 from ..data.files import read_lines
+from ..data.record import Text
 from ..data.rows import Chunk, Row, parse_spans
 from ..tasks.encoder_task import EncoderTask
 from ..tasks.row_dataset import RowDataset
-from .answers import AnswerOptions, answer_question, window_answers
+from .answers import AnswerOptions, WindowAnswers, answer_question, window_answers
+from .document_answers import answer_document, document_window
 
 Prediction = dict[str, Any]
 Best = list[tuple[str, float]]  # the n best answers to a question, with their scores
@@ -60,7 +63,7 @@ class Assembler:
         dataset: what it truncates to the model's length is removed from the spans, too.
         chunks: the line of the ids file for each row of the dataset.
         spans: of the rows, for the kinds whose predictions are about parts of the text.
-        contexts: of questions, by document id.
+        contexts: the texts of questions, by document id.
         options: of answers.
     """
 
@@ -73,7 +76,7 @@ class Assembler:
         dataset: RowDataset,
         chunks: Sequence[Chunk],
         spans: Spans | None = None,
-        contexts: Mapping[str, str] | None = None,
+        contexts: Mapping[str, Text] | None = None,
         options: AnswerOptions | None = None,
     ) -> None:
         self.labels, self.dataset, self.options = task.labels, dataset, options or AnswerOptions()
@@ -85,12 +88,12 @@ class Assembler:
         """The line of the ids file for each sample."""
         return chunks
 
-    def part(self, index: int, output: Tensor) -> Any:
+    def part(self, index: int, output: Any) -> Any:
         """Reduces the output for sample `index` to its part of a prediction, here all of it.
 
         Args:
             index: number of the sample in the dataset.
-            output: `task.scores` of the sample, padded at the end.
+            output: `task.scores` of the sample, padded at the end: a tensor, or several by their names.
         """
         named = dict(zip(self.labels, output.tolist(), strict=True))
         best = max(named, key=named.__getitem__)
@@ -162,13 +165,30 @@ class AnswerAssembler(Assembler):
         return window_answers(output, spans, self.options.n_best, self.options.max_length)
 
     def join(self, identifier: str, parts: list[Any]) -> tuple[Prediction, Best]:
-        if not any(window.spans for window in parts):
+        self.check(identifier, parts)
+        context = self.contexts[identifier]
+        assert isinstance(context, str)
+        answer, score, best = answer_question(parts, context, self.options.n_best, self.options.threshold)
+        return {"id": identifier, "answer": answer, "no_answer_score": score}, best
+
+    def check(self, identifier: str, windows: list[WindowAnswers]) -> None:
+        """Raises ValueError if a question has no text, or none is left."""
+        if not any(window.spans for window in windows):
             raise ValueError(f"question {identifier!r}: no text is left after truncation to the model's length")
         if identifier not in self.contexts:
             raise ValueError(f"there is no text for the question {identifier!r}: the examples are of another split")
-        context = self.contexts[identifier]
-        answer, score, best = answer_question(parts, context, self.options.n_best, self.options.threshold)
-        return {"id": identifier, "answer": answer, "no_answer_score": score}, best
+
+
+class DocumentAnswerAssembler(AnswerAssembler):
+    """The paragraph and the answer of each question, from the windows of its document."""
+
+    def part(self, index: int, output: Any) -> Any:
+        return document_window(output, self.kept_spans(index)[1], self.options)
+
+    def join(self, identifier: str, parts: list[Any]) -> tuple[Prediction, Best]:
+        self.check(identifier, [window.answers for window in parts])
+        record, best = answer_document(parts, self.contexts[identifier], self.options)
+        return {"id": identifier, **record}, best
 
 
 #: The form of the predictions for each kind of data.
@@ -178,6 +198,7 @@ ASSEMBLERS: dict[str, type[Assembler]] = {
     "segments": SegmentAssembler,
     "tokens": TokenAssembler,
     "qa": AnswerAssembler,
+    "document_qa": DocumentAnswerAssembler,
 }
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 import os
 import sys
 from collections.abc import Iterable
@@ -44,17 +45,21 @@ def add_out(parser: argparse.ArgumentParser, text: str) -> None:
 
 def add_answers(parser: argparse.ArgumentParser) -> None:
     """Declares how answers to questions are chosen."""
-    default, group = AnswerOptions(), parser.add_argument_group("answers (qa)")
+    default, group = AnswerOptions(), parser.add_argument_group("answers (qa, document_qa)")
     group.add_argument("--n-best", type=int, default=default.n_best, help="answers to list (default: %(default)s)")
-    length, threshold = "in tokens (default: %(default)s)", "no answer where no_answer_score is greater"
+    length, threshold = "in tokens (default: %(default)s)", "qa: no answer where no_answer_score is greater"
     group.add_argument("--max-answer-length", type=int, default=default.max_length, metavar="N", help=length)
     threshold += " (default: %(default)s; inf: always answer)"
     group.add_argument("--no-answer-threshold", type=float, default=default.threshold, metavar="X", help=threshold)
+    for name in ("paragraph", "answer"):
+        text, value = f"document_qa: none where {name}_score is lower (default: always one)", -math.inf
+        group.add_argument(f"--{name}-threshold", type=float, default=value, metavar="X", help=text)
 
 
 def answer_options(args: argparse.Namespace) -> AnswerOptions:
     """Returns what the flags of `add_answers` say."""
-    return AnswerOptions(args.n_best, args.max_answer_length, args.no_answer_threshold)
+    thresholds = args.no_answer_threshold, args.paragraph_threshold, args.answer_threshold
+    return AnswerOptions(args.n_best, args.max_answer_length, *thresholds)
 
 
 def check_batch_size(batch_size: int | None) -> None:

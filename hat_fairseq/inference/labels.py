@@ -96,7 +96,7 @@ class DocumentClassifier(Predictor):
         dataset = self.task.build_dataset(indexed(ids), "the input", chunks=chunks)
         self.rows_cut = len(dataset.removed)
         warn_of_changes(self.pipeline.counts - before, ids, dictionary)
-        contexts = {example.id: example.text or "" for example in examples}
+        contexts = {example.id: example.parts[-1] for example in examples}
         form = ASSEMBLERS[self.task.kind]
         assembler = form(self.task, dataset, chunks, Spans(rows), contexts, self.options)
         texts = {example.id: example.sentences or () for example in examples}

@@ -102,12 +102,19 @@ class Predictor:
         return cls(*load_models(checkpoints, data, EncoderTask, device, precision, **overrides))
 
     @torch.no_grad()
-    def __call__(self, sample: dict[str, Any]) -> Tensor:
+    def __call__(self, sample: dict[str, Any]) -> Any:
         """Computes the mean of the models' scores; see `EncoderTask.scores`.
 
         Returns:
-            In fp32 on the CPU, in the shape of `task.logits`: for padded rows with padded outputs.
+            In fp32 on the CPU, in the shape of `task.logits`: for padded rows with padded outputs. Of tasks with
+            several heads a list of dictionaries, one for each sample.
         """
         sample = utils.move_to_cuda(sample, self.device) if self.device.type == "cuda" else sample
-        logits = [self.task.logits(model, sample).float() for model in self.models]
-        return torch.stack([self.task.scores(each) for each in logits]).mean(dim=0).cpu()
+        logits = [self.task.logits(model, sample) for model in self.models]
+        if isinstance(logits[0], Tensor):
+            return self._mean(logits)
+        means = {name: self._mean([each[name] for each in logits]) for name in logits[0]}
+        return [dict(zip(means, rows, strict=True)) for rows in zip(*means.values(), strict=True)]
+
+    def _mean(self, logits: list[Tensor]) -> Tensor:
+        return torch.stack([self.task.scores(each.float()) for each in logits]).mean(dim=0).cpu()

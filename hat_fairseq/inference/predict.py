@@ -14,6 +14,7 @@ import numpy as np
 
 from ..data.outputs import check_output
 from ..data.parallel import progress
+from ..data.record import Text
 from ..data.records_json import read_records, with_meta
 from ..tasks.bin_folder import load_ids
 from ..tasks.encoder_task import EncoderTask, check_max_tokens
@@ -30,6 +31,7 @@ from .command import (
     write_lines,
 )
 from .loading import Predictor
+from .official_answers import FILES, dataset_of, without_offsets, write_official_answers
 
 BATCH_SIZE = 8
 OFFICIAL = ("predictions", "null_odds", "nbest_predictions")  # SQuAD's own files, written beside --out
@@ -45,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--examples",
         type=Path,
         metavar="FILE",
-        help="questions of the split with their texts (qa) (default: BIN/../text/SPLIT.jsonl)",
+        help="questions of the split with their texts (qa, document_qa) (default: BIN/../text/SPLIT.jsonl)",
     )
     parser.add_argument(
         "--batch-size", type=int, metavar="N", help=f"samples in a batch (default: {BATCH_SIZE} without --max-tokens)"
@@ -69,8 +71,11 @@ def main(args: argparse.Namespace) -> int:
     overrides = {"long_source": args.long_source} if args.long_source else {}
     predictor = Predictor.load(args.path, args.data, args.device, args.precision, **overrides)
     task = predictor.task
-    for name in OFFICIAL if task.kind == "qa" else ():
-        check_output(args.out.with_name(f"{name}.json"), args.overwrite, inputs)
+    dataset_name = None
+    if task.kind == "document_qa" and records_of(args).is_file():
+        dataset_name = dataset_of(next(read_records(records_of(args), task.kind)))
+    for name in official_files(task.kind, dataset_name):
+        check_output(args.out.with_name(name), args.overwrite, inputs)
     task.load_dataset(args.split)
     dataset = task.dataset(args.split)
     if not len(dataset):
@@ -85,6 +90,12 @@ def main(args: argparse.Namespace) -> int:
     if task.kind == "qa":
         write_official(args.out, predictions)
     rows = with_meta([prediction for prediction, _ in predictions], records_of(args), task.kind)
+    if dataset_name:
+        by_id = {row["id"]: row for row in rows}
+        records = (record for record in read_records(records_of(args), task.kind) if record.id in by_id)
+        path = write_official_answers(args.out.parent, dataset_name, ((each, by_id[each.id]) for each in records))
+        print(f"{path}: for hat score {dataset_name}")
+        rows = list(map(without_offsets, rows))
     written = write_lines(args.out, rows)
     report(args.out, task.kind, len(dataset.removed), written)
     return 0
@@ -112,12 +123,12 @@ def make_assembler(args: argparse.Namespace, task: EncoderTask, dataset: RowData
     form, num_rows = ASSEMBLERS[task.kind], len(dataset.dataset)
     chunks = load_ids(args.data / f"{args.split}.ids", num_rows, "BIN must be the bin directory of hat preprocess")
     spans = Spans.load(args.data / f"{args.split}.spans", num_rows) if form.needs_spans else None
-    contexts = {}
+    contexts: dict[str, Text] = {}
     if form.needs_contexts:
         path = records_of(args)
         if not path.is_file():
             raise ValueError(f"{path} is missing: answers to questions are cut out of their texts; give --examples")
-        contexts = {example.id: example.text or "" for example in read_records(path, task.kind)}
+        contexts = {example.id: example.parts[-1] for example in read_records(path, task.kind)}
     elif args.examples is not None:
         raise ValueError(f"--examples has no effect with data of the kind {task.kind}; remove it")
     return form(task, dataset, chunks, spans, contexts, answer_options(args))
@@ -126,6 +137,11 @@ def make_assembler(args: argparse.Namespace, task: EncoderTask, dataset: RowData
 def records_of(args: argparse.Namespace) -> Path:
     """The records of the split as `hat preprocess` stored them, or as given."""
     return args.examples or args.data.resolve().parent / "text" / f"{args.split}.jsonl"
+
+
+def official_files(kind: str, dataset: str | None) -> list[str]:
+    """The names of the files written beside `--out`."""
+    return [f"{name}.json" for name in OFFICIAL] if kind == "qa" else [FILES[dataset]] if dataset else []
 
 
 def write_official(out: Path, records: Iterable[tuple[Prediction, Best]]) -> None:

@@ -1,11 +1,12 @@
 """The model of all encoders: one encoder with a masked-LM head or with classification heads.
 
-A head is about documents, segments (the states at the `<s>` markers) or tokens; several heads may be read in one
-forward pass. The first classification head takes the place of the masked-LM head, so that every parameter takes part in
-every step. A model states what a checkpoint without it cannot have (`new_parts`), how it reads a document
-(`document_state`), and what analysis may look at (`span_attentions`, `span_numbers`).
+A head is about documents, segments (the states at the `<s>` markers), tokens, paragraphs (the means of the tokens
+behind each marker of the last part) or the mean of the paragraphs; several heads may be read in one forward pass. The
+first classification head takes the place of the masked-LM head, so that every parameter takes part in every step. A
+model states what a checkpoint without it cannot have (`new_parts`), how it reads a document (`document_state`), and
+what analysis may look at (`span_attentions`, `span_numbers`).
 
-Legend: B documents, T tokens, N markers of the longest document, C channels, K classes, V words.
+Legend: B documents, T tokens, N markers (or paragraphs) of the document with most, C channels, K classes, V words.
 """
 
 from argparse import ArgumentParser, Namespace
@@ -18,6 +19,7 @@ from fairseq.models import FairseqEncoderModel
 from torch import Tensor, nn
 
 from ..modules.heads import ClassificationHead
+from ..modules.paragraphs import mean_of_paragraphs, paragraph_means, paragraph_numbers
 from ..modules.representatives import Representatives, representatives_at
 from ..modules.sentences import sentence_of_each_token, sentence_starts
 from .config import EncoderConfig
@@ -64,7 +66,7 @@ class EncoderModel(FairseqEncoderModel):
         raise NotImplementedError
 
     def build_classification_head(self, num_classes: int, inner_dim: int | None, of: str) -> ClassificationHead:
-        """A head of this model about documents, segments or tokens."""
+        """A head of this model about one of `modules.heads.OF`."""
         raise NotImplementedError
 
     def document_state(self, head: ClassificationHead, encoded: EncoderOut, src_tokens: Tensor) -> Tensor:
@@ -110,8 +112,8 @@ class EncoderModel(FairseqEncoderModel):
         Args:
             features_only: return the (B, T, C) states.
             masked_tokens: (B, T) bool; return the (N, V) logits of these N tokens only.
-            classification_head_name: return this head's logits, (B, K), (B, N, K) for the N markers of the longest
-                document, or (B, T, K); with several names a dictionary of them.
+            classification_head_name: return this head's logits, (B, K), (B, N, K) for the N markers or paragraphs of
+                the document with most, or (B, T, K); with several names a dictionary of them.
             from_sentences: add `sentence_logits`, the masked-LM logits from the state of each token's sentence alone.
         Returns:
             What is asked for, or the (B, T, V) logits of all tokens; and a dictionary with `segments` (B, S, C) and
@@ -145,10 +147,20 @@ class EncoderModel(FairseqEncoderModel):
             return head(self.document_state(head, encoded, src_tokens))
         if head.of == "token":
             return head(encoded.tokens)
+        if head.of in ("paragraph", "paragraphs"):
+            states, empty = self.paragraphs(encoded.tokens, src_tokens)
+            return head(states if head.of == "paragraph" else mean_of_paragraphs(states, empty))
         starts = self.starts(src_tokens)
         fewest, most = torch.stack(starts.sum(dim=1).aminmax()).tolist()
         # a document with fewer markers repeats its first state
         return head(representatives_at(starts, most, fewest).gather(encoded.tokens))
+
+    def paragraphs(self, states: Tensor, src_tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """The (B, N, C) states of the paragraphs in the last part of each row; (B, N), True = it has no tokens."""
+        words = self.encoder.dictionary
+        starts = self.starts(src_tokens)
+        numbers, counts = paragraph_numbers(src_tokens, starts, words.bos(), words.eos(), words.pad())
+        return paragraph_means(states, numbers, max(1, int(counts.max())))
 
     def starts(self, src_tokens: Tensor) -> Tensor:
         """(B, T) token ids -> (B, T), True where a sentence or segment of the input starts."""
@@ -183,7 +195,7 @@ class EncoderModel(FairseqEncoderModel):
             name: what `forward` calls it by.
             num_classes: K.
             inner_dim: channels of its hidden layer; the model's by default.
-            of: `document`, `segment` or `token`.
+            of: one of `modules.heads.OF`.
         Raises:
             ValueError: no number of classes, or other `of`.
         """

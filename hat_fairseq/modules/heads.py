@@ -13,7 +13,8 @@ from ..kernels import ACTIVATIONS
 from .attention import safe_padding_mask
 from .segment_pooling import SegmentPooling
 
-OF = ("document", "segment", "token")  # what a classification head can be about
+# What a classification head can be about; `paragraph`: the mean of its tokens, `paragraphs`: the mean of all of them.
+OF = ("document", "segment", "token", "paragraph", "paragraphs")
 
 
 class MaskedLMHead(nn.Module):

@@ -28,7 +28,7 @@ from hat_fairseq.scoring.official_qa import (
 from hat_fairseq.scoring.report import Report, aligned
 
 HYPOTHESES = "predictions in the format of nq_eval, .json"
-REFERENCES = "the parts of the release, original or simplified, .jsonl or .jsonl.gz"
+REFERENCES = "parts of the release, .jsonl or .jsonl.gz, or text/SPLIT.jsonl of hat preprocess natural_questions"
 SEVERAL_REFERENCES = True
 
 HEADER = ["F1", "precision", "recall", "threshold", "R@P>=0.5", "R@P>=0.75", "R@P>=0.9", "F1 of all"]

@@ -1,7 +1,8 @@
 """Annotations and predictions of Natural Questions and TyDi QA (primary tasks) in the formats of their releases.
 
 A question has a long and a short answer; TyDi QA calls them passage and minimal answer. Offsets are half-open; -1 in a
-file is None here. Annotations are JSON lines with what is scored, other keys are ignored. In predictions an answer and
+file is None here. Annotations are JSON lines with what is scored, other keys are ignored, or the records that
+`hat preprocess` made of them, which keep what is scored in `meta`. In predictions an answer and
 `yes_no_answer` may be missing, which means none; the scores may not.
 
 - Natural Questions: original annotations (offsets in bytes of the HTML and in tokens) or simplified ones (in tokens).
@@ -172,7 +173,14 @@ def write_tydi_predictions(path: str | Path, predictions: Iterable[TydiPredictio
 
 
 def _lines(*paths: str | Path) -> Iterable[Fields]:
-    return (Fields(record, f"{path}:{number}") for path in paths for number, record in read_json_lines(path))
+    return (Fields(_released(record), f"{path}:{number}") for path in paths for number, record in read_json_lines(path))
+
+
+def _released(record: dict[str, Any]) -> Any:
+    """What a reader kept of a release in `meta`, in a line of `text/SPLIT.jsonl`; else the line itself."""
+    meta = record.get("meta")
+    kept = (meta[name] for name in ("natural_questions", "tydi_qa") if name in meta) if isinstance(meta, dict) else ()
+    return next(iter(kept), record)
 
 
 def _by_id(questions: Iterable[Fields], parse: Callable[[Fields], T]) -> dict[int, T]:

@@ -32,7 +32,7 @@ from hat_fairseq.scoring.official_qa import (
 from hat_fairseq.scoring.report import Report, aligned
 
 HYPOTHESES = "predictions in the format of tydi_eval.py, .jsonl"
-REFERENCES = "the development part of the release, .jsonl or .jsonl.gz"
+REFERENCES = "development part of the release, .jsonl or .jsonl.gz, or text/SPLIT.jsonl of hat preprocess tydi_qa"
 SEVERAL_REFERENCES = True
 
 FIGURES = {"f1": "F1", "precision": "precision", "recall": "recall", "threshold": "threshold"}  # titles of columns

@@ -35,7 +35,7 @@ from .training import PluginTask
 
 
 class EncoderTask(PluginTask, FairseqTask):
-    """The common part of all kinds. A subclass defines the kind, the head, and how labels become targets."""
+    """The common part of all kinds. A subclass defines the kind, its heads, and how labels become targets."""
 
     cfg: EncoderTaskConfig
     kind: ClassVar[str]  # of data
@@ -82,8 +82,12 @@ class EncoderTask(PluginTask, FairseqTask):
 
     # Model
 
+    def heads(self) -> dict[str, tuple[str, int]]:
+        """By name, what each head of the model is about, and how many scores it gives."""
+        return {self.head_name: (self.head_of, self.num_scores or len(self.labels))}
+
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
-        """Builds the model and its head.
+        """Builds the model and its heads.
 
         Raises:
             ValueError: a model without such heads.
@@ -94,8 +98,8 @@ class EncoderTask(PluginTask, FairseqTask):
                 f"the task {self.cfg._name} needs an encoder with classification heads (--arch hat_roberta_base, "
                 f"hierarchical_transformer_base_4096, ...), not {type(model).__name__}"
             )
-        num_classes = self.num_scores or len(self.labels)
-        model.register_classification_head(self.head_name, num_classes=num_classes, of=self.head_of)
+        for name, (of, num_classes) in self.heads().items():
+            model.register_classification_head(name, num_classes=num_classes, of=of)
         if self.labels:
             assert self.label_dictionary is not None
             head = model.classification_head(self.head_name)
@@ -104,11 +108,11 @@ class EncoderTask(PluginTask, FairseqTask):
         self._model = model
         return model
 
-    def logits(self, model: Any, sample: dict[str, Any]) -> Tensor:
+    def logits(self, model: Any, sample: dict[str, Any]) -> Any:
         """The head's scores: (B, K), (B, N, K) for the N segments of the longest document, or (B, T, K)."""
         return model(**sample["net_input"], classification_head_name=self.head_name)[0]
 
-    def scores(self, logits: Tensor) -> Tensor:
+    def scores(self, logits: Any) -> Any:
         """What predictions are made from: the probabilities."""
         return logits.softmax(dim=-1)
 

@@ -8,13 +8,20 @@ import torch
 from fairseq.tasks import register_task
 from torch import Tensor
 
-from ..data.labels import RIGHT
+from ..data.labels import ANSWER_TYPES, RIGHT
 from ..data.rows import Chunk
 from .bin_folder import load_ids
 from .config import EncoderTaskConfig
 from .encoder_task import EncoderTask
 from .row_dataset import ChoiceDataset
-from .row_targets import RowTargets, SegmentTargets, SpanTargets, TokenTargets, answer_positions
+from .row_targets import (
+    DocumentAnswerTargets,
+    RowTargets,
+    SegmentTargets,
+    SpanTargets,
+    TokenTargets,
+    answer_positions,
+)
 
 
 @register_task("document_classification", dataclass=EncoderTaskConfig)
@@ -86,11 +93,53 @@ class QuestionAnsweringTask(EncoderTask):
     targets_class = SpanTargets
     num_scores = 2
 
-    def logits(self, model: Any, sample: dict[str, Any]) -> Tensor:
+    def logits(self, model: Any, sample: dict[str, Any]) -> Any:
         """(B, T, 2) scores in fp32, -inf where no answer may begin or end."""
         possible = answer_positions(sample["net_input"]["src_tokens"], self.dictionary)
         return super().logits(model, sample).float().masked_fill(~possible.unsqueeze(-1), float("-inf"))
 
-    def scores(self, logits: Tensor) -> Tensor:
+    def scores(self, logits: Any) -> Any:
         """The logits, which the windows of a text are compared by."""
         return logits
+
+
+@register_task("document_question_answering", dataclass=EncoderTaskConfig)
+class DocumentQuestionAnsweringTask(QuestionAnsweringTask):
+    """The answer is a paragraph of a document, a span of one, yes or no, or there is none: targets (B, 4).
+
+    A row is a window: `<s> question </s> </s> <s> paragraph 1 <s> paragraph 2 ... </s>`. Three heads are read in one
+    forward pass (Zhang et al. 2021, section 3.2): each token's scores to be the first and the last of the short answer,
+    a score of each paragraph from the mean of its tokens, and scores of `ANSWER_TYPES` from the mean of the paragraphs.
+    The score of "in no paragraph" is 0, so that the scores of a window are relative to it.
+    """
+
+    kind = "document_qa"
+    num_scores = len(ANSWER_TYPES)
+    targets_class = DocumentAnswerTargets
+
+    def heads(self) -> dict[str, tuple[str, int]]:
+        return {
+            "answer_span": ("token", 2),
+            "answer_paragraph": ("paragraph", 1),
+            "answer_type": ("paragraphs", len(ANSWER_TYPES)),
+        }
+
+    def logits(self, model: Any, sample: dict[str, Any]) -> dict[str, Tensor]:
+        """Scores in fp32, -inf where there is no such answer.
+
+        Returns:
+            `span` (B, T, 2), as in `question_answering`; `paragraph` (B, 1 + N): none, and by the number of the marker
+            in the row; `type` (B, 5).
+        """
+        tokens = sample["net_input"]["src_tokens"]
+        found = model(**sample["net_input"], classification_head_name=list(self.heads()))[0]
+        spans, paragraphs, types = (found[name].float() for name in self.heads())
+        possible = answer_positions(tokens, self.dictionary)
+        counts = tokens.eq(self.dictionary.bos()).sum(dim=1, keepdim=True) - 1  # the first one is the question's
+        beyond = torch.arange(paragraphs.size(1), device=tokens.device) >= counts
+        paragraphs = paragraphs.squeeze(-1).masked_fill(beyond, float("-inf"))
+        return {
+            "span": spans.masked_fill(~possible.unsqueeze(-1), float("-inf")),
+            "paragraph": torch.cat([paragraphs.new_zeros(len(tokens), 1), paragraphs], dim=1),
+            "type": types,
+        }

@@ -12,6 +12,8 @@ import torch
 from fairseq.data import Dictionary, data_utils
 from torch import Tensor
 
+from ..data.labels import ANSWER_TYPES
+
 IGNORED = -100  # no label here; torch's cross-entropy leaves it out
 
 
@@ -85,14 +87,41 @@ class SpanTargets(RowTargets):
         words = self.dictionary.string(self.labels[index]).split()
         if len(words) != 2 or not all(word.isdigit() for word in words):
             raise self.error(index, f"{' '.join(words)!r} is not the first and the last token of an answer")
-        start, end = map(int, words)
+        return torch.tensor(self.kept_span(index, tokens, keep, *map(int, words)) or (0, 0))
+
+    def kept_span(self, index: int, tokens: Tensor, keep: np.ndarray, start: int, end: int) -> tuple[int, int] | None:
+        """The span where it stands in the truncated row; None if a part of it is removed.
+
+        Raises:
+            ValueError: it is not in the second part.
+        """
         possible = answer_positions(tokens[None], self.source)[0]
         if not (start <= end < len(tokens) and possible[start] and possible[end] and (start or not end)):
             raise self.error(index, f"tokens {start} to {end} of {len(tokens)} are not in the text of the question")
         if not keep[start : end + 1].all():
-            return torch.tensor([0, 0])
+            return None
         before = int(keep[:start].sum())
-        return torch.tensor([before, before + end - start])
+        return before, before + end - start
+
+
+class DocumentAnswerTargets(SpanTargets):
+    """Of an answer in a document: first and last token, number of the paragraph's marker, type; zeros for none.
+
+    A truncated short answer counts as none, and so does a paragraph without its first token.
+    """
+
+    def __call__(self, index: int, tokens: Tensor, keep: np.ndarray) -> Tensor:
+        words = self.dictionary.string(self.labels[index]).split()
+        if len(words) != 4 or not all(map(str.isdigit, words[:3])) or words[3] not in ANSWER_TYPES:
+            raise self.error(index, f"{' '.join(words)!r} is no answer in a document")
+        start, end, number = map(int, words[:3])
+        markers, kind = tokens.eq(self.source.bos()).nonzero().flatten().tolist(), words[3]
+        if number >= len(markers) or (number > 0) != (kind != "none") or (start > 0) != (kind == "span"):
+            raise self.error(index, f"{' '.join(words)!r} is not in a row of {len(markers) - 1} paragraphs")
+        span = self.kept_span(index, tokens, keep, start, end)
+        if span is None or not keep[markers[number] : markers[number] + 2].all():
+            return torch.zeros(4, dtype=torch.long)
+        return torch.tensor([*span, number, ANSWER_TYPES.index(kind)])
 
 
 def answer_positions(tokens: Tensor, dictionary: Dictionary) -> Tensor:

@@ -14,7 +14,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from hat_fairseq import cli
 from hat_fairseq.data.files import read_json_lines
 from hat_fairseq.data.learned_bpe import LearnedBpe
-from hat_fairseq.data.record import Record
+from hat_fairseq.data.record import Annotation, Record
 from hat_fairseq.data.records_json import read_records, record_to_json
 from hat_fairseq.data.sentencepiece_bpe import SentencePieceBpe
 
@@ -109,8 +109,20 @@ def examples(pages: list[dict[str, list[str]]], questions: list[Record]) -> dict
             for n, page in enumerate(tagged)
         ],
         "qa": questions,
+        "document_qa": [document_question(questions, number) for number in range(len(questions))],
         "mlm": [Record(str(n), (" ".join(lines),)) for n, (_, lines) in enumerate(texts)],
     }
+
+
+def document_question(questions: list[Record], number: int) -> Record:
+    """A question on its own paragraph and those of two others; a short answer, a paragraph, yes or none."""
+    record = questions[number]
+    place = number % 3
+    paragraphs = [questions[(number + step) % len(questions)].parts[1] for step in (1, 2)]
+    paragraphs.insert(place, record.parts[1])
+    spans = record.answers or () if number % 4 == 0 else ()
+    answer = Annotation(None if number % 4 == 3 else place, spans, "yes" if number % 4 == 2 else None)
+    return Record(record.id, (record.parts[0], tuple(map(str, paragraphs))), annotations=(Annotation(), answer))
 
 
 def tag(word: str) -> str:
@@ -122,7 +134,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory, examples: dict[str, list[R
     """A folder of JSON lines for each kind; the test part is unlabelled but for `qa`."""
     root = tmp_path_factory.mktemp("examples")
     for kind, rows in examples.items():
-        test = rows if kind == "qa" else [Record(row.id, row.parts, row.choices) for row in rows]
+        test = rows if kind in ("qa", "document_qa") else [Record(row.id, row.parts, row.choices) for row in rows]
         splits = {"train": rows[:-2] if len(rows) > 3 else rows, "valid": rows[-2:], "test": test}
         (root / kind).mkdir()
         for split, part in splits.items():

@@ -11,7 +11,14 @@ OPTIONS = {
     "segments": [],
     "tokens": ["--max-source-tokens", "201", "--long-source", "truncate"],
     "qa": ["--splitter", "library", "--max-source-tokens", "81", "--long-source", "chunk", "--window-overlap", "20"],
+    "document_qa": ["--max-source-tokens", "201", "--long-source", "chunk", "--window-overlap", "90"],
     "mlm": ["--splitter", "punctuation", "--source-tokenizer", "moses", "--max-source-tokens", "121"],
 }
-BINARIZED = ("classification", "segments", "qa", "mlm")  # each takes fairseq-preprocess some seconds to start
+BINARIZED = (
+    "classification",
+    "segments",
+    "qa",
+    "document_qa",
+    "mlm",
+)  # each takes fairseq-preprocess some seconds to start
 Preprocess = Callable[[str], Path]

@@ -51,7 +51,7 @@ def test_the_files_are_the_encoded_examples(kind: str, preprocessed: Preprocess,
         assert [(i.document_id, i.number, i.count, i.segments) for i in ids] == [
             (row.id, row.part, row.num_parts, row.segments) for row in rows
         ]
-        labelled = split != "test" or kind == "qa"
+        labelled = split != "test" or kind in ("qa", "document_qa")
         assert (out / "text" / f"{split}.label").exists() == labelled
         if kind in BINARIZED:
             assert (out / "bin" / "label" / f"{split}.idx").exists() == labelled
@@ -157,11 +157,12 @@ def test_the_manifest_accounts_for_everything(kind: str, preprocessed: Preproces
         "segments": sum(len(example.labels or ()) for example in examples),
         "tokens": sum(len(example.labels or ()) for example in examples),
         "qa": len(examples),
+        "document_qa": len(examples),
         "mlm": 0,
     }
     assert sum(train["labels"].values()) == labels[kind]
     treatments = train["treatments"]
-    if kind == "qa":
+    if kind in ("qa", "document_qa"):
         several = [row for row in read_ids(out / "bin" / "train.ids") if row.count > 1]
         assert treatments["windows"] == len(several) > treatments["examples_cut_into_windows"] > 0
     if kind == "tokens":
@@ -174,7 +175,7 @@ def test_the_manifest_accounts_for_everything(kind: str, preprocessed: Preproces
         assert dict(+pipeline.counts) == {name: number for name, number in treatments.items() if "unknown" not in name}
 
 
-@pytest.mark.parametrize("kind", ["qa", "mlm"])
+@pytest.mark.parametrize("kind", ["qa", "document_qa", "mlm"])
 def test_two_workers_give_the_same_files(kind: str, preprocessed: Preprocess, folders: Path, tmp_path: Path) -> None:
     command = ["preprocess", str(folders / kind), "--kind", kind, "--out", str(tmp_path / "out"), "--num-codes", "300"]
     assert cli.main([*command, *OPTIONS[kind], "--workers", "2", "--no-binarize"]) == 0

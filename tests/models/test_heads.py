@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from building import BOS, PAD, Vocabulary, build, documents
+from building import BOS, EOS, PAD, Vocabulary, build, documents
 from helpers import assert_close
 from torch import Tensor
 
@@ -23,7 +23,7 @@ MODELS = pytest.mark.parametrize(
     ],
     ids=["hat_roberta", "marker", "length"],
 )
-OF = pytest.mark.parametrize("of", ["document", "segment", "token"])
+OF = pytest.mark.parametrize("of", ["document", "segment", "token", "paragraph", "paragraphs"])
 LENGTHS = [33, 17, 1, 6]
 
 
@@ -56,6 +56,24 @@ def test_a_head_reads_the_states_of_markers_or_of_tokens(arch: str, flags: str) 
 
 
 @MODELS
+def test_a_head_reads_paragraphs_or_their_mean(arch: str, flags: str) -> None:
+    """Of the last part: what stands behind each of its markers."""
+    tokens = documents([33, 20, 9])
+    tokens[:, 4:6], tokens[:, 6] = EOS, BOS  # a question of three tokens
+    for of in ("paragraph", "paragraphs"):
+        model = model_of(arch, flags, of)
+        states, head = model(tokens, features_only=True)[0], model.classification_heads["topic"]
+        logits = scores(model, tokens)
+        for row, length in enumerate((33, 20, 9)):
+            markers = [i for i in range(6, length) if tokens[row, i] == BOS]
+            ends = [*markers[1:], length - 1]
+            vectors = torch.stack([states[row, i + 1 : j].mean(0) for i, j in zip(markers, ends, strict=True)])
+            by_hand = head(vectors if of == "paragraph" else vectors.mean(0))
+            assert_close(logits[row, : len(by_hand)] if of == "paragraph" else logits[row], by_hand)
+        assert logits.shape[1:] == ((7, 3) if of == "paragraph" else (3,))
+
+
+@MODELS
 @OF
 def test_batch_mates_and_padding_do_not_matter(arch: str, flags: str, of: str) -> None:
     model, tokens = model_of(arch, flags, of), documents(LENGTHS)
@@ -65,7 +83,7 @@ def test_batch_mates_and_padding_do_not_matter(arch: str, flags: str, of: str) -
     for row, length in enumerate(LENGTHS):
         alone = scores(model, tokens[row : row + 1, :length])[0]
         for other in (batched, padded):
-            assert_close(other[row] if of == "document" else other[row, : len(alone)], alone)
+            assert_close(other[row] if of in ("document", "paragraphs") else other[row, : len(alone)], alone)
 
 
 @MODELS
@@ -82,7 +100,7 @@ def test_wrong_heads_are_refused() -> None:
     for arch in ("hat_roberta_tiny", "hierarchical_transformer_tiny"):
         with pytest.raises(ValueError, match="'topic'.*--num-classes"):
             model_of(arch, of=None).register_classification_head("topic")
-        with pytest.raises(ValueError, match="'page': choose one of document, segment, token"):
+        with pytest.raises(ValueError, match="'page': choose one of document, segment, token, paragraph"):
             model_of(arch, of="page")
         with pytest.raises(ValueError, match="no classification head 'genre'; the model has: topic"):
             model_of(arch)(documents([5]), classification_head_name="genre")

@@ -3,6 +3,7 @@
 Rohde et al. 2021 print of their encoder only the dropout on RACE, so its fine-tuning and pre-training are RoBERTa's:
 Liu et al. 2019, Tables 9 and 10, and for MNLI the numbers of updates of fairseq's example for GLUE. The hierarchical
 transformer is that of Chalkidis et al. 2022: the model card, and the authors' script for document classification.
+Questions on documents have the settings of Zhang et al. 2021 (Poolingformer).
 """
 
 from __future__ import annotations
@@ -29,6 +30,11 @@ CLASSIFIED |= {"weight_decay": 0.0, "finetune_from_model": "hierarchical-transfo
 # What the released weights were trained with.
 CLASSIFIED |= {"segment_positions": "none", "layer_norm_eps": 1e-12}
 CLASSIFIED |= {"attend_segment_padding": True, "pool_padded_segments": True}
+# Zhang et al. 2021, section 3.2; RoBERTa-large's sizes.
+DOCUMENTS = {"arch": "hat_roberta_large", "encoder_layers": 24, "encoder_embed_dim": 1024, "length": 4096}
+DOCUMENTS |= {"encoder_ffn_embed_dim": 4096, "encoder_attention_heads": 16, "max_positions": 4096, "update": 64}
+DOCUMENTS |= {"task": "document_question_answering", "criterion": "document_answers", "lr": [2e-5], "warmup": 0.1}
+DOCUMENTS |= {"extend_positions": "tile", "finetune_from_model": "roberta.large/model.pt", "dropout": 0.1}
 PRINTED: dict[str, dict[str, Any]] = {
     "squad2": FINE_TUNED
     | {"task": "question_answering", "criterion": "answer_spans", "lr": [1.5e-5], "weight_decay": 0.01}
@@ -46,6 +52,8 @@ PRINTED: dict[str, dict[str, Any]] = {
     | {"task": "masked_document_lm", "criterion": "masked_lm", "lr": [1e-4], "weight_decay": 0.01, "update": 128}
     | {"max_update": 50_000, "warmup": 0.1, "batch_size": 2, "distributed_world_size": 8, "mask_prob": 0.15}
     | {"finetune_from_model": "roberta.base/model.pt", "tokens_per_sample": 4096, "max_segments": 32},
+    "natural_questions": DOCUMENTS | {"max_update": 20_000},
+    "tydi_qa": DOCUMENTS | {"max_update": 8000},
     "imdb": CLASSIFIED | {"task": "document_classification", "epochs": (20, 22_500), "warmup": 0.05},
     "hyperpartisan": CLASSIFIED | {"task": "document_classification", "epochs": (20, 517), "warmup": 0.05},
     "sequential_sentences": CLASSIFIED | {"task": "segment_classification", "warmup": 0.05},

@@ -20,18 +20,22 @@ from building import Vocabulary, build, released_roberta
 from byte_level_bpe import write_byte_level_bpe
 from warm import WarmPython
 
+from hat_fairseq.inference.official_answers import FILES
 from hat_fairseq.recipes import command as recipes
 from hat_fairseq.recipes import files
 from hat_fairseq.weights.command import checkpoint
-from preprocess import encoder_containers
+from preprocess import encoder_containers, question_containers
 
 pytestmark = pytest.mark.slow
 SIZES = "--encoder-embed-dim 32 --encoder-ffn-embed-dim 48 --encoder-attention-heads 4"
-LAYERS = {"hat_roberta_base": "--encoder-layers 2", "hierarchical_transformer_base_4096": "--layout S|SD"}
+LAYERS = {"hat_roberta_base": "--encoder-layers 2", "hat_roberta_large": "--encoder-layers 2"}
+LAYERS |= {"hierarchical_transformer_base_4096": "--layout S|SD"}
 TRAIN = f"{SIZES} --max-update 2 --cpu --gpus 1 --num-workers 0"
 SHORT = ["--max-source-tokens", "256"]
+LONGER = {"tydi_qa": ["--max-source-tokens", "1024", "--window-overlap", "100"]}  # whole articles
 SECTIONS = {name: files.load(files.find(name)) for name in files.names()}
 SECTIONS = {name: sections for name, sections in SECTIONS.items() if not sections["generate"]}
+WRITERS = encoder_containers.WRITERS | question_containers.WRITERS
 PRETRAINING = {"roberta_pretraining", "hierarchical_transformer_pretraining"}
 
 
@@ -41,7 +45,8 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("encoder_recipes")
     vocabulary = Vocabulary(write_byte_level_bpe(folder / "bpe") + 5, mask=True)
     roberta = build("hat_roberta_base", f"{SIZES} --encoder-layers 2 --no-hierarchy", vocabulary, max_positions=512)
-    save(released_roberta(weights(roberta)), folder / "roberta.base")
+    for name in ("roberta.base", "roberta.large"):
+        save(released_roberta(weights(roberta)), folder / name)
     flags = f"{SIZES} {LAYERS['hierarchical_transformer_base_4096']} --segment-positions none"
     hierarchical = build("hierarchical_transformer_base_4096", flags, vocabulary)
     save(weights(hierarchical), folder / "hierarchical-transformer-base-4096")
@@ -72,13 +77,17 @@ def run_recipe(name: str, workspace: Path, python: WarmPython) -> dict[str, str]
         encoder_containers.FOLDERS[name](workspace / "raw" / name)
         source = []
     else:
-        encoder_containers.WRITERS[reader](workspace / "release" / reader)
+        WRITERS[reader](workspace / "release" / reader)
         source = ["--partial", "--root", f"release/{reader}"]
     learned = sections["preprocess"].get("bpe") == "learned"
     bpe = ["--num-codes", "300"] if learned else ["--bpe-dir", "bpe"]
     layers = LAYERS[str(sections["train"]["arch"])].split()
     layers += ["--bf16=null"] if "bf16" in sections["train"] else []
-    flags = {"preprocess": [*source, *bpe, *SHORT], "train": [*TRAIN.split(), *layers], "predict": ["--device", "cpu"]}
+    flags = {
+        "preprocess": [*source, *bpe, *LONGER.get(name, SHORT)],
+        "train": [*TRAIN.split(), *layers],
+        "predict": ["--device", "cpu"],
+    }
     outputs = {}
     for verb in ("preprocess", "train", *(["predict"] if sections["predict"] else [])):
         for command in recipes.build_commands(verb, name, flags[verb]):
@@ -103,7 +112,14 @@ def test_from_the_raw_release_to_a_score(name: str, workspace: Path, python: War
     predictions = json_lines(workspace / f"results/{name}/{split}.jsonl")
     assert [row["id"] for row in predictions] == [example["id"] for example in examples] and len(examples) >= 1
     assert json.loads((workspace / f"results/{name}/{split}.score.json").read_text())
-    assert ("exact" if name == "squad2" else "accuracy") in outputs["score"]
+    figure = {"squad2": "exact", "natural_questions": "long", "tydi_qa": "passage F1"}.get(name, "accuracy")
+    assert figure in outputs["score"]
+    if name in FILES:  # the file that the authors' script scores
+        path = workspace / f"results/{name}/{FILES[name]}"
+        official = json.loads(path.read_text())["predictions"] if path.suffix == ".json" else json_lines(path)
+        assert [str(row["example_id"]) for row in official] == [row["id"] for row in predictions]
+        table = outputs["preprocess"]
+        assert re.search(r"gold answers that no window has +\d+ of \d+", table) and "windows without answer" in table
 
 
 def test_the_pretrained_encoder_is_what_fine_tuning_starts_from(workspace: Path, python: WarmPython) -> None:

@@ -23,8 +23,12 @@ MODELS = {
     "segments": "--arch hierarchical_transformer_tiny --criterion document_labels",
     "tokens": f"{ROBERTA} --criterion document_labels",
     "qa": f"{ROBERTA} --criterion answer_spans",
+    "document_qa": f"{ROBERTA} --criterion document_answers",
 }
-LENGTHS = {"qa": "--splitter punctuation --max-source-tokens 51 --long-source chunk --window-overlap 12"}
+LENGTHS = {
+    "qa": "--splitter punctuation --max-source-tokens 51 --long-source chunk --window-overlap 12",
+    "document_qa": "--max-source-tokens 91 --long-source chunk --window-overlap 50 --negative-windows 0.9",
+}
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,20 @@ def qa(name: str, turns: list[Turn], number: int) -> Record:
     return {"id": name, "question": "how does it begin ?", "text": text, "answers": answers}
 
 
+def document_qa(name: str, turns: list[Turn], number: int) -> Record:
+    """Which turn, and its first word, or yes, or that there is none; a second annotator finds nothing."""
+    said = texts(turns)
+    place = number % len(said)
+    answer: Record = {"paragraph": place}
+    if number % 4 < 2:
+        answer["spans"] = [{"text": said[place].split()[0], "start": 0}]
+    elif number % 4 == 2:
+        answer["yes_no"] = "yes"
+    annotations = [{}, {} if number % 5 == 4 else answer]
+    question = f"does {turns[place]['role']} begin ?"
+    return {"id": name, "question": question, "paragraphs": said, "annotations": annotations}
+
+
 def mlm(name: str, turns: list[Turn], number: int) -> Record:
     return {"id": name, "segments": texts(turns)}
 
@@ -68,6 +82,7 @@ KINDS: dict[str, Callable[[str, list[Turn], int], Record]] = {
     "tokens": tokens,
     "choice": choice,
     "qa": qa,
+    "document_qa": document_qa,
     "mlm": mlm,
 }
 
@@ -77,6 +92,9 @@ def write(kind: str, documents: Path, out: Path, labelled: bool = True) -> Path:
     out.parent.mkdir(parents=True, exist_ok=True)
     records = [KINDS[kind](name, turns, n) for n, (name, turns) in enumerate(windows(documents))]
     if not labelled:
-        records = [{k: v for k, v in record.items() if k not in ("label", "labels", "answers")} for record in records]
+        records = [
+            {k: v for k, v in record.items() if k not in ("label", "labels", "answers", "annotations")}
+            for record in records
+        ]
     out.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
     return out

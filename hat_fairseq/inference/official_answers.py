@@ -1,0 +1,110 @@
+"""Answers in documents as the files that the authors of Natural Questions and TyDi QA score.
+
+The readers of both (`preprocess/`) keep in `meta`, under the name of the dataset, what leads back to its offsets:
+
+    natural_questions  {"candidates": [[start token, end token, first of a run of words, its length, ...], ...]}
+    tydi_qa            {"language", "candidates": [[index of the candidate, its first byte], ...]}
+
+with an item for each paragraph, and -1 for a page without candidates, which is one paragraph. The words of Natural
+Questions are the tokens that are no HTML tags; one space stands between two of them. Beside them, `example_id` and
+`annotations` are those of the release, for `hat score`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..data.record import Record
+from ..scoring.official_qa import (
+    NaturalAnswer,
+    NaturalPrediction,
+    Span,
+    TydiAnswer,
+    TydiPrediction,
+    write_natural_predictions,
+    write_tydi_predictions,
+)
+
+#: By the name of the dataset, which is the key in `meta`: the name of the file.
+FILES = {"natural_questions": "natural_questions.json", "tydi_qa": "tydi_qa.jsonl"}
+
+
+def dataset_of(record: Record) -> str | None:
+    """The dataset that a record is from; None for data of the user's own."""
+    return next((name for name in FILES if name in (record.meta or {})), None)
+
+
+def without_offsets(prediction: dict[str, Any]) -> dict[str, Any]:
+    """A prediction without what only these files need."""
+    meta = {name: value for name, value in prediction.get("meta", {}).items() if name not in FILES}
+    kept = {name: value for name, value in prediction.items() if name != "meta"}
+    return kept | ({"meta": meta} if meta else {})
+
+
+def write_official_answers(folder: Path, dataset: str, predictions: Iterable[tuple[Record, Mapping[str, Any]]]) -> Path:
+    """Writes the file of a dataset into `folder`, and returns its path.
+
+    Args:
+        predictions: each record, as `hat preprocess` stored it, and its prediction.
+
+    Raises:
+        ValueError: a record of another dataset, or with another id than the release has.
+    """
+    path = folder / FILES[dataset]
+    if dataset == "natural_questions":
+        write_natural_predictions(path, (_natural(*_of(dataset, *pair)) for pair in predictions))
+    else:
+        write_tydi_predictions(path, (_tydi(*_of(dataset, *pair)) for pair in predictions))
+    return path
+
+
+def _of(
+    dataset: str, record: Record, prediction: Mapping[str, Any]
+) -> tuple[int, Sequence[str], Mapping[str, Any], Mapping[str, Any]]:
+    meta, texts = (record.meta or {}).get(dataset), record.sentences
+    if meta is None or texts is None or not record.id.lstrip("-").isdecimal():
+        raise ValueError(f"{record.name} is not from {dataset}, as the first document is")
+    return int(record.id), texts, meta, prediction
+
+
+def _natural(
+    number: int, texts: Sequence[str], meta: Mapping[str, Any], prediction: Mapping[str, Any]
+) -> NaturalPrediction:
+    long_answer: Span | None = None
+    short_answers: tuple[Span, ...] = ()
+    if prediction["paragraph"] is not None:
+        first, end = meta["candidates"][prediction["paragraph"]][:2]
+        long_answer = Span(token=(first, end)) if first >= 0 else None
+    if around := _around(texts, prediction):
+        runs = meta["candidates"][prediction["answer_paragraph"]][2:]
+        words = [first + i for first, count in zip(runs[::2], runs[1::2], strict=True) for i in range(count)]
+        first, last = (words[text.count(" ")] for text in around)
+        short_answers = (Span(token=(first, last + 1)),)
+    answer = NaturalAnswer(long_answer, short_answers, _yes_no(prediction))
+    return NaturalPrediction(number, answer, prediction["paragraph_score"], prediction["answer_score"])
+
+
+def _tydi(number: int, texts: Sequence[str], meta: Mapping[str, Any], prediction: Mapping[str, Any]) -> TydiPrediction:
+    passage: int | None = None
+    minimal: tuple[int, int] | None = None
+    if prediction["paragraph"] is not None:
+        number_of_passage = meta["candidates"][prediction["paragraph"]][0]
+        passage = number_of_passage if number_of_passage >= 0 else None
+    if around := _around(texts, prediction):
+        begin = meta["candidates"][prediction["answer_paragraph"]][1]
+        first, last = (begin + len(text.encode(errors="surrogatepass")) for text in around)
+        minimal = first, last
+    answer = TydiAnswer(passage, minimal, _yes_no(prediction))
+    return TydiPrediction(number, meta["language"], answer, prediction["paragraph_score"], prediction["answer_score"])
+
+
+def _around(texts: Sequence[str], prediction: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The paragraph of a short answer up to its begin, and up to its end; None if there is none."""
+    if prediction["start"] is None:
+        return None
+    text, begin = texts[prediction["answer_paragraph"]], prediction["start"]
+    return text[:begin], text[: begin + len(prediction["answer"])]
+
+
+def _yes_no(prediction: Mapping[str, Any]) -> str:
+    return prediction["type"] if prediction["type"] in ("yes", "no") else "none"

@@ -1,0 +1,58 @@
+"""One vector for each paragraph of a row, the mean of its tokens' states, and one for the row, the mean of these.
+
+Zhang et al. 2021 (Poolingformer), section 3.2. The paragraphs are those of the last part of a row, `<s> question </s>
+</s> <s> paragraph 1 <s> paragraph 2 </s>`: what stands between two markers, or behind the last one. Tokens of earlier
+parts, markers and separators belong to no paragraph. With one paragraph the vector of the row is that paragraph's.
+O(T C), no loop over the batch.
+
+Legend: B rows, T tokens, N paragraphs of the row with most, C channels.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+def paragraph_numbers(tokens: Tensor, starts: Tensor, bos: int, eos: int, pad: int) -> tuple[Tensor, Tensor]:
+    """The paragraph of each token.
+
+    Args:
+        tokens: (B, T) token ids, padded on either side.
+        starts: (B, T) True = a sentence or segment starts.
+    Returns:
+        (B, T) numbers of paragraphs, from 0; -1 for tokens of none. (B,) how many paragraphs each row has: at least
+        one, which may be empty, but none in a row of padding.
+    """
+    is_end = tokens.eq(eos)
+    parts = is_end.sum(dim=1, keepdim=True)
+    in_last = ((is_end.cumsum(dim=1) - is_end.long()) == (parts - 1).clamp(min=0)) & tokens.ne(pad)
+    begins = in_last & ~F.pad(in_last[:, :-1], (1, 0))  # also without a marker
+    numbers = (in_last & (starts | begins)).cumsum(dim=1)
+    inside = in_last & ~is_end & tokens.ne(bos)
+    return (numbers - 1).masked_fill(~inside, -1), numbers[:, -1]
+
+
+def paragraph_means(states: Tensor, numbers: Tensor, most: int) -> tuple[Tensor, Tensor]:
+    """The mean state of each paragraph, summed in fp32.
+
+    Args:
+        states: (B, T, C).
+        numbers: (B, T) as `paragraph_numbers` gives them.
+        most: N.
+    Returns:
+        (B, N, C) means, zeros for a paragraph without tokens; and (B, N), True = a paragraph without tokens.
+    """
+    # The states of tokens in no paragraph go to a spare last slot.
+    slots = torch.where(numbers < 0, most, numbers)
+    wide = states.float()
+    total = wide.new_zeros(len(states), most + 1, states.size(2))
+    total = total.scatter_add(1, slots.unsqueeze(-1).expand_as(wide), wide)[:, :most]
+    sizes = wide.new_zeros(len(states), most + 1).scatter_add(1, slots, torch.ones_like(slots, dtype=wide.dtype))
+    sizes = sizes[:, :most]
+    return (total / sizes.clamp(min=1).unsqueeze(-1)).to(states), sizes.eq(0)
+
+
+def mean_of_paragraphs(paragraphs: Tensor, empty: Tensor) -> Tensor:
+    """(B, N, C) states of paragraphs and (B, N), True = to be left out -> (B, C); zeros for a row without any."""
+    kept = (~empty).unsqueeze(-1).to(paragraphs)
+    return (paragraphs * kept).sum(dim=1) / kept.sum(dim=1).clamp(min=1)

@@ -1,0 +1,143 @@
+"""Natural Questions: questions to a search engine, each with a page of Wikipedia (Kwiatkowski et al. 2019).
+
+`--root` is a folder, or one with folders, that holds files of https://ai.google.com/research/NaturalQuestions/download:
+`nq-train-*.jsonl.gz` or `*nq-train.jsonl.gz` (307,372 questions, original or simplified), and `nq-dev-*.jsonl.gz` or
+`*nq-dev-all.jsonl.gz` (7,830; only original). Licence: CC BY-SA 3.0.
+
+The test part is hidden, so there is none here. Paragraphs are the long-answer candidates at the top level, without HTML
+tags; candidates inside others are skipped, and so are answers in them (Alberti et al. 2019 do the same). Of the
+development part, `meta` keeps what the official files need: annotations, and the tokens that the words come from.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from hat_fairseq.data.files import Fields, read_json_lines
+from hat_fairseq.data.formats.release import release_folder
+from hat_fairseq.data.record import Annotation, Answer, Record
+from hat_fairseq.data.token_spans import kept_characters
+
+KIND = "document_qa"
+SPLITS = ("train", "valid")
+DEFAULTS: dict[str, Any] = {}
+RELEASE = {"train": (307372, 307373), "valid": (7830,)}
+FILES = {"train": "*nq-train*.jsonl*", "valid": "*nq-dev*.jsonl*"}
+CONTENT = "nq-train-*.jsonl.gz and nq-dev-*.jsonl.gz, or the simplified files"
+TAG = re.compile(r"</?[A-Za-z][^>]*>")  # in simplified files, where nothing else says what a tag is
+
+Words = dict[int, tuple[int, int]]  # by the number of its token, the characters of each word of a paragraph
+
+
+def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
+    """Yield the questions of a split, each with its page."""
+    folder = release_folder(root, CONTENT)
+    paths = sorted(folder.rglob(FILES[split]))
+    if not paths:
+        raise ValueError(f"{folder} has no {FILES[split]}; it must contain {CONTENT}")
+    for path in paths:
+        for number, record in read_json_lines(path):
+            yield _record(Fields(record, f"{path}:{number}"), split == "train", counts)
+
+
+def _record(page: Fields, is_train: bool, counts: Counter[str]) -> Record:
+    tokens = _tokens(page)
+    texts: list[str] = []
+    candidates: list[list[int]] = []
+    words: dict[int, tuple[int, Words]] = {}  # by the number of the candidate: number and words of its paragraph
+    for number, candidate in enumerate(page.objects("long_answer_candidates")):
+        begin, end = candidate.get("start_token", int), candidate.get("end_token", int)
+        if not 0 <= begin < end <= len(tokens):
+            raise candidate.error(f"candidate {number} has the tokens {begin} to {end} of {len(tokens)}")
+        if not candidate.record.get("top_level"):
+            counts["nested_candidates_skipped"] += 1
+            continue
+        text, of_paragraph = _paragraph(tokens, begin, end)
+        if not kept_characters(text):
+            counts["candidates_without_text_skipped"] += 1
+            continue
+        words[number] = len(texts), of_paragraph
+        texts.append(text)
+        candidates.append([begin, end, *_runs(list(of_paragraph))])
+    if not texts:  # the whole page, which is no long answer
+        counts["pages_without_candidate"] += 1
+        text, of_paragraph = _paragraph(tokens, 0, len(tokens))
+        texts, candidates = [text], [[-1, -1, *_runs(list(of_paragraph))]]
+    annotations = None
+    if "annotations" in page:
+        annotations = tuple(_annotation(each, texts, words, counts) for each in page.objects("annotations"))
+        answered = any(_candidate(each) >= 0 for each in page.objects("annotations"))
+        counts["answers_lost_by_reader"] += answered and all(each.paragraph is None for each in annotations)
+    identifier, meta = page.get("example_id", int), {"candidates": candidates}
+    if annotations is not None:
+        meta["annotations"] = page.record["annotations"]
+    return Record(
+        id=str(identifier),
+        parts=(page.text("question_text"), tuple(texts)),
+        annotations=annotations,
+        meta=None if is_train else {"natural_questions": {"example_id": identifier, **meta}},
+        origin=page.where,
+    )
+
+
+def _tokens(page: Fields) -> list[str | None]:
+    """The tokens of a page without spaces inside; None for HTML tags."""
+    if "document_text" in page:
+        return [None if TAG.fullmatch(token) else token for token in page.text("document_text").split(" ")]
+    tokens = page.items("document_tokens", dict)  # thousands: read without a check of each
+    try:
+        return [None if token["html_token"] else "".join(token["token"].split()) for token in tokens]
+    except (KeyError, AttributeError) as error:
+        raise page.error(f"document_tokens: a token without {error}") from error
+
+
+def _paragraph(tokens: Sequence[str | None], begin: int, end: int) -> tuple[str, Words]:
+    """The text of some tokens, and where each word stands in it."""
+    found = [(number, token) for number, token in enumerate(tokens[begin:end], start=begin) if token is not None]
+    ends = list(accumulate((len(token) + 1 for _, token in found), initial=0))
+    spans = ((start, start + len(token)) for start, (_, token) in zip(ends, found, strict=False))
+    words = {number: span for (number, _), span in zip(found, spans, strict=True)}
+    return " ".join(token for _, token in found), words
+
+
+def _runs(numbers: Sequence[int]) -> list[int]:
+    """Increasing numbers as runs: the first number of each, and its length."""
+    runs: list[int] = []
+    for number in numbers:
+        if runs and runs[-2] + runs[-1] == number:
+            runs[-1] += 1
+        else:
+            runs += [number, 1]
+    return runs
+
+
+def _candidate(annotation: Fields) -> int:
+    return int(Fields(annotation.get("long_answer", dict), annotation.where).get("candidate_index", int))
+
+
+def _annotation(
+    annotation: Fields, texts: Sequence[str], words: dict[int, tuple[int, Words]], counts: Counter[str]
+) -> Annotation:
+    candidate = _candidate(annotation)
+    if candidate < 0:
+        return Annotation()
+    if candidate not in words:
+        counts["annotations_in_skipped_candidates"] += 1
+        return Annotation()
+    paragraph, of_paragraph = words[candidate]
+    spans = []
+    for answer in annotation.objects("short_answers"):
+        tokens = range(answer.get("start_token", int), answer.get("end_token", int))
+        inside = [of_paragraph[number] for number in tokens if number in of_paragraph]
+        if inside:
+            begin, end = inside[0][0], inside[-1][1]
+            spans.append(Answer(texts[paragraph][begin:end], begin))
+        else:
+            counts["short_answers_outside_paragraph"] += 1
+    yes_no = annotation.text("yes_no_answer").lower()
+    return Annotation(paragraph, tuple(spans), None if yes_no == "none" else yes_no)

@@ -1,0 +1,120 @@
+"""TyDi QA: questions in eleven languages, each with an article of Wikipedia; the primary tasks (Clark et al. 2020).
+
+`--root` is a folder with `tydiqa-v1.0-train.jsonl.gz` and `tydiqa-v1.0-dev.jsonl.gz` of
+https://github.com/google-research-datasets/tydiqa: 166,916 and 18,670 questions. Licence: Apache 2.0.
+
+The test part is hidden, so there is none here. Paragraphs are the passage candidates. All offsets of the release count
+bytes of the UTF-8 text. Of the development part, `meta` keeps what the official files need: language, annotations, and
+number and first byte of each passage.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from hat_fairseq.data.files import Fields, read_json_lines
+from hat_fairseq.data.formats.release import release_folder
+from hat_fairseq.data.record import Annotation, Answer, Record
+from hat_fairseq.data.token_spans import kept_characters
+
+KIND = "document_qa"
+SPLITS = ("train", "valid")
+DEFAULTS: dict[str, Any] = {}
+RELEASE = {"train": (166916,), "valid": (18670,)}
+FILES = {"train": "tydiqa-v*-train.jsonl*", "valid": "tydiqa-v*-dev.jsonl*"}
+CONTENT = "tydiqa-v1.0-train.jsonl.gz and tydiqa-v1.0-dev.jsonl.gz"
+
+Passage = tuple[int, int, int]  # number of its paragraph, first byte, end
+
+
+def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
+    """Yield the questions of a split, each with its article."""
+    folder = release_folder(root, CONTENT)
+    paths = sorted(folder.glob(FILES[split]))
+    if not paths:
+        raise ValueError(f"{folder} has no {FILES[split]}; it must contain {CONTENT}")
+    for path in paths:
+        for number, record in read_json_lines(path):
+            yield _record(Fields(record, f"{path}:{number}"), split == "train", counts)
+
+
+def _record(article: Fields, is_train: bool, counts: Counter[str]) -> Record:
+    data = article.text("document_plaintext").encode("utf-8", "surrogatepass")
+    texts: list[str] = []
+    candidates: list[list[int]] = []
+    passages: dict[int, Passage] = {}  # by the number of the candidate
+    for number, candidate in enumerate(article.objects("passage_answer_candidates")):
+        begin, end = _bytes(candidate, data, counts)
+        text = _text(data[begin:end])
+        if not kept_characters(text):
+            counts["candidates_without_text_skipped"] += 1
+            continue
+        passages[number] = len(texts), begin, end
+        texts.append(text)
+        candidates.append([number, begin])
+    if not texts:  # the whole article, which is no passage
+        counts["articles_without_candidate"] += 1
+        texts, candidates = [_text(data)], [[-1, 0]]
+    annotations = None
+    if "annotations" in article:
+        annotations = tuple(_annotation(each, data, passages, counts) for each in article.objects("annotations"))
+        answered = any(_candidate(each) >= 0 for each in article.objects("annotations"))
+        counts["answers_lost_by_reader"] += answered and all(each.paragraph is None for each in annotations)
+    identifier = article.get("example_id", int)
+    meta = {"example_id": identifier, "language": article.text("language"), "candidates": candidates}
+    if annotations is not None:
+        meta["annotations"] = article.record["annotations"]
+    return Record(
+        id=str(identifier),
+        parts=(article.text("question_text"), tuple(texts)),
+        annotations=annotations,
+        meta=None if is_train else {"tydi_qa": meta},
+        origin=article.where,
+    )
+
+
+def _candidate(annotation: Fields) -> int:
+    return int(Fields(annotation.get("passage_answer", dict), annotation.where).get("candidate_index", int))
+
+
+def _annotation(annotation: Fields, data: bytes, passages: dict[int, Passage], counts: Counter[str]) -> Annotation:
+    candidate, answer = _candidate(annotation), Fields(annotation.get("minimal_answer", dict), annotation.where)
+    has_answer = answer.get("plaintext_start_byte", int) >= 0
+    if candidate not in passages:
+        counts["annotations_in_skipped_candidates"] += candidate >= 0
+        counts["minimal_answers_outside_passage"] += candidate < 0 and has_answer
+        return Annotation()
+    paragraph, first, last = passages[candidate]
+    spans: tuple[Answer, ...] = ()
+    if has_answer:
+        begin, end = _bytes(answer, data, counts)
+        text = _text(data[begin:end])
+        if first <= begin and end <= last and kept_characters(text):
+            spans = (Answer(text, len(_text(data[first:begin]))),)
+        else:
+            counts["minimal_answers_outside_passage"] += 1
+    yes_no = annotation.text("yes_no_answer").lower()
+    return Annotation(paragraph, spans, None if yes_no == "none" else yes_no)
+
+
+def _bytes(span: Fields, data: bytes, counts: Counter[str]) -> tuple[int, int]:
+    """Where a span begins and ends; an offset inside a character becomes the character's first byte."""
+    given = [span.get(f"plaintext_{side}_byte", int) for side in ("start", "end")]
+    if not 0 <= given[0] <= given[1] <= len(data):
+        raise span.error(f"the bytes {given[0]} to {given[1]} are not in a text of {len(data)}")
+    begin, end = (_first_byte(data, offset) for offset in given)
+    counts["offsets_inside_characters"] += [begin, end] != given
+    return begin, end
+
+
+def _first_byte(data: Sequence[int], offset: int) -> int:
+    while offset < len(data) and data[offset] & 0xC0 == 0x80:  # a byte that continues a character
+        offset -= 1
+    return offset
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogatepass")

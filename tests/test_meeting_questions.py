@@ -1,0 +1,55 @@
+"""Questions on meetings, from QMSum's files by the program of the page to predictions of a small model."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from commands import REPOSITORY, USER_DIR, run_command
+
+from hat_fairseq import cli
+from hat_fairseq.data.files import read_json_lines
+
+SAMPLE = Path(__file__).parent / "samples/qmsum_ami.jsonl.gz"
+
+
+def test_from_qmsum_to_predictions(tmp_path: Path) -> None:
+    page = (REPOSITORY / "docs/datasets_encoders.md").read_text(encoding="utf-8")
+    (program,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    names: dict[str, Any] = {"__name__": "page"}
+    exec(program, names)
+    meetings = [meeting for _, meeting in read_json_lines(SAMPLE)]
+    for number, split in enumerate(("train", "train", "test")):
+        (tmp_path / split).mkdir(exist_ok=True)
+        (tmp_path / split / f"{meetings[number]['meeting_id']}.json").write_text(json.dumps(meetings[number]))
+    (tmp_path / "raw").mkdir()
+    for split in ("train", "test"):
+        names["write"](tmp_path / split, tmp_path / f"raw/{split}.jsonl")
+    records = {split: [r for _, r in read_json_lines(tmp_path / f"raw/{split}.jsonl")] for split in ("train", "test")}
+    assert [len(each) for each in records.values()] == [12, 6]
+    for record, query in zip(records["test"], meetings[2]["specific_query_list"], strict=True):
+        chosen = [each["paragraph"] for each in record["annotations"]]
+        relevant = {int(n) for first, last in query["relevant_text_span"] for n in range(int(first), int(last) + 1)}
+        assert chosen == sorted({turn // 10 for turn in relevant}) and record["question"] == query["query"]
+        said = meetings[2]["meeting_transcripts"][10 * chosen[0]]["content"]
+        assert said in record["paragraphs"][chosen[0]]
+    data, model, out = tmp_path / "data", tmp_path / "model", tmp_path / "out/test.jsonl"
+    words = ["preprocess", tmp_path / "raw", "--kind", "document_qa", "--out", data, "--num-codes", 300]
+    words += ["--max-source-tokens", 601, "--long-source", "chunk", "--window-overlap", 200, "--negative-windows", 0.5]
+    assert cli.main(list(map(str, words))) == 0
+    flags = "--task document_question_answering --criterion document_answers --arch hat_roberta_tiny --cpu --seed 1 "
+    flags += "--max-positions 601 --optimizer adam --lr 1e-3 --batch-size 4 --max-update 2 --disable-validation "
+    flags += "--no-epoch-checkpoints --num-workers 0"
+    run_command("fairseq-train", data / "bin", "--user-dir", USER_DIR, *flags.split(), "--save-dir", model)
+    words = ["predict", data / "bin", "--path", model / "checkpoint_last.pt", "--out", out, "--device", "cpu"]
+    assert cli.main(list(map(str, words))) == 0
+    predictions = [record for _, record in read_json_lines(out)]
+    for prediction, record in zip(predictions, records["test"], strict=True):
+        assert prediction["id"] == record["id"] and prediction["meta"] == record["meta"]
+        assert 0 <= prediction["paragraph"] < len(record["paragraphs"])
+        if prediction["type"] == "span":
+            text = record["paragraphs"][prediction["answer_paragraph"]]
+            assert text[prediction["start"] :].startswith(prediction["answer"])
+    assert [path.name for path in out.parent.iterdir()] == ["test.jsonl"], "no official file for data of one's own"
