@@ -18,8 +18,10 @@ import pytest
 import torch
 from building import Vocabulary, build, released_roberta
 from byte_level_bpe import write_byte_level_bpe
+from sentencepiece_model import write_model
 from warm import WarmPython
 
+from hat_fairseq.data.sentencepiece_bpe import SentencePieceBpe
 from hat_fairseq.inference.official_answers import FILES
 from hat_fairseq.recipes import command as recipes
 from hat_fairseq.recipes import files
@@ -28,7 +30,8 @@ from preprocess import encoder_containers, question_containers
 
 pytestmark = pytest.mark.slow
 SIZES = "--encoder-embed-dim 32 --encoder-ffn-embed-dim 48 --encoder-attention-heads 4"
-LAYERS = {"hat_roberta_base": "--encoder-layers 2", "hat_roberta_large": "--encoder-layers 2"}
+LAYERS = {"hat_roberta_base": "--encoder-layers 2"}
+LAYERS |= {"poolingformer_large": "--encoder-layers 2 --encoder-attention-layers 1 --attention-window 32"}
 LAYERS |= {"hierarchical_transformer_base_4096": "--layout S|SD"}
 TRAIN = f"{SIZES} --max-update 2 --cpu --gpus 1 --num-workers 0"
 SHORT = ["--max-source-tokens", "256"]
@@ -47,6 +50,10 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     roberta = build("hat_roberta_base", f"{SIZES} --encoder-layers 2 --no-hierarchy", vocabulary, max_positions=512)
     for name in ("roberta.base", "roberta.large"):
         save(released_roberta(weights(roberta)), folder / name)
+    pieces = SentencePieceBpe(write_model(folder / "pieces")).pieces()
+    vocabulary = Vocabulary(len(pieces) + 5, mask=True)  # four special tokens before them, <mask> after them
+    xlmr = build("hat_roberta_base", f"{SIZES} --encoder-layers 2 --no-hierarchy", vocabulary, max_positions=512)
+    save(weights(xlmr), folder / "xlmr.large")
     flags = f"{SIZES} {LAYERS['hierarchical_transformer_base_4096']} --segment-positions none"
     hierarchical = build("hierarchical_transformer_base_4096", flags, vocabulary)
     save(weights(hierarchical), folder / "hierarchical-transformer-base-4096")
@@ -79,8 +86,8 @@ def run_recipe(name: str, workspace: Path, python: WarmPython) -> dict[str, str]
     else:
         WRITERS[reader](workspace / "release" / reader)
         source = ["--partial", "--root", f"release/{reader}"]
-    learned = sections["preprocess"].get("bpe") == "learned"
-    bpe = ["--num-codes", "300"] if learned else ["--bpe-dir", "bpe"]
+    folders = {"sentencepiece": ["--bpe-dir", "pieces"], "learned": ["--num-codes", "300"]}
+    bpe = folders.get(str(sections["preprocess"].get("bpe")), ["--bpe-dir", "bpe"])
     layers = LAYERS[str(sections["train"]["arch"])].split()
     layers += ["--bf16=null"] if "bf16" in sections["train"] else []
     flags = {
