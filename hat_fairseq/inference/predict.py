@@ -73,7 +73,8 @@ def main(args: argparse.Namespace) -> int:
     task = predictor.task
     dataset_name = None
     if task.kind == "document_qa" and records_of(args).is_file():
-        dataset_name = dataset_of(next(read_records(records_of(args), task.kind)))
+        first = next(read_records(records_of(args), task.kind), None)
+        dataset_name = dataset_of(first) if first else None
     for name in official_files(task.kind, dataset_name):
         check_output(args.out.with_name(name), args.overwrite, inputs)
     task.load_dataset(args.split)
