@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import runpy
 import subprocess
 import sys
@@ -46,7 +47,8 @@ def test_matrix_is_complete():
         assert all(sections[section] for section in ("preprocess", "task", "train", "update")), name
         assert all("score" in sections[verb] for verb in goals), name
         if not takes_a_folder(name) and goals:
-            assert name.removesuffix("_small") == reader_of(name)
+            prefix, suffix = r"(poolingformer_|hat_pooling_)?", r"(_small)?(_long|_4k|_8k|_16k)?"
+            assert re.fullmatch(prefix + reader_of(name) + suffix, name), name
 
 
 def test_scripts_have_a_header_and_the_call():
