@@ -36,9 +36,7 @@ class EncoderModel(FairseqEncoderModel):
     """An encoder and the heads on it. A subclass names its config and builds its encoder."""
 
     config_class: ClassVar[type[EncoderConfig]]
-    new_parts: ClassVar[tuple[str, ...]] = (
-        NEW_PARTS  # names of tensors that a checkpoint of a plain model does not have
-    )
+    new_parts: ClassVar[tuple[str, ...]] = NEW_PARTS  # names of tensors that a plain model's checkpoint lacks
     encoder: Any
     # Loaded to be used as it is, not to be trained further: a checkpoint without this model's heads is an error.
     heads_must_load = False
