@@ -17,6 +17,7 @@ HAT = {"hat": "`hat_bart_base`, our generator", "plain": "baseline without hiera
 LABELS: dict[str, dict[str, str]] = {
     "hierarchy": {},
     "classification": {},
+    "plan": {},
     "long_encoders": {
         "hierarchical_transformer": "`hierarchical_transformer`, {layout}",
         "hat_roberta": "`hat_roberta`, a sentence every {sentence} tokens",

@@ -3,10 +3,11 @@
 
     python benchmarks/plan.py
 
-Recipes with their own lengths and batches, with fewer layers where the name says so, on the CPU in fp32. Each runs two
-updates of fairseq's trainer in a process of its own; batches are those of the estimate. The estimate contains 0.54 GB for
-the interpreter and the libraries. glibc's malloc keeps freed tensors of less than 32 MB, which an estimate cannot know;
-with the environment variable `MALLOC_MMAP_THRESHOLD_=1000000` it returns them.
+Recipes with their own lengths, with fewer layers and smaller batches where the name says so, on the CPU in fp32. Each
+runs two updates of fairseq's trainer in a process of its own, on the batches of the estimate. *Measured* is the peak of
+the process, and the estimate contains 0.54 GB for the interpreter and the libraries. The rest of a difference is memory
+that glibc's malloc does not return when a tensor of less than 32 MB is freed; `MALLOC_MMAP_THRESHOLD_=1000000` in the
+environment makes it return all but the smallest. Nothing has been measured on a GPU.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ LABELS = {
 SENTENCE = 32  # tokens from one marker to the next, where segments are not packed
 CHECKPOINT = "--checkpoint-activations"
 VARIANTS: dict[str, list[str]] = {"stored": [], "recomputed": [CHECKPOINT]}
-#: Of the process, besides tensors: a CPU's is measured (benchmarks/plan.py), a GPU's is for its context and libraries.
+#: Memory besides tensors: on a CPU about the peak of a process that trains a tiny model; on a GPU an assumption.
 RESERVED = {"cpu": GIB // 2, "cuda": GIB}
 
 

@@ -53,17 +53,17 @@ def test_the_peak_is_what_torch_allocates(recipe: str, extra: list[str]) -> None
 
 def test_parameters_are_those_of_the_paper_and_bytes_follow_from_the_precision() -> None:
     """hat_bart_large with GPT-2's dictionary; fairseq keeps weights and gradients in fp32 besides bf16."""
-    simulation = Simulation(training_of("pubmed", size=None))
+    assert sum(p.numel() for p in training_of("pubmed", size=None).model.parameters()) == 471_389_184
+    simulation = Simulation(training_of("pubmed", "--encoder-layers", "2", "--decoder-layers", "1"))
     estimate = simulation.estimate(batch(simulation.training, 1, 128, 64, 32))
-    assert estimate.parameters == 471_389_184
     buffers = estimate.weights - 2 * estimate.parameters
     assert 0 < buffers < 10_000
     assert estimate.gradients == 2 * 2 * estimate.parameters, "with DDP's copy, on two GPUs"
     assert estimate.optimizer == pytest.approx((4 + 4 + 8) * estimate.parameters, rel=1e-3)
     assert {name: number for name, (number, _) in estimate.layers.items()} == {
-        "encoder.layers": 12,
+        "encoder.layers": 2,
         "encoder.hierarchical_encoder.layers": 1,
-        "decoder.layers": 12,
+        "decoder.layers": 1,
     }
     assert simulation.estimate(batch(simulation.training, 1, 128, 64, 32)) == estimate, "nothing is left behind"
 
@@ -79,28 +79,35 @@ def test_on_a_gpu_attention_keeps_no_matrix_and_fp16_needs_a_copy_in_the_step() 
 
 
 @pytest.mark.parametrize(
-    "recipe",
-    ["squad2", "race", "roberta_pretraining", "sequential_sentences", "hierarchical_transformer_pretraining"],
+    ("recipe", "flags"),
+    [
+        ("squad2", ["--encoder-layers", "1"]),
+        ("race", ["--encoder-layers", "1"]),
+        ("roberta_pretraining", ["--encoder-layers", "1", "--memory-efficient-bf16"]),
+        ("sequential_sentences", ["--layout", "SD"]),
+        ("hierarchical_transformer_pretraining", ["--layout", "SD"]),
+    ],
 )
-def test_every_kind_of_data_and_precision_on_a_gpu(recipe: str) -> None:
-    training = training_of(recipe)
+def test_every_kind_of_data_on_a_gpu(recipe: str, flags: list[str]) -> None:
+    training = training_of(recipe, *flags)
     simulation = Simulation(training)
     one, two = (simulation.estimate(batch(training, number, 256, 0, 64), 2) for number in (1, 2))
-    assert 0 < one.activations < two.activations and one.peak < two.peak
+    assert 0 < one.activations < two.activations and one.peak <= two.peak
+    assert list(one.layers.values())[0][0] == 1
 
 
 def test_the_largest_batch_keeps_the_size_of_the_update(capsys: pytest.CaptureFixture[str]) -> None:
-    flags = ["ami_small", "--cpu", "--update-batch-size", "16", "--source-tokens", "256", "--target-tokens", "64"]
+    flags = ["ami_small", "--cpu", "--update-batch-size", "8", "--source-tokens", "256", "--target-tokens", "64"]
     flags += ["--dictionary-size", "500"]
     assert cli.main(["plan", *flags, "--gpu-memory", "700M", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
-    assert result["batch"] == {"batch-size": 4, "update-freq": 4}
+    assert result["batch"] == {"batch-size": 4, "update-freq": 2}
     assert result["document"] == {"source": 256, "target": 64, "marker_every": 32}
     sizes = [result[name]["largest"]["batch-size"] for name in plan.VARIANTS]
-    assert 1 <= sizes[0] <= sizes[1] <= 16
+    assert 1 <= sizes[0] <= sizes[1] <= 8
     for name in plan.VARIANTS:
         fitting = result[name]["largest"]
-        assert fitting["batch-size"] * fitting["update-freq"] == 16
+        assert fitting["batch-size"] * fitting["update-freq"] == 8
     assert result["recomputed"]["activations"] < result["stored"]["activations"]
     assert cli.main(["plan", *flags, "--gpu-memory", "100M"]) == 0
     assert "not even the smallest batch fits" in capsys.readouterr().out
