@@ -18,6 +18,7 @@ LABELS: dict[str, dict[str, str]] = {
     "hierarchy": {},
     "classification": {},
     "whole_meetings": {},
+    "plan": {},
     "long_encoders": {
         "hierarchical_transformer": "`hierarchical_transformer`, {layout}",
         "hat_roberta": "`hat_roberta`, a sentence every {sentence} tokens",

@@ -25,6 +25,7 @@ page; `make bench BENCH="preprocessing start_up"` runs only these two.
 OWN_TABLES = {
     "hierarchy": tables.hierarchy,
     "classification": tables.classification,
+    "plan": tables.plan,
     "whole_meetings": tables.whole_meetings,
 }
 

@@ -74,6 +74,23 @@ def whole_meetings(record: Record) -> str:
     return "\n".join(lines) + "\n"
 
 
+def plan(record: Record) -> str:
+    """Estimates of memory beside measured peaks."""
+    lines = [
+        f"\n`{record['command']}`: {settings(record)}.\n",
+        "| recipe | parameters | estimate, GB | measured, GB | difference | malloc returns memory, GB | difference |",
+        "|" + "---|" * 7,
+    ]
+    for case, differences in record["summary"].items():
+        measured = {run["malloc"]: run for run in record["runs"] if run["case"] == case}
+        run = measured["default"]
+        cells = [f"{run['parameters'] / 1e6:.1f}M", f"{run['estimated'] / 1e9:.2f}"]
+        for malloc, difference in differences.items():
+            cells += [f"{measured[malloc]['measured'] / 1e9:.2f}", f"{difference:+.1f} %"]
+        lines.append(f"| {case} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
 def interleaved(record: Record, labels: dict[str, str]) -> str:
     """One machine's comparison in the format of `harness.py`."""
     names = ", ".join(f"{name} {version}" for name, version in record["versions"].items() if name != "torch")

@@ -18,6 +18,7 @@ PACKAGE = "hat_fairseq"
 VERBS = {
     "doctor": "doctor.command",
     "recipe": "recipes.command",
+    "plan": "planning.command",
     "preprocess": "data.preprocess",
     "generate": "generation.command",
     "join": "generation.join_chunks",

@@ -27,6 +27,7 @@ MAY_IMPORT = {
     "inference": {"kernels", "models", "data", "scoring", "generation", "analysis", "tasks"},
     "weights": {"models", "modules", "data", "register"},
     "recipes": set(),
+    "planning": {"data", "recipes", "register"},  # models, tasks and criterions come from fairseq's registries
     "doctor": set(),
     "cli": set(),  # verbs are imported by name, when called
 }

@@ -1,0 +1,1 @@
+"""What a training needs in memory, computed without data and without the memory."""

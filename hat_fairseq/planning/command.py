@@ -1,0 +1,192 @@
+"""Estimate the memory that training a recipe needs, and the largest batch that fits into a given memory.
+
+    hat plan RECIPE [--gpu-memory 24G] [flags of fairseq-train]
+
+One update runs with the recipe's flags on tensors without memory, on the longest documents that the recipe allows,
+with and without --checkpoint-activations. Neither data nor a GPU is needed. Other flags win over the recipe's; with
+--cpu the device is a CPU.
+"""
+
+import argparse
+import json
+import logging
+import re
+import warnings
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ..data.options import Options
+from ..recipes import command as recipes
+from ..recipes import files
+from .training import Training, batch, build
+from .update import Estimate, Simulation
+
+PASSES_FLAGS_ON = True
+GIB = 1 << 30
+GPT2_SIZE = 50_264  # symbols of its dictionary
+LABELS = {
+    "weights": "weights",
+    "gradients": "gradients",
+    "optimizer": "optimizer, with fp32 copies",
+    "activations": "activations kept for the backward pass",
+}
+SENTENCE = 32  # tokens from one marker to the next, where segments are not packed
+CHECKPOINT = "--checkpoint-activations"
+VARIANTS: dict[str, list[str]] = {"stored": [], "recomputed": [CHECKPOINT]}
+#: Memory besides tensors: on a CPU about the peak of a process that trains a tiny model; on a GPU an assumption.
+RESERVED = {"cpu": GIB // 2, "cuda": GIB}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("recipe", metavar="RECIPE", help=f"one of {', '.join(files.names())}")
+    parser.add_argument("--gpu-memory", metavar="24G", help="memory of the device: print the largest batch for it")
+    text = f"symbols of the dictionary (default: those of the data if it exists, else {GPT2_SIZE} for GPT-2's BPE)"
+    parser.add_argument("--dictionary-size", type=int, metavar="N", help=f"{text}, else the number of codes)")
+    text = (
+        "tokens of the longest {0}, </s> included (default: the recipe's --max-{0}-tokens, else what the model takes)"
+    )
+    for side in ("source", "target"):
+        parser.add_argument(f"--{side}-tokens", type=int, metavar="N", help=text.format(side))
+    parser.add_argument("--json", action="store_true", help="print JSON, in bytes")
+
+
+def main(args: argparse.Namespace) -> int:
+    logging.disable(logging.INFO)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # hydra's, about fairseq
+        plan = make_plan(args)
+    print(json.dumps(plan, indent=2) if args.json else table(plan))
+    return 0
+
+
+def make_plan(args: argparse.Namespace) -> dict[str, Any]:
+    """The estimates with and without --checkpoint-activations, and what they are about.
+
+    Raises:
+        ValueError: a malformed --gpu-memory, or a recipe without a size of a batch.
+    """
+    memory = None if args.gpu_memory is None else parse_memory(args.gpu_memory)
+    words, size = arguments(args.recipe, args.others, args.dictionary_size)
+    preprocess = files.load(files.find(args.recipe))["preprocess"]
+    trainings = {name: build([*words, *flags], size) for name, flags in VARIANTS.items()}
+    training = trainings["stored"]
+    document = longest_document(args, preprocess, training)
+    unit, batch_size, update_freq = batch_of(training.cfg)
+    return {
+        "recipe": args.recipe,
+        "arch": training.cfg.model.arch,
+        "dictionary_size": len(training.task.source_dictionary),
+        "device": "cpu" if training.cfg.common.cpu else "cuda",
+        "precision": next((name for name in ("fp16", "bf16") if training.cfg.common[name]), "fp32"),
+        "processes": training.cfg.distributed_training.distributed_world_size,
+        "batch": {unit: batch_size, "update-freq": update_freq},
+        "document": document,
+        "memory": memory,
+        **{name: estimates(training, document, memory) for name, training in trainings.items()},
+    }
+
+
+def arguments(recipe: str, flags: Sequence[str], dictionary_size: int | None = None) -> tuple[list[str], int | None]:
+    """The arguments of `build`, without --checkpoint-activations."""
+    words = recipes.build_commands("train", recipe, flags)[0]
+    words = [word for word in words[words.index("fairseq_cli.train") + 1 :] if word != CHECKPOINT]
+    if dictionary_size is None and not any(Path(words[0]).rglob("dict*.txt")):
+        preprocess = files.load(files.find(recipe))["preprocess"]
+        codes = int(str(preprocess.get("num-codes", Options.num_codes)))
+        dictionary_size = GPT2_SIZE if preprocess.get("bpe") == "gpt2" else codes
+    return words, dictionary_size
+
+
+def estimates(training: Training, document: dict[str, int], memory: int | None) -> dict[str, Any]:
+    """The estimate of the recipe's batch; with `memory` also the largest batch of an update of the same size."""
+    simulation, (unit, batch_size, update_freq) = Simulation(training), batch_of(training.cfg)
+    update = batch_size * update_freq
+
+    def estimate(size: int) -> Estimate:
+        sample = batch(training, documents_of({unit: size}, document), **document)
+        return simulation.estimate(sample, update // size)
+
+    result = asdict(estimate(batch_size))
+    result["process"] = RESERVED[simulation.device]
+    if memory is not None:
+        size = largest(update, lambda size: estimate(size).peak + result["process"] <= memory)
+        result["largest"] = {unit: size, "update-freq": update // size} if size else None
+    return result
+
+
+def parse_memory(text: str) -> int:
+    """`24G` -> bytes; G and M are powers of 1024, as for the memory of GPUs."""
+    if not (match := re.fullmatch(r"(\d+(?:\.\d+)?)([GM])i?B?", text)):
+        raise ValueError(f"--gpu-memory {text}: write it as 24G or 16000M")
+    return int(float(match[1]) * (GIB if match[2] == "G" else 1 << 20))
+
+
+def longest_document(args: argparse.Namespace, preprocess: Mapping[str, Any], training: Training) -> dict[str, int]:
+    """The arguments of `batch` besides the number of documents."""
+    model, tokens = training.model, {}
+    limits = model.max_positions()
+    for side, limit in zip(("source", "target"), limits if isinstance(limits, tuple) else (limits, 0), strict=True):
+        tokens[side] = getattr(args, f"{side}_tokens") or min(int(preprocess.get(f"max-{side}-tokens", limit)), limit)
+    packed = preprocess.get("segments") == "packed"
+    every = int(preprocess.get("segment-length", Options.segment_length)) if packed else SENTENCE
+    while hasattr(model, "fits") and every < tokens["source"]:  # at most as many segments as the model takes
+        row = batch(training, 1, **tokens, marker_every=every)["net_input"]["src_tokens"][0]
+        if model.fits(row):
+            break
+        every *= 2
+    return {**tokens, "marker_every": every}
+
+
+def batch_of(cfg: Any) -> tuple[str, int, int]:
+    """What a batch is counted in, its size, and --update-freq."""
+    for unit, size in (("batch-size", cfg.dataset.batch_size), ("max-tokens", cfg.dataset.max_tokens)):
+        if size:
+            return unit, size, cfg.optimization.update_freq[0]
+    raise ValueError("the recipe has no size of a batch: give --batch-size or --max-tokens")
+
+
+def documents_of(size: Mapping[str, int], document: Mapping[str, int]) -> int:
+    """How many of the longest documents a batch of this size has; fairseq counts the longer side of each."""
+    return size.get("batch-size") or max(1, size["max-tokens"] // max(document["source"], document["target"]))
+
+
+def largest(update: int, fits: Callable[[int], bool]) -> int | None:
+    """The largest divisor of an update's size that fits, given that all below it fit; None if 1 does not."""
+    sizes = [size for size in range(1, update + 1) if update % size == 0]
+    index = bisect_left(sizes, True, key=lambda size: not fits(size))
+    return sizes[index - 1] if index else None
+
+
+def table(plan: Mapping[str, Any]) -> str:
+    """The plan as text, in GiB."""
+    variants, document = [plan[name] for name in VARIANTS], plan["document"]
+    target = f" and {document['target']:,} target" * bool(document["target"])
+    device = f"{plan['processes']} x {'CPU' if plan['device'] == 'cpu' else 'GPU'}, {plan['precision']}"
+    lines = [
+        f"{plan['recipe']}: {plan['arch']}, {plan['stored']['parameters']:,} parameters",
+        f"dictionary of {plan['dictionary_size']:,}; {device}; on each {_flags(plan['batch'])}",
+        f"documents of {document['source']:,} source{target} tokens, a marker every {document['marker_every']} tokens",
+        "",
+        f"GiB on each device{'as given':>32}{CHECKPOINT:>27}",
+    ]
+    rows = {label: [estimate[key] for estimate in variants] for key, label in LABELS.items()}
+    for name, (number, _) in variants[0]["layers"].items():
+        rows[f"  in {number} {name}"] = [estimate["layers"][name][1] for estimate in variants]
+    rows["loss, for a moment"] = [estimate["loss"] for estimate in variants]
+    rows["process, besides tensors"] = [estimate["process"] for estimate in variants]
+    rows["peak"] = [estimate["peak"] + estimate["process"] for estimate in variants]
+    lines += [f"{label:42}{one / GIB:8.2f}{other / GIB:27.2f}" for label, (one, other) in rows.items()]
+    lines.append(f"{'peak in the':22}{variants[0]['peak_in']:>28}{variants[1]['peak_in']:>27}")
+    if plan["memory"] is not None:
+        lines.append("")
+        for words, estimate in zip(VARIANTS.values(), variants, strict=True):
+            fitting = _flags(estimate["largest"]) if estimate["largest"] else "not even the smallest batch fits"
+            lines.append(f"{plan['memory'] / GIB:g} GiB: {' '.join([fitting, *words])}")
+    return "\n".join(lines)
+
+
+def _flags(values: Mapping[str, int]) -> str:
+    return " ".join(f"--{name} {value}" for name, value in values.items())

@@ -1,0 +1,90 @@
+"""What fairseq-train builds from its arguments, and a batch of the longest documents; no data is needed.
+
+Legend: R rows of a batch, T source tokens.
+"""
+
+import contextlib
+import tempfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from fairseq import options, tasks
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+
+from ..data.kinds import KINDS, Kind
+from ..register import register
+
+CHOICES = 4  # of a question, as in RACE
+MASKED = 7  # of so many tokens one is masked, about 15 %
+NAMES, SPECIAL = 4, 4  # roles or labels; symbols that fairseq adds to every dictionary
+
+
+class Training(NamedTuple):
+    """fairseq's configuration, task, model and criterion, and the kind of the task's data."""
+
+    cfg: Any
+    task: Any
+    model: Any
+    criterion: Any
+    kind: Kind
+
+
+def build(words: list[str], dictionary_size: int | None, device: str = "meta") -> Training:
+    """Builds what fairseq-train trains.
+
+    Args:
+        words: arguments of fairseq-train; the first one is the data directory.
+        dictionary_size: symbols of every dictionary; None: read the dictionaries from the data directory.
+        device: of the model.
+    """
+    register()
+    with contextlib.ExitStack() as stack:
+        args = options.parse_args_and_arch(options.get_training_parser(), input_args=words)
+        if dictionary_size is not None:
+            args.data = stack.enter_context(tempfile.TemporaryDirectory())
+            _write_dictionaries(Path(args.data), args, dictionary_size)
+        cfg = convert_namespace_to_omegaconf(args)
+        task: Any = tasks.setup_task(cfg.task)
+    with torch.device(device):
+        model = task.build_model(cfg.model)
+    kind = next(kind for kind in KINDS.values() if kind.task == cfg.task._name)
+    return Training(cfg, task, model, task.build_criterion(cfg.criterion), kind)
+
+
+def batch(training: Training, documents: int, source: int, target: int, marker_every: int) -> dict[str, Any]:
+    """A batch as the task collates it, without padding.
+
+    Args:
+        documents: or questions with all their choices.
+        source: T.
+        target: tokens of a target, if the task has texts as targets.
+        marker_every: tokens from one marker of a sentence or segment to the next.
+    """
+    task, kind, dictionary = training.task, training.kind.name, training.task.source_dictionary
+    rows = documents * CHOICES if kind == "choice" else documents
+    tokens = torch.full((rows, source), dictionary.nspecial)
+    tokens[:, ::marker_every], tokens[:, -1] = dictionary.bos(), dictionary.eos()
+    inputs = {"src_tokens": tokens, "src_lengths": torch.full((rows,), source)}
+    if training.kind.has_target:
+        gold = inputs["prev_output_tokens"] = torch.full((rows, target), dictionary.nspecial)
+        if task.segment_dictionary is not None:
+            inputs["segments"] = torch.full_like(tokens, task.segment_dictionary.nspecial)
+    elif training.kind.packs:
+        gold = tokens.masked_fill(torch.arange(source) % MASKED != 1, dictionary.pad())
+    else:
+        markers = int(tokens[0].eq(dictionary.bos()).sum())
+        shapes = {"segments": (rows, markers), "tokens": (rows, source), "qa": (rows, 2)}
+        gold = torch.zeros(shapes.get(kind, (documents,)), dtype=torch.long)
+    numbers = {"nsentences": documents, "ntokens": gold.numel() if training.kind.has_target else tokens.numel()}
+    return {"net_input": inputs, "target": gold, "choices": torch.full((documents,), CHOICES), **numbers}
+
+
+def _write_dictionaries(folder: Path, task: Any, size: int) -> None:
+    """Writes every dictionary that a task of ours loads."""
+    source, target, role = (getattr(task, name, None) for name in ("source_lang", "target_lang", "role_stream"))
+    sizes = {f"dict.{role}.txt": NAMES + SPECIAL, "label/dict.txt": NAMES + SPECIAL}
+    sizes |= dict.fromkeys(("dict.txt", f"dict.{source}.txt", f"dict.{target}.txt", "input0/dict.txt"), size)
+    for name, symbols in sizes.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text("".join(f"{number} 1\n" for number in range(symbols - SPECIAL)), encoding="utf-8")
