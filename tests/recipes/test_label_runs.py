@@ -51,8 +51,8 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("roberta.base", "roberta.large"):
         save(released_roberta(weights(roberta)), folder / name)
     pieces = SentencePieceBpe(write_model(folder / "pieces")).pieces()
-    vocabulary = Vocabulary(len(pieces) + 5, mask=True)  # four special tokens before them, <mask> after them
-    xlmr = build("hat_roberta_base", f"{SIZES} --encoder-layers 2 --no-hierarchy", vocabulary, max_positions=512)
+    many = Vocabulary(len(pieces) + 5, mask=True)  # four special tokens before them, <mask> after them
+    xlmr = build("hat_roberta_base", f"{SIZES} --encoder-layers 2 --no-hierarchy", many, max_positions=512)
     save(weights(xlmr), folder / "xlmr.large")
     flags = f"{SIZES} {LAYERS['hierarchical_transformer_base_4096']} --segment-positions none"
     hierarchical = build("hierarchical_transformer_base_4096", flags, vocabulary)
