@@ -17,6 +17,14 @@ HAT = {"hat": "`hat_bart_base`, our generator", "plain": "baseline without hiera
 LABELS: dict[str, dict[str, str]] = {
     "hierarchy": {},
     "classification": {},
+    "needle": {
+        "full": "full attention (`hat_roberta --no-hierarchy`)",
+        "window": "window alone (`--encoder-attention window`)",
+        "pooling": "two levels (`--encoder-attention pooling`)",
+        "hat": "HAT on the window (`hat_roberta`)",
+        "segments": "`hierarchical_transformer`",
+        "window, global": "window and global questions",
+    },
     "long_encoders": {
         "hierarchical_transformer": "`hierarchical_transformer`, {layout}",
         "hat_roberta": "`hat_roberta`, a sentence every {sentence} tokens",

@@ -22,7 +22,7 @@ Each question has one script. Every result is a JSON file in `results/` with its
 `python benchmarks/render.py` renders this page from the results. `make bench` runs the timed benchmarks and renders the
 page; `make bench BENCH="preprocessing start_up"` runs only these two.
 """
-OWN_TABLES = {"hierarchy": tables.hierarchy, "classification": tables.classification}
+OWN_TABLES = {"hierarchy": tables.hierarchy, "classification": tables.classification, "needle": tables.needle}
 
 
 def main() -> None:
