@@ -3,21 +3,29 @@
 
     python benchmarks/needle.py
 
-A document is eight questions and 512 tokens of AMI meetings: `<s> colour <s> city ... </s> <s> sentence <s> sentence`.
+A document is eight questions and AMI meetings, 512 tokens in all: `<s> colour <s> city ... </s> <s> sentence ...`.
 Eight planted sentences ("the colour is red .") stand anywhere in it, one for each question, each with one of eight
 values: the needles. The model says the value at the word of the question, with its masked-LM head; the other seven
 needles distract. Distance is the number of tokens from the question's word to the value. Values are drawn independently
 of each other, so a guess is right in 12.5 % of the cases. Updates use the training meetings, accuracy the validation
 meetings.
 
-All models have 4 layers of width 64 and the same updates of the same tokens, without dropout. Documents grow during the
-training, from 96 to 192 to 512 tokens. The key word of a needle is a question, too, with the answer two tokens away;
-this counts in the loss and not in the accuracy. Without these two helps, windows learn nothing in this time.
+All models have 4 layers of width 64 (`hierarchical_transformer` two cross-segment layers besides) and the same updates
+on the same documents, without dropout. Documents grow during the training, from 96 to 192 to 512 tokens. The key word
+of a needle is a question, too, with the answer two tokens away; this counts in the loss and not in the accuracy.
+Without these two helps, windows and segments stayed at chance in trial runs. The settings were chosen in trial runs
+with seed 1 on the same validation meetings.
 
 The window is 16 tokens on either side, so information travels at most 4 x 16 = 64 tokens. The second level, 64 tokens
 on either side in the last two layers, adds 2 x 64. HAT has the same window, and its sentence attention; with full
 attention it would find everything without its hierarchy. The segments of `hierarchical_transformer` are the sentences.
 Only the last model has global tokens, those of the questions.
+
+The window alone finds what is up to 32 tokens away, 41 to 93 % from 33 to 48, little from 49 to 64, and nothing beyond
+the 64 tokens of its reach. The second level finds nearly everything up to 64 tokens and 58 % from 65 to 96, and in this
+training nothing in the other half of its reach. Full attention, HAT on the window and global questions find the needle
+at any distance. `hierarchical_transformer` does so with two seeds; with the third it is right in about 40 %, at all
+distances alike.
 """
 
 from __future__ import annotations
@@ -162,9 +170,9 @@ def draw(record: dict[str, Any], path: Path) -> None:
     from matplotlib import pyplot
 
     figure, axis = pyplot.subplots(figsize=(8, 4), dpi=100, layout="constrained")
-    for name, row in record["summary"].items():
+    for number, (name, row) in enumerate(record["summary"].items()):
         label = LABELS["needle"][name].replace("`", "")
-        line = axis.plot(BINS, [value["mean"] for value in row], marker="o", label=label)
+        line = axis.plot(BINS, [value["mean"] for value in row], marker="o", markersize=11 - 1.5 * number, label=label)
         color, ends = line[0].get_color(), ([value[end] for value in row] for end in ("least", "most"))
         axis.fill_between(BINS, *ends, color=color, alpha=0.15)
         if name in record["reach"]:
