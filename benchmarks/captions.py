@@ -19,6 +19,14 @@ LABELS: dict[str, dict[str, str]] = {
     "classification": {},
     "whole_meetings": {},
     "plan": {},
+    "needle": {
+        "full": "full attention (`hat_roberta --no-hierarchy`)",
+        "window": "window alone (`--encoder-attention window`)",
+        "pooling": "two levels (`--encoder-attention pooling`)",
+        "hat": "HAT on the window (`hat_roberta`)",
+        "segments": "`hierarchical_transformer`",
+        "window, global": "window and global questions",
+    },
     "long_encoders": {
         "hierarchical_transformer": "`hierarchical_transformer`, {layout}",
         "hat_roberta": "`hat_roberta`, a sentence every {sentence} tokens",

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from recipe_runs import RUNS, flags_of, mean_and_deviation, run_recipe, write_result
+from recipe_runs import RESULTS, RUNS, flags_of, mean_and_deviation, run_recipe, write_result
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -50,7 +50,8 @@ def main() -> None:
     rows = [{"system": name, "seed": seed, "scores": scores[str(path)]} for (name, seed), path in files.items()]
     documents = {split: len(examples(text, split)) for split in ("train", "valid", "test")}
     subject = args.recipes[0].split("_")[0]
-    write_result("classification", subject, documents=documents, runs=rows, summary=summary(rows))
+    path = RESULTS / f"classification_{subject}.json"
+    write_result("classification", path, documents=documents, runs=rows, summary=summary(rows))
 
 
 def text_of(name: str) -> Path:

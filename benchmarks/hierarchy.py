@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from recipe_runs import RUNS, flags_of, mean_and_deviation, run_recipe, write_result
+from recipe_runs import RESULTS, RUNS, flags_of, mean_and_deviation, run_recipe, write_result
 
 from hat_fairseq.recipes import files
 
@@ -43,7 +43,7 @@ def main() -> None:
     scores = score(args.recipe, metric, runs)
     rows = [{"kind": kind, "seed": seed, "scores": scores[folder]} for (kind, seed), folder in runs.items()]
     result = {"recipe": args.recipe, "metric": metric, "train_flags": args.train_flags}
-    write_result("hierarchy", args.recipe, **result, runs=rows, summary=summary(rows))
+    write_result("hierarchy", RESULTS / f"hierarchy_{args.recipe}.json", **result, runs=rows, summary=summary(rows))
 
 
 def finished_run(name: str, kind: str, seed: int, checkpoint: str, train_flags: Sequence[str]) -> Path:

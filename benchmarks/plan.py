@@ -24,7 +24,7 @@ from typing import Any
 
 import torch
 from machine import peak_memory
-from recipe_runs import write_result
+from recipe_runs import RESULTS, write_result
 
 from hat_fairseq.planning import command as plan
 from hat_fairseq.planning.training import batch, build
@@ -58,7 +58,7 @@ def main() -> None:
     if args.child:
         return print(json.dumps(measure(**json.loads(args.child))))
     runs = [run for name, case in CASES.items() for run in compare(name, *case, args.threads)]
-    write_result("plan", "cpu", runs=runs, summary=summary(runs))
+    write_result("plan", RESULTS / "plan_cpu.json", runs=runs, summary=summary(runs))
 
 
 def compare(name: str, recipe: str, flags: Sequence[str], variant: str, threads: int) -> list[dict[str, Any]]:

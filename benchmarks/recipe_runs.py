@@ -33,8 +33,8 @@ def run_recipe(verb: str, name: str, flags: Sequence[str], log: Path) -> None:
         subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, check=True)
 
 
-def write_result(question: str, subject: str, **content: Any) -> None:
-    """Write `results/QUESTION_SUBJECT.json` with the entries common to all results."""
+def write_result(question: str, path: Path, **content: Any) -> None:
+    """Write a result with the entries common to all results."""
     record = {
         "question": question,
         "command": " ".join([f"python benchmarks/{question}.py", *sys.argv[1:]]),
@@ -43,8 +43,7 @@ def write_result(question: str, subject: str, **content: Any) -> None:
         "versions": {"torch": torch.__version__, **versions()},
         **content,
     }
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"{question}_{subject}.json"
+    path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     print(f"wrote {path}")
 

@@ -27,6 +27,7 @@ OWN_TABLES = {
     "classification": tables.classification,
     "plan": tables.plan,
     "whole_meetings": tables.whole_meetings,
+    "needle": tables.needle,
 }
 
 

@@ -6,6 +6,8 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
+from captions import LABELS
+
 Record = dict[str, Any]
 
 
@@ -88,6 +90,32 @@ def plan(record: Record) -> str:
         for malloc, difference in differences.items():
             cells += [f"{measured[malloc]['measured'] / 1e9:.2f}", f"{difference:+.1f} %"]
         lines.append(f"| {case} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def needle(record: Record) -> str:
+    """Accuracy of each model for each bin of distances, the mean and seed by seed."""
+    seeds = sorted({run["seed"] for run in record["runs"]})
+    minutes = sum(run["cpu_seconds"] for run in record["runs"]) / 60
+    told = ", ".join(f"{key} {value:g}" for key, value in record["settings"].items())
+    by_model = {name: [run for run in record["runs"] if run["model"] == name] for name in record["summary"]}
+    lines = [
+        f"\n`{record['command']}`: seeds {', '.join(map(str, seeds))}; {told}; "
+        f"{settings(record)}; {minutes:.0f} minutes of CPU time.\n",
+        f"Accuracy in percent: mean (seed by seed). A guess: {record['chance']:g}.\n",
+        f"| distance | questions | {' | '.join(LABELS['needle'][name] for name in by_model)} |",
+        "|" + "---|" * (len(by_model) + 2),
+    ]
+    for index, (before, most) in enumerate(zip([0, *record["bins"]], record["bins"], strict=False)):
+        cells = [f"{before + 1} to {most}", f"{record['runs'][0]['questions'][index]}"]
+        for name, runs in by_model.items():
+            by_seed = ", ".join(f"{run['accuracy'][index]:.0f}" for run in runs)
+            cells.append(f"{record['summary'][name][index]['mean']:.1f} ({by_seed})")
+        lines.append(f"| {' | '.join(cells)} |")
+    parameters = [f"{runs[0]['parameters']:,}" for runs in by_model.values()]
+    reach = [str(record["reach"].get(name, "any")) for name in by_model]
+    lines.append(f"| longest possible | | {' | '.join(reach)} |")
+    lines.append(f"| parameters | | {' | '.join(parameters)} |")
     return "\n".join(lines) + "\n"
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from hierarchy import finished_run
-from recipe_runs import flags_of, mean_and_deviation, write_result
+from recipe_runs import RESULTS, flags_of, mean_and_deviation, write_result
 
 from hat_fairseq.scoring.files import read_hypotheses, read_references
 from hat_fairseq.scoring.rouge import METRICS, rouge, score_against_others
@@ -33,7 +33,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     args = parser.parse_args()
     rows = [row(recipe, seed) for seed in args.seeds for recipe in RECIPES]
-    write_result("whole_meetings", "ami", recipes=list(RECIPES), runs=rows, summary=summary(rows))
+    write_result("whole_meetings", RESULTS / "whole_meetings_ami.json", recipes=list(RECIPES), runs=rows, summary=summary(rows))
 
 
 def row(recipe: str, seed: int) -> dict[str, Any]:

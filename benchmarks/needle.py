@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+"""Does it find what is far away? Encoders trained from scratch read an answer in a real document, at a known distance.
+
+    python benchmarks/needle.py
+
+A document is eight questions and AMI meetings, 512 tokens in all: `<s> colour <s> city ... </s> <s> sentence ...`.
+Eight planted sentences ("the colour is red .") stand anywhere in it, one for each question, each with one of eight
+values: the needles. The model says the value at the word of the question, with its masked-LM head; the other seven
+needles distract. Distance is the number of tokens from the question's word to the value. Values are drawn independently
+of each other, so a guess is right in 12.5 % of the cases. Updates use the training meetings, accuracy the validation
+meetings.
+
+All models have 4 layers of width 64 (`hierarchical_transformer` two cross-segment layers besides) and the same updates
+on the same documents, without dropout. Documents grow during the training, from 96 to 192 to 512 tokens. The key word
+of a needle is a question, too, with the answer two tokens away; this counts in the loss and not in the accuracy.
+Without these two helps, windows and segments stayed at chance in trial runs. The settings were chosen in trial runs
+with seed 1 on the same validation meetings.
+
+The window is 16 tokens on either side, so information travels at most 4 x 16 = 64 tokens. The second level, 64 tokens
+on either side in the last two layers, adds 2 x 64. HAT has the same window, and its sentence attention; with full
+attention it would find everything without its hierarchy. The segments of `hierarchical_transformer` are the sentences.
+Only the last model has global tokens, those of the questions.
+
+The window alone finds what is up to 32 tokens away, 41 to 93 % from 33 to 48, little from 49 to 64, and nothing beyond
+the 64 tokens of its reach. The second level finds nearly everything up to 64 tokens and 58 % from 65 to 96, and in this
+training nothing in the other half of its reach. Full attention, HAT on the window and global questions find the needle
+at any distance. `hierarchical_transformer` does so with two seeds; with the third it is right in about 40 %, at all
+distances alike.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import random
+import statistics
+import time
+from argparse import Namespace
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from captions import LABELS
+from fairseq.data import Dictionary
+from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
+from needle_documents import VALUES, Meetings, batch, dictionary, read
+from recipe_runs import RESULTS, write_result
+from torch import Tensor, nn
+from torch.nn import functional
+
+from hat_fairseq.register import register
+
+LAYERS, LENGTH, WINDOW, SECOND, TWO_LEVELS = 4, 512, 16, 64, (2, 3)
+# Share of the updates, tokens of a document: short ones first. An update has as many tokens as 3 documents of 512.
+STAGES = ((0.7, 96), (0.85, 192), (1.0, LENGTH))
+DOCUMENTS, WARM_UP, LEARNING_RATE, TESTED = 3, 50, 2e-3, 240
+BINS = (16, 32, 48, 64, 96, 128, 192, 256, 384, 512)  # the longest distance of each
+LOCAL = {"encoder_attention": "window", "attention_window": WINDOW}
+LEVELS = {"pooling_window": SECOND, "encoder_attention_layers": f"{TWO_LEVELS[0]}-{TWO_LEVELS[-1]}"}
+MODELS: dict[str, dict[str, Any]] = {
+    "full": {"no_hierarchy": True},
+    "window": {"no_hierarchy": True, **LOCAL},
+    "pooling": {"no_hierarchy": True, **LOCAL, **LEVELS, "encoder_attention": "pooling"},
+    "hat": LOCAL,
+    "segments": {"layout": "S|SD|SD|S", "segment_by": "marker", "segment_length": 16, "max_segments": LENGTH // 4},
+    "window, global": {"no_hierarchy": True, **LOCAL, "global_tokens": "question"},
+}
+# Tokens that information travels at most; None: any number.
+REACH = {"window": LAYERS * WINDOW, "pooling": LAYERS * WINDOW + len(TWO_LEVELS) * SECOND}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--updates", type=int, default=1200)
+    parser.add_argument("--out", type=Path, default=RESULTS / "needle.json")
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    training, validation = read("train"), read("dev")
+    words, rows = dictionary(training), []
+    for seed in args.seeds:
+        for name in args.models:
+            start = time.process_time()
+            model = train(build(name, words, seed), words, training, args.updates, seed)
+            row = {"model": name, "seed": seed, **evaluate(model, words, validation)}
+            row["cpu_seconds"] = round(time.process_time() - start, 1)
+            row["parameters"] = sum(parameter.numel() for parameter in model.parameters())
+            print(json.dumps(row), flush=True)
+            rows.append(row)
+    settings = {"updates": args.updates, "tokens of an update": DOCUMENTS * LENGTH, "learning rate": LEARNING_RATE}
+    figures = {"settings": settings, "bins": BINS, "reach": REACH, "chance": 100 / len(VALUES)}
+    write_result("needle", args.out, **figures, runs=rows, summary=summary(rows))
+    draw(json.loads(args.out.read_text(encoding="utf-8")), args.out.with_suffix(".png"))
+
+
+def build(name: str, words: Dictionary, seed: int) -> nn.Module:
+    register()
+    torch.manual_seed(seed)
+    arch = "hierarchical_transformer" if name == "segments" else "hat_roberta_base"
+    sizes = {"embed_dim": 64, "ffn_embed_dim": 128, "attention_heads": 4, "layers": LAYERS}
+    flags = Namespace(arch=arch, dropout=0.0, attention_dropout=0.0, max_positions=LENGTH, **MODELS[name])
+    vars(flags).update({f"encoder_{size}": value for size, value in sizes.items()})
+    ARCH_CONFIG_REGISTRY[arch](flags)
+    return ARCH_MODEL_REGISTRY[arch].build_model(flags, Namespace(source_dictionary=words))
+
+
+def scores(model: nn.Module, tokens: Tensor, positions: Tensor) -> Tensor:
+    """(B, T) token ids, (B, N) ascending positions -> (B, N, V) logits of the answers there."""
+    asked = torch.zeros_like(tokens, dtype=torch.bool).scatter_(1, positions, True)
+    return model(tokens, masked_tokens=asked)[0].unflatten(0, positions.shape)
+
+
+def train(model: nn.Module, words: Dictionary, meetings: Meetings, updates: int, seed: int) -> nn.Module:
+    """Models of the same seed see the same documents."""
+    rng = random.Random(seed)
+    optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE, betas=(0.9, 0.98))
+    for update in range(updates):
+        rate = LEARNING_RATE * min(1, (update + 1) / WARM_UP) * max(0.05, 1 - update / updates)
+        optimizer.param_groups[0]["lr"] = rate
+        length = next(length for share, length in STAGES if update < share * updates)
+        tokens, positions, answers, _ = batch(rng, words, meetings, length, DOCUMENTS * LENGTH // length)
+        loss = functional.cross_entropy(scores(model, tokens, positions).flatten(0, 1), answers.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+    return model
+
+
+@torch.no_grad()
+def evaluate(model: nn.Module, words: Dictionary, meetings: Meetings, size: int = TESTED) -> dict[str, list[float]]:
+    """Accuracy of the questions in percent and their number, for each bin of distances."""
+    model.eval()
+    rng, questions, counts = random.Random(0), len(VALUES), Counter[tuple[int, bool]]()
+    for _ in range(size // 8):
+        tokens, positions, answers, distances = batch(rng, words, meetings, LENGTH, 8)
+        right = scores(model, tokens, positions[:, :questions]).argmax(dim=-1) == answers[:, :questions]
+        counts.update(zip(bins(distances[:, :questions]), right.flatten().tolist(), strict=True))
+    number = [counts[index, True] + counts[index, False] for index in range(len(BINS))]
+    accuracy = [round(100 * counts[index, True] / total, 1) for index, total in enumerate(number)]
+    return {"accuracy": accuracy, "questions": number}
+
+
+def bins(distances: Tensor) -> list[int]:
+    """The number of the bin of each distance."""
+    return torch.bucketize(distances.flatten(), torch.tensor(BINS)).tolist()
+
+
+def summary(runs: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, float]]]:
+    """For each model and bin: mean, least and most of the seeds' accuracies."""
+    result = {}
+    for name in dict.fromkeys(run["model"] for run in runs):
+        columns = zip(*(run["accuracy"] for run in runs if run["model"] == name), strict=True)
+        result[name] = [
+            {"mean": round(statistics.mean(column), 1), "least": min(column), "most": max(column)} for column in columns
+        ]
+    return result
+
+
+def draw(record: dict[str, Any], path: Path) -> None:
+    """Accuracy over distance, the range of the seeds, and how far windows reach."""
+    import matplotlib
+
+    logging.getLogger("matplotlib").setLevel(logging.WARNING)  # fairseq has made everything talk
+    matplotlib.use("agg")
+    from matplotlib import pyplot
+
+    figure, axis = pyplot.subplots(figsize=(8, 4), dpi=100, layout="constrained")
+    for number, (name, row) in enumerate(record["summary"].items()):
+        label = LABELS["needle"][name].replace("`", "")
+        line = axis.plot(BINS, [value["mean"] for value in row], marker="o", markersize=11 - 1.5 * number, label=label)
+        color, ends = line[0].get_color(), ([value[end] for value in row] for end in ("least", "most"))
+        axis.fill_between(BINS, *ends, color=color, alpha=0.15)
+        if name in record["reach"]:
+            axis.axvline(record["reach"][name], color=color, linestyle=":")
+    axis.axhline(record["chance"], color="grey", linestyle="--", label="guess")
+    axis.set(xscale="log", xlabel="distance in tokens, up to", ylabel="accuracy, %", ylim=(0, 103))
+    axis.set_xticks(BINS, [str(distance) for distance in BINS])
+    axis.minorticks_off()
+    axis.grid(alpha=0.3)
+    axis.legend(fontsize=8, loc="center right")
+    figure.savefig(path, metadata={"Software": None})
+
+
+if __name__ == "__main__":
+    main()
