@@ -33,7 +33,9 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     args = parser.parse_args()
     rows = [row(recipe, seed) for seed in args.seeds for recipe in RECIPES]
-    write_result("whole_meetings", RESULTS / "whole_meetings_ami.json", recipes=list(RECIPES), runs=rows, summary=summary(rows))
+    write_result(
+        "whole_meetings", RESULTS / "whole_meetings_ami.json", recipes=list(RECIPES), runs=rows, summary=summary(rows)
+    )
 
 
 def row(recipe: str, seed: int) -> dict[str, Any]:
