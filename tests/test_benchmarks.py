@@ -26,6 +26,14 @@ def test_the_page_is_rendered_from_the_results() -> None:
     ]()
 
 
+def test_the_windows_that_are_compared_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    script = runpy.run_path(str(BENCHMARKS / "long_attention.py"))
+    x = torch.randn(1, 300, script["WIDTH"], generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        torch.testing.assert_close(script["core"]("window")(x), script["reference_window"](x), atol=2e-5, rtol=1e-4)
+
+
 @pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
 def test_summaries_follow_from_the_runs(path: Path) -> None:
     record = json.loads(path.read_text(encoding="utf-8"))

@@ -30,9 +30,10 @@ SIZES += "--encoder-ffn-embed-dim 48 --decoder-ffn-embed-dim 48 --encoder-attent
 POOLED = ["--encoder-attention-layers", "0", "--attention-window", "16", "--pooling-window", "64"]  # one layer of one
 TRAIN = f"{SIZES} --max-update 2 --cpu --gpus 1 --num-workers 0 --validate-interval 1 --save-interval 1"
 GENERATE = "--cpu --num-workers 0 --beam 1 --min-len 2 --max-len-b 12"
-CARRIED = {"ami", "icsi", "ami_small"}
+CARRIED = {"ami", "icsi", "ami_small", "ami_small_long"}
 # The recipes for fewer tokens differ from these in one number.
 POOLING = {"poolingformer_arxiv_16k", "hat_pooling_pubmed_16k"}
+POOLED_ENCODERS = {*POOLING, "ami_small_long"}
 FROM_BART = {"pubmed", "arxiv", "cnn_dm", "xsum", *POOLING}
 CHAINED = {"samsum", "ami", "icsi"}
 DATA = {name: name.removesuffix("_16k").rpartition("_")[2] if name in POOLING else name for name in FROM_BART}
@@ -65,12 +66,12 @@ def run_recipe(name: str, workspace: Path, python: WarmPython) -> dict[str, Any]
     """Preprocess, train and generate; the output of each, everything in it."""
     if name in CHAINED:
         run_recipe("cnn_dm", workspace, python)
-    short = ["--limit", "3", "--max-source-tokens", "401", "--max-target-tokens", "101"]  # of whole meetings
+    short = ["--limit", "3", "--max-source-tokens", "401", "--max-target-tokens", "101", "--long-source", "truncate"]
     source = short if name in CARRIED else ["--partial", "--root", f"raw/{name}"]
     if name not in CARRIED:
         WRITERS[name](workspace / "raw" / name)
     bpe = ["--bpe-dir", "bpe"] if name in FROM_BART | CHAINED else ["--num-codes", "300"]
-    train = TRAIN.split() + (POOLED if name in POOLING else [])
+    train = TRAIN.split() + (POOLED if name in POOLED_ENCODERS else [])
     commands = {"preprocess": [*source, *bpe], "train": train, "generate": GENERATE.split()}
     outputs = {}
     for verb, flags in commands.items():
