@@ -60,16 +60,15 @@ class SlidingWindowAttention(FullAttention):
         """(B, T, C) -> (B, T, C), the output of the heads before the output projection."""
         keys, values = self.keys_and_values(x)
         queries = self.heads(self.q_proj(x)).to(keys.dtype)
+        real = None if (padding := layout.key_mask(x)) is None else padding.allowed
         if x.size(1) <= self.window + 1:
-            full = layout.key_mask(x)
-            return merged(attend(queries, keys, values, None if full is None else full.allowed, self.dropout_rate))
+            return merged(attend(queries, keys, values, real, self.dropout_rate))
         mask = layout.cached(("window", x.dtype, x.size(1), self.windows), lambda: self._mask(x, layout))
         if (where := layout.global_tokens) is None:
             return merged(attend_windows(queries, keys, values, mask, self.windows, self.dropout_rate))
         of_global = [self.heads(where.gather(merged(states))) for states in (queries, keys, values)]
         out = attend_windows(queries, keys, values, mask, self.windows, self.dropout_rate, (of_global[1], of_global[2]))
-        full = layout.key_mask(x)
-        everything = attend(of_global[0], keys, values, None if full is None else full.allowed, self.dropout_rate)
+        everything = attend(of_global[0], keys, values, real, self.dropout_rate)
         return where.scatter(merged(out), merged(everything))
 
     def _mask(self, x: Tensor, layout: BatchLayout) -> Tensor:
