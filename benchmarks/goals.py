@@ -37,6 +37,7 @@ class Goal:
 
 FAIRSEQ = ("fairseq transformer", "fairseq bart")
 TRANSFORMERS = ("transformers", "transformers, static cache")
+FIXED = {"shares": [1]}
 LONG, SHORT = {"source": 3072}, {"source": 512}
 GOALS = (
     Goal("training_hierarchy", "time", 1.05, peers=("plain",), where=LONG),
@@ -59,11 +60,19 @@ GOALS = (
     Goal("long_attention", "speed", 4.0, "two levels", ("led",), {"part": "core"}),
     Goal("long_attention", "speed", 2.5, "two levels", ("led",), {"part": "layer"}),
     Goal("long_attention", "speed", 1.0, "window", ("lsg",), {"part": "core"}),
-    Goal("long_encoders", "speed", 1.5, "poolingformer", ("modernbert",), {"length": 4096}),
+    Goal("long_encoders", "speed", 1.5, "poolingformer", ("modernbert",), {"length": 4096} | FIXED),
     Goal("long_encoders", "speed", 3.0, "poolingformer", ("modernbert",), {"length": 8192}),
-    Goal("long_encoders", "speed", 3.0, "hierarchical_transformer", ("modernbert",), {"length": 4096}),
+    Goal("long_encoders", "speed", 3.0, "hierarchical_transformer", ("modernbert",), {"length": 4096} | FIXED),
     Goal("long_encoders", "speed", 5.0, "hierarchical_transformer", ("modernbert",), {"length": 8192}),
     Goal("long_encoders", "memory", 0.5, "poolingformer", ("longformer",), {"length": 4096}),
+    Goal("long_encoders", "speed", 1.0, "poolingformer", ("lsg",), FIXED),
+    Goal("regularization", "time", 1.03, "regularized", ("two passes",)),
+    Goal("long_attention", "speed", 4.0, "block-sparse", ("bigbird",), {"part": "core"}),
+    Goal("long_encoders", "speed", 1.7, "ernie_sparse", ("bigbird",), {"length": 4096}),
+    Goal("long_encoders", "speed", 1.4, "ernie_sparse", ("modernbert",), {"length": 4096} | FIXED),
+    Goal("long_encoders", "speed", 2.5, "ernie_sparse", ("modernbert",), {"length": 8192}),
+    Goal("long_encoders", "time", 1.1, "ernie_sparse", ("block-sparse",), FIXED),
+    Goal("long_encoders", "memory", 0.5, "ernie_sparse", ("bigbird",), {"length": 4096}),
 )
 
 

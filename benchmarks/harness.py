@@ -17,7 +17,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,7 @@ def run(
         reference: the contender that times are divided by.
         check: takes a setting and, by contender, its facts with what `finish` returned; returns sentences about what
             it verified, and raises SystemExit if the sides are not comparable.
-        versions: distributions whose versions are recorded.
+        versions: distributions whose versions are recorded, if they are installed.
     """
     args = flags(doc, contenders, len(settings), rounds, threads).parse_args()
     chosen = [args.set if index in args.settings else () for index in range(len(settings))]
@@ -67,7 +67,7 @@ def run(
         "device": device(),
         "threads": args.threads,
         "dtype": str(dtype())[6:],
-        "versions": {name: version(name) for name in ("torch", "fairseq-fixed", *versions)},
+        "versions": installed_versions("torch", "fairseq-fixed", *versions),
         "reference": reference,
         **{key: [] for key in ("settings", "runs", "processes", "checks")},
     }
@@ -83,6 +83,15 @@ def run(
         record["checks"].append({"setting": setting["name"], "verified": sentences})
     record["summary"] = summary(record["runs"], reference)
     write(record, args.out or RESULTS / f"{question}{'_gpu' if torch.cuda.is_available() else ''}.json")
+
+
+def installed_versions(*names: str) -> dict[str, str]:
+    """The versions of these distributions. A contender that needs a missing one says so itself."""
+    found = {}
+    for name in names:
+        with contextlib.suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
 
 
 def flags(doc: str, contenders: Sequence[str], settings: int, rounds: int, threads: int) -> argparse.ArgumentParser:

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""What does attention over a long document cost? Poolingformer's levels beside LED, LSG and full attention.
+"""What does attention over a long document cost? Ours beside LED, LSG, BigBird and full attention.
 
     python benchmarks/long_attention.py --threads 2
 
 `core` is the attention between given queries, keys and values, 12 heads of 64; `layer` is an encoder layer of 768/3072
-with its projections and feed-forward network, forward and backward. All without padding, global tokens and dropout.
-Two levels see 512 tokens on either side, as LED with its window of 1,024 does; the sliding window sees 128, as LSG's
-local attention with blocks of 128 does at least. LSG (`pip install --no-deps lsg-converter`) is the attention of its
-package alone, because its models do not work with transformers 5. FlexAttention is compiled and has no backward pass on
-a CPU. bfloat16 on a GPU, fp32 on the CPU.
+with its projections and feed-forward network, forward and backward. All without padding, global tokens and dropout. Two
+levels see 512 tokens on either side, as LED with its window of 1,024 does; the sliding window sees 128, as LSG's local
+attention with blocks of 128 does at least. `block-sparse` and BigBird of `transformers` see the same blocks. LSG (`pip
+install --no-deps lsg-converter`) is the attention of its package alone, because its models do not work with
+transformers 5. FlexAttention is compiled and has no backward pass on a CPU. bfloat16 on a GPU, fp32 on the CPU.
 """
 
 from __future__ import annotations
@@ -25,28 +25,35 @@ from torch import Tensor, nn
 
 from hat_fairseq.modules.attention import FullAttention
 from hat_fairseq.modules.batch_layout import BatchLayout
+from hat_fairseq.modules.block_sparse import BlockSparseAttention
 from hat_fairseq.modules.pooling_attention import PoolingAttention
 from hat_fairseq.modules.sliding_window import SlidingWindowAttention
 from hat_fairseq.modules.transformer_layer import EncoderLayer, LayerSizes
 
-OURS = {"two levels": PoolingAttention, "window": SlidingWindowAttention, "full": FullAttention}
+OURS = {
+    "two levels": PoolingAttention,
+    "window": SlidingWindowAttention,
+    "block-sparse": BlockSparseAttention,
+    "full": FullAttention,
+}
 WIDTH, HEADS, WINDOW, WIDE = 768, 12, 128, 512
-CORE, LAYER = ["two levels", "window", "full", "led", "lsg"], ["two levels", "window", "full", "led"]
+LONG = ["two levels", "window", "block-sparse", "led", "bigbird", "lsg"]
+CORE, LAYER = [*LONG, "full"], ["two levels", "window", "block-sparse", "full", "led"]
 SETTINGS = [
     {"name": "core, forward, {length:,} tokens", "part": "core", "backward": False, "length": n, "contenders": who}
     for n, who in (
         (1024, [*CORE, "flex"]),
         (4096, [*CORE, "flex"]),
-        (16384, ["two levels", "window", "led", "lsg", "flex"]),
+        (16384, [*LONG, "flex"]),
     )
 ]
 SETTINGS += [
     {"name": "core, both passes, {length:,} tokens", "part": "core", "backward": True, "length": n, "contenders": who}
-    for n, who in ((1024, CORE), (4096, CORE), (16384, ["two levels", "window", "led", "lsg"]))
+    for n, who in ((1024, CORE), (4096, CORE), (16384, LONG))
 ]
 SETTINGS += [
     {"name": "layer, both passes, {length:,} tokens", "part": "layer", "backward": True, "length": n, "contenders": who}
-    for n, who in ((1024, LAYER), (4096, LAYER), (16384, ["two levels", "window", "led"]))
+    for n, who in ((1024, LAYER), (4096, LAYER), (16384, ["two levels", "window", "block-sparse", "led"]))
 ]
 
 
@@ -68,7 +75,7 @@ def main() -> None:
         "long_attention",
         __doc__ or "",
         job,
-        contenders=["two levels", "window", "full", "led", "lsg", "flex"],
+        contenders=[*CORE, "flex"],
         settings=SETTINGS,
         reference="two levels",
         check=check,
@@ -116,6 +123,8 @@ def core(name: str) -> Callable[[Tensor], Tensor]:
         attention.key = attention.value = nn.Identity()
         attention.query = Copy()  # LED divides the queries in place
         return lambda x: attention(x, **no_padding(x))[0]
+    if name == "bigbird":
+        return big_bird()
     if name == "flex":
         return flex_window()
     lsg = lsg_attention()
@@ -148,6 +157,29 @@ def led(part: str, layer_id: int) -> Any:
         activation_dropout=0.0,
     )
     return getattr(modeling_led, part)(config, layer_id)
+
+
+def big_bird() -> Callable[[Tensor], Tensor]:
+    """BigBird's attention of `transformers`, with blocks of 64 and 3 random ones, drawn as in training."""
+    from transformers import BigBirdConfig
+    from transformers.models.big_bird.modeling_big_bird import BigBirdBlockSparseAttention, BigBirdModel
+
+    config = BigBirdConfig(
+        hidden_size=WIDTH, num_attention_heads=HEADS, attention_probs_dropout_prob=0.0, max_position_embeddings=16384
+    )
+    attention = BigBirdBlockSparseAttention(config, seed=0).train()
+    attention.query = attention.key = attention.value = nn.Identity()
+    masks: dict[int, Any] = {}
+
+    def attend(x: Tensor) -> Tensor:
+        attention.max_seqlen = x.size(1)  # the longest document, for which it draws random blocks
+        if x.size(1) not in masks:
+            made = BigBirdModel.create_masks_for_block_sparse_attn(x.new_ones(x.shape[:2]), 64)
+            names = ("from_blocked_mask", "band_mask", "from_mask", "to_mask")
+            masks[x.size(1)] = {**dict(zip(names, made, strict=True)), "to_blocked_mask": made[0]}
+        return attention(x, **masks[x.size(1)])[0]
+
+    return attend
 
 
 def no_padding(x: Tensor) -> dict[str, Any]:

@@ -6,10 +6,13 @@
 All contenders have the same width, heads, feed-forward width and number of token-level layers (3, since all layers are
 alike), random weights, no heads and no dropout. The loss is a fixed linear function of the last states of one document
 without padding. `hierarchical_transformer` has a cross-segment layer in every third layer, as the paper's base model.
-Poolingformer has windows of 128 in all layers and a second level of 512 in the last one. The peers of `transformers`
-are configured as they are pre-trained: Longformer with a window of 512 and no global token, BigBird block sparse with
-blocks of 64 and 3 random ones, ModernBERT with one global layer in three and a feed-forward width of 1,152. bfloat16 on
-a GPU, fp32 on the CPU.
+Poolingformer has windows of 128 in all layers and a second level of 512 in the last one. ERNIE-Sparse has two global
+blocks, `block-sparse` is its attention with BigBird's global blocks and without representatives. The peers of
+`transformers` are configured as they are pre-trained: Longformer with a window of 512 and no global token, BigBird
+block sparse with blocks of 64 and 3 random ones, ModernBERT with one global layer in three and a feed-forward width of
+1,152. LSG (`pip install --no-deps lsg-converter`) is its local attention with blocks of 128 in our layers, because its
+models do not work with transformers 5. The documents of a padded batch have `shares` of the length. bfloat16 on a GPU,
+fp32 on the CPU.
 """
 
 from __future__ import annotations
@@ -19,18 +22,32 @@ from collections.abc import Callable
 
 import torch
 from harness import Facts, Job, Setting, dtype, run, where
+from long_attention import lsg_attention
 from torch import Tensor, nn
 
+from hat_fairseq.modules.batch_layout import BatchLayout
+from hat_fairseq.modules.projections import HeadProjections
+
 OURS = "hierarchical_transformer"
-CONTENDERS = (OURS, "poolingformer", "hat_roberta", "full attention", "longformer", "bigbird", "modernbert")
-LINEAR = [OURS, "poolingformer"]
+LINEAR = [OURS, "poolingformer", "ernie_sparse", "block-sparse", "lsg"]
+CONTENDERS = (*LINEAR, "hat_roberta", "full attention", "longformer", "bigbird", "modernbert")
 SIZES = {"layers": 3, "layout": "S|S|SD", "width": 768, "heads": 12, "vocabulary": 50265, "positions": 16384}
 LAYOUT = {"segment": 128, "sentence": 32}  # tokens of a segment, and between two <s>, which only hat_roberta sees
-LENGTHS = {1024: [*CONTENDERS], 4096: [*CONTENDERS], 8192: [*LINEAR, "modernbert"], 16384: LINEAR}
-SETTINGS = [
-    {"name": "{length:,} tokens", "length": length, "contenders": contenders, **SIZES, **LAYOUT}
-    for length, contenders in LENGTHS.items()
+FEW = [OURS, "poolingformer", "ernie_sparse", "modernbert"]
+# Name, length of the longest document, shares of it that the documents of a batch have, contenders.
+CASES: list[tuple[str, int, list[float], list[str]]] = [
+    ("{length:,} tokens", 1024, [1], [*CONTENDERS]),
+    ("{length:,} tokens", 4096, [1], [*CONTENDERS]),
+    ("{length:,} tokens", 8192, [1], [*LINEAR, "bigbird", "modernbert"]),
+    ("{length:,} tokens", 16384, [1], LINEAR),
+    ("4 documents of {length:,} tokens", 4096, [1] * 4, FEW),
+    ("4 documents, the longest of {length:,} tokens", 4096, [1, 0.75, 0.5, 0.25], FEW),
 ]
+SETTINGS = [
+    {"name": name, "length": length, "shares": shares, "contenders": contenders, **SIZES, **LAYOUT}
+    for name, length, shares, contenders in CASES
+]
+PAD = 1
 
 
 def main() -> None:
@@ -42,7 +59,7 @@ def main() -> None:
         settings=SETTINGS,
         reference=OURS,
         check=check,
-        versions=["transformers"],
+        versions=["transformers", "lsg-converter"],
     )
 
 
@@ -50,10 +67,13 @@ def job(name: str, setting: Setting) -> Job:
     """One forward and backward."""
     model, states = build(name, Namespace(**setting))
     model.to(where(), dtype()).train()
-    shape = (1, setting["length"], setting["width"])
+    lengths = torch.tensor([int(share * setting["length"]) for share in setting["shares"]])
+    shape = (len(lengths), setting["length"], setting["width"])
     tokens = torch.randint(4, setting["vocabulary"] - 1, shape[:2], device=where())
     tokens[:, :: setting["sentence"]] = 0
-    weights = torch.randn(shape, device=where(), dtype=dtype())
+    real = torch.arange(setting["length"]) < lengths[:, None]
+    tokens.masked_fill_(~real.to(where()), PAD)
+    weights = torch.randn(shape, device=where(), dtype=dtype()) * tokens.ne(PAD).unsqueeze(-1)
     last: dict[str, Tensor] = {}
 
     def step() -> Facts:
@@ -61,7 +81,7 @@ def job(name: str, setting: Setting) -> Job:
         out = states(tokens)
         (out * weights).sum().backward()
         last["states"] = out.detach()
-        return {"tokens": tokens.numel()}
+        return {"tokens": int(lengths.sum())}
 
     tables = sum(m.weight.numel() for m in model.modules() if isinstance(m, nn.Embedding))
     facts = {"parameters": sum(parameter.numel() for parameter in model.parameters()), "tables": tables}
@@ -74,7 +94,7 @@ def described(states: Tensor) -> Facts:
 
 def check(setting: Setting, ends: dict[str, Facts]) -> list[str]:
     """The same states from all; the same weights where the layers are the same."""
-    shape = [1, setting["length"], setting["width"]]
+    shape = [len(setting["shares"]), setting["length"], setting["width"]]
     if wrong := [name for name, end in ends.items() if end["states"] != shape or not end["finite"]]:
         raise SystemExit(f"{setting['name']}: {', '.join(wrong)} did not compute finite states of {shape}")
     layers = {name: end["parameters"] - end["tables"] for name, end in ends.items()}
@@ -90,9 +110,14 @@ def build(name: str, args: Namespace) -> tuple[nn.Module, Callable[[Tensor], Ten
     """A contender, and the function from (1, T) token ids to its (1, T, C) last states."""
     if name in ("longformer", "bigbird", "modernbert"):
         model = peer(name, args)
-        return model, lambda tokens: model(input_ids=tokens).last_hidden_state
+        return model, lambda tokens: model(input_ids=tokens, attention_mask=attention_mask(tokens)).last_hidden_state
     ours = our_model(name, args)
     return ours, lambda tokens: ours(src_tokens=tokens, features_only=True)[0]
+
+
+def attention_mask(tokens: Tensor) -> Tensor | None:
+    """(B, T) for the peers; None for documents without padding, which they treat faster."""
+    return tokens.ne(PAD).long() if bool(tokens.eq(PAD).any()) else None
 
 
 def our_model(name: str, args: Namespace) -> nn.Module:
@@ -100,20 +125,25 @@ def our_model(name: str, args: Namespace) -> nn.Module:
     from fairseq.data import Dictionary
     from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 
+    from hat_fairseq.models.encoder_attention import ATTENTIONS, EncoderAttention
     from hat_fairseq.register import register
 
     register()
 
-    arch = OURS if name == OURS else "hat_roberta_base"
+    arch = {OURS: OURS, "ernie_sparse": "ernie_sparse_base"}.get(name, "hat_roberta_base")
     flags = Namespace(arch=arch, dropout=0.0, attention_dropout=0.0, encoder_layers=args.layers)
     flags.encoder_embed_dim, flags.encoder_ffn_embed_dim = args.width, 4 * args.width
     flags.encoder_attention_heads, flags.max_positions = args.heads, args.positions
-    flags.no_hierarchy = name != "hat_roberta"
+    flags.no_hierarchy = name not in ("hat_roberta", "ernie_sparse")
+    if name in ("block-sparse", "lsg"):
+        flags.encoder_attention = name
     if name == "poolingformer":
         flags.encoder_attention, flags.encoder_attention_layers = "pooling", str(args.layers - 1)
     if name == OURS:
         flags.layout, flags.segment_length = args.layout, args.segment
         flags.max_segments = -(-args.positions // args.segment)
+    if name == "lsg":
+        ATTENTIONS["lsg"] = EncoderAttention(lambda config: LocalAttention)
     ARCH_CONFIG_REGISTRY[arch](flags)
     dictionary = Dictionary()
     for number in range(args.vocabulary - len(dictionary)):
@@ -121,6 +151,17 @@ def our_model(name: str, args: Namespace) -> nn.Module:
     model = ARCH_MODEL_REGISTRY[arch].build_model(flags, Namespace(source_dictionary=dictionary))
     model.encoder.lm_head = None  # the others have none
     return model
+
+
+class LocalAttention(HeadProjections):
+    """LSG's local attention on our projections, for documents without padding."""
+
+    def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0) -> None:
+        super().__init__(embed_dim, num_heads, dropout)
+        self.local = lsg_attention()
+
+    def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
+        return self.merge(self.local(self.heads(self.q_proj(x)), *self.keys_and_values(x)))
 
 
 def peer(name: str, args: Namespace) -> nn.Module:

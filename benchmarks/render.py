@@ -28,6 +28,10 @@ OWN_TABLES = {
     "plan": tables.plan,
     "whole_meetings": tables.whole_meetings,
     "needle": tables.needle,
+    "needle_look": tables.needle_look,
+    "lra": tables.lra,
+    "bottleneck": tables.bottleneck,
+    "load": tables.load,
 }
 
 

@@ -58,6 +58,19 @@ def classification(record: Record) -> str:
     return "\n".join(lines) + "\n"
 
 
+def load(record: Record) -> str:
+    """A row for each command."""
+    told = ", ".join(f"{key} {value:,}" for key, value in record["settings"].items())
+    lines = [
+        f"\n`{record['command']}`: {told}; {settings(record)}.\n",
+        "| command | documents or updates | seconds | peak memory, MB | growth over half of them, MB |",
+        "|---|---|---|---|---|",
+    ]
+    for row in record["runs"]:
+        lines.append(f"| {row['run']} | {row['amount']} | {row['seconds']} | {row['peak_mb']} | {row['growth_mb']} |")
+    return "\n".join(lines) + "\n"
+
+
 def whole_meetings(record: Record) -> str:
     """The recipes side by side."""
     seeds = sorted({run["seed"] for run in record["runs"]})
@@ -119,6 +132,60 @@ def needle(record: Record) -> str:
     return "\n".join(lines) + "\n"
 
 
+def needle_look(record: Record) -> str:
+    """What points to the evidence, seed by seed."""
+    told = ", ".join(f"{key} {value}" for key, value in record["settings"].items())
+    lines = [
+        f"\n`{record['command']}`: {told}; {settings(record)}.\n",
+        "| seed | questions | occlusion names the needle first | attention to the needle | in layer |",
+        "|" + "---|" * 5,
+    ]
+    for run in record["runs"]:
+        named, weight = f"{run['occlusion']} %", f"{run['attention']}"
+        lines.append(f"| {run['seed']} | {run['questions']} | {named} | {weight} | {run['layer']} |")
+    return "\n".join(lines) + "\n"
+
+
+def lra(record: Record) -> str:
+    """Accuracy of each model from scratch and after self-pretraining, the mean and seed by seed."""
+    told = ", ".join(f"{key} {value}" for key, value in record["settings"].items())
+    starts = list(dict.fromkeys(run["start"] for run in record["runs"]))
+    lines = [
+        f"\n### {record['recipe']}\n\n`{record['command']}`: {told}; {settings(record)}.\n",
+        "Accuracy in percent on the test part of the reduced task: mean (seed by seed).\n",
+        f"| model | {' | '.join(starts)} |",
+        "|" + "---|" * (len(starts) + 1),
+    ]
+    for model in dict.fromkeys(run["model"] for run in record["runs"]):
+        cells = []
+        for start in starts:
+            found = record["summary"].get(f"{model}, {start}")
+            by_seed = ", ".join(f"{value:.1f}" for value in found["seeds"]) if found else ""
+            cells.append(f"{found['mean']:.1f} ({by_seed})" if found else "not run")
+        lines.append(f"| {model} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def bottleneck(record: Record) -> str:
+    """Accuracy for each number of global tokens."""
+    told = ", ".join(f"{key} {value}" for key, value in record["settings"].items())
+    numbers = sorted({run["global"] for run in record["runs"]})
+    lines = [
+        f"\n### {record['recipe']}\n\n`{record['command']}`: {told}; {settings(record)}.\n",
+        f"| global tokens | {' | '.join(map(str, numbers))} |",
+        "|" + "---|" * (len(numbers) + 1),
+    ]
+    for model, row in record["summary"].items():
+        cells = [
+            f"{row[str(n)]['mean']:.1f} ({', '.join(f'{value:.1f}' for value in row[str(n)]['seeds'])})"
+            if str(n) in row
+            else "not run"
+            for n in numbers
+        ]
+        lines.append(f"| {model} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
 def interleaved(record: Record, labels: dict[str, str]) -> str:
     """One machine's comparison in the format of `harness.py`."""
     names = ", ".join(f"{name} {version}" for name, version in record["versions"].items() if name != "torch")
@@ -133,7 +200,24 @@ def interleaved(record: Record, labels: dict[str, str]) -> str:
             runs = [run for run in record["runs"] if (run["setting"], run["contender"]) == (setting["name"], name)]
             cells |= rates(runs)
             lines.append("| " + " | ".join(cells.get(column, "").replace("|", "\\|") for column in columns) + " |")
-    return "\n".join([*lines, *verified(record)]) + "\n"
+    return "\n".join([*lines, *verified(record), *largest_batches(record, labels)]) + "\n"
+
+
+def largest_batches(record: Record, labels: dict[str, str], memory: float = 16e9) -> list[str]:
+    """How many documents fit into `memory`, from the peaks with one and with several of the same length."""
+    peaks: dict[tuple[int, str], dict[int, int]] = {}
+    for setting in record["settings"]:
+        if set(setting.get("shares", [0])) == {1}:
+            for process in (p for p in record["processes"] if p["setting"] == setting["name"]):
+                by_number = peaks.setdefault((setting["length"], process["contender"]), {})
+                by_number[len(setting["shares"])] = process["peak_bytes"]
+    fits: dict[int, list[str]] = {}
+    for (length, name), by_number in peaks.items():
+        if len(by_number) > 1:
+            (one, few), (least, most) = sorted(by_number), sorted(by_number.values())
+            number = one + int((memory - least) / ((most - least) / (few - one)))
+            fits.setdefault(length, []).append(f"{labels.get(name, name)}: {number}".format(**record["settings"][0]))
+    return [f"\nDocuments of {n:,} tokens in {memory / 1e9:.0f} GB: {'; '.join(told)}." for n, told in fits.items()]
 
 
 def common(record: Record) -> str:

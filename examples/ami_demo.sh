@@ -4,30 +4,30 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export PATH="$PWD/.venv/bin:$PATH"
-data=data-bin/ami_small results=results/ami_small
+data=data-bin/ami_small results=results/ami_small checkpoints=checkpoints/ami_small
 start=$SECONDS
 
 step() { printf '\n=== %s (%d s so far)\n' "$*" "$((SECONDS - start))"; }
 
-step "1/5 preprocess: turns as sentences, roles as segments, BPE learned on the training part"
+step "1/6 preprocess: turns as sentences, roles as segments, BPE learned on the training part"
 if [ -e "$data/manifest.json" ]; then
   echo "$data is there already"
 else
   hat recipe preprocess ami_small
 fi
 
-step "2/5 train a small HAT"
+step "2/6 train a small HAT"
 hat recipe train ami_small "$@"
 
-step "3/5 summarize the 20 test meetings with beam search"
+step "3/6 summarize the 20 test meetings with beam search"
 hat recipe generate ami_small --overwrite --score=null
 mv "$results/test.jsonl" "$results/hat.jsonl"
 
-step "4/5 baselines: the beginning of the meeting, and the best constant summary"
+step "4/6 baselines: the beginning of the meeting, and the best constant summary"
 hat baselines --overwrite --documents "$data/text/test.jsonl" --train "$data/text/train.jsonl" \
   --words 286 --out "$results"
 
-step "5/5 scores and one meeting"
+step "5/6 scores and one meeting"
 hat score rouge --against-others --references "$data/text/test.jsonl" \
   --hypotheses "$results/lead.jsonl" "$results/constant.jsonl" "$results/hat.jsonl"
 hat show --documents "$data/text/test.jsonl" --hypotheses "$results/hat.jsonl"
@@ -38,4 +38,13 @@ their summaries, far from the lead. What it does not show: understanding. All me
 constant summary is a strong baseline; "against other documents' references" says how little of a score is about the
 meeting itself; many details are plausible rather than true. The paper's HAT starts from BART and reaches 52.3 / 20.2 / 50.6.
 END
+
+step "6/6 pictures: the training, and what the model looks at in the first test meeting"
+if [ -e "$checkpoints/history.jsonl" ]; then
+  hat look --training "$checkpoints" --png "$results/training.png" --overwrite
+else
+  echo "$checkpoints was trained by an earlier version, which has written no history.jsonl: no curves"
+fi
+hat look "$checkpoints/checkpoint_best.pt" --data "$data/bin" --input "$data/text/test.jsonl" \
+  --out "$results/look.html" --png "$results/look.png" --overwrite
 step "done"

@@ -17,6 +17,16 @@ logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
 if __name__ != "hat_fairseq":
     sys.exit(f"hat_fairseq: error: --user-dir {Path(__file__).parent}: the folder must be named hat_fairseq")
 
+
+def __getattr__(name: str) -> type:
+    """`hat_fairseq.load` (docs/using.md), which is imported when it is used first."""
+    if name != "load":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .inference.python import Model
+
+    return Model
+
+
 if sys.modules.get("fairseq"):
     from . import register
 

@@ -9,8 +9,11 @@ import argparse
 import ast
 import importlib
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
@@ -19,7 +22,9 @@ VERBS = {
     "doctor": "doctor.command",
     "recipe": "recipes.command",
     "plan": "planning.command",
+    "make-data": "data.make_data",
     "preprocess": "data.preprocess",
+    "merge": "data.merge",
     "generate": "generation.command",
     "join": "generation.join_chunks",
     "predict": "inference.predict",
@@ -28,9 +33,12 @@ VERBS = {
     "baselines": "scoring.baselines",
     "summarize": "inference.texts",
     "show": "scoring.show",
+    "look": "inference.look",
     "show-attention": "analysis.show_attention",
+    "average": "weights.average",
     "import": "weights.command",
     "export": "weights.export",
+    "package": "weights.package",
 }
 OLD_NAMES = {"convert-bart": ["import", "bart"]}  # for one version
 EXIT_ERROR = 2
@@ -54,6 +62,12 @@ def verb_help(verb: str) -> str:
     return docstring.partition("\n")[0]
 
 
+def version() -> str:
+    """The version of the package, read without importing it."""
+    text = Path(__file__).with_name("__init__.py").read_text(encoding="utf-8")
+    return text.partition('__version__ = "')[2].partition('"')[0]
+
+
 def import_verb(verb: str) -> ModuleType:
     """The module of `verb`; ValueError where something that it needs cannot be imported."""
     try:
@@ -66,6 +80,7 @@ def build_parser(verb: str | None) -> argparse.ArgumentParser:
     """Parser that knows the names of all verbs, and the arguments of `verb` only."""
     description = "Hierarchical attention for long documents on fairseq. `hat VERB --help` explains a verb."
     parser = argparse.ArgumentParser(prog="hat", description=description, formatter_class=WideHelp)
+    parser.add_argument("--version", action="version", version=f"{PACKAGE} {version()}")
     subparsers = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     for name in VERBS:
         text = verb_help(name).replace("%", "%%")
@@ -78,20 +93,37 @@ def build_parser(verb: str | None) -> argparse.ArgumentParser:
 
 
 def describe(error: Exception) -> str:
-    """One line for `error`, without the number that OSError prints."""
+    """One line of printable characters for `error`, without the number that OSError prints."""
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     else:
-        text = str(error) or type(error).__name__
-    return " ".join(text.split())
+        text = str(error) or ("out of memory" if isinstance(error, MemoryError) else type(error).__name__)
+    # Quoted input may hold what a terminal obeys.
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in " ".join(text.split()))
+
+
+@contextmanager
+def ending_signals() -> Iterator[None]:
+    """SIGTERM and SIGHUP raise SystemExit, so that what has begun is removed; nohup ignores SIGHUP, which stays so."""
+    mine = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) is signal.SIG_DFL]
+    mine = mine if threading.current_thread() is threading.main_thread() else []
+    for number in mine:
+        signal.signal(number, lambda got, _: sys.exit(128 + got))
+    try:
+        yield
+    finally:
+        for number in mine:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `hat` with `argv` (default: the process's arguments) and return the exit status.
 
-    A user's mistake (ValueError, OSError) is one line on stderr and status 2; HAT_TRACEBACK=1 shows where it came from.
+    A mistake (ValueError, OSError) or too little memory is one line on stderr and status 2; HAT_TRACEBACK=1 shows
+    where it came from.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 the caller has closed it
     if arguments and (new := OLD_NAMES.get(arguments[0])):
         print(
             f"hat {arguments[0]} is now `hat {' '.join(new)}`; it will be removed in the next version", file=sys.stderr
@@ -104,7 +136,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if others and not args.passes_flags_on:
             parser.error(f"unrecognized arguments: {' '.join(others)}")
         args.others = others
-        status = int(args.run(args))
+        with ending_signals():
+            status = int(args.run(args))
         sys.stdout.flush()
         return status
     except KeyboardInterrupt:
@@ -114,7 +147,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader of a pipe (`hat ... | head`) has gone: end quietly, also when Python flushes stdout at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_BROKEN_PIPE
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, MemoryError) as error:
         if os.environ.get("HAT_TRACEBACK"):
             raise
         print(f"hat: error: {describe(error)}", file=sys.stderr)

@@ -5,13 +5,17 @@ import importlib
 from . import fairseq_fixes
 
 MODULES = (
+    "criterions.answers",
     "criterions.chunked_label_smoothed_cross_entropy",
     "criterions.labels",
     "criterions.masked_lm_from_sentences",
+    "criterions.self_attention_regularization",
+    "models.ernie_sparse",
     "models.hat_bart",
     "models.hat_roberta",
     "models.hat_transformer",
     "models.hierarchical_transformer",
+    "models.long_range_arena",
     "models.poolingformer",
     "tasks.document_to_text",
     "tasks.labelled_tasks",

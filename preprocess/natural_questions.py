@@ -14,13 +14,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from hat_fairseq.data.files import Fields, read_json_lines
-from hat_fairseq.data.formats.release import release_folder
-from hat_fairseq.data.record import Annotation, Answer, Record
+from hat_fairseq.data.files import Fields
+from hat_fairseq.data.formats.document_questions import Found, pages, question_record
+from hat_fairseq.data.record import Answer, Record
 from hat_fairseq.data.token_spans import kept_characters
 
 KIND = "document_qa"
@@ -35,14 +36,8 @@ Words = dict[int, tuple[int, int]]  # by the number of its token, the characters
 
 
 def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
-    """Yield the questions of a split, each with its page."""
-    folder = release_folder(root, CONTENT)
-    paths = sorted(folder.rglob(FILES[split]))
-    if not paths:
-        raise ValueError(f"{folder} has no {FILES[split]}; it must contain {CONTENT}")
-    for path in paths:
-        for number, record in read_json_lines(path):
-            yield _record(Fields(record, f"{path}:{number}"), split == "train", counts)
+    """The questions of a split, each with its page."""
+    return (_record(page, split == "train", counts) for page in pages(root, FILES[split], CONTENT))
 
 
 def _record(page: Fields, is_train: bool, counts: Counter[str]) -> Record:
@@ -68,21 +63,8 @@ def _record(page: Fields, is_train: bool, counts: Counter[str]) -> Record:
         counts["pages_without_candidate"] += 1
         text, of_paragraph = _paragraph(tokens, 0, len(tokens))
         texts, candidates = [text], [[-1, -1, *_runs(list(of_paragraph))]]
-    annotations = None
-    if "annotations" in page:
-        annotations = tuple(_annotation(each, texts, words, counts) for each in page.objects("annotations"))
-        answered = any(_candidate(each) >= 0 for each in page.objects("annotations"))
-        counts["answers_lost_by_reader"] += answered and all(each.paragraph is None for each in annotations)
-    identifier, meta = page.get("example_id", int), {"candidates": candidates}
-    if annotations is not None:
-        meta["annotations"] = page.record["annotations"]
-    return Record(
-        id=str(identifier),
-        parts=(page.text("question_text"), tuple(texts)),
-        annotations=annotations,
-        meta=None if is_train else {"natural_questions": {"example_id": identifier, **meta}},
-        origin=page.where,
-    )
+    meta = None if is_train else {"natural_questions": {"candidates": candidates}}
+    return question_record(page, texts, "long_answer", partial(_find, texts, words, counts), meta, counts)
 
 
 def _tokens(page: Fields) -> list[str | None]:
@@ -116,19 +98,12 @@ def _runs(numbers: Sequence[int]) -> list[int]:
     return runs
 
 
-def _candidate(annotation: Fields) -> int:
-    return int(Fields(annotation.get("long_answer", dict), annotation.where).get("candidate_index", int))
-
-
-def _annotation(
-    annotation: Fields, texts: Sequence[str], words: dict[int, tuple[int, Words]], counts: Counter[str]
-) -> Annotation:
-    candidate = _candidate(annotation)
-    if candidate < 0:
-        return Annotation()
+def _find(
+    texts: Sequence[str], words: dict[int, tuple[int, Words]], counts: Counter[str], annotation: Fields, candidate: int
+) -> Found | None:
     if candidate not in words:
-        counts["annotations_in_skipped_candidates"] += 1
-        return Annotation()
+        counts["annotations_in_skipped_candidates"] += candidate >= 0
+        return None
     paragraph, of_paragraph = words[candidate]
     spans = []
     for answer in annotation.objects("short_answers"):
@@ -139,5 +114,4 @@ def _annotation(
             spans.append(Answer(texts[paragraph][begin:end], begin))
         else:
             counts["short_answers_outside_paragraph"] += 1
-    yes_no = annotation.text("yes_no_answer").lower()
-    return Annotation(paragraph, tuple(spans), None if yes_no == "none" else yes_no)
+    return paragraph, tuple(spans)

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hat_fairseq.data.files import Fields, read_json_lines
-from hat_fairseq.data.formats.release import release_folder
-from hat_fairseq.data.record import Annotation, Answer, Record
+from hat_fairseq.data.files import Fields
+from hat_fairseq.data.formats.document_questions import Found, pages, question_record
+from hat_fairseq.data.record import Answer, Record
 from hat_fairseq.data.token_spans import kept_characters
 
 KIND = "document_qa"
@@ -31,14 +32,8 @@ Passage = tuple[int, int, int]  # number of its paragraph, first byte, end
 
 
 def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
-    """Yield the questions of a split, each with its article."""
-    folder = release_folder(root, CONTENT)
-    paths = sorted(folder.glob(FILES[split]))
-    if not paths:
-        raise ValueError(f"{folder} has no {FILES[split]}; it must contain {CONTENT}")
-    for path in paths:
-        for number, record in read_json_lines(path):
-            yield _record(Fields(record, f"{path}:{number}"), split == "train", counts)
+    """The questions of a split, each with its article."""
+    return (_record(article, split == "train", counts) for article in pages(root, FILES[split], CONTENT))
 
 
 def _record(article: Fields, is_train: bool, counts: Counter[str]) -> Record:
@@ -58,46 +53,28 @@ def _record(article: Fields, is_train: bool, counts: Counter[str]) -> Record:
     if not texts:  # the whole article, which is no passage
         counts["articles_without_candidate"] += 1
         texts, candidates = [_text(data)], [[-1, 0]]
-    annotations = None
-    if "annotations" in article:
-        annotations = tuple(_annotation(each, data, passages, counts) for each in article.objects("annotations"))
-        answered = any(_candidate(each) >= 0 for each in article.objects("annotations"))
-        counts["answers_lost_by_reader"] += answered and all(each.paragraph is None for each in annotations)
-    identifier = article.get("example_id", int)
-    meta = {"example_id": identifier, "language": article.text("language"), "candidates": candidates}
-    if annotations is not None:
-        meta["annotations"] = article.record["annotations"]
-    return Record(
-        id=str(identifier),
-        parts=(article.text("question_text"), tuple(texts)),
-        annotations=annotations,
-        meta=None if is_train else {"tydi_qa": meta},
-        origin=article.where,
-    )
+    kept = {"language": article.text("language"), "candidates": candidates}
+    find, meta = partial(_find, data, passages, counts), None if is_train else {"tydi_qa": kept}
+    return question_record(article, texts, "passage_answer", find, meta, counts)
 
 
-def _candidate(annotation: Fields) -> int:
-    return int(Fields(annotation.get("passage_answer", dict), annotation.where).get("candidate_index", int))
-
-
-def _annotation(annotation: Fields, data: bytes, passages: dict[int, Passage], counts: Counter[str]) -> Annotation:
-    candidate, answer = _candidate(annotation), Fields(annotation.get("minimal_answer", dict), annotation.where)
+def _find(
+    data: bytes, passages: dict[int, Passage], counts: Counter[str], annotation: Fields, candidate: int
+) -> Found | None:
+    answer = Fields(annotation.get("minimal_answer", dict), annotation.where)
     has_answer = answer.get("plaintext_start_byte", int) >= 0
     if candidate not in passages:
         counts["annotations_in_skipped_candidates"] += candidate >= 0
         counts["minimal_answers_outside_passage"] += candidate < 0 and has_answer
-        return Annotation()
+        return None
     paragraph, first, last = passages[candidate]
-    spans: tuple[Answer, ...] = ()
     if has_answer:
         begin, end = _bytes(answer, data, counts)
         text = _text(data[begin:end])
         if first <= begin and end <= last and kept_characters(text):
-            spans = (Answer(text, len(_text(data[first:begin]))),)
-        else:
-            counts["minimal_answers_outside_passage"] += 1
-    yes_no = annotation.text("yes_no_answer").lower()
-    return Annotation(paragraph, spans, None if yes_no == "none" else yes_no)
+            return paragraph, (Answer(text, len(_text(data[first:begin]))),)
+        counts["minimal_answers_outside_passage"] += 1
+    return paragraph, ()
 
 
 def _bytes(span: Fields, data: bytes, counts: Counter[str]) -> tuple[int, int]:

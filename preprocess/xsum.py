@@ -17,13 +17,12 @@ such lines are removed and counted, so that both give the same articles. Article
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from hat_fairseq.data.files import read_lines
+from hat_fairseq.data.files import read_json, read_lines
 from hat_fairseq.data.formats.release import release_file, release_folder
 from hat_fairseq.data.formats.tables import find_table, read_table
 from hat_fairseq.data.record import Record
@@ -65,8 +64,8 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record
 def _names(path: Path, split: str) -> list[str]:
     release_file(path, SUMMARIES.removesuffix(", or "))
     try:
-        names = json.loads("".join(line for _, line in read_lines(path)))[NAMES[split]]
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        names = read_json(path)[NAMES[split]]
+    except (KeyError, TypeError) as error:
         expected = " and ".join(NAMES.values())
         raise ValueError(f"{path}: no JSON object with {expected} ({error}); fetch it again") from error
     return [str(name) for name in names]

@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
-from commands import USER_DIR, run_command
+from commands import REPOSITORY, run_command, training_words
+from warm import WarmPython
 
+WARM = {"hat": "hat_fairseq.cli", "fairseq-train": "fairseq_cli.train", "fairseq-generate": "fairseq_cli.generate"}
 Command = Callable[..., subprocess.CompletedProcess]
 
 
 @pytest.fixture(scope="session")
-def run() -> Command:
-    return run_command
+def run(warm: WarmPython) -> Command:
+    """Runs a command of this environment; those of `WARM` without imports, if nothing but `check` is asked for."""
+
+    def run_any(*command: object, **options: Any) -> subprocess.CompletedProcess:
+        module = WARM.get(str(command[0]))
+        if module is None or not options.keys() <= {"check"}:
+            return run_command(*command, **options)
+        return warm.completed([module, *map(str, command[1:])], Path.cwd(), options.get("check", True))
+
+    return run_any
 
 
 @pytest.fixture(scope="session")
@@ -41,27 +52,27 @@ def ami(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def train(ami: Path) -> Command:
+def warm() -> Iterator[WarmPython]:
+    """A process that runs commands without importing anything."""
+    with WarmPython() as process:
+        yield process
+
+
+@pytest.fixture(scope="session")
+def train(ami: Path, warm: WarmPython) -> Command:
     """fairseq-train of a tiny model on the AMI sample; flags given later win."""
 
     def train_on_ami(
-        save_dir: Path, *flags: object, data: Path = ami / "bin", launcher: Sequence[object] = (), **options: object
+        save_dir: Path,
+        *flags: object,
+        data: Path = ami / "bin",
+        launcher: Sequence[object] = (),
+        check: bool = True,
+        cwd: Path = REPOSITORY,
     ) -> subprocess.CompletedProcess:
-        common = "--task document_to_text --arch hat_transformer_tiny --role-stream role --max-source-positions 128 "
-        common += (
-            "--criterion chunked_label_smoothed_cross_entropy --label-smoothing 0.1 --optimizer adam --lr 1e-3 --cpu "
-        )
-        common += "--batch-size 2 --log-format json --log-interval 1 --num-workers 1 --no-epoch-checkpoints --seed 3"
-        command = [
-            *(launcher or ["fairseq-train"]),
-            data,
-            "--user-dir",
-            USER_DIR,
-            *common.split(),
-            "--save-dir",
-            save_dir,
-            *flags,
-        ]
-        return run_command(*command, **options)
+        words = training_words(data, save_dir, *flags)
+        if launcher:
+            return run_command(*launcher, *words, check=check, cwd=cwd)
+        return warm.completed(["fairseq_cli.train", *words], cwd, check)
 
     return train_on_ami

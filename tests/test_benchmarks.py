@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import runpy
 import sys
@@ -32,6 +33,9 @@ def test_the_windows_that_are_compared_are_the_same(monkeypatch: pytest.MonkeyPa
     x = torch.randn(1, 300, script["WIDTH"], generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
         torch.testing.assert_close(script["core"]("window")(x), script["reference_window"](x), atol=2e-5, rtol=1e-4)
+        x = torch.randn(1, 3072, script["WIDTH"], generator=torch.Generator().manual_seed(0))
+        ours, theirs = (script["core"](name)(x) for name in ("block-sparse", "bigbird"))
+    torch.testing.assert_close(ours, theirs, atol=2e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
@@ -52,7 +56,8 @@ def test_the_contenders_are_comparable() -> None:
     sizes = Namespace(**script["SETTINGS"][0] | {"width": 24, "heads": 4, "vocabulary": 100, "positions": 768})
     tokens, states, layers = torch.randint(4, 99, (1, 768)), {}, {}
     tokens[:, ::32] = 0
-    for name in script["CONTENDERS"]:
+    installed = importlib.util.find_spec("lsg_converter") is not None
+    for name in [name for name in script["CONTENDERS"] if installed or name != "lsg"]:
         model, run = script["build"](name, sizes)
         states[name] = run(tokens)
         states[name].sum().backward()
@@ -61,12 +66,14 @@ def test_the_contenders_are_comparable() -> None:
     attention = 4 * (24 * 24 + 24)
     layer = attention + 2 * 24 * 96 + 96 + 24 + 4 * 24
     assert layers["full attention"] == layers["bigbird"] == 3 * layer
+    assert layers["ernie_sparse"] == layers["block-sparse"] == layers.get("lsg", 3 * layer) == 3 * layer
     assert layers["longformer"] == 3 * layer + 3 * 3 * (24 * 24 + 24)  # projections of global tokens, not used
     assert layers["hierarchical_transformer"] == 4 * layer
     assert layers["hat_roberta"] == 3 * (layer + attention + 2 * 24)
     assert layers["poolingformer"] == 3 * layer + 3 * (24 * 24 + 24) + 2 * 5 * 24  # the second level of one layer
 
 
+@pytest.mark.slow
 def test_long_encoders_measures_and_its_result_is_rendered(tmp_path: Path) -> None:
     script, out = BENCHMARKS / "long_encoders.py", tmp_path / "result.json"
     flags = "--set width=24 heads=4 vocabulary=100 positions=128 length=70 --threads 1 --rounds 2 --settings 0"
@@ -92,3 +99,47 @@ def test_long_encoders_measures_and_its_result_is_rendered(tmp_path: Path) -> No
     table = tables.interleaved(record, LABELS["long_encoders"])
     assert table.count("\n| 70 tokens |") == 2 and "S\\|S\\|SD" in table and "tokens/s" in table
     assert "not compared" in table and "width 24, heads 4" in table
+
+
+def test_the_largest_batch_follows_from_two_peaks() -> None:
+    lengths = [(8, [1]), (8, [1, 1, 1]), (8, [1, 0.5]), (16, [1])]
+    settings = [{"name": str(number), "length": n, "shares": s} for number, (n, s) in enumerate(lengths)]
+    peaks = {"0": 2e9, "1": 4e9, "2": 3e9, "3": 5e9}
+    processes = [{"setting": name, "contender": "ours", "peak_bytes": peak} for name, peak in peaks.items()]
+    record = {"settings": settings, "processes": processes}
+    assert tables.largest_batches(record, {"ours": "ours"}) == ["\nDocuments of 8 tokens in 16 GB: ours: 15."]
+
+
+def test_the_table_of_long_range_arena() -> None:
+    runs = [
+        {"model": "A", "start": "scratch", "accuracy": 20.0},
+        {"model": "A", "start": "pretrained", "accuracy": 30.0},
+    ]
+    runs += [{"model": "A", "start": "scratch", "accuracy": 21.0}, {"model": "B", "start": "scratch", "accuracy": 17.0}]
+    summary = runpy.run_path(str(BENCHMARKS / "lra.py"))["summary"](runs)
+    record = {"recipe": "r", "command": "c", "settings": {"lr": "1"}, "device": "CPU", "threads": 1, "runs": runs}
+    table = tables.lra({**record, "versions": {"torch": "2"}, "summary": summary})
+    assert "| A | 20.5 (20.0, 21.0) | 30.0 (30.0) |\n| B | 17.0 (17.0) | not run |" in table
+
+
+@pytest.mark.slow
+def test_long_range_arena_and_the_bottleneck_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From drawn expressions to the tables, with two updates a training; a second call trains nothing."""
+    monkeypatch.chdir(tmp_path)
+    hat = [sys.executable, "-m", "hat_fairseq.cli"]
+    sizes = ["--sizes", "64", "8", "8", "--lengths", "100", "150"]
+    run_command(*hat, "make-data", "listops", "--out", "raw", *sizes)
+    run_command(*hat, "recipe", "preprocess", "lra_listops_small", "--root", "raw")
+    common = ["listops", "--seeds", "1", "--updates", "2", "--out", "out/result.json"]
+    for name, more in (
+        ("lra", ["--models", "Transformer", "ERNIE-Sparse", "--starts", "pretrained"]),
+        ("bottleneck", ["--blocks", "0", "1"]),
+    ):
+        command = [sys.executable, BENCHMARKS / f"{name}.py", *common, *more]
+        run_command(*command)
+        record = json.loads(Path("out/result.json").read_text(encoding="utf-8"))
+        assert len(record["runs"]) == (2 if name == "lra" else 4) and record["settings"]["max-update"] == "2"
+        assert getattr(tables, name)(record).count("\n| ") == 3
+        assert "train " not in run_command(*command).stdout
+        Path("out/result.json").unlink()
+    assert Path("out/result.png").is_file()

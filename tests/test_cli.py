@@ -12,13 +12,16 @@ import time
 from pathlib import Path
 
 import pytest
+from commands import HEEDING
 
+import hat_fairseq
 from hat_fairseq import cli
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULE = [sys.executable, "-m", "hat_fairseq.cli"]
 
 
+@pytest.mark.fault("Installation", "`hat --help` where nothing is installed", "lists every command")
 def test_help_lists_every_verb_where_nothing_is_installed() -> None:
     """-S leaves out site-packages: no torch, no fairseq, no yaml."""
     command = [sys.executable, "-I", "-S", str(ROOT / "hat_fairseq" / "cli.py"), "--help"]
@@ -77,14 +80,19 @@ def test_messages_of_several_lines_become_one() -> None:
     assert cli.describe(OSError(28, "No space left on device")) == "No space left on device"
 
 
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        cli.main(["--version"])
+    assert end.value.code == 0 and capsys.readouterr().out == f"hat_fairseq {hat_fairseq.__version__}\n"
+
+
+@pytest.mark.fault("Installation", "Ctrl-C", "one line, exit 130")
 def test_interrupt_is_status_130(tmp_path: Path) -> None:
     """config.json is a pipe nobody writes to, so the process is certainly waiting inside the verb."""
     pipe = tmp_path / "config.json"
     os.mkfifo(pipe)
     command = [*MODULE, "import", "bart", str(tmp_path), "--out", str(tmp_path / "model.pt")]
-    # Where the tests run in the background of a shell, SIGINT is ignored, and children would inherit that.
-    heeding = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
-    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, **heeding)
+    process = subprocess.Popen([*HEEDING, *command], cwd=ROOT, stderr=subprocess.PIPE, text=True)
     writer = None
     deadline = time.monotonic() + 120
     while writer is None and time.monotonic() < deadline:
@@ -104,6 +112,7 @@ def test_interrupt_is_status_130(tmp_path: Path) -> None:
     assert process.returncode == 130 and stderr.endswith("hat: interrupted\n"), stderr
 
 
+@pytest.mark.fault("Installation", "the reader of a pipe has gone", "no message, exit 141")
 def test_a_closed_pipe_ends_quietly() -> None:
     reader, writer = os.pipe()
     os.close(reader)

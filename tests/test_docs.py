@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from hat_fairseq import cli
-from hat_fairseq.data.preprocess import options_table
+from hat_fairseq.data.kinds import KINDS
+from hat_fairseq.data.options import TEXT, Options, flag, options_of
 from hat_fairseq.recipes.command import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -96,14 +97,13 @@ def fairseq_flags() -> frozenset[str]:
     ]
     chosen = [("criterion", "label_smoothed_cross_entropy"), ("optimizer", "adam"), ("bpe", "document")]
     chosen += [("lr_scheduler", "polynomial_decay"), ("criterion", "masked_lm_from_sentences")]
+    chosen.append(("criterion", "self_attention_regularization"))
     for kind, name in chosen:
         extra = argparse.ArgumentParser()
         gen_parser_from_dataclass(extra, REGISTRIES[kind]["dataclass_registry"][name]())
         parsers.append(extra)
     tasks = [TASK_REGISTRY[name] for name in ("document_to_text", "masked_document_lm", "document_classification")]
-    models = [
-        MODEL_REGISTRY[name] for name in ("hat_bart", "hat_transformer", "hat_roberta", "hierarchical_transformer")
-    ]
+    models = [model for model in MODEL_REGISTRY.values() if model.__module__.startswith("hat_fairseq.")]
     for owner in (*tasks, *models):
         extra = argparse.ArgumentParser()
         owner.add_args(extra)
@@ -157,9 +157,25 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
 
+def options_table() -> str:
+    """The table of the options in docs/data.md."""
+    lines = ["| option | default | kinds | meaning |", "|---|---|---|---|"]
+    for item in options_of(Options):
+        names = [flag(item), flag(item, False)] if item.type is bool else [flag(item)]
+        default = "off" if item.default is False else "" if item.default is None else f"`{item.default}`"
+        group, choices = item.metadata["group"], item.metadata["choices"]
+        kinds = [f"`{name}`" for name, kind in KINDS.items() if group in kind.options] if group else []
+        if group == TEXT:
+            kinds = ["all but " + ", ".join(f"`{name}`" for name, kind in KINDS.items() if not kind.is_text)]
+        values = f": {', '.join(f'`{choice}`' for choice in choices)}" if choices else ""
+        names_text, kinds_text = ", ".join(f"`{name}`" for name in names), ", ".join(kinds) or "all"
+        lines.append(f"| {names_text} | {default} | {kinds_text} | {item.metadata['help']}{values} |")
+    return "\n".join(lines) + "\n"
+
+
 def test_the_pages_are_there() -> None:
     names = {path.name for path in PAGES}
-    assert {"hat.md", "data.md", "recipes.md", "scoring.md", "troubleshooting.md"} <= names
+    assert {"hat.md", "data.md", "recipes.md", "scoring.md", "security.md", "troubleshooting.md"} <= names
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -223,6 +223,7 @@ def test_raw_text_with_unknown_characters_is_counted(run, ami: Path, trained, tm
     assert json.loads((tmp_path / "out.jsonl").read_text())["id"] == "x"
 
 
+@pytest.mark.slow
 def test_interactive_survives_one_line_of_fifty_thousand_tokens(run, ami: Path, trained) -> None:
     document = {"turns": [{"role": "PM", "text": "remote control " * 25_000 + "<s> <pad> <mask>"}]}
     flags = [*plugin(ami), "--path", trained[0] / "checkpoint_last.pt", *GENERATION.split(), "--input-format", "json"]

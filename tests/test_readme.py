@@ -15,10 +15,10 @@ README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 
 
 def rows(heading: str, page: str = README) -> list[list[str]]:
-    """Cells of the table whose first column is called `heading`, without its two header lines."""
-    table = re.search(rf"^\| {heading} \|.*\n\|[-|]+\n((?:\|.*\n)+)", page, flags=re.MULTILINE)
-    assert table, heading
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.group(1).splitlines()]
+    """Cells of the tables whose first column is called `heading`, without their two header lines."""
+    tables = re.findall(rf"^\| {heading} \|.*\n\|[-|]+\n((?:\|.*\n)+)", page, flags=re.MULTILINE)
+    assert tables, heading
+    return [[cell.strip() for cell in line.strip("|").split("|")] for table in tables for line in table.splitlines()]
 
 
 def names(cell: str) -> list[str]:
@@ -36,7 +36,8 @@ def test_every_model_and_module_is_in_the_paper_table_and_the_other_way_round() 
 
 def test_recipes_are_those_in_configs() -> None:
     configs = {path.stem for path in (REPOSITORY / "configs").glob("*.yaml")}
-    assert {name for row in rows("recipe") for name in names(row[0])} == configs
+    page = (REPOSITORY / "docs/recipes.md").read_text(encoding="utf-8")
+    assert {name for row in rows("recipe", page) for name in names(row[0])} == configs
     assert {name for row in rows("paper") for name in names(row[4])} == configs
 
 

@@ -17,8 +17,8 @@ from fairseq.tasks import TASK_REGISTRY
 assert "document_to_text" in TASK_REGISTRY and "masked_document_lm" in TASK_REGISTRY
 assert "hat_bart_base" in ARCH_MODEL_REGISTRY and "hierarchical_transformer" in ARCH_MODEL_REGISTRY
 assert "masked_lm_from_sentences" in CRITERION_REGISTRY
-import fairseq.options, hat_fairseq
-wrapped = fairseq.options.parse_args_and_arch.__wrapped__
+import fairseq.file_io, hat_fairseq
+wrapped = fairseq.file_io.PathManager.copy.__wrapped__
 assert not hasattr(wrapped, "__wrapped__")  # wrapped once
 """
 AS_USER_DIR = f"""
@@ -28,16 +28,17 @@ for _ in range(2):
 """
 
 
+@pytest.mark.fault("Installation", "the plugin is imported twice, or in another way", "registered once")
 @pytest.mark.parametrize(
     "first",
     [
         AS_USER_DIR,
         "from hat_fairseq.register import register\nregister()\nregister()",
         "import fairseq, hat_fairseq",
-        "import hat_fairseq.tasks.raw_documents",
-        "import hat_fairseq.models.hat_bart",
-        "import hat_fairseq.criterions.labels",
-        "import hat_fairseq.inference",
+        *(
+            pytest.param(f"import hat_fairseq.{name}", marks=pytest.mark.slow)
+            for name in ("tasks.raw_documents", "models.hat_bart", "criterions.labels", "inference")
+        ),
     ],
 )
 def test_registered_with_fairseq(first: str) -> None:
@@ -55,6 +56,7 @@ def test_importing_the_package_alone_leaves_the_import_system_alone() -> None:
     run_command(sys.executable, "-c", script)
 
 
+@pytest.mark.fault("Installation", "`--user-dir` is a link or copy of another name", "states the name it needs, exit 1")
 @pytest.mark.parametrize("how", [shutil.copytree, lambda folder, link: link.symlink_to(folder)], ids=["copy", "link"])
 def test_a_user_dir_of_another_name_is_refused_with_one_line(how, tmp_path: Path) -> None:
     how(USER_DIR, tmp_path / "plugin")

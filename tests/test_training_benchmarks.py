@@ -30,6 +30,7 @@ def test_it_measures_comparable_updates(script: str, contenders: list[str], sent
     assert {run["tokens"] for run in runs} == {90} and sentence in "; ".join(verified)
 
 
+@pytest.mark.slow
 def test_a_curve_is_drawn(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="pip install 'hat_fairseq[bench]'")
     out = tmp_path / "result.json"

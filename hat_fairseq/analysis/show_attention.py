@@ -14,16 +14,22 @@ from ..models.encoder_attention import ATTENTIONS, layer_attentions
 from ..modules.batch_layout import BatchLayout
 
 CELL = 8  # pixels a token
-NOT_LENGTHS = {"global_tokens", "key_pooling", "pooling_variant"}  # options that change no length of a pattern
+NOT_LENGTHS = {
+    "encoder_qkv_dim",
+    "global_tokens",
+    "key_pooling",
+    "pooling_variant",
+}  # options that change no length of a pattern
 SPAN = 8  # tokens: the lengths of training would cover a short document whole
+DEFAULTS = {"sparse_block": 4, "sparse_window": 3, "sparse_random": 3, "sparse_first": 1, "sparse_last": 1}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", help=f"one of {', '.join(ATTENTIONS)}")
     parser.add_argument("--tokens", type=int, default=48, help="length of the document (default: 48)")
     for name in sorted({name for entry in ATTENTIONS.values() for name in entry.options} - NOT_LENGTHS):
-        flag, text = f"--{name.replace('_', '-')}", f"as in fairseq-train (here: {SPAN})"
-        parser.add_argument(flag, type=int, default=SPAN, help=text)
+        flag, default = f"--{name.replace('_', '-')}", DEFAULTS.get(name, SPAN)
+        parser.add_argument(flag, type=int, default=default, help=f"as in fairseq-train (here: {default})")
     parser.add_argument("--out", type=Path, help="file to write; default: NAME.svg")
 
 
@@ -47,7 +53,7 @@ def pattern(args: Any) -> Tensor:
     positions = torch.arange(args.tokens)
     attention: Any = build(1, 1, 0.0)
     allowed = attention.allowed(positions[:, None], positions[None, :], BatchLayout())
-    return allowed.expand(args.tokens, args.tokens)
+    return allowed.flatten(0, -3)[0] if allowed.dim() > 2 else allowed.expand(args.tokens, args.tokens)
 
 
 def svg(allowed: Tensor) -> str:

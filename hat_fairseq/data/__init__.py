@@ -3,7 +3,7 @@
     reader -> Record -> clean sentences -> words -> BPE tokens -> Row -> text streams -> binary data
 
 record.py, records_json.py     what a reader yields: documents and examples
-kinds.py                       the kinds of data: everything that differs between them
+kind.py, kinds.py              what a kind of data is; and the kinds, as values
 options.py                     the options of `hat preprocess`, and those that decide the tokens (`Settings`)
 clean.py, text.py              sentences without line breaks and control tokens; alignment.py pairs them
 encoder.py, encode_*.py        from sentences to rows; packing.py and long_input.py decide what fits

@@ -136,5 +136,6 @@ def check_known(counts: Mapping[str, Binarized]) -> None:
         if found.unknown > MOST_UNKNOWN * found.tokens:
             raise ValueError(
                 f"text/{text}: {found.unknown} of {found.tokens} tokens are not in the dictionary: text of another "
-                "language than the vocabulary is of, or in another encoding"
+                "language than the vocabulary is of, or in another encoding; choose another --bpe, or leave out "
+                "--vocabulary to learn one from this text"
             )

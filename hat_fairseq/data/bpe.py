@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Iterable
+from itertools import accumulate
 from pathlib import Path
 from typing import Protocol
 
@@ -9,12 +10,12 @@ from hat_fairseq.data.gpt2_bpe import Gpt2Bpe, find_gpt2_files
 from hat_fairseq.data.learned_bpe import LearnedBpe
 from hat_fairseq.data.sentencepiece_bpe import MODEL, SentencePieceBpe, find_sentencepiece_model
 
-__all__ = ["KINDS", "Bpe", "Gpt2Bpe", "LearnedBpe", "SentencePieceBpe", "find_gpt2_files", "find_sentencepiece_model"]
-__all__ += ["load_bpe", "save_bpe"]
+__all__ = ["KINDS", "Bpe", "Gpt2Bpe", "LearnedBpe", "NoBpe", "SentencePieceBpe", "find_gpt2_files", "load_bpe"]
+__all__ += ["find_sentencepiece_model", "save_bpe"]
 
 KINDS = ("learned", "gpt2", "sentencepiece")
 CODES = "bpe.codes"
-FILES = {"learned": (CODES,), "gpt2": ("encoder.json", "vocab.bpe"), "sentencepiece": (MODEL,)}
+FILES = {"learned": (CODES,), "gpt2": ("encoder.json", "vocab.bpe"), "sentencepiece": (MODEL,), "none": ()}
 
 
 class Bpe(Protocol):
@@ -41,6 +42,22 @@ class Bpe(Protocol):
         ...
 
 
+class NoBpe:
+    """Tokens are what stands between white space: for sequences of symbols."""
+
+    kind, separator = "none", " "
+
+    def encode(self, text: str) -> list[str]:
+        return text.split()
+
+    def decode(self, tokens: Iterable[str]) -> str:
+        return " ".join(tokens)
+
+    def extents(self, tokens: Iterable[str], text: str) -> list[tuple[int, int]]:
+        ends = list(accumulate(map(len, tokens)))
+        return list(zip([0, *ends], ends, strict=False))
+
+
 def save_bpe(bpe: Bpe, directory: Path) -> tuple[str, ...]:
     """Write `bpe` into `directory` and return the names of its files."""
     names = FILES[bpe.kind]
@@ -57,6 +74,8 @@ def save_bpe(bpe: Bpe, directory: Path) -> tuple[str, ...]:
 def load_bpe(kind: str, directory: Path) -> Bpe:
     """Reads the files that `save_bpe` wrote."""
     paths = [directory / name for name in FILES[kind]]
+    if kind == "none":
+        return NoBpe()
     if kind == "sentencepiece":
         return SentencePieceBpe(*paths)
     return Gpt2Bpe(*paths) if kind == "gpt2" else LearnedBpe.load(*paths)

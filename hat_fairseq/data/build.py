@@ -1,5 +1,6 @@
 """One run of preprocessing: the stages in their order, in one directory."""
 
+import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,16 +9,21 @@ from hat_fairseq.data import binarize
 from hat_fairseq.data.bpe import Bpe
 from hat_fairseq.data.clean import role_token
 from hat_fairseq.data.files import recorded_inputs
-from hat_fairseq.data.kinds import Kind, kind_of
+from hat_fairseq.data.kind import Kind
+from hat_fairseq.data.kinds import kind_of
 from hat_fairseq.data.labels import label_token, write_label_dictionary
 from hat_fairseq.data.manifest import SplitReport
 from hat_fairseq.data.options import Options
+from hat_fairseq.data.outputs import check_space
 from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.readers import Reader
 from hat_fairseq.data.record import Gold
-from hat_fairseq.data.stages import encode_split, learn_bpe, prepare_split, read_split
+from hat_fairseq.data.round_trip import round_trip
+from hat_fairseq.data.stages import Share, check_gold, encode_split, learn_bpe, prepare_split, read_split, records_path
 from hat_fairseq.data.vocabulary import Vocabulary, has_dictionary, ready_made
 from hat_fairseq.data.word_tokenizer import word_tokenizer
+
+EXPANSION = 3  # bytes of a result for each byte of records
 
 
 @dataclass
@@ -31,7 +37,9 @@ class Build:
         root: where the raw release is, for the reader.
         bpe_dir: where the files of a ready-made BPE are; None for the usual places of GPT-2's.
         workers: number of processes.
+        share: takes a share of the records, and leaves to `hat merge` what all of them decide.
         reports: figures of each split, once it has been encoded.
+        gold: what is right in each split.
         inputs: the files that the reader has read.
     """
 
@@ -41,7 +49,9 @@ class Build:
     root: Path | None = None
     bpe_dir: Path | None = None
     workers: int = 1
+    share: Share | None = None
     reports: dict[str, SplitReport] = field(default_factory=dict)
+    gold: dict[str, Gold] = field(default_factory=dict)
     inputs: set[Path] = field(default_factory=set)
 
     @property
@@ -60,33 +70,55 @@ class Build:
     def text_and_pipeline(self) -> None:
         """Write the records, the pipeline and the streams of every split."""
         self.text.mkdir()
+        check_space(self.directory.parent, EXPANSION * (0 if self.options.limit else self.reader.size))
         (self.directory / "bin").mkdir()
         known_bpe = self._check_early()
         counts: dict[str, Counter[str]] = {split: Counter() for split in self.reader.splits}
-        gold: dict[str, Gold] = {}
         earlier: set[object] = set()
         for split in self.reader.splits:
             expected = self.options.limit or next(iter(self.reader.release.get(split, ())), None)
             with recorded_inputs() as inputs:
-                records = read_split(self.reader, split, self.root, self.options, counts[split], earlier)
+                if self.share:
+                    records = self.share.read(self.reader, split, self.root, self.options)
+                else:
+                    records = read_split(self.reader, split, self.root, self.options, counts[split], earlier)
                 own = counts[split], self.workers, expected
-                gold[split] = prepare_split(records, split, self.options, self.text, *own)
+                self.gold[split] = prepare_split(records, split, self.options, self.text, *own)
             self.inputs |= inputs
-        self._check_tests(gold)
+            if not self.share:
+                check_gold(split, self.gold[split], self.kind)
+        check_space(self.directory.parent, (EXPANSION - 1) * sum(path.stat().st_size for path in self.text.iterdir()))
         first = self.reader.splits[0]
-        roles = self._roles(gold[first])
-        classes = self._classes(gold)
-        bpe = known_bpe or learn_bpe(self.text, first, self.options, self.workers, gold[first].records)
+        roles = self._roles(self.gold[first])
+        if not self.share:
+            self._check_tests()
+            self._classes()
+        bpe = known_bpe or learn_bpe(self.text, first, self.options, self.workers, self.gold[first].records)
         pipeline = TextPipeline(self.options.settings(roles), bpe)
         pipeline.save(self.directory / "bin")
         for split in self.reader.splits:
-            total = gold[split].records
-            self.reports[split] = encode_split(pipeline, split, self.options, self.directory, self.workers, total)
+            parallel = self.workers, self.gold[split].records, self.share
+            self.reports[split] = encode_split(pipeline, split, self.options, self.directory, *parallel)
             self.reports[split].treatments.update(counts[split])
-            self.reports[split].labels = gold[split].counts
+            self.reports[split].labels = self.gold[split].counts
         if roles:
             write_label_dictionary(map(role_token, roles), self.directory / binarize.ROLE_LABELS)
-        if classes is not None:
+        if not self.share:
+            self.finish(pipeline)
+
+    def finish(self, pipeline: TextPipeline) -> None:
+        """What all rows of all splits decide."""
+        for split, report in self.reports.items():
+            if not report.lengths["source"]:
+                raise ValueError(
+                    f"{split}: no window has an answer, and the others are dropped; raise --negative-windows"
+                )
+            if self.kind.has_target:
+                report.round_trip = round_trip(pipeline, records_path(self.text, split))
+        self._check_tests()
+        if (classes := self._classes()) is not None:
+            if len(classes) == 1:
+                print(f"the only label is {classes[0]!r}: a model has nothing to tell apart", file=sys.stderr)
             positions = self._positions() if self.kind.positions else []
             write_label_dictionary([*classes, *positions], self.directory / binarize.LABELS)
 
@@ -111,10 +143,10 @@ class Build:
         if self.kind.has_target and not (target := self.directory / "bin/dict.target.txt").exists():  # all splits blind
             target.write_bytes(target.with_name("dict.source.txt").read_bytes())
 
-    def _check_tests(self, gold: dict[str, Gold]) -> None:
+    def _check_tests(self) -> None:
         """fairseq numbers test, test1, ... those with and without targets or labels on their own."""
-        tests = [split for split in gold if split.startswith("test")]
-        with_gold = [split for split in tests if gold[split].known]
+        tests = [split for split in self.gold if split.startswith("test")]
+        with_gold = [split for split in tests if self.gold[split].known]
         if with_gold and with_gold != tests and self.kind.gold:
             without = next(split for split in tests if split not in with_gold)
             raise ValueError(
@@ -133,26 +165,27 @@ class Build:
             return ()
         if self.options.vocabulary and (known := Vocabulary.open(self.options.vocabulary).settings.role_labels):
             return known
+        if self.share:
+            raise ValueError("--roles with --shard: all shards need the same roles; give a --vocabulary that has roles")
         if not first.roles:
             raise ValueError(
                 f"{self.reader.name}: --roles needs documents with roles, and none has any; use --no-roles"
             )
         return tuple(sorted(first.roles))
 
-    def _classes(self, gold: dict[str, Gold]) -> list[str] | None:
+    def _classes(self) -> list[str] | None:
         """The tokens of the labels in the order of the classes, without positions; None without labels.
 
         Those of `--vocabulary` are written even if no record here has one: predictions need them.
         """
         vocabulary = Vocabulary.open(self.options.vocabulary) if self.options.vocabulary else None
         known = vocabulary.labels if vocabulary and vocabulary.settings.kind == self.kind.name else None
-        if self.kind.has_target or not (known or any(each.known for each in gold.values())):
-            return None
-        if self.kind.positions and not any(each.known for each in gold.values()):
+        any_known = any(each.known for each in self.gold.values())
+        if self.kind.has_target or not (known or any_known) or (self.kind.positions and not any_known):
             return None
         if self.kind.classes is not None:
             return list(self.kind.classes)
-        return [label_token(label) for label in class_labels(gold, known)]
+        return [label_token(label) for label in class_labels(self.gold, known)]
 
     def _positions(self) -> list[str]:
         """All positions that a token of a row can have; a row's final `</s>` has none."""

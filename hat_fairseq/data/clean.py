@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 from hat_fairseq.data.alignment import align
 from hat_fairseq.data.options import Settings
 from hat_fairseq.data.record import Record, Text
-from hat_fairseq.data.text import escape_control_tokens, normalise, split_sentences
+from hat_fairseq.data.text import CONTROL_TOKENS, escape_control_tokens, normalise, split_sentences
 from hat_fairseq.data.word_tokenizer import word_tokenizer
 
 if TYPE_CHECKING:
-    from hat_fairseq.data.kinds import Kind
+    from hat_fairseq.data.kind import Kind
 
 QUESTION = "question"  # the role of a question among turns
+BYTES = tuple(map(str, range(256)))  # the symbols of bytes and of pixels
 
 
 class EmptyDocumentError(ValueError):
@@ -37,6 +38,9 @@ def prepare(
     if kind.has_target:
         return _prepare_document(record, settings, counts, on_misaligned)
     for _, text in record.texts():
+        if not kind.is_text:
+            symbols_of(record, text, kind)
+            continue
         _normalised(record, text, kind, Counter())  # what it replaces is counted when it is encoded
     return record
 
@@ -63,6 +67,30 @@ def clean_sentences(
     if settings.role_in_text:
         clean = [f"{role} : {sentence}" for role, sentence in zip(roles_of(record), clean, strict=True)]
     return list(filter(None, clean))
+
+
+def symbols_of(record: Record, text: Text, kind: "Kind") -> list[str]:
+    """The symbols of a sequence: the bytes of a text in UTF-8, or tokens and pixels as given.
+
+    Raises:
+        EmptyDocumentError: there are none.
+        ValueError: a token with white space or of fairseq's own, or a pixel that is not from 0 to 255.
+    """
+    if isinstance(text, str):
+        symbols = list(map(BYTES.__getitem__, text.encode("utf-8", "surrogatepass")))
+    else:
+        symbols = list(text)
+        if kind.alphabet and (unknown := set(symbols).difference(kind.alphabet)):
+            raise ValueError(f"{record.name} has the pixel {min(unknown)}; pixels are numbers from 0 to 255")
+        for symbol in set(symbols):
+            if symbol.split() != [symbol] or symbol in CONTROL_TOKENS:
+                raise ValueError(
+                    f"{record.name} has the token {symbol!r:.60}; tokens have no white space and are not "
+                    f"{', '.join(CONTROL_TOKENS)}"
+                )
+    if not symbols:
+        raise EmptyDocumentError(f"{record.name} has an empty sequence")
+    return symbols
 
 
 def ready_for_bpe(sentences: list[str], side: str, settings: Settings, counts: Counter[str]) -> list[str]:

@@ -33,20 +33,25 @@ class Dictionary:
         """Read `symbol count` on each line; the last of equal symbols counts where it is marked to overwrite.
 
         Raises:
-            ValueError: a line of another form, or a symbol twice; with file and line.
+            ValueError: invalid UTF-8, a line of another form, or a symbol twice; with file and line.
         """
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path}:{error.object[: error.start].count(10) + 1}: invalid UTF-8") from error
         seen = set(SPECIAL)
         counts = []
-        for number, line in enumerate(Path(path).read_text(encoding="utf-8").split("\n")[:-1], start=1):
+        for number, line in enumerate(text.removesuffix("\n").split("\n") if text else [], start=1):
             line = line.rstrip()
             overwrite = line.endswith(_OVERWRITE)
             symbol, separator, count = line.removesuffix(_OVERWRITE).rpartition(" ")
-            if not separator or not count.lstrip("-").isdecimal():
-                raise ValueError(f"{path}:{number}: expected 'symbol count', found {line!r:.60}")
+            try:
+                counts.append((symbol, int(count if separator else "")))
+            except ValueError:
+                raise ValueError(f"{path}:{number}: expected 'symbol count', found {line!r:.60}") from None
             if symbol in seen and not overwrite:
                 raise ValueError(f"{path}:{number}: the symbol {symbol!r} occurs twice")
             seen.add(symbol)
-            counts.append((symbol, int(count)))
         return cls(counts)
 
     @classmethod

@@ -17,7 +17,7 @@ NO_ANSWER = ["0", "0"]
 
 
 def encode_question(encoder: Encoder, record: Record) -> list[Row]:
-    """One row for each window of the text, the question before each; the label is `START END`.
+    """One row for each window of the text, the question before each; the label is `START END` of each answer in it.
 
     Raises:
         LongInputError: the question leaves no room for the text, or all is too long and the policy is `error`.
@@ -99,7 +99,7 @@ def _chance(row: Row) -> float:
 def _label_answers(
     answers: Sequence[Answer], positions: Sequence[int], rows: Sequence[Row], counts: Counter[str]
 ) -> None:
-    """Label each row with the first answer that is wholly in it, else `0 0`.
+    """Label each row with the answers that are wholly in it, each place once and in the order given, else `0 0`.
 
     Positions count tokens of the row from 0, both inclusive.
 
@@ -115,10 +115,11 @@ def _label_answers(
     if answers and not any(span for in_row in by_row for span in in_row):
         counts["examples_left_without_answer"] += 1
     for row, in_row in zip(rows, by_row, strict=True):
-        tokens, characters = next((pair for pair in zip(in_row, wanted, strict=True) if pair[0]), (None, None))
-        if tokens is not None:
-            counts["answers_inside_tokens"] += (row.spans[tokens[0]][0], row.spans[tokens[1]][1]) != characters
-        row.streams["label"] = NO_ANSWER if tokens is None else list(map(str, tokens))
+        pairs = {tokens: characters for tokens, characters in zip(in_row, wanted, strict=True) if tokens}
+        counts["answers_inside_tokens"] += any(
+            (row.spans[first][0], row.spans[last][1]) != characters for (first, last), characters in pairs.items()
+        )
+        row.streams["label"] = [str(place) for tokens in pairs for place in tokens] or NO_ANSWER
 
 
 def characters_of(begin: int, end: int, positions: Sequence[int]) -> Span | None:

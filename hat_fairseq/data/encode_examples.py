@@ -4,13 +4,14 @@ A row is `<s> s1 <s> s2 </s> </s> <s> t1 <s> t2`: a marker before each segment, 
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 from hat_fairseq.data.encoder import Encoder
 from hat_fairseq.data.labels import NO_LABEL, RIGHT, WRONG, label_token
 from hat_fairseq.data.packing import pack_rows
 from hat_fairseq.data.record import Record
-from hat_fairseq.data.rows import BOS, Row, Unit, tokens_of
+from hat_fairseq.data.rows import BOS, EOS, Row, Unit, marked, tokens_of
 
 
 def encode_pair(encoder: Encoder, record: Record) -> list[Row]:
@@ -33,6 +34,30 @@ def encode_choices(encoder: Encoder, record: Record) -> list[Row]:
             streams["label"] = [RIGHT if number == int(record.label) else WRONG]
         rows.append(Row(record.id, number, len(second), streams))
     return rows
+
+
+def encode_candidates(encoder: Encoder, record: Record) -> list[Row]:
+    """One row `<s> question </s> <s> candidate 1 <s> candidate 2 ... </s> </s> <s> context`; the label is a number.
+
+    Question and candidates are never truncated. The spans have the number of each candidate at its marker (Liu et al.
+    2022, section 4.2.3, after Beltagy et al. 2020, section 6.1: question, candidates and context in one sequence).
+
+    Raises:
+        LongInputError: the candidates leave no room for the context, or all is too long and the policy is `error`.
+    """
+    question, context = record.parts
+
+    def whole(number: int, text: Any) -> Unit:
+        return list(chain.from_iterable(encoder.units(record, number, text)))
+
+    head = [(BOS, None), *whole(0, question), (EOS, None)]
+    for number, candidate in enumerate(record.choices):
+        head += [(BOS, number), *whole(len(record.parts), candidate)]
+    pairs = encoder.fit(record, [head, marked(encoder.segments(record, 1, context))])
+    streams = {"source": tokens_of(pairs)}
+    if record.label is not None:
+        streams["label"] = [record.label]
+    return [Row(record.id, 0, 1, streams, [number for _, number in pairs], len(record.choices))]
 
 
 def encode_segments(encoder: Encoder, record: Record) -> list[Row]:

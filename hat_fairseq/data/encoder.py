@@ -15,11 +15,12 @@ from hat_fairseq.data.record import Record, Text
 from hat_fairseq.data.rows import BOS, EOS, Unit, marked, unit
 
 if TYPE_CHECKING:
-    from hat_fairseq.data.kinds import Kind
+    from hat_fairseq.data.kind import Kind
 
 #: From clean sentences, the same ready for the BPE, and the tokens of each, to what each token stands for.
 Refer = Callable[[list[str], list[str], list[list[str]]], Sequence[Sequence[Any]]]
 
+GIANT = 512  # tokens: such a sentence was probably not split
 BETWEEN = unit((EOS, EOS))  # the parts of a row, as in RoBERTa (Liu et al. 2019)
 
 
@@ -87,6 +88,7 @@ class Encoder:
         ready = ready_for_bpe(sentences, side, self.settings, self.counts)
         pieces = [self.bpe.encode(text if i == 0 else self.bpe.separator + text) for i, text in enumerate(ready)]
         self.totals[f"{side}_tokens"] += sum(map(len, pieces))
+        self.counts[f"{side}_sentences_over_{GIANT}_tokens"] += sum(len(tokens) > GIANT for tokens in pieces)
         return ready, pieces
 
     def row(self, record: Record, parts: Sequence[Sequence[Unit]]) -> Unit:
@@ -117,6 +119,7 @@ class Encoder:
         except long_input.LongInputError as error:
             raise long_input.LongInputError(f"{record.name}: its {side} is too long: {error}") from error
         for name, number in cost.items():
-            if side == "source" or "sentences" not in name:  # a target has no markers: its sentences are not known
+            # Targets have no markers, and sequences no sentences.
+            if "sentences" not in name or (side == "source" and self.kind.is_text):
                 self.counts[f"{side}_{name}"] += number
         return kept

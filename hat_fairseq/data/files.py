@@ -8,9 +8,11 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+MAX_LINE = 100_000_000  # bytes; a document needs about 30 bytes of memory for each
 _inputs: ContextVar[set[Path] | None] = ContextVar("_inputs", default=None)
 
 
@@ -31,21 +33,28 @@ def note_input(path: Path) -> None:
         paths.add(path)
 
 
-def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
+def read_lines(path: str | Path, longest: int = MAX_LINE) -> Iterator[tuple[int, str]]:
     r"""Yield `(line number from 1, line without its end)` of a UTF-8 file, gzipped if it ends in `.gz`.
 
     A line ends at `\n` and nowhere else: Python's text mode would also break at a lone `\r` and so shift every
     later row against the parallel files. A byte order mark at the start of the file is no part of its text.
 
     Raises:
-        ValueError: invalid UTF-8 (with file, line and byte offset) or a damaged gzip file.
+        ValueError: invalid UTF-8 (with file, line and byte offset), a line of more than `longest` bytes (-1: any), or a
+            damaged gzip file.
     """
     path = Path(path)
     note_input(path)
     offset = 0
     with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as file:
         try:
-            for number, raw in enumerate(file, start=1):
+            for number, raw in enumerate(
+                iter(partial(file.readline, longest + 1 if longest > 0 else -1), b""), start=1
+            ):
+                if 0 < longest < len(raw):
+                    raise ValueError(
+                        f"{path}:{number}: the line has more than {longest:,} bytes; a line is one document: divide it"
+                    )
                 line = _decode(raw, f"{path}:{number}", offset).removesuffix("\n")
                 yield number, line.removeprefix("\ufeff") if number == 1 else line
                 offset += len(raw)
@@ -57,11 +66,11 @@ def read_json_lines(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield `(line number from 1, object)` of a file with one JSON object on each line.
 
     Raises:
-        ValueError: as `read_lines`, a line that is no JSON object, or a key twice; with file and line.
+        ValueError: as `read_lines` and `parse_json`, or a line that is no JSON object; with file and line.
     """
     for number, line in read_lines(path):
         try:
-            record = json.loads(line, object_pairs_hook=_without_repeated_keys)
+            record = parse_json(line)
         except json.JSONDecodeError as error:
             raise ValueError(f"{path}:{number}: not a JSON object ({error}); is the file cut off?") from error
         except ValueError as error:
@@ -75,12 +84,37 @@ def read_json(path: str | Path) -> Any:
     """What a file that is one JSON value holds.
 
     Raises:
-        ValueError: invalid UTF-8 or JSON; with file and line.
+        ValueError: as `read_lines` and `parse_json`; with the file and, where it is known, the line.
     """
+    text = "\n".join(line for _, line in read_lines(path, longest=-1))
     try:
-        return json.loads("\n".join(line for _, line in read_lines(path)))
+        return parse_json(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"{path}:{error.lineno}: no JSON ({error.msg}); is the file cut off?") from error
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def parse_json(text: str) -> Any:
+    """The value of a JSON text.
+
+    Raises:
+        ValueError: no JSON (NaN and Infinity are none), a number of thousands of digits, a key twice, or nested deeply.
+    """
+
+    def refuse(constant: str) -> None:
+        raise ValueError(f"it has the number {constant}, which JSON does not have")
+
+    try:
+        return json.loads(text, object_pairs_hook=_without_repeated_keys, parse_constant=refuse)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def is_deeper(value: Any, levels: int) -> bool:
+    """Whether lists and objects are in each other on more than `levels` levels."""
+    inside = list(value.values()) if isinstance(value, dict) else value
+    return isinstance(inside, list) and (levels < 1 or any(is_deeper(item, levels - 1) for item in inside))
 
 
 def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

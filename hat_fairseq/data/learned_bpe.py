@@ -9,18 +9,21 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate, chain, pairwise
 from pathlib import Path
 
 from tokenizers import Tokenizer, models, trainers
 
 from hat_fairseq.data.files import read_lines
+from hat_fairseq.data.packing import cut
+from hat_fairseq.data.parallel import ordered_map
 from hat_fairseq.data.word_cache import WordCache
 
 CONTINUATION = "@@"
 _WORD_END = "</w>"
 _UNKNOWN = "<unk>"
+_LONGEST = 10_000  # characters of a word to learn from: the time for one grows with the square of its length
 
 Merge = tuple[str, str]
 
@@ -54,7 +57,11 @@ class LearnedBpe:
             raise ValueError(f"the number of BPE codes must be at least 1, not {num_codes}")
         if not words:
             raise ValueError("no words to learn BPE codes from")
-        return cls(_learn_merges(words, num_codes))
+        if any(len(word) > _LONGEST for word in words):
+            words = Counter(piece for word in words.elements() for piece in map(str, cut(word, _LONGEST)))
+        # In a process of its own: there the library may end at once where memory does not suffice, and can be stopped.
+        (merges,) = ordered_map(partial(_learn_merges, words), [num_codes], workers=2)
+        return cls(merges)
 
     @classmethod
     def load(cls, path: str | Path) -> LearnedBpe:
@@ -129,7 +136,8 @@ def _learn_merges(words: Counter[str], num_codes: int) -> list[Merge]:
     tokenizer = Tokenizer(models.BPE(end_of_word_suffix=_WORD_END))
     trainer = trainers.BpeTrainer(
         # An upper bound for symbols: a merge that yields a known symbol adds none, so more merges than asked may come.
-        vocab_size=num_codes + 2 * len(letters),
+        # More merges than letters are not possible.
+        vocab_size=min(num_codes, sum(map(len, words))) + 2 * len(letters),
         min_frequency=2,
         initial_alphabet=letters,
         # Ties between merges are broken by symbol number, and final letters are numbered in the order of a hash table

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from hat_fairseq.data.files import sha256_of
-from hat_fairseq.data.kinds import Kind
+from hat_fairseq.data.kind import Kind
 from hat_fairseq.data.options import Options
 from hat_fairseq.data.outputs import files_below
 from hat_fairseq.data.readers import Reader
@@ -39,7 +39,7 @@ class SplitReport:
         kind: of its records.
         documents: how many records there are.
         sentences: how many markers there are in all lines.
-        lengths: tokens of each line of the source and the target, markers, separators and the final `</s>` included.
+        lengths: how many lines of each side have how many tokens; markers, separators and the final `</s>` count.
         totals: the sums of `PAPER_ROWS`.
         labels: how often each label occurs.
         treatments: everything replaced, cut or dropped.
@@ -49,18 +49,27 @@ class SplitReport:
     kind: Kind
     documents: int = 0
     sentences: int = 0
-    lengths: dict[str, list[int]] = field(default_factory=lambda: {"source": [], "target": []})
+    lengths: dict[str, Counter[int]] = field(default_factory=lambda: {"source": Counter(), "target": Counter()})
     totals: Counter[str] = field(default_factory=Counter)
     labels: Counter[str] = field(default_factory=Counter)
     treatments: Counter[str] = field(default_factory=Counter)
     round_trip: dict[str, Any] = field(default_factory=dict)
 
+    def add(self, figures: Mapping[str, Any]) -> None:
+        """Add the figures of another report, as JSON has them."""
+        self.documents += figures["documents"]
+        self.sentences += figures["sentences"]
+        for name in ("totals", "labels", "treatments"):
+            getattr(self, name).update(figures[name])
+        for side, lengths in figures["lengths"].items():
+            self.lengths[side].update({int(length): lines for length, lines in lengths.items()})
+
     def to_json(self) -> dict[str, Any]:
         sides = ("source", "target") if self.kind.has_target else ("source",)
-        rows = [row for row in PAPER_ROWS if row.startswith(sides)]
+        rows = [row for row in PAPER_ROWS if row.startswith(sides) and (self.kind.is_text or "words" not in row)]
         record: dict[str, Any] = {
             "documents": self.documents,
-            "lines": len(self.lengths["source"]),
+            "lines": self.lengths["source"].total(),
             "sentences": self.sentences,
         }
         record |= {f"{side}_tokens": _summary(self.lengths[side]) for side in sides}
@@ -71,25 +80,53 @@ class SplitReport:
 
 
 def write_manifest(
-    directory: Path, reader: Reader, options: Options, reports: Mapping[str, SplitReport], inputs: Iterable[Path]
+    directory: Path, reader: Reader, options: Options, reports: Mapping[str, SplitReport], inputs: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    """Write `manifest.json` into `directory` with a list of its files and the hashes of `text/`; return it."""
-    files = sorted((directory / "text").iterdir())
+    """Write `manifest.json` into `directory` with the sizes and hashes of its files; return it."""
+    files = files_below(directory)
     manifest = {
         "reader": reader.name,
         "command": shlex.join(sys.argv),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "inputs": describe_inputs(inputs),
+        "inputs": inputs,
         "options": asdict(options),
         "versions": versions(),
         "splits": {split: report.to_json() for split, report in reports.items()},
         "paper": dict(reader.paper),
-        "sha256": {f"text/{file.name}": sha256_of(file) for file in files},
-        "files": files_below(directory),
+        "sha256": {name: sha256_of(directory / name) for name in files},
+        "files": {name: (directory / name).stat().st_size for name in files},
     }
     path = directory / FILE_NAME
     path.write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     return manifest
+
+
+def check_files(data: str | Path, split: str, contents: bool = False) -> None:
+    """Compares the files of a split, and the dictionaries, with the manifest beside them, if there is one.
+
+    Args:
+        data: a `bin` directory.
+        contents: compare the hashes, not only the sizes.
+
+    Raises:
+        ValueError: a file is missing, or is not as `hat preprocess` wrote it.
+    """
+    root = Path(data).resolve()
+    try:
+        manifest = json.loads(root.with_name(FILE_NAME).read_text(encoding="utf-8"))
+        sizes, hashes = dict(manifest["files"]), manifest["sha256"]
+    except (OSError, ValueError, KeyError, TypeError):  # none, or of an earlier version
+        return
+    for name, size in sizes.items():
+        path = Path(data, name.removeprefix(f"{root.name}/"))
+        if not name.startswith(f"{root.name}/") or not path.name.startswith((f"{split}.", "dict.")):
+            continue
+        if not path.is_file():
+            raise ValueError(f"{path} is missing; run hat preprocess again")
+        if (found := path.stat().st_size) != size:
+            raise ValueError(f"{path} has {found} bytes instead of {size}: damaged; run hat preprocess again")
+        if contents and sha256_of(path) != hashes[name]:
+            raise ValueError(f"{path} has changed since {FILE_NAME} was written; run hat preprocess again")
 
 
 def describe_inputs(inputs: Iterable[Path]) -> list[dict[str, Any]]:
@@ -184,7 +221,7 @@ def _align(cell: str, width: int, column: int) -> str:
     return cell.rjust(width) if column else cell.ljust(width)
 
 
-def _summary(lengths: list[int]) -> dict[str, float]:
+def _summary(lengths: Counter[int]) -> dict[str, float]:
     """Sum, mean and maximum."""
-    total = sum(lengths)
-    return {"total": total, "mean": round(total / len(lengths), 1) if lengths else 0.0, "max": max(lengths, default=0)}
+    total, lines = sum(length * number for length, number in lengths.items()), lengths.total()
+    return {"total": total, "mean": round(total / lines, 1) if lines else 0.0, "max": max(lengths, default=0)}

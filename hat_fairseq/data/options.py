@@ -12,7 +12,7 @@ from hat_fairseq.data import alignment, bpe, long_input, text, word_tokenizer
 
 SEGMENTS = ("sentences", "packed", "none")
 #: Options that mean something for some kinds only belong to one of these groups; see `Kind.options`.
-TARGETS, ROWS, PACKING, WINDOWS = "targets", "rows", "packing", "windows"
+TEXT, TARGETS, ROWS, PACKING, WINDOWS = "text", "targets", "rows", "packing", "windows"
 
 
 def option(
@@ -49,10 +49,13 @@ class Settings:
         "given",
         "how running text is split: not at all, at punctuation, or by the sentence-splitter package",
         choices=text.SPLITTERS,
+        group=TEXT,
     )
-    source_language: str = option("en", "ISO 639-1 code of the source", metavar="CODE")
+    source_language: str = option("en", "ISO 639-1 code of the source", metavar="CODE", group=TEXT)
     target_language: str = option("en", "ISO 639-1 code of the target", metavar="CODE", group=TARGETS)
-    source_tokenizer: str = option("none", "words of the source before the BPE", choices=word_tokenizer.NAMES)
+    source_tokenizer: str = option(
+        "none", "words of the source before the BPE", choices=word_tokenizer.NAMES, group=TEXT
+    )
     target_tokenizer: str = option(
         "none", "words of the target before the BPE", choices=word_tokenizer.NAMES, group=TARGETS
     )
@@ -93,9 +96,10 @@ class Options(Settings):
         "learned",
         "learned from the training part, GPT-2's as BART uses it, or a sentencepiece model",
         choices=bpe.KINDS,
+        group=TEXT,
     )
-    num_codes: int = option(40000, "codes to learn", metavar="N", least=1)
-    codes: str | None = option(None, "codes in fastBPE's format, instead of learning them", metavar="FILE")
+    num_codes: int = option(40000, "codes to learn", metavar="N", group=TEXT, least=1)
+    codes: str | None = option(None, "codes in fastBPE's format, instead of learning them", metavar="FILE", group=TEXT)
     chunk_by: str = option(
         "source",
         "where chunks of aligned test documents end: by the source alone, as at inference, or by the pair",

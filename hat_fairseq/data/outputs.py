@@ -1,5 +1,6 @@
 """Writing files and directories atomically, and refusing to replace what is not ours."""
 
+import errno
 import fcntl
 import glob
 import json
@@ -19,7 +20,7 @@ def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
     descriptor, partial_name = tempfile.mkstemp(prefix=f".{path.name}.partial-", dir=path.parent)
     partial = Path(partial_name)
     try:
-        with open(descriptor, "wb") as file:
+        with named_errors(path), open(descriptor, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -38,9 +39,11 @@ def check_output(
         inputs: files that the command reads; they are never replaced.
 
     Raises:
-        ValueError: `path` is one of the inputs, a folder, or exists and `overwrite` is not given.
+        ValueError: `path` is one of the inputs, a folder, or exists and `overwrite` is not given; the disk is full.
     """
     path = Path(path)
+    if path.parent.is_dir():
+        check_space(path.parent, 1e6)
     if not path.exists() and not path.is_symlink():
         return
     for read in inputs:
@@ -52,8 +55,14 @@ def check_output(
         raise ValueError(f"{flag} {path} exists; name another file, or replace it with --overwrite")
 
 
+def check_folder(out: Path, flag: str = "--out") -> None:
+    """Raises ValueError if the folder of an output does not exist: that is known before the work begins."""
+    if not out.parent.is_dir():
+        raise ValueError(f"{out.parent}: the directory of {flag} does not exist")
+
+
 @contextmanager
-def atomic_directory(final: str | Path, manifest: str, overwrite: bool = False) -> Iterator[Path]:
+def atomic_directory(final: str | Path, manifest: str | None = None, overwrite: bool = False) -> Iterator[Path]:
     """A hidden sibling of `final`, renamed to `final` when the block ends without an error.
 
     The sibling is locked while it is written. What a killed process has left is removed.
@@ -61,12 +70,13 @@ def atomic_directory(final: str | Path, manifest: str, overwrite: bool = False) 
     Args:
         final: the directory to create.
         manifest: name of a JSON file with the key `files`, the paths of all files of a finished directory. With
-            `overwrite` a directory is replaced only if it has no other file, so that nobody's work is deleted.
+            `overwrite` a directory is replaced only if it has no other file, so that nobody's work is deleted. None: it
+            is never replaced.
 
     Raises:
         ValueError: `final` exists and may not be replaced, or another process is writing it.
     """
-    final = Path(final).absolute()
+    final = Path(final).resolve()  # through a link, the link stays
     _check_replaceable(final, manifest, overwrite)
     final.parent.mkdir(parents=True, exist_ok=True)
     for left in final.parent.glob(f".{glob.escape(final.name)}.partial-*"):
@@ -75,12 +85,31 @@ def atomic_directory(final: str | Path, manifest: str, overwrite: bool = False) 
     partial = Path(tempfile.mkdtemp(prefix=f".{final.name}.partial-", dir=final.parent))
     partial.chmod(0o777 & ~_umask())
     try:
-        with locked(partial, f"another process has taken {partial}"):
+        with named_errors(final), locked(partial, f"another process has taken {partial}"):
             yield partial
             _check_replaceable(final, manifest, overwrite)  # somebody else may have finished meanwhile
             _move_into_place(partial, final)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+@contextmanager
+def named_errors(path: Path) -> Iterator[None]:
+    """Names the path in the error of a disk that is full; Python does not."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT) and error.filename is None:
+            error.filename = str(path)
+        raise
+
+
+def check_space(directory: Path, needed: float) -> None:
+    """Raises ValueError if the disk of a directory has fewer than `needed` bytes left."""
+    if (free := shutil.disk_usage(directory).free) < needed:
+        raise ValueError(
+            f"{directory}: the disk has {free / 1e6:,.1f} MB left, and about {needed / 1e6:,.1f} MB are needed"
+        )
 
 
 @contextmanager
@@ -107,16 +136,17 @@ def files_below(directory: Path) -> list[str]:
     return sorted(str(path.relative_to(directory)) for path in directory.rglob("*") if not path.is_dir())
 
 
-def _check_replaceable(final: Path, manifest: str, overwrite: bool) -> None:
+def _check_replaceable(final: Path, manifest: str | None, overwrite: bool) -> None:
     if not final.exists() and not final.is_symlink():
         return
-    if not overwrite:
-        raise ValueError(f"{final} already exists; choose another directory or replace it with --overwrite")
+    if manifest is None or not overwrite:
+        replace = "" if manifest is None else ", or replace it with --overwrite"
+        raise ValueError(f"{final} already exists; choose another directory{replace}")
     why = "so --overwrite does not replace it: choose another directory, or remove it yourself"
     try:
         listed = json.loads((final / manifest).read_text(encoding="utf-8"))["files"]
         known = {manifest, *listed}
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise ValueError(f"{final} has no {manifest} with a list of its files, {why}") from None
     if others := [name for name in files_below(final) if name not in known]:
         raise ValueError(f"{final} has {len(others)} files that are not in its {manifest}, {others[0]} for one, {why}")

@@ -6,6 +6,7 @@ death is always seen.
 
 import multiprocessing
 import os
+import signal
 import sys
 import threading
 import time
@@ -100,6 +101,7 @@ def _results(pool: list[_Worker], remaining: Iterator[Any]) -> Iterator[Any]:
 
 
 def _work(pipe: Connection, function: Callable[[Any], Any]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent ends its workers
     threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:
         batch = pipe.recv()

@@ -11,8 +11,9 @@ from pathlib import Path
 from hat_fairseq.data.bpe import FILES, Bpe, load_bpe, save_bpe
 from hat_fairseq.data.clean import prepare
 from hat_fairseq.data.encoder import Encoder
-from hat_fairseq.data.files import sha256_of
-from hat_fairseq.data.kinds import Kind, kind_of
+from hat_fairseq.data.files import parse_json, sha256_of
+from hat_fairseq.data.kind import Kind
+from hat_fairseq.data.kinds import kind_of
 from hat_fairseq.data.options import Settings, settings_from_json
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.rows import Row
@@ -120,7 +121,7 @@ class TextPipeline:
         if not path.is_file():
             raise ValueError(f"{path} is missing: {directory} is no directory written by hat preprocess")
         try:
-            record = json.loads(path.read_text(encoding="utf-8"))
+            record = parse_json(path.read_text(encoding="utf-8"))
             if record["format"] != FORMAT:
                 raise ValueError(f"it has format {record['format']!r}, this version needs {FORMAT}")
             kind, hashes = record["bpe"]["kind"], record["bpe"]["sha256"]
@@ -141,7 +142,7 @@ class TextPipeline:
 def reader_of(directory: Path) -> str:
     """The reader that the manifest beside a `bin` directory names, for messages."""
     try:
-        return str(json.loads((directory.resolve().parent / "manifest.json").read_text(encoding="utf-8"))["reader"])
+        return str(parse_json((directory.resolve().parent / "manifest.json").read_text(encoding="utf-8"))["reader"])
     except (OSError, ValueError, KeyError, TypeError):
         return "READER"
 
@@ -151,6 +152,6 @@ def recorded_language(path: str | Path) -> str | None:
     folder = Path(path).resolve().parent
     file = (folder.parent / "bin" if folder.name == "text" else folder) / FILE_NAME
     try:
-        return str(json.loads(file.read_text(encoding="utf-8"))["settings"]["target_language"])
+        return str(parse_json(file.read_text(encoding="utf-8"))["settings"]["target_language"])
     except (OSError, ValueError, KeyError, TypeError):  # none of ours, or of another version
         return None

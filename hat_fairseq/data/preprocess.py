@@ -1,17 +1,20 @@
 """Turn a dataset into fairseq's binary data, and count everything that is dropped or replaced."""
 
 import argparse
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hat_fairseq.data import manifest
+from hat_fairseq.data import manifest, merge
 from hat_fairseq.data.build import Build
-from hat_fairseq.data.kinds import KINDS, Kind, kind_of
+from hat_fairseq.data.kind import Kind
+from hat_fairseq.data.kinds import KINDS, kind_of
 from hat_fairseq.data.options import Options, add_options, flag, options_of
 from hat_fairseq.data.outputs import atomic_directory
 from hat_fairseq.data.readers import Reader, find_reader
+from hat_fairseq.data.stages import Share
 from hat_fairseq.data.vocabulary import has_dictionary, inherit
 
 
@@ -34,6 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "where sentencepiece.bpe.model is, for --bpe sentencepiece",
     )
     parser.add_argument("--workers", type=int, default=1, help="processes; the result does not depend on it")
+    parser.add_argument("--shard", type=int, metavar="K", help="only every N-th record from the K-th on, for hat merge")
+    parser.add_argument("--of", type=int, metavar="N", help="number of shards")
     parser.add_argument("--no-binarize", action="store_true", help="write the text only, leave out the binary data")
     parser.add_argument("--overwrite", action="store_true", help="replace an earlier result")
     add_options(parser)
@@ -45,15 +50,32 @@ def main(args: argparse.Namespace) -> int:
         raise ValueError(f"--task is called --kind now: --kind {args.task}")
     reader = choose_splits(find_reader(args.reader, args.kind, args.one_document), args.splits)
     options = resolve_options(vars(args), reader)
-    with atomic_directory(args.out, manifest.FILE_NAME, args.overwrite) as directory:
-        build = Build(reader, options, directory, args.root, args.bpe_dir, args.workers)
+    if os.pathsep in str(args.out):
+        raise ValueError(f"--out {args.out}: fairseq takes {os.pathsep!r} for the end of a path; choose another name")
+    share = share_of(args, options)
+    with atomic_directory(args.out, merge.FILE_NAME if share else manifest.FILE_NAME, args.overwrite) as directory:
+        build = Build(reader, options, directory, args.root, args.bpe_dir, args.workers, share)
         build.text_and_pipeline()
-        if not args.no_binarize:
-            build.binarize(shown_as=args.out)
-        record = manifest.write_manifest(directory, reader, options, build.reports, build.inputs)
-    print(manifest.table(record))
-    print(f"wrote {args.out}")
+        inputs = manifest.describe_inputs(build.inputs)
+        if share:
+            merge.write_shard(build, share, inputs)
+        else:
+            if not args.no_binarize:
+                build.binarize(shown_as=args.out)
+            print(manifest.table(manifest.write_manifest(directory, reader, options, build.reports, inputs)))
+    print(f"wrote {args.out}" + (f", shard {share.number} of {share.of}" if share else ""))
     return 0
+
+
+def share_of(args: argparse.Namespace, options: Options) -> Share | None:
+    """The share that `--shard` and `--of` name; ValueError if there is none, or each would have its own dictionary."""
+    if args.shard is args.of is None:
+        return None
+    if not 1 <= (args.shard or 0) <= (args.of or 0):
+        raise ValueError("--shard K and --of N go together, and K is from 1 to N")
+    if not has_dictionary(options):
+        raise ValueError("--shard needs a dictionary for all shards: learn one with --limit, and give --vocabulary BIN")
+    return Share(args.shard, args.of)
 
 
 def choose_splits(reader: Reader, names: Sequence[str] | None) -> Reader:
@@ -62,7 +84,7 @@ def choose_splits(reader: Reader, names: Sequence[str] | None) -> Reader:
         return reader
     if unknown := [name for name in names if name not in reader.splits]:
         raise ValueError(f"--splits {unknown[0]}: the reader {reader.name} has {', '.join(reader.splits)}")
-    return replace(reader, splits=tuple(split for split in reader.splits if split in names))
+    return replace(reader, splits=tuple(split for split in reader.splits if split in names), size=0)
 
 
 def resolve_options(given: Mapping[str, Any], reader: Reader) -> Options:
@@ -105,9 +127,10 @@ def check_for_kind(options: Options, kind: Kind) -> None:
 
 def _check_together(options: Options, reader: Reader) -> None:
     if not has_dictionary(options) and "train" not in reader.splits:
+        text = kind_of(reader.kind).is_text
         raise ValueError(
-            f"reader {reader.name} has no train split to learn BPE codes from; use --bpe gpt2 or sentencepiece, or "
-            "--vocabulary with what the training part gave"
+            f"reader {reader.name} has no train split to learn {'BPE codes' if text else 'the dictionary'} from; use "
+            f"{'--bpe gpt2 or sentencepiece, or ' if text else ''}--vocabulary with what the training part gave"
         )
     if options.bpe != "learned" and options.codes:
         raise ValueError(f"--codes goes with --bpe learned; --bpe {options.bpe} has its own")
@@ -119,17 +142,3 @@ def _check_together(options: Options, reader: Reader) -> None:
         raise ValueError(f"--aligned is for given segments, not for --splitter {options.splitter}")
     if options.aligned and (options.roles or options.role_in_text):
         raise ValueError("--aligned does not go together with --roles and --role-in-text")
-
-
-def options_table() -> str:
-    """The table of the options in docs/data.md."""
-    lines = ["| option | default | kinds | meaning |", "|---|---|---|---|"]
-    for item in options_of(Options):
-        names = [flag(item), flag(item, False)] if item.type is bool else [flag(item)]
-        default = "off" if item.default is False else "" if item.default is None else f"`{item.default}`"
-        group, choices = item.metadata["group"], item.metadata["choices"]
-        kinds = [f"`{name}`" for name, kind in KINDS.items() if group in kind.options] if group else []
-        values = f": {', '.join(f'`{choice}`' for choice in choices)}" if choices else ""
-        names_text, kinds_text = ", ".join(f"`{name}`" for name in names), ", ".join(kinds) or "all"
-        lines.append(f"| {names_text} | {default} | {kinds_text} | {item.metadata['help']}{values} |")
-    return "\n".join(lines) + "\n"

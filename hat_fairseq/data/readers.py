@@ -41,6 +41,7 @@ class Reader:
         release: how many documents a complete release has in a split, several numbers where several are in use.
         paper: what the paper prints about the dataset, as it prints it; see `manifest.PAPER_ROWS`.
         kind: of its records.
+        size: bytes of its files, 0 if that is not known.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Reader:
     release: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     paper: Mapping[str, Any] = field(default_factory=dict)
     kind: str = "text"
+    size: int = 0
 
 
 def find_reader(name: str, kind: str | None = None, one_document: bool = False) -> Reader:
@@ -115,7 +117,7 @@ def _folder_reader(folder: Path, kind: str, one_document: bool) -> Reader:
         return read_records(files[split], kind)
 
     defaults = {"aligned": True, "target_separator": True} if parallel else {}
-    return Reader(folder.name, read, tuple(splits), defaults, kind=kind)
+    return Reader(folder.name, read, tuple(splits), defaults, kind=kind, size=sum(path.stat().st_size for path in used))
 
 
 def _splits(folder: Path) -> Iterator[tuple[str, str]]:

@@ -8,6 +8,11 @@ from typing import Any
 Text = str | tuple[str, ...]  # running text, still to be split into sentences; or sentences, segments, turns or words
 
 
+def is_unicode(text: str) -> bool:
+    """Whether UTF-8 can represent it: JSON's `\\ud800` alone is no character."""
+    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
+
+
 @dataclass(frozen=True)
 class Answer:
     """An answer to a question: `text` stands in the context as given, from its character `start` on."""
@@ -43,7 +48,7 @@ class Record:
     Args:
         id: names the record; not empty, without tabs and line breaks.
         parts: what the model reads, one or two texts: `(text,)`, `(premise, hypothesis)`, `(question, text)`.
-        choices: continuations of the text, one of which is right.
+        choices: continuations of the text, or candidates for the answer to a question; one of them is right.
         roles: one for each sentence of the last part, or None.
         target: the reference, one string for each of its sentences, or None.
         label: of the whole record; with choices the number of the right one, from 0, as a string.
@@ -54,8 +59,8 @@ class Record:
         origin: where it comes from, for messages only: `mine.jsonl:7`, or files and lines of both sides.
 
     Raises:
-        ValueError: the id is not usable, there are not one or two parts, labels or roles are not as many as elements,
-            or an answer does not stand where it says.
+        ValueError: the id or a label is not usable, there are not one or two parts, labels or roles are not as many as
+            elements, or an answer does not stand where it says.
     """
 
     id: str
@@ -73,6 +78,9 @@ class Record:
     def __post_init__(self) -> None:
         if not self.id.strip() or any(character in self.id for character in "\t\r\n"):
             raise ValueError(f"the id {self.id!r} is empty or contains a tab or a line break")
+        for name in (self.id, self.label or "", *(self.labels or ())):
+            if not is_unicode(name):
+                raise ValueError(f"the id or label {name!r} has a lone surrogate, which UTF-8 cannot represent")
         if len(self.parts) not in (1, 2):
             raise ValueError(f"{self.name} has {len(self.parts)} parts instead of one or two")
         if self.label == "" or "" in (self.labels or ()):
@@ -110,9 +118,9 @@ class Record:
         return f"document {self.id!r}" + (f" ({self.origin})" if self.origin else "")
 
     def texts(self) -> Iterator[tuple[int, Text]]:
-        """Number and text of every part; choices are second parts."""
+        """Number and text of every part; choices are the part behind them."""
         yield from enumerate(self.parts)
-        yield from ((1, choice) for choice in self.choices)
+        yield from ((len(self.parts), choice) for choice in self.choices)
 
     def _check_annotation(self, annotation: Annotation) -> None:
         number, paragraphs = annotation.paragraph, self.sentences

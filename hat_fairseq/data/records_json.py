@@ -5,10 +5,12 @@ Which keys an object may have depends on its kind (`kinds.py`); what a key means
     id                                     a string; in files for pre-training it may be missing
     text, sentences, segments, words       running text, or a list; exactly one of them is given
     paragraphs                             or a list of paragraphs
+    tokens, pixels                         or the symbols of a sequence: strings, or numbers from 0 to 255
     turns                                  or a list of objects with text and, in all or in none, role or else speaker
     question                               a text that goes before
     second                                 a second text or list
     choices, label                         continuations, and the number of the right one
+    candidates, label                      the same for answers to a question
     label, labels, answers, target         what is right; answers are objects with text and start
     annotations                            likewise; objects with paragraph, spans (as answers) and yes_no, or empty
     meta                                   an object that predictions carry on
@@ -20,12 +22,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hat_fairseq.data.files import Fields, read_json_lines
+from hat_fairseq.data.files import Fields, is_deeper, read_json_lines
 from hat_fairseq.data.formats.columns import is_table, read_rows
-from hat_fairseq.data.kinds import Kind, kind_of
-from hat_fairseq.data.record import Annotation, Answer, Record, Text
+from hat_fairseq.data.kind import DIVIDED, Kind
+from hat_fairseq.data.kinds import kind_of
+from hat_fairseq.data.record import Annotation, Answer, Record, Text, is_unicode
 
-_FORMS = ("text", "sentences", "segments", "words", "paragraphs", "turns")
+DEEPEST_META = 100  # levels; others that read the predictions have limits, too
+_FORMS = ("text", *DIVIDED, "turns")
 
 
 def read_records(path: str | Path, kind: str | Kind = "text", shown_as: str | None = None) -> Iterator[Record]:
@@ -60,7 +64,7 @@ def record_from_json(record: Any, where: str, kind: str | Kind = "text") -> Reco
     kind = kind_of(kind)
     fields = Fields(record, where, {"id", "meta", *kind.keys})
     parts, roles = _parts(fields, kind)
-    choices = _choices(fields) if "choices" in fields else ()
+    choices = _choices(fields)
     if "question" in fields and "choices" not in fields:
         parts = (fields.text("question"), *parts)
     if "target" in fields and "summary" in fields:
@@ -72,7 +76,7 @@ def record_from_json(record: Any, where: str, kind: str | Kind = "text") -> Reco
         "answers": _answers(fields, "answers") if "answers" in fields else None,
         "annotations": _annotations(fields) if "annotations" in fields else None,
     }
-    meta = fields.get("meta", dict) if "meta" in fields else None
+    meta = _meta(fields) if "meta" in fields else None
     try:
         built = Record(fields.text("id"), parts, choices, roles=roles, meta=meta, **gold)
         kind.check(built)
@@ -93,9 +97,10 @@ def record_to_json(record: Record, kind: str | Kind = "text") -> dict[str, Any]:
     if record.roles is not None:
         fields["turns"] = [{"role": r, "text": t} for r, t in zip(record.roles, main, strict=True)]
     else:
-        fields["text" if isinstance(main, str) else kind.divided_key] = main
+        key = "text" if isinstance(main, str) else kind.divided_key
+        fields[key] = list(map(int, main)) if key == "pixels" else main
     if record.choices:
-        fields["choices"] = record.choices
+        fields[kind.choices_key or "choices"] = record.choices
     if record.label is not None:
         fields["label"] = int(record.label) if record.choices else record.label
     if record.answers is not None:
@@ -110,7 +115,7 @@ def json_line(record: Record, kind: Kind) -> str:
     """The record as a line of a JSON lines file."""
     line = json.dumps(record_to_json(record, kind), ensure_ascii=False)
     # A text as given may hold lone surrogates, which UTF-8 cannot represent.
-    return line if line.isascii() or _is_unicode(line) else json.dumps(record_to_json(record, kind))
+    return line if is_unicode(line) else json.dumps(record_to_json(record, kind))
 
 
 def with_meta(rows: list[dict[str, Any]], path: Path, kind: str = "text") -> list[dict[str, Any]]:
@@ -121,8 +126,11 @@ def with_meta(rows: list[dict[str, Any]], path: Path, kind: str = "text") -> lis
     return [row | ({"meta": meta[row["id"]]} if row["id"] in meta else {}) for row in rows]
 
 
-def _is_unicode(line: str) -> bool:
-    return not any("\ud800" <= character <= "\udfff" for character in line)
+def _meta(fields: Fields) -> dict[str, Any]:
+    meta: dict[str, Any] = fields.get("meta", dict)
+    if is_deeper(meta, DEEPEST_META) or not is_unicode(json.dumps(meta, ensure_ascii=False)):
+        raise fields.error(f"meta has a lone surrogate, or more than {DEEPEST_META} levels")
+    return meta
 
 
 def _parts(fields: Fields, kind: Kind) -> tuple[tuple[Text, ...], tuple[str, ...] | None]:
@@ -135,6 +143,8 @@ def _parts(fields: Fields, kind: Kind) -> tuple[tuple[Text, ...], tuple[str, ...
     if given == ["turns"]:
         texts, roles = _turns(fields)
         return (texts, *second), roles
+    if given == ["pixels"]:
+        return (tuple(map(str, fields.items("pixels", int))), *second), None
     return (fields.text("text") if given == ["text"] else fields.texts(given[0]), *second), None
 
 
@@ -160,6 +170,8 @@ def _target(fields: Fields, key: str) -> tuple[str, ...] | None:
 
 
 def _choices(fields: Fields) -> tuple[str, ...]:
+    if "choices" not in fields:
+        return fields.texts("candidates") if "candidates" in fields else ()
     question = fields.text("question").strip() if "question" in fields else ""
     return tuple(f"{question} {choice}" if question else choice for choice in fields.texts("choices"))
 

@@ -8,8 +8,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from hat_fairseq.data.bpe import Bpe, Gpt2Bpe, LearnedBpe, SentencePieceBpe, find_gpt2_files, find_sentencepiece_model
+from hat_fairseq.data.bpe import (
+    Bpe,
+    Gpt2Bpe,
+    LearnedBpe,
+    NoBpe,
+    SentencePieceBpe,
+    find_gpt2_files,
+    find_sentencepiece_model,
+)
 from hat_fairseq.data.dictionary import Dictionary
+from hat_fairseq.data.kinds import kind_of
 from hat_fairseq.data.labels import read_label_dictionary
 from hat_fairseq.data.options import Options, Settings, flag, options_of
 from hat_fairseq.data.pipeline import TextPipeline
@@ -71,8 +80,15 @@ def inherit(options: Options, given: Mapping[str, Any]) -> Options:
     vocabulary = Vocabulary.open(str(directory))
     settings = vocabulary.settings
     same_kind = settings.kind == options.kind
+    if kind_of(options.kind).is_text != vocabulary.pipeline.kind.is_text:
+        raise ValueError(
+            f"--vocabulary {directory} is of data of the kind {settings.kind}, which has other tokens than "
+            f"--kind {options.kind}"
+        )
     names = [item.name for item in options_of(Settings)] if same_kind else FOR_ANOTHER_KIND
-    inherited = {"bpe": vocabulary.pipeline.bpe.kind, **{name: getattr(settings, name) for name in names}}
+    inherited = {name: getattr(settings, name) for name in names}
+    if vocabulary.pipeline.kind.is_text:
+        inherited["bpe"] = vocabulary.pipeline.bpe.kind
     if given.get("bpe_dir") is not None:
         raise ValueError(f"--bpe-dir and --vocabulary {directory} contradict each other; leave one out")
     for item in options_of(Options):
@@ -97,8 +113,14 @@ def ready_made(options: Options, bpe_dir: Path | None, dictionary: Path) -> Bpe 
     """
     if options.vocabulary:
         vocabulary = Vocabulary.open(options.vocabulary)
+        Dictionary.load(vocabulary.dictionary)  # an error there names the user's file
         _copy(vocabulary.dictionary, dictionary)
         return vocabulary.pipeline.bpe
+    if not (kind := kind_of(options.kind)).is_text:
+        if kind.alphabet:
+            dictionary.parent.mkdir(exist_ok=True)
+            Dictionary((symbol, 1) for symbol in kind.alphabet).save(dictionary)
+        return NoBpe()
     if options.bpe == "gpt2":
         gpt2 = find_gpt2_files(bpe_dir)
         _copy(gpt2 / "dict.txt", dictionary)
@@ -116,7 +138,7 @@ def ready_made(options: Options, bpe_dir: Path | None, dictionary: Path) -> Bpe 
 
 def has_dictionary(options: Options) -> bool:
     """Whether the dictionary is fixed, not built from the training text."""
-    return bool(options.vocabulary) or options.bpe != "learned"
+    return bool(options.vocabulary or kind_of(options.kind).alphabet) or options.bpe != "learned"
 
 
 def _copy(source: Path, target: Path) -> None:

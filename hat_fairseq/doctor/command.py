@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from hat_fairseq.doctor.data import check_data
+
 PACKAGE = Path(__file__).resolve().parents[1]
 FAIRSEQ = "fairseq-fixed==0.12.3.1"
 FAIRSEQ_FLAGS = "--no-build-isolation --no-deps --no-cache-dir --no-binary fairseq-fixed"
@@ -161,11 +163,14 @@ def findings() -> Iterator[Finding]:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--data", type=Path, metavar="DIR", help="check a directory of hat preprocess instead")
     parser.add_argument("--problems", action="store_true", help="print only what is not in order")
 
 
 def main(args: argparse.Namespace) -> int:
     """Prints the findings; returns 1 if there is a problem."""
+    if args.data is not None:
+        return check_data(args.data)
     found = list(findings())
     width = max(len(finding.name) for finding in found)
     for finding in found:

@@ -2,6 +2,8 @@
 
 import argparse
 import collections
+import contextlib
+import functools
 import os
 import pickle
 import re
@@ -10,9 +12,9 @@ import sys
 import types
 import typing
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import fairseq.checkpoint_utils
 import fairseq.distributed.utils as distributed_utils
@@ -73,12 +75,38 @@ def atomic_copy(original: Callable[..., Any], src_path: str, dst_path: str, over
     """Copies a file so that `dst_path` is at every moment either the old file or the whole new one."""
     if not overwrite and os.path.exists(dst_path):
         raise FileExistsError(dst_path)
-    partial = f"{dst_path}.tmp"
-    shutil.copyfile(src_path, partial)
-    with open(partial, "rb+") as handle:
-        os.fsync(handle.fileno())
-    os.replace(partial, dst_path)
+    with open(src_path, "rb") as source, _replacing(dst_path) as file:
+        shutil.copyfileobj(source, file, 1 << 20)
     return True
+
+
+@replaces(fairseq.checkpoint_utils, "torch_persistent_save")
+def torch_persistent_save(original: Callable[..., Any], obj: Any, filename: str, async_write: bool = False) -> None:
+    """Saves a checkpoint; a failure leaves the older file and names the path."""
+    if async_write or not PathManager.supports_rename(filename):
+        return original(obj, filename, async_write)
+    with _replacing(filename) as file:
+        torch.save(obj, file)
+
+
+@contextlib.contextmanager
+def _replacing(path: str) -> Iterator[IO[bytes]]:
+    """A new file that takes the place of `path` when it is whole and on the disk.
+
+    Raises:
+        CheckpointError: it could not be written; it is removed, and `path` is as before.
+    """
+    partial = f"{path}.tmp"
+    try:
+        with open(partial, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+    except (OSError, RuntimeError) as error:
+        Path(partial).unlink(missing_ok=True)
+        cause = str(error if isinstance(error, OSError) else error.__context__ or error).splitlines()[0]
+        raise CheckpointError(f"{path} could not be written ({cause}); a checkpoint there is as before") from None
 
 
 @replaces(fairseq.checkpoint_utils, "load_checkpoint_to_cpu")
@@ -103,7 +131,7 @@ def load_checkpoint_to_cpu(original: Callable[..., Any], path: str, *args: Any, 
         raise
     except (EOFError, OSError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and "PytorchStreamReader" not in str(error):
-            raise
+            raise CheckpointError(f"{path}: torch cannot read it: {' '.join(str(error).split()):.200}") from error
         raise CheckpointError(f"{path}: not a complete checkpoint ({Path(path).stat().st_size} bytes)") from None
 
 
@@ -124,15 +152,24 @@ def check_file(path: str) -> None:
         first = file.read(2)
     if first and not first.startswith((_PICKLE, _ZIP)):
         raise CheckpointError("not a checkpoint of torch, by its first bytes")
+    status = os.stat(path)
+    if damaged := _damage(str(path), status.st_size, status.st_mtime_ns):
+        raise CheckpointError(f"damaged: {damaged}; use another checkpoint, or copy it again")
+
+
+@functools.cache
+def _damage(path: str, size: int, modified: int) -> str | None:
+    """What is wrong with a zip archive; a file is read once."""
     if not zipfile.is_zipfile(path):
-        return
+        return None
     try:
         with zipfile.ZipFile(path) as archive:
-            damaged = archive.testzip()
+            if any(part.compress_type for part in archive.infolist()):
+                return "it is compressed, which torch.save does not do, and could unpack to fill the memory"
+            part = archive.testzip()
+            return part and f"wrong checksum of {part}"
     except (zipfile.BadZipFile, EOFError, NotImplementedError) as error:
-        damaged = str(error)
-    if damaged is not None:
-        raise CheckpointError(f"damaged: wrong checksum of {damaged}; use another checkpoint, or copy it again")
+        return str(error)
 
 
 @replaces(fairseq.file_utils, "load_archive_file")

@@ -1,4 +1,4 @@
-"""Damaged binary data is named when it is loaded; fairseq fails later, or reads other documents."""
+"""Damaged binary data is named when it is loaded, and generation drops nothing; fairseq fails later, or goes on."""
 
 import os
 import struct
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import fairseq.data.indexed_dataset
+import fairseq.options
 import numpy as np
 from fairseq.data.indexed_dataset import MMapIndexedDataset, _code_to_dtype
 
@@ -15,12 +16,35 @@ _HEADER = struct.Struct("<9sQBQ")  # magic, version, type, number of rows; then 
 _ROW = 4 + 8
 
 
+@replaces(fairseq.options, "parse_args_and_arch")
+def parse_args_and_arch(original: Callable[..., Any], parser: Any, *rest: Any, **kwargs: Any) -> Any:
+    """Generation drops no document; in fairseq a batch that does not fill up, and what is longer than the model."""
+    parsed = original(parser, *rest, **kwargs)
+    args = parsed[0] if isinstance(parsed, tuple) else parsed
+    if hasattr(args, "nbest"):  # fairseq-generate, fairseq-interactive
+        args.required_batch_size_multiple = 1
+        if args.skip_invalid_size_inputs_valid_test:
+            raise ValueError(
+                "--skip-invalid-size-inputs-valid-test would drop documents: remove it; what is too long is truncated "
+                "with --task document_to_text --long-source truncate"
+            )
+    return parsed
+
+
+@replaces(fairseq.data.indexed_dataset, "dataset_exists")
+def dataset_exists(original: Callable[..., Any], path: str, *args: Any, **kwargs: Any) -> Any:
+    """Whether there is a dataset; ValueError where only one of its two files is there."""
+    _check_pair(path)
+    return original(path, *args, **kwargs)
+
+
 @replaces(fairseq.data.indexed_dataset, "infer_dataset_impl")
 def infer_dataset_impl(original: Callable[..., Any], path: str) -> Any:
-    """The kind of a dataset; ValueError for an index that is of no kind."""
+    """The kind of a dataset; ValueError for an index that is of no kind, or alone."""
+    _check_pair(path)
     kind = original(path)
     if kind is None and os.path.exists(f"{path}.idx"):
-        raise ValueError(f"{path}.idx is damaged; preprocess the data again")
+        raise ValueError(f"{path}.idx is damaged; run hat preprocess again")
     return kind
 
 
@@ -37,6 +61,12 @@ def make_dataset(original: Callable[..., Any], path: str, impl: str, *args: Any,
     return original(path, impl, *args, **kwargs)
 
 
+def _check_pair(path: str) -> None:
+    absent = [f"{path}{ending}" for ending in (".idx", ".bin") if not os.path.exists(f"{path}{ending}")]
+    if len(absent) == 1:
+        raise ValueError(f"{absent[0]} is missing; run hat preprocess again")
+
+
 def _check_size(path: str, expected: int) -> None:
     if (size := os.path.getsize(path)) != expected:
-        raise ValueError(f"{path} has {size} bytes instead of {expected}: damaged; preprocess the data again")
+        raise ValueError(f"{path} has {size} bytes instead of {expected}: damaged; run hat preprocess again")

@@ -1,5 +1,6 @@
 """Small corrections of options, generation and numpy."""
 
+import logging
 import sys
 import types
 from collections.abc import Callable
@@ -10,9 +11,16 @@ import fairseq.data.language_pair_dataset
 import fairseq.data.token_block_dataset
 import fairseq.options
 import numpy as np
+from fairseq.hub_utils import GeneratorHubInterface
+from fairseq.models.bart.hub_interface import BARTHubInterface
+from fairseq.models.roberta.hub_interface import RobertaHubInterface
 from fairseq.ngram_repeat_block import NGramRepeatBlock
+from fairseq.tasks import TASK_REGISTRY
 
 from .replace import replaces
+from .save_dir import STRICT
+
+logger = logging.getLogger(__name__)
 
 
 def give_numpy_compat() -> None:
@@ -24,14 +32,35 @@ def give_numpy_compat() -> None:
         vars(module.np).update(vars(np), compat=types.SimpleNamespace(long=int))
 
 
+@replaces(fairseq.options, "add_checkpoint_args")
+def add_checkpoint_args(original: Callable[..., Any], parser: Any) -> Any:
+    """fairseq's flags of checkpoints, and `--strict-restore`."""
+    group = original(parser)
+    help_text = "restore no older checkpoint of --save-dir where checkpoint_last.pt is missing or broken"
+    group.add_argument(STRICT, action="store_true", help=help_text)
+    return group
+
+
 @replaces(fairseq.options, "parse_args_and_arch")
 def parse_args_and_arch(original: Callable[..., Any], parser: Any, input_args: Any = None, **kwargs: Any) -> Any:
-    """`--bf16` without `--tpu` runs on a GPU or CPU; in fairseq it means a TPU."""
+    """fairseq's arguments; `--bf16` without `--tpu` runs on a GPU or CPU; in fairseq it means a TPU."""
+    _choose_criterion(parser, input_args)
     parsed = original(parser, input_args=input_args, **kwargs)
     args = parsed[0] if isinstance(parsed, tuple) else parsed
     if "--tpu" not in (sys.argv if input_args is None else input_args):
         args.tpu = False
     return parsed
+
+
+def _choose_criterion(parser: Any, input_args: Any) -> None:
+    """Makes the task's `default_criterion` the default of `--criterion` in training; in fairseq it is cross_entropy."""
+    usual = parser.get_default("criterion")
+    parser.set_defaults(criterion=None)
+    args, _ = parser.parse_known_args(input_args)
+    chosen = getattr(TASK_REGISTRY.get(args.task), "default_criterion", None) if hasattr(args, "arch") else None
+    parser.set_defaults(criterion=chosen or usual)
+    if chosen and args.criterion is None:
+        logger.info("--criterion %s, which is the default of --task %s", chosen, args.task)
 
 
 @replaces(NGramRepeatBlock, "_no_repeat_ngram")
@@ -46,3 +75,18 @@ def get_buckets(original: Callable[..., Any], sizes: np.ndarray, num_buckets: in
     """fairseq's lengths of buckets for `--num-batch-buckets`, computed with the arguments of numpy 2."""
     edges = np.percentile(sizes, np.linspace(0, 100, num_buckets + 1), method="lower")
     return np.unique(edges[1:])
+
+
+def refuse_text(original: Callable[..., Any], self: Any, *args: Any, **kwargs: Any) -> Any:
+    """Text to tokens and back in what `from_pretrained` returns; fairseq leaves out the pipeline of our data."""
+    if getattr(self.task, "pipeline", None) is not None:
+        raise ValueError(
+            "fairseq's from_pretrained applies neither the BPE nor the sentence markers of this model: use "
+            "hat_fairseq.load(CHECKPOINT, data=BIN), which takes and returns text"
+        )
+    return original(self, *args, **kwargs)
+
+
+for _interface in (GeneratorHubInterface, BARTHubInterface, RobertaHubInterface):
+    for _name in ("encode", "decode"):
+        replaces(_interface, _name)(refuse_text)

@@ -4,6 +4,7 @@ A run that was meant for another number of processes has another batch in every 
 torchrun or Slurm has started, or ends in an assertion.
 """
 
+import contextlib
 import functools
 import inspect
 import os
@@ -17,6 +18,7 @@ import fairseq.distributed.utils as distributed_utils
 import torch
 
 from .replace import replaces
+from .signals import passing_on
 
 _TORCHRUN = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 _SLURM = ("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST")
@@ -101,7 +103,9 @@ def call_main(original: Callable[..., Any], cfg: Any, main: Callable[..., Any], 
         training.distributed_world_size = started[1]
     if not on_gpus and training.distributed_world_size > 1:
         _use_gloo(training, by_torchrun=started is not None)
-    return original(cfg, functools.partial(_main_in_process, main), **kwargs)
+    starts = started is None and training.distributed_world_size > 1 and not training.distributed_no_spawn
+    with passing_on() if starts else contextlib.nullcontext():
+        return original(cfg, functools.partial(_main_in_process, main), **kwargs)
 
 
 def _use_gloo(training: Any, by_torchrun: bool) -> None:

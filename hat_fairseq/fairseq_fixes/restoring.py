@@ -4,17 +4,25 @@ A checkpoint that is restored with another number of attention heads, for exampl
 """
 
 import contextvars
+import copy
+import logging
 import re
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import fairseq.checkpoint_utils
+import fairseq.distributed.utils as distributed_utils
 from fairseq.file_io import PathManager
 from fairseq.logging import metrics
 from fairseq.models import ARCH_MODEL_REGISTRY
 
+from ..data.package import is_package
+from . import save_dir, signals
 from .checkpoints import CheckpointError
 from .replace import replaces
+
+logger = logging.getLogger(__name__)
 
 SAME = (  # settings that change the function of a model and no shape
     "encoder_attention_heads",
@@ -25,7 +33,7 @@ SAME = (  # settings that change the function of a model and no shape
     "no_scale_embedding",
 )
 # the trainer whose checkpoint is being read
-_restoring: contextvars.ContextVar[Any] = contextvars.ContextVar("restoring", default=None)
+restoring: contextvars.ContextVar[Any] = contextvars.ContextVar("restoring", default=None)
 
 
 @replaces(fairseq.checkpoint_utils, "load_checkpoint")
@@ -35,10 +43,17 @@ def load_checkpoint(original: Callable[..., Any], cfg: Any, trainer: Any, **kwar
     Raises:
         CheckpointError: `--restore-file` does not exist, or does not fit; then the tensors or the dictionary are named.
         ValueError: no validation logs `--best-checkpoint-metric`.
+        SystemExit: it already has `--max-update` updates.
     """
     if cfg.restore_file != "checkpoint_last.pt" and not PathManager.exists(cfg.restore_file):
         raise CheckpointError(f"--restore-file {cfg.restore_file} does not exist")
-    token = _restoring.set(trainer)
+    if is_package(cfg.restore_file):
+        raise CheckpointError(f"--restore-file {cfg.restore_file}: a package has no optimizer state to go on with")
+    signals.watch()
+    if (instead := _agreed(cfg, trainer)) is not None:
+        cfg = copy.deepcopy(cfg)
+        cfg.restore_file, cfg.finetune_from_model = instead, None
+    token = restoring.set(trainer)
     try:
         restored = original(cfg, trainer, **kwargs)
     except Exception as error:
@@ -46,11 +61,36 @@ def load_checkpoint(original: Callable[..., Any], cfg: Any, trainer: Any, **kwar
         failed = re.match(r"Cannot load model parameters from checkpoint (.*?);", str(error))
         if failed and isinstance(error.__context__, ValueError):
             raise CheckpointError(f"{failed.group(1)}: {error.__context__}") from None
+        if differ := re.match(r"(Criterion|Optimizer) does not match; .*\. (\w+) vs (\w+)", str(error)):
+            flag, before, now = differ.groups()
+            raise CheckpointError(
+                f"the checkpoint was trained with {before}, and this run has {now}: give the --{flag.lower()} of that "
+                "training to go on with it, or --reset-optimizer"
+            ) from None
         raise
     finally:
-        _restoring.reset(token)
+        restoring.reset(token)
+    max_update = trainer.cfg.optimization.max_update
+    if 0 < max_update <= trainer.get_num_updates():
+        logger.info(f"the checkpoint has {trainer.get_num_updates()} updates: nothing to train (--max-update)")
+        sys.exit(0)  # fairseq would train one more
     check_metric(trainer)
     return restored
+
+
+def _agreed(cfg: Any, trainer: Any) -> str | None:
+    """What the first process has found in the `--save-dir`, in all processes; see `save_dir.prepare`."""
+    found: list[str | None] = [None, None]
+    if trainer.is_data_parallel_master:
+        try:
+            found = [save_dir.prepare(cfg, trainer), None]
+        except CheckpointError as problem:
+            found = [None, str(problem)]
+    if trainer.data_parallel_world_size > 1:
+        found = distributed_utils.broadcast_object(found, 0, trainer.data_parallel_process_group, trainer.device)
+    if found[1] is not None:
+        raise CheckpointError(found[1])
+    return found[0]
 
 
 @replaces(fairseq.checkpoint_utils, "load_checkpoint_to_cpu")
@@ -60,7 +100,7 @@ def check_same_function(original: Callable[..., Any], path: str, *args: Any, **k
     Raises:
         CheckpointError: they differ; with the flag.
     """
-    state, trainer = original(path, *args, **kwargs), _restoring.get()
+    state, trainer = original(path, *args, **kwargs), restoring.get()
     saved = (state.get("cfg") or {}).get("model")
     if trainer is None or saved is None:  # converted weights have no settings
         return state

@@ -42,8 +42,11 @@ def upgrade_state_dict(original: Callable[..., Any], state: Any) -> Any:
     """What fairseq does with each checkpoint as soon as its file has been read, after the check of what it would build.
 
     Raises:
-        CheckpointError: it names a model, task or criterion that is not on the list, or has a setting of another type.
+        CheckpointError: it has no weights, it names a model, task or criterion that is not on the list, or a setting
+            has another type.
     """
+    if not isinstance(state, Mapping) or not isinstance(state.get("model"), Mapping):
+        raise CheckpointError("no checkpoint of fairseq: it has no weights under the name 'model'")
     args, cfg = _plain(state.get("args")), _plain(state.get("cfg") or {})
     if not isinstance(cfg, dict):
         raise CheckpointError("its settings are no dictionary")

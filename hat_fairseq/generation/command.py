@@ -8,6 +8,7 @@ import argparse
 import shlex
 from pathlib import Path
 
+from ..data.manifest import check_files
 from ..data.pipeline import TextPipeline
 from ..data.records_json import read_records, with_meta
 from ..data.rows import read_ids
@@ -23,6 +24,7 @@ from .resume import PartialResults, describe_setup, named_flags
 PASSES_FLAGS_ON = True
 PACKAGE = Path(__file__).resolve().parents[1]
 OWN_FLAGS = ["--shard-id", "--distributed-world-size", "--distributed-rank", "--skip-samples", "--nbest", "--quiet"]
+OWN_FLAGS += ["--skip-invalid-size-inputs-valid-test"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,6 +53,7 @@ def main(args: argparse.Namespace) -> int:
     score = score_words(args.score, args.data, args.gen_subset, out) if args.score else None
     score_args = parse_score(score) if score else None  # a mistake ends here, not after generation
     flags = fairseq_flags(args)
+    check_files(args.data, args.gen_subset, contents=True)
     chunks = read_ids(ids)
     settings = TextPipeline.load(args.data).settings
     with PartialResults.open(args.results_path / f"{args.gen_subset}.parts", args.overwrite) as parts:

@@ -1,10 +1,14 @@
 """Generation options: names, types and ranges. fairseq ignores unknown names and fails late on wrong values."""
 
-import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, get_type_hints
 
+from hat_fairseq.data.files import parse_json
+from hat_fairseq.data.package import GENERATION, is_package
+
 MINIMUM = {"beam": 1, "nbest": 1, "min_len": 0, "max_len_a": 0, "max_len_b": 0, "no_repeat_ngram_size": 0}
+MINIMUM |= {"batch_size": 1, "max_tokens": 1}
 POSITIVE = ("temperature",)
 _TYPES: dict[Any, tuple[Any, str]] = {
     int: (int, "a whole number"),
@@ -54,13 +58,19 @@ def parse_generation_options(text: str, flag: str) -> dict[str, Any]:
         ValueError: not a JSON object, or see `check_generation_options`.
     """
     try:
-        options = json.loads(text)
-    except json.JSONDecodeError as error:
+        options = parse_json(text)
+    except ValueError as error:
         raise ValueError(f"{flag} {text}: not JSON ({error})") from None
     if not isinstance(options, dict):
         raise ValueError(f'{flag} {text}: expected a JSON object such as {{"beam": 4}}')
     check_generation_options(options, flag)
     return options
+
+
+def packaged_options(checkpoints: str | Path) -> dict[str, Any]:
+    """The generation options of a package, the first of several checkpoints; none of other checkpoints."""
+    path = Path(str(checkpoints).split(":")[0], GENERATION)
+    return parse_generation_options(path.read_text(encoding="utf-8"), str(path)) if is_package(path.parent) else {}
 
 
 def check_generation_flags(flags: Mapping[str, Sequence[str]]) -> None:

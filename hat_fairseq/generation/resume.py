@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 
 from ..data.files import sha256_of
 from ..data.outputs import atomic_file
+from ..data.package import MANIFEST, is_package
 
 RECORD = "run.json"
 # Flags that affect speed only: after a crash for lack of memory, a smaller batch may continue.
@@ -101,9 +102,9 @@ def describe_setup(data: Path, subset: str, path: str, flags: Sequence[str]) -> 
     """
     used = [*data.glob(f"{subset}.*"), *data.glob("dict.*"), data / "pipeline.json"]
     checkpoints = path.split(os.pathsep)
-    if absent := [checkpoint for checkpoint in checkpoints if not Path(checkpoint).is_file()]:
+    if absent := [checkpoint for checkpoint in checkpoints if not Path(checkpoint).exists()]:
         raise ValueError(f"--path {absent[0]} does not exist: has it been trained?")
-    hashes = [{"path": checkpoint, "sha256": sha256_of(checkpoint)} for checkpoint in checkpoints]
+    hashes = [{"path": p, "sha256": sha256_of(Path(p, MANIFEST) if is_package(p) else p)} for p in checkpoints]
     ignored = {*SPEED, "path", "user-dir", "document-pipeline"}  # the last three are compared by content
     decisive = {flag: values for flag, values in named_flags(flags).items() if flag[2:] not in ignored}
     files = {file.name: sha256_of(file) for file in sorted(used)}

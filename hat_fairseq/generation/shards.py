@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from ..data.outputs import check_space
 from .resume import PartialResults, named_flags
 
 LAST_LINES = 15
@@ -37,6 +38,7 @@ def generate(arguments: Sequence[str], parts: PartialResults, missing: Collectio
     flags = named_flags(arguments)
     cpu_precision = flags.get("--cpu-precision", ["fp32"])[-1]  # refused here, not after loading the model
     check_precision(chosen_precision("--fp16" in flags, "--bf16" in flags, cpu_precision), "cuda" if gpus else "cpu")
+    check_space(parts.folder, 1e6)
     count = min(num_shards or len(gpus) or 1, len(missing))
     call = 1 + max((int(path.name.partition(".")[0]) for path in parts.folder.glob("*.shard-*")), default=0)
     common = [sys.executable, "-P", "-m", "fairseq_cli.generate", *arguments]
@@ -48,11 +50,12 @@ def generate(arguments: Sequence[str], parts: PartialResults, missing: Collectio
     folders = [parts.folder / f"{call:03}.shard-{shard}-of-{count}" for shard in range(count)]
     processes: list[subprocess.Popen[bytes]] = []
     with stopped_together(processes):
-        for shard, folder in enumerate(folders):
-            # fairseq-generate takes its share from these two flags and ignores its own --num-shards
-            share = ["--distributed-world-size", str(count), "--distributed-rank", str(shard)]
-            command = [*common, *share, "--results-path", str(folder)]
-            processes.append(start(command, folder, gpus[shard % len(gpus)] if gpus else None, parts))
+        with deferred_signals():
+            for shard, folder in enumerate(folders):
+                # fairseq-generate takes its share from these two flags and ignores its own --num-shards
+                share = ["--distributed-world-size", str(count), "--distributed-rank", str(shard)]
+                command = [*common, *share, "--results-path", str(folder)]
+                processes.append(start(command, folder, gpus[shard % len(gpus)] if gpus else None, parts))
         wait(processes, folders, len(missing))
     if left := set(missing) - parts.finished():
         failed = [shard for shard, process in enumerate(processes) if process.returncode]
@@ -92,6 +95,19 @@ def start(command: list[str], folder: Path, gpu: str | None, parts: PartialResul
         )
 
 
+@contextmanager
+def deferred_signals() -> Iterator[None]:
+    """Signals take effect after the block: one in the middle of a start would leave a shard that nobody ends."""
+    caught: list[int] = []
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.signal(number, lambda got, _: caught.append(got)) for number in numbers]
+    yield
+    for number, handler in zip(numbers, before, strict=True):
+        signal.signal(number, handler)
+    for got in caught:
+        signal.raise_signal(got)
+
+
 def wait(processes: Sequence[subprocess.Popen[bytes]], folders: Sequence[Path], total: int) -> None:
     """Waits for all shards, even if one fails; a terminal shows how many of `total` samples are finished."""
     offsets: dict[Path, int] = {}
@@ -109,8 +125,7 @@ def wait(processes: Sequence[subprocess.Popen[bytes]], folders: Sequence[Path], 
 
 @contextmanager
 def stopped_together(processes: list[subprocess.Popen[bytes]]) -> Iterator[None]:
-    """Ends the shards when this process ends, also by SIGTERM."""
-    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    """Ends the shards when this process ends, also by a signal that `cli` turns into SystemExit."""
     try:
         yield
     finally:
@@ -119,4 +134,3 @@ def stopped_together(processes: list[subprocess.Popen[bytes]]) -> Iterator[None]
                 process.terminate()
         for process in processes:
             process.wait()
-        signal.signal(signal.SIGTERM, before)

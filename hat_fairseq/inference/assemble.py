@@ -1,7 +1,8 @@
 """Predictions as records, one JSON line for each document, from the outputs for the rows of a dataset.
 
-classification  {"id", "label", "probabilities": {label: p}}
+classification  {"id", "label", "probabilities": {label: p}}; likewise sequence, byte_sequence and byte_pair
 choice          {"id", "label": "2", "probabilities": [p, ...]}
+candidates      {"id", "label": "2", "probabilities": [p, ...]}
 segments        {"id", "labels": [...]}, one for each segment; null for a truncated one
 tokens          {"id", "labels": [...]}, one for each word, likewise
 qa              {"id", "answer", "no_answer_score"}
@@ -118,16 +119,36 @@ class Assembler:
         return num_elements, list(itertools.compress(spans, self.dataset.kept(row, len(spans) + 1)))
 
 
-class ChoiceAssembler(Assembler):
-    """The chosen one of several continuations."""
+class PairAssembler(Assembler):
+    """A label for each pair of rows."""
 
     def _samples(self, chunks: Sequence[Chunk]) -> Sequence[Chunk]:
         return [chunks[row] for row in self.first]
 
+
+class ChoiceAssembler(PairAssembler):
+    """The chosen one of several continuations."""
+
+    def count(self, index: int) -> int:
+        """How many there are to choose from."""
+        return self.samples[index].count
+
     def part(self, index: int, output: Tensor) -> Any:
-        chunk = self.samples[index]
-        output = output[: chunk.count]
-        return {"id": chunk.document_id, "label": str(int(output.argmax())), "probabilities": output.tolist()}
+        output = output[: self.count(index)]
+        return {
+            "id": self.samples[index].document_id,
+            "label": str(int(output.argmax())),
+            "probabilities": output.tolist(),
+        }
+
+
+class CandidateAssembler(ChoiceAssembler):
+    """The chosen one of several candidates, which are in one row."""
+
+    needs_spans = True
+
+    def count(self, index: int) -> int:
+        return self.kept_spans(index)[0]
 
 
 class SegmentAssembler(Assembler):
@@ -194,7 +215,11 @@ class DocumentAnswerAssembler(AnswerAssembler):
 #: The form of the predictions for each kind of data.
 ASSEMBLERS: dict[str, type[Assembler]] = {
     "classification": Assembler,
+    "sequence": Assembler,
+    "byte_sequence": Assembler,
+    "byte_pair": PairAssembler,
     "choice": ChoiceAssembler,
+    "candidates": CandidateAssembler,
     "segments": SegmentAssembler,
     "tokens": TokenAssembler,
     "qa": AnswerAssembler,

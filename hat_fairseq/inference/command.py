@@ -5,14 +5,20 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..data.outputs import locked
+from ..data.clean import EmptyDocumentError, prepare
+from ..data.outputs import locked, named_errors
+from ..data.pipeline import TextPipeline
+from ..data.record import Record
 from ..kernels import PRECISIONS
 from .answers import AnswerOptions
 from .assemble import Prediction
+
+DATA = "bin directory that it was trained on (default: that of a folder of hat package)"
 
 
 def add_machine(parser: argparse.ArgumentParser) -> None:
@@ -30,11 +36,37 @@ def add_machine(parser: argparse.ArgumentParser) -> None:
 def add_raw_input(parser: argparse.ArgumentParser, path: str, source: str, out: str) -> None:
     """Declares a model, raw input and a file of output; the arguments are the help texts of `--path` and the files."""
     parser.add_argument("--path", required=True, help=path)
-    parser.add_argument("--data", required=True, type=Path, metavar="BIN", help="bin directory that it was trained on")
+    parser.add_argument("--data", type=Path, metavar="BIN", help=DATA)
     parser.add_argument("--input", required=True, metavar="FILE", help=source)
     add_out(parser, out)
     parser.add_argument("--batch-size", type=int, default=1, metavar="N", help="(default: %(default)s)")
+    empty = "input without text: refuse all, or keep its place with an empty row (default: %(default)s)"
+    parser.add_argument("--on-empty", choices=("error", "keep"), default="error", help=empty)
     add_machine(parser)
+
+
+def rows_in_order(
+    records: Sequence[Record],
+    rows_of: Callable[[list[Record]], Iterator[Prediction]],
+    pipeline: TextPipeline,
+    on_empty: str,
+    empty_row: Prediction,
+) -> Iterator[Prediction]:
+    """Yields a row for each record; with `on_empty` keep, `empty_row` where there is no text, else a ValueError."""
+    empty: set[str] = set()
+    for record in records:
+        try:
+            prepare(record, pipeline.kind, pipeline.settings, Counter())
+        except EmptyDocumentError as error:
+            if on_empty == "error":
+                raise ValueError(f"{error}; remove it, or write an empty row for such: --on-empty keep") from None
+            empty.add(record.id)
+    if empty:
+        print(f"{len(empty)} of {len(records)} documents have no text and get an empty row", file=sys.stderr)
+    rows = rows_of([record for record in records if record.id not in empty])
+    for record in records:
+        meta = {} if record.meta is None else {"meta": record.meta}
+        yield {"id": record.id, **empty_row, **meta} if record.id in empty else next(rows)
 
 
 def add_out(parser: argparse.ArgumentParser, text: str) -> None:
@@ -74,12 +106,6 @@ def check_name(out: Path) -> None:
         raise ValueError(f"--out {out} must end in .jsonl")
 
 
-def check_folder(out: Path) -> None:
-    """Raises ValueError if the folder of `--out` does not exist: that is known before the work begins."""
-    if not out.parent.is_dir():
-        raise ValueError(f"{out.parent}: the directory of --out does not exist")
-
-
 def write_lines(out: Path, records: Iterable[Any], expected: int | None = None, indent: int | None = None) -> list[Any]:
     """Writes one JSON object a line, each at once, under the name OUT.partial until the file is complete.
 
@@ -93,6 +119,7 @@ def write_lines(out: Path, records: Iterable[Any], expected: int | None = None, 
     partial = out.with_name(f"{out.name}.partial")
     written = []
     with (
+        named_errors(partial),
         partial.open("a", encoding="utf-8", newline="\n") as lines,
         locked(partial, f"another process is writing {partial}; name another file with --out"),
     ):

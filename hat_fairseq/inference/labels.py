@@ -7,13 +7,13 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 from torch import Tensor
 
 from ..analysis.segment_weights import SegmentWeights
-from ..data.outputs import check_output
+from ..data.outputs import check_folder, check_output
 from ..data.parallel import progress
 from ..data.record import Record
 from ..data.records_json import read_records
@@ -27,12 +27,12 @@ from .command import (
     add_raw_input,
     answer_options,
     check_batch_size,
-    check_folder,
     check_name,
     report,
+    rows_in_order,
     write_lines,
 )
-from .loading import Predictor, load_models, pipeline_of
+from .loading import Data, Predictor, load_models, pipeline_of
 
 #: Kinds with one prediction from all segments: these segments have weights.
 WITH_WEIGHTS = ("classification", "choice")
@@ -65,7 +65,7 @@ class DocumentClassifier(Predictor):
     def from_pretrained(
         cls,
         checkpoint: str,
-        data: str | Path,
+        data: Data = None,
         device: str | None = None,
         precision: str = "fp32",
         layer: int | None = None,
@@ -171,7 +171,7 @@ def _labelled(
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `hat classify`."""
     examples = "examples as for hat preprocess, labels not needed: .jsonl or .jsonl.gz"
-    add_raw_input(parser, "a fine-tuned checkpoint", examples, "predictions to write: .jsonl")
+    add_raw_input(parser, "a fine-tuned checkpoint or package", examples, "predictions to write: .jsonl")
     parser.add_argument(
         "--layer", type=int, metavar="N", help="weights of segments from this layer only, from 0 (default: mean of all)"
     )
@@ -191,7 +191,8 @@ def main(args: argparse.Namespace) -> int:
     examples = list(read_records(args.input, model.task.kind))
     if not examples:
         raise ValueError(f"{args.input} is empty: nothing to classify")
-    rows = progress(model.rows(examples, args.batch_size), "classify", len(examples))
-    records = write_lines(args.out, rows, len(examples))
+    rows_of = partial(model.rows, batch_size=args.batch_size)
+    rows = rows_in_order(examples, rows_of, model.pipeline, args.on_empty, {"empty": True})
+    records = write_lines(args.out, progress(rows, "classify", len(examples)), len(examples))
     report(args.out, model.task.kind, model.rows_cut, records)
     return 0

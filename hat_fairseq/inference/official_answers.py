@@ -10,7 +10,7 @@ Questions are the tokens that are no HTML tags; one space stands between two of 
 `annotations` are those of the release, for `hat score`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,67 +42,63 @@ def without_offsets(prediction: dict[str, Any]) -> dict[str, Any]:
 
 
 def write_official_answers(folder: Path, dataset: str, predictions: Iterable[tuple[Record, Mapping[str, Any]]]) -> Path:
-    """Writes the file of a dataset into `folder`, and returns its path.
-
-    Args:
-        predictions: each record, as `hat preprocess` stored it, and its prediction.
+    """Writes the file of a dataset into `folder` from each record as stored and its prediction; returns its path.
 
     Raises:
         ValueError: a record of another dataset, or with another id than the release has.
     """
     path = folder / FILES[dataset]
     if dataset == "natural_questions":
-        write_natural_predictions(path, (_natural(*_of(dataset, *pair)) for pair in predictions))
+        write_natural_predictions(
+            path, (_natural(_meta(dataset, record), record, each) for record, each in predictions)
+        )
     else:
-        write_tydi_predictions(path, (_tydi(*_of(dataset, *pair)) for pair in predictions))
+        write_tydi_predictions(path, (_tydi(_meta(dataset, record), record, each) for record, each in predictions))
     return path
 
 
-def _of(
-    dataset: str, record: Record, prediction: Mapping[str, Any]
-) -> tuple[int, Sequence[str], Mapping[str, Any], Mapping[str, Any]]:
-    meta, texts = (record.meta or {}).get(dataset), record.sentences
-    if meta is None or texts is None or not record.id.lstrip("-").isdecimal():
+def _meta(dataset: str, record: Record) -> Mapping[str, Any]:
+    meta: Mapping[str, Any] | None = (record.meta or {}).get(dataset)
+    if meta is None or record.sentences is None or not record.id.lstrip("-").isdecimal():
         raise ValueError(f"{record.name} is not from {dataset}, as the first document is")
-    return int(record.id), texts, meta, prediction
+    return meta
 
 
-def _natural(
-    number: int, texts: Sequence[str], meta: Mapping[str, Any], prediction: Mapping[str, Any]
-) -> NaturalPrediction:
+def _natural(meta: Mapping[str, Any], record: Record, prediction: Mapping[str, Any]) -> NaturalPrediction:
     long_answer: Span | None = None
     short_answers: tuple[Span, ...] = ()
     if prediction["paragraph"] is not None:
         first, end = meta["candidates"][prediction["paragraph"]][:2]
         long_answer = Span(token=(first, end)) if first >= 0 else None
-    if around := _around(texts, prediction):
+    if around := _around(record, prediction):
         runs = meta["candidates"][prediction["answer_paragraph"]][2:]
         words = [first + i for first, count in zip(runs[::2], runs[1::2], strict=True) for i in range(count)]
         first, last = (words[text.count(" ")] for text in around)
         short_answers = (Span(token=(first, last + 1)),)
     answer = NaturalAnswer(long_answer, short_answers, _yes_no(prediction))
-    return NaturalPrediction(number, answer, prediction["paragraph_score"], prediction["answer_score"])
+    return NaturalPrediction(int(record.id), answer, prediction["paragraph_score"], prediction["answer_score"])
 
 
-def _tydi(number: int, texts: Sequence[str], meta: Mapping[str, Any], prediction: Mapping[str, Any]) -> TydiPrediction:
+def _tydi(meta: Mapping[str, Any], record: Record, prediction: Mapping[str, Any]) -> TydiPrediction:
     passage: int | None = None
     minimal: tuple[int, int] | None = None
     if prediction["paragraph"] is not None:
-        number_of_passage = meta["candidates"][prediction["paragraph"]][0]
-        passage = number_of_passage if number_of_passage >= 0 else None
-    if around := _around(texts, prediction):
+        number = meta["candidates"][prediction["paragraph"]][0]
+        passage = number if number >= 0 else None
+    if around := _around(record, prediction):
         begin = meta["candidates"][prediction["answer_paragraph"]][1]
         first, last = (begin + len(text.encode(errors="surrogatepass")) for text in around)
         minimal = first, last
     answer = TydiAnswer(passage, minimal, _yes_no(prediction))
-    return TydiPrediction(number, meta["language"], answer, prediction["paragraph_score"], prediction["answer_score"])
+    scores = prediction["paragraph_score"], prediction["answer_score"]
+    return TydiPrediction(int(record.id), meta["language"], answer, *scores)
 
 
-def _around(texts: Sequence[str], prediction: Mapping[str, Any]) -> tuple[str, str] | None:
+def _around(record: Record, prediction: Mapping[str, Any]) -> tuple[str, str] | None:
     """The paragraph of a short answer up to its begin, and up to its end; None if there is none."""
-    if prediction["start"] is None:
+    if prediction["start"] is None or record.sentences is None:
         return None
-    text, begin = texts[prediction["answer_paragraph"]], prediction["start"]
+    text, begin = record.sentences[prediction["answer_paragraph"]], prediction["start"]
     return text[:begin], text[: begin + len(prediction["answer"])]
 
 

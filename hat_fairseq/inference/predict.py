@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..data.manifest import check_files
 from ..data.outputs import check_output
 from ..data.parallel import progress
 from ..data.record import Text
@@ -30,7 +31,7 @@ from .command import (
     report,
     write_lines,
 )
-from .loading import Predictor
+from .loading import Predictor, load_models
 from .official_answers import FILES, dataset_of, without_offsets, write_official_answers
 
 BATCH_SIZE = 8
@@ -66,10 +67,11 @@ def main(args: argparse.Namespace) -> int:
     inputs = [args.examples, *args.path.split(os.pathsep)]
     check_output(args.out, args.overwrite, inputs)
     check_batch_size(args.batch_size)
+    check_files(args.data, args.split, contents=True)
     answer_options(args)  # a mistake is known before the model is loaded
     args.out.parent.mkdir(parents=True, exist_ok=True)  # before the work: this may fail
     overrides = {"long_source": args.long_source} if args.long_source else {}
-    predictor = Predictor.load(args.path, args.data, args.device, args.precision, **overrides)
+    predictor = Predictor(*load_models(args.path, args.data, EncoderTask, args.device, args.precision, **overrides))
     task = predictor.task
     dataset_name = None
     if task.kind == "document_qa" and records_of(args).is_file():

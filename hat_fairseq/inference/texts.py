@@ -7,24 +7,24 @@ import itertools
 import os
 from argparse import Namespace
 from collections.abc import Iterable, Iterator
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import torch
 from fairseq.data import data_utils
 from torch import Tensor
 
-from ..data.outputs import check_output
+from ..data.outputs import check_folder, check_output
 from ..data.parallel import progress
 from ..data.record import Record
 from ..data.records_json import read_records
 from ..generation.join_chunks import document_row
-from ..generation.options import check_generation_options, parse_generation_options
+from ..generation.options import check_generation_options, packaged_options, parse_generation_options
 from ..tasks.document_to_text import DocumentToTextTask
 from ..tasks.raw_documents import encode_documents
 from .assemble import Prediction
-from .command import add_raw_input, check_batch_size, check_folder, write_lines
-from .loading import load_models, pipeline_of
+from .command import add_raw_input, check_batch_size, rows_in_order, write_lines
+from .loading import Data, load_models, pipeline_of
 
 
 class DocumentToText:
@@ -47,12 +47,11 @@ class DocumentToText:
 
     @classmethod
     def from_pretrained(
-        cls, checkpoints: str, data: str | Path, device: str | None = None, precision: str = "fp32", **generation: Any
+        cls, checkpoints: str, data: Data = None, device: str | None = None, precision: str = "fp32", **generation: Any
     ) -> DocumentToText:
-        """Loads checkpoints; see `loading.load_models`, also for errors, and the class for `generation`."""
-        meters_off = {"eval_rouge": False, "eval_doc_bleu": False}
-        models, task = load_models(checkpoints, data, DocumentToTextTask, device, precision, **meters_off)
-        return cls(models, task, **generation)
+        """Loads checkpoints; see `loading.load_models`, and the class for `generation`, before a package's."""
+        models, task = load_models(checkpoints, data, DocumentToTextTask, device, precision)
+        return cls(models, task, **packaged_options(checkpoints) | generation)
 
     @property
     def device(self) -> torch.device:
@@ -90,6 +89,11 @@ class DocumentToText:
             yield row | ({} if documents[owner].meta is None else {"meta": documents[owner].meta})
 
     def _generate(self, tokens: list[Tensor], segments: list[Tensor]) -> list[str]:
+        dictionary = self.task.target_dictionary
+        return [self.pipeline.decode(dictionary.string(best)) for best in self.hypotheses(tokens, segments)]
+
+    def hypotheses(self, tokens: list[Tensor], segments: list[Tensor]) -> list[Tensor]:
+        """The best hypothesis of each row, token ids with `</s>`; `segments`: rows of role ids, or none."""
         pad = self.task.source_dictionary.pad()
         net_input = {
             "src_tokens": data_utils.collate_tokens(tokens, pad),
@@ -98,14 +102,12 @@ class DocumentToText:
         if segments:
             net_input["segments"] = data_utils.collate_tokens(segments, pad)
         sample = {"net_input": {name: tensor.to(self.device) for name, tensor in net_input.items()}}
-        hypotheses = self.task.inference_step(self.generator, self.models, sample)
-        dictionary = self.task.target_dictionary
-        return [self.pipeline.decode(dictionary.string(beams[0]["tokens"])) for beams in hypotheses]
+        return [beams[0]["tokens"] for beams in self.task.inference_step(self.generator, self.models, sample)]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `hat summarize`."""
-    models = "checkpoint, or several with colons between them: an ensemble"
+    models = "checkpoint or package, or several with colons between them: an ensemble"
     texts = "texts to write: .jsonl with id, text (and segments)"
     add_raw_input(parser, models, "documents: .jsonl, .jsonl.gz", texts)
     parser.add_argument("--generation", default="{}", help="fairseq generation options as JSON, e.g. '{\"beam\": 4}'")
@@ -121,7 +123,8 @@ def main(args: argparse.Namespace) -> int:
     if not documents:
         raise ValueError(f"{args.input} is empty: nothing to summarize")
     model = DocumentToText.from_pretrained(args.path, args.data, args.device, args.precision, **options)
-    rows = model.rows(documents, args.batch_size)
+    rows_of = partial(model.rows, batch_size=args.batch_size)
+    rows = rows_in_order(documents, rows_of, model.pipeline, args.on_empty, {"text": ""})
     write_lines(args.out, progress(rows, "summarize", len(documents)), len(documents))
     print(f"wrote {len(documents)} texts to {args.out}")
     return 0

@@ -5,6 +5,7 @@ is chosen inside, once for each shape, type and mode.
 """
 
 from .attention import attend, prepare_mask
+from .block_attention import KeyBlocks, attend_blocks, key_blocks
 from .chunked_loss import chunked_label_smoothed_loss
 from .linear import Linear, feed_forward
 from .naive import ACTIVATIONS
@@ -16,14 +17,17 @@ __all__ = [
     "ACTIVATIONS",
     "CPU_PRECISIONS",
     "PRECISIONS",
+    "KeyBlocks",
     "Linear",
     "Windows",
     "attend",
+    "attend_blocks",
     "attend_windows",
     "check_precision",
     "chosen_precision",
     "chunked_label_smoothed_loss",
     "feed_forward",
+    "key_blocks",
     "pack_linears",
     "prepare_mask",
     "set_precision",

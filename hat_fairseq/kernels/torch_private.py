@@ -3,7 +3,7 @@
 A public equivalent is numerically equivalent and slower. It replaces an operator that the installed torch lacks, and
 all of them if the environment variable `HAT_PUBLIC_OPERATORS` is 1.
 
-Legend: N rows (any number of leading axes), I inputs, O outputs.
+Legend: N rows (any number of leading axes), I inputs, O outputs; B rows, H heads, T queries, S keys, E channels.
 """
 
 import operator
@@ -37,7 +37,11 @@ _softmax_backward = _find("aten._softmax_backward_data.out")
 _threshold_backward = _find("aten.threshold_backward.grad_input")
 _relu_backward = _find("aten.threshold_backward.default")
 _gelu_backward = _find("aten.gelu_backward.default")
+_flash_attention = _find("aten._scaled_dot_product_flash_attention_for_cpu")
+_flash_attention_backward = _find("aten._scaled_dot_product_flash_attention_for_cpu_backward")
 
+# Whether SDPA's CPU kernel and its backward pass can be called one by one; otherwise SDPA is computed again.
+FLASH = _flash_attention is not None and _flash_attention_backward is not None
 # Whether oneDNN multiplies fp32, int8 and bf16.
 ONEDNN = _linear_pointwise is not None and _reorder_linear_weight is not None
 INT8 = ONEDNN and _qlinear_prepack is not None and _qlinear_pointwise is not None
@@ -92,3 +96,22 @@ def activation_backward(gradient: Tensor, x: Tensor, activation: str) -> Tensor:
     with torch.enable_grad():
         x = x.detach().requires_grad_()
         return torch.autograd.grad(naive.activated(x, activation), x, gradient)[0]
+
+
+def flash_attention(queries: Tensor, keys: Tensor, values: Tensor, added: Tensor) -> tuple[Tensor, Tensor]:
+    """SDPA on the CPU; only with `FLASH`.
+
+    Args:
+        queries, keys, values: (B, H, T, E), (B, H, S, E) and (B, H, S, E).
+        added: to the scores, broadcastable to (B, H, T, S).
+    Returns:
+        (B, H, T, E) output, and (B, H, T) logarithms of the sums of the softmax.
+    """
+    return _flash_attention(queries, keys, values, attn_mask=added)
+
+
+def flash_attention_backward(
+    gradient: Tensor, queries: Tensor, keys: Tensor, values: Tensor, added: Tensor, out: Tensor, logsumexp: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients of queries, keys and values from that of `flash_attention`'s output."""
+    return _flash_attention_backward(gradient, queries, keys, values, out, logsumexp, 0.0, False, attn_mask=added)

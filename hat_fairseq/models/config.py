@@ -11,15 +11,19 @@ from typing import Any, Optional, Self
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 
 from ..kernels import ACTIVATIONS
+from ..modules.heads import HEAD_ACTIVATIONS
 from ..modules.pooling import POOLINGS
 from ..modules.positions import STRATEGIES
 from ..modules.sentence_attention import QUERIES
 from ..modules.transformer_layer import LayerSizes
 from .encoder_attention import check_options
 
+INITIALISATIONS = ("bert", "xavier")  # see `embedding.initialise`
 
-def _help(text: str) -> dict[str, str]:
-    return {"help": text}
+
+def flag(default: Any, text: str) -> Any:
+    """A field that is a flag of fairseq-train, with its help."""
+    return field(default=default, metadata={"help": text})
 
 
 def redefault(base: type, name: str, default: Any) -> Any:
@@ -31,47 +35,47 @@ def redefault(base: type, name: str, default: Any) -> Any:
 class EncoderConfig(FairseqDataclass):
     """What every encoder has."""
 
-    encoder_embed_dim: int = field(default=512, metadata=_help("encoder width"))
-    encoder_ffn_embed_dim: int = field(default=2048, metadata=_help("encoder feed-forward width"))
-    encoder_attention_heads: int = field(default=8, metadata=_help("encoder attention heads"))
-    encoder_attention: str = field(
-        default="full", metadata=_help("self-attention of the encoder: full, segments, window or pooling")
+    encoder_embed_dim: int = flag(512, "encoder width")
+    encoder_ffn_embed_dim: int = flag(2048, "encoder feed-forward width")
+    encoder_attention_heads: int = flag(8, "encoder attention heads")
+    encoder_attention: str = flag(
+        "full", "self-attention of the encoder: full, segments, window, pooling or block-sparse"
     )
-    encoder_attention_layers: Optional[str] = field(
-        default=None,
-        metadata=_help(
-            "layers with --encoder-attention, as 0,6-8, counted from 0; the others have full attention (with pooling: "
-            "window)"
-        ),
+    encoder_attention_layers: Optional[str] = flag(
+        None,
+        "layers with --encoder-attention, as 0,6-8, counted from 0; the others have full attention (with pooling: "
+        "window)",
     )
-    segment_length: Optional[int] = field(
-        default=None, metadata=_help("longest segment in tokens, of --encoder-attention segments (default: 128)")
+    segment_length: Optional[int] = flag(
+        None, "longest segment in tokens, of --encoder-attention segments (default: 128)"
     )
-    attention_window: Optional[int] = field(
-        default=None, metadata=_help("tokens on either side, of --encoder-attention window and pooling (default: 128)")
+    attention_window: Optional[int] = flag(
+        None, "tokens on either side, of --encoder-attention window and pooling (default: 128)"
     )
-    pooling_window: Optional[int] = field(
-        default=None, metadata=_help("tokens on either side in the second level of pooling (default: 512)")
+    pooling_window: Optional[int] = flag(None, "tokens on either side in the second level of pooling (default: 512)")
+    pooling_kernel: Optional[int] = flag(None, "tokens that are pooled (default: 5)")
+    pooling_stride: Optional[int] = flag(None, "tokens from one pooled key to the next (default: 4)")
+    key_pooling: Optional[str] = flag(None, f"pooling of keys and values: {', '.join(POOLINGS)} (default: ldconv)")
+    pooling_variant: Optional[str] = flag(None, "second level from the layer's input (mix), or with share-weights")
+    sparse_block: Optional[int] = flag(None, "tokens of a block, of --encoder-attention block-sparse (default: 64)")
+    sparse_window: Optional[int] = flag(
+        None, "blocks around each block that it attends to, itself included (default: 3)"
     )
-    pooling_kernel: Optional[int] = field(default=None, metadata=_help("tokens that are pooled (default: 5)"))
-    pooling_stride: Optional[int] = field(
-        default=None, metadata=_help("tokens from one pooled key to the next (default: 4)")
+    sparse_random: Optional[int] = flag(None, "random blocks (default: 3)")
+    sparse_first: Optional[int] = flag(None, "global blocks at the beginning of a document (default: 1)")
+    sparse_last: Optional[int] = flag(None, "global blocks at its end (default: 1)")
+    dropout: float = flag(0.1, "dropout of embeddings and sub-layers")
+    attention_dropout: float = flag(0.0, "dropout of attention weights")
+    activation_dropout: float = flag(0.0, "dropout inside the feed-forward network")
+    activation_fn: ChoiceEnum(sorted(ACTIVATIONS)) = flag(  # type: ignore[valid-type]
+        "relu", "activation of the feed-forward network"
     )
-    key_pooling: Optional[str] = field(
-        default=None, metadata=_help(f"pooling of keys and values: {', '.join(POOLINGS)} (default: ldconv)")
+    layer_norm_eps: float = flag(1e-5, "epsilon of layer norms")
+    encoder_qkv_dim: Optional[int] = flag(
+        None, "width of queries, keys and values, with full and block-sparse (default: encoder's)"
     )
-    pooling_variant: Optional[str] = field(
-        default=None, metadata=_help("second level from the layer's input (mix), or with share-weights")
-    )
-    dropout: float = field(default=0.1, metadata=_help("dropout of embeddings and sub-layers"))
-    attention_dropout: float = field(default=0.0, metadata=_help("dropout of attention weights"))
-    activation_dropout: float = field(default=0.0, metadata=_help("dropout inside the feed-forward network"))
-    activation_fn: ChoiceEnum(sorted(ACTIVATIONS)) = field(  # type: ignore[valid-type]
-        default="relu", metadata=_help("activation of the feed-forward network")
-    )
-    layer_norm_eps: float = field(default=1e-5, metadata=_help("epsilon of layer norms"))
-    checkpoint_activations: bool = field(
-        default=False, metadata=_help("recompute each layer in the backward pass: less memory, about a third more time")
+    checkpoint_activations: bool = flag(
+        False, "recompute each layer in the backward pass: less memory, about a third more time"
     )
 
     @classmethod
@@ -107,26 +111,20 @@ class EncoderConfig(FairseqDataclass):
 class TokenEncoderConfig(EncoderConfig):
     """An encoder over tokens in their order, with an optional hierarchy over the sentences."""
 
-    encoder_layers: int = field(default=6, metadata=_help("token-level encoder layers"))
-    encoder_normalize_before: bool = field(default=False, metadata=_help("pre-norm encoder"))
-    encoder_learned_pos: bool = field(default=False, metadata=_help("learned instead of sinusoidal source positions"))
-    layernorm_embedding: bool = field(default=False, metadata=_help("layer norm after the embedding sum"))
-    no_scale_embedding: bool = field(default=False, metadata=_help("do not scale token embeddings by sqrt(width)"))
-    global_tokens: Optional[str] = field(
-        default=None,
-        metadata=_help("global tokens, with window and pooling: first, or question (before the first </s>)"),
+    encoder_layers: int = flag(6, "token-level encoder layers")
+    encoder_normalize_before: bool = flag(False, "pre-norm encoder")
+    encoder_learned_pos: bool = flag(False, "learned instead of sinusoidal source positions")
+    layernorm_embedding: bool = flag(False, "layer norm after the embedding sum")
+    no_scale_embedding: bool = flag(False, "do not scale token embeddings by sqrt(width)")
+    global_tokens: Optional[str] = flag(
+        None, "global tokens, with window and pooling: first, or question (before the first </s>)"
     )
-    no_hierarchy: bool = field(
-        default=False, metadata=_help("baseline without hierarchy: the same network without its sentence attention")
+    no_hierarchy: bool = flag(False, "baseline without hierarchy: the same network without its sentence attention")
+    extend_positions: ChoiceEnum(list(STRATEGIES)) = flag(  # type: ignore[valid-type]
+        "random", "how a restored model gets positions beyond its pretrained length"
     )
-    extend_positions: ChoiceEnum(list(STRATEGIES)) = field(  # type: ignore[valid-type]
-        default="random", metadata=_help("how a restored model gets positions beyond its pretrained length")
-    )
-    extend_positions_from: Optional[int] = field(
-        default=None,
-        metadata=_help(
-            "first position to draw anew with --extend-positions random (paper: 512; default: the first missing)"
-        ),
+    extend_positions_from: Optional[int] = flag(
+        None, "first position to draw anew with --extend-positions random (paper: 512; default: the first missing)"
     )
 
     def check(self) -> None:
@@ -137,20 +135,16 @@ class TokenEncoderConfig(EncoderConfig):
 class HatConfig(TokenEncoderConfig):
     """A hierarchical encoder-decoder."""
 
-    decoder_embed_dim: int = field(default=512, metadata=_help("decoder width; equals the encoder's"))
-    decoder_ffn_embed_dim: int = field(default=2048, metadata=_help("decoder feed-forward width"))
-    decoder_layers: int = field(default=6, metadata=_help("decoder layers"))
-    decoder_attention_heads: int = field(default=8, metadata=_help("decoder attention heads"))
-    decoder_normalize_before: bool = field(default=False, metadata=_help("pre-norm decoder"))
-    decoder_learned_pos: bool = field(default=False, metadata=_help("learned instead of sinusoidal target positions"))
-    share_all_embeddings: bool = field(
-        default=False, metadata=_help("one table for source, target and output (needs one joined dictionary)")
-    )
-    share_decoder_input_output_embed: bool = field(
-        default=False, metadata=_help("one table for target input and output")
-    )
-    hierarchical_encoder_layers: int = field(
-        default=1, metadata=_help("encoder layers over the sentence states (the paper found one to work best)")
+    decoder_embed_dim: int = flag(512, "decoder width; equals the encoder's")
+    decoder_ffn_embed_dim: int = flag(2048, "decoder feed-forward width")
+    decoder_layers: int = flag(6, "decoder layers")
+    decoder_attention_heads: int = flag(8, "decoder attention heads")
+    decoder_normalize_before: bool = flag(False, "pre-norm decoder")
+    decoder_learned_pos: bool = flag(False, "learned instead of sinusoidal target positions")
+    share_all_embeddings: bool = flag(False, "one table for source, target and output (needs one joined dictionary)")
+    share_decoder_input_output_embed: bool = flag(False, "one table for target input and output")
+    hierarchical_encoder_layers: int = flag(
+        1, "encoder layers over the sentence states (the paper found one to work best)"
     )
 
     def check(self) -> None:
@@ -166,16 +160,27 @@ class HatConfig(TokenEncoderConfig):
 
 
 @dataclass
-class HatRobertaConfig(TokenEncoderConfig):
+class RobertaConfig(TokenEncoderConfig):
     """An encoder with a masked-LM head and classification heads."""
 
-    max_positions: Optional[int] = field(
-        default=None, metadata=_help("longest document in tokens (default: --tokens-per-sample, else 512)")
+    max_positions: Optional[int] = flag(None, "longest document in tokens (default: --tokens-per-sample, else 512)")
+    pooler_dropout: float = flag(0.0, "dropout in classification heads")
+    pooler_activation_fn: ChoiceEnum(list(HEAD_ACTIVATIONS)) = flag(  # type: ignore[valid-type]
+        "tanh", "activation in classification heads"
     )
-    sentence_queries: ChoiceEnum(list(QUERIES)) = field(  # type: ignore[valid-type]
-        default="tokens", metadata=_help("which tokens attend to the sentences: all, or the BOS tokens only")
+    pooler_inner_dim: Optional[int] = flag(
+        None, "hidden channels of classification heads (default: the encoder's width)"
     )
-    pooler_dropout: float = field(default=0.0, metadata=_help("dropout in classification heads"))
-    untie_weights_roberta: bool = field(
-        default=False, metadata=_help("an output table of its own for the masked-LM head")
+    init: ChoiceEnum(list(INITIALISATIONS)) = flag(  # type: ignore[valid-type]
+        "bert", "initial weights: N(0, 0.02), or Xavier with tables N(0, 1)"
+    )
+    untie_weights_roberta: bool = flag(False, "an output table of its own for the masked-LM head")
+
+
+@dataclass
+class HatRobertaConfig(RobertaConfig):
+    """RoBERTa's numbers with a sentence attention."""
+
+    sentence_queries: ChoiceEnum(list(QUERIES)) = flag(  # type: ignore[valid-type]
+        "tokens", "which tokens attend to the sentences: all, or the BOS tokens only"
     )

@@ -18,11 +18,17 @@ def token_table(num_tokens: int, embed_dim: int, pad: int) -> nn.Embedding:
     return table
 
 
-def initialise_as_bert(model: nn.Module) -> None:
-    """Every matrix and table N(0, 0.02), biases and padding rows zero. Runs on the meta device too."""
+def initialise(model: nn.Module, how: str = "bert") -> None:
+    """Initialises all matrices and tables; biases and padding rows are zero. Runs on the meta device too.
+
+    Args:
+        how: `bert`: N(0, 0.02). `xavier`: matrices Xavier-uniform, tables N(0, 1), as in Long Range Arena.
+    """
     for module in model.modules():
-        if isinstance(module, nn.Linear | nn.Embedding):
-            nn.init.normal_(module.weight, std=0.02)
+        if isinstance(module, nn.Linear) and how == "xavier":
+            nn.init.xavier_uniform_(module.weight)
+        elif isinstance(module, nn.Linear | nn.Embedding):
+            nn.init.normal_(module.weight, std=1.0 if how == "xavier" else 0.02)
         if isinstance(module, nn.Linear) and module.bias is not None:
             nn.init.zeros_(module.bias)
         if isinstance(module, nn.Embedding) and module.padding_idx is not None:
@@ -67,7 +73,7 @@ class EmbedsTokens:
                 f"segment embeddings: the model has them: {has}, the batch brings them: {got} (--role-stream)"
             )
         try:
-            positions = self.embed_positions(tokens, start)
+            positions = self.position_vectors(tokens, start)
         except ValueError as error:
             raise ValueError(f"{error}: raise {self.positions_flag}, or shorten the input") from None
         x = self._embed_scale * self.embed_tokens(tokens[:, start:]) + positions
@@ -76,3 +82,7 @@ class EmbedsTokens:
         if self.layernorm_embedding is not None:
             x = self.layernorm_embedding(x)
         return self.embed_dropout(x)
+
+    def position_vectors(self, tokens: Tensor, start: int) -> Tensor:
+        """(B, T) token ids -> (B, T - start, C) vectors of their positions; ValueError for too many tokens."""
+        return self.embed_positions(tokens, start)

@@ -1,7 +1,8 @@
 """The encoder of all models: embeddings, layers, and hooks for what a paper adds.
 
 The order of a forward pass: `arrange` (which token stands where, and the layout of the batch), `embed`,
-`after_embedding`, the layers, `finish`. A model overrides what differs.
+`after_embedding`, the layers, `finish`. A model overrides what differs. With `roll` the states of the tokens are rolled
+between `after_embedding` and the first layer, and back behind the last one (`modules/rolling.py`).
 
 Legend: B documents, T source tokens, T' positions in the layers, C channels.
 """
@@ -9,7 +10,7 @@ Legend: B documents, T source tokens, T' positions in the layers, C channels.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from fairseq.data import Dictionary
@@ -20,10 +21,15 @@ from torch.utils.checkpoint import checkpoint as torch_checkpoint
 from ..modules.attention import safe_padding_mask
 from ..modules.batch_layout import BatchLayout, layout_of_documents
 from ..modules.global_tokens import global_tokens
+from ..modules.rolling import rolled
 from ..modules.sentence_attention import SentenceAttention
+from ..modules.sentences import sentence_starts
 from ..modules.transformer_layer import EncoderLayer
 from .embedding import EmbedsTokens
 from .encoder_attention import layer_attentions
+from .shown import ShownAttention
+
+UNIT = 64  # tokens of a text without markers that analysis shows as one
 
 
 class EncoderOut(NamedTuple):
@@ -60,6 +66,9 @@ class Encoder(EmbedsTokens, FairseqEncoder):
         num_roles: entries of the table of roles; 0: there is none.
     """
 
+    # Whether the representatives are added to the tokens; if they are tokens of the document, nothing can be rolled.
+    adds_representatives: ClassVar[bool] = False
+
     def __init__(
         self,
         config: Any,
@@ -75,18 +84,33 @@ class Encoder(EmbedsTokens, FairseqEncoder):
         self.layer_norm = self.final_norm()
 
     def forward(
-        self, src_tokens: Tensor, src_lengths: Tensor | None = None, segments: Tensor | None = None
+        self, src_tokens: Tensor, src_lengths: Tensor | None = None, segments: Tensor | None = None, roll: int = 0
     ) -> EncoderOut:
-        """Encodes (B, T) token ids with optional (B, T) ids of roles; `src_lengths` is fairseq's and not needed."""
+        """Encodes (B, T) token ids with optional (B, T) ids of roles; `src_lengths` is fairseq's and not needed.
+
+        Args:
+            roll: places by which the tokens of each document are rolled under the attention; the result is in their
+                own order.
+        Raises:
+            ValueError: `roll`, but the representatives are tokens of the document.
+        """
         tokens, layout = self.arrange(src_tokens)
         roles = None if segments is None else layout.arrange(segments)
-        return self.finish(*self.run_layers(self.embed(tokens, segments=roles), layout))
+        return self.finish(*self.run_layers(self.embed(tokens, segments=roles), layout, roll))
 
-    def run_layers(self, x: Tensor, layout: BatchLayout) -> tuple[Tensor, BatchLayout]:
+    def run_layers(self, x: Tensor, layout: BatchLayout, roll: int = 0) -> tuple[Tensor, BatchLayout]:
         """(B, T', C) embeddings -> (B, T', C) states of the last layer, and their layout."""
         x, layout = self.after_embedding(x, layout)
+        if roll:
+            if layout.representatives is not None and not self.adds_representatives:
+                raise ValueError(
+                    f"roll {roll}: sentences or segments of this model are represented by tokens of the document, "
+                    "which cannot be rolled; take a model without them (--no-hierarchy, or another --arch), or roll 0"
+                )
+            x = rolled(x, layout, roll)
         for layer in self.layers:
             x = run_layer(layer, x, layout, checkpoint=self.config.checkpoint_activations)
+        x = rolled(x, layout, -roll) if roll else x
         return (x if self.layer_norm is None else self.layer_norm(x)), layout
 
     # Hooks
@@ -114,6 +138,35 @@ class Encoder(EmbedsTokens, FairseqEncoder):
         padding = None if layout.padding is None else safe_padding_mask(layout.restore(layout.padding))
         return EncoderOut(layout.restore(x), padding)
 
+    def with_spans(self, tokens: Tensor, x: Tensor, layout: BatchLayout) -> EncoderOut:
+        """What the encoder returns if it has the states of representatives beside those of the (B, T, C) tokens."""
+        assert layout.representatives is not None
+        states, padding = layout.representatives.gather(x), layout.representatives.padding
+        if padding is None:
+            padding = states.new_zeros(states.shape[:2], dtype=torch.bool)
+        return EncoderOut(tokens, None, states, padding)
+
+    def units(self, tokens: Tensor) -> tuple[str, Tensor]:
+        """What analysis divides a text into: sentences, or blocks of 64 tokens where it has no markers.
+
+        Args:
+            tokens: (B, T) token ids, padded on the right.
+        Returns:
+            the name of a unit, and the (B, T) number of the unit of each token, from 0; -1 for tokens without a unit.
+        """
+        padding = tokens.eq(self.dictionary.pad())
+        starts = sentence_starts(tokens, self.dictionary.bos(), self.dictionary.pad())
+        if not self.config.no_hierarchy or int(starts.sum()) > len(tokens):
+            return "sentence", (starts.cumsum(dim=1) - 1).masked_fill(padding, -1)
+        numbers = torch.arange(tokens.size(1), device=tokens.device) // UNIT
+        return "block", numbers.expand_as(tokens).masked_fill(padding, -1)
+
+    def shown_attentions(self) -> list[ShownAttention]:
+        """The attentions whose weights can be shown."""
+        layers: Iterator[tuple[int, Any]] = enumerate(self.layers)
+        pooled = {i: layer.self_attn for i, layer in layers if hasattr(layer.self_attn, "middle_tokens")}
+        return [ShownAttention("attention to pooled tokens", pooled, "tokens", "cells")] if pooled else []
+
     def final_norm(self) -> nn.LayerNorm | None:
         """The norm after the last layer of a pre-norm stack."""
         sizes = self.config.encoder_sizes()
@@ -132,3 +185,9 @@ class SentenceAttendingEncoder(Encoder):
         sizes, sentence_attn = self.config.encoder_sizes(), None if self.config.no_hierarchy else SentenceAttention
         for self_attn in layer_attentions(self.config, self.config.encoder_layers):
             yield EncoderLayer(sizes, self_attn, sentence_attn, str(self.config.sentence_queries))
+
+    def shown_attentions(self) -> list[ShownAttention]:
+        layers = {i: layer.sentence_attn for i, layer in enumerate(self.layers) if layer.sentence_attn is not None}
+        queries = "tokens" if str(self.config.sentence_queries) == "tokens" else "units"
+        shown = [ShownAttention("attention to sentences", layers, queries)] if layers else []
+        return [*shown, *super().shown_attentions()]

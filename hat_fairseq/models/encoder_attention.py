@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from ..modules.attention import FullAttention
+from ..modules.block_sparse import BlockPattern, BlockSparseAttention
 from ..modules.pooling_attention import PoolingAttention, SecondLevel
 from ..modules.segment_attention import SegmentAttention
 from ..modules.sliding_window import SlidingWindowAttention
@@ -25,11 +26,13 @@ class EncoderAttention:
         build: from a model's config to what builds the attention of a layer.
         options: config fields that only this attention reads; they must be unset for others.
         elsewhere: name of the attention of the layers outside `--encoder-attention-layers`.
+        seeded: the attention takes the number of its layer as `seed`.
     """
 
     build: Callable[[Any], AttentionBuilder]
     options: tuple[str, ...] = ()
     elsewhere: str = "full"
+    seeded: bool = False
 
 
 SEGMENT_LENGTH = 128  # the paper's
@@ -42,6 +45,7 @@ def _segments(config: Any) -> AttentionBuilder:
 
 # Names of tensors that an attention has besides the projections of full attention; pretrained checkpoints lack them.
 NEW_PARTS = ("self_attn.pooled.",)
+WIDTH = {"encoder_qkv_dim": "inner_dim"}
 WINDOW = {"attention_window": "window"}
 LEVEL = {f"pooling_{name}": name for name in ("window", "kernel", "stride", "variant")} | {"key_pooling": "pooling"}
 
@@ -50,6 +54,18 @@ def _given(config: Any, names: Mapping[str, str]) -> dict[str, Any]:
     """The options that are given, under the names of the module's arguments."""
     values = {argument: getattr(config, option, None) for option, argument in names.items()}
     return {argument: value for argument, value in values.items() if value is not None}
+
+
+BLOCKS = {"sparse_block": "block"} | {f"sparse_{name}": name for name in ("window", "random", "first", "last")}
+
+
+def block_pattern(config: Any) -> BlockPattern:
+    """The pattern of block-sparse attention."""
+    return BlockPattern(**_given(config, BLOCKS))
+
+
+def _block_sparse(config: Any) -> AttentionBuilder:
+    return partial(BlockSparseAttention, pattern=block_pattern(config), **_given(config, WIDTH))
 
 
 def _window(config: Any) -> AttentionBuilder:
@@ -61,10 +77,11 @@ def _pooling(config: Any) -> AttentionBuilder:
 
 
 ATTENTIONS: dict[str, EncoderAttention] = {
-    "full": EncoderAttention(lambda config: FullAttention),
+    "full": EncoderAttention(lambda config: partial(FullAttention, **_given(config, WIDTH)), options=tuple(WIDTH)),
     "segments": EncoderAttention(_segments, options=("segment_length",)),
     "window": EncoderAttention(_window, options=(*WINDOW, "global_tokens")),
     "pooling": EncoderAttention(_pooling, options=(*WINDOW, *LEVEL, "global_tokens"), elsewhere="window"),
+    "block-sparse": EncoderAttention(_block_sparse, options=(*BLOCKS, *WIDTH), seeded=True),
 }
 
 
@@ -79,7 +96,10 @@ def layer_attentions(config: Any, num_layers: int) -> list[AttentionBuilder]:
     entry = _entry(config.encoder_attention)
     chosen = parse_layers(config.encoder_attention_layers, num_layers)
     build, elsewhere = entry.build(config), _entry(entry.elsewhere).build(config)
-    return [build if layer in chosen else elsewhere for layer in range(num_layers)]
+    builders = [build if layer in chosen else elsewhere for layer in range(num_layers)]
+    if entry.seeded:
+        return [partial(b, seed=layer) if b is build else b for layer, b in enumerate(builders)]  # type: ignore[call-arg]
+    return builders
 
 
 def check_options(config: Any, besides: tuple[str, ...] = ()) -> None:

@@ -1,10 +1,10 @@
 """The model of all encoders: one encoder with a masked-LM head or with classification heads.
 
-A head is about documents, segments (the states at the `<s>` markers), tokens, paragraphs (the means of the tokens
-behind each marker of the last part) or the mean of the paragraphs; several heads may be read in one forward pass. The
-first classification head takes the place of the masked-LM head, so that every parameter takes part in every step. A
-model states what a checkpoint without it cannot have (`new_parts`), how it reads a document (`document_state`), and
-what analysis may look at (`span_attentions`, `span_numbers`).
+A head is about documents, pairs of them, segments (the states at the `<s>` markers), tokens, paragraphs (the means of
+the tokens behind each marker of the last part) or the mean of the paragraphs; several heads may be read in one forward
+pass. The first classification head takes the place of the masked-LM head, so that every parameter takes part in every
+step. A model states what a checkpoint without it cannot have (`new_parts`), how it reads a document (`document_state`),
+and what analysis may look at (`span_attentions`, `span_numbers`).
 
 Legend: B documents, T tokens, N markers (or paragraphs) of the document with most, C channels, K classes, V words.
 """
@@ -23,7 +23,7 @@ from ..modules.paragraphs import mean_of_paragraphs, paragraph_means, paragraph_
 from ..modules.representatives import Representatives, representatives_at
 from ..modules.sentences import sentence_of_each_token, sentence_starts
 from .config import EncoderConfig
-from .embedding import initialise_as_bert
+from .embedding import initialise
 from .encoder import EncoderOut
 from .encoder_attention import NEW_PARTS
 from .loading.common import adapt_heads, adapt_state
@@ -38,13 +38,14 @@ class EncoderModel(FairseqEncoderModel):
     config_class: ClassVar[type[EncoderConfig]]
     new_parts: ClassVar[tuple[str, ...]] = NEW_PARTS  # names of tensors that a plain model's checkpoint lacks
     encoder: Any
+    can_roll: ClassVar[bool] = True  # `forward` takes `roll`
     # Loaded to be used as it is, not to be trained further: a checkpoint without this model's heads is an error.
     heads_must_load = False
 
     def __init__(self, config: Any, encoder: nn.Module) -> None:
         super().__init__(encoder)
         self.config = config
-        initialise_as_bert(self)
+        initialise(self, self.initialisation())
         self.classification_heads = nn.ModuleDict()
 
     @classmethod
@@ -57,6 +58,10 @@ class EncoderModel(FairseqEncoderModel):
         return cls(config, cls.build_encoder(config, task))
 
     # What a model states
+
+    def initialisation(self) -> str:
+        """How `embedding.initialise` initialises it."""
+        return "bert"
 
     @classmethod
     def build_encoder(cls, config: Any, task: Any) -> nn.Module:
@@ -103,6 +108,7 @@ class EncoderModel(FairseqEncoderModel):
         masked_tokens: Tensor | None = None,
         classification_head_name: str | Sequence[str] | None = None,
         from_sentences: bool = False,
+        roll: int = 0,
         **unused: Any,
     ) -> tuple[Logits, dict[str, Any]]:
         """Encodes (B, T) token ids; fairseq's tasks also send lengths and ids, which are not needed.
@@ -113,11 +119,12 @@ class EncoderModel(FairseqEncoderModel):
             classification_head_name: return this head's logits, (B, K), (B, N, K) for the N markers or paragraphs of
                 the document with most, or (B, T, K); with several names a dictionary of them.
             from_sentences: add `sentence_logits`, the masked-LM logits from the state of each token's sentence alone.
+            roll: places by which the tokens are rolled under the attention (Liu et al. 2022, section 3.3).
         Returns:
             What is asked for, or the (B, T, V) logits of all tokens; and a dictionary with `segments` (B, S, C) and
             `segments_padding` (B, S) where the encoder has them.
         """
-        encoded = self.encoder(src_tokens)
+        encoded = self.encoder(src_tokens, roll=roll)
         extra: dict[str, Any] = {}
         if encoded.spans is not None:
             extra = {"segments": encoded.spans, "segments_padding": encoded.spans_padding}
@@ -141,7 +148,7 @@ class EncoderModel(FairseqEncoderModel):
     def head_logits(self, name: str, encoded: EncoderOut, src_tokens: Tensor) -> Tensor:
         """The logits of one classification head."""
         head = self.classification_head(name)
-        if head.of == "document":
+        if head.of in ("document", "pair"):  # the rows of a pair are beside each other
             return head(self.document_state(head, encoded, src_tokens))
         if head.of == "token":
             return head(encoded.tokens)
@@ -200,7 +207,7 @@ class EncoderModel(FairseqEncoderModel):
         if num_classes is None:
             raise ValueError(f"classification head {name!r}: the number of classes is missing (--num-classes)")
         head = self.build_classification_head(num_classes, inner_dim, of)
-        initialise_as_bert(head)
+        initialise(head, self.initialisation())
         self.classification_heads[name] = head.train(self.training)
         self.encoder.lm_head = None
 

@@ -8,7 +8,7 @@ from argparse import Namespace
 
 from fairseq.models import register_model, register_model_architecture
 
-from .embedding import initialise_as_bert
+from .embedding import initialise
 from .hat_transformer import HatTransformerModel, base_architecture, set_both_sides, set_defaults
 
 
@@ -17,7 +17,7 @@ class HatBartModel(HatTransformerModel):
     """HAT with BART's initialisation."""
 
     def initialise(self) -> None:
-        initialise_as_bert(self)
+        initialise(self)
 
 
 @register_model_architecture("hat_bart", "hat_bart_large")

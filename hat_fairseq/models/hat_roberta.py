@@ -12,21 +12,22 @@ from fairseq.data import Dictionary
 from fairseq.models import FairseqEncoder, register_model, register_model_architecture
 from torch import Tensor, nn
 
-from ..modules.heads import ClassificationHead, MaskedLMHead
+from ..modules.heads import ClassificationHead, MaskedLMHead, PairClassificationHead
 from ..modules.representatives import Representatives
-from .config import HatRobertaConfig
+from .config import HatRobertaConfig, RobertaConfig
 from .embedding import token_table
 from .encoder import Encoder, EncoderOut, SentenceAttendingEncoder
 from .encoder_attention import NEW_PARTS
 from .encoder_model import EncoderModel
 from .fingerprint import fingerprint
 from .hat_transformer import set_defaults
+from .shown import ShownAttention
 
 
 class HatRobertaEncoder(FairseqEncoder):
     """`sentence_encoder` and `lm_head`, under the names of fairseq's RoBERTa."""
 
-    def __init__(self, config: HatRobertaConfig, dictionary: Dictionary, encoder_class: type[Encoder]) -> None:
+    def __init__(self, config: RobertaConfig, dictionary: Dictionary, encoder_class: type[Encoder]) -> None:
         super().__init__(dictionary)
         assert config.max_positions is not None
         self.register_buffer("dictionary_fingerprint", fingerprint(dictionary))
@@ -37,9 +38,16 @@ class HatRobertaEncoder(FairseqEncoder):
             config.encoder_embed_dim, len(dictionary), str(config.activation_fn), shared, config.layer_norm_eps
         )
 
-    def forward(self, src_tokens: Tensor) -> EncoderOut:
-        """Encodes (B, T) token ids."""
-        return self.sentence_encoder(src_tokens)
+    def forward(self, src_tokens: Tensor, roll: int = 0) -> EncoderOut:
+        """Encodes (B, T) token ids; `roll`: see `Encoder`."""
+        return self.sentence_encoder(src_tokens, roll=roll)
+
+    def units(self, tokens: Tensor) -> tuple[str, Tensor]:
+        """See `Encoder.units`."""
+        return self.sentence_encoder.units(tokens)
+
+    def shown_attentions(self) -> list[ShownAttention]:
+        return self.sentence_encoder.shown_attentions()
 
     def max_positions(self) -> int:
         return self.sentence_encoder.max_positions()
@@ -49,18 +57,25 @@ class HatRobertaEncoder(FairseqEncoder):
 class HatRobertaModel(EncoderModel):
     """Reads a document at its first token."""
 
-    config_class = HatRobertaConfig
+    config_class: ClassVar[type[RobertaConfig]] = HatRobertaConfig
     encoder_class: ClassVar[type[Encoder]] = SentenceAttendingEncoder
     new_parts = ("sentence_attn.", "sentence_attn_layer_norm.", *NEW_PARTS)
     reads_first_token = True
 
     @classmethod
-    def build_encoder(cls, config: HatRobertaConfig, task: Any) -> nn.Module:
+    def build_encoder(cls, config: RobertaConfig, task: Any) -> nn.Module:
         return HatRobertaEncoder(config, task.source_dictionary, cls.encoder_class)
+
+    def initialisation(self) -> str:
+        return str(self.config.init)
 
     def build_classification_head(self, num_classes: int, inner_dim: int | None, of: str) -> ClassificationHead:
         width, dropout = self.config.encoder_embed_dim, self.config.pooler_dropout
-        return ClassificationHead(width, inner_dim or width, num_classes, dropout, input_dropout=dropout, of=of)
+        inner_dim = inner_dim or self.config.pooler_inner_dim or width
+        activation = str(self.config.pooler_activation_fn)
+        if of == "pair":
+            return PairClassificationHead(width, inner_dim, num_classes, dropout, activation)
+        return ClassificationHead(width, inner_dim, num_classes, dropout, dropout, of, activation)
 
     def document_state(self, head: ClassificationHead, encoded: EncoderOut, src_tokens: Tensor) -> Tensor:
         """(B, C): the states at the first token of each document, RoBERTa's `<s>`."""

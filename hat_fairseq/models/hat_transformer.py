@@ -23,6 +23,7 @@ from .encoder_attention import NEW_PARTS
 from .fingerprint import fingerprint
 from .hat_decoder import HatDecoder
 from .loading.common import adapt_state
+from .shown import ShownAttention
 
 
 class HatEncoder(Encoder):
@@ -58,6 +59,12 @@ class HatEncoder(Encoder):
         assert layout.representatives is not None
         sentences = self.hierarchical_encoder(x, layout)
         return encoded._replace(spans=sentences, spans_padding=layout.representatives.padding)
+
+    def shown_attentions(self) -> list[ShownAttention]:
+        if self.hierarchical_encoder is None:
+            return super().shown_attentions()
+        layers = {i: layer.self_attn for i, layer in enumerate(self.hierarchical_encoder.layers)}
+        return [ShownAttention("attention among sentences", layers), *super().shown_attentions()]
 
     def reorder_encoder_out(self, encoder_out: EncoderOut, new_order: Tensor) -> EncoderOut:
         """For fairseq's own generator: a row for each of its hypotheses."""

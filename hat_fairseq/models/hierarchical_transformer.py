@@ -34,6 +34,8 @@ class HierarchicalTransformerModel(EncoderModel):
         if of == "document":
             pool_padded = config.pool_padded_segments
             return PooledClassificationHead(str(config.pooling), width, inner_dim, num_classes, dropout, pool_padded)
+        if of == "pair":
+            raise ValueError("hierarchical_transformer reads single documents; for pairs use --arch hat_roberta_base")
         return ClassificationHead(width, inner_dim, num_classes, dropout, of=of)
 
     def document_state(self, head: ClassificationHead, encoded: EncoderOut, src_tokens: Tensor) -> Tensor:
@@ -47,9 +49,7 @@ class HierarchicalTransformerModel(EncoderModel):
         return {i: layer.self_attn for i, layer in layers if layer is not None}
 
     def span_numbers(self, tokens: Tensor) -> Tensor:
-        grid = self.encoder.grid(tokens)
-        numbers = grid.slots.div(grid.segment_length, rounding_mode="floor")
-        return numbers.masked_fill(numbers == grid.num_segments, -1)
+        return self.encoder.units(tokens)[1]
 
     def safe_length(self) -> int:
         by_marker = str(self.config.segment_by) == "marker"

@@ -7,7 +7,8 @@ Legend: B documents, T tokens, N segments of the longest document, L slots of a 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from fairseq.data import Dictionary
@@ -21,10 +22,11 @@ from ..modules.representatives import Representatives
 from ..modules.segment_attention import SegmentLayer, parse_layout
 from ..modules.segment_pooling import POOLINGS
 from ..modules.segments import SegmentGrid, segments_at_markers, segments_of_length
-from .config import EncoderConfig, _help, redefault
+from .config import EncoderConfig, flag, redefault
 from .encoder import Encoder, EncoderOut
 from .encoder_attention import check_options, layer_attentions
 from .fingerprint import fingerprint
+from .shown import ShownAttention
 
 
 @dataclass
@@ -41,29 +43,27 @@ class HierarchicalTransformerConfig(EncoderConfig):
     encoder_attention: str = redefault(EncoderConfig, "encoder_attention", "segments")
     attention_dropout: float = redefault(EncoderConfig, "attention_dropout", 0.1)
     activation_fn: ChoiceEnum(sorted(ACTIVATIONS)) = redefault(EncoderConfig, "activation_fn", "gelu")  # type: ignore[valid-type]
-    layout: str = field(
-        default="S|S|SD|S|S|SD|S|S|SD|S|S|SD",
-        metadata=_help("layers with | between them: S within segments, D between segments, SD both"),
+    layout: str = flag(
+        "S|S|SD|S|S|SD|S|S|SD|S|S|SD", "layers with | between them: S within segments, D between segments, SD both"
     )
-    segment_length: int = field(default=128, metadata=_help("longest segment, in tokens, its first one included"))
-    max_segments: int = field(default=32, metadata=_help("most segments of a document"))
-    segment_by: ChoiceEnum(["length", "marker"]) = field(  # type: ignore[valid-type]
-        default="length",
-        metadata=_help("segments are the next --segment-length tokens each, or begin at every <s> in the input"),
+    segment_length: int = flag(128, "longest segment, in tokens, its first one included")
+    max_segments: int = flag(32, "most segments of a document")
+    segment_by: ChoiceEnum(["length", "marker"]) = flag(  # type: ignore[valid-type]
+        "length", "segments are the next --segment-length tokens each, or begin at every <s> in the input"
     )
-    pooling: ChoiceEnum(list(POOLINGS)) = field(  # type: ignore[valid-type]
-        default="max", metadata=_help("how a classification head reads the segments")
+    pooling: ChoiceEnum(list(POOLINGS)) = flag(  # type: ignore[valid-type]
+        "max", "how a classification head reads the segments"
     )
-    pooler_dropout: float = field(default=0.1, metadata=_help("dropout in front of a head's output layer"))
-    segment_positions: ChoiceEnum(["none", "add"]) = field(  # type: ignore[valid-type]
-        default="add", metadata=_help("positions of segments in cross-segment layers (released weights: none)")
+    pooler_dropout: float = flag(0.1, "dropout in front of a head's output layer")
+    segment_positions: ChoiceEnum(["none", "add"]) = flag(  # type: ignore[valid-type]
+        "add", "positions of segments in cross-segment layers (released weights: none)"
     )
-    layer_norm_eps: float = field(default=1e-5, metadata=_help("epsilon of layer norms (released weights: 1e-12)"))
-    attend_segment_padding: bool = field(
-        default=False, metadata=_help("padding inside a segment is attended to (released RoBERTa weights: yes)")
+    layer_norm_eps: float = flag(1e-5, "epsilon of layer norms (released weights: 1e-12)")
+    attend_segment_padding: bool = flag(
+        False, "padding inside a segment is attended to (released RoBERTa weights: yes)"
     )
-    pool_padded_segments: bool = field(
-        default=False, metadata=_help("a head also reads segments beyond the document's end (released weights: yes)")
+    pool_padded_segments: bool = flag(
+        False, "a head also reads segments beyond the document's end (released weights: yes)"
     )
 
     def check(self) -> None:
@@ -157,6 +157,16 @@ class SegmentEncoder(Encoder):
             return segments_at_markers(tokens, self.dictionary.bos(), pad, length)
         return segments_of_length(tokens, pad, length)
 
+    def units(self, tokens: Tensor) -> tuple[str, Tensor]:
+        grid = self.grid(tokens)
+        numbers = grid.slots.div(grid.segment_length, rounding_mode="floor")
+        return "segment", numbers.masked_fill(numbers == grid.num_segments, -1)
+
+    def shown_attentions(self) -> list[ShownAttention]:
+        crossing: list[Any] = [layer.cross_segment for layer in self.layers]
+        layers = {i: layer.self_attn for i, layer in enumerate(crossing) if layer is not None}
+        return [ShownAttention("attention among segments", layers)] if layers else []
+
     def embed(self, tokens: Tensor, start: int = 0, segments: Tensor | None = None) -> Tensor:
         """(B, N L) token ids -> (B, N L, C); positions start again in each segment."""
         pad = self.dictionary.pad()
@@ -168,13 +178,8 @@ class SegmentEncoder(Encoder):
 
     def finish(self, x: Tensor, layout: BatchLayout) -> EncoderOut:
         """The states of all tokens, zeros for padding, and those of the segments."""
-        grid, segments = layout.blocks, layout.representatives
-        assert grid is not None and segments is not None
-        states = segments.gather(x)
-        padding = segments.padding
-        if padding is None:
-            padding = states.new_zeros(states.shape[:2], dtype=torch.bool)
-        return EncoderOut(grid.gather(x), None, states, padding)
+        assert layout.blocks is not None
+        return self.with_spans(layout.blocks.gather(x), x, layout)
 
     def max_positions(self) -> int:
         return self.config.segment_length * self.config.max_segments

@@ -10,7 +10,7 @@ Legend: B documents, T positions, S representatives of the document with most, R
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
@@ -52,6 +52,7 @@ class BatchLayout:
         blocks: where each token of the input stands, if the encoder divided the input into blocks, or None.
         order: (B, T) the token of the input at each position, if the encoder moved padding to the right, or None.
         empty_rows: whether a row or a block of nothing but padding exists.
+        row_lengths: the number of tokens of each row, or None.
     """
 
     padding: Tensor | None = None
@@ -60,6 +61,7 @@ class BatchLayout:
     blocks: SegmentGrid | None = None
     order: Tensor | None = None
     empty_rows: bool = False
+    row_lengths: tuple[int, ...] | None = None
     _cache: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
@@ -103,6 +105,15 @@ class BatchLayout:
             self._cache[key] = make()
         return self._cache[key]
 
+    def lengths(self, x: Tensor) -> Sequence[int]:
+        """The number of tokens of each row of the (B, T, C) states."""
+        if self.row_lengths is not None:
+            return self.row_lengths
+        if self.padding is None:
+            return [x.size(1)] * len(x)
+        padding = self.padding
+        return self.cached("lengths", lambda: (~padding).sum(dim=1).tolist())
+
     def real(self, positions: Tensor, length: int) -> Tensor:
         """Whether positions of any shape are tokens of rows of `length`: of that shape, or (B, ...) with padding."""
         inside = (positions >= 0) & (positions < length)
@@ -141,7 +152,8 @@ def layout_of_documents(
     before_token = padding[:, :-1] & ~padding[:, 1:]
     facts = (padding.any(), padding.all(dim=1).any(), before_token.any(), *counts.aminmax(), *global_counts.aminmax())
     # All numbers at once: one synchronisation.
-    padded, empty, moved, fewest, most, fewest_global, most_global = torch.stack([x.long() for x in facts]).tolist()
+    numbers = torch.cat([torch.stack([x.long() for x in facts]), (~padding).sum(dim=1)]).tolist()
+    padded, empty, moved, fewest, most, fewest_global, most_global = numbers[: len(facts)]
     order = None
     if moved:
         order = padding.to(torch.uint8).argsort(dim=1, stable=True)
@@ -153,4 +165,5 @@ def layout_of_documents(
         global_tokens=representatives_at(marked, most_global, fewest_global) if any_global else None,
         order=order,
         empty_rows=bool(empty),
+        row_lengths=tuple(numbers[len(facts) :]),
     )

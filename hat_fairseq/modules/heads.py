@@ -5,6 +5,8 @@ Liu et al. 2019, Chalkidis et al. 2022; layers and parameter names are fairseq's
 Legend: B documents, N segments, V vocabulary, C channels, K classes.
 """
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -13,8 +15,10 @@ from ..kernels import ACTIVATIONS
 from .attention import safe_padding_mask
 from .segment_pooling import SegmentPooling
 
-# What a classification head can be about; `paragraph`: the mean of its tokens, `paragraphs`: the mean of all of them.
-OF = ("document", "segment", "token", "paragraph", "paragraphs")
+HEAD_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, **ACTIVATIONS}
+# What a classification head can be about; `paragraph`: the mean of its tokens, `paragraphs`: the mean of all of them,
+# `pair`: two documents.
+OF = ("document", "segment", "token", "paragraph", "paragraphs", "pair")
 
 
 class MaskedLMHead(nn.Module):
@@ -49,7 +53,7 @@ class MaskedLMHead(nn.Module):
 
 
 class ClassificationHead(nn.Module):
-    """Scores of classes, from each state by itself: dropout, dense, tanh, dropout, projection.
+    """Scores of classes, from each state by itself: dropout, dense, activation, dropout, projection.
 
     Args:
         embed_dim: channels C.
@@ -58,6 +62,7 @@ class ClassificationHead(nn.Module):
         dropout: before the projection.
         input_dropout: before the dense layer; RoBERTa has the same there, Chalkidis et al. none.
         of: what the states stand for, one of `OF`. The model that owns the head gives it these states.
+        activation: after the dense layer, one of `HEAD_ACTIVATIONS`.
     Raises:
         ValueError: other `of`.
     """
@@ -70,11 +75,13 @@ class ClassificationHead(nn.Module):
         dropout: float = 0.0,
         input_dropout: float = 0.0,
         of: str = "document",
+        activation: str = "tanh",
     ) -> None:
         super().__init__()
         if of not in OF:
             raise ValueError(f"a classification head of {of!r}: choose one of {', '.join(OF)}")
         self.of = of
+        self.activation = HEAD_ACTIVATIONS[activation]
         self.input_dropout = nn.Dropout(input_dropout)
         self.dense = nn.Linear(embed_dim, inner_dim)
         self.dropout = nn.Dropout(dropout)
@@ -82,7 +89,31 @@ class ClassificationHead(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., C) states -> (..., K) logits."""
-        return self.out_proj(self.dropout(torch.tanh(self.dense(self.input_dropout(x)))))
+        return self.out_proj(self.dropout(self.activation(self.dense(self.input_dropout(x)))))
+
+
+class PairClassificationHead(ClassificationHead):
+    """Scores of pairs of documents: dense, activation, dense of half the width, activation, projection.
+
+    The head of Long Range Arena's dual encoder (Tay et al. 2021), there with ReLU. It reads the two states [e1; e2] and
+    nothing else.
+
+    Args:
+        embed_dim, inner_dim, num_classes, dropout, activation: of `ClassificationHead`; the dropout is on its input.
+    """
+
+    def __init__(
+        self, embed_dim: int, inner_dim: int, num_classes: int, dropout: float = 0.0, activation: str = "tanh"
+    ) -> None:
+        super().__init__(2 * embed_dim, inner_dim, num_classes, input_dropout=dropout, of="pair", activation=activation)
+        self.dense_2 = nn.Linear(inner_dim, inner_dim // 2)
+        self.out_proj = nn.Linear(inner_dim // 2, num_classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(2B, C) states, the two of a pair beside each other -> (B, K) logits."""
+        pairs = x.reshape(len(x) // 2, -1)
+        hidden = self.activation(self.dense(self.input_dropout(pairs)))
+        return self.out_proj(self.activation(self.dense_2(hidden)))
 
 
 class PooledClassificationHead(ClassificationHead):

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ..kernels import Linear, Windows, attend_windows, prepare_mask
+from ..kernels import Linear, Windows, attend_windows, naive, prepare_mask
 from .batch_layout import BatchLayout
 from .pooling import Pooling, cells_of
 from .sliding_window import BLOCK, SlidingWindowAttention, merged
@@ -120,6 +120,22 @@ class PoolingAttention(SlidingWindowAttention):
         values = self.pooled.value_pooling(self.heads(projections.v_proj(x)), real)
         queries = self.heads(projections.q_proj(x))
         return merged(attend_windows(queries, keys, values, mask, self.cell_windows, self.dropout_rate))
+
+    def weights(self, x: Tensor, layout: BatchLayout, first_query_only: bool = False) -> Tensor:
+        """(B, H, T, M) weights of the second level, which attends to M cells; O(T M) memory, for analysis."""
+        y = x if self.level.variant == "mix" else super().merged_heads(x, layout)
+        projections = self if self.level.variant == "share-weights" else self.pooled
+        real, _ = self._cells(x, layout)
+        keys = self.pooled.key_pooling(self.heads(projections.k_proj(y)), real)
+        tokens, cells = torch.arange(x.size(1), device=x.device)[:, None], torch.arange(keys.size(2), device=x.device)
+        filled = real.any(dim=-1)[:, None, None]
+        allowed = (self.sees(tokens, cells) & filled) | (tokens // self.level.stride == cells)
+        found = naive.attention(self.heads(projections.q_proj(y)), keys, keys, allowed)[1]
+        return found[:, :, :1] if first_query_only else found
+
+    def middle_tokens(self, num_cells: int) -> Tensor:
+        """(M,) position of the token in the middle of each cell."""
+        return torch.arange(num_cells) * self.level.stride + self.level.kernel // 2
 
     def _cells(self, x: Tensor, layout: BatchLayout) -> tuple[Tensor, Tensor]:
         """(B or 1, M, K) real tokens of the cells, and the (B N, 1, L, W) mask of the blocks."""

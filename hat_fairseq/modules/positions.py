@@ -52,7 +52,11 @@ class LearnedPositions(nn.Embedding):
         """
         assert self.padding_idx is not None
         _check_length(tokens, self.padding_idx, self.max_positions)
-        return super().forward(position_rows(tokens, self.padding_idx)[:, start:])
+        return self.at(position_rows(tokens, self.padding_idx)[:, start:])
+
+    def at(self, rows: Tensor) -> Tensor:
+        """The vectors of the given rows of the table."""
+        return super().forward(rows)
 
 
 class SinusoidalPositions(nn.Module):
@@ -73,7 +77,11 @@ class SinusoidalPositions(nn.Module):
     def forward(self, tokens: Tensor, start: int = 0) -> Tensor:
         """(B, T) token ids -> (B, T - start, C); raises ValueError as `LearnedPositions` does."""
         _check_length(tokens, self.pad, self.max_positions)
-        return self.table[position_rows(tokens, self.pad)[:, start:]]
+        return self.at(position_rows(tokens, self.pad)[:, start:])
+
+    def at(self, rows: Tensor) -> Tensor:
+        """The vectors of the given rows of the table."""
+        return self.table[rows]
 
 
 def extend_positions(

@@ -19,20 +19,22 @@ class HeadProjections(nn.Module):
         embed_dim: channels C of queries, memory and output.
         num_heads: heads H; must divide `embed_dim`.
         dropout: probability with which attention weights are dropped in training.
+        inner_dim: channels of all heads together; C by default.
     Raises:
-        ValueError: `embed_dim` is not a multiple of `num_heads`.
+        ValueError: `embed_dim`, or `inner_dim`, is not a multiple of `num_heads`.
     """
 
-    def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0) -> None:
+    def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0, inner_dim: int | None = None) -> None:
         super().__init__()
-        if embed_dim % num_heads:
-            raise ValueError(f"embed_dim ({embed_dim}) must be a multiple of num_heads ({num_heads})")
+        name, inner_dim = ("embed_dim", embed_dim) if inner_dim is None else ("inner_dim", inner_dim)
+        if inner_dim % num_heads:
+            raise ValueError(f"{name} ({inner_dim}) must be a multiple of num_heads ({num_heads})")
         self.embed_dim, self.num_heads = embed_dim, num_heads
         self.dropout = nn.Dropout(dropout)  # a module, so that --dropout-schedule can set its rate
-        self.k_proj = Linear(embed_dim, embed_dim)
-        self.v_proj = Linear(embed_dim, embed_dim)
-        self.q_proj = Linear(embed_dim, embed_dim)
-        self.out_proj = Linear(embed_dim, embed_dim)
+        self.k_proj = Linear(embed_dim, inner_dim)
+        self.v_proj = Linear(embed_dim, inner_dim)
+        self.q_proj = Linear(embed_dim, inner_dim)
+        self.out_proj = Linear(inner_dim, embed_dim)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

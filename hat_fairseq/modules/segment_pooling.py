@@ -1,7 +1,8 @@
 """One vector for a document, from the states of its segments.
 
 Chalkidis et al. 2022, section 4: `max`, `attentive` (a learned weight for each segment, softmax over the segments),
-`first`, `last`, and beside them `mean`. With one segment all of them are that segment's state. O(N C), `attentive`
+`first`, `last`, and beside them `mean`
+and `min` (Liu et al. 2022, section 3.2). With one segment all of them are that segment's state. O(N C), `attentive`
 O(N C^2).
 
 Legend: B documents, N segments, C channels.
@@ -10,7 +11,7 @@ Legend: B documents, N segments, C channels.
 import torch
 from torch import Tensor, nn
 
-POOLINGS = ("max", "attentive", "first", "last", "mean")
+POOLINGS = ("max", "attentive", "first", "last", "mean", "min")
 
 
 class SegmentPooling(nn.Module):
@@ -39,6 +40,8 @@ class SegmentPooling(nn.Module):
         """
         if self.pooling == "max":
             return segments.masked_fill(padding_mask.unsqueeze(-1), float("-inf")).amax(dim=1)
+        if self.pooling == "min":
+            return segments.masked_fill(padding_mask.unsqueeze(-1), float("inf")).amin(dim=1)
         if self.pooling == "first":
             return segments[:, 0]
         if self.pooling == "last":

@@ -12,13 +12,13 @@ import json
 import logging
 import re
 import warnings
-from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from ..data.options import Options
+from ..data.readers import find_reader
 from ..recipes import command as recipes
 from ..recipes import files
 from .training import Training, batch, build
@@ -32,6 +32,8 @@ LABELS = {
     "gradients": "gradients",
     "optimizer": "optimizer, with fp32 copies",
     "activations": "activations kept for the backward pass",
+    "loss": "loss, for a moment",
+    "process": "process, besides tensors",
 }
 SENTENCE = 32  # tokens from one marker to the next, where segments are not packed
 CHECKPOINT = "--checkpoint-activations"
@@ -43,13 +45,11 @@ RESERVED = {"cpu": GIB // 2, "cuda": GIB}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("recipe", metavar="RECIPE", help=f"one of {', '.join(files.names())}")
     parser.add_argument("--gpu-memory", metavar="24G", help="memory of the device: print the largest batch for it")
-    text = f"symbols of the dictionary (default: those of the data if it exists, else {GPT2_SIZE} for GPT-2's BPE)"
-    parser.add_argument("--dictionary-size", type=int, metavar="N", help=f"{text}, else the number of codes)")
-    text = (
-        "tokens of the longest {0}, </s> included (default: the recipe's --max-{0}-tokens, else what the model takes)"
-    )
+    text = f"symbols of the dictionary (default: the data's, else {GPT2_SIZE} for GPT-2's BPE or the number of codes)"
+    parser.add_argument("--dictionary-size", type=int, metavar="N", help=text)
     for side in ("source", "target"):
-        parser.add_argument(f"--{side}-tokens", type=int, metavar="N", help=text.format(side))
+        text = f"of the longest {side} (default: the recipe's --max-{side}-tokens, else what the model takes)"
+        parser.add_argument(f"--{side}-tokens", type=int, metavar="N", help=text)
     parser.add_argument("--json", action="store_true", help="print JSON, in bytes")
 
 
@@ -63,25 +63,24 @@ def main(args: argparse.Namespace) -> int:
 
 
 def make_plan(args: argparse.Namespace) -> dict[str, Any]:
-    """The estimates with and without --checkpoint-activations, and what they are about.
-
-    Raises:
-        ValueError: a malformed --gpu-memory, or a recipe without a size of a batch.
-    """
+    """The estimates with and without --checkpoint-activations, and what they are about."""
     memory = None if args.gpu_memory is None else parse_memory(args.gpu_memory)
     words, size = arguments(args.recipe, args.others, args.dictionary_size)
     preprocess = files.load(files.find(args.recipe))["preprocess"]
     trainings = {name: build([*words, *flags], size) for name, flags in VARIANTS.items()}
     training = trainings["stored"]
+    reader = str(preprocess["reader"])
+    if training.kind.name == "sequence" and "/" not in reader and find_reader(reader).kind == "byte_pair":
+        raise ValueError(f"only the data say that a sample is a pair: run `hat recipe preprocess {args.recipe}` first")
     document = longest_document(args, preprocess, training)
-    unit, batch_size, update_freq = batch_of(training.cfg)
+    (unit, batch_size, update_freq), cfg = batch_of(training.cfg), training.cfg
     return {
         "recipe": args.recipe,
-        "arch": training.cfg.model.arch,
+        "arch": cfg.model.arch,
         "dictionary_size": len(training.task.source_dictionary),
-        "device": "cpu" if training.cfg.common.cpu else "cuda",
-        "precision": next((name for name in ("fp16", "bf16") if training.cfg.common[name]), "fp32"),
-        "processes": training.cfg.distributed_training.distributed_world_size,
+        "device": "cpu" if cfg.common.cpu else "cuda",
+        "precision": next((name for name in ("fp16", "bf16") if cfg.common[name]), "fp32"),
+        "processes": cfg.distributed_training.distributed_world_size,
         "batch": {unit: batch_size, "update-freq": update_freq},
         "document": document,
         "memory": memory,
@@ -104,16 +103,18 @@ def estimates(training: Training, document: dict[str, int], memory: int | None) 
     """The estimate of the recipe's batch; with `memory` also the largest batch of an update of the same size."""
     simulation, (unit, batch_size, update_freq) = Simulation(training), batch_of(training.cfg)
     update = batch_size * update_freq
+    sizes = {documents_of({unit: n}, document): n for n in range(1, update + 1) if update % n == 0}
 
-    def estimate(size: int) -> Estimate:
-        sample = batch(training, documents_of({unit: size}, document), **document)
-        return simulation.estimate(sample, update // size)
+    def estimate(documents: int, update_freq: int) -> Estimate:
+        return simulation.estimate(batch(training, documents, **document), update_freq)
 
-    result = asdict(estimate(batch_size))
-    result["process"] = RESERVED[simulation.device]
+    documents, process = documents_of({unit: batch_size}, document), RESERVED[simulation.device]
+    first = estimate(documents, update_freq)
+    result = {**asdict(first), "process": process}
     if memory is not None:
-        size = largest(update, lambda size: estimate(size).peak + result["process"] <= memory)
-        result["largest"] = {unit: size, "update-freq": update // size} if size else None
+        peaks = {0: first.weights + first.gradients + first.optimizer, documents: first.peak}
+        found = largest(list(sizes), memory - process, peaks, lambda n: estimate(n, update // sizes[n]).peak)
+        result["largest"] = {unit: sizes[found], "update-freq": update // sizes[found]} if found else None
     return result
 
 
@@ -132,10 +133,10 @@ def longest_document(args: argparse.Namespace, preprocess: Mapping[str, Any], tr
         tokens[side] = getattr(args, f"{side}_tokens") or min(int(preprocess.get(f"max-{side}-tokens", limit)), limit)
     packed = preprocess.get("segments") == "packed"
     every = int(preprocess.get("segment-length", Options.segment_length)) if packed else SENTENCE
-    while hasattr(model, "fits") and every < tokens["source"]:  # at most as many segments as the model takes
-        row = batch(training, 1, **tokens, marker_every=every)["net_input"]["src_tokens"][0]
-        if model.fits(row):
-            break
+    fits = getattr(model, "fits", lambda row: True)  # at most as many segments as the model takes
+    while every < tokens["source"] and not fits(
+        batch(training, 1, **tokens, marker_every=every)["net_input"]["src_tokens"][0]
+    ):
         every *= 2
     return {**tokens, "marker_every": every}
 
@@ -153,38 +154,44 @@ def documents_of(size: Mapping[str, int], document: Mapping[str, int]) -> int:
     return size.get("batch-size") or max(1, size["max-tokens"] // max(document["source"], document["target"]))
 
 
-def largest(update: int, fits: Callable[[int], bool]) -> int | None:
-    """The largest divisor of an update's size that fits, given that all below it fit; None if 1 does not."""
-    sizes = [size for size in range(1, update + 1) if update % size == 0]
-    index = bisect_left(sizes, True, key=lambda size: not fits(size))
-    return sizes[index - 1] if index else None
+def largest(sizes: Sequence[int], memory: int, peaks: dict[int, int], peak: Callable[[int], int]) -> int:
+    """The largest of these sizes (ascending) that fits, 0 if none does; `peak` simulates one.
+
+    `peaks` are known: of the size 0 and of another one. They are nearly linear, so that few sizes are simulated.
+    """
+    while (low := max((n for n in peaks if peaks[n] <= memory), default=-1)) >= 0:
+        high = min((n for n in peaks if n > low), default=None)
+        between = [n for n in sizes if low < n and (high is None or n < high)]
+        below, above = sorted(peaks)[-2:] if high is None else (low, high)
+        slope = (peaks[above] - peaks[below]) / (above - below)
+        fitting = [n for n in between if peaks[low] + slope * (n - low) <= memory]
+        if not between or (below and not fitting):
+            return low
+        size = fitting[-1] if fitting else between[0]
+        peaks[size] = peak(size)
+    return 0
 
 
 def table(plan: Mapping[str, Any]) -> str:
     """The plan as text, in GiB."""
     variants, document = [plan[name] for name in VARIANTS], plan["document"]
-    target = f" and {document['target']:,} target" * bool(document["target"])
+    stacks, target = variants[0]["layers"], f" and {document['target']:,} target" * bool(document["target"])
     device = f"{plan['processes']} x {'CPU' if plan['device'] == 'cpu' else 'GPU'}, {plan['precision']}"
+    rows = [(label, [each[key] for each in variants]) for key, label in LABELS.items()]
+    layers = [(f"  in {n} {name}", [each["layers"][name][1] for each in variants]) for name, (n, _) in stacks.items()]
+    rows = [*rows[:4], *layers, *rows[4:], ("peak", [each["peak"] + each["process"] for each in variants])]
     lines = [
         f"{plan['recipe']}: {plan['arch']}, {plan['stored']['parameters']:,} parameters",
         f"dictionary of {plan['dictionary_size']:,}; {device}; on each {_flags(plan['batch'])}",
         f"documents of {document['source']:,} source{target} tokens, a marker every {document['marker_every']} tokens",
-        "",
-        f"GiB on each device{'as given':>32}{CHECKPOINT:>27}",
+        f"\nGiB on each device{'as given':>32}{CHECKPOINT:>27}",
+        *(f"{label:42}{one / GIB:8.2f}{other / GIB:27.2f}" for label, (one, other) in rows),
+        f"{'peak in the':22}{variants[0]['peak_in']:>28}{variants[1]['peak_in']:>27}",
     ]
-    rows = {label: [estimate[key] for estimate in variants] for key, label in LABELS.items()}
-    for name, (number, _) in variants[0]["layers"].items():
-        rows[f"  in {number} {name}"] = [estimate["layers"][name][1] for estimate in variants]
-    rows["loss, for a moment"] = [estimate["loss"] for estimate in variants]
-    rows["process, besides tensors"] = [estimate["process"] for estimate in variants]
-    rows["peak"] = [estimate["peak"] + estimate["process"] for estimate in variants]
-    lines += [f"{label:42}{one / GIB:8.2f}{other / GIB:27.2f}" for label, (one, other) in rows.items()]
-    lines.append(f"{'peak in the':22}{variants[0]['peak_in']:>28}{variants[1]['peak_in']:>27}")
     if plan["memory"] is not None:
-        lines.append("")
-        for words, estimate in zip(VARIANTS.values(), variants, strict=True):
-            fitting = _flags(estimate["largest"]) if estimate["largest"] else "not even the smallest batch fits"
-            lines.append(f"{plan['memory'] / GIB:g} GiB: {' '.join([fitting, *words])}")
+        fitting = (_flags(each["largest"] or {}) or "not even the smallest batch fits" for each in variants)
+        pairs = zip(fitting, VARIANTS.values(), strict=True)
+        lines += ["", *(f"{plan['memory'] / GIB:g} GiB: {' '.join([text, *flags])}" for text, flags in pairs)]
     return "\n".join(lines)
 
 

@@ -2,44 +2,36 @@
 
 Tensors of floats have a shape, a type and a device, and no memory (torch's `FakeTensor`). All others (token ids, masks,
 positions) are real and small, so that code that reads their values runs as it is. A storage counts from the operator
-that makes it until its last tensor is gone.
+that makes it until its last tensor is gone. Operators run on the meta device (`FakeTensor.real_tensor`), which is
+faster than `FakeTensorMode`.
 """
 
 import contextlib
+import itertools
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch._subclasses.fake_tensor import (
-    DataDependentOutputException,
-    DynamicOutputShapeException,
-    FakeTensor,
-    FakeTensorMode,
-    unset_fake_temporarily,
-)
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, unset_fake_temporarily
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 _INDEXED = ("aten::index", "aten::index_put", "aten::index_put_", "aten::_index_put_impl_")
+_VALUE_NEEDED = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}
 
 
 class Ledger(TorchDispatchMode):
-    """Bytes in use now (`live`) and at most (`peak`), of all that happens inside of it.
-
-    Args:
-        device: `cpu` or `cuda`; it need not exist.
-    """
+    """Bytes in use now (`live`) and at most (`peak`), of all that happens inside of it; `device`: `cpu` or `cuda`."""
 
     def __init__(self, device: str) -> None:
         super().__init__()
-        self.device, self.live, self.peak = device, 0, 0
-        self._fake, self._counted = FakeTensorMode(), set[int]()
+        self.device = torch.device("cuda:0" if device == "cuda" else device)
+        self.live, self.peak, self._fake, self._counted = 0, 0, FakeTensorMode(), set[int]()
 
     def __enter__(self) -> "Ledger":
-        self._fake.__enter__()  # below this mode; torch looks for no GPU then
+        self._fake.__enter__()  # below this mode, which leaves it nothing to do: torch looks for no GPU then
         return super().__enter__()
 
     def __exit__(self, *error: Any) -> None:
@@ -53,54 +45,53 @@ class Ledger(TorchDispatchMode):
     def adopt(self, model: nn.Module, dtype: torch.dtype) -> None:
         """Replaces the parameters and buffers of a model on the meta device; shared ones stay shared."""
         known: dict[Any, Any] = {}
-        for module in model.modules():
-            for tensors in (module._parameters, module._buffers):
-                for name, tensor in tensors.items():
-                    if tensor is not None and tensor not in known:
-                        own = self.empty(tensor.shape, dtype if tensor.is_floating_point() else tensor.dtype)
-                        known[tensor] = nn.Parameter(own) if isinstance(tensor, nn.Parameter) else own
-                    if tensor is not None:
-                        tensors[name] = known[tensor]
+        for tensors in (each for module in model.modules() for each in (module._parameters, module._buffers)):
+            for name, tensor in tensors.items():
+                if tensor is not None:
+                    tensors[name] = known[tensor] = known[tensor] if tensor in known else self._own(tensor, dtype)
+
+    def _own(self, tensor: Tensor, dtype: torch.dtype) -> Any:
+        own = self.empty(tensor.shape, dtype if tensor.is_floating_point() else tensor.dtype)
+        return nn.Parameter(own) if isinstance(tensor, nn.Parameter) else own
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is torch.ops.prim.device.default:  # autograd asks for streams, which a missing device does not have
             return torch.device("cpu")
-        out = tree_map(self._count, self._run(func, args, kwargs or {}))
+        with unset_fake_temporarily():
+            out = self._run(func, args, kwargs or {})
         # The engine sums gradients in place, but not below a mode: the next operator sees what it really keeps.
         if func is not torch.ops.aten.add.Tensor or torch.is_grad_enabled():
             self.peak = max(self.peak, self.live)
         return out
 
     def _run(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        given: dict[int, Tensor] = {}  # by the id of its counterpart
+        strided = "softmax" not in func._schema.name  # torch's rules for a softmax would copy other strides on the GPU
+
+        def counterpart(x: Tensor) -> Tensor:
+            meta: Any = x.real_tensor if isinstance(x, FakeTensor) else x.to("meta")
+            meta = meta if strided else meta.contiguous()
+            given[id(meta)] = x
+            return meta
+
+        def wrapped(x: Tensor) -> Tensor:
+            found = given.get(id(x))
+            return FakeTensor(self._fake, self._count(x), self.device, real_tensor=x) if found is None else found
+
         if func._schema.name in _INDEXED:
             args = (args[0], _positions(args[1]), *args[2:])
-        leaves, spec = tree_flatten((args, kwargs))
-        if not any(isinstance(x, Tensor) for x in leaves):
-            made = func(*args, **kwargs)
-            if not isinstance(made, Tensor) or made.is_floating_point():
-                return made
-        if not any(isinstance(x, FakeTensor) for x in leaves):
-            with unset_fake_temporarily():
-                return func(*args, **({**kwargs, "device": "cpu"} if "device" in kwargs else kwargs))
-        fake_args, fake_kwargs = tree_unflatten([self._without_memory(x, func) for x in leaves], spec)
-        if "device" in kwargs:  # where it is the answer to `prim.device` above
-            fake_kwargs["device"] = self.device
-        try:
-            return func(*fake_args, **fake_kwargs)
-        except (DataDependentOutputException, DynamicOutputShapeException):
-            args, kwargs = tree_unflatten([_zeros(x) for x in leaves], spec)
-            with unset_fake_temporarily():  # a number for a decision or a log: any value will do
-                return func(*args, **kwargs)
+        elif not _VALUE_NEEDED.isdisjoint(func.tags):  # a number for a decision or a log: any value will do
+            return _each(self._count, func(*_each(_zeros, args), **kwargs))
+        meta_args, meta_kwargs = _each(counterpart, (args, kwargs))
+        on_cpu, on_meta = ({"device": name} if "device" in kwargs else {} for name in ("cpu", "meta"))
+        if not given or any(isinstance(x, FakeTensor) for x in given.values()):
+            out = func(*meta_args, **meta_kwargs | on_meta)
+            if given or not isinstance(out, Tensor) or out.is_floating_point():
+                return _each(wrapped, out)
+        return _each(self._count, func(*args, **kwargs | on_cpu))
 
-    def _without_memory(self, x: Any, func: Any) -> Any:
-        if not isinstance(x, Tensor):
-            return x
-        if isinstance(x, FakeTensor):  # torch's rules for a softmax would copy other strides on the GPU
-            return self.empty(x.shape, x.dtype) if "softmax" in func._schema.name and not x.is_contiguous() else x
-        return torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device=self.device)
-
-    def _count(self, x: Any) -> Any:
-        if isinstance(x, Tensor) and (key := (storage := x.untyped_storage())._cdata) not in self._counted:
+    def _count(self, x: Tensor) -> Tensor:
+        if (key := (storage := x.untyped_storage())._cdata) not in self._counted:
             self._counted.add(key)
             self.live += storage.nbytes()
             weakref.finalize(storage, self._release, key, storage.nbytes()).atexit = False
@@ -111,17 +102,24 @@ class Ledger(TorchDispatchMode):
         self.live -= size
 
 
-def _zeros(x: Any) -> Any:
-    with unset_fake_temporarily():
-        return torch.zeros(x.shape, dtype=x.dtype) if isinstance(x, FakeTensor) else x
+def _each(function: Callable[[Tensor], Any], x: Any) -> Any:
+    """`x` with `function` applied to every tensor in it."""
+    if isinstance(x, Tensor):
+        return function(x)
+    if isinstance(x, list | tuple):
+        return type(x)([_each(function, value) for value in x])
+    return {name: _each(function, value) for name, value in x.items()} if isinstance(x, dict) else x
+
+
+def _zeros(x: Tensor) -> Tensor:
+    return torch.zeros(x.shape, dtype=x.dtype) if isinstance(x, FakeTensor) else x
 
 
 def _positions(indices: Any) -> list[Any]:
     """Indices with every mask replaced by the positions where it is True; a computed mask counts as False."""
-    masks = [isinstance(x, Tensor) and x.dtype is torch.bool for x in indices]
-    with unset_fake_temporarily():
-        groups = [_zeros(x).nonzero().unbind(1) if is_mask else (x,) for x, is_mask in zip(indices, masks, strict=True)]
-    return [x for group in groups for x in group]
+    is_mask = [isinstance(x, Tensor) and x.dtype is torch.bool for x in indices]
+    groups = (_zeros(x).nonzero().unbind(1) if mask else (x,) for x, mask in zip(indices, is_mask, strict=True))
+    return list(itertools.chain.from_iterable(groups))
 
 
 @contextlib.contextmanager

@@ -12,7 +12,8 @@ import torch
 from fairseq import options, tasks
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
-from ..data.kinds import KINDS, Kind
+from ..data.kind import Kind
+from ..data.kinds import KINDS
 from ..register import register
 
 CHOICES = 4  # of a question, as in RACE
@@ -21,7 +22,7 @@ NAMES, SPECIAL = 4, 4  # roles or labels; symbols that fairseq adds to every dic
 
 
 class Training(NamedTuple):
-    """fairseq's configuration, task, model and criterion, and the kind of the task's data."""
+    """What fairseq-train works with, and the kind of the task's data."""
 
     cfg: Any
     task: Any
@@ -31,13 +32,7 @@ class Training(NamedTuple):
 
 
 def build(words: list[str], dictionary_size: int | None, device: str = "meta") -> Training:
-    """Builds what fairseq-train trains.
-
-    Args:
-        words: arguments of fairseq-train; the first one is the data directory.
-        dictionary_size: symbols of every dictionary; None: read the dictionaries from the data directory.
-        device: of the model.
-    """
+    """Builds what fairseq-train trains with these arguments; without a size it reads the data's dictionaries."""
     register()
     with contextlib.ExitStack() as stack:
         args = options.parse_args_and_arch(options.get_training_parser(), input_args=words)
@@ -48,23 +43,22 @@ def build(words: list[str], dictionary_size: int | None, device: str = "meta") -
         task: Any = tasks.setup_task(cfg.task)
     with torch.device(device):
         model = task.build_model(cfg.model)
-    kind = next(kind for kind in KINDS.values() if kind.task == cfg.task._name)
+    kind = KINDS.get(getattr(task, "kind", "")) or next(k for k in KINDS.values() if k.task == cfg.task._name)
     return Training(cfg, task, model, task.build_criterion(cfg.criterion), kind)
 
 
 def batch(training: Training, documents: int, source: int, target: int, marker_every: int) -> dict[str, Any]:
-    """A batch as the task collates it, without padding.
+    """A batch as the task collates it, without padding, of documents (or questions with all their choices).
 
-    Args:
-        documents: or questions with all their choices.
-        source: T.
-        target: tokens of a target, if the task has texts as targets.
-        marker_every: tokens from one marker of a sentence or segment to the next.
+    Each has `source` tokens, a marker of a sentence or segment before every `marker_every` of them, and `target` tokens
+    if texts are the targets.
     """
     task, kind, dictionary = training.task, training.kind.name, training.task.source_dictionary
-    rows = documents * CHOICES if kind == "choice" else documents
+    rows = documents * {"choice": CHOICES, "byte_pair": 2}.get(kind, 1)
     tokens = torch.full((rows, source), dictionary.nspecial)
     tokens[:, ::marker_every], tokens[:, -1] = dictionary.bos(), dictionary.eos()
+    if kind == "candidates":
+        tokens[:, 1] = dictionary.eos()  # behind the question
     inputs = {"src_tokens": tokens, "src_lengths": torch.full((rows,), source)}
     if training.kind.has_target:
         gold = inputs["prev_output_tokens"] = torch.full((rows, target), dictionary.nspecial)
@@ -74,7 +68,7 @@ def batch(training: Training, documents: int, source: int, target: int, marker_e
         gold = tokens.masked_fill(torch.arange(source) % MASKED != 1, dictionary.pad())
     else:
         markers = int(tokens[0].eq(dictionary.bos()).sum())
-        shapes = {"segments": (rows, markers), "tokens": (rows, source), "qa": (rows, 2)}
+        shapes = {"segments": (rows, markers), "tokens": (rows, source), "qa": (rows, 2), "document_qa": (rows, 4)}
         gold = torch.zeros(shapes.get(kind, (documents,)), dtype=torch.long)
     numbers = {"nsentences": documents, "ntokens": gold.numel() if training.kind.has_target else tokens.numel()}
     return {"net_input": inputs, "target": gold, "choices": torch.full((documents,), CHOICES), **numbers}
@@ -82,9 +76,9 @@ def batch(training: Training, documents: int, source: int, target: int, marker_e
 
 def _write_dictionaries(folder: Path, task: Any, size: int) -> None:
     """Writes every dictionary that a task of ours loads."""
-    source, target, role = (getattr(task, name, None) for name in ("source_lang", "target_lang", "role_stream"))
-    sizes = {f"dict.{role}.txt": NAMES + SPECIAL, "label/dict.txt": NAMES + SPECIAL}
-    sizes |= dict.fromkeys(("dict.txt", f"dict.{source}.txt", f"dict.{target}.txt", "input0/dict.txt"), size)
-    for name, symbols in sizes.items():
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text("".join(f"{number} 1\n" for number in range(symbols - SPECIAL)), encoding="utf-8")
+    streams = [getattr(task, name, None) for name in ("source_lang", "target_lang", "role_stream")]
+    paths = ["dict.txt", "input0/dict.txt", "label/dict.txt", *(f"dict.{stream}.txt" for stream in streams)]
+    for path in paths:
+        symbols = NAMES if path in (paths[2], paths[-1]) else size - SPECIAL
+        (folder / path).parent.mkdir(exist_ok=True)
+        (folder / path).write_text("".join(f"{number} 1\n" for number in range(symbols)), encoding="utf-8")

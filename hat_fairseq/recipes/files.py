@@ -62,7 +62,9 @@ def read(path: Path) -> dict[str, Any]:
         ValueError: malformed YAML, an unknown section, or a value that is neither text nor a list of texts.
     """
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
+        content = yaml.load(path.read_bytes(), Loader=_Loader)
+    except RecursionError:
+        raise ValueError(f"{path}: malformed YAML: nested too deeply") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
@@ -86,7 +88,12 @@ def read(path: Path) -> dict[str, Any]:
 
 
 class _Loader(yaml.BaseLoader):
-    """Keeps values as written and refuses a key that occurs twice."""
+    """Keeps values as written and refuses a key that occurs twice, and aliases: few lines of them are gigabytes."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.MarkedYAMLError(problem="aliases are not read", problem_mark=self.peek_event().start_mark)
+        return super().compose_node(parent, index)
 
     def construct_mapping(self, node: Any, deep: bool = True) -> dict[Any, Any]:
         seen: set[str] = set()

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hat_fairseq.scoring.bootstrap import Interval, bootstrap
+from .bootstrap import Interval, bootstrap
+from .report import digits
 
 TARGETS = (0.5, 0.75, 0.9)  # precisions of recall at precision
 
@@ -37,14 +38,13 @@ class BestFigures:
     recall_at_precision: dict[str, float]
     f1_of_all: float
 
+    def cells(self) -> list[str]:
+        """F1, precision, recall and the threshold."""
+        return [*(f"{figure:.2f}" for figure in (self.f1, self.precision, self.recall)), digits(self.threshold)]
+
 
 class AnswerCurve:
-    """Precision, recall and F1 at all thresholds.
-
-    Args:
-        outcomes: of the questions, in any order.
-        questions: number of each question in the test set; by default 0, 1, ...
-    """
+    """Precision, recall and F1 of some questions, by default all of the test set, at all thresholds."""
 
     def __init__(self, outcomes: Sequence[Outcome], questions: Sequence[int] | None = None) -> None:
         order = sorted(range(len(outcomes)), key=lambda number: -outcomes[number].score)
@@ -70,24 +70,15 @@ class AnswerCurve:
         points = self.points()
         best = int(points[0].argmax())
         f1, precision, recall = (100 * points[:, best]).tolist()
-        reached = {f"{target:g}": points[2, points[1] >= target] for target in TARGETS}
-        return BestFigures(
-            f1=f1,
-            precision=precision,
-            recall=recall,
-            threshold=float(self.thresholds[best]) if f1 else 0.0,
-            recall_at_precision={target: float(100 * recalls.max(initial=0.0)) for target, recalls in reached.items()},
-            f1_of_all=float(100 * points[0, -1]),
-        )
+        threshold = float(self.thresholds[best]) if f1 else 0.0
+        reached = {f"{target:g}": 100 * points[2, points[1] >= target].max(initial=0.0) for target in TARGETS}
+        return BestFigures(f1, precision, recall, threshold, reached, float(100 * points[0, -1]))
 
 
 def best_f1(curves: Sequence[AnswerCurve], questions: int, samples: int, seed: int) -> Interval:
     """The mean over curves of the best F1 (x 100); in each resampled test set every curve has a threshold of its own.
 
-    Args:
-        curves: of disjoint questions; one without any resampled question is left out of the mean. None: 0.
-        questions: number of questions in the test set.
-        samples, seed: see `bootstrap`.
+    The curves are of disjoint questions of a test set of so many; one without any resampled question is left out.
     """
 
     def mean(drawn: np.ndarray) -> np.ndarray:
@@ -104,7 +95,7 @@ def _ratio(numerators: np.ndarray, denominators: np.ndarray) -> np.ndarray:
     return numerators / np.where(denominators > 0, denominators, 1) * (denominators > 0)
 
 
-def add_annotators(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the option that both metrics have."""
     text = "a question has an answer if N annotators gave one; 1 for parts with one annotation (default: %(default)s)"
     parser.add_argument("--annotators", type=int, default=2, metavar="N", help=text)

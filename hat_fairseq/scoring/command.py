@@ -6,7 +6,15 @@ import sys
 from typing import Any, Protocol
 
 from hat_fairseq.data.outputs import atomic_file, check_output
-from hat_fairseq.scoring import bleu_command, classification, natural_questions, rouge_command, squad_command, tydi_qa
+from hat_fairseq.scoring import (
+    bleu_command,
+    classification,
+    natural_questions,
+    rouge_command,
+    squad_command,
+    triviaqa,
+    tydi_qa,
+)
 from hat_fairseq.scoring.report import Report
 
 
@@ -32,6 +40,7 @@ METRICS: dict[str, Metric] = {
     "squad": squad_command,
     "natural_questions": natural_questions,
     "tydi_qa": tydi_qa,
+    "triviaqa": triviaqa,
 }
 
 

@@ -123,6 +123,9 @@ def pair(hypotheses: DocumentTexts, references: DocumentTexts) -> list[list[Summ
         ValueError: differing numbers of documents, or ids that only one of the files has.
     """
     if hypotheses.ids is None or references.ids is None:
+        for ours, other in ((hypotheses, references), (references, hypotheses)):
+            if ours.ids is None and other.ids is not None and is_lines(ours.path):
+                raise ValueError(f'{ours.path} has no ids, and {other.path} has: give each line its "id"')
         if len(hypotheses.texts) != len(references.texts):
             found, wanted = len(hypotheses.texts), len(references.texts)
             raise ValueError(f"{hypotheses.path} has {found} documents, but {references.path} has {wanted}")

@@ -9,23 +9,11 @@ import argparse
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
-from hat_fairseq.scoring.answer_scores import (
-    AnswerCurve,
-    Outcome,
-    add_annotators,
-    best_f1,
-    check_annotations,
-    signature,
-)
-from hat_fairseq.scoring.files import check_joined
-from hat_fairseq.scoring.official_qa import (
-    NaturalAnswer,
-    NaturalPrediction,
-    Span,
-    read_natural_annotations,
-    read_natural_predictions,
-)
-from hat_fairseq.scoring.report import Report, aligned
+from .answer_scores import AnswerCurve, Outcome, best_f1, check_annotations, signature
+from .answer_scores import add_arguments as add_arguments
+from .files import check_joined
+from .official_qa import NaturalAnswer, NaturalPrediction, Span, read_natural_annotations, read_natural_predictions
+from .report import Report, aligned
 
 HYPOTHESES = "predictions in the format of nq_eval, .json"
 REFERENCES = "parts of the release, .jsonl or .jsonl.gz, or text/SPLIT.jsonl of hat preprocess natural_questions"
@@ -44,27 +32,22 @@ def long_outcome(annotations: Sequence[NaturalAnswer], prediction: NaturalPredic
 
 def short_outcome(annotations: Sequence[NaturalAnswer], prediction: NaturalPrediction, annotators: int) -> Outcome:
     """The same for short answers; a yes or no counts as a short answer."""
-    answer = prediction.answer
-    has_answer = sum(_has_short(annotation) for annotation in annotations) >= annotators
-    if answer.yes_no != "none":
-        right = any(answer.yes_no == gold.yes_no for gold in annotations)
-    else:
-        right = any(_same_set(answer.short_answers, gold.short_answers) for gold in annotations)
+    answer, has_answer = prediction.answer, sum(map(_has_short, annotations)) >= annotators
     predicted = _has_short(answer)
-    return Outcome(has_answer, predicted, float(has_answer and predicted and right), prediction.short_score)
+    right = has_answer and predicted and any(_same_short(answer, gold) for gold in annotations)
+    return Outcome(has_answer, predicted, float(right), prediction.short_score)
 
 
 def _has_short(answer: NaturalAnswer) -> bool:
     return bool(answer.short_answers) or answer.yes_no != "none"
 
 
-def _same_set(ours: Sequence[Span], theirs: Sequence[Span]) -> bool:
-    """Whether each span of one side is on the other."""
-    return all(any(a.same(b) for b in theirs) for a in ours) and all(any(a.same(b) for a in ours) for b in theirs)
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_annotators(parser)
+def _same_short(answer: NaturalAnswer, gold: NaturalAnswer) -> bool:
+    """The same yes or no, or sets of spans each of which is on the other side."""
+    if answer.yes_no != "none":
+        return answer.yes_no == gold.yes_no
+    sides = answer.short_answers, gold.short_answers
+    return all(any(a.same(b) for b in theirs) for ours, theirs in (sides, sides[::-1]) for a in ours)
 
 
 def score(args: argparse.Namespace) -> Report:
@@ -80,8 +63,8 @@ def score(args: argparse.Namespace) -> Report:
         for kind, outcome in (("long", long_outcome), ("short", short_outcome)):
             curve = AnswerCurve([outcome(golds[i], predictions[i], args.annotators) for i in golds])
             best, interval = curve.best(), best_f1([curve], len(golds), args.bootstrap_samples, args.seed)
-            others = (best.precision, best.recall, best.threshold, *best.recall_at_precision.values(), best.f1_of_all)
-            rows.append([path, kind, str(interval), *(f"{figure:.2f}" for figure in others)])
+            others = [f"{figure:.2f}" for figure in (*best.recall_at_precision.values(), best.f1_of_all)]
+            rows.append([path, kind, str(interval), *best.cells()[1:], *others])
             scores[kind] = asdict(best) | {"f1": asdict(interval)}
         if lost := _without_counterpart(golds.values(), predictions.values()):
             reason = "they have only bytes or only tokens, and no reference has those"

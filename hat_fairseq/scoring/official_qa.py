@@ -12,9 +12,8 @@ file is None here. Annotations are JSON lines with what is scored, other keys ar
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from hat_fairseq.data.files import Fields, read_json, read_json_lines
 from hat_fairseq.data.outputs import atomic_file
@@ -25,8 +24,7 @@ YES_NO = ("yes", "no", "none")
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(NamedTuple):
     """A part of a document of Natural Questions by its offsets in bytes, in tokens, or both."""
 
     byte: Offsets = None
@@ -34,8 +32,7 @@ class Span:
 
     def same(self, other: "Span") -> bool:
         """Whether bytes or tokens are known of both and equal; one of the two suffices."""
-        pairs = ((self.byte, other.byte), (self.token, other.token))
-        return any(ours is not None and ours == theirs for ours, theirs in pairs)
+        return any(ours is not None and ours == theirs for ours, theirs in zip(self, other, strict=True))
 
     def record(self) -> dict[str, int]:
         """The span as in the files."""
@@ -43,8 +40,7 @@ class Span:
         return dict(zip(names, (*(self.byte or (-1, -1)), *(self.token or (-1, -1))), strict=True))
 
 
-@dataclass(frozen=True)
-class NaturalAnswer:
+class NaturalAnswer(NamedTuple):
     """What an annotator or a model answers to a question of Natural Questions."""
 
     long_answer: Span | None = None
@@ -52,8 +48,7 @@ class NaturalAnswer:
     yes_no: str = "none"  # of YES_NO
 
 
-@dataclass(frozen=True)
-class TydiAnswer:
+class TydiAnswer(NamedTuple):
     """What an annotator or a model answers to a question of TyDi QA."""
 
     passage: int | None = None  # index into `passage_answer_candidates`
@@ -61,16 +56,14 @@ class TydiAnswer:
     yes_no: str = "none"
 
 
-@dataclass(frozen=True)
-class TydiQuestion:
+class TydiQuestion(NamedTuple):
     """The language and the annotations of a question of TyDi QA."""
 
     language: str
     annotations: tuple[TydiAnswer, ...]
 
 
-@dataclass(frozen=True)
-class NaturalPrediction:
+class NaturalPrediction(NamedTuple):
     """A model's answer to a question of Natural Questions; a higher score means a surer answer."""
 
     example_id: int
@@ -90,8 +83,7 @@ class NaturalPrediction:
         }
 
 
-@dataclass(frozen=True)
-class TydiPrediction:
+class TydiPrediction(NamedTuple):
     """A model's answer to a question of TyDi QA; a higher score means a surer answer."""
 
     example_id: int
@@ -123,12 +115,11 @@ def read_natural_predictions(path: str | Path) -> dict[int, NaturalPrediction]:
     """The prediction for each question in a file that holds one JSON object."""
 
     def parse(fields: Fields) -> NaturalPrediction:
-        absent = {"long_answer": Span().record(), "short_answers": [], "yes_no_answer": "none"}
-        fields = Fields({**absent, **fields.record}, fields.where)
-        answer = _natural_answer(fields)
-        _yes_no(fields, beside=answer.short_answers)
         scores = _number(fields, "long_answer_score"), _number(fields, "short_answers_score")
-        return NaturalPrediction(fields.record["example_id"], answer, *scores)
+        empty = NaturalPrediction(fields.record["example_id"], NaturalAnswer(), *scores)
+        answer = _natural_answer(fields := Fields({**empty.record(), **fields.record}, fields.where))
+        _yes_no(fields, beside=answer.short_answers)
+        return empty._replace(answer=answer)
 
     items = Fields(read_json(path), str(path)).get("predictions", list)
     return _by_id([Fields(item, f"{path}: prediction {number}") for number, item in enumerate(items, start=1)], parse)
@@ -138,9 +129,8 @@ def read_tydi_annotations(paths: Sequence[str | Path]) -> dict[int, TydiQuestion
     """Language and annotations of each question in the parts of a release."""
 
     def parse(fields: Fields) -> TydiAnswer:
-        passage = _index(_part(fields, "passage_answer"), "candidate_index")
-        minimal = _offsets(_part(fields, "minimal_answer"), "plaintext_start_byte", "plaintext_end_byte", empty=True)
-        return TydiAnswer(passage, minimal, _yes_no(fields))
+        passage = _part(fields, "passage_answer").get("candidate_index", int)
+        return _tydi_answer(fields, passage, ("plaintext_start_byte", "plaintext_end_byte"))
 
     return _by_id(_lines(*paths), lambda fields: TydiQuestion(fields.text("language"), _annotations(fields, parse)))
 
@@ -149,13 +139,13 @@ def read_tydi_predictions(path: str | Path) -> dict[int, TydiPrediction]:
     """The prediction for each question in a file of JSON lines."""
 
     def parse(fields: Fields) -> TydiPrediction:
-        no_answer = {"start_byte_offset": -1, "end_byte_offset": -1}
-        absent = {"passage_answer_index": -1, "minimal_answer": no_answer, "yes_no_answer": "none"}
-        fields = Fields({**absent, **fields.record}, fields.where)
-        minimal = _offsets(_part(fields, "minimal_answer"), "start_byte_offset", "end_byte_offset", empty=True)
-        answer = TydiAnswer(_index(fields, "passage_answer_index"), minimal, _yes_no(fields, beside=minimal))
         scores = _number(fields, "passage_answer_score"), _number(fields, "minimal_answer_score")
-        return TydiPrediction(fields.record["example_id"], fields.text("language"), answer, *scores)
+        empty = TydiPrediction(fields.record["example_id"], fields.text("language"), TydiAnswer(), *scores)
+        fields = Fields({**empty.record(), **fields.record}, fields.where)
+        passage = fields.get("passage_answer_index", int)
+        answer = _tydi_answer(fields, passage, ("start_byte_offset", "end_byte_offset"))
+        _yes_no(fields, beside=answer.minimal)
+        return empty._replace(answer=answer)
 
     return _by_id(_lines(path), parse)
 
@@ -173,14 +163,11 @@ def write_tydi_predictions(path: str | Path, predictions: Iterable[TydiPredictio
 
 
 def _lines(*paths: str | Path) -> Iterable[Fields]:
-    return (Fields(_released(record), f"{path}:{number}") for path in paths for number, record in read_json_lines(path))
-
-
-def _released(record: dict[str, Any]) -> Any:
-    """What a reader kept of a release in `meta`, in a line of `text/SPLIT.jsonl`; else the line itself."""
-    meta = record.get("meta")
-    kept = (meta[name] for name in ("natural_questions", "tydi_qa") if name in meta) if isinstance(meta, dict) else ()
-    return next(iter(kept), record)
+    """The lines of a release, or what a reader kept of them in `meta` (in `text/SPLIT.jsonl`)."""
+    for path in paths:
+        for number, record in read_json_lines(path):
+            meta = record["meta"] if isinstance(record.get("meta"), dict) else {}
+            yield Fields(meta.get("natural_questions", meta.get("tydi_qa", record)), f"{path}:{number}")
 
 
 def _by_id(questions: Iterable[Fields], parse: Callable[[Fields], T]) -> dict[int, T]:
@@ -205,6 +192,11 @@ def _natural_answer(fields: Fields) -> NaturalAnswer:
     return NaturalAnswer(_span(_part(fields, "long_answer")), tuple(filter(None, spans)), _yes_no(fields))
 
 
+def _tydi_answer(fields: Fields, passage: int, keys: tuple[str, str]) -> TydiAnswer:
+    minimal = _offsets(_part(fields, "minimal_answer"), *keys, empty=True)
+    return TydiAnswer(passage if passage >= 0 else None, minimal, _yes_no(fields))
+
+
 def _part(fields: Fields, key: str) -> Fields:
     return Fields(fields.get(key, dict), f"{fields.where}: {key}")
 
@@ -227,11 +219,6 @@ def _offsets(fields: Fields, start: str, end: str, empty: bool = False) -> Offse
     return (first, last) if first >= 0 else None
 
 
-def _index(fields: Fields, key: str) -> int | None:
-    index: int = fields.get(key, int)
-    return index if index >= 0 else None
-
-
 def _yes_no(fields: Fields, beside: object = None) -> str:
     """The answer in lower case; in a prediction there may be no answer `beside` a yes or no."""
     answer = fields.text("yes_no_answer").lower()
@@ -244,6 +231,6 @@ def _yes_no(fields: Fields, beside: object = None) -> str:
 
 def _number(fields: Fields, key: str) -> float:
     value = fields.record.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+    if isinstance(value, bool) or not isinstance(value, int | float):
         raise fields.error(f"{key} must be a number, not {value!r:.60}")
     return float(value)

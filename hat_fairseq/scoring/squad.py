@@ -17,7 +17,7 @@ from hat_fairseq.scoring.bootstrap import Interval, bootstrap_mean
 
 Answers = Mapping[str, Sequence[str]]  # gold answers of each question; none: it has no answer
 
-_ARTICLES = re.compile(r"\b(a|an|the)\b")
+ARTICLES = re.compile(r"\b(a|an|the)\b")
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
@@ -33,7 +33,7 @@ class SquadReport:
 def normalize(text: str) -> str:
     """Lower case; no punctuation (ASCII), no articles, single spaces; in this order."""
     text = text.lower().translate(_WITHOUT_PUNCTUATION)
-    return " ".join(_ARTICLES.sub(" ", text).split())
+    return " ".join(ARTICLES.sub(" ", text).split())
 
 
 def exact(answer: str, gold: str) -> float:
@@ -44,10 +44,13 @@ def exact(answer: str, gold: str) -> float:
 def f1(answer: str, gold: str) -> float:
     """F1 of the multisets of words; without words on one side 0, on both sides 1."""
     ours, theirs = normalize(answer).split(), normalize(gold).split()
-    if not ours or not theirs:
-        return float(ours == theirs)
+    return word_f1(ours, theirs) if ours and theirs else float(ours == theirs)
+
+
+def word_f1(ours: Sequence[str], theirs: Sequence[str]) -> float:
+    """F1 of two multisets of words; 0 if they have none in common, also if both have none."""
     common = (Counter(ours) & Counter(theirs)).total()
-    if not common:  # the formula below would say the same
+    if not common:
         return 0.0
     precision, recall = common / len(ours), common / len(theirs)
     return 2 * precision * recall / (precision + recall)

@@ -1,14 +1,13 @@
 """Exact match and F1 of answers to questions, by the definition of SQuAD 2.0."""
 
 import argparse
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
+from hat_fairseq.data.files import read_json
 from hat_fairseq.scoring.files import by_id, check_joined, is_lines, json_lines
-from hat_fairseq.scoring.report import Report, aligned
+from hat_fairseq.scoring.report import Report, aligned, digits
 from hat_fairseq.scoring.squad import SquadReport, score_answers
 
 HYPOTHESES = "predictions.json {id: text}, or .jsonl with id, answer and (as hat predict writes it) no_answer_score"
@@ -47,7 +46,7 @@ def score(args: argparse.Namespace) -> Report:
 def render(report: SquadReport) -> list[str]:
     rows = []
     for name, value in report.scores.items():
-        plain = str(int(value)) if name.endswith("total") else f"{value:.2f}"
+        plain = digits(value) if name.endswith("thresh") else f"{value:.{0 if name.endswith('total') else 2}f}"
         rows.append([name, str(report.intervals.get(name, plain))])
     return [*aligned(rows), report.signature]
 
@@ -75,8 +74,8 @@ def read_golds(path: str) -> dict[str, list[str]]:
         ValueError: neither SQuAD's JSON nor JSON lines with answers; a question twice; no questions.
     """
     try:
-        return by_id(path, _questions(path), lambda record, where: [answer["text"] for answer in record["answers"]])
-    except (KeyError, TypeError) as error:
+        return by_id(path, _questions(path), lambda record, where: [_text(a["text"], where) for a in record["answers"]])
+    except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(
             f"{path}: found no questions with id and answers ({error!r}): SQuAD's JSON, or JSON lines with "
             '"id" and "answers": [{"text": ...}]'
@@ -92,9 +91,9 @@ def _questions(path: str) -> Iterable[tuple[str, dict[str, Any]]]:
 
 def _json_object(path: str) -> dict[str, Any]:
     try:
-        record = json.loads(Path(path).read_text(encoding="utf-8"))
+        record = read_json(path)
     except ValueError as error:
-        raise ValueError(f"{path}: not JSON ({error}); JSON lines must be called .jsonl") from error
+        raise ValueError(f"{error}; JSON lines must be called .jsonl") from error
     if not isinstance(record, dict):
         raise ValueError(f"{path}: expected a JSON object, found a {type(record).__name__}")
     return record

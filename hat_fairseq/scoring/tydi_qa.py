@@ -11,31 +11,17 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from hat_fairseq.scoring.answer_scores import (
-    AnswerCurve,
-    BestFigures,
-    Outcome,
-    add_annotators,
-    best_f1,
-    check_annotations,
-    signature,
-)
-from hat_fairseq.scoring.bootstrap import Interval
-from hat_fairseq.scoring.official_qa import (
-    Offsets,
-    TydiAnswer,
-    TydiPrediction,
-    TydiQuestion,
-    read_tydi_annotations,
-    read_tydi_predictions,
-)
-from hat_fairseq.scoring.report import Report, aligned
+from .answer_scores import AnswerCurve, BestFigures, Outcome, best_f1, check_annotations, signature
+from .answer_scores import add_arguments as add_arguments
+from .bootstrap import Interval
+from .official_qa import Offsets, TydiAnswer, TydiPrediction, TydiQuestion, read_tydi_annotations, read_tydi_predictions
+from .report import Report, aligned
 
 HYPOTHESES = "predictions in the format of tydi_eval.py, .jsonl"
 REFERENCES = "development part of the release, .jsonl or .jsonl.gz, or text/SPLIT.jsonl of hat preprocess tydi_qa"
 SEVERAL_REFERENCES = True
 
-FIGURES = {"f1": "F1", "precision": "precision", "recall": "recall", "threshold": "threshold"}  # titles of columns
+TITLES = ("F1", "precision", "recall", "threshold")
 NOT_AVERAGED = "english"
 
 
@@ -52,10 +38,9 @@ class TydiScores:
 def passage_outcome(annotations: Sequence[TydiAnswer], prediction: TydiPrediction | None, annotators: int) -> Outcome:
     """Whether `annotators` chose a passage, whether one is predicted, and whether any annotator chose it."""
     golds = [annotation.passage for annotation in annotations if annotation.passage is not None]
-    has_answer = len(golds) >= annotators
     if prediction is None:
-        return _missing(has_answer)
-    passage = prediction.answer.passage
+        return _missing(len(golds) >= annotators)
+    passage, has_answer = prediction.answer.passage, len(golds) >= annotators
     return Outcome(has_answer, passage is not None, float(has_answer and passage in golds), prediction.passage_score)
 
 
@@ -64,13 +49,14 @@ def minimal_outcome(annotations: Sequence[TydiAnswer], prediction: TydiPredictio
     has_answer = sum(gold.minimal is not None or gold.yes_no != "none" for gold in annotations) >= annotators
     if prediction is None:
         return _missing(has_answer)
-    answer, value = prediction.answer, 0.0
-    if has_answer and answer.yes_no != "none":
-        value = float(any(answer.yes_no == gold.yes_no for gold in annotations))
-    elif has_answer:
-        value = max(byte_f1(answer.minimal, gold.minimal) for gold in annotations)
+    answer = prediction.answer
+    value = max(_agreement(answer, gold) for gold in annotations) if has_answer else 0.0
     predicted = answer.minimal is not None or answer.yes_no != "none"
     return Outcome(has_answer, predicted, value, prediction.minimal_score)
+
+
+def _agreement(answer: TydiAnswer, gold: TydiAnswer) -> float:
+    return byte_f1(answer.minimal, gold.minimal) if answer.yes_no == "none" else float(answer.yes_no == gold.yes_no)
 
 
 def _missing(has_answer: bool) -> Outcome:
@@ -90,42 +76,24 @@ OUTCOMES = {"passage": passage_outcome, "minimal": minimal_outcome}
 
 
 def score_answers(
-    golds: Mapping[int, TydiQuestion],
-    predictions: Mapping[int, TydiPrediction],
-    kind: str,
-    annotators: int = 2,
-    samples: int = 1000,
-    seed: int = 0,
+    golds: Mapping[int, TydiQuestion], predictions: Mapping[int, TydiPrediction], kind: str, args: argparse.Namespace
 ) -> TydiScores:
-    """Scores one kind of answers in all languages that have predictions.
-
-    Args:
-        golds: the questions.
-        predictions: of any of them; see `_missing`.
-        kind: of OUTCOMES.
-        annotators: so many have to give an answer for the question to have one.
-        samples, seed: of the bootstrap over questions.
-    """
+    """Scores one kind of answers (of OUTCOMES) in all languages that have predictions."""
     languages = sorted({gold.language for gold in golds.values()} & {each.language for each in predictions.values()})
     ids = [i for i, gold in golds.items() if gold.language in languages]
     curves = {}
     for language in languages:
         numbers = [number for number, i in enumerate(ids) if golds[i].language == language]
         questions = [(golds[ids[number]].annotations, predictions.get(ids[number])) for number in numbers]
-        curves[language] = AnswerCurve([OUTCOMES[kind](*question, annotators) for question in questions], numbers)
+        curves[language] = AnswerCurve([OUTCOMES[kind](*question, args.annotators) for question in questions], numbers)
     best = {language: curve.best() for language, curve in curves.items()}
     averaged = [language for language in languages if language != NOT_AVERAGED]
-    count = max(len(averaged), 1)
-    return TydiScores(
-        f1=best_f1([curves[language] for language in averaged], len(ids), samples, seed),
-        precision=sum(best[language].precision for language in averaged) / count,
-        recall=sum(best[language].recall for language in averaged) / count,
-        languages=best,
+    f1 = best_f1([curves[language] for language in averaged], len(ids), args.bootstrap_samples, args.seed)
+    precision, recall = (
+        sum(getattr(best[language], name) for language in averaged) / max(len(averaged), 1)
+        for name in ("precision", "recall")
     )
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_annotators(parser)
+    return TydiScores(f1, precision, recall, best)
 
 
 def score(args: argparse.Namespace) -> Report:
@@ -138,14 +106,12 @@ def score(args: argparse.Namespace) -> Report:
     for path in args.hypotheses:
         predictions = read_tydi_predictions(path)
         notes += check_predictions(golds, predictions, path)
-        resampling = (args.annotators, args.bootstrap_samples, args.seed)
-        scores = {kind: score_answers(golds, predictions, kind, *resampling) for kind in OUTCOMES}
+        scores = {kind: score_answers(golds, predictions, kind, args) for kind in OUTCOMES}
         languages = scores["passage"].languages
         rows.append([path, *(str(each.f1) for each in scores.values()), str(len(languages.keys() - {NOT_AVERAGED}))])
-        table = [["language", "questions", *(f"{kind} {title}" for kind in OUTCOMES for title in FIGURES.values())]]
+        table = [["language", "questions", *(f"{kind} {title}" for kind in OUTCOMES for title in TITLES)]]
         for language in languages:
-            best = [each.languages[language] for each in scores.values()]
-            cells = [f"{getattr(each, figure):.2f}" for each in best for figure in FIGURES]
+            cells = [cell for each in scores.values() for cell in each.languages[language].cells()]
             table.append([language, str(sizes[language]), *cells])
         tables += ["", path, *aligned(table)]
         record[path] = {"scores": {kind: asdict(each) for kind, each in scores.items()}, "signature": settings}
@@ -155,11 +121,7 @@ def score(args: argparse.Namespace) -> Report:
 def check_predictions(
     golds: Mapping[int, TydiQuestion], predictions: Mapping[int, TydiPrediction], path: str
 ) -> list[str]:
-    """Notes on questions without prediction and on predictions without question.
-
-    Raises:
-        ValueError: no prediction is of a question, or one names another language.
-    """
+    """Notes on what lacks a prediction or a question; ValueError if nothing matches, or a language differs."""
     known = {i: prediction for i, prediction in predictions.items() if i in golds}
     if not known:
         raise ValueError(f"{path}: none of its {len(predictions)} predictions is of a question of the references")

@@ -26,16 +26,20 @@ def load_pipeline(data: str | Path, kind: str) -> TextPipeline | None:
 
 def check_kind(data: str | Path, kind: str) -> None:
     """Raises ValueError if the data is of another kind; `load_pipeline` says what else is wrong with it."""
-    try:
-        record = json.loads((Path(data) / FILE_NAME).read_text(encoding="utf-8"))
-        found = record["settings"]["kind"]
-    except (OSError, ValueError, KeyError, AttributeError):
-        return
-    if found != kind:
+    found = recorded_kind(data)
+    if found not in (None, kind):
         raise ValueError(
             f"{data} holds data of the kind {found!r}, and this task reads {kind!r}: use the task "
             f"{KINDS[found].task if found in KINDS else '?'}, or other data"
         )
+
+
+def recorded_kind(data: str | Path) -> str | None:
+    """The kind of the data in a `bin` directory; None if `hat preprocess` did not make it."""
+    try:
+        return str(json.loads((Path(data) / FILE_NAME).read_text(encoding="utf-8"))["settings"]["kind"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def check_known(rows: Iterable[Tensor], dictionary: Dictionary, what: str) -> None:

@@ -123,6 +123,9 @@ def load_documents(task: Any, folder: str, split: str, combine: bool) -> Documen
         max_target_positions=cfg.max_target_positions,
     )
     check_known(map(pair.src.__getitem__, range(len(pair.src))), task.src_dict, f"{folder}, {split}")
+    first = [pair.src[index] for index in range(min(100, len(pair.src)))]
+    if first and not any(row.eq(task.src_dict.bos()).any() for row in first):
+        logger.warning("%s, %s: no sentence has a marker <s>, so a hierarchy has one sentence only", folder, split)
     source = _cut(pair.src, cfg.max_source_positions, cfg.long_source, task.src_dict, f"{split} source document")
     target, segments = None, None
     if pair.tgt is not None:

@@ -18,6 +18,7 @@ from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationTask
 from torch import Tensor
 
+from ..data.manifest import check_files
 from ..data.rows import Chunk
 from ..generation.beam_search import BeamSearchGenerator
 from ..generation.options import MINIMUM, POSITIVE, check_ranges, parse_generation_options
@@ -39,6 +40,7 @@ class DocumentToTextTask(PluginTask, TranslationTask):
     """Documents in, text out."""
 
     cfg: DocumentToTextConfig
+    default_criterion = "chunked_label_smoothed_cross_entropy"
 
     @classmethod
     def setup_task(cls, cfg: DocumentToTextConfig, **kwargs: Any) -> "DocumentToTextTask":
@@ -76,7 +78,10 @@ class DocumentToTextTask(PluginTask, TranslationTask):
         # Training data may be several directories, one for each epoch in turn; the rest is in the first.
         folders, training = utils.split_paths(self.cfg.data), split == self.cfg.train_subset
         folder = folders[(epoch - 1) % len(folders)] if training else folders[0]
+        check_files(folder, split)
         self.datasets[split] = load_documents(self, folder, split, combine)
+        if training and self.datasets[split].tgt is None:
+            raise ValueError(f"{folder}: the split {split} has no targets to train on; run hat preprocess again")
         if self.cfg.eval_doc_bleu and not training:
             path = Path(folder) / f"{split}.ids"
             self._chunks[split] = load_ids(path, len(self.datasets[split]), "--eval-doc-bleu needs it")

@@ -5,9 +5,11 @@ Reads what `hat preprocess --kind KIND` writes, which is the layout of fairseq's
 
     id (B,)  nsentences B  ntokens  net_input.src_tokens (R, T), padded on the right  net_input.src_lengths (R,)
     target   by kind, -100 where there is no label; None for a split without labels
-    choices  (B,), `choice` only: how many of the R rows, in order, belong to each example; else R = B
+    choices  (B,), `choice` only: how many of the R rows, in order, belong to each example
 
-`id` is the number of a row, which is line `id` of `{split}.ids`, counted from 0 (`choice`: the number of an example).
+Of `byte_pair` two rows belong to each example, R = 2B; of all others one, R = B.
+`id` is the number of a row, which is line `id` of `{split}.ids`, counted from 0; of `choice` and `byte_pair` it is the
+number of an example.
 Data iterators are set as in `masked_document_lm`: a resumed run equals an uninterrupted one, no batch is dropped.
 """
 
@@ -22,6 +24,7 @@ from fairseq.tasks import FairseqTask
 from torch import Tensor
 
 from ..data.labels import label_of
+from ..data.manifest import check_files
 from ..data.rows import Chunk
 from ..models.encoder_model import EncoderModel
 from ..models.fingerprint import fingerprint
@@ -38,9 +41,10 @@ class EncoderTask(PluginTask, FairseqTask):
     """The common part of all kinds. A subclass defines the kind, its heads, and how labels become targets."""
 
     cfg: EncoderTaskConfig
-    kind: ClassVar[str]  # of data
+    default_criterion: ClassVar[str] = "document_labels"
+    kind: str  # of data
     num_scores: ClassVar[int | None] = None  # of the head; None: one for each label
-    head_of: ClassVar[str] = "document"
+    head_of: str = "document"
     part_to_cut: ClassVar[str] = "longest"
     head_name = "sentence_classification_head"
     targets_class: ClassVar[type[RowTargets]] = RowTargets
@@ -126,6 +130,7 @@ class EncoderTask(PluginTask, FairseqTask):
             ValueError: labels that do not belong to the rows, or a row that is too long.
         """
         data = Path(self.cfg.data)
+        check_files(data, split)
         rows = data_utils.load_indexed_dataset(str(data / "input0" / split), self.dictionary, combine=combine)
         if rows is None:
             raise FileNotFoundError(f"{data / 'input0' / split}.idx is missing: {data} has no split {split!r}")

@@ -10,17 +10,19 @@ from torch import Tensor
 
 from ..data.labels import ANSWER_TYPES, RIGHT
 from ..data.rows import Chunk
-from .bin_folder import load_ids
+from .bin_folder import load_ids, recorded_kind
 from .config import EncoderTaskConfig
 from .encoder_task import EncoderTask
-from .row_dataset import ChoiceDataset
+from .row_dataset import ChoiceDataset, PairDataset, RowDataset
 from .row_targets import (
+    CandidateTargets,
     DocumentAnswerTargets,
     RowTargets,
     SegmentTargets,
     SpanTargets,
     TokenTargets,
     answer_positions,
+    candidate_markers,
 )
 
 
@@ -47,6 +49,33 @@ class TokenClassificationTask(EncoderTask):
     kind = "tokens"
     head_of = "token"
     targets_class = TokenTargets
+
+
+@register_task("sequence_classification", dataclass=EncoderTaskConfig)
+class SequenceClassificationTask(EncoderTask):
+    """A label for each sequence of symbols, or for each pair of two: targets (B,), logits (B, K).
+
+    A sequence is a row. The two of a pair are rows beside each other; the head reads the states of both.
+    """
+
+    kind = "sequence"
+    pair = "byte_pair"
+
+    def __init__(self, cfg: EncoderTaskConfig) -> None:
+        found = recorded_kind(cfg.data)
+        if found in ("byte_sequence", self.pair):
+            self.kind = found
+        self.head_of = "pair" if self.kind == self.pair else "document"
+        super().__init__(cfg)
+
+    def build_dataset(
+        self, rows: Any, what: str, targets: RowTargets | None = None, chunks: Sequence[Chunk] | None = None
+    ) -> RowDataset:
+        if self.kind != self.pair:
+            return super().build_dataset(rows, what, targets, chunks)
+        if chunks is None:
+            chunks = load_ids(Path(self.cfg.data) / f"{what}.ids", len(rows), "it says which rows are a pair")
+        return PairDataset(rows, targets, self._removed(rows, what), self.dictionary.pad(), chunks=chunks, what=what)
 
 
 @register_task("multiple_choice", dataclass=EncoderTaskConfig)
@@ -79,6 +108,29 @@ class MultipleChoiceTask(EncoderTask):
         return scores.new_full(exists.shape, float("-inf")).masked_scatter(exists, scores)
 
 
+@register_task("candidate_selection", dataclass=EncoderTaskConfig)
+class CandidateSelectionTask(EncoderTask):
+    """Which of several candidates answers a question on a text: targets (B,), logits (B, K) for the most candidates.
+
+    A row is `<s> question </s> <s> candidate 1 <s> candidate 2 ... </s> </s> <s> text`. A candidate's score is made
+    from the state at its `<s>` (Liu et al. 2022, section 4.2.3).
+    """
+
+    kind = "candidates"
+    head_of = "segment"
+    part_to_cut = "last"  # the text; question and candidates stay
+    targets_class = CandidateTargets
+    num_scores = 1
+
+    def logits(self, model: Any, sample: dict[str, Any]) -> Tensor:
+        """(B, K) scores in fp32, -inf beyond a row's candidates."""
+        scores = super().logits(model, sample).float().squeeze(-1)  # of all markers; the first one is the question's
+        counts = candidate_markers(sample["net_input"]["src_tokens"], self.dictionary).sum(dim=1)
+        scores = scores[:, 1 : 1 + int(counts.max())]
+        beyond = torch.arange(scores.size(1), device=scores.device) >= counts[:, None]
+        return scores.masked_fill(beyond, float("-inf"))
+
+
 @register_task("question_answering", dataclass=EncoderTaskConfig)
 class QuestionAnsweringTask(EncoderTask):
     """The answer is a span of a text, or there is none: targets (B, 2), first and last token, 0 0 for none.
@@ -88,6 +140,7 @@ class QuestionAnsweringTask(EncoderTask):
     """
 
     kind = "qa"
+    default_criterion = "answer_spans"
     head_of = "token"
     part_to_cut = "last"  # the text; the question stays
     targets_class = SpanTargets
@@ -114,6 +167,7 @@ class DocumentQuestionAnsweringTask(QuestionAnsweringTask):
     """
 
     kind = "document_qa"
+    default_criterion = "document_answers"
     num_scores = len(ANSWER_TYPES)
     targets_class = DocumentAnswerTargets
 

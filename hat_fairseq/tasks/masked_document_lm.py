@@ -8,6 +8,7 @@ a resumed run equals an uninterrupted one, and no batch is dropped.
 
 from typing import Any
 
+import numpy as np
 import torch
 from fairseq import utils
 from fairseq.data import BaseWrapperDataset, NestedDictionaryDataset
@@ -15,6 +16,7 @@ from fairseq.tasks import register_task
 from fairseq.tasks.masked_lm import MaskedLMTask
 from torch import Tensor
 
+from ..data.manifest import check_files
 from .bin_folder import check_kind
 from .config import MaskedDocumentLMConfig
 from .training import PluginTask
@@ -23,11 +25,28 @@ __all__ = ["MaskedDocumentLMConfig", "MaskedDocumentLMTask"]
 
 
 class OneLeadingMarker(BaseWrapperDataset):
-    """Samples to which a marker was prepended, without it where a marker follows. `sizes` are upper bounds then."""
+    """Samples to which a marker was prepended, without it where a marker follows.
+
+    `sizes` are exact for the longest samples, so that fairseq does not leave out those that the model just takes. For
+    others they may be higher by 1.
+    """
 
     def __init__(self, dataset: Any, marker: int) -> None:
         super().__init__(dataset)
         self.marker = marker
+        self._sizes = np.array(dataset.sizes)
+        for index in np.flatnonzero(self._sizes == self._sizes.max(initial=0)).tolist():
+            self._sizes[index] = len(self[index])
+
+    @property
+    def sizes(self) -> np.ndarray:
+        return self._sizes
+
+    def size(self, index: int) -> int:
+        return int(self._sizes[index])
+
+    def num_tokens(self, index: int) -> int:
+        return int(self._sizes[index])
 
     def __getitem__(self, index: int) -> Tensor:
         item = self.dataset[index]
@@ -57,6 +76,7 @@ class MaskedDocumentLMTask(PluginTask, MaskedLMTask):
     """Masked LM that leaves the sentence markers alone."""
 
     cfg: MaskedDocumentLMConfig
+    default_criterion = "masked_lm"
 
     @classmethod
     def setup_task(cls, cfg: MaskedDocumentLMConfig, **kwargs: Any) -> "MaskedDocumentLMTask":
@@ -64,6 +84,8 @@ class MaskedDocumentLMTask(PluginTask, MaskedLMTask):
         return super().setup_task(cfg, **kwargs)
 
     def _load_dataset_split(self, split: str, epoch: int, combine: bool) -> OneLeadingMarker:
+        folders = utils.split_paths(self.cfg.data)
+        check_files(folders[(epoch - 1) % len(folders)], split)
         blocks = super()._load_dataset_split(split, epoch, combine)
         return OneLeadingMarker(blocks, self.source_dictionary.bos())
 

@@ -1,6 +1,5 @@
 """Raw documents to rows of ids as in preprocessing, and generated tokens to text (`--bpe document`)."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from fairseq.data import Dictionary, ListDataset
 from fairseq.data.encoders import register_bpe
 from torch import Tensor
 
+from ..data.files import parse_json
 from ..data.pipeline import TextPipeline
 from ..data.record import Record
 from ..data.records_json import record_from_json
@@ -34,8 +34,8 @@ def parse_line(line: str, number: int, input_format: str) -> Record:
     if input_format == "text":
         return Record(str(number), (line,))
     try:
-        record = json.loads(line)
-    except json.JSONDecodeError as error:
+        record = parse_json(line)
+    except ValueError as error:
         raise ValueError(f"line {number}: not JSON ({error}); plain text needs --input-format text") from None
     if isinstance(record, dict):
         record.setdefault("id", str(number))

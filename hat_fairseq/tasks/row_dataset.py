@@ -67,16 +67,15 @@ class RowDataset(CutRows):
         }
 
 
-class ChoiceDataset(RowDataset):
-    """A sample is an example: all its choices, a row each.
+class ExampleDataset(RowDataset):
+    """A sample is an example of several rows.
 
     Args:
-        chunks: the line of the ids table for each row; a choice is a part of its example.
-        right: class of the label that marks the right choice.
+        chunks: the line of the ids table for each row, which is a part of its example.
         what: for messages: the split.
         rows, targets, removed, pad: of `RowDataset`.
     Raises:
-        ValueError: the choices of an example are not beside each other, or not exactly one of them is right.
+        ValueError: the rows of an example are not beside each other.
     """
 
     def __init__(
@@ -87,7 +86,6 @@ class ChoiceDataset(RowDataset):
         pad: int,
         *,
         chunks: Sequence[Chunk],
-        right: int,
         what: str,
     ) -> None:
         super().__init__(rows, targets, removed, pad)
@@ -96,18 +94,13 @@ class ChoiceDataset(RowDataset):
         self.first = np.cumsum(self.counts) - self.counts
         expected = [(chunk.document_id, number) for chunk in firsts for number in range(chunk.count)]
         if [(chunk.document_id, chunk.number) for chunk in chunks] != expected:
-            raise ValueError(f"{what}: the choices of an example are not beside each other: preprocess the data again")
+            raise ValueError(f"{what}: the rows of an example are not beside each other: preprocess the data again")
         longest = np.maximum.reduceat(self._sizes, self.first) if len(self.first) else self._sizes
         self._example_sizes = longest * self.counts
-        self.right = None if targets is None else self._right_choices(targets, right, what)
-
-    def _right_choices(self, targets: RowTargets, right: int, what: str) -> np.ndarray:
-        found = np.array([int(targets.classes(index, 1)[0]) == right for index in range(len(targets))])
-        ones = np.add.reduceat(found.astype(int), self.first)
-        if (ones != 1).any():
-            wrong = int(np.flatnonzero(ones != 1)[0])
-            raise ValueError(f"{what}: example {wrong + 1} has {ones[wrong]} right choices; preprocess the data again")
-        return np.flatnonzero(found) - self.first
+        self.labels: np.ndarray | None = None  # of each row
+        if targets is not None:
+            self.labels = np.array([int(targets.classes(index, 1)[0]) for index in range(len(targets))])
+        self.answers: np.ndarray | None = None  # the target of each example; set by subclasses
 
     @property
     def sizes(self) -> np.ndarray:
@@ -122,6 +115,42 @@ class ChoiceDataset(RowDataset):
         if not samples:
             return {}
         batch = self._batch(samples, [row for sample in samples for row in sample["tokens"]])
-        batch["choices"] = torch.tensor([len(sample["tokens"]) for sample in samples])
-        batch["target"] = None if self.right is None else torch.from_numpy(self.right[batch["id"].numpy()])
+        batch["target"] = None if self.answers is None else torch.from_numpy(self.answers[batch["id"].numpy()])
         return batch
+
+
+class PairDataset(ExampleDataset):
+    """An example is two rows with the same label."""
+
+    def __init__(self, *rows: Any, chunks: Sequence[Chunk], what: str) -> None:
+        super().__init__(*rows, chunks=chunks, what=what)
+        if (self.counts != 2).any():
+            wrong = int(np.flatnonzero(self.counts != 2)[0])
+            raise ValueError(f"{what}: pair {wrong + 1} has {self.counts[wrong]} rows; preprocess the data again")
+        if self.labels is not None:
+            self.answers = self.labels[self.first]
+
+
+class ChoiceDataset(ExampleDataset):
+    """An example is all its choices, a row each.
+
+    Args:
+        right: class of the label that marks the right choice.
+    Raises:
+        ValueError: not exactly one choice of an example is right.
+    """
+
+    def __init__(self, *rows: Any, chunks: Sequence[Chunk], right: int, what: str) -> None:
+        super().__init__(*rows, chunks=chunks, what=what)
+        if self.labels is None:
+            return
+        found = self.labels == right
+        ones = np.add.reduceat(found.astype(int), self.first)
+        if (ones != 1).any():
+            wrong = int(np.flatnonzero(ones != 1)[0])
+            raise ValueError(f"{what}: example {wrong + 1} has {ones[wrong]} right choices; preprocess the data again")
+        self.answers = np.flatnonzero(found) - self.first
+
+    def collater(self, samples: list[Item]) -> Item:
+        counts = torch.tensor([len(sample["tokens"]) for sample in samples])
+        return {**super().collater(samples), "choices": counts} if samples else {}

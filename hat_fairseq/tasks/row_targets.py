@@ -81,13 +81,15 @@ class TokenTargets(RowTargets):
 
 
 class SpanTargets(RowTargets):
-    """First and last token of an answer, `0 0` for none. A truncated answer counts as none."""
+    """First and last token of each answer, `0 0` for none. A truncated answer counts as none."""
 
     def __call__(self, index: int, tokens: Tensor, keep: np.ndarray) -> Tensor:
         words = self.dictionary.string(self.labels[index]).split()
-        if len(words) != 2 or not all(word.isdigit() for word in words):
-            raise self.error(index, f"{' '.join(words)!r} is not the first and the last token of an answer")
-        return torch.tensor(self.kept_span(index, tokens, keep, *map(int, words)) or (0, 0))
+        if not words or len(words) % 2 or not all(word.isdigit() for word in words):
+            raise self.error(index, f"{' '.join(words)!r:.80} are not the first and the last tokens of answers")
+        places = list(map(int, words))
+        spans = [self.kept_span(index, tokens, keep, *pair) for pair in zip(places[::2], places[1::2], strict=True)]
+        return torch.tensor([span for span in spans if span] or [(0, 0)]).flatten()
 
     def kept_span(self, index: int, tokens: Tensor, keep: np.ndarray, start: int, end: int) -> tuple[int, int] | None:
         """The span where it stands in the truncated row; None if a part of it is removed.
@@ -102,6 +104,17 @@ class SpanTargets(RowTargets):
             return None
         before = int(keep[:start].sum())
         return before, before + end - start
+
+
+class CandidateTargets(RowTargets):
+    """The number of the right candidate."""
+
+    def __call__(self, index: int, tokens: Tensor, keep: np.ndarray) -> Tensor:
+        word = self.dictionary.string(self.labels[index])
+        count = int(candidate_markers(tokens[None], self.source).sum())
+        if not word.isdigit() or int(word) >= count:
+            raise self.error(index, f"{word!r:.80} is no number of one of {count} candidates")
+        return torch.tensor(int(word))
 
 
 class DocumentAnswerTargets(SpanTargets):
@@ -122,6 +135,11 @@ class DocumentAnswerTargets(SpanTargets):
         if span is None or not keep[markers[number] : markers[number] + 2].all():
             return torch.zeros(4, dtype=torch.long)
         return torch.tensor([*span, number, ANSWER_TYPES.index(kind)])
+
+
+def candidate_markers(tokens: Tensor, dictionary: Dictionary) -> Tensor:
+    """(B, T) token ids -> (B, T), True at the markers of candidates: those behind the first `</s>`."""
+    return tokens.eq(dictionary.bos()) & tokens.eq(dictionary.eos()).cumsum(dim=1).eq(1)
 
 
 def answer_positions(tokens: Tensor, dictionary: Dictionary) -> Tensor:

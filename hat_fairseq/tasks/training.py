@@ -9,6 +9,7 @@ import logging
 import math
 from typing import Any
 
+import numpy as np
 from fairseq.modules import FairseqDropout
 from torch import nn
 
@@ -89,6 +90,17 @@ class PluginTask:
                 raise ValueError(f"--dropout-schedule: {factor:g} times a dropout rate of {rate:g} is more than 1")
             module.p = rate * factor  # type: ignore[assignment]
         logger.info("epoch %d: dropout rates times %g", epoch, factor)
+
+    def filter_indices_by_size(self, indices: Any, dataset: Any, max_positions: Any, ignore: bool = False) -> Any:
+        """fairseq's hook; ValueError for samples that are longer than the model takes, unless they may be ignored."""
+        kept, ignored = (indices, []) if ignore else dataset.filter_indices_by_size(indices, max_positions)
+        if len(ignored):
+            raise ValueError(
+                f"{len(ignored)} of {len(indices)} samples are longer than the model takes, {max_positions}; the "
+                f"longest has {max(np.max(dataset.size(index)) for index in ignored)} tokens: give the model's "
+                "--max-source-positions and --long-source truncate"
+            )
+        return super().filter_indices_by_size(indices, dataset, max_positions, ignore) if ignore else kept  # type: ignore[misc]
 
     def get_batch_iterator(self, *args: Any, **kwargs: Any) -> Any:
         # With a multiple (fairseq's default is 8) fairseq drops the last batch whenever it does not fill up.

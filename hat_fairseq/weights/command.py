@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from ..data.outputs import atomic_file
+from ..data.package import bare_checkpoint
 from ..data.sentencepiece_bpe import MODEL
 from . import bart, released_hat, roberta
 from .hugging_face import read_config, read_weights
@@ -105,17 +106,8 @@ def main(args: argparse.Namespace) -> int:
 
 
 def checkpoint(model: dict[str, Tensor], architecture: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The least that fairseq's trainer reads beside the weights: update 0 of epoch 1 and no optimizer state."""
-    history = {"criterion_name": "", "optimizer_name": "", "lr_scheduler_state": {}, "num_updates": 0}
-    state = {
-        "args": None,
-        "cfg": None,
-        "model": model,
-        "optimizer_history": [history],
-        "last_optimizer_state": None,
-        "extra_state": {"train_iterator": {"epoch": 1, "iterations_in_epoch": 0}},
-    }
-    return state if architecture is None else state | {ARCHITECTURE: dict(architecture)}
+    """A checkpoint without a training, and with the settings that our converters know."""
+    return bare_checkpoint(model) | ({} if architecture is None else {ARCHITECTURE: dict(architecture)})
 
 
 def write_files(

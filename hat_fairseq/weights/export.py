@@ -17,6 +17,7 @@ from torch import Tensor
 
 from ..data.labels import read_label_dictionary
 from ..data.outputs import atomic_directory
+from ..data.package import BIN, is_package
 from .command import ARCHITECTURE
 from .released_hat import HEAD, released_config, to_hugging_face
 from .released_hat_differences import CLASSES, check_expressible, instructions, refuse_differences
@@ -36,7 +37,7 @@ TASKS = {  # what the head of a task is about
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--to", choices=["hf"], required=True, help="hf: the folder that Hugging Face's classes read")
-    parser.add_argument("--path", type=Path, required=True, help="checkpoint of a hierarchical_transformer")
+    parser.add_argument("--path", type=Path, required=True, help="checkpoint or package of a hierarchical_transformer")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to write; it must not exist")
     parser.add_argument("--format", choices=["safetensors", "bin"], default="safetensors", help="of the weights")
     parser.add_argument("--data", type=Path, metavar="BIN", help="bin directory of the training: labels, vocabulary")
@@ -48,6 +49,7 @@ def main(args: argparse.Namespace) -> int:
     if args.out.exists():
         raise ValueError(f"{args.out} exists; give another --out")
     state, values, head = read_checkpoint(args.path)
+    args.data = args.path / BIN if args.data is None and is_package(args.path) else args.data
     state = with_one_head(state, head)
     check_expressible(values, head)
     accepted = refuse_differences(values, head, args.accept)
@@ -79,8 +81,8 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any], str 
     from ..models.hierarchical_transformer import HierarchicalTransformerModel
     from ..models.segment_encoder import HierarchicalTransformerConfig
 
-    if not path.is_file():
-        raise ValueError(f"{path} is no file")
+    if not path.exists():
+        raise ValueError(f"{path} does not exist")
     checkpoint = checkpoint_utils.load_checkpoint_to_cpu(str(path))
     cfg = checkpoint.get("cfg")
     if ARCHITECTURE not in checkpoint and cfg is None:

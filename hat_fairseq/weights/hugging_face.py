@@ -3,7 +3,6 @@
 Nothing in the files is executed, and everything that a converter does not expect is one ValueError.
 """
 
-import json
 import pickle
 import warnings
 from collections.abc import Iterable, Mapping
@@ -13,21 +12,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..data import files
+
 SPECIAL_IDS = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
 
 
 def read_json(path: Path) -> dict[str, Any]:
     """The object in a JSON file; ValueError names the file if it holds anything else."""
-
-    def refuse(constant: str) -> None:
-        raise ValueError(f"it has the number {constant}")
-
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)
-    except RecursionError as error:
-        raise ValueError(f"{path} is refused: it is nested too deeply") from error
-    except ValueError as error:
-        raise ValueError(f"{path} is not JSON: {error}") from error
+    record = files.read_json(path)
     if not isinstance(record, dict):
         raise ValueError(f"{path} holds a {type(record).__name__}, an object in braces is expected")
     return record
@@ -68,6 +60,8 @@ def read_weights(directory: Path) -> dict[str, Tensor]:
         weights = load_file(path) if path.is_file() else _read_pickle(directory / "pytorch_model.bin")
     except SafetensorError as error:
         raise ValueError(f"{path} is not a complete safetensors file: {error}") from error
+    if quantised := [name for name, tensor in weights.items() if tensor.is_quantized or tensor.layout != torch.strided]:
+        raise ValueError(f"{path.parent}: {quantised[0]} is quantised or sparse; save the weights as plain tensors")
     if broken := sorted(name for name, tensor in weights.items() if not tensor.isfinite().all()):
         raise ValueError(f"{directory}: NaN or infinite values in {', '.join(broken[:8])}; fetch the weights again")
     return weights
@@ -83,6 +77,6 @@ def _read_pickle(path: Path) -> dict[str, Tensor]:
     except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
         reason = " ".join(str(error).split())[:300]
         raise ValueError(f"{path} is refused: it is damaged or holds more than tensors ({reason})") from error
-    if not isinstance(state, dict) or not all(isinstance(value, Tensor) for value in state.values()):
+    if not isinstance(state, dict) or not all(type(k) is str and isinstance(v, Tensor) for k, v in state.items()):
         raise ValueError(f"{path} is refused: it does not hold a dictionary of tensors only")
     return state

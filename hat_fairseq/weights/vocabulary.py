@@ -16,6 +16,7 @@ from typing import Any
 from tokenizers.pre_tokenizers import ByteLevel
 from torch import Tensor
 
+from ..data.files import read_lines
 from ..data.sentencepiece_bpe import MODEL, SentencePieceBpe
 from .hugging_face import read_json
 
@@ -74,7 +75,7 @@ def read_symbols(directory: Path, vocab_size: int) -> list[str] | None:
     """
     source, merges_file = directory / "vocab.json", directory / "merges.txt"
     if source.is_file() and merges_file.is_file():
-        ids, merges = read_json(source), merges_file.read_text(encoding="utf-8").split("\n")
+        ids, merges = read_json(source), [line.rstrip("\r") for _, line in read_lines(merges_file)]
     elif (directory / "tokenizer.json").is_file():
         source = directory / "tokenizer.json"
         ids, merges = _fast_tokenizer(source)

@@ -151,5 +151,6 @@ def two_processes(rank: int, folder: str) -> None:
     torch.distributed.destroy_process_group()
 
 
+@pytest.mark.slow
 def test_a_table_of_its_own_is_found_by_a_search_for_unused_parameters(tmp_path: Path) -> None:
     torch.multiprocessing.spawn(two_processes, (str(tmp_path),), nprocs=2)

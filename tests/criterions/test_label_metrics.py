@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 import torch
+import torch.nn.functional as F
 from fairseq.logging import metrics
 from sklearn.metrics import accuracy_score, f1_score
 from torch import Tensor
 
-from hat_fairseq.criterions.labels import (
-    COUNTS,
-    SUMS,
-    AnswerSpans,
-    DocumentLabels,
-    best_spans,
-    counts,
-    f1_macro,
-    f1_micro,
-)
+from hat_fairseq.criterions.answers import SUMS, AnswerSpans, best_spans
+from hat_fairseq.criterions.labels import COUNTS, DocumentLabels, counts, f1_macro, f1_micro
 
 
 def log(predicted: Tensor, target: Tensor, num_classes: int) -> dict[str, object]:
@@ -82,3 +77,26 @@ def test_accuracies_of_spans_are_sums_over_batches() -> None:
             AnswerSpans.reduce_metrics([log])
     assert found.get_smoothed_values()["accuracy"] == pytest.approx(100 * 3 / 8)
     assert found.get_smoothed_values()["has_answer_accuracy"] == pytest.approx(100 * 1 / 6, abs=1e-3)
+
+
+def test_any_of_several_answers_is_right() -> None:
+    """The probabilities of their first tokens are added, each token's once, and those of their last tokens."""
+    logits = torch.randn(3, 9, 2, generator=torch.Generator().manual_seed(0))
+    logits[:, 1:3] = float("-inf")
+    logits.requires_grad_()
+    spans = [[(3, 4), (3, 6), (8, 8)], [(5, 5)], [(0, 0)]]
+    target = torch.tensor([[3, 4, 3, 6, 8, 8], [5, 5, -100, -100, -100, -100], [0, 0, -100, -100, -100, -100]])
+    criterion = AnswerSpans(SimpleNamespace(kind="qa"))
+    loss, rows, log = criterion.compute(logits, target)
+    wanted = torch.zeros(())
+    for scores, right in zip(logits.softmax(dim=1), spans, strict=True):
+        for side in (0, 1):
+            wanted = wanted - sum(scores[place, side] for place in {span[side] for span in right}).log() / 2
+    torch.testing.assert_close(loss, wanted)
+    loss.backward()
+    assert logits.grad is not None and logits.grad.isfinite().all()
+    best = [tuple(span) for span in best_spans(logits).tolist()]
+    assert rows == 3 and log["answers"] == 2
+    assert log["exact"] == sum(span in right for span, right in zip(best, spans, strict=True))
+    one = criterion.compute(logits, target[:, :2])[0]
+    torch.testing.assert_close(one, F.cross_entropy(logits, target[:, :2], reduction="sum") / 2)

@@ -13,6 +13,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from hat_fairseq import cli
 from hat_fairseq.data.files import read_json_lines
+from hat_fairseq.data.kinds import KINDS
 from hat_fairseq.data.learned_bpe import LearnedBpe
 from hat_fairseq.data.record import Annotation, Record
 from hat_fairseq.data.records_json import read_records, record_to_json
@@ -100,6 +101,10 @@ def examples(pages: list[dict[str, list[str]]], questions: list[Record]) -> dict
             Record(str(n), (tuple(page["en"]),), tuple(p["de"][0] for p in pages[:3]), label=str(n))
             for n, page in enumerate(pages[:3])
         ],
+        "candidates": [
+            Record(str(n), (page["en"][0], tuple(page["de"])), tuple(p["cs"][0] for p in pages[:4]), label=str(n))
+            for n, page in enumerate(pages[:4])
+        ],
         "segments": [
             Record(str(n), (tuple(text for _, text in page),), labels=tuple(language for language, _ in page))
             for n, page in enumerate(mixed)
@@ -110,6 +115,18 @@ def examples(pages: list[dict[str, list[str]]], questions: list[Record]) -> dict
         ],
         "qa": questions,
         "document_qa": [document_question(questions, number) for number in range(len(questions))],
+        "sequence": [
+            Record(f"s{n}", (tuple(" ".join(lines).split()),), label=language)
+            for n, (language, lines) in enumerate(texts)
+        ],
+        "byte_sequence": [  # the first half as pixels
+            Record(f"b{n}", (lines[0] if n > 15 else tuple(map(str, lines[0].encode())),), label=language)
+            for n, (language, lines) in enumerate(texts)
+        ],
+        "byte_pair": [
+            Record(f"p{n}", (" ".join(page["en"]), page["de" if n % 2 else "cs"][0]), label=str(n % 2))
+            for n, page in enumerate(pages)
+        ],
         "mlm": [Record(str(n), (" ".join(lines),)) for n, (_, lines) in enumerate(texts)],
     }
 
@@ -153,7 +170,7 @@ def preprocessed(folders: Path, tmp_path_factory: pytest.TempPathFactory) -> Pre
             command = ["preprocess", str(folders / kind), "--kind", kind, "--out", str(out / kind), *OPTIONS[kind]]
             if kind == "segments":
                 command += ["--vocabulary", str(preprocess("mlm") / "bin")]
-            else:
+            elif KINDS[kind].is_text:
                 command += ["--num-codes", "300"]
             assert cli.main([*command, *([] if kind in BINARIZED else ["--no-binarize"])]) == 0
         return out / kind

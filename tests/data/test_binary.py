@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from commands import run_command
+from warm import WarmPython
 
 from hat_fairseq.data import binary
 from hat_fairseq.data.binarize import Binarization, of_documents, of_rows
@@ -18,6 +19,12 @@ LINES = {
 }
 
 
+@pytest.fixture(scope="module")
+def warm() -> Iterator[WarmPython]:
+    with WarmPython() as process:
+        yield process
+
+
 def write_texts(folder: Path) -> None:
     (folder / "text").mkdir(parents=True)
     for side, lines in LINES.items():
@@ -26,14 +33,15 @@ def write_texts(folder: Path) -> None:
             (folder / f"text/{split}.{side}").write_text(text, encoding="utf-8", newline="\n")
 
 
-def same_as_fairseq(folder: Path, calls: list[Binarization], workers: int = 1) -> dict[str, int]:
+def same_as_fairseq(folder: Path, calls: list[Binarization], warm: WarmPython, workers: int = 1) -> dict[str, int]:
     """Runs the commands of the calls, and what replaces them, in two copies of `folder`; returns the unknown tokens."""
     theirs, ours = folder / "theirs", folder / "ours"
     for copy in (theirs, ours):
         subprocess.run(["cp", "-r", folder / "data", copy], check=True)
     counts = {}
     for call in calls:
-        run_command(*call.command(workers), cwd=theirs)
+        command = call.command(workers)
+        warm.run(command[command.index("-m") + 1 :], theirs, folder / "log")
         counts |= call.run(ours)
     files = {path.relative_to(theirs) for path in theirs.rglob("*") if path.is_file()}
     assert files == {path.relative_to(ours) for path in ours.rglob("*") if path.is_file()}
@@ -49,15 +57,15 @@ def same_as_fairseq(folder: Path, calls: list[Binarization], workers: int = 1) -
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_joined_dictionary_and_both_sides(tmp_path: Path, workers: int) -> None:
+def test_a_joined_dictionary_and_both_sides(tmp_path: Path, workers: int, warm: WarmPython) -> None:
     write_texts(tmp_path / "data")
     splits = ("train", "valid", "test", "test1")
-    unknown = same_as_fairseq(tmp_path, of_documents(splits, (), None, roles=False), workers)
+    unknown = same_as_fairseq(tmp_path, of_documents(splits, (), None, roles=False), warm, workers)
     assert set(unknown) == {f"{split}.{side}" for split in splits for side in LINES}
     assert set(unknown.values()) == {0}
 
 
-def test_a_fixed_dictionary_counts_what_it_lacks(tmp_path: Path) -> None:
+def test_a_fixed_dictionary_counts_what_it_lacks(tmp_path: Path, warm: WarmPython) -> None:
     write_texts(tmp_path / "data")
     (tmp_path / "data/bin").mkdir()
     (tmp_path / "data/bin/dict.txt").write_text("a 7\nb@@ 3\na 1 #fairseq:overwrite\né 0\n", encoding="utf-8")
@@ -65,11 +73,11 @@ def test_a_fixed_dictionary_counts_what_it_lacks(tmp_path: Path) -> None:
     for split in ("train", "valid"):
         (tmp_path / f"data/text/{split}.role").write_text("PM PM\nUI\nUI ID\n\n", encoding="utf-8")
     commands = of_documents(("train", "valid"), (), Path("bin", "dict.txt"), roles=True)
-    unknown = same_as_fairseq(tmp_path, commands)
+    unknown = same_as_fairseq(tmp_path, commands, warm)
     assert unknown["train.source"] == 5 and unknown["train.role"] == 1  # an <unk> of the text is none
 
 
-def test_examples_with_labels(tmp_path: Path) -> None:
+def test_examples_with_labels(tmp_path: Path, warm: WarmPython) -> None:
     write_texts(tmp_path / "data")
     for split in ("train", "valid"):
         (tmp_path / f"data/text/{split}.label").write_text("yes\nno\nyes\nno\n", encoding="utf-8")
@@ -79,17 +87,17 @@ def test_examples_with_labels(tmp_path: Path) -> None:
         folder = tmp_path / f"in {name}"
         folder.mkdir()
         subprocess.run(["cp", "-r", tmp_path / "data", folder / "data"], check=True)
-        same_as_fairseq(folder, commands)
+        same_as_fairseq(folder, commands, warm)
 
 
-def test_a_large_dictionary_takes_four_bytes(tmp_path: Path) -> None:
+def test_a_large_dictionary_takes_four_bytes(tmp_path: Path, warm: WarmPython) -> None:
     (tmp_path / "data/text").mkdir(parents=True)
     (tmp_path / "data/bin").mkdir()
     for side in ("source", "target"):
         (tmp_path / f"data/text/train.{side}").write_text("w1 w65499 w70000 w0\n", encoding="utf-8")
     text = "".join(f"w{number} 1\n" for number in range(binary._SMALL + 3))
     (tmp_path / "data/bin/dict.txt").write_text(text, encoding="utf-8")
-    same_as_fairseq(tmp_path, of_documents(("train",), (), Path("bin", "dict.txt"), roles=False))
+    same_as_fairseq(tmp_path, of_documents(("train",), (), Path("bin", "dict.txt"), roles=False), warm)
 
 
 @pytest.mark.parametrize(("text", "message"), [("a 1\nb\n", ":2: expected"), ("a 1\na 2\n", ":2: the symbol 'a'")])

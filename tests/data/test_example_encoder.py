@@ -176,18 +176,19 @@ def test_answers_are_where_the_row_says(bpe: Bpe, questions: list[Record], setti
             if "source_tokenizer" not in settings:
                 assert decoded(bpe, parts_of(row)[0]) == whole(question)
             covered.update(i for span in row.spans if span for i in range(*span))
-            start, end = map(int, row.label)
-            if end == 0:
-                continue
-            with_answer += 1
-            first, last = row.spans[start], row.spans[end]
-            assert first and last
-            found = context[first[0] : last[1]]
-            if "source_tokenizer" not in settings:
-                assert clean(decoded(bpe, row.tokens[start : end + 1])) == clean(found)
-            # The first and the last token may stand for more than the answer, never for less.
             wanted = [(answer.start, answer.start + len(answer.text)) for answer in example.answers or ()]
-            assert any(first[0] <= begin < first[1] and last[0] < stop <= last[1] for begin, stop in wanted)
+            places = list(map(int, row.label))
+            pairs = list(zip(places[::2], places[1::2], strict=True))
+            assert len(pairs) == len(set(pairs)) <= max(1, len(wanted))
+            with_answer += pairs != [(0, 0)]
+            for start, end in pairs if pairs != [(0, 0)] else []:
+                first, last = row.spans[start], row.spans[end]
+                assert first and last
+                found = context[first[0] : last[1]]
+                if "source_tokenizer" not in settings:
+                    assert clean(decoded(bpe, row.tokens[start : end + 1])) == clean(found)
+                # The first and the last token may stand for more than the answer, never for less.
+                assert any(first[0] <= begin < first[1] and last[0] < stop <= last[1] for begin, stop in wanted)
         assert with_answer > 0
         assert covered == {i for i, character in enumerate(context) if not character.isspace()}
     assert windows > len(questions) + 5
@@ -231,6 +232,41 @@ def test_a_token_may_stand_for_more_than_the_answer() -> None:
     start, end = map(int, row.label or [])
     assert row.tokens[start : end + 1] == ["1901."] and row.spans[start] == (10, 15)
     assert encoder.counts["answers_inside_tokens"] == 1
+
+
+def test_candidates_are_in_one_row_and_are_never_truncated(learned_bpe: LearnedBpe) -> None:
+    record = Record("a", ("who is it", ("one text", "and one more text")), ("red cat", "a dog", "it"), label="1")
+    (row,) = pipeline(learned_bpe, "candidates").rows(record)
+    parts = " ".join(row.tokens).split(" </s>")
+    texts = [[bpe_text(learned_bpe, each) for each in part.split("<s>")[1:]] for part in parts]
+    assert texts == [["who is it"], ["red cat", "a dog", "it"], [], ["one text", "and one more text"]]
+    assert [token for token, span in zip(row.tokens, row.spans, strict=True) if span is not None] == ["<s>"] * 3
+    assert [span for span in row.spans if span is not None] == [0, 1, 2]
+    assert row.label == ["1"] and row.num_elements == 3
+    whole, head = len(row.tokens), row.tokens.index("</s>", row.tokens.index("</s>") + 1)
+    for limit in range(head + 4, whole + 1):
+        encoder = pipeline(learned_bpe, "candidates", max_source_tokens=limit + 1, long_source="truncate")
+        (short,) = encoder.rows(record)
+        # The last token but the marker of a sentence without words, which is removed.
+        assert short.tokens[: head + 2] == row.tokens[: head + 2] and limit - 1 <= len(short.tokens) <= limit
+        assert encoder.counts["source_tokens_truncated"] == whole - len(short.tokens)
+    for policy, limit, message in (("truncate", head + 3, "leaves no room"), ("error", whole, "more than the limit")):
+        with pytest.raises(ValueError, match=message):
+            pipeline(learned_bpe, "candidates", max_source_tokens=limit, long_source=policy).rows(record)
+
+
+def bpe_text(bpe: LearnedBpe, tokens: str) -> str:
+    return bpe.decode(tokens.split()).strip()
+
+
+def test_a_row_has_all_its_answers_once(learned_bpe: LearnedBpe) -> None:
+    text = "red and blue and red"
+    answers = tuple(Answer(word, start) for word, start in (("red", 0), ("red", 17), ("blue", 8), ("red", 0)))
+    encoder = pipeline(learned_bpe, "qa", splitter="punctuation")
+    (row,) = encoder.rows(Record("a", ("q", text), answers=answers))
+    places = list(map(int, row.label or []))
+    found = [(row.spans[a][0], row.spans[b][1]) for a, b in zip(places[::2], places[1::2], strict=True)]
+    assert [text[begin:end] for begin, end in found] == ["red", "red", "blue"] and found[1][0] == 17
 
 
 def test_an_answer_that_vanishes_is_counted(learned_bpe: LearnedBpe) -> None:

@@ -6,6 +6,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from drawn import draws
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hat_fairseq.data.long_input import POLICIES, LongInputError, fit
 
@@ -65,19 +68,17 @@ def test_error_states_the_lengths_and_the_way_out() -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES[1:])
-@pytest.mark.parametrize("limit", [1, 2, 3, 7, 40])
-def test_properties_on_random_documents(policy: str, limit: int) -> None:
-    generator = np.random.default_rng(limit)
-    for _ in range(50):
-        is_bos = generator.random(generator.integers(1, 120)) < generator.random()
-        kept, counts = fit(is_bos, limit, policy)
-        assert all(0 < part.stop - part.start <= limit for part in kept)
-        assert kept[0].start == 0
-        assert all(before.stop == after.start for before, after in pairwise(kept))
-        assert kept[-1].stop + counts["tokens_truncated"] == len(is_bos)
-        if policy == "truncate" and kept[0].stop > 1 and counts:
-            assert not is_bos[kept[0].stop - 1]
-        assert fit(is_bos.tolist(), limit, policy) == (kept, counts)
+@draws
+@given(st.lists(st.booleans(), min_size=1, max_size=120), st.integers(1, 40))
+def test_properties_on_drawn_documents(policy: str, is_bos: list[bool], limit: int) -> None:
+    kept, counts = fit(is_bos, limit, policy)
+    assert all(0 < part.stop - part.start <= limit for part in kept)
+    assert kept[0].start == 0
+    assert all(before.stop == after.start for before, after in pairwise(kept))
+    assert kept[-1].stop + counts["tokens_truncated"] == len(is_bos)
+    if policy == "truncate" and kept[0].stop > 1 and counts:
+        assert not is_bos[kept[0].stop - 1]
+    assert fit(np.array(is_bos), limit, policy) == (kept, counts)
 
 
 @pytest.mark.parametrize("policy", POLICIES[1:])

@@ -15,6 +15,7 @@ from fairseq.data import Dictionary, data_utils
 
 from hat_fairseq import cli
 from hat_fairseq.data.files import sha256_of
+from hat_fairseq.data.outputs import files_below
 from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import read_records, record_to_json
@@ -93,7 +94,9 @@ def test_the_manifest_accounts_for_everything(result: Path, meetings: list[Recor
     assert train["treatments"]["source_chunks"] == len(tokens)
     assert train["treatments"]["targets_repeated_for_chunks"] == len(tokens) - 5
     assert manifest["splits"]["test"]["treatments"]["source_tokens_unknown_to_dictionary"] > 0
-    assert manifest["sha256"] == {f"text/{file.name}": sha256_of(file) for file in (result / "text").iterdir()}
+    files = [name for name in files_below(result) if name != "manifest.json"]
+    assert manifest["sha256"] == {name: sha256_of(result / name) for name in files}
+    assert manifest["files"] == {name: (result / name).stat().st_size for name in files}
     assert manifest["versions"]["tokenizers"] != "not installed"
 
 
@@ -125,6 +128,7 @@ def test_the_printed_commands_can_be_pasted(result: Path) -> None:
     assert {path: path.read_bytes() for path in before} == before
 
 
+@pytest.mark.fault("Input", "a document without text", "refused with its id and line; --on-empty drop counts it")
 def test_empty_documents_are_refused_or_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(
         tmp_path / "train.jsonl",
@@ -137,6 +141,12 @@ def test_empty_documents_are_refused_or_counted(tmp_path: Path, capsys: pytest.C
     assert (train["documents"], train["treatments"]) == (1, {"documents_empty_dropped": 1})
 
 
+@pytest.mark.fault("Input", "invalid UTF-8", "refused with file, line and byte")
+@pytest.mark.fault(
+    "Input", "a document without target, roles or sentences that the options need", "refused with its id and the flag"
+)
+@pytest.mark.fault("Input", "an empty split", "refused")
+@pytest.mark.fault("Input", "a source longer than the limit", "refused with its id; truncate, drop or chunk by a flag")
 @pytest.mark.parametrize(
     ("line", "arguments", "message"),
     [
@@ -163,6 +173,9 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     assert [path.name for path in tmp_path.iterdir()] == ["train.jsonl"]
 
 
+@pytest.mark.fault(
+    "Preprocessing", "--out exists", "refused; --overwrite replaces nothing that hat preprocess did not write"
+)
 def test_existing_directories_are_safe(result: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "already exists; choose another directory" in failure(["ami", "--out", str(result)], capsys)
     (tmp_path / "thesis.tex").touch()
@@ -177,6 +190,7 @@ def test_overwrite_replaces_an_earlier_result(folder: Path, tmp_path: Path) -> N
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
+@pytest.mark.fault("Input", "one test set with targets or labels, another without", "refused with both names")
 @pytest.mark.parametrize("kind", ["text", "classification"])
 def test_test_sets_with_and_without_what_is_right(
     kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -203,6 +217,7 @@ def test_only_the_named_splits_are_read(result: Path, tmp_path: Path, capsys: py
     assert sorted(path.name for path in (tmp_path / "out/text").glob("*.ids")) == ["test.ids"]
 
 
+@pytest.mark.fault("Input", "the same document in train and test", "counted by id and by source in the report")
 @pytest.mark.parametrize("kind", ["text", "classification"])
 def test_what_is_in_two_splits_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str) -> None:
     folder, key = tmp_path / "mine", "target" if kind == "text" else "label"
@@ -224,6 +239,7 @@ def test_what_is_in_two_splits_is_counted(tmp_path: Path, capsys: pytest.Capture
     assert re.search(r"sources in an earlier split +0 +0 +2\n", capsys.readouterr().out)
 
 
+@pytest.mark.fault("Input", "a split all of whose documents are dropped", "refused")
 @pytest.mark.parametrize("kind", ["text", "classification"])
 @pytest.mark.parametrize("bpe", ["learned", "vocabulary"])
 def test_a_split_of_which_nothing_is_left_is_an_error(
@@ -251,6 +267,7 @@ def read(split, root, counts):
 """
 
 
+@pytest.mark.fault("Preprocessing", "kill -9 of the command with workers", "its workers end too")
 def test_a_killed_run_leaves_no_half_directory_and_no_workers(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(SLOW_READER)
     command = [

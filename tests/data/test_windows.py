@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import random
 from itertools import pairwise
 
 import pytest
+from drawn import draws
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hat_fairseq.data.packing import Piece, cut_windows
 
@@ -14,12 +16,10 @@ def tokens_of(window: list[Piece]) -> list[tuple[int, int]]:
     return [(piece.segment, index) for piece in window for index in range(piece.begin, piece.end)]
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_random_lengths(seed: int) -> None:
-    chance = random.Random(seed)
-    lengths = [chance.choice((1, 2, 5, 13, 40)) for _ in range(chance.randrange(1, 30))]
-    size = chance.randrange(2, 50)
-    overlap = chance.randrange(0, size - 1)
+@draws
+@given(st.lists(st.sampled_from((1, 2, 5, 13, 40)), min_size=1, max_size=30), st.integers(2, 50), st.integers(0))
+def test_drawn_lengths(lengths: list[int], size: int, overlap: int) -> None:
+    overlap %= size - 1
     windows = cut_windows(lengths, size, overlap)
     covered = [tokens_of(window) for window in windows]
     everything = [(segment, index) for segment, length in enumerate(lengths) for index in range(length)]

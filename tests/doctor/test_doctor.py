@@ -72,6 +72,7 @@ def test_this_environment_is_in_order(here: tuple[int, dict[str, list[str]], str
     assert rows["--user-dir"][2] == str(ROOT / "hat_fairseq")
 
 
+@pytest.mark.fault("Installation", "no package is installed", "`doctor` lists a command for each, exit 1")
 def test_an_empty_environment_lists_every_repair(empty_python: str) -> None:
     status, rows, output = run_doctor(empty_python)
     missing = problems(rows)
@@ -83,6 +84,7 @@ def test_an_empty_environment_lists_every_repair(empty_python: str) -> None:
     assert "--no-build-isolation --no-deps --no-cache-dir --no-binary fairseq-fixed fairseq-fixed==0.12.3.1\n" in output
 
 
+@pytest.mark.fault("Installation", "no C++ compiler", "`doctor` names it and its package")
 def test_without_a_compiler_fairseq_cannot_be_built(empty_python: str, tmp_path: Path) -> None:
     _, _, output = run_doctor(empty_python, PATH=str(tmp_path), CXX="")
     assert "C++ compiler" in output and "apt-get install g++" in output
@@ -90,6 +92,7 @@ def test_without_a_compiler_fairseq_cannot_be_built(empty_python: str, tmp_path:
     assert "C++ compiler" not in output
 
 
+@pytest.mark.fault("Installation", "Python older than 3.11", "`doctor` runs and names it, exit 1")
 def test_an_old_python_is_named() -> None:
     """The entry is plain Python 3.6 and looks at the version before it imports anything of the project."""
     source = (ROOT / "hat_fairseq/doctor/__main__.py").read_text()
@@ -107,6 +110,7 @@ def test_an_old_python_is_named() -> None:
         assert done.returncode == 1 and "is older than 3.11" in done.stdout and "make setup PYTHON=" in done.stdout
 
 
+@pytest.mark.fault("Installation", "fairseq 0.12.2 of 2022", "`doctor` names it and the repair, exit 1")
 def test_the_release_of_2022_is_a_known_failure(empty_python: str, tmp_path: Path) -> None:
     write_distribution(tmp_path, "fairseq", "0.12.2", "fairseq")
     status, rows, output = run_doctor(empty_python, tmp_path)
@@ -114,6 +118,7 @@ def test_the_release_of_2022_is_a_known_failure(empty_python: str, tmp_path: Pat
     assert "-m pip uninstall -y fairseq && " in output
 
 
+@pytest.mark.fault("Installation", "two fairseqs in one environment", "`doctor` names both and the repair")
 def test_two_fairseqs_are_named(empty_python: str, tmp_path: Path) -> None:
     write_distribution(tmp_path, "fairseq", "0.12.2", "fairseq")
     write_distribution(tmp_path, "fairseq-fixed", "0.12.3.1", "fairseq")
@@ -122,6 +127,7 @@ def test_two_fairseqs_are_named(empty_python: str, tmp_path: Path) -> None:
     assert "-m pip uninstall -y fairseq fairseq-fixed && " in output
 
 
+@pytest.mark.fault("Installation", "torch older than 2.6", "`doctor` names the wanted version")
 def test_an_old_torch_is_named(empty_python: str, tmp_path: Path) -> None:
     source = (
         "__version__ = '2.5.1'\n"
@@ -133,6 +139,7 @@ def test_an_old_torch_is_named(empty_python: str, tmp_path: Path) -> None:
     assert problems(rows)["torch"] == "2.5.1, wanted >=2.6" and "'torch>=2.6'" in output
 
 
+@pytest.mark.fault("Installation", "an import that kills Python", "`doctor` states the signal, exit 1")
 def test_an_import_that_kills_python_is_reported(empty_python: str, tmp_path: Path) -> None:
     write_distribution(tmp_path, "torch", "2.13.0", "torch", "import os\nos.abort()\n")
     status, rows, _ = run_doctor(empty_python, tmp_path)

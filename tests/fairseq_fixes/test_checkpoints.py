@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import io
 import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
 import torch
 from commands import USER_DIR, run_command
 from fairseq import checkpoint_utils
+from fairseq.hub_utils import GeneratorHubInterface
 from fairseq.models.bart import BARTModel
 
+from hat_fairseq import cli
 from hat_fairseq.fairseq_fixes.checkpoints import CheckpointError
 from hat_fairseq.models.hat_bart import HatBartModel
 from hat_fairseq.weights.command import checkpoint as state_of
@@ -55,6 +58,36 @@ def test_other_files_are_one_line(checkpoint: Path, content: bytes | None, messa
         checkpoint_utils.load_checkpoint_to_cpu(str(path))
 
 
+REFUSED = {
+    "raw": (lambda path, state: path.write_bytes(b"\x80\x02cos\nmkdir\nX\x01\x00\x00\x00a\x85R."), "os.mkdir"),
+    "zip": (lambda path, state: torch.save({"model": Path("a")}, path), "refused, because it holds more than tensors"),
+    "legacy": (lambda path, state: torch.save(Path("a"), path, _use_new_zipfile_serialization=False), "more than tens"),
+    "list": (lambda path, state: torch.save([1], path), "no checkpoint of fairseq"),
+    "tensor": (lambda path, state: torch.save(torch.zeros(2), path), "torch cannot read it"),
+    "script": (lambda path, state: torch.jit.script(torch.nn.Linear(2, 2)).save(str(path)), "compressed"),
+    "packed": (lambda path, state: pack(state, path), "compressed, which torch.save does not do"),
+}
+
+
+def pack(source: Path, path: Path) -> None:
+    with zipfile.ZipFile(source) as old, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name))
+
+
+@pytest.mark.fault("Security", "pickles of every format, TorchScript, compressed checkpoints", "one line, exit 2")
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_no_plain_checkpoint(name: str, checkpoint: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write, message = REFUSED[name]
+    path = checkpoint.with_name("other.pt")
+    write(path, checkpoint)
+    assert cli.main(["export", "--to", "hf", "--path", str(path), "--out", str(path.parent / "out")]) == 2
+    error = capsys.readouterr().err
+    assert f"{path}: " in error and message in error and error.count("\n") == 1
+    assert not (path.parent / "out").exists()
+
+
+@pytest.mark.fault("Security", "a text file as a checkpoint", "one line, exit 1")
 def test_commands_of_fairseq_print_one_line_and_on_request_the_traceback(
     ami: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -75,6 +108,7 @@ def test_checkpoints_of_old_torch_are_read(checkpoint: Path) -> None:
     assert "weight" in checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint))["model"]
 
 
+@pytest.mark.fault("Security", "an archive for `from_pretrained`", "refused, not unpacked")
 @pytest.mark.parametrize("model", [HatBartModel, BARTModel])
 def test_archives_are_not_unpacked(model: type, tmp_path: Path) -> None:
     """fairseq's `from_pretrained` writes what an archive names, wherever that is, and removes the archive."""
@@ -94,3 +128,13 @@ def test_folders_are_read(train, ami: Path, tmp_path: Path) -> None:
     train(tmp_path, *flags)
     hub = HatBartModel.from_pretrained(str(tmp_path), "checkpoint_last.pt", str(ami / "bin"))
     assert isinstance(hub.models[0], HatBartModel)
+    (same,), cfg, task = checkpoint_utils.load_model_ensemble_and_task(
+        [str(tmp_path / "checkpoint_last.pt")], {"data": str(ami / "bin")}
+    )
+    for interface in (hub, GeneratorHubInterface(cfg, task, [same])):
+        text, tokens = "A community .", torch.tensor([5])
+        for call, given in ((interface.translate, text), (interface.encode, text), (interface.decode, tokens)):
+            with pytest.raises(ValueError, match=r"neither the BPE nor the sentence markers .* hat_fairseq\.load"):
+                call(given)
+    task.pipeline = None  # data of fairseq-preprocess, which has none
+    assert torch.is_tensor(GeneratorHubInterface(cfg, task, [same]).encode(text))

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import fairseq.data.token_block_dataset
 import numpy as np
+import pytest
 import torch
 from building import dictionary
+from fairseq import options
 from fairseq.data import LanguagePairDataset, ListDataset
 from fairseq.file_io import PathManager
 from fairseq.ngram_repeat_block import NGramRepeatBlock
@@ -45,3 +47,27 @@ def test_a_copy_replaces_the_old_file_and_leaves_nothing_behind(tmp_path: Path) 
     assert PathManager.copy(str(tmp_path / "new"), str(tmp_path / "old"), overwrite=True)
     assert (tmp_path / "old").read_text() == "new"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["new", "old"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "criterion"),
+    [
+        ("--task document_to_text --arch hat_transformer_tiny", "chunked_label_smoothed_cross_entropy"),
+        ("--task document_to_text --arch hat_transformer_tiny --criterion=cross_entropy", "cross_entropy"),
+        ("--task masked_document_lm --arch hat_roberta_tiny", "masked_lm"),
+        ("--task segment_classification --arch hat_roberta_tiny", "document_labels"),
+        ("--task question_answering --arch hat_roberta_tiny", "answer_spans"),
+        ("--task document_question_answering --arch hat_roberta_tiny", "document_answers"),
+        ("--task translation --arch transformer", "cross_entropy"),
+    ],
+)
+def test_training_has_the_criterion_of_its_task(flags: str, criterion: str) -> None:
+    args = options.parse_args_and_arch(options.get_training_parser(), ["data", *flags.split()])
+    assert args.criterion == criterion
+    if criterion.startswith("chunked"):
+        assert args.label_smoothing == 0  # the flags of the criterion are there
+
+
+def test_the_criterion_of_other_commands_stays() -> None:
+    args = options.parse_args_and_arch(options.get_generation_parser(), ["data", "--task", "document_to_text"])
+    assert args.criterion == "cross_entropy"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
@@ -107,6 +108,8 @@ def test_parts_of_a_user_are_allowed(save) -> None:
     load(save("args", weights=True, criterion="of_a_user"))
 
 
+@pytest.mark.slow
+@pytest.mark.fault("Security", "a checkpoint whose settings are code", "refused by every command, nothing is run")
 def test_commands_refuse_them(run, ami: Path, train, tmp_path: Path) -> None:
     """The path of `fairseq-generate`, `hat generate`, `hat summarize` and the Python interface is one."""
     train(tmp_path / "model", "--max-update", 1, "--disable-validation")
@@ -117,9 +120,10 @@ def test_commands_refuse_them(run, ami: Path, train, tmp_path: Path) -> None:
     torch.save(state, evil)
     document = {"id": "a", "turns": [{"role": "PM", "text": "Good morning."}]}
     (tmp_path / "a.jsonl").write_text(json.dumps(document) + "\n")
-    flags = ["--user-dir", USER_DIR, "--task", "document_to_text", "--role-stream", "role", "--cpu"]
-    refused = run("fairseq-generate", ami / "bin", *flags, "--path", evil, check=False)
-    assert refused.returncode == 1 and "evil.pt: refused, because it names" in refused.stderr.splitlines()[-1]
+    flags = ["--user-dir", USER_DIR, "--task", "document_to_text", "--role-stream", "role", "--cpu", "--batch-size", 1]
+    for command in ("fairseq-generate", "fairseq-interactive", "fairseq-validate"):
+        refused = run(command, ami / "bin", *flags, "--path", evil, check=False, stdin=subprocess.DEVNULL)
+        assert refused.returncode == 1 and "evil.pt: refused, because it names" in refused.stderr.splitlines()[-1]
     words = ["--data", ami / "bin", "--input", tmp_path / "a.jsonl", "--out", tmp_path / "out.jsonl"]
     refused = run("hat", "summarize", "--path", evil, *words, check=False)
     assert refused.returncode == 2 and "evil.pt: refused, because it names" in refused.stderr.splitlines()[-1]

@@ -74,6 +74,9 @@ def kill_a_shard_that_has_begun(results: Path, killed: list[Path]) -> None:
         time.sleep(0.005)
 
 
+@pytest.mark.fault(
+    "Generation and prediction", "kill -9 of a shard of hat generate", "exit 2; the next run generates the rest only"
+)
 def test_what_a_dead_shard_leaves_is_kept_and_only_the_rest_is_generated(generate, tmp_path, capsys) -> None:
     whole = tmp_path / "whole"
     assert generate(whole) == 0
@@ -102,6 +105,12 @@ def test_what_a_dead_shard_leaves_is_kept_and_only_the_rest_is_generated(generat
     assert "rouge" in output.lower() and (results / "test.score.json").is_file()
 
 
+@pytest.mark.fault(
+    "Generation and prediction",
+    "hat generate: other flags or another checkpoint than the texts that exist",
+    "refused with the difference",
+)
+@pytest.mark.fault("Generation and prediction", "two hat generate with one --results-path", "the second is refused")
 def test_a_finished_run_is_joined_again_and_nothing_else(generate, tmp_path, capsys, ami, checkpoint) -> None:
     assert generate(tmp_path) == 0
     (tmp_path / "test.jsonl").unlink()
@@ -125,6 +134,9 @@ def test_a_finished_run_is_joined_again_and_nothing_else(generate, tmp_path, cap
     assert "is in use by another hat generate" in capsys.readouterr().err
 
 
+@pytest.mark.fault(
+    "Generation and prediction", "hat generate: no such split or checkpoint", "refused before generation"
+)
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
@@ -141,6 +153,10 @@ def test_mistakes_are_known_at_once(generate, tmp_path, capsys, flags, message) 
     assert not (tmp_path / "results").exists() or not list((tmp_path / "results").glob("*/*.shard*"))
 
 
+@pytest.mark.slow
+@pytest.mark.fault(
+    "Generation and prediction", "a precision that the device does not have", "refused before generation"
+)
 def test_reduced_precision_is_used_or_refused(generate, tmp_path, capsys) -> None:
     assert generate(tmp_path / "fp16", "--fp16") == 2
     assert "precision fp16 is GPU-only; on a CPU use bf16 or int8" in capsys.readouterr().err
@@ -157,6 +173,9 @@ def test_reduced_precision_is_used_or_refused(generate, tmp_path, capsys) -> Non
     assert scores[1] == scores[2] != scores[0] and len(scores[0]) == 6
 
 
+@pytest.mark.fault(
+    "Generation and prediction", "hat generate: a mistake in the first try", "the corrected command is accepted"
+)
 def test_a_first_try_that_generates_nothing_decides_nothing(generate, tmp_path, capsys) -> None:
     assert generate(tmp_path, "--beem", 4) == 2
     assert "1 of 1 shards failed" in capsys.readouterr().err
@@ -165,12 +184,14 @@ def test_a_first_try_that_generates_nothing_decides_nothing(generate, tmp_path, 
     assert "was made with no --lenpen, now it is --lenpen 2" in capsys.readouterr().err
 
 
+@pytest.mark.fault("Generation and prediction", "a mistake in --score", "known before generation")
 def test_a_wrong_score_is_known_before_generation(generate, tmp_path, capsys) -> None:
     with pytest.raises(SystemExit):
         generate(tmp_path / "results", "--score", "rouge --lke files2rouge")
     assert "--lke" in capsys.readouterr().err and not (tmp_path / "results").exists()
 
 
+@pytest.mark.fault("Generation and prediction", "hat generate --overwrite on a foreign folder", "refused")
 def test_overwriting_leaves_foreign_directories_alone(generate, tmp_path, capsys) -> None:
     precious = tmp_path / "test.parts" / "precious.txt"
     precious.parent.mkdir()
@@ -198,6 +219,8 @@ def test_flags_are_compared_by_their_last_value() -> None:
     assert first_difference(setup, {**setup, "data": {"test.bin": "2"}}) == "other data: test.bin has changed"
 
 
+@pytest.mark.slow
+@pytest.mark.fault("Security", "a torch or fairseq folder in the current directory", "hat generate does not import it")
 def test_packages_in_the_current_directory_are_not_imported(run, ami, checkpoint, tmp_path) -> None:
     """A fairseq checkout, or somebody else's folder with a torch in it."""
     for name in ("torch", "fairseq", "fairseq_cli"):
@@ -221,6 +244,9 @@ def test_a_missing_tokenizer_for_bleu_is_known_before_generation(ami, checkpoint
     assert not (tmp_path / "results").exists()
 
 
+@pytest.mark.fault(
+    "Generation and prediction", "data of other preprocessing than the training data", "refused with the setting"
+)
 def test_data_of_another_pipeline_is_refused_with_the_setting(ami, checkpoint, tmp_path, capsys) -> None:
     shutil.copytree(ami / "bin", tmp_path / "bin")
     path = tmp_path / "bin/pipeline.json"
@@ -237,6 +263,7 @@ def test_data_of_another_pipeline_is_refused_with_the_setting(ami, checkpoint, t
     load_models(checkpoint, path.parent, DocumentToTextTask, device="cpu")
 
 
+@pytest.mark.fault("Generation and prediction", "--score for a test set without targets", "refused before generation")
 def test_a_blind_test_set_is_generated_and_not_scored(ami, checkpoint, tmp_path, capsys) -> None:
     folder, data = tmp_path / "blind", tmp_path / "data"
     folder.mkdir()

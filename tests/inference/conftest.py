@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import pytest
 from fine_tuned import FineTuned, fine_tune, write_meetings
 from warm import WarmPython
-
-
-@pytest.fixture(scope="session")
-def warm() -> Iterator[WarmPython]:
-    with WarmPython() as process:
-        yield process
 
 
 @pytest.fixture(scope="session")

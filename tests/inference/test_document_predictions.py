@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
+import random
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +16,21 @@ import pytest
 import torch
 from fairseq import checkpoint_utils
 from fine_tuned import FineTuned
+from preprocess.question_containers import WRITERS
 
 from hat_fairseq import cli
-from hat_fairseq.data.records_json import read_records
+from hat_fairseq.data.encode_annotations import choose_annotation
+from hat_fairseq.data.kinds import kind_of
+from hat_fairseq.data.readers import find_reader
+from hat_fairseq.data.record import Record
+from hat_fairseq.data.records_json import json_line, read_records
 from hat_fairseq.data.rows import read_ids
 from hat_fairseq.inference import DocumentClassifier
 from hat_fairseq.inference.answers import AnswerOptions, Span, WindowAnswers, n_best_spans
+from hat_fairseq.inference.command import add_answers, answer_options
 from hat_fairseq.inference.document_answers import DocumentWindow, answer_document
 from hat_fairseq.inference.loading import load_models
+from hat_fairseq.inference.official_answers import write_official_answers
 from hat_fairseq.tasks.encoder_task import EncoderTask
 
 Make = Callable[[str], FineTuned]
@@ -214,3 +225,57 @@ def test_windows_without_text_do_not_count() -> None:
     assert record["paragraph"] == 1 and (record["answer"], record["start"]) == ("d", 2)
     assert record["paragraph_score"] == pytest.approx(5 + math.log(math.exp(4) + 3))
     assert best == [("d", pytest.approx(5.0)), ("c", pytest.approx(3.0))]
+
+
+def windows_for(record: Record, draw: random.Random) -> list[DocumentWindow]:
+    """Two windows whose scores prefer the annotated answer, of a few different values, so that many are equal."""
+    gold = choose_annotation(record.annotations or ())
+    texts, windows = record.sentences or (), []
+    for _ in range(2):
+        number = draw.choice([gold.paragraph or 0, draw.randrange(len(texts))])
+        begin, end = 0, len(texts[number].split()[0])
+        if gold.spans and number == gold.paragraph:
+            begin, end = gold.spans[0].start, gold.spans[0].start + len(gold.spans[0].text)
+        likely = draw.random() < (0.7 if number == gold.paragraph else 0.2)
+        score = 4 * likely + draw.randint(-3, 3) / 7
+        types = draw.choice([[0.0, 1.0, 0.3, -1.0, -2.0], [1.1, 0.2, 0.7, 0.1, -0.3], [0.0, -1.0, 0.0, 2.0, 0.5]])
+        windows.append(DocumentWindow(WindowAnswers(0.0, [Span(score, begin, end, number)]), {number: score}, types))
+    return windows
+
+
+@pytest.mark.parametrize("dataset", ["natural_questions", "tydi_qa"])
+@pytest.mark.parametrize("seed", [0, 1, 3])
+def test_the_printed_thresholds_give_the_best_f1(
+    dataset: str, seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Given to `hat predict` as `hat score` prints them, F1 of all is the best F1; several scores are the threshold."""
+    WRITERS[dataset](tmp_path / "release")
+    draw, records = random.Random(seed), []
+    for number, record in enumerate(20 * list(find_reader(dataset).read("valid", tmp_path / "release", Counter()))):
+        meta = (record.meta or {})[dataset] | {"example_id": number, "language": "thai"}
+        records.append(replace(record, id=str(number), meta={dataset: meta}))
+    lines = [json_line(record, kind_of("document_qa")) + "\n" for record in records]
+    (tmp_path / "valid.jsonl").write_text("".join(lines), encoding="utf-8")
+    documents = [(windows_for(record, draw), record.sentences or ()) for record in records]
+
+    def scores(*flags: str) -> tuple[list[dict[str, Any]], list[str], list[dict[str, Any]]]:
+        """With these options: the answers, the printed thresholds, and the figures of long and of short answers."""
+        parser = argparse.ArgumentParser()
+        add_answers(parser)
+        options = answer_options(parser.parse_args(flags))
+        answers = [answer_document(*document, options)[0] for document in documents]
+        path = write_official_answers(tmp_path, dataset, zip(records, answers, strict=True))
+        files = ["--hypotheses", path, "--references", tmp_path / "valid.jsonl", "--json", tmp_path / "s.json"]
+        assert hat("score", dataset, *files, "--overwrite", "--bootstrap-samples", 0) == 0
+        (written,) = json.loads((tmp_path / "s.json").read_text()).values()
+        rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+        if dataset == "natural_questions":
+            figures = [{**kind, "f1": kind["f1"]["mean"]} for kind in written["scores"].values()]
+            return answers, [row[5] for row in rows[1:3]], figures
+        return answers, rows[-1][5::4], [kind["languages"]["thai"] for kind in written["scores"].values()]
+
+    answers, thresholds, best = scores()
+    _, _, applied = scores("--paragraph-threshold", thresholds[0], "--answer-threshold", thresholds[1])
+    for name, before, after in zip(("paragraph", "answer"), best, applied, strict=True):
+        assert sum(answer[f"{name}_score"] == before["threshold"] for answer in answers) > 1
+        assert before["f1_of_all"] < before["f1"] == after["f1"] == after["f1_of_all"]

@@ -27,7 +27,7 @@ from hat_fairseq.tasks.config import EncoderTaskConfig
 from hat_fairseq.tasks.encoder_task import EncoderTask
 
 Make = Callable[[str], FineTuned]
-KINDS = pytest.mark.parametrize("kind", ["classification", "choice", "segments", "tokens", "qa"])
+KINDS = pytest.mark.parametrize("kind", ["classification", "choice", "candidates", "segments", "tokens", "qa"])
 
 
 def hat(*words: object) -> int:
@@ -76,6 +76,11 @@ def expected(made: FineTuned) -> list[dict[str, Any]]:
             probabilities = torch.cat([part for part, _ in parts]).softmax(0)
             best = str(int(probabilities.argmax()))
             records.append({"id": name, "label": best, "probabilities": probabilities.tolist()})
+        elif made.kind == "candidates":  # a score for each marker; the first one is the question's, others the text's
+            (record,) = [record for record in json_lines(made.raw / "test.jsonl") if record["id"] == name]
+            probabilities = scores[1 : 1 + len(record["candidates"]), 0].softmax(0)
+            best = str(int(probabilities.argmax()))
+            records.append({"id": name, "label": best, "probabilities": probabilities.tolist()})
         else:
             places = range(len(label)) if made.kind == "segments" else [i for i, n in enumerate(label) if n != "<pad>"]
             records.append({"id": name, "labels": [label_of(names[int(scores[place].argmax())]) for place in places]})
@@ -95,7 +100,7 @@ def assert_same(actual: Any, wanted: Any) -> None:
         assert actual == (pytest.approx(wanted, rel=1e-4, abs=1e-4) if isinstance(wanted, float) else wanted)
 
 
-@pytest.mark.parametrize("kind", ["classification", "choice", "segments", "tokens"])
+@pytest.mark.parametrize("kind", ["classification", "choice", "candidates", "segments", "tokens"])
 def test_predictions_are_what_the_model_says_of_each_row_alone(kind: str, fine_tuned: Make, tmp_path: Path) -> None:
     made = fine_tuned(kind)
     found, wanted = predict(made, tmp_path / "p.jsonl", "--batch-size", 3), expected(made)
@@ -337,7 +342,7 @@ def test_models_of_other_tasks_are_refused() -> None:
     state = {"cfg": {"task": {"_name": "document_to_text"}}}
     with pytest.raises(ValueError, match=r"m.pt was trained on the task document_to_text, not .*\(texts are generated"):
         refuse_other_tasks(state, "m.pt", EncoderTask)
-    with pytest.raises(ValueError, match="trained on the task masked_lm, not on document_classification, "):
+    with pytest.raises(ValueError, match="trained on the task masked_lm, not on candidate_selection, document_c"):
         refuse_other_tasks({"cfg": None, "args": type("Args", (), {"task": "masked_lm"})}, "m.pt", EncoderTask)
     refuse_other_tasks({"cfg": {"task": {"_name": "question_answering"}}}, "m.pt", EncoderTask)
     with pytest.raises(ValueError, match="m.pt has weights and no settings of a training"):
@@ -349,11 +354,11 @@ def test_bf16_on_a_cpu_changes_probabilities_a_little(kind: str, fine_tuned: Mak
     made = fine_tuned(kind)
     if not BF16:
         with pytest.raises(ValueError, match="precision bf16"):
-            Predictor.load(str(made.checkpoint), made.data / "bin", "cpu", "bf16")
+            Predictor(*load_models(made.checkpoint, made.data / "bin", EncoderTask, "cpu", "bf16"))
         return
     outputs = []
     for precision in ("fp32", "bf16"):
-        predictor = Predictor.load(str(made.checkpoint), made.data / "bin", "cpu", precision)
+        predictor = Predictor(*load_models(made.checkpoint, made.data / "bin", EncoderTask, "cpu", precision))
         predictor.task.load_dataset("test")
         dataset = predictor.task.dataset("test")
         samples = [dataset.collater([dataset[index]]) for index in range(len(dataset))]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from commands import REPOSITORY
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.sequence_scorer import SequenceScorer
+from warm import WarmPython
 
 from hat_fairseq import cli
 from hat_fairseq.data.record import Record
@@ -27,24 +27,14 @@ needs_int8 = pytest.mark.skipif(not INT8, reason="this torch has no oneDNN")
 
 
 @pytest.fixture(scope="module")
-def chunked(run, train, tmp_path_factory) -> tuple[Path, Path]:
+def chunked(warm: WarmPython, train, tmp_path_factory) -> tuple[Path, Path]:
     """Data whose policy is `chunk`, and a model trained on it for one update."""
     folder = tmp_path_factory.mktemp("chunked")
-    words = [
-        "--limit",
-        3,
-        "--bpe",
-        "learned",
-        "--num-codes",
-        200,
-        "--max-source-tokens",
-        91,
-        "--long-source",
-        "chunk",
-        "--role-in-text",
-    ]
-    limits = ["--max-target-tokens", 31, "--long-target", "truncate"]
-    run(sys.executable, "-m", "hat_fairseq.cli", "preprocess", "ami", "--out", folder / "data", *words, *limits)
+    words = (
+        f"hat_fairseq.cli preprocess ami --out {folder}/data --limit 3 --bpe learned --num-codes 200 --role-in-text "
+    )
+    words += "--max-source-tokens 91 --long-source chunk --max-target-tokens 31 --long-target truncate"
+    warm.run(words.split(), folder, folder / "log")
     train(folder / "model", "--max-update", 1, "--disable-validation", data=folder / "data/bin")
     return folder / "data", folder / "model/checkpoint_last.pt"
 
@@ -83,28 +73,25 @@ def test_texts_come_one_by_one_and_bad_documents_before_all(chunked: tuple[Path,
     assert next(model.rows([replace(first, meta={"n": 1})]))["meta"] == {"n": 1}
 
 
-def test_a_missing_directory_is_known_before_generation(run, chunked: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_missing_directory_is_known_before_generation(
+    warm: WarmPython, chunked: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     data, checkpoint = chunked
     source = tmp_path / "documents.jsonl"
     source.write_text("".join(json.dumps(record_to_json(document)) + "\n" for document in short(data)))
-    paths = ["--path", checkpoint, "--data", data / "bin", "--input", source, "--device", "cpu"]
-    command = [sys.executable, "-m", "hat_fairseq.cli", "summarize", *paths, "--generation", json.dumps(OPTIONS)]
+    words = ["summarize", "--path", checkpoint, "--data", data / "bin", "--device", "cpu"]
     (tmp_path / "empty.jsonl").touch()
-    empty = [
-        "--path",
-        checkpoint,
-        "--data",
-        data / "bin",
-        "--input",
-        tmp_path / "empty.jsonl",
-        "--out",
-        tmp_path / "e.jsonl",
-    ]
-    refused = run(sys.executable, "-m", "hat_fairseq.cli", "summarize", *empty, check=False)
-    assert refused.returncode == 2 and "empty.jsonl is empty: nothing to summarize" in refused.stderr
-    refused = run(*command, "--out", tmp_path / "nowhere/out.jsonl", check=False)
-    assert refused.returncode == 2 and "nowhere" in refused.stderr.strip().splitlines()[-1]
-    run(*command, "--out", tmp_path / "out.jsonl")
+
+    def refusal(*files: object) -> str:
+        assert cli.main([*map(str, words), *map(str, files)]) == 2
+        return capsys.readouterr().err
+
+    empty = refusal("--input", tmp_path / "empty.jsonl", "--out", tmp_path / "e.jsonl")
+    assert "empty.jsonl is empty: nothing to summarize" in empty
+    nowhere = refusal("--input", source, "--out", tmp_path / "nowhere/out.jsonl")
+    assert "nowhere" in nowhere.strip().splitlines()[-1]
+    words += ["--input", source, "--out", tmp_path / "out.jsonl", "--generation", json.dumps(OPTIONS)]
+    warm.run(["hat_fairseq.cli", *map(str, words)], tmp_path, tmp_path / "log")
     assert [json.loads(line)["id"] for line in (tmp_path / "out.jsonl").open()] == [d.id for d in short(data)]
     assert not (tmp_path / "out.jsonl.partial").exists()
 
@@ -126,7 +113,7 @@ def test_a_scorer_is_a_scorer(chunked: tuple[Path, Path]) -> None:
 
 
 @needs_int8
-def test_lower_precision_is_asked_for_by_name(run, chunked: tuple[Path, Path], tmp_path: Path) -> None:
+def test_lower_precision_is_asked_for_by_name(warm: WarmPython, chunked: tuple[Path, Path], tmp_path: Path) -> None:
     data, checkpoint = chunked
     where = str(checkpoint), str(data / "bin"), "cpu"
     exact, rounded = (DocumentToText.from_pretrained(*where, name, **OPTIONS) for name in ("fp32", "int8"))
@@ -137,32 +124,36 @@ def test_lower_precision_is_asked_for_by_name(run, chunked: tuple[Path, Path], t
         DocumentToText.from_pretrained(*where, "int4", **OPTIONS)
     with pytest.raises(ValueError, match="precision int8 is CPU-only"):
         DocumentToText.from_pretrained(*where[:2], "cuda", "int8", **OPTIONS)
-    words = ["-m", "fairseq_cli.generate", data / "bin", "--user-dir", REPOSITORY / "hat_fairseq", "--cpu"]
-    words += ["--task", "document_to_text", "--role-stream", "role", "--path", checkpoint, "--max-len-b", 5]
-    plain = run(sys.executable, *words).stdout
-    int8 = run(sys.executable, *words, "--cpu-precision", "int8").stdout
+    words = f"fairseq_cli.generate {data}/bin --user-dir {REPOSITORY}/hat_fairseq --cpu --task document_to_text "
+    words += f"--role-stream role --path {checkpoint} --max-len-b 5"
+    plain, int8 = (
+        warm.run([*words.split(), *flags], tmp_path, tmp_path / "log") for flags in ([], ["--cpu-precision", "int8"])
+    )
     scores = [[float(s) for s in re.findall(r"^H-\d+\t(\S+)", text, re.MULTILINE)] for text in (plain, int8)]
     assert len(scores[0]) == len(scores[1]) > 0 and scores[0] != scores[1]
     assert max(abs(a - b) for a, b in zip(*scores, strict=True)) < 0.1
 
 
-def test_summarize_takes_bf16_and_refuses_fp16_on_a_cpu(run, chunked: tuple[Path, Path], tmp_path: Path) -> None:
+def test_summarize_takes_bf16_and_refuses_fp16_on_a_cpu(
+    chunked: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     data, checkpoint = chunked
     source = tmp_path / "documents.jsonl"
     source.write_text("".join(json.dumps(record_to_json(document)) + "\n" for document in short(data)))
-    command = [sys.executable, "-m", "hat_fairseq.cli", "summarize", "--path", checkpoint, "--data", data / "bin"]
-    command += ["--input", source, "--out", tmp_path / "out.jsonl", "--generation", json.dumps(OPTIONS)]
-    result = run(*command, "--bf16", "--device", "cpu", check=False)
+    words: list[object] = ["summarize", "--path", checkpoint, "--data", data / "bin", "--device", "cpu"]
+    words += ["--input", source, "--out", tmp_path / "out.jsonl", "--generation", json.dumps(OPTIONS)]
+    status = cli.main([*map(str, words), "--bf16"])
     if BF16:
-        assert result.returncode == 0 and len((tmp_path / "out.jsonl").read_text().splitlines()) == 3
+        assert status == 0 and len((tmp_path / "out.jsonl").read_text().splitlines()) == 3
         model = DocumentToText.from_pretrained(str(checkpoint), str(data / "bin"), "cpu", "bf16", **OPTIONS)
         written = [json.loads(line)["text"] for line in (tmp_path / "out.jsonl").open()]
         assert written == list(model(short(data)))
     else:
-        assert result.returncode == 2 and "this CPU cannot multiply bf16" in result.stderr
-    refused = run(*command, "--overwrite", "--fp16", "--device", "cpu", check=False)
+        assert status == 2 and "this CPU cannot multiply bf16" in capsys.readouterr().err
+    capsys.readouterr()
+    assert cli.main([*map(str, words), "--overwrite", "--fp16"]) == 2
     message = "hat: error: precision fp16 is GPU-only; on a CPU use bf16 or int8"
-    assert refused.returncode == 2 and refused.stderr.strip().splitlines()[-1] == message
+    assert capsys.readouterr().err.strip().splitlines()[-1] == message
 
 
 def test_mistakes_are_one_line(chunked: tuple[Path, Path], fine_tuned, tmp_path: Path, capsys) -> None:

@@ -12,6 +12,7 @@ from commands import run_command
 from hat_fairseq.kernels import torch_private
 
 
+@pytest.mark.slow
 def test_the_kernel_tests_pass_on_public_operators(monkeypatch: pytest.MonkeyPatch) -> None:
     if os.environ.get("HAT_PUBLIC_OPERATORS") == "1":  # the inner run
         assert not (torch_private.ONEDNN or torch_private.INT8 or torch_private.BF16)

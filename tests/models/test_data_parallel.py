@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import torch
 import torch.distributed
 import torch.multiprocessing
@@ -42,6 +43,7 @@ def process(rank: int, folder: str) -> None:
     torch.distributed.destroy_process_group()
 
 
+@pytest.mark.slow
 def test_two_processes_without_unused_parameter_search_equal_one(tmp_path: Path) -> None:
     torch.multiprocessing.spawn(process, (str(tmp_path),), nprocs=2)
     single = build("hat_transformer_tiny", TINY, Vocabulary(roles=2))

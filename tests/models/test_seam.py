@@ -23,6 +23,7 @@ MODELS = {
     "hat_bart": ("hat_bart_base", TINY),
     "hat_bart plain": ("hat_bart_base", f"{TINY} --no-hierarchy"),
     "hat_roberta": ("hat_roberta_base", TINY_ENCODER),
+    "ernie_sparse": ("ernie_sparse_base", f"{TINY_ENCODER} --sparse-block 2 --sparse-random 0"),
     "by length": ("hierarchical_transformer", f"{SEGMENTS} --segment-by length"),
     "by marker": ("hierarchical_transformer", f"{SEGMENTS} --segment-by marker"),
 }
@@ -109,7 +110,7 @@ def test_nothing_but_models_switches_on_a_models_class_or_name() -> None:
     ours = {name: model for name, model in MODEL_REGISTRY.items() if model.__module__.startswith("hat_fairseq.")}
     classes = {model.__name__ for model in ours.values()}
     names = set(ours) | {arch for arch, model in ARCH_MODEL_REGISTRY.items() if model in ours.values()}
-    assert len(ours) == 4
+    assert len(ours) == 5
     found = []
     for path in sorted(PACKAGE.rglob("*.py")):
         if path.relative_to(PACKAGE).parts[0] in ("models", "weights"):

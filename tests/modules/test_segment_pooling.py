@@ -17,7 +17,13 @@ def definition(module: SegmentPooling, segments: Tensor) -> Tensor:
     if module.pooling == "attentive":
         scores = torch.stack([torch.tanh(module.score.weight[0] @ module.projection(segment)) for segment in segments])
         return (scores.exp() / scores.exp().sum()) @ segments
-    choices = {"max": segments.max(0).values, "first": segments[0], "last": segments[-1], "mean": segments.mean(0)}
+    choices = {
+        "max": segments.max(0).values,
+        "min": segments.min(0).values,
+        "first": segments[0],
+        "last": segments[-1],
+        "mean": segments.mean(0),
+    }
     return choices[module.pooling]
 
 

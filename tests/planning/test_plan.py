@@ -82,6 +82,7 @@ def test_on_a_gpu_attention_keeps_no_matrix_and_fp16_needs_a_copy_in_the_step() 
     ("recipe", "flags"),
     [
         ("squad2", ["--encoder-layers", "1"]),
+        ("natural_questions", ["--encoder-layers", "1", "--encoder-attention-layers", "0"]),
         ("race", ["--encoder-layers", "1"]),
         ("roberta_pretraining", ["--encoder-layers", "1", "--memory-efficient-bf16"]),
         ("sequential_sentences", ["--layout", "SD"]),
@@ -113,9 +114,21 @@ def test_the_largest_batch_keeps_the_size_of_the_update(capsys: pytest.CaptureFi
     assert "not even the smallest batch fits" in capsys.readouterr().out
 
 
-def test_the_largest_divisor_that_fits() -> None:
-    assert plan.largest(12, lambda size: size <= 5) == 4
-    assert plan.largest(12, lambda size: True) == 12 and plan.largest(12, lambda size: False) is None
+@pytest.mark.parametrize("fixed", [50, 300])
+@pytest.mark.parametrize("bend", [0, 5])
+@pytest.mark.parametrize("start", [1, 4, 12])
+def test_the_largest_batch_of_a_convex_peak_is_found_in_few_simulations(fixed: int, bend: int, start: int) -> None:
+    """From any start and for any memory; not one that is not simulated."""
+    sizes = [1, 2, 3, 4, 6, 12]
+    curve = {size: max(100 + 10 * size, 60 + (10 + bend) * size, fixed) for size in [0, *sizes]}
+    for memory in range(40, 320, 7):
+        peaks = {0: fixed, start: curve[start]}
+        found = plan.largest(sizes, memory, peaks, curve.__getitem__)
+        assert found == max((size for size in sizes if fixed <= memory and curve[size] <= memory), default=0)
+        assert not found or found in peaks and len(peaks) <= 5
+
+
+def test_long_documents_in_a_batch_of_tokens() -> None:
     assert plan.documents_of({"max-tokens": 1024}, {"source": 300, "target": 512}) == 2
 
 
@@ -132,3 +145,10 @@ def test_a_mistake_is_one_line(flags: list[str], message: str, capsys: pytest.Ca
     assert cli.main(["plan", "ami_small", "--dictionary-size", "100", *flags]) == 2
     error = capsys.readouterr().err
     assert error.startswith("hat: error: ") and message in error
+
+
+def test_pairs_are_not_planned_as_single_sequences(capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ["--arch=null", "--arch", "hat_roberta_tiny", "--no-hierarchy"]
+    assert cli.main(["plan", "lra_retrieval", *flags]) == 2
+    assert "only the data say that a sample is a pair: run `hat recipe preprocess" in capsys.readouterr().err
+    assert cli.main(["plan", "lra_listops", *flags]) == 0

@@ -211,4 +211,5 @@ FOLDERS = {
     "sequential_sentences": write_sequential_sentences,
     "multiple_choice": write_multiple_choice,
     "roberta_pretraining": write_roberta_pretraining,
+    "ernie_sparse_pretraining": write_roberta_pretraining,
 }

@@ -65,6 +65,7 @@ def test_one_system_and_plain_text_without_resampling(files):
     assert len(signatures) == 2 and "bs:" not in signatures[0]
 
 
+@pytest.mark.fault("Scoring", "ids missing, segments that are not the text, unknown tokenizer", "one line, exit 2")
 @pytest.mark.parametrize(
     ("rows", "flags", "message"),
     [
@@ -114,6 +115,7 @@ def test_the_tokenizer_follows_the_language_that_the_pipeline_recorded(chinese, 
     assert (float(re.findall(r"h\.jsonl +([\d.]+)", out)[0]) > 50) == (tokenizer != "13a")
 
 
+@pytest.mark.fault("Scoring", "references of two languages", "names both and the option, exit 2")
 def test_references_of_two_languages_and_none(chinese, files, capsys):
     other = chinese.parent / "other"
     shutil.copytree(chinese, other)
@@ -126,6 +128,7 @@ def test_references_of_two_languages_and_none(chinese, files, capsys):
     assert language_of([str(files / "r.jsonl")]) == "en"
 
 
+@pytest.mark.fault("Scoring", "the package of a tokenizer is missing", "names it with its pip command, exit 2")
 @pytest.mark.parametrize(("language", "package"), [("ja", "MeCab"), ("ko", "mecab_ko")])
 def test_a_missing_tokenizer_is_named(files, capsys, language, package):
     given = ["score", "bleu", "--hypotheses", str(files / "a.jsonl"), "--references", str(files / "r.jsonl")]

@@ -129,7 +129,6 @@ def span(**offsets: int) -> dict[str, Any]:
         ),
         ({"yes_no_answer": "maybe"}, "yes_no_answer must be YES, NO or NONE, not 'maybe'"),
         ({"long_answer_score": None}, "long_answer_score must be a number, not None"),
-        ({"short_answers_score": float("nan")}, "short_answers_score must be a number, not nan"),
         ({"example_id": "1"}, "example_id must be a number, not '1'"),
     ],
 )

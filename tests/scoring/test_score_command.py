@@ -32,6 +32,9 @@ def run(*given):
     return subprocess.run([sys.executable, "-m", "hat_fairseq.cli", "score", *given], capture_output=True, text=True)
 
 
+@pytest.mark.fault(
+    "Scoring", "empty hypotheses; letters that ROUGE does not count", "scored as 0 and counted in a note"
+)
 def test_table_notes_and_json(files):
     done = run("rouge", "--hypotheses", files / "a.txt", files / "b.txt", "--references", files / "r.jsonl",
                "--json", files / "out.json")  # fmt: skip
@@ -47,6 +50,7 @@ def test_table_notes_and_json(files):
     assert written[str(files / "b.txt")]["signature"] == signature
 
 
+@pytest.mark.fault("Scoring", "numbers of hypotheses and references differ", "both numbers and files, exit 2")
 def test_an_error_is_one_line(files):
     (files / "b.txt").write_text("only one line\n")
     done = run("rouge", "--hypotheses", files / "b.txt", "--references", files / "r.jsonl")
@@ -65,6 +69,7 @@ def test_options_override_the_preset():
     assert settings_from(arguments()).stem is True
 
 
+@pytest.mark.fault("Scoring", "a file or an option twice", "names the option, exit 2")
 @pytest.mark.parametrize("metric", command.METRICS)
 def test_files_are_named_once(metric, capsys):
     words = ["score", metric, "--hypotheses", "h", "--references", "r"]
@@ -87,6 +92,7 @@ def test_a_repeated_option_of_references_is_one_with_several_files(metric, files
     assert outputs[0] == outputs[1] != outputs[2]
 
 
+@pytest.mark.fault("Scoring", "`--json` is an input, or exists", "refused, exit 2, the file stays")
 def test_json_replaces_no_input_and_nothing_without_overwrite(files, capsys):
     words = ["score", "rouge", "--hypotheses", str(files / "a.txt"), "--references", str(files / "r.jsonl")]
     before = (files / "r.jsonl").read_text()
@@ -104,6 +110,7 @@ def test_json_replaces_no_input_and_nothing_without_overwrite(files, capsys):
         assert cli.main([*words, "--json", str(files / "out.json"), *more]) == 0
 
 
+@pytest.mark.fault("Scoring", "a negative number of resamples", "exit 2")
 @pytest.mark.parametrize("metric", command.METRICS)
 def test_a_negative_number_of_samples(metric, capsys):
     assert cli.main(["score", metric, "--hypotheses", "h", "--references", "r", "--bootstrap-samples", "-1"]) == 2

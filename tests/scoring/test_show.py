@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from hat_fairseq import cli
 from hat_fairseq.scoring import show
+from hat_fairseq.scoring.rouge import rouge
 
 DOCUMENT = {"id": "m1", "turns": [{"role": "PM", "text": "Hello ."}] * 5, "target": ["They met .", "They left ."]}
 
@@ -17,7 +19,7 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str], **options: object) -
     (tmp_path / "documents.jsonl").write_text(json.dumps(DOCUMENT) + "\n")
     (tmp_path / "hypotheses.jsonl").write_text(json.dumps({"id": "m1", "text": "A meeting ."}) + "\n")
     paths = {"documents": str(tmp_path / "documents.jsonl"), "hypotheses": str(tmp_path / "hypotheses.jsonl")}
-    show.main(Namespace(**{**paths, "id": None, "sentences": 2, **options}))
+    show.main(Namespace(**{**paths, "id": None, "worst": None, "best": None, "sentences": 2, **options}))
     return capsys.readouterr().out
 
 
@@ -42,3 +44,39 @@ def test_unknown_documents_and_missing_ids_are_errors(tmp_path: Path, capsys: py
     plain.write_text("A meeting .\n")
     with pytest.raises(ValueError, match="no ids"):
         run(tmp_path, capsys, hypotheses=str(plain))
+
+
+def test_the_worst_and_the_best_by_the_score_of_hat_score(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    targets = {"a": "The cat sat .", "b": "The dogs ran home .", "c": "Blue buttons .", "d": "The cat sat ."}
+    texts = {"a": "The cat slept .", "b": "The dog ran home .", "c": "Nothing .", "d": "The cat slept ."}
+    documents, hypotheses = tmp_path / "documents.jsonl", tmp_path / "hypotheses.jsonl"
+    lines = (json.dumps({**DOCUMENT, "id": key, "target": [text]}) for key, text in targets.items())
+    documents.write_text("\n".join(lines))
+    hypotheses.write_text("".join(json.dumps({"id": key, "text": text}) + "\n" for key, text in texts.items()))
+
+    def shown(*flags: str) -> list[str]:
+        words = ["show", "--documents", str(documents), "--hypotheses", str(hypotheses), *flags]
+        assert cli.main(words) == 0
+        return [line for line in capsys.readouterr().out.splitlines() if line.startswith(("===", "---"))]
+
+    def score(key: str) -> str:
+        return f"=== ROUGE-1 {rouge([texts[key]], [[targets[key]]]).scores['rouge1'].mean:.2f}"
+
+    parts = ["--- reference", "--- generated"]
+    block = {key: [score(key), f"--- {key}: 5 sentences or turns", *parts] for key in texts}
+    assert score("c") == "=== ROUGE-1 0.00" and score("b") == "=== ROUGE-1 100.00"  # stems
+    assert shown("--worst", "2") == block["c"] + block["a"]  # of equals the first
+    assert shown("--best", "3") == block["b"] + block["a"] + block["d"]
+    assert shown("--worst", "9") == block["c"] + block["a"] + block["d"] + block["b"]
+    words = ["show", "--documents", str(documents), "--hypotheses", str(hypotheses)]
+    assert cli.main([*words, "--worst", "0"]) == 2 and "at least 1" in capsys.readouterr().err
+    documents.write_text(json.dumps({"id": "a", "text": "Hello ."}) + "\n")
+    assert cli.main([*words, "--best", "1"]) == 2
+    assert "document 'a' has no target to score against" in capsys.readouterr().err
+
+
+def test_other_languages_are_ranked_by_chrf(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """ROUGE ignores letters outside a-z."""
+    (tmp_path / "pipeline.json").write_text(json.dumps({"settings": {"target_language": "zh"}}))
+    out = run(tmp_path, capsys, best=1)
+    assert out.startswith("=== chrF2 ")

@@ -20,6 +20,7 @@ ROBERTA = "--arch hat_roberta_tiny --max-positions 400"
 MODELS = {
     "classification": f"{MARKERS} --criterion document_labels",
     "choice": f"{ROBERTA} --criterion document_labels",
+    "candidates": f"{ROBERTA} --criterion document_labels",
     "segments": "--arch hierarchical_transformer_tiny --criterion document_labels",
     "tokens": f"{ROBERTA} --criterion document_labels",
     "qa": f"{ROBERTA} --criterion answer_spans",

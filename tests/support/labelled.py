@@ -50,6 +50,15 @@ def choice(name: str, turns: list[Turn], number: int) -> Record:
     return {"id": name, "segments": said, "question": "what was said ?", "choices": choices, "label": right}
 
 
+def candidates(name: str, turns: list[Turn], number: int) -> Record:
+    """Which turn stood in the text: two to four candidates in one row."""
+    said = texts(turns)
+    wrong = ["we will all meet again tomorrow .", "yellow .", "it was cold ."][: 1 + number % 3]
+    right = number % (len(wrong) + 1)
+    choices = [*wrong[:right], said[1], *wrong[right:]]
+    return {"id": name, "segments": said, "question": "what was said ?", "candidates": choices, "label": right}
+
+
 def qa(name: str, turns: list[Turn], number: int) -> Record:
     """The first words of a turn; every third question has no answer."""
     said = texts(turns)
@@ -81,6 +90,7 @@ KINDS: dict[str, Callable[[str, list[Turn], int], Record]] = {
     "segments": segments,
     "tokens": tokens,
     "choice": choice,
+    "candidates": candidates,
     "qa": qa,
     "document_qa": document_qa,
     "mlm": mlm,

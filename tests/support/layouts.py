@@ -35,13 +35,15 @@ def dense(attention: Any, x: Tensor, layout: BatchLayout) -> list[Tensor]:
     two_levels = isinstance(attention, PoolingAttention)
     pattern = super(PoolingAttention, attention).allowed if two_levels else attention.allowed
     allowed = pattern(positions[:, None], positions[None, :], layout)
-    allowed = allowed.expand(len(x), x.size(1), x.size(1))
+    # B x H x T x T, or B x 1 x T x T for a pattern that all heads have
+    allowed = allowed if allowed.dim() == 4 else allowed.expand(len(x), x.size(1), x.size(1)).unsqueeze(1)
+    allowed = allowed.expand(len(x), -1, -1, -1)
     rows = []
     for row in range(len(x)):
         kept = slice(None) if layout.padding is None else ~layout.padding[row]
         if two_levels:
             sees = attention.sees(positions[kept][:, None], positions)  # padding is on the right
-            rows.append(references.two_level_attention(attention, x[row, kept], allowed[row][kept][:, kept], sees))
+            rows.append(references.two_level_attention(attention, x[row, kept], allowed[row, 0, kept][:, kept], sees))
             continue
-        rows.append(references.attention(attention, x[row, kept], x[row, kept], allowed[row][kept][:, kept])[0])
+        rows.append(references.attention(attention, x[row, kept], x[row, kept], allowed[row][:, kept][..., kept])[0])
     return rows

@@ -8,7 +8,8 @@ from torch import Tensor, nn
 
 
 def attention(module: nn.Module, query: Tensor, memory: Tensor, allowed: Tensor) -> tuple[Tensor, Tensor]:
-    """One document: (T, C) queries, (S, C) memory, (T, S) allowed -> (T, C) output and (H, T, S) weights."""
+    """One document: (T, C) queries, (S, C) memory, (T, S) or (1 or H, T, S) allowed -> (T, C) output and (H, T, S)
+    weights."""
     heads, weights = _heads(module, query, memory, allowed)
     return module.out_proj(heads), weights
 
@@ -22,10 +23,11 @@ def _heads(module: nn.Module, query: Tensor, memory: Tensor, allowed: Tensor) ->
     head_dim = module.embed_dim // module.num_heads
     q, k, v = module.q_proj(query), module.k_proj(memory), module.v_proj(memory)
     heads, weights = [], []
+    allowed = allowed.expand(module.num_heads, *allowed.shape[-2:])
     for head in range(module.num_heads):
         part = slice(head * head_dim, (head + 1) * head_dim)
         scores = q[:, part] @ k[:, part].T / head_dim**0.5
-        scores = torch.where(allowed, scores, torch.full_like(scores, float("-inf")))
+        scores = torch.where(allowed[head], scores, torch.full_like(scores, float("-inf")))
         weights.append(scores.softmax(-1))
         heads.append(weights[-1] @ v[:, part])
     return torch.cat(heads, dim=-1), torch.stack(weights)

@@ -10,11 +10,12 @@ import os
 import runpy
 import subprocess
 import sys
-import traceback
+import tempfile
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from commands import REPOSITORY
+from commands import HEEDING, REPOSITORY
 
 IMPORTED = ("fairseq_cli.train", "hat_fairseq.inference.predict", "hat_fairseq.data.preprocess")
 
@@ -24,9 +25,11 @@ class WarmPython:
 
     def __enter__(self) -> WarmPython:
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY)}
+        words = [*HEEDING, sys.executable, __file__]
         self.process = subprocess.Popen(
-            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
         )
+        self.free = threading.Lock()
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -36,14 +39,29 @@ class WarmPython:
 
     def run(self, words: Sequence[str], cwd: Path, output: Path) -> str:
         """What `python -m` prints with these words; raises where it fails."""
+        if status := self.status(words, cwd, output):
+            raise AssertionError(f"python -m {' '.join(words)}\nexit {status}\n{output.read_text(encoding='utf-8')}")
+        return output.read_text(encoding="utf-8")
+
+    def completed(self, words: Sequence[str], cwd: Path, check: bool = True) -> subprocess.CompletedProcess:
+        """What `subprocess.run` of `python -m` with these words returns."""
+        with tempfile.TemporaryDirectory() as folder:
+            output, errors = Path(folder, "output"), Path(folder, "errors")
+            status = self.status(words, cwd, output, errors)
+            texts = output.read_text(encoding="utf-8"), errors.read_text(encoding="utf-8")
+        if check and status:
+            raise AssertionError(f"python -m {' '.join(words)}\nexit {status}\n{texts[0]}\n{texts[1]}")
+        return subprocess.CompletedProcess(words, status, *texts)
+
+    def status(self, words: Sequence[str], cwd: Path, output: Path, errors: Path | None = None) -> int:
+        """The exit status of `python -m` with these words; negative for a signal. Without `errors` one file has all."""
         assert self.process.stdin is not None and self.process.stdout is not None
-        self.process.stdin.write(json.dumps([list(words), str(cwd), str(output)]) + "\n")
+        assert self.free.acquire(blocking=False), "it runs one command at a time"
+        self.process.stdin.write(json.dumps([list(words), str(cwd), str(output), str(errors or output)]) + "\n")
         self.process.stdin.flush()
-        status = self.process.stdout.readline().strip()
-        text = output.read_text(encoding="utf-8")
-        if status != "0":
-            raise AssertionError(f"python -m {' '.join(words)}\nexit {status or 'of the warm process'}\n{text}")
-        return text
+        status = int(self.process.stdout.readline())
+        self.free.release()
+        return status
 
 
 def serve() -> None:
@@ -52,31 +70,35 @@ def serve() -> None:
     for module in IMPORTED:
         __import__(module)
     for line in sys.stdin:
-        words, cwd, output = json.loads(line)
+        words, *places = json.loads(line)
         child = os.fork()
         if child == 0:
-            become(words, cwd, output)
+            become(words, *places)
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), file=answers, flush=True)
 
 
-def become(words: list[str], cwd: str, output: str) -> None:
+def become(words: list[str], cwd: str, output: str, errors: str) -> None:
     """Run the command and leave the process."""
     status: object = 0
     os.chdir(cwd)
     with open(output, "wb") as file:
         os.dup2(file.fileno(), 1)
-        os.dup2(file.fileno(), 2)
+    with open(errors, "ab") as file:  # after what is in the file of both
+        os.dup2(1 if errors == output else file.fileno(), 2)
     sys.argv = list(words)
     try:
         runpy.run_module(words[0], run_name="__main__", alter_sys=True)
     except SystemExit as error:
         status = error.code or 0
-    except BaseException:
-        traceback.print_exc()
+    except BaseException as error:
+        sys.excepthook(type(error), error, error.__traceback__)
+        status = 1
+    if not isinstance(status, int):
+        print(status, file=sys.stderr)
         status = 1
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(status if isinstance(status, int) else 1)
+    os._exit(status)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -14,12 +14,6 @@ from hat_fairseq import cli
 from hat_fairseq.data.binarize import of_rows
 
 OPTIONS = {"qa": "--splitter punctuation", "mlm": "--max-source-tokens 201"}
-
-
-@pytest.fixture(scope="session")
-def warm() -> Iterator[WarmPython]:
-    with WarmPython() as process:
-        yield process
 
 
 @pytest.fixture(scope="session")

@@ -39,7 +39,7 @@ def test_whole_data_loads(dataset: Path) -> None:
 @pytest.mark.parametrize(
     ("suffix", "keep", "message"),
     [
-        (".bin", -2, r"test\.bin has \d+ bytes instead of \d+: damaged; preprocess the data again"),
+        (".bin", -2, r"test\.bin has \d+ bytes instead of \d+: damaged; run hat preprocess again"),
         (".bin", 0, r"test\.bin"),
         (".idx", -9, r"test\.idx has \d+ bytes instead of \d+"),
         (".idx", 20, r"test\.idx has 20 bytes instead of 26"),
@@ -64,6 +64,11 @@ def test_text_for_another_dictionary_is_refused() -> None:
     check_known([], dictionary, "the input")
 
 
+@pytest.mark.fault(
+    "Preprocessing",
+    "more than half of the tokens are not in the dictionary",
+    "refused with --bpe and --vocabulary as the way out",
+)
 def test_preprocessing_refuses_text_of_another_language(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "mine"
     folder.mkdir()
@@ -81,6 +86,7 @@ def test_preprocessing_refuses_text_of_another_language(tmp_path: Path, capsys: 
     shutil.rmtree(tmp_path / "a")
 
 
+@pytest.mark.fault("Input", "parallel text without blank lines", "refused above 500 lines, unless --one-document")
 def test_a_long_file_without_blank_lines_is_no_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for lines, status in ((500, 0), (501, 2)):
         folder = tmp_path / str(lines)

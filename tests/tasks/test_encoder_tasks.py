@@ -17,7 +17,7 @@ from hat_fairseq.data.rows import read_ids
 from hat_fairseq.tasks.config import EncoderTaskConfig
 
 Data = Callable[[str], Path]
-KIND_NAMES = ["classification", "segments", "tokens", "choice", "qa"]
+KIND_NAMES = ["classification", "segments", "tokens", "choice", "candidates", "qa"]
 KINDS = pytest.mark.parametrize("kind", KIND_NAMES)
 ARCHITECTURES = pytest.mark.parametrize("arch", ["hat_roberta_tiny", "hierarchical_transformer_tiny"])
 TINY = "--dropout 0 --attention-dropout 0 "
@@ -47,12 +47,12 @@ def text_rows(data: Path, split: str = "train") -> tuple[list[list[str]], list[l
 
 
 def expected(kind: str, tokens: list[str], labels: list[str], names: list[str]) -> list[int]:
-    if kind == "qa":
+    if kind in ("qa", "candidates"):
         return [int(label) for label in labels]
     return [names.index(label) if label != "<pad>" else -100 for label in labels] + [-100] * (kind == "tokens")
 
 
-@pytest.mark.parametrize("kind", ["classification", "segments", "tokens", "qa"])
+@pytest.mark.parametrize("kind", ["classification", "segments", "tokens", "candidates", "qa"])
 def test_samples_are_the_rows_of_the_text_files(data_of: Data, kind: str) -> None:
     task, dataset = dataset_of(kind, data_of(kind))
     rows, labels = text_rows(data_of(kind))
@@ -62,7 +62,7 @@ def test_samples_are_the_rows_of_the_text_files(data_of: Data, kind: str) -> Non
         assert item["tokens"].tolist() == [task.source_dictionary.index(token) for token in tokens]
         assert item["target"].flatten().tolist() == expected(kind, tokens, words, task.labels)
         assert dataset.size(index) == len(tokens)
-    if kind == "qa":
+    if kind in ("qa", "candidates"):
         assert task.labels == []
     else:
         assert task.labels == sorted({word for words in labels for word in words} - {"<pad>"})
@@ -115,7 +115,7 @@ def test_logits_do_not_depend_on_batch_mates(data_of: Data, kind: str, arch: str
         finite = logits[index][: len(alone)]
         assert torch.equal(finite.isfinite(), alone.isfinite())
         assert_close(finite[alone.isfinite()], alone[alone.isfinite()])
-        if kind in ("choice", "qa"):
+        if kind in ("choice", "candidates", "qa"):
             assert logits[index][len(alone) :].eq(float("-inf")).all()
 
 
@@ -255,7 +255,7 @@ def broken(data_of: Data, tmp_path: Path) -> Callable[..., Path]:
         ("segments", {"labels_from": "valid"}, None),  # as many speakers a row: nothing to notice
         ("qa", {"labels_from": "valid"}, r"label row \d+: tokens \d+ to \d+ of \d+ are not in the text"),
         ("choice", {"remove": "train.ids"}, r"train\.ids is missing: it says which rows are the choices"),
-        ("choice", {"remove": "input0/train.idx"}, "has no split 'train'"),
+        ("choice", {"remove": "input0/train.idx"}, r"train\.idx is missing; run hat preprocess"),
         ("tokens", {"remove": "label/dict.txt"}, r"label/dict\.txt is missing"),
         ("qa", {"remove": "label/dict.txt"}, r"label/dict\.txt is missing, but train has labels"),
     ],

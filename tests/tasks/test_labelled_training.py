@@ -68,6 +68,15 @@ def test_every_task_learns(run, data_of: Data, tmp_path: Path, kind: str, arch: 
         assert epochs[-1]["f1_macro"] > epochs[0]["f1_macro"] and epochs[-1]["f1_micro"] == epochs[-1]["accuracy"]
 
 
+def test_the_criterion_may_be_left_out(run, data_of: Data, tmp_path: Path) -> None:
+    """fairseq's own default, cross_entropy, cannot train a classifier."""
+    flags = f"--arch {ROBERTA} --max-update 1 --disable-validation --no-save"
+    words = train("segments", data_of("segments"), tmp_path, flags).replace("--criterion document_labels ", "")
+    text = run(words)
+    assert text.count("--criterion document_labels, which is the default of --task segment_classification") == 1
+    assert "accuracy" in logs(text, "train")[0]
+
+
 def predictions(kind: str, checkpoint: Path, data: Path) -> tuple[list[int], list[int]]:
     """Labels and predictions of the validation split, example by example."""
     (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], {"data": str(data)})
@@ -120,6 +129,7 @@ def test_a_stopped_run_goes_on_as_if_nothing_had_happened(
     assert one.keys() == other.keys() and all(torch.equal(tensor, other[name]) for name, tensor in one.items())
 
 
+@pytest.mark.slow
 def test_two_processes_equal_one_with_twice_the_batch(run, data_of: Data, tmp_path: Path) -> None:
     """Three batches an update and an epoch: the second process has no second one, and fairseq fills up."""
     flags = f"--arch {MARKERS} {PLAIN} --max-epoch 2 --no-save "

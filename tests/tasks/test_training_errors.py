@@ -18,19 +18,25 @@ def last_line(result: Any) -> str:
     return result.stderr.strip().splitlines()[-1]
 
 
+@pytest.mark.fault(
+    "Training", "NaN or infinity", "names update, module, samples and the last finite checkpoint, exit 1"
+)
 def test_a_diverged_run_names_update_samples_and_checkpoint(train, tmp_path: Path) -> None:
     early = ["--max-update", 2, "--disable-validation", "--save-interval-updates", 1]
     train(tmp_path, *early)
     late = ["--lr", 1e30, "--reset-lr-scheduler", "--max-update", 9, "--batch-size", 3, "--reset-dataloader"]
     line = last_line(train(tmp_path, *early, *late, check=False))
     found = re.search(
-        r"FloatingPointError: update (\d): .*; sample ids ([\d, ]+); the last checkpoint .*: (\S+)\. ", line
+        r"FloatingPointError: update (\d): .*, first in the (?:output|gradient) of [\w.]+; sample ids (.*); the last "
+        r"checkpoint .*: (\S+)\. ",
+        line,
     )
     assert found, line
-    assert int(found[1]) > 2 and len(found[2].split(", ")) == 3
+    assert int(found[1]) > 2 and re.fullmatch(r"(\d \(ES\w+\)(, |$)){3}", found[2])
     assert re.fullmatch(rf"{tmp_path}/checkpoint_\w+.pt", found[3])
 
 
+@pytest.mark.fault("Training", "an unknown --best-checkpoint-metric", "refused at the start with the known names")
 @pytest.mark.parametrize("metric", ["rouge", "nll_loss"])
 def test_a_metric_that_no_validation_logs_is_refused_at_the_start(train, tmp_path: Path, metric: str) -> None:
     result = train(tmp_path, "--max-update", 1, "--best-checkpoint-metric", metric, check=False)
@@ -44,12 +50,26 @@ def test_a_metric_that_no_validation_logs_is_refused_at_the_start(train, tmp_pat
     assert "train_inner" not in result.stdout + result.stderr
 
 
+@pytest.mark.fault("Checkpoints", "resumed with another --encoder-attention-heads or --activation-fn", "refused, named")
 def test_weights_are_not_restored_into_another_function(train, tmp_path: Path) -> None:
     """The architecture says 4 heads and leaves the activation to the default, relu."""
     train(tmp_path, "--max-update", 1, "--disable-validation")
     for flag, value, before in (("--encoder-attention-heads", 8, 4), ("--activation-fn", "gelu", "relu")):
         result = train(tmp_path, "--max-update", 2, "--disable-validation", flag, value, check=False)
         assert f"checkpoint_last.pt: trained with {flag} {before}, and this run has {value}" in last_line(result)
+
+
+@pytest.mark.fault("Checkpoints", "resumed with another --criterion or --optimizer", "refused, both and the flag named")
+def test_another_criterion_is_named(train, tmp_path: Path) -> None:
+    """As when a training was begun without `--criterion` and fairseq's default was taken."""
+    train(tmp_path, "--max-update", 1, "--disable-validation")
+    for flag, value, classes in (
+        ("--criterion", "label_smoothed_cross_entropy", r"ChunkedLabelSm\w+, and this run has LabelSm\w+"),
+        ("--optimizer", "adagrad", r"FairseqAdam, and this run has Adagrad"),
+    ):
+        line = last_line(train(tmp_path, "--max-update", 2, "--disable-validation", flag, value, check=False))
+        message = rf"hat_fairseq: error: the checkpoint was trained with {classes}: give the {flag} of that training"
+        assert re.match(message, line), line
 
 
 def test_dropout_in_generation_is_refused() -> None:

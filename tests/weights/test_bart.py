@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 from argparse import Namespace
@@ -17,6 +16,7 @@ from fairseq.data import Dictionary
 from fairseq.models.bart import BARTModel
 from fairseq.models.bart.model import bart_base_architecture
 from fairseq_cli import preprocess
+from small_peers import small_peer
 
 from hat_fairseq import cli
 from hat_fairseq.weights.bart import architecture_flags
@@ -38,14 +38,8 @@ SIZES = {
 
 @pytest.fixture(scope="module")
 def peer() -> torch.nn.Module:
-    """A small BART whose every parameter is random, so that any two tensors that are swapped make a difference."""
-    torch.manual_seed(3)
     config = transformers.BartConfig(vocab_size=ROWS, max_position_embeddings=POSITIONS, **SIZES)
-    model = transformers.BartForConditionalGeneration(config).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.2)
-    return model
+    return small_peer(transformers.BartForConditionalGeneration, config)
 
 
 @pytest.fixture(scope="module")
@@ -54,11 +48,6 @@ def folder(peer: torch.nn.Module, tmp_path_factory: pytest.TempPathFactory) -> P
     path = tmp_path_factory.mktemp("bart")
     peer.save_pretrained(path)
     return path
-
-
-@pytest.fixture
-def copy(folder: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(folder, tmp_path / "copy"))
 
 
 def pickled(peer: torch.nn.Module, copy: Path, prefix: str) -> None:

@@ -69,6 +69,7 @@ def test_damaged_and_absent_weights(tmp_path: Path) -> None:
     assert "has neither model.safetensors nor pytorch_model.bin" in refusal(tmp_path)
 
 
+@pytest.mark.fault("Installation", "`hat import` of a missing folder", "one line, exit 2")
 def test_a_folder_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for command in (["convert-bart"], *(["import", name] for name in RELEASES)):
         assert cli.main([*command, str(tmp_path / "nosuch"), "--out", str(tmp_path / "model.pt")]) == 2
@@ -82,14 +83,17 @@ def test_a_folder_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str
 CONFIGS = {
     "[1]": "holds a list, an object in braces is expected",
     "null": "holds a NoneType",
-    "{": "is not JSON: Expecting",
-    '{"a": ' * 200_000: "is refused: it is nested too deeply",
-    '{"layer_norm_eps": NaN}': "is not JSON: it has the number NaN",
-    '{"d_model": ' + "9" * 5000 + "}": "is not JSON: Exceeds the limit",
+    "{": ":1: no JSON (Expecting",
+    '{"a": ' * 200_000: ": it is nested too deeply",
+    '{"layer_norm_eps": NaN}': ": it has the number NaN, which JSON does not have",
+    '{"d_model": ' + "9" * 5000 + "}": ": Exceeds the limit",
     '{"hidden_size": 1.5, "d_model": true}': "no number for ",
 }
 
 
+@pytest.mark.fault(
+    "Security", "`config.json` that is a list, deep, cut, or has NaN", "names the file, exit 2, nothing written"
+)
 @pytest.mark.parametrize("name", RELEASES)
 def test_a_config_that_is_none(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "hf"
@@ -102,6 +106,7 @@ def test_a_config_that_is_none(name: str, tmp_path: Path, capsys: pytest.Capture
     assert [path.name for path in tmp_path.iterdir()] == ["hf"]
 
 
+@pytest.mark.fault("Security", "weights with NaN or infinity", "names the tensors, exit 2, nothing written")
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_weights_that_are_not_numbers(value: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = release(tmp_path / "hf")
@@ -114,6 +119,7 @@ def test_weights_that_are_not_numbers(value: float, tmp_path: Path, capsys: pyte
     assert [path.name for path in tmp_path.iterdir()] == ["hf"]
 
 
+@pytest.mark.fault("Security", "sizes of 10^12, 0 or -1 in `config.json`", "one line at once, exit 2")
 def test_sizes_for_which_no_model_can_be_built(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Refused at once, not after a model of that size has been built."""
     folder = release(tmp_path / "hf")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,12 +13,6 @@ from warm import WarmPython
 from hat_fairseq import cli
 
 ROWS = 97  # four special symbols, 92 words, <mask>
-
-
-@pytest.fixture(scope="module")
-def warm() -> Iterator[WarmPython]:
-    with WarmPython() as process:
-        yield process
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ import json
 import logging
 import re
 import shlex
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 from building import PAD, Vocabulary, build, documents
+from small_peers import ENCODER_SIZES, assert_refused, small_peer
 from torch import Tensor
 
 from hat_fairseq import cli
@@ -23,7 +23,6 @@ from hat_fairseq.models.loading.common import is_new_part
 transformers = pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
 
 ROWS, POSITIONS = 61, 26  # 24 tokens
-SIZES = {"hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 40}
 TOKENS = documents([24, 17, 1, 9], vocabulary=ROWS - 1)
 REAL = TOKENS.ne(PAD)
 OFF = " --dropout 0 --attention-dropout 0"
@@ -31,16 +30,10 @@ OFF = " --dropout 0 --attention-dropout 0"
 
 @pytest.fixture(scope="module")
 def peer() -> Any:
-    """A small RoBERTa whose every parameter is random, so that any two tensors that are swapped make a difference."""
-    torch.manual_seed(3)
     config = transformers.RobertaConfig(
-        vocab_size=ROWS, max_position_embeddings=POSITIONS, type_vocab_size=1, layer_norm_eps=1e-3, **SIZES
+        vocab_size=ROWS, max_position_embeddings=POSITIONS, type_vocab_size=1, layer_norm_eps=1e-3, **ENCODER_SIZES
     )
-    model = transformers.RobertaForMaskedLM(config).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.2)
-    return model
+    return small_peer(transformers.RobertaForMaskedLM, config)
 
 
 @pytest.fixture(scope="module")
@@ -48,11 +41,6 @@ def folder(peer: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("roberta")
     peer.save_pretrained(path)
     return path
-
-
-@pytest.fixture
-def copy(folder: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(folder, tmp_path / "copy"))
 
 
 def repickle(peer: Any, copy: Path, change: Callable[[dict[str, Tensor]], object]) -> None:
@@ -186,12 +174,9 @@ def test_a_token_type_that_is_not_zero_is_kept_in_the_positions(
     ids=str,
 )
 def test_another_configuration_is_refused(
-    change: dict[str, object], words: str, copy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    change: dict[str, object], words: str, copy: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    config = json.loads((copy / "config.json").read_text()) | change
-    (copy / "config.json").write_text(json.dumps(config))
-    assert convert(copy, tmp_path / "model.pt") == 2
-    assert words in capsys.readouterr().err and not (tmp_path / "model.pt").exists()
+    assert_refused("roberta", copy, change, words, capsys)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from building import PAD, build
 from commands import USER_DIR
 from fairseq.data import Dictionary, data_utils
 from sentencepiece_model import peer_tokenizer, tydi_lines, write_model
+from small_peers import ENCODER_SIZES, assert_refused, small_peer
 from torch import Tensor
 from warm import WarmPython
 
@@ -24,7 +25,6 @@ from hat_fairseq.weights.roberta import start_flags
 
 transformers = pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
 
-SIZES = {"hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 40}
 LONGEST = 300  # tokens
 
 
@@ -37,17 +37,11 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
 
 @pytest.fixture(scope="module")
 def peer(tokenizer: tuple[Path, Any]) -> Any:
-    """A small XLM-RoBERTa whose every parameter is random, so that two tensors that are swapped make a difference."""
-    torch.manual_seed(3)
     rows, positions = len(tokenizer[1]), LONGEST + 2
     config = transformers.XLMRobertaConfig(
-        vocab_size=rows, max_position_embeddings=positions, type_vocab_size=1, layer_norm_eps=1e-5, **SIZES
+        vocab_size=rows, max_position_embeddings=positions, type_vocab_size=1, layer_norm_eps=1e-5, **ENCODER_SIZES
     )
-    model = transformers.XLMRobertaForMaskedLM(config).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.2)
-    return model
+    return small_peer(transformers.XLMRobertaForMaskedLM, config)
 
 
 @pytest.fixture(scope="module")
@@ -57,11 +51,6 @@ def folder(tokenizer: tuple[Path, Any], peer: Any, tmp_path_factory: pytest.Temp
     peer.save_pretrained(path)
     shutil.copy(tokenizer[0], path)
     return path
-
-
-@pytest.fixture
-def copy(folder: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(folder, tmp_path / "copy"))
 
 
 @pytest.fixture(scope="module")
@@ -202,9 +191,6 @@ def test_other_vocabularies_are_refused(copy: Path, tmp_path: Path, capsys: pyte
     ids=str,
 )
 def test_another_configuration_is_refused(
-    change: dict[str, object], words: str, copy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    change: dict[str, object], words: str, copy: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    config = json.loads((copy / "config.json").read_text()) | change
-    (copy / "config.json").write_text(json.dumps(config))
-    assert convert(copy, tmp_path / "model.pt") == 2
-    assert words in capsys.readouterr().err and not (tmp_path / "model.pt").exists()
+    assert_refused("xlm_roberta", copy, change, words, capsys)

@@ -34,13 +34,20 @@ def _csv_rows(path: Path) -> Rows:
     csv.field_size_limit(LONGEST_CELL)
     rows = csv.reader((line + "\n" for _, line in read_lines(path)), strict=True)
     try:
-        header = next(rows, [])
+        header = _checked(next(rows, []), path)
         for row in rows:
             if len(row) != len(header):
                 raise ValueError(f"{path}:{rows.line_num}: {len(row)} columns instead of {len(header)}")
             yield f"{path}:{rows.line_num}", dict(zip(header, row, strict=True))
     except csv.Error as error:
         raise ValueError(f"{path}:{rows.line_num}: {error}; is the file cut off, or no CSV?") from error
+
+
+def _checked(header: list[str], path: Path) -> list[str]:
+    """The header; ValueError for a name that occurs twice."""
+    if twice := [name for number, name in enumerate(header) if name in header[:number]]:
+        raise ValueError(f"{path}: the column {twice[0]!r} occurs twice")
+    return header
 
 
 def _arrow_rows(path: Path) -> Rows:
@@ -55,6 +62,7 @@ def _arrow_rows(path: Path) -> Rows:
         try:
             batches = ipc.open_stream(file) if path.is_dir() else parquet.ParquetFile(file).iter_batches(1000)
             for batch in batches:
+                _checked(batch.schema.names, file)
                 for row in batch.to_pylist():
                     number += 1
                     yield f"{path}, row {number}", row

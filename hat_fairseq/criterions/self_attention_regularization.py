@@ -1,0 +1,138 @@
+"""The criterion `self_attention_regularization`: two forward passes whose predictions shall agree.
+
+Liu et al. 2022 (ERNIE-Sparse), section 3.3. The second pass rolls the tokens under the sparse attention by `--sar-roll`
+places (`modules/rolling.py`); 0 is R-Drop (Liang et al. 2021), where the passes differ by their dropout alone. With P1
+and P2 the predicted distributions of `--base-criterion` and L its loss:
+
+    L(P1) + L(P2) + alpha/2 [KL(P1 || P2) + KL(P2 || P1)]
+
+The divergence is summed over the distributions that the loss is about, with the loss's weights, and is normalised with
+it. Gradients reach both passes. Validation is one pass of the base criterion, so its metrics and the choice of the best
+checkpoint do not change. Training metrics are those of the first pass; besides `loss` (all of the above) it logs
+`nll_loss` (the mean of L(P1) and L(P2)) and `sar_loss` (the divergence without alpha), in bits.
+"""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import torch.nn.functional as F
+from fairseq import utils
+from fairseq.criterions import FairseqCriterion, register_criterion
+from fairseq.criterions.masked_lm import MaskedLmConfig, MaskedLmLoss
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.logging import metrics
+from torch import Tensor
+
+from .answers import AnswerSpans, DocumentAnswers
+from .labels import Distributions, DocumentLabels
+
+LOGGED = ("nll_loss", "sar_loss")
+
+
+class MaskedWords(MaskedLmLoss):
+    """fairseq's `masked_lm` in the parts that a pass is made of."""
+
+    def __init__(self, task: Any) -> None:
+        super().__init__(MaskedLmConfig(tpu=False), task)
+
+    def outputs(self, model: Any, sample: dict[str, Any]) -> Tensor:
+        """(N, V) logits of the N masked words."""
+        return model(**sample["net_input"], masked_tokens=sample["target"].ne(self.padding_idx))[0].float()
+
+    def compute(self, logits: Tensor, target: Tensor) -> tuple[Tensor, int, dict[str, Any]]:
+        """The summed loss and the number of masked words."""
+        words = target[target.ne(self.padding_idx)]
+        return F.cross_entropy(logits, words, reduction="sum"), len(words), {}
+
+    def distributions(self, logits: Tensor, target: Tensor) -> Distributions:
+        """The words in place of each masked one."""
+        return [(logits, 1.0)]
+
+    @staticmethod
+    def reduce_metrics(logging_outputs: list[dict[str, Any]]) -> None:
+        """Logs what fairseq does; the perplexity is that of the words alone."""
+        if LOGGED[0] in logging_outputs[0]:  # before fairseq's: what is defined first stays
+            metrics.log_derived("ppl", lambda meters: utils.get_perplexity(meters[LOGGED[0]].avg))
+        MaskedLmLoss.reduce_metrics(logging_outputs)
+
+
+BASES: dict[str, Any] = {
+    "document_labels": DocumentLabels,
+    "answer_spans": AnswerSpans,
+    "document_answers": DocumentAnswers,
+    "masked_lm": MaskedWords,
+}
+
+
+@dataclass
+class SelfAttentionRegularizationConfig(FairseqDataclass):
+    base_criterion: ChoiceEnum(list(BASES)) = field(  # type: ignore[valid-type]
+        default="document_labels", metadata={"help": "the loss of each pass"}
+    )
+    sar_alpha: float = field(default=1.0, metadata={"help": "weight of the divergence of the two passes"})
+    sar_roll: int = field(default=0, metadata={"help": "places by which the second pass rolls tokens; 0: R-Drop"})
+
+
+@register_criterion("self_attention_regularization", dataclass=SelfAttentionRegularizationConfig)
+class SelfAttentionRegularization(FairseqCriterion):
+    """A mixin in front of the base criterion; `build_criterion` joins them."""
+
+    base: ClassVar[Any]
+
+    def __init__(self, cfg: SelfAttentionRegularizationConfig, task: Any) -> None:
+        super().__init__(task)
+        for name in ("sar_alpha", "sar_roll"):
+            if getattr(cfg, name) < 0:
+                raise ValueError(f"--{name.replace('_', '-')} {getattr(cfg, name)} must not be negative")
+        self.alpha, self.roll = cfg.sar_alpha, cfg.sar_roll
+
+    @classmethod
+    def build_criterion(cls, cfg: SelfAttentionRegularizationConfig, task: Any) -> Self:
+        base = BASES[str(cfg.base_criterion)]
+        return type(f"Regularized{base.__name__}", (cls, base), {"base": base})(cfg, task)
+
+    def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Tensor, Any, dict[str, Any]]:
+        """The summed loss, what it is divided by (as the base criterion counts it), and what is logged.
+
+        Raises:
+            ValueError: a split without labels, or a model that cannot roll.
+        """
+        if not self.training:
+            return super().forward(model, sample, reduce)
+        if self.roll and not getattr(model, "can_roll", False):
+            raise ValueError(f"--sar-roll {self.roll}: needs an encoder of this package (--arch hat_roberta_base, ...)")
+        rolled = {**sample, "net_input": {**sample["net_input"], "roll": self.roll}} if self.roll else sample
+        first, second = self.outputs(model, sample), self.outputs(model, rolled)
+        loss, sample_size, log = self.compute(first, sample["target"])
+        nll = loss + self.compute(second, sample["target"])[0]
+        divergence = nll.new_zeros(())
+        if self.alpha:
+            both = (self.distributions(logits, sample["target"]) for logits in (first, second))
+            for (p, weight), (q, _) in zip(*both, strict=True):
+                divergence = divergence + weight * symmetric_divergence(p, q)
+        total = nll + self.alpha * divergence
+        log |= {name: sample[name] for name in ("ntokens", "nsentences")}
+        log |= {"loss": total.detach(), "sample_size": sample_size}
+        return total, sample_size, log | dict(zip(LOGGED, (nll.detach() / 2, divergence.detach()), strict=True))
+
+    @classmethod
+    def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
+        """Logs what the base criterion does, and in training the two parts of the loss."""
+        cls.base.reduce_metrics(logging_outputs)
+        for name in LOGGED if LOGGED[0] in logging_outputs[0] else ():
+            total = float(sum(log["sample_size"] for log in logging_outputs))
+            value = float(sum(log[name] for log in logging_outputs)) / max(total, 1)
+            metrics.log_scalar(name, value / math.log(2), total, round=5)
+
+
+def symmetric_divergence(p: Tensor, q: Tensor) -> Tensor:
+    """1/2 [KL(P || Q) + KL(Q || P)] = 1/2 sum (P - Q) (log P - log Q), summed over rows.
+
+    Args:
+        p: (N, K) logits of P; -inf where no probability is.
+        q: (N, K) logits of Q, -inf at the same places.
+    """
+    log_p, log_q = (logits.float().log_softmax(dim=-1) for logits in (p, q))
+    difference = (log_p - log_q).masked_fill(p.eq(float("-inf")), 0)  # -inf - (-inf) is NaN
+    return ((log_p.exp() - log_q.exp()) * difference).sum() / 2

@@ -1,0 +1,64 @@
+"""Questions on pages of Wikipedia whose annotators choose a candidate: Natural Questions and TyDi QA as released."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..files import Fields, read_json_lines
+from ..record import Annotation, Answer, Record
+from .release import release_folder
+
+Found = tuple[int, tuple[Answer, ...]]  # number of a paragraph, and short answers in it
+
+
+def pages(root: Path | None, pattern: str, content: str) -> Iterator[Fields]:
+    """The questions in all files of JSON lines under `--root` that match `pattern`; ValueError if there are none."""
+    folder = release_folder(root, content)
+    paths = sorted(folder.rglob(pattern))
+    if not paths:
+        raise ValueError(f"{folder} has no {pattern}; it must contain {content}")
+    return (Fields(record, f"{path}:{number}") for path in paths for number, record in read_json_lines(path))
+
+
+def question_record(
+    page: Fields,
+    texts: Sequence[str],
+    answer: str,
+    find: Callable[[Fields, int], Found | None],
+    meta: dict[str, dict[str, Any]] | None,
+    counts: Counter[str],
+) -> Record:
+    """The record of a question.
+
+    Args:
+        page: with the keys that both releases have.
+        texts: the paragraphs.
+        answer: key of an annotation that holds the number of the chosen candidate.
+        find: what an annotation says of the candidate with this number; None if it has no paragraph.
+        meta: by the name of the dataset, what is kept beside id and annotations; None to keep nothing.
+        counts: of losses.
+    """
+    identifier, annotations = page.get("example_id", int), None
+    kept: dict[str, Any] = {"example_id": identifier}
+    if "annotations" in page:
+        given = page.objects("annotations")
+        chosen = [Fields(each.get(answer, dict), each.where).get("candidate_index", int) for each in given]
+        annotations = tuple(_annotation(each, find(each, number)) for each, number in zip(given, chosen, strict=True))
+        lost = all(each.paragraph is None for each in annotations)
+        counts["answers_lost_by_reader"] += lost and any(number >= 0 for number in chosen)
+        kept["annotations"] = page.record["annotations"]
+    return Record(
+        id=str(identifier),
+        parts=(page.text("question_text"), tuple(texts)),
+        annotations=annotations,
+        meta=None if meta is None else {name: kept | more for name, more in meta.items()},
+        origin=page.where,
+    )
+
+
+def _annotation(annotation: Fields, found: Found | None) -> Annotation:
+    if found is None:
+        return Annotation()
+    yes_no = annotation.text("yes_no_answer").lower()
+    return Annotation(*found, None if yes_no == "none" else yes_no)

@@ -1,0 +1,53 @@
+"""The folder of `hat package`: its files, and whether they are those that were written."""
+
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from hat_fairseq.data.files import Fields, read_json, sha256_of
+from hat_fairseq.data.outputs import files_below
+
+WEIGHTS, CONFIG, MANIFEST = "model.safetensors", "config.json", "manifest.json"
+GENERATION, CARD, BIN = "generation.json", "README.md", "bin"
+
+
+def is_package(path: str | Path) -> bool:
+    """Whether it is a folder of `hat package`, or what is left of one."""
+    return any((Path(path) / name).is_file() for name in (WEIGHTS, CONFIG))
+
+
+def describe_files(folder: Path) -> dict[str, dict[str, Any]]:
+    """The manifest of a folder: the size and the SHA-256 of each file."""
+    paths = {name: folder / name for name in files_below(folder)}
+    sizes = {name: path.stat().st_size for name, path in paths.items()}
+    return {"files": sizes, "sha256": {name: sha256_of(path) for name, path in paths.items()}}
+
+
+def check_package(folder: Path) -> None:
+    """Compares a folder with its manifest; ValueError for a file too few or too many, changed, or outside of it."""
+    if not (folder / MANIFEST).is_file():
+        raise ValueError(f"{folder / MANIFEST} is missing: not a whole folder of hat package; copy it again")
+    fields = Fields(read_json(folder / MANIFEST), str(folder / MANIFEST), ("files", "sha256"))
+    sizes, hashes = fields.get("files", dict), fields.get("sha256", dict)
+    for name in sizes:
+        if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+            raise fields.error(f"refused, because it names {name!r}, which is outside of the folder")
+    for path in sorted(folder.rglob("*")):
+        if path.is_symlink() or not (path.is_dir() or str(path.relative_to(folder)) in {MANIFEST, *sizes}):
+            raise ValueError(f"{path} is a link, or not in {MANIFEST}: a package has no other files; remove it")
+    for name, size in sizes.items():
+        path = folder / name
+        if not path.is_file() or path.stat().st_size != size or sha256_of(path) != hashes.get(name):
+            raise ValueError(f"{path} is missing, or has changed since {MANIFEST} was written; copy the package again")
+
+
+def bare_checkpoint(model: dict[str, Any], cfg: Any = None, updates: int = 0) -> dict[str, Any]:
+    """The least that fairseq reads of a checkpoint beside the weights: epoch 1 and no optimizer state."""
+    history = {"criterion_name": "", "optimizer_name": "", "lr_scheduler_state": {}, "num_updates": updates}
+    return {
+        "args": None,
+        "cfg": cfg,
+        "model": model,
+        "optimizer_history": [history],
+        "last_optimizer_state": None,
+        "extra_state": {"train_iterator": {"epoch": 1, "iterations_in_epoch": 0}},
+    }

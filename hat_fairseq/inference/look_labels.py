@@ -1,0 +1,50 @@
+"""What a fine-tuned encoder looks at in a document (`hat look`)."""
+
+from __future__ import annotations
+
+import torch
+from fairseq.data import data_utils
+
+from ..analysis.look import Look, Occlusion
+from ..analysis.recording import Recorder
+from ..data.record import Record
+from ..tasks.raw_documents import indexed, row_of
+from .assemble import chunks_of
+from .labels import DocumentClassifier
+from .look_units import LookOptions, only, unit_texts, without
+
+
+@torch.no_grad()
+def look_at_labels(model: DocumentClassifier, record: Record, options: LookOptions | None = None) -> Look:
+    """Looks at an encoder while it reads a document.
+
+    Args:
+        record: the document.
+        options: see `LookOptions`.
+    Raises:
+        ValueError: several models, no such chunk, or occlusion where a document does not have one label.
+    """
+    options = options or LookOptions()
+    net, task, pipeline = only(model.models), model.task, model.pipeline
+    if options.occlusion and (task.head_of != "document" or task.num_scores is not None):
+        raise ValueError(f"--occlusion needs one label for a document; the task {task.cfg._name} has others")
+    rows = pipeline.encode(record)
+    number, note = options.number(len(rows), record)
+    ids = [row_of(row.tokens, task.source_dictionary) for row in rows]
+    dataset = task.build_dataset(indexed(ids), "the input", chunks=chunks_of(rows))
+    tokens = dataset.row(number)["tokens"]
+    if dataset.removed:
+        note = f"{note} {len(ids[number]) - len(tokens)} of {len(ids[number])} tokens were truncated.".strip()
+    with Recorder(net.encoder, tokens[None], net.reads_first_token) as recorder:
+        net(tokens[None].to(model.device), features_only=True)
+    texts = unit_texts(rows[number], tokens, task.source_dictionary, recorder, pipeline)
+    found = None
+    if options.occlusion:
+        sources, pad, size = [tokens, *without(tokens, recorder)], task.source_dictionary.pad(), options.batch_size
+        batches = [data_utils.collate_tokens(sources[i : i + size], pad) for i in range(0, len(sources), size)]
+        logits = [task.logits(net, {"net_input": {"src_tokens": batch.to(model.device)}}) for batch in batches]
+        scores = torch.cat([each.float().cpu() for each in logits]).log_softmax(dim=-1)
+        best = int(scores[0].argmax())
+        change = scores[1:, best] - scores[0, best]
+        found = Occlusion((f"label {task.labels[best]}",), scores[:1, best], change[None])
+    return Look(record.id, options.name, recorder.unit, texts, (), (), tuple(recorder.maps()), found, note)

@@ -1,0 +1,67 @@
+"""What looking at texts and looking at labels share: options, the texts of units, and rows without a unit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from fairseq.data import Dictionary
+from torch import Tensor
+
+from ..analysis.recording import Recorder
+from ..data.pipeline import TextPipeline
+from ..data.record import Record
+from ..data.rows import EOS, Row
+
+
+@dataclass(frozen=True)
+class LookOptions:
+    """What `hat look` is asked for.
+
+    Args:
+        occlusion: also leave out each unit in turn.
+        chunk: which chunk of the document (or choice, or window), from 1.
+        batch_size: rows in a batch of occlusion.
+        name: of the model, for the reader.
+    """
+
+    occlusion: bool = False
+    chunk: int = 1
+    batch_size: int = 8
+    name: str = ""
+
+    def number(self, count: int, record: Record) -> tuple[int, str]:
+        """The number of the chunk from 0, and a note for the reader; ValueError if the document has fewer."""
+        if not 1 <= self.chunk <= count:
+            raise ValueError(f"--chunk {self.chunk}: {record.name} has {count} of them")
+        return self.chunk - 1, f"Chunk {self.chunk} of {count}." if count > 1 else ""
+
+
+def only(models: list[Any]) -> Any:
+    """The model; ValueError if there are several."""
+    if len(models) > 1:
+        raise ValueError("attention is that of one model: give one checkpoint")
+    return models[0]
+
+
+def unit_texts(
+    row: Row, ids: Tensor, dictionary: Dictionary, recorder: Recorder, pipeline: TextPipeline
+) -> tuple[str, ...]:
+    """The text of each unit of a row; words are those of the dictionary, with `<unk>`, if the row was truncated."""
+    words = [*row.tokens, EOS]
+    if len(words) != len(ids):
+        words = [dictionary[token] for token in ids.tolist()]
+    units: list[list[str]] = [[] for _ in range(recorder.num_units)]
+    for word, unit in zip(words, recorder.numbers.tolist(), strict=True):
+        if unit >= 0:
+            units[unit].append(word)
+    if not pipeline.kind.is_text:
+        return tuple(" ".join(unit) for unit in units)
+    return tuple(pipeline.decode(" ".join(unit), side="source") for unit in units)
+
+
+def without(tokens: Tensor, recorder: Recorder) -> list[Tensor]:
+    """The row without each unit in turn."""
+    if recorder.num_units < 2:
+        raise ValueError(f"--occlusion: the document has one {recorder.unit} only, and nothing is left without it")
+    return [tokens[recorder.numbers != unit] for unit in range(recorder.num_units)]

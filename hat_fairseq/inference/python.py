@@ -1,0 +1,103 @@
+"""A trained model as one Python object: `hat_fairseq.load(DIR)`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..analysis.look import Look
+from ..data.parallel import progress
+from ..data.record import Record
+from ..data.records_json import record_from_json
+from ..generation.options import packaged_options
+from ..tasks.document_to_text import DocumentToTextTask
+from ..tasks.encoder_task import EncoderTask
+from .answers import AnswerOptions
+from .assemble import Prediction
+from .labels import DocumentClassifier
+from .loading import Data, load_models, pipeline_of
+from .look_labels import look_at_labels
+from .look_text import look_at_text
+from .look_units import LookOptions
+from .texts import DocumentToText
+
+Input = str | Mapping[str, Any] | Record  # a text, or a JSON object as in docs/data.md, whose id may be left out
+METHODS = {"text": "generate", "qa": "answer", "document_qa": "answer"}  # by kind of data; of others classify
+
+
+class Model:
+    """A trained model, for documents in Python; results are in their order. See `loading.load_models` for arguments.
+
+    Each method raises ValueError for what the model cannot do, and for a document that cannot be read.
+    """
+
+    def __init__(self, path: str | Path, data: Data = None, device: str | None = None, precision: str = "fp32") -> None:
+        self.models, self.task = load_models(path, data, (DocumentToTextTask, EncoderTask), device, precision)
+        self.kind, self.name = pipeline_of(self.task).settings.kind, "/".join(Path(path).parts[-2:])
+        self.generation = packaged_options(path)
+
+    def generate(self, documents: Iterable[Input], batch_size: int = 8, **generation: Any) -> list[str]:
+        """The text of each document; `generation`: fairseq's options, e.g. beam=4, before those of the package."""
+        self._check("generate")
+        model = DocumentToText(self.models, self.task, **self.generation | generation)
+        return [row["text"] for row in self._rows(model.rows, documents, batch_size)]
+
+    def classify(self, documents: Iterable[Input], batch_size: int = 8, layer: int | None = None) -> list[Prediction]:
+        """The prediction for each document as `hat classify` writes it; `layer`: see `DocumentClassifier`."""
+        self._check("classify")
+        return self._rows(DocumentClassifier(self.models, self.task, layer).rows, documents, batch_size)
+
+    def answer(self, questions: Iterable[Input], batch_size: int = 8, **options: Any) -> list[Prediction]:
+        """The answer to each question as `hat classify` writes it; `options`: see `AnswerOptions`."""
+        self._check("answer")
+        model = DocumentClassifier(self.models, self.task, options=AnswerOptions(**options))
+        return self._rows(model.rows, questions, batch_size)
+
+    def look(
+        self,
+        document: Input,
+        occlusion: bool = False,
+        chunk: int = 1,
+        batch_size: int = 8,
+        reference: bool = False,
+        **generation: Any,
+    ) -> Look:
+        """What the model looks at in a document; see `LookOptions` and `look_at_text`; `generation`: as above."""
+        (record,), options = self._records([document]), LookOptions(occlusion, chunk, batch_size, self.name)
+        if isinstance(self.task, DocumentToTextTask):
+            model = DocumentToText(self.models, self.task, **self.generation | generation)
+            look = look_at_text(model, record, options, reference)
+        elif generation or reference:
+            raise ValueError("--generation and --reference are for models that write texts; remove them")
+        else:
+            look = look_at_labels(DocumentClassifier(self.models, self.task), record, options)
+        if not look.maps and look.occlusion is None:
+            raise ValueError(f"{self.name} has no attention to show: give --occlusion, or a model with a hierarchy")
+        return look
+
+    def _check(self, method: str) -> None:
+        if method != (own := METHODS.get(self.kind, "classify")):
+            raise ValueError(f"{self.name} cannot {method}: a model of the kind {self.kind!r} can {own} and look")
+
+    def _records(self, documents: Iterable[Input]) -> list[Record]:
+        if isinstance(documents, str | Mapping):
+            raise ValueError("give a list of documents: [document]")
+        records = [self._record(number, document) for number, document in enumerate(documents, start=1)]
+        if len({record.id for record in records}) < len(records):
+            raise ValueError("two documents have the same id; leave ids out, or give different ones")
+        return records
+
+    def _record(self, number: int, document: Input) -> Record:
+        if isinstance(document, Record):
+            return document
+        fields = {"text": document} if isinstance(document, str) else dict(document)
+        return record_from_json({"id": str(number), **fields}, f"document {number}", self.kind)
+
+    def _rows(self, rows_of: Callable[..., Iterator[Prediction]], documents: Any, batch_size: int) -> list[Prediction]:
+        """The rows of documents; in a batch are those of about the same length, the longest ones in the first."""
+        records = self._records(documents)
+        order = sorted(records, key=lambda record: -sum(len(str(text)) for _, text in record.texts()))
+        rows = progress(rows_of(order, batch_size), "predict", len(order))
+        found = {record.id: row for record, row in zip(order, rows, strict=True)}
+        return [found[record.id] for record in records]

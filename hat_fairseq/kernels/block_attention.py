@@ -1,0 +1,141 @@
+"""Attention of blocks of queries to blocks of keys that a table names.
+
+Softmax attention of the L queries of a block to the keys of up to K blocks (`naive.attention` under a mask). The keys
+of the named blocks are gathered for a few blocks of queries at a time, so that they stay in the processor's cache, and
+again in the backward pass: memory is O(T), not O(T K L). On a GPU all blocks are computed at once. O(T K L E)
+operations.
+
+Legend: B rows, H heads, R = B x H, N blocks of L positions, T = N x L, K key blocks of a query block, E channels.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from .torch_private import FLASH, flash_attention, flash_attention_backward
+
+GATHERED = 1 << 14  # keys at a time on the CPU: with 64 channels 4 MB, about the size of a cache
+Inputs = tuple[Tensor, Tensor, Tensor, Tensor]
+
+
+@dataclass(frozen=True)
+class KeyBlocks:
+    """Which blocks of keys each block of queries attends to.
+
+    Attributes:
+        numbers: (R N, K) int64 numbers of key blocks, counted over all rows.
+        added: (R N, K L) what is added to the scores of these keys: 0, or -inf for a key that is hidden.
+    """
+
+    numbers: Tensor
+    added: Tensor
+
+
+def key_blocks(numbers: Tensor, real: Tensor, dtype: torch.dtype) -> KeyBlocks:
+    """The table for `attend_blocks`.
+
+    Args:
+        numbers: (B, H, N, K) numbers of key blocks, -1 for none; no number twice in a query block.
+        real: (B, N, L) True = a token, False = padding. A query block without real keys attends to one of them.
+        dtype: of the queries.
+    """
+    batch, heads, num_blocks, _ = numbers.shape
+    rows = torch.arange(batch * heads, device=real.device).view(batch, heads, 1, 1)
+    numbers, absent = numbers.clamp(min=0), (numbers < 0).unsqueeze(-1)
+    allowed = real[rows // heads, numbers].masked_fill(absent, False).flatten(0, 2).flatten(1)
+    allowed[:, 0] |= ~allowed.any(dim=1)
+    added = torch.zeros(allowed.shape, dtype=dtype, device=real.device).masked_fill_(~allowed, float("-inf"))
+    return KeyBlocks((numbers + rows * num_blocks).flatten(0, 2), added)
+
+
+def attend_blocks(queries: Tensor, keys: Tensor, values: Tensor, blocks: KeyBlocks, dropout: float = 0.0) -> Tensor:
+    """Softmax attention of each query to the keys of its block's key blocks.
+
+    Args:
+        queries, keys, values: (B, H, N, L, E).
+        blocks: from `key_blocks`.
+        dropout: probability of dropping a weight.
+    Returns:
+        (B, H, N, L, E).
+    """
+    seed = int(torch.empty((), dtype=torch.int64).random_(1 << 62)) if dropout else 0
+    flat = (x.flatten(0, 2) for x in (queries, keys, values))
+    return _BlockAttention.apply(*flat, blocks.numbers, blocks.added, dropout, seed).view(queries.shape)
+
+
+class _BlockAttention(torch.autograd.Function):
+    """(R N, L, E) queries, keys and values, a chunk of query blocks at a time."""
+
+    @staticmethod
+    def forward(ctx: Any, *args: Any) -> Tensor:
+        q, k, v, numbers, added, dropout, seed = args
+        out = torch.empty_like(q)
+        flash = FLASH and not dropout and q.device.type == "cpu"
+        logsumexp = q.new_empty(q.shape[:2], dtype=torch.float32) if flash else None
+        for part, index in _chunks(numbers, added):
+            inputs = _inputs(q, k, v, added, part, index)
+            if logsumexp is None:
+                result = _attend(*inputs, dropout, seed + part.start)
+            else:
+                result, sums = flash_attention(*inputs)
+                logsumexp[part] = sums.squeeze(1)
+            out[part] = result.squeeze(1)
+        ctx.save_for_backward(q, k, v, numbers, added, out, logsumexp)
+        ctx.dropout = dropout, seed
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        q, k, v, numbers, added, out, logsumexp = ctx.saved_tensors
+        dropout, seed = ctx.dropout
+        of_queries, of_keys, of_values = torch.empty_like(q), torch.zeros_like(k), torch.zeros_like(v)
+        for part, index in _chunks(numbers, added):
+            inputs = _inputs(q, k, v, added, part, index)
+            gradient = gradients[0][part].unsqueeze(1)
+            if logsumexp is None:
+                of_inputs = _gradients(gradient, *inputs, dropout, seed + part.start)
+            else:
+                result, sums = out[part].unsqueeze(1), logsumexp[part].unsqueeze(1)
+                of_inputs = flash_attention_backward(gradient, *inputs, result, sums)
+            of_queries[part] = of_inputs[0].squeeze(1)
+            for total, pieces in zip((of_keys, of_values), of_inputs[1:], strict=True):
+                total.index_add_(0, index, pieces.reshape(-1, *total.shape[1:]))
+        return of_queries, of_keys, of_values, None, None, None, None
+
+
+def _chunks(numbers: Tensor, added: Tensor) -> Iterator[tuple[slice, Tensor]]:
+    """Slices of the query blocks, and the numbers of their key blocks in one row."""
+    size = max(1, GATHERED // added.size(1)) if numbers.device.type == "cpu" else len(numbers)
+    for first in range(0, len(numbers), size):
+        part = slice(first, min(first + size, len(numbers)))
+        yield part, numbers[part].flatten()
+
+
+def _inputs(q: Tensor, k: Tensor, v: Tensor, added: Tensor, part: slice, index: Tensor) -> Inputs:
+    """Queries (n, 1, L, E), keys and values (n, 1, K L, E), and (n, 1, 1, K L) added to the scores."""
+    queries = q[part].unsqueeze(1)
+    keys, values = [x.index_select(0, index).view(len(queries), 1, -1, x.size(2)) for x in (k, v)]
+    return queries, keys, values, added[part, None, None]
+
+
+def _attend(q: Tensor, k: Tensor, v: Tensor, added: Tensor, dropout: float, seed: int) -> Tensor:
+    """SDPA whose dropout depends on the seed alone, so that the backward pass can draw it again."""
+    if not dropout:
+        return F.scaled_dot_product_attention(q, k, v, added)
+    with torch.random.fork_rng([q.device] if q.is_cuda else []):
+        torch.manual_seed(seed)
+        return F.scaled_dot_product_attention(q, k, v, added, dropout)
+
+
+def _gradients(
+    gradient: Tensor, q: Tensor, k: Tensor, v: Tensor, added: Tensor, dropout: float, seed: int
+) -> tuple[Tensor, ...]:
+    with torch.enable_grad():
+        q, k, v = (x.detach().requires_grad_() for x in (q, k, v))
+        return torch.autograd.grad(_attend(q, k, v, added, dropout, seed), (q, k, v), gradient)

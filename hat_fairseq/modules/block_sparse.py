@@ -1,0 +1,208 @@
+"""Block-sparse attention: global, neighbouring and random blocks of keys.
+
+Zaheer et al. 2020 (BigBird, section 2 and appendix D), as in Liu et al. 2022 (ERNIE-Sparse), section 3.1. Tokens are
+divided into blocks. A token attends to all tokens of its own block and of the blocks around it (the window), of the
+global blocks at the beginning and at the end of the document, and of a few random blocks; tokens of global blocks
+attend to all tokens. The random blocks are drawn for each head and number of blocks, by the rules of the published code
+and with a fixed seed, so they are the same in training and evaluation. A document that is too short for random blocks
+has full attention. All of this follows from the document's own length, not from that of other documents in the batch.
+O(T) operations.
+
+Legend: B documents, T tokens, C channels, H heads, E = C / H, N blocks of L tokens, K key blocks of a query block, G
+tokens of global blocks.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ..kernels import KeyBlocks, attend, attend_blocks, key_blocks, prepare_mask
+from .attention import FullAttention
+from .batch_layout import BatchLayout
+
+PUBLISHED_LENGTHS = (1024, 3072, 4096)  # their random blocks are among the first 1024 tokens
+FIRST_TOKENS = 1024
+
+
+@dataclass(frozen=True)
+class BlockPattern:
+    """Which blocks see which.
+
+    Attributes:
+        block: L, tokens of a block.
+        window: blocks around each block, itself included; odd.
+        random: random blocks.
+        first: global blocks at the beginning of the document.
+        last: global blocks at its end.
+    Raises:
+        ValueError: a number that is too small, or an even window.
+    """
+
+    block: int = 64
+    window: int = 3
+    random: int = 3
+    first: int = 1
+    last: int = 1
+
+    def __post_init__(self) -> None:
+        if self.block < 1 or min(self.random, self.first, self.last) < 0:
+            raise ValueError(f"{self}: a block has at least one token, and no number may be negative")
+        if self.window < 1 or self.window % 2 == 0:
+            raise ValueError(f"window of {self.window} blocks: it must be odd, with the block itself in the middle")
+
+    @property
+    def dense(self) -> int:
+        """Up to this many blocks a document has full attention: 11 with BigBird's numbers."""
+        return self.first + self.window + self.last + 2 * self.random
+
+    def random_end(self, num_blocks: int) -> int:
+        """Random blocks are drawn from those before this one."""
+        published = num_blocks * self.block in PUBLISHED_LENGTHS and FIRST_TOKENS // self.block >= self.dense
+        return FIRST_TOKENS // self.block if published else self.dense
+
+
+@lru_cache(maxsize=512)
+def visible_blocks(pattern: BlockPattern, num_blocks: int, num_heads: int, seed: int) -> Tensor:
+    """(H, N, K) numbers of the key blocks of each query block, each once; -1 for none.
+
+    Only for more than `pattern.dense` blocks. The draws are those of the published code, in its order.
+    """
+    random = np.random.RandomState(seed)
+    side, last = pattern.window // 2, num_blocks - pattern.last
+    ends = [*range(pattern.first), *range(last, num_blocks)]
+    table = np.full((num_heads, num_blocks, pattern.window + len(ends) + pattern.random), -1)
+    for head in range(num_heads):
+        for block in range(num_blocks):
+            near = [other for other in range(block - side, block + side + 1) if 0 <= other < num_blocks]
+            blocks = near + [other for other in ends if other not in near]
+            if pattern.first <= block < last:
+                others = range(pattern.first, min(last, pattern.random_end(num_blocks)))
+                blocks += [*random.permutation([j for j in others if abs(j - block) > side])[: pattern.random]]
+            table[head, block, : len(blocks)] = blocks
+    return torch.from_numpy(table)
+
+
+@dataclass(frozen=True)
+class SparseRows:
+    """The documents of a batch that are long enough for the pattern.
+
+    Attributes:
+        index: (B',) their rows.
+        short: the other rows; None where there are none.
+        blocks: which keys their blocks of queries see.
+        whole: (B', G) positions of the tokens of global blocks.
+        real: mask of the (B', 1, 1, N L) keys that are tokens, as `kernels.attend` takes it.
+    """
+
+    index: Tensor
+    short: Tensor | None
+    blocks: KeyBlocks
+    whole: Tensor
+    real: Tensor
+
+
+class BlockSparseAttention(FullAttention):
+    """Self-attention under a `BlockPattern`.
+
+    Args:
+        embed_dim, num_heads, dropout, inner_dim: of `HeadProjections`.
+        pattern: the numbers of blocks.
+        seed: of the random blocks; the published code takes the number of the layer.
+    """
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        pattern: BlockPattern = BlockPattern(),  # noqa: B008, it is frozen
+        seed: int = 0,
+        inner_dim: int | None = None,
+    ) -> None:
+        super().__init__(embed_dim, num_heads, dropout, inner_dim)
+        self.pattern, self.seed = pattern, seed
+
+    def allowed(self, query: Tensor, key: Tensor, layout: BatchLayout) -> Tensor:
+        """(B, H, ...): whether `query` sees `key` in each head; without padding a document ends with the last key."""
+        length = int(max(query.max(), key.max())) + 1
+        lengths = [length] if layout.padding is None else (~layout.padding).sum(dim=1).tolist()
+        return torch.stack([self._allowed(query, key, int(length)) for length in lengths])
+
+    def _allowed(self, query: Tensor, key: Tensor, length: int) -> Tensor:
+        pattern, num_blocks = self.pattern, -(-length // self.pattern.block)
+        query, key = torch.broadcast_tensors(query // pattern.block, key // pattern.block)
+        inside = (query < num_blocks) & (key < num_blocks)
+        if num_blocks <= pattern.dense:
+            return inside.expand(self.num_heads, *inside.shape)
+        table = visible_blocks(pattern, num_blocks, self.num_heads, self.seed)
+        seen = torch.zeros(self.num_heads, num_blocks, num_blocks + 1, dtype=torch.bool)  # the last one: no block
+        seen.scatter_(2, table % (num_blocks + 1), True)
+        seen[:, : pattern.first] = seen[:, num_blocks - pattern.last :] = True
+        return inside & seen[:, query.clamp(max=num_blocks - 1), key.clamp(max=num_blocks - 1)]
+
+    def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
+        """(B, T, C) -> (B, T, C)."""
+        long = self._long_rows(x, layout)
+        if long is None:
+            return super().forward(x, layout)
+        keys, values = self.keys_and_values(x)
+        queries = self.heads(self.q_proj(x)).to(keys.dtype)
+        if long.short is None:
+            return self.merge(self._sparse(queries, keys, values, long))
+        sparse = self._sparse(queries[long.index], keys[long.index], values[long.index], long)
+        mask, end = layout.key_mask(x), self.pattern.dense * self.pattern.block
+        assert mask is not None
+        q, k, v = (states[long.short, :, :end] for states in (queries, keys, values))
+        dense = attend(q, k, v, mask.allowed[long.short, ..., :end], self.dropout_rate)
+        dense = F.pad(dense, (0, 0, 0, x.size(1) - end))
+        out = keys.new_zeros(queries.shape).index_copy(0, long.index, sparse).index_copy(0, long.short, dense)
+        return self.merge(out)
+
+    def _sparse(self, queries: Tensor, keys: Tensor, values: Tensor, rows: SparseRows) -> Tensor:
+        """(B', H, T, E) of the long rows -> (B', H, T, E)."""
+        length, block = queries.size(2), self.pattern.block
+        queries, keys, values = (F.pad(x, (0, 0, 0, -length % block)) for x in (queries, keys, values))
+        q, k, v = (x.unflatten(2, (-1, block)) for x in (queries, keys, values))
+        out = attend_blocks(q, k, v, rows.blocks, self.dropout_rate).flatten(2, 3)
+        if rows.whole.size(1):
+            where = rows.whole[:, None, :, None].expand(-1, self.num_heads, -1, out.size(-1))
+            everything = attend(queries.gather(2, where), keys, values, rows.real, self.dropout_rate)
+            out = out.scatter(2, where, everything)
+        return out[:, :, :length]
+
+    def _long_rows(self, x: Tensor, layout: BatchLayout) -> SparseRows | None:
+        """The rows to which the pattern applies; None if there are none."""
+        if x.size(1) <= self.pattern.dense * self.pattern.block:
+            return None
+        key = ("block-sparse", x.size(1), x.dtype, self.pattern, self.num_heads, self.seed)
+        return layout.cached(key, lambda: self._rows(x, layout))
+
+    def _rows(self, x: Tensor, layout: BatchLayout) -> SparseRows | None:
+        block, pattern = self.pattern.block, self.pattern
+        lengths = layout.lengths(x)
+        is_long = [-(-length // block) > pattern.dense for length in lengths]
+        if not any(is_long):
+            return None
+        counts = [-(-length // block) for length, long in zip(lengths, is_long, strict=True) if long]
+        most = -(-x.size(1) // block)
+        tables = [visible_blocks(pattern, count, self.num_heads, self.seed) for count in counts]
+        table = torch.stack([F.pad(t, (0, 0, 0, most - t.size(1)), value=-1) for t in tables]).to(x.device)
+        ends = [
+            [*range(pattern.first * block), *range((count - pattern.last) * block, count * block)] for count in counts
+        ]
+        long, short = (
+            torch.tensor([row for row, long in enumerate(is_long) if long is wanted], device=x.device)
+            for wanted in (True, False)
+        )
+        real = torch.arange(most * block, device=x.device) < torch.tensor(lengths, device=x.device)[long, None]
+        return SparseRows(
+            long,
+            None if all(is_long) else short,
+            key_blocks(table, real.unflatten(1, (most, block)), x.dtype),
+            torch.tensor(ends, device=x.device, dtype=torch.long),
+            prepare_mask(real[:, None, None], x.dtype),
+        )

@@ -1,0 +1,130 @@
+"""Write one folder that holds a trained model, for all commands and for `hat_fairseq.load` (docs/using.md)."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import torch
+from omegaconf import OmegaConf
+from safetensors.torch import save_file
+from torch import Tensor
+
+from ..data.files import read_json
+from ..data.outputs import atomic_directory, check_space
+from ..data.package import BIN, CARD, CONFIG, GENERATION, MANIFEST, WEIGHTS, describe_files, is_package
+from ..data.pipeline import TextPipeline
+from ..generation.options import parse_generation_options
+
+SHOWN = ("max_source_tokens", "long_source", "source_language", "max_target_tokens", "target_language")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("checkpoint", metavar="CHECKPOINT", type=Path)
+    parser.add_argument("--data", type=Path, required=True, metavar="BIN", help="bin directory that it was trained on")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to write")
+    defaults = "fairseq generation options as JSON, e.g. '{\"beam\": 4}', for those who give none"
+    parser.add_argument("--generation", default="{}", metavar="JSON", help=defaults)
+    parser.add_argument("--score", type=Path, metavar="FILE", help="what hat score --json wrote, for the model card")
+    parser.add_argument("--half", action="store_true", help="store fp16, half as large; computed in fp32 all the same")
+    parser.add_argument("--overwrite", action="store_true", help="replace a folder of this command")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Loads a checkpoint with its data, and writes the folder."""
+    generation = parse_generation_options(args.generation, "--generation")
+    score = read_json(args.score) if args.score else "not given"
+    pipeline = TextPipeline.load(args.data)
+    if args.out.exists() and not is_package(args.out):
+        raise ValueError(f"--out {args.out} exists and is no folder of hat package; choose another directory")
+    with atomic_directory(args.out, MANIFEST, args.overwrite) as folder:
+        model, cfg, updates = load(args.checkpoint, args.data)
+        if generation and not hasattr(model, "decoder"):
+            raise ValueError("--generation is for models that write texts; remove it")
+        config: dict[str, Any] = {"updates": updates, "tied": write_weights(folder, model.state_dict(), args.half)}
+        sections = {name: cfg[name] for name in ("task", "model", "criterion")}
+        config["namespaces"] = [name for name, section in sections.items() if isinstance(section, Namespace)]
+        config["cfg"] = {name: portable(section) for name, section in sections.items()}
+        for path in [*args.data.glob("dict*.txt"), *args.data.glob("*/dict.txt")]:
+            copy = folder / BIN / path.relative_to(args.data)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, copy)
+        pipeline.save(folder / BIN)
+        names = SHOWN if pipeline.kind.has_target else SHOWN[:3]
+        facts = {
+            "architecture, task": f"{cfg['model']._name}, {cfg['task']._name}",
+            "parameters": f"{sum(each.numel() for each in model.parameters()):,} in {'fp16' if args.half else 'fp32'}",
+            "updates": f"{updates:,}",
+            "longest input and output": model.max_positions(),
+            **{name.replace("_", " "): getattr(pipeline.settings, name) for name in names},
+            "trained on": trained_on(args.data.resolve().with_name("manifest.json")),
+        }
+        (folder / CONFIG).write_text(as_json(config), encoding="utf-8")
+        (folder / GENERATION).write_text(as_json(generation), encoding="utf-8")
+        (folder / CARD).write_text(card(args.out.resolve().name, facts, as_json(score)), encoding="utf-8")
+        shutil.copymode(folder / CARD, folder / WEIGHTS)  # safetensors writes for the owner only
+        (folder / MANIFEST).write_text(as_json(describe_files(folder)), encoding="utf-8")
+    print(f"wrote {args.out}: {facts['parameters']}")
+    return 0
+
+
+def load(checkpoint: Path, data: Path) -> tuple[Any, Any, int]:
+    """A model, its settings and number of updates; ValueError without settings, or if the data are not its own."""
+    from fairseq import checkpoint_utils
+
+    from ..register import register
+
+    register()
+    state = checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint), overrides := {"data": str(data)})
+    if not state.get("cfg"):
+        raise ValueError(f"{checkpoint} has weights and no settings of a training: train with it first")
+    (model,), cfg, _ = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], overrides, state=state)
+    return model, cfg, int(state["optimizer_history"][-1]["num_updates"])
+
+
+def write_weights(folder: Path, state: dict[str, Tensor], half: bool) -> dict[str, str]:
+    """Writes each tensor once, and returns for each other name of it the one under which it is written."""
+    tensors: dict[str, Tensor] = {}
+    tied, first = dict[str, str](), dict[Any, str]()
+    for name, tensor in state.items():
+        if (kept := first.setdefault((tensor.data_ptr(), tensor.shape, tensor.stride()), name)) != name:
+            tied[name] = kept
+            continue
+        tensors[name] = (tensor.half() if half and tensor.is_floating_point() else tensor.clone()).contiguous()
+        if not torch.equal(tensors[name].isfinite(), tensor.isfinite()):
+            raise ValueError(f"{name} has numbers up to {float(tensor.abs().max()):g}, too large for fp16: no --half")
+    check_space(folder, 1.01 * sum(tensor.nbytes for tensor in tensors.values()))
+    save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
+    return tied
+
+
+def portable(section: Any) -> dict[str, Any]:
+    """Settings as plain data, without paths of this machine."""
+    plain: Any = vars(section)
+    if not isinstance(section, Namespace):
+        plain = OmegaConf.to_container(section, resolve=True, enum_to_str=True)
+    return {name: value for name, value in plain.items() if name != "data" and not str(value).startswith("/")}
+
+
+def trained_on(path: Path) -> str:
+    """The reader and the numbers of documents that a manifest of `hat preprocess` names."""
+    manifest = read_json(path) if path.is_file() else {}
+    counts = (f"{name} {split['documents']:,}" for name, split in manifest.get("splits", {}).items())
+    return f"{Path(manifest.get('reader', 'not recorded')).name}; documents: {', '.join(counts)}"
+
+
+def as_json(value: Any) -> str:
+    return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def card(name: str, facts: dict[str, Any], scores: str) -> str:
+    """The text of README.md; of files of this machine that have scores, the names are enough."""
+    scores = re.sub(r'(?<=")/[^"]*/', "", scores)
+    rows = "".join(f"| {what} | {value} |\n" for what, value in facts.items())
+    use = f'`hat_fairseq.load("{name}")` in Python, or a checkpoint for the commands of hat_fairseq.'
+    return f"# {name}\n\n{use}\n\n| | |\n|---|---|\n{rows}\nScores:\n\n```\n{scores}```\n"

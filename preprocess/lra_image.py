@@ -1,0 +1,51 @@
+"""Image of Long Range Arena: the class of a picture from its 1,024 pixels in grey (Krizhevsky 2009; Tay et al. 2021).
+
+`--root` is the folder `cifar-10-batches-py` of `cifar-10-python.tar.gz` (https://www.cs.toronto.edu/~kriz/cifar.html):
+`data_batch_1` to `data_batch_5` and `test_batch`, 10,000 pictures each. The release states no licence. Its files are
+pickles; `formats/cifar.py` reads them without running anything that they name.
+
+A pixel is the luma 0.2989 R + 0.5870 G + 0.1140 B from 0 to 255, rounded as tensorflow's `rgb_to_grayscale` does. The
+release has no validation part. Ours are the last 5,000 training pictures. The authors' are 5,000 others, because
+tensorflow_datasets has shuffled the pictures.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from hat_fairseq.data.formats.cifar import read_batch
+from hat_fairseq.data.formats.release import release_file, release_folder
+from hat_fairseq.data.record import Record
+
+KIND = "byte_sequence"
+SPLITS = ("train", "valid", "test")
+RELEASE = {"train": (45000,), "valid": (5000,), "test": (10000,)}
+BATCHES = {
+    "train": [f"data_batch_{number}" for number in range(1, 6)],
+    "valid": ["data_batch_5"],
+    "test": ["test_batch"],
+}
+VALID = 5000  # of the last training batch
+LUMA = np.array([0.2989, 0.5870, 0.1140])[:, None, None]
+CLASSES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
+CONTENT = "data_batch_1 to data_batch_5 and test_batch, as cifar-10-python.tar.gz has them"
+
+
+def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
+    """Yield the pictures of a split; an id is the batch and the number in it."""
+    folder = release_folder(root, CONTENT)
+    for batch in BATCHES[split]:
+        path = release_file(folder / batch, CONTENT)
+        pictures = list(enumerate(read_batch(path)))
+        divided = batch == BATCHES["valid"][0]
+        first = max(0, len(pictures) - VALID) if divided else len(pictures)
+        for number, picture in pictures[first:] if split == "valid" else pictures[:first]:
+            if not 0 <= picture.label < len(CLASSES):
+                raise ValueError(f"{path}, picture {number}: the class is {picture.label}, not from 0 to 9")
+            grey = np.minimum((LUMA * picture.colours).sum(axis=0) * 255.5 / 255, 255).astype(int)
+            pixels = tuple(map(str, grey.ravel().tolist()))
+            yield Record(f"{batch}-{number}", (pixels,), label=CLASSES[picture.label], origin=f"{path}, {number}")

@@ -1,0 +1,36 @@
+"""ListOps of Long Range Arena: the value, 0 to 9, of a nested expression (Nangia and Bowman 2018; Tay et al. 2021).
+
+`--root` is a folder with `basic_train.tsv`, `basic_val.tsv` and `basic_test.tsv`: a line `Source`, tab, `Target`, then
+96,000, 2,000 and 2,000 expressions with their values. They are in `lra_release.gz` of the authors
+(https://github.com/google-research/long-range-arena, Apache 2.0), or drawn here: `hat make-data listops --out DIR`.
+
+As in the authors' pipeline, parentheses are removed, `]` becomes `X`, and the tokens are what white space separates.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from hat_fairseq.data.formats.release import release_file, release_folder
+from hat_fairseq.data.formats.tsv import read_tsv
+from hat_fairseq.data.record import Record
+
+KIND = "sequence"
+SPLITS = ("train", "valid", "test")
+RELEASE = {"train": (96000,), "valid": (2000,), "test": (2000,)}
+FILES = {"train": "basic_train.tsv", "valid": "basic_val.tsv", "test": "basic_test.tsv"}
+CONTENT = "basic_train.tsv, basic_val.tsv and basic_test.tsv, as `hat make-data listops` writes them"
+SYMBOLS = str.maketrans({"(": "", ")": "", "]": "X"})
+VALUES = tuple(map(str, range(10)))
+
+
+def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
+    """Yield the expressions of a split; an id is the number of the line."""
+    path = release_file(release_folder(root, CONTENT) / FILES[split], CONTENT)
+    for number, row in read_tsv(path, ("Source", "Target")):
+        if row["Target"] not in VALUES:
+            raise ValueError(f"{path}:{number}: the value is {row['Target']!r:.60}, not a digit")
+        tokens = tuple(row["Source"].translate(SYMBOLS).split())
+        yield Record(f"{split}-{number}", (tokens,), label=row["Target"], origin=f"{path}:{number}")

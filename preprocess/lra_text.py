@@ -1,0 +1,34 @@
+"""Text of Long Range Arena: reviews of films, good or bad, as bytes (Maas et al. 2011; Tay et al. 2021).
+
+`--root` is the folder `aclImdb` that `preprocess/imdb.py` reads, too; see there for its source and its licence. As in
+the authors' pipeline, nothing is changed in a review, all 25,000 training reviews are for training, and **the test
+reviews are also the validation part**: a checkpoint that is chosen by them is chosen on the test part.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from hat_fairseq.data.files import read_lines
+from hat_fairseq.data.formats.release import release_folder
+from hat_fairseq.data.record import Record
+
+KIND = "byte_sequence"
+SPLITS = ("train", "valid", "test")
+RELEASE = dict.fromkeys(SPLITS, (25000,))
+LABELS = ("neg", "pos")
+CONTENT = "train and test, in each of them pos and neg, as aclImdb has them"
+
+
+def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
+    """Yield the reviews of a split."""
+    folder = release_folder(root, CONTENT) / ("train" if split == "train" else "test")
+    for label in LABELS:
+        files = sorted((folder / label).glob("*.txt"))
+        if not files:
+            raise ValueError(f"{folder / label} has no .txt files; --root must be a folder with {CONTENT}")
+        for path in files:
+            text = "\n".join(line for _, line in read_lines(path))
+            yield Record(f"{label}/{path.stem}", (text,), label=label, origin=str(path))

@@ -1,0 +1,77 @@
+"""TriviaQA, the part on Wikipedia: questions of quizzes, each with pages that may tell the answer (Joshi et al. 2017).
+
+`--root` is the folder that `triviaqa-rc.tar.gz` (http://nlp.cs.washington.edu/triviaqa/) unpacks to:
+`qa/wikipedia-train.json`, `qa/wikipedia-dev.json` and the pages `evidence/wikipedia/*.txt`. Licence: Apache 2.0.
+
+An example is a question with one page, as in the authors' conversion for SQuAD models, and its id is theirs,
+`QUESTION--FILE`: 110,648 pairs for training and 14,229 for development. The test part has no answers, so `valid` is
+the development part. Nobody has marked the answers in the pages (distant supervision): every place of a page that is
+identical to an alias of the answer counts as one (Liu et al. 2022, section 4.2.3). Words are compared without case,
+punctuation and leading articles; of overlapping places the first one counts, and of several aliases there the longest.
+Pages without such a place stay in the data, as questions without answer, and are counted. Of the development part,
+`meta` keeps the question's id and the accepted answers, for `hat score triviaqa`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from hat_fairseq.data.files import Fields, read_json, read_lines
+from hat_fairseq.data.formats.release import release_file, release_folder
+from hat_fairseq.data.record import Answer, Record
+
+KIND = "qa"
+SPLITS = ("train", "valid")
+DEFAULTS = {"splitter": "punctuation"}
+RELEASE = {"train": (110648, 110647), "valid": (14229,)}
+FILES = {"train": "qa/wikipedia-train.json", "valid": "qa/wikipedia-dev.json"}
+PAGES = "evidence/wikipedia"
+CONTENT = f"{FILES['train']}, {FILES['valid']} and {PAGES}, as triviaqa-rc.tar.gz has them"
+WORD = re.compile(r"[^\W_]+")
+ARTICLES = ("a", "an", "the")
+
+
+def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
+    """Yield the questions of a split, each once for each of its pages."""
+    folder = release_folder(root, CONTENT)
+    path = release_file(folder / FILES[split], CONTENT)
+    for question in Fields(read_json(path), str(path)).objects("Data"):
+        name = question.text("QuestionId")
+        question.where = f"{path}, question {name}"
+        answer = Fields(question.get("Answer", dict), question.where)
+        meta = None
+        if split != "train":
+            humans = answer.texts("HumanAnswers") if "HumanAnswers" in answer else ()
+            meta = {"triviaqa": {"question": name, "answers": [*answer.texts("NormalizedAliases"), *humans]}}
+        for page in question.objects("EntityPages"):
+            file = page.text("Filename")
+            text = "\n".join(line for _, line in read_lines(release_file(folder / PAGES / file, CONTENT)))
+            answers = find_answers(text, [answer.text("Value"), *answer.texts("Aliases")])
+            counts["pages_without_an_alias"] += not answers
+            parts = (question.text("Question"), text)
+            yield Record(f"{name}--{file}", parts, answers=answers, meta=meta, origin=question.where)
+
+
+def find_answers(text: str, aliases: Iterable[str]) -> tuple[Answer, ...]:
+    """The places of a text whose words are those of an alias, in their order."""
+    phrases: dict[str, set[tuple[str, ...]]] = {}
+    for alias in aliases:
+        words = tuple(WORD.findall(alias.lower()))
+        while len(words) > 1 and words[0] in ARTICLES:
+            words = words[1:]
+        if words:
+            phrases.setdefault(words[0], set()).add(words)
+    found = list(WORD.finditer(text))
+    words = tuple(match[0].lower() for match in found)
+    answers, place = [], 0
+    while place < len(words):
+        here = phrases.get(words[place], ())
+        length = max((len(phrase) for phrase in here if words[place : place + len(phrase)] == phrase), default=0)
+        if length:
+            begin, end = found[place].start(), found[place + length - 1].end()
+            answers.append(Answer(text[begin:end], begin))
+        place += max(1, length)
+    return tuple(answers)

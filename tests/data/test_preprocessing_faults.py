@@ -1,0 +1,167 @@
+"""Faults around `hat preprocess`: signals, killed workers, full disks, little memory, two at once; real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from commands import HEEDING, REPOSITORY
+
+from hat_fairseq import cli
+
+fault = pytest.mark.fault
+AREA = "Preprocessing"
+HAT = [sys.executable, "-m", "hat_fairseq.cli"]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+KILLED = "hat: error: a worker process was killed by signal 9; if memory ran out, use fewer --workers\n"
+READER = """
+import time
+from hat_fairseq.data.record import Record
+
+SPLITS = ("train",)
+
+def read(split, root, counts):
+    for number in range(200):
+        yield Record(str(number), ((f"a b{number}",),), target=("a",))
+        while number == 100 and not (root / "go").exists():
+            (root / "reading").touch()
+            time.sleep(0.05)
+"""
+
+
+def hat(*words: object) -> int:
+    return cli.main([str(word) for word in words])
+
+
+def shell(script: str, *words: object, cwd: Path) -> tuple[int, str]:
+    """Status and stderr of a shell script in which `"$@"` is `hat` with these words."""
+    command = ["bash", "-c", script, "bash", *HAT, *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, cwd=cwd, timeout=60)
+    return done.returncode, done.stderr
+
+
+@pytest.fixture
+def documents(tmp_path: Path) -> Path:
+    """A folder with a training part of 600 documents, 90 kB."""
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    rows = ({"id": str(n), "sentences": [f"one two {n} ." * 8], "target": f"{n}"} for n in range(600))
+    (folder / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+def begun(folder: Path, *prefix: str) -> tuple[list[str], subprocess.Popen]:
+    """A command that waits for more documents, and its process."""
+    (folder / "slow.py").write_text(READER)
+    words = ["preprocess", folder / "slow.py", "--root", folder, "--out", folder / "out", "--num-codes", 9]
+    command = [*map(str, words), "--workers", "2"]
+    process = subprocess.Popen(
+        [*HEEDING, *prefix, *HAT, *command], stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, start_new_session=True
+    )
+    deadline = time.monotonic() + 60
+    while not (folder / "reading").exists():
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.02)
+    return command, process
+
+
+@fault(AREA, "SIGTERM or SIGHUP", "exit 143 or 129, nothing is left, the same command is accepted at once")
+@fault(AREA, "Ctrl-C", "exit 130, nothing is left, the same command is accepted at once")
+@fault(AREA, "kill -9", "no directory; the next run removes the hidden one that is left")
+@fault(AREA, "kill -9 of a worker, as by the OOM killer", "exit 2 and one line within seconds, never a hang")
+@pytest.mark.parametrize(
+    ("name", "status", "message"),
+    [("TERM", 143, ""), ("HUP", 129, ""), ("INT", 130, "hat: interrupted\n"), ("KILL", -9, ""), ("worker", 2, KILLED)],
+)
+def test_an_ended_run_leaves_nothing(name: str, status: int, message: str, tmp_path: Path) -> None:
+    command, process = begun(tmp_path)
+    workers = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    os.kill(*((int(workers[0]), 9) if name == "worker" else (process.pid, signal.Signals[f"SIG{name}"])))
+    if name != "worker":
+        process.wait(timeout=20)
+    (tmp_path / "go").touch()  # the parent looks at its workers when it has read, and the next run does not wait
+    error = process.communicate(timeout=20)[1]
+    assert (process.returncode, error) == (status, message) and not (tmp_path / "out").exists()
+    assert len(list(tmp_path.glob(".out*"))) == (name == "KILL")
+    assert hat(*command) == 0 and not list(tmp_path.glob(".out*"))
+    assert hat("doctor", "--data", tmp_path / "out") == 0
+
+
+@fault(AREA, "two runs with one --out, in two containers with equal process ids", "the second is refused")
+def test_two_runs_with_one_output(tmp_path: Path) -> None:
+    space = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
+    if subprocess.run([*space, "true"], capture_output=True).returncode:
+        space = []  # only root has namespaces
+    command, first = begun(tmp_path, *space)
+    second = subprocess.run([*space, *HAT, *command], capture_output=True, text=True, env=ENVIRONMENT, timeout=60)
+    message = f"another process is writing {tmp_path}/out; wait for it, or choose another directory"
+    assert (second.returncode, second.stderr) == (2, f"hat: error: {message}\n")
+    (tmp_path / "go").touch()
+    assert first.wait(timeout=60) == 0 and hat("doctor", "--data", tmp_path / "out") == 0
+
+
+@fault(AREA, "too many open files", "exit 2, never a hang")
+@fault(AREA, "little memory (ulimit -v)", "it works or ends with one line, never a hang")
+@fault(AREA, "the disk becomes full", "one line with the path, nothing is left")
+@fault(AREA, "a disk that will not suffice", "refused before the work, with the size that is needed")
+def test_too_few_resources(documents: Path, tmp_path: Path) -> None:
+    words = ["preprocess", documents, "--num-codes", 50, "--out"]
+    status, error = shell('ulimit -v 220000; exec "$@"', *words, "memory", cwd=tmp_path)
+    assert status == 0 or (status == 2 and error.splitlines()[-1].startswith("hat: error: "))
+    found = shell('ulimit -n 12; exec "$@"', *words, "out", "--workers", 4, cwd=tmp_path)
+    assert found == (2, "hat: error: Too many open files\n")
+    found = shell('ulimit -f 50; exec "$@"', *words, "out", cwd=tmp_path)
+    assert found == (2, f"hat: error: {tmp_path}/out: File too large\n") and not list(tmp_path.glob("*out*"))
+    mount = 'mkdir disk; unshare --mount bash -c \'mount -t tmpfs -o size=64k no disk || exit 77; exec "$@"\' bash "$@"'
+    status, error = shell(mount, *words, "disk/out", cwd=tmp_path)
+    if status in (1, 77):
+        pytest.skip("mounting is not allowed")
+    assert error == f"hat: error: {tmp_path}/disk: the disk has 0.1 MB left, and about 0.3 MB are needed\n"
+
+
+@fault(AREA, "--overwrite through a link", "its target is replaced, the link stays")
+@fault(AREA, "stdout is closed", "the data is written, exit 0")
+@fault(AREA, "--num-codes 1000000000", "as many as there are")
+def test_what_works(documents: Path, tmp_path: Path) -> None:
+    words = ["preprocess", documents, "--num-codes", 10**9, "--limit", 5]
+    assert shell('"$@" >&-', *words, "--out", "real", cwd=tmp_path) == (0, "")
+    (tmp_path / "link").symlink_to("real")
+    assert hat(*words, "--out", tmp_path / "link", "--overwrite") == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["documents", "link", "real"]
+    assert (tmp_path / "link").is_symlink() and hat("doctor", "--data", tmp_path / "real") == 0
+
+
+@fault(AREA, "a colon in --out, which fairseq takes for the end of a path", "refused")
+@fault("Input", "a dangling link as a split", "refused with its name")
+@fault("Input", "a line of more than 100 MB", "refused with file and line")
+@fault("Input", "a key twice in a JSON object", "refused with file, line and key")
+def test_refused_in_one_line(documents: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def refusal(out: str) -> str:
+        assert hat("preprocess", documents, "--out", tmp_path / out) == 2
+        return capsys.readouterr().err
+
+    assert "fairseq takes ':' for the end of a path; choose another name" in refusal("a:b")
+    (documents / "valid.jsonl").symlink_to("nowhere")
+    assert "has valid.jsonl, which is no split" in refusal("out")
+    (documents / "valid.jsonl").unlink()
+    os.truncate(documents / "train.jsonl", 10**9)  # zeros, which take no space
+    assert "train.jsonl:601: the line has more than 100,000,000 bytes; a line is one document" in refusal("out")
+    (documents / "train.jsonl").write_text('{"id": "a", "text": "x", "id": "b", "target": "y"}\n')
+    assert "train.jsonl:1: the key 'id' occurs twice in one object" in refusal("out")
+
+
+@fault("Input", "one sentence without an end", "counted in the report")
+@fault("Input", "labels of one class only", "a warning")
+def test_what_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "train.jsonl").write_text(json.dumps({"id": "a", "text": "word " * 600, "label": "b"}) + "\n")
+    words = ["--kind", "classification", "--splitter", "punctuation", "--num-codes", 5]
+    assert hat("preprocess", tmp_path, "--out", tmp_path / "out", *words) == 0
+    captured = capsys.readouterr()
+    assert captured.err == "the only label is 'b': a model has nothing to tell apart\n"
+    assert "source sentences over 512 tokens      1\n" in captured.out

@@ -1,0 +1,269 @@
+"""Files that somebody else has made: one line with the place and status 2, no hang, no flood of memory, nothing run."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+from commands import REPOSITORY, run_command
+from preprocess.encoder_containers import write_hyperpartisan
+
+GIGABYTES = 6 * 2**30
+LEARNED = ["--bpe", "learned", "--num-codes", 30]
+
+
+def fault(name: str, *values: object, area: str = "Security", outcome: str = "file and line, exit 2") -> object:
+    """Parameters of a test that are a row of docs/reliability.md."""
+    return pytest.param(*values, marks=pytest.mark.fault(area, name, outcome), id=name)
+
+
+def hat(*words: object, expected: int = 2, **options: object) -> str:
+    """What `hat` prints to stderr, in a process that may take six gigabytes; one line if it fails."""
+    command = [sys.executable, "-P", "-m", "hat_fairseq.cli", *map(str, words)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY)}
+    limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (GIGABYTES, GIGABYTES))  # noqa: E731
+    options = {"timeout": 60, "env": environment, "preexec_fn": limit} | options
+    done = subprocess.run(command, capture_output=True, text=True, **options)  # type: ignore[call-overload]
+    assert done.returncode == expected, done.stderr[-3000:]
+    assert not expected or done.stderr.count("\n") == 1, done.stderr[-3000:]
+    return done.stderr
+
+
+def folder(path: Path, last: bytes = b"", name: str = "train.jsonl") -> Path:
+    """Documents in three splits; `last` is at the end of the training part."""
+    path.mkdir()
+    for split in ("train", "valid", "test"):
+        records = [{"id": f"{split}{n}", "text": f"One two {n}. Three four.", "target": "One two."} for n in range(5)]
+        (path / f"{split}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    if name == "train.jsonl":
+        last = (path / name).read_bytes() + last
+    (path / "train.jsonl").unlink()
+    (path / name).write_bytes(last)
+    return path
+
+
+def preprocess(tmp_path: Path, last: bytes, *flags: object, name: str = "train.jsonl", **options: object) -> str:
+    words = ["preprocess", folder(tmp_path / "in", last, name), "--out", tmp_path / "out", "--splitter", "punctuation"]
+    stderr = hat(*words, *(flags or LEARNED), **options)
+    assert (tmp_path / "out").exists() == (options.get("expected") == 0)
+    assert len(list(tmp_path.iterdir())) == 1 + (options.get("expected") == 0)
+    return stderr
+
+
+RECORD = '{"id": "a", "target": "One.", %s}\n'
+DEEP = "[" * 200_000
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        fault("JSON with brackets in brackets, 200,000 deep", DEEP, "nested too deeply"),
+        fault("`meta` of many levels", '"text": "a", "meta": {"a": ' + "[" * 500 + "]" * 500 + "}", "meta has a lone"),
+        fault("NaN or Infinity in JSON", '"text": "a", "meta": {"a": NaN}', "it has the number NaN"),
+        fault("a number of 5,000 digits in JSON", f'"text": {"9" * 5000}', "Exceeds the limit"),
+        fault("a lone surrogate in `meta`", r'"text": "a", "meta": {"a": "\ud800"}', "meta has a lone surrogate"),
+    ],
+)
+def test_records(line: str, message: str, tmp_path: Path) -> None:
+    stderr = preprocess(tmp_path, (RECORD % line if line[0] == '"' else line).encode())
+    assert f"{tmp_path / 'in/train.jsonl'}:6: " in stderr and message in stderr
+
+
+@pytest.mark.fault("Security", "a lone surrogate in an id or a label", "file and line, exit 2")
+@pytest.mark.parametrize("field", ["id", "label"])
+def test_surrogates_in_names(field: str, tmp_path: Path) -> None:
+    record = {"id": "a", "text": "One two.", "label": "b"} | {field: "\ud800"}
+    folder(tmp_path / "in")
+    for split in ("train", "valid", "test"):
+        (tmp_path / f"in/{split}.jsonl").write_text(json.dumps(record) + "\n")
+    words = ["preprocess", tmp_path / "in", "--kind", "classification", "--out", tmp_path / "out", *LEARNED]
+    assert "train.jsonl:1: the id or label '\\ud800' has a lone surrogate" in hat(*words)
+
+
+@pytest.mark.fault("Security", "a lone surrogate in a text", "becomes U+FFFD, which is counted")
+def test_surrogates_in_texts(tmp_path: Path) -> None:
+    preprocess(tmp_path, (RECORD % r'"text": "One \ud800 two."').encode(), expected=0)
+    assert "\ufffd" in (tmp_path / "out/text/train.source").read_text(encoding="utf-8")
+    assert '"lone_surrogates_replaced": 1' in (tmp_path / "out/manifest.json").read_text()
+
+
+@pytest.mark.fault("Security", "a word of 200,000 equal letters", "BPE codes are learned in seconds")
+def test_a_long_word(tmp_path: Path) -> None:
+    preprocess(tmp_path, (RECORD % f'"text": "{"a" * 200_000}"').encode(), expected=0)
+    decoded = (tmp_path / "out/text/train.source").read_text().replace("@@ ", "")
+    assert "a" * 200_000 in decoded
+
+
+@pytest.mark.fault("Security", "a gzip bomb", "refused at 100 MB in one line")
+def test_a_gzip_bomb(tmp_path: Path) -> None:
+    part = gzip.compress(b'{"id": "' + b"a" * 2**26)  # a file may be several of these
+    stderr = preprocess(tmp_path, part * 40, name="train.jsonl.gz")
+    assert "train.jsonl.gz:1: the line has more than 100,000,000 bytes" in stderr
+
+
+@pytest.mark.fault("Security", "too little memory for an input", "one line, exit 2, nothing is left behind")
+def test_too_little_memory(tmp_path: Path) -> None:
+    little = lambda: resource.setrlimit(resource.RLIMIT_AS, (2**28, 2**28))  # noqa: E731
+    record = (RECORD % f'"text": "{"a " * 45_000_000}"').encode()
+    assert "out of memory" in preprocess(tmp_path, record, preexec_fn=little)
+
+
+@pytest.mark.fault("Input", "a column of a table twice", "file and name of the column, exit 2")
+def test_a_column_twice(tmp_path: Path) -> None:
+    stderr = preprocess(tmp_path, b"id,id,text,target\na,b,One.,Two.\n", name="train.csv")
+    assert "train.csv: the column 'id' occurs twice" in stderr
+
+
+@pytest.fixture(scope="module")
+def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("vocabulary")
+    hat("preprocess", folder(path / "in"), "--out", path / "out", "--splitter", "punctuation", *LEARNED, expected=0)
+    return path / "out/bin"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        fault("a dictionary with a word twice", b"zz 1\nzz 1\n", ":2: the symbol 'zz' occurs twice"),
+        fault("a dictionary with a word without a count", b"zz\n", ":1: expected 'symbol count'"),
+        fault("a dictionary with a count that is none", b"zz --5\n", ":1: expected 'symbol count'"),
+        fault("a dictionary with a count of 5,000 digits", b"zz " + b"9" * 5000 + b"\n", ":1: expected 'symbol count'"),
+        fault("a dictionary that is not UTF-8", b"zz 1\n\xff 1\n", ":2: invalid UTF-8"),
+        fault("a dictionary with a control token", b"<pad> 1\n", ":1: the symbol '<pad>' occurs twice"),
+        fault("deep JSON in the settings of a vocabulary", DEEP.encode(), "cannot be read (it is nested too deeply)"),
+    ],
+)
+def test_vocabularies(content: bytes, message: str, vocabulary: Path, tmp_path: Path) -> None:
+    shutil.copytree(vocabulary, tmp_path / "in/bin")
+    path = tmp_path / "in/bin" / ("pipeline.json" if content == DEEP.encode() else "dict.source.txt")
+    path.write_bytes(content)
+    stderr = hat("preprocess", folder(tmp_path / "d"), "--out", tmp_path / "out", "--vocabulary", path.parent)
+    assert str(path) in stderr and message in stderr
+
+
+LAUGHS = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10}">' for n in range(1, 10))
+
+
+@pytest.mark.parametrize(
+    ("declared", "message"),
+    [
+        fault("entities in XML that multiply", f'<!ENTITY a0 "aaaaaaaaaa">{LAUGHS}', "amplification factor"),
+        fault("an entity of XML that names a file", '<!ENTITY a9 SYSTEM "SECRET">', "undefined entity"),
+    ],
+)
+def test_xml(declared: str, message: str, tmp_path: Path) -> None:
+    write_hyperpartisan(tmp_path)
+    (secret := tmp_path / "secret").write_text("a secret")
+    (path,) = tmp_path.glob("articles-*.xml")
+    declared = declared.replace("SECRET", secret.as_uri())
+    head, body = re.match(r"(?s)(<\?xml.*?\?>)?(.*)", path.read_text()).groups("")  # type: ignore[union-attr]
+    body = re.sub(r"(<article [^>]*>)", r"\1&a9;", body, count=1)
+    path.write_text(f"{head}<!DOCTYPE articles [{declared}]>{body}")
+    stderr = hat("preprocess", "hyperpartisan", "--root", tmp_path, "--out", tmp_path / "out", *LEARNED)
+    assert f"{path}:" in stderr and message in stderr
+
+
+RECIPES = {
+    "gigabytes": ("\n".join(["train:", *(f"  a{n}: &a{n} [{f'*a{n - 1}, ' * 9}]" for n in range(1, 9))]), "not read"),
+    "deep": ("train: " + "[" * 100_000, "nested too deeply"),
+    "latin1": (b"train:\n  arch: \xe9\n", "malformed YAML"),
+    "circle": ("base: [circle.yaml]", "is its own base"),
+    "outside": ("base: [../../../../etc/passwd]", "etc/passwd"),
+    "list": ("- a", "expected sections"),
+}
+
+
+@pytest.mark.fault("Security", "recipes with aliases, deep lists, circles, tags", "names the file; a tag is text")
+def test_recipes(tmp_path: Path) -> None:
+    """A copy of the package beside other recipes."""
+    shutil.copytree(REPOSITORY / "hat_fairseq", tmp_path / "hat_fairseq", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "configs").mkdir()
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "DRY_RUN": "1"}
+    for name, (text, message) in RECIPES.items():
+        path = tmp_path / f"configs/{name}.yaml"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        stderr = hat("recipe", "train", name, env=environment)
+        assert str(tmp_path / "configs") in stderr and message in stderr, stderr[:500]
+    tagged = f"task:\n  data: d\ntrain:\n  arch: !!python/object/apply:os.system ['touch {tmp_path / 'ran'}']\n"
+    (tmp_path / "configs/tag.yaml").write_text(tagged)
+    hat("recipe", "train", "tag", expected=0, env=environment)
+    assert not (tmp_path / "ran").exists()
+
+
+SHADOW = "import pathlib\npathlib.Path({!r}).touch()\nraise SystemExit(9)\n"
+
+
+@pytest.mark.slow
+@pytest.mark.fault("Security", "modules called torch, fairseq or json in the current folder", "none is imported")
+def test_modules_in_the_current_folder(vocabulary: Path, tmp_path: Path) -> None:
+    for name in ("torch", "fairseq", "fairseq_cli", "yaml", "json", "tokenizers", "numpy", "hat_fairseq"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text(SHADOW.format(str(tmp_path / "ran")))
+    words = ["recipe", "preprocess", "ami_small", "--out", tmp_path / "out", "--limit", 2]
+    run_command("hat", *words, cwd=tmp_path)
+    run_command("hat", "doctor", cwd=tmp_path)
+    (tmp_path / "none.pt").write_bytes(b"PK")
+    generate = ["generate", vocabulary, "--path", tmp_path / "none.pt", "--results-path", tmp_path / "results"]
+    stopped = run_command("hat", *generate, cwd=tmp_path, check=False)
+    assert stopped.returncode and "none.pt" in stopped.stderr
+    assert not (tmp_path / "ran").exists() and (tmp_path / "out/manifest.json").is_file()
+
+
+@pytest.mark.fault("Security", "control characters for the terminal in documents and messages", "are not printed")
+def test_terminals(tmp_path: Path) -> None:
+    evil = "\x1b]0;title\x07\x1b[2J\u202e"
+    (tmp_path / "d.jsonl").write_text(json.dumps({"id": f"a{evil}", "text": evil + "one", "target": evil}) + "\n")
+    (tmp_path / "h.jsonl").write_text(json.dumps({"id": f"a{evil}", "text": evil + "\ud800two"}) + "\n")
+    words = ["show", "--documents", tmp_path / "d.jsonl", "--hypotheses", tmp_path / "h.jsonl"]
+    shown = run_command("hat", *words).stdout
+    assert "one" in shown and "two" in shown and "\x1b" not in shown and "\x07" not in shown
+    assert "\x1b" not in hat("score", "rouge", "--hypotheses", tmp_path / evil, "--references", tmp_path / "h.jsonl")
+
+
+ANSWER = '{"id": "a", "answers": [{"text": 3}]}'
+SQUAD = '{"data": [{"paragraphs": [{"qas": [%s]}]}]}'
+scoring = partial(fault, area="Scoring")
+SCORED = [
+    scoring("texts with deep JSON", "rouge", "h.jsonl", DEEP, "nested too deeply"),
+    scoring("texts with NaN", "bleu", "h.jsonl", '{"id": "a", "text": NaN}', "has the number NaN"),
+    scoring("labels with deep JSON", "classification", "h.jsonl", DEEP, "nested too deeply"),
+    scoring("an answer twice in a JSON object", "squad", "h.json", '{"a": "", "a": "1"}', "key 'a' occurs twice"),
+    scoring("questions that are numbers", "squad", "r.json", SQUAD % 3, "found no questions with id"),
+    scoring("answers that are numbers", "squad", "r.json", SQUAD % ANSWER, "expected a string, found 3"),
+    scoring("annotations with deep JSON", "natural_questions", "r.jsonl", DEEP, "nested too deeply"),
+]
+VALID = {"id": "a", "text": "one", "target": "one", "label": "b", "answer": "one", "answers": [{"text": "one"}]}
+
+
+@pytest.mark.parametrize(("metric", "name", "text", "message"), SCORED)
+def test_scores(metric: str, name: str, text: str, message: str, tmp_path: Path) -> None:
+    paths = {side: tmp_path / f"{side}.jsonl" for side in "hr"}
+    for path in paths.values():
+        path.write_text(json.dumps(VALID) + "\n")
+    paths[name[0]] = tmp_path / name
+    paths[name[0]].write_text(text)
+    stderr = hat("score", metric, "--hypotheses", paths["h"], "--references", paths["r"])
+    assert f"{tmp_path / name}:" in stderr and message in stderr
+
+
+def test_nothing_of_the_package_unpacks_or_evaluates() -> None:
+    """No archive is unpacked, no text becomes code, and no pickle is read but by readers that list what it may name."""
+    pattern = (
+        r"\.extract(all)?\(|unpack_archive|(?<![.\w])(eval|exec)\(|shell=True|os\.system|pickle\.loads?\(|allow_pic"
+    )
+    pattern += r"|weights_only=False|yaml\.(load|unsafe_load)\((?!.*_Loader)|torch\.load\((?!.*weights_only=True)"
+    paths = [*(REPOSITORY / "hat_fairseq").rglob("*.py"), *(REPOSITORY / "preprocess").glob("*.py")]
+    assert len(paths) > 200
+    found = [
+        f"{p.name}: {line.strip()}" for p in paths for line in p.read_text().splitlines() if re.search(pattern, line)
+    ]
+    assert [line for line in found if '"""' not in line and "`" not in line] == []

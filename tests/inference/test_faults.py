@@ -1,0 +1,225 @@
+"""Faults around generation and prediction: damaged data, options that would drop documents, signals; real commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from commands import REPOSITORY, USER_DIR
+from fine_tuned import FineTuned
+from warm import WarmPython
+
+from hat_fairseq import cli
+from hat_fairseq.register import register
+
+register()
+
+fault = pytest.mark.fault
+DATA, AREA = "Preprocessed data", "Generation and prediction"
+AGAIN = "run hat preprocess again"
+MODEL = "--role-stream role --cpu --num-workers 0 --max-source-positions"
+TRAIN = "--arch hat_transformer_tiny --criterion chunked_label_smoothed_cross_entropy --optimizer adam --save-dir"
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+
+
+def hat(*words: object) -> int:
+    return cli.main([str(word) for word in words])
+
+
+@pytest.fixture(scope="module")
+def checkpoint(train, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("model")
+    train(folder, "--max-update", 1, "--disable-validation")
+    return folder / "checkpoint_last.pt"
+
+
+@pytest.fixture
+def data(ami: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(ami, tmp_path / "data"))
+
+
+@pytest.fixture
+def error_of(warm: WarmPython, tmp_path: Path) -> Callable[..., str]:
+    """The last line of a fairseq command that fails."""
+
+    def run(line: str, positions: int = 128) -> str:
+        line += " --batch-size 2 --disable-validation" if ".train" in line else ""
+        words = f"{line} --user-dir {USER_DIR} --task document_to_text {MODEL} {positions}".split()
+        with pytest.raises(AssertionError) as failure:
+            warm.run(words, tmp_path, tmp_path / "log")
+        return str(failure.value).splitlines()[-1]
+
+    return run
+
+
+def damage(path: Path, how: str) -> str:
+    """Damages a file; returns what an error says of it."""
+    size = path.stat().st_size
+    if how == "missing":
+        path.unlink()
+        return f"{path} is missing; {AGAIN}"
+    os.truncate(path, size - 10)
+    return f"{path} has {size - 10} bytes instead of {size}: damaged; {AGAIN}"
+
+
+@fault(DATA, "a .bin or .idx of a source, target or role stream is missing", "named by every command")
+@fault(DATA, "a .bin or .idx is truncated", "named with both sizes by every command")
+@pytest.mark.parametrize("manifest", [True, False])
+@pytest.mark.parametrize(
+    ("name", "how"),
+    [
+        ("source-target.source.bin", "cut"),
+        ("source-target.target.idx", "cut"),
+        ("source-target.target.idx", "missing"),
+        ("source-target.source.bin", "missing"),
+        ("role-None.role.bin", "missing"),
+    ],
+)
+def test_damaged_data(
+    name: str, how: str, manifest: bool, data: Path, checkpoint: Path, error_of, tmp_path: Path, capsys
+) -> None:
+    if not manifest:
+        (data / "manifest.json").unlink()
+    expected = damage(data / f"bin/train.{name}", how)
+    assert error_of(f"fairseq_cli.train {data}/bin {TRAIN} {tmp_path}").endswith(f": {expected}")
+    expected = damage(data / f"bin/test.{name}", how)
+    assert error_of(f"fairseq_cli.generate {data}/bin --path {checkpoint}").endswith(f": {expected}")
+    if manifest:
+        assert hat("generate", data / "bin", "--path", checkpoint, "--results-path", tmp_path / "out") == 2
+        assert capsys.readouterr().err == f"hat: error: {expected}\n" and not (tmp_path / "out").exists()
+
+
+@fault(DATA, "training data without its targets", "refused before training")
+@fault(DATA, "the ids of a split are edited", "hat generate refuses")
+def test_changed_data(data: Path, checkpoint: Path, error_of, tmp_path: Path, capsys) -> None:
+    path = data / "bin/test.ids"
+    path.write_text("".join(reversed(path.read_text().splitlines(keepends=True))))
+    assert hat("generate", data / "bin", "--path", checkpoint, "--results-path", tmp_path / "out") == 2
+    assert f"{path} has changed since manifest.json was written; {AGAIN}" in capsys.readouterr().err
+    (data / "manifest.json").unlink()
+    for path in data.glob("bin/train.*.target.*"):
+        path.unlink()
+    error = error_of(f"fairseq_cli.train {data}/bin {TRAIN} {tmp_path}")
+    assert error.endswith(f"the split train has no targets to train on; {AGAIN}")
+
+
+@fault(DATA, "training on rows without a sentence marker", "a warning")
+def test_no_markers(data: Path, warm: WarmPython, tmp_path: Path) -> None:
+    path = data / "bin/train.source-target.source.bin"
+    tokens = np.fromfile(path, np.uint16)
+    np.where(tokens == 0, 5, tokens).astype(np.uint16).tofile(path)
+    line = (
+        f"fairseq_cli.train {data}/bin {TRAIN} {tmp_path} --max-update 1 --batch-size 2 --disable-validation --no-save"
+    )
+    words = f"{line} --task document_to_text --user-dir {USER_DIR} {MODEL} 128".split()
+    assert "train: no sentence has a marker <s>" in warm.run(words, tmp_path, tmp_path / "log")
+
+
+@fault(DATA, "`hat doctor --data`: files that changed, are missing, or are not of hat preprocess", "each is named")
+def test_doctor_names_each_file(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert hat("doctor", "--data", data / "bin") == 0 and "0 problems" in capsys.readouterr().out
+    path = data / "text/train.source"
+    path.write_bytes(path.read_bytes()[:-1] + b" ")
+    (data / "text/valid.source").unlink()
+    (data / "bin/mine.pt").touch()
+    assert hat("doctor", "--data", data) == 2
+    problems = "bin/mine.pt is not in the manifest", "text/train.source differs from the manifest"
+    expected = [f"{data}/{problem}" for problem in (*problems, "text/valid.source is missing")]
+    assert capsys.readouterr().err.splitlines() == expected
+    (data / "manifest.json").unlink()
+    assert hat("doctor", "--data", data) == 2
+    assert "manifest.json cannot be read" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def classifier(fine_tuned: Callable[[str], FineTuned], tmp_path_factory: pytest.TempPathFactory) -> FineTuned:
+    """With data that have a manifest of everything."""
+    made, out = fine_tuned("classification"), tmp_path_factory.mktemp("labelled") / "data"
+    assert hat("preprocess", made.raw, "--kind", "classification", "--out", out, "--num-codes", 200) == 0
+    return FineTuned(made.kind, made.raw, out, made.checkpoint)
+
+
+@fault(DATA, "hat predict: rows, labels or ids that are damaged or missing", "named before the model is loaded")
+def test_damaged_labelled_data(classifier: FineTuned, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("input0/test.bin", "label/test.idx", "test.ids"):
+        for how in ("cut", "missing"):
+            folder = Path(shutil.copytree(classifier.data, tmp_path / f"{Path(name).name}-{how}"))
+            expected = damage(folder / "bin" / name, how)
+            words = ["predict", folder / "bin", "--path", classifier.checkpoint, "--out", tmp_path / "out.jsonl"]
+            assert hat(*words, "--device", "cpu") == 2
+            assert capsys.readouterr().err == f"hat: error: {expected}\n"
+
+
+@fault(AREA, "--skip-invalid-size-inputs-valid-test, which would drop documents", "refused")
+@fault(AREA, "hat generate: a negative batch size", "refused")
+@fault(AREA, "documents longer than the model, and a higher --max-source-positions", "refused, with the way out")
+@fault(AREA, "fairseq-generate without --task", "all documents are generated")
+def test_no_document_is_dropped(
+    data: Path, checkpoint: Path, train, warm: WarmPython, error_of, tmp_path: Path, capsys
+) -> None:
+    words = ["generate", data / "bin", "--path", checkpoint, "--results-path", tmp_path / "results"]
+    assert hat(*words, skip := "--skip-invalid-size-inputs-valid-test") == 2
+    assert f"{skip} cannot be given to hat generate" in capsys.readouterr().err
+    assert "would drop documents" in error_of(f"fairseq_cli.generate {data}/bin --path {checkpoint} {skip}")
+    assert hat(*words, "--batch-size", -2) == 2
+    assert "batch_size must be at least 1, not -2" in capsys.readouterr().err
+    pipeline = data / "bin/pipeline.json"
+    pipeline.write_text(pipeline.read_text().replace('"max_source_tokens": 121', '"max_source_tokens": null'))
+    (tmp_path / "long").mkdir()
+    row = {"id": "long", "turns": [{"role": "PM", "text": "so we go on"}] * 60, "target": "we go"}
+    (tmp_path / "long/test.jsonl").write_text(json.dumps(row) + "\n")
+    assert hat("preprocess", tmp_path / "long", "--out", tmp_path / "out", "--vocabulary", data / "bin") == 0
+    error = error_of(f"fairseq_cli.generate {tmp_path}/out/bin --path {checkpoint}", positions=5000)
+    assert "1 of 1 samples are longer than the model takes" in error and error.endswith("--long-source truncate")
+    train(tmp_path / "model", "--max-update", 1, "--disable-validation", "--role-stream=", data=data / "bin")
+    line = f"fairseq_cli.generate {data}/bin --path {tmp_path}/model/checkpoint_last.pt --user-dir {USER_DIR} --cpu"
+    assert warm.run(f"{line} --max-len-b 5".split(), tmp_path, tmp_path / "log").count("\nH-") == 6
+
+
+@fault(AREA, "hat summarize, hat classify: input without text", "named by id and line; --on-empty keep keeps its place")
+def test_empty_documents(classifier: FineTuned, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [json.loads(line) for line in (classifier.raw / "test.jsonl").open()]
+    rows.insert(1, {"id": "empty", "segments": [" "], "meta": {"n": 1}})
+    path, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = ["classify", "--path", classifier.checkpoint, "--data", classifier.data / "bin", "--input", path]
+    words += ["--out", out, "--device", "cpu"]
+    assert hat(*words) == 2 and not out.exists()
+    assert f"document 'empty' ({path}:2)" in (error := capsys.readouterr().err) and "--on-empty keep" in error
+    assert hat(*words, "--on-empty", "keep") == 0
+    written = [json.loads(line) for line in out.open()]
+    assert [row["id"] for row in written] == [row["id"] for row in rows]
+    assert written[1] == {"id": "empty", "empty": True, "meta": {"n": 1}}
+    assert f"1 of {len(rows)} documents have no text" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@fault(AREA, "SIGTERM to hat generate", "its shards end too, exit 143; the same command is accepted at once")
+@fault(AREA, "the disk of the results is full", "refused with its name")
+def test_sigterm_and_a_full_disk(ami: Path, checkpoint: Path, tmp_path: Path) -> None:
+    words = ["generate", ami / "bin", "--path", checkpoint, "--max-len-b", 5, *MODEL.split(), 128, "--results-path"]
+    command = [sys.executable, "-m", "hat_fairseq.cli", *map(str, words)]
+    process = subprocess.Popen([*command, tmp_path], stderr=subprocess.PIPE, env=ENVIRONMENT)
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("test.parts/*.shard-*/log.txt")):
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(signal.SIGTERM)
+    assert process.communicate(timeout=30)[1] == b"" and process.returncode == 143
+    assert hat(*words, tmp_path) == 0 and len((tmp_path / "test.jsonl").read_text().splitlines()) == 6
+    script = 'mkdir disk; mount -t tmpfs -o size=64k none disk || exit 77; exec "$@"'
+    line = ["unshare", "--mount", "bash", "-c", script, "bash", *command, "disk"]
+    done = subprocess.run(line, capture_output=True, text=True, cwd=tmp_path, env=ENVIRONMENT, timeout=60)
+    if done.returncode in (1, 77):
+        pytest.skip("mounting is not allowed")
+    message = "the disk has 0.1 MB left, and about 1.0 MB are needed\n"
+    assert done.returncode == 2 and done.stderr.startswith("hat: error: disk") and done.stderr.endswith(message)

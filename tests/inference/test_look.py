@@ -1,0 +1,151 @@
+"""`hat look`: what is shown is what the model does, in text models and in classifiers."""
+
+from __future__ import annotations
+
+import csv
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import torch
+from warm import WarmPython
+
+from hat_fairseq import cli
+from hat_fairseq.data.records_json import read_records
+from hat_fairseq.inference import DocumentToText
+from hat_fairseq.inference.labels import DocumentClassifier
+from hat_fairseq.inference.look_labels import look_at_labels
+from hat_fairseq.inference.look_text import look_at_text
+from hat_fairseq.inference.look_units import LookOptions
+
+OPTIONS = {"beam": 2, "max_len_b": 12, "min_len": 6}
+
+
+@pytest.fixture(scope="module")
+def trained(warm: WarmPython, train, ami: Path, tmp_path_factory) -> tuple[Path, str]:
+    """Data of whole, truncated documents with roles, and a model after one update."""
+    folder = tmp_path_factory.mktemp("look")
+    train(folder, "--max-update", 1, "--disable-validation")
+    return ami, str(folder / "checkpoint_last.pt")
+
+
+@torch.no_grad()
+def test_a_text_model(trained: tuple[Path, str]) -> None:
+    data, checkpoint = trained
+    model = DocumentToText.from_pretrained(checkpoint, data / "bin", "cpu", **OPTIONS)
+    record = next(iter(read_records(data / "text/test.jsonl")))
+    look = look_at_text(model, record, LookOptions(occlusion=True, batch_size=3))
+    assert "".join(look.target).strip() == next(iter(model([record]))).replace("\t", " ")
+    assert look.target_sentences[0][0] == 0 and look.target_sentences[-1][1] == len(look.target)
+    assert look.unit == "sentence" and len(look.source) > 3
+    assert look.source[0] == f"{record.roles[0]} : {record.sentences[0]}"
+    names = {(one.name, one.queries): one for one in look.maps}
+    assert list(names) == [
+        ("attention to sentences", "target tokens"),
+        ("attention to tokens, summed by sentence", "target tokens"),
+        ("attention among sentences", "source"),
+    ]
+    for one in [*look.maps, *look.by_sentence]:
+        torch.testing.assert_close(one.weights.sum(-1), torch.ones(one.weights.shape[:-1]))
+
+    # The weights, from the decoder itself.
+    (net,) = model.models
+    rows = model.pipeline.encode(record)
+    dictionary = model.task.source_dictionary
+    source = torch.tensor([*map(dictionary.index, rows[0].tokens), dictionary.eos()])[None]
+    roles = model.task.segment_dictionary
+    streams = torch.tensor([*map(roles.index, rows[0].streams["role"]), roles.eos()])[None]
+    target = model.hypotheses([source[0]], [streams[0]])[0]
+    encoded = net.encoder(source, segments=streams)
+    logits, extra = net.decoder(target.roll(1)[None], encoded, need_weights=True)
+    for layer, weights in enumerate(extra["attention_weights"]):
+        mine = names["attention to sentences", "target tokens"].weights[layer]
+        torch.testing.assert_close(mine, weights.sentences[0, :, :-1])
+        starts = [*source[0].eq(dictionary.bos()).nonzero().flatten().tolist(), source.size(1)]
+        by_sentence = torch.stack([weights.tokens[0, :, :-1, a:b].sum(-1) for a, b in pairwise(starts)], -1)
+        torch.testing.assert_close(
+            names["attention to tokens, summed by sentence", "target tokens"].weights[layer], by_sentence
+        )
+
+    # Occlusion, one document at a time.
+    def score(keep: torch.Tensor) -> torch.Tensor:
+        encoded = net.encoder(source[:, keep], segments=streams[:, keep])
+        logits, _ = net.decoder(target.roll(1)[None], encoded)
+        found = logits[0].log_softmax(-1).gather(1, target[:, None])[:, 0]
+        ends = [*(b for _, b in look.target_sentences[:-1]), len(target)]
+        return torch.stack([found[a:b].sum() for a, b in pairwise([0, *ends])])
+
+    before = score(torch.ones(source.size(1), dtype=torch.bool))
+    torch.testing.assert_close(look.occlusion.before, before)
+    for unit in (0, 2, len(look.source) - 1):
+        keep = torch.ones(source.size(1), dtype=torch.bool)
+        keep[starts[unit] : starts[unit + 1]] = False
+        torch.testing.assert_close(look.occlusion.change[:, unit], score(keep) - before, atol=1e-4, rtol=1e-4)
+    reference = look_at_text(model, record, reference=True)
+    assert "".join(reference.target).strip() in " ".join(str(record.target).split()) or len(reference.target) == 60
+    with pytest.raises(ValueError, match="--chunk 2: .* has 1 of them"):
+        look_at_text(model, record, LookOptions(chunk=2))
+
+
+@torch.no_grad()
+def test_a_classifier(fine_tuned) -> None:
+    made = fine_tuned("classification")
+    model = DocumentClassifier.from_pretrained(str(made.checkpoint), made.data / "bin", "cpu")
+    record = next(iter(read_records(made.raw / "test.jsonl", "classification")))
+    look = look_at_labels(model, record, LookOptions(occlusion=True, batch_size=4))
+    (one,) = look.maps
+    assert (one.name, one.queries, look.unit) == ("attention among segments", "source", "segment")
+    assert len(look.source) == one.weights.size(-1) and look.target == ()
+    assert look.source[1] in " ".join(model.pipeline.prepare(record).parts[0])
+    row = model.pipeline.encode(record)[0]
+    words = model.task.source_dictionary
+    tokens = torch.tensor([*map(words.index, row.tokens), words.eos()])
+    (net,) = model.models
+
+    def logits(ids: torch.Tensor) -> torch.Tensor:
+        return model.task.logits(net, {"net_input": {"src_tokens": ids[None]}})[0].log_softmax(-1)
+
+    best = int(logits(tokens).argmax())
+    assert look.occlusion.rows == (f"label {model.task.labels[best]}",)
+    without = tokens[net.encoder.units(tokens[None])[1][0] != 1]
+    torch.testing.assert_close(look.occlusion.change[0, 1], logits(without)[best] - logits(tokens)[best])
+
+
+def test_the_first_token_is_a_query_where_it_is_classified(fine_tuned) -> None:
+    made = fine_tuned("tokens")  # hat_roberta
+    model = DocumentClassifier.from_pretrained(str(made.checkpoint), made.data / "bin", "cpu")
+    record = next(iter(read_records(made.raw / "test.jsonl", "tokens")))
+    look = look_at_labels(model, record)
+    assert {one.queries: one.weights.size(2) for one in look.maps}["document"] == 1
+    with pytest.raises(ValueError, match="--occlusion needs one label for a document; the task token_classification"):
+        look_at_labels(model, record, LookOptions(occlusion=True))
+
+
+def test_the_command_writes_all_forms(trained: tuple[Path, str], tmp_path: Path, capsys) -> None:
+    data, checkpoint = trained
+    common = ["look", checkpoint, "--data", str(data / "bin"), "--input", str(data / "text/test.jsonl")]
+    common += ["--generation", json.dumps(OPTIONS)]
+    files = {name: tmp_path / f"look.{name}" for name in ("html", "png", "csv", "json")}
+    flags = [f"--{'out' if name == 'html' else name}={path}" for name, path in files.items()]
+    assert cli.main([*common, *flags, "--occlusion"]) == 0
+    printed = capsys.readouterr().out
+    assert all(f"wrote {path} ({path.stat().st_size:,} bytes)" in printed for path in files.values())
+    assert files["png"].read_bytes().startswith(b"\x89PNG")
+    record = json.loads(files["json"].read_text(encoding="utf-8"))
+    lines = list(csv.DictReader(files["csv"].read_text(encoding="utf-8").splitlines()))
+    first = next(x for x in lines if x["layer"] == "all" and x["attention"] == "attention to sentences")
+    weights = torch.tensor(record["maps"][0]["weights"])
+    assert abs(float(first["mean"]) - float(weights.mean((0, 1))[0, 0])) < 1e-5
+    assert first["sentence text"] == record["source"][0] and first["query text"] == record["target"][0]
+    assert sum(x["attention"] == "occlusion" for x in lines) == len(record["source"]) * len(record["target"])
+    for wrong, message in (
+        ([], "say what to write"),
+        ([f"--csv={files['csv']}"], "exists"),
+        ([f"--csv={tmp_path}/x", f"--json={tmp_path}/x"], "two of --out, --png, --csv and --json name the same file"),
+        ([f"--csv={tmp_path}/x.csv", "--id", "nobody"], "has no document with the id 'nobody'"),
+        ([f"--csv={tmp_path}/x.csv", "--batch-size", "0"], "the batch size must be at least 1"),
+        ([f"--csv={tmp_path}/none/x.csv"], "the directory of --csv does not exist"),
+    ):
+        assert cli.main([*common, *wrong]) == 2
+        assert message in capsys.readouterr().err

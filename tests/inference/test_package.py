@@ -1,0 +1,250 @@
+"""`hat package`: the folder is the model, for every command, for fairseq and in Python; a changed folder is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from commands import USER_DIR, training_words
+from fine_tuned import spread
+from safetensors.torch import load_file
+from warm import WarmPython
+
+import hat_fairseq
+from hat_fairseq import cli
+from hat_fairseq.data.package import describe_files
+from hat_fairseq.data.records_json import read_records
+from hat_fairseq.inference import DocumentClassifier, DocumentToText
+
+OPTIONS = {"beam": 2, "max_len_b": 8, "min_len": 4}
+GENERATION = ["--generation", json.dumps(OPTIONS)]
+TASK = ["--user-dir", str(USER_DIR), "--task", "document_to_text", "--cpu"]
+
+
+@pytest.fixture(scope="module")
+def made(warm: WarmPython, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with `data`, `model.pt` after two updates, and its package `P`; running text, at most 31 tokens."""
+    folder = tmp_path_factory.mktemp("made")
+    (folder / "raw").mkdir()
+    texts = ["The remote is yellow. Who wants a button? Nobody does.", "Good morning. We begin.", "One more. Two. Ten."]
+    for split in ("train", "valid", "test"):
+        rows = [{"id": f"{split}{n}", "text": text, "target": text[:20]} for n, text in enumerate(texts)]
+        (folder / f"raw/{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    flags = "--bpe learned --num-codes 40 --splitter punctuation --max-source-tokens 31 --long-source chunk"
+    warm.run(f"hat_fairseq.cli preprocess raw --out data {flags}".split(), folder, folder / "log")
+    warm.run(training(folder, folder / "save", 2), folder, folder / "log")
+    (folder / "save/checkpoint_last.pt").rename(folder / "model.pt")
+    spread(folder / "model.pt")
+    (folder / "score.json").write_text(json.dumps({"systems": {f"{folder}/out.jsonl": {"rouge1": 12.5}}}))
+    package(folder / "model.pt", folder / "data", folder / "P", "--score", f"{folder}/score.json", *GENERATION)
+    return folder
+
+
+def package(checkpoint: Path, data: Path, out: Path, *flags: str, status: int = 0) -> Path:
+    words = ["package", checkpoint, "--data", data / "bin", "--out", out, *flags]
+    assert cli.main([*map(str, words)]) == status
+    return out
+
+
+def training(made: Path, save: Path, updates: int, *flags: object) -> list[str]:
+    words = training_words(made / "data/bin", save, "--max-update", updates, "--disable-validation", *flags)
+    del words[(role := words.index("--role-stream")) : role + 2]
+    return ["fairseq_cli.train", *words]
+
+
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.open()]
+
+
+def test_the_folder_moves_and_needs_nothing_else(made: Path, warm: WarmPython, tmp_path: Path) -> None:
+    here = Path(shutil.copytree(made, tmp_path / "here"))
+    words = f"hat_fairseq.cli summarize --input {made}/raw/test.jsonl --device cpu --path "
+    checkpoint = [*f"{words} {here}/model.pt --data {here}/data/bin --out a".split(), *GENERATION]
+    warm.run(checkpoint, tmp_path, tmp_path / "log")
+    package(here / "model.pt", here / "data", here / "new", *GENERATION)
+    moved = Path(shutil.move(here / "new", tmp_path / "moved"))
+    shutil.rmtree(here)
+    warm.run(f"{words} {moved} --out b".split(), tmp_path, tmp_path / "log")
+    assert lines_of(tmp_path / "a") == lines_of(tmp_path / "b") and len(lines_of(tmp_path / "a")) == 3
+    assert not [path for path in moved.rglob("*") if path.is_file() and str(tmp_path).encode() in path.read_bytes()]
+
+
+def test_what_is_in_it(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    state, tensors = torch.load(made / "model.pt")["model"], load_file(made / "P/model.safetensors")
+    tied = json.loads((made / "P/config.json").read_text())["tied"]
+    assert tied == dict.fromkeys(state.keys() - tensors.keys(), "encoder.embed_tokens.weight") and len(tied) == 2
+    assert all(torch.equal(tensors[tied.get(name, name)], tensor) for name, tensor in state.items())
+    manifest = json.loads((made / "P/manifest.json").read_text())
+    names = ["README.md", "bin/bpe.codes", "bin/dict.source.txt", "bin/dict.target.txt", "bin/pipeline.json"]
+    assert list(manifest["files"]) == [*names, "config.json", "generation.json", "model.safetensors"]
+    card = (made / "P/README.md").read_text()
+    rows = ("hat_transformer_tiny, document_to_text |", "| updates | 2 |", "raw; documents: train 3, valid 3, test 3 |")
+    assert all(row in card for row in (*rows, "| max source tokens | 31 |", "| source language | en |"))
+    assert '"out.jsonl": {' in card and '"rouge1": 12.5' in card and str(made) not in card
+    assert (made / "P/model.safetensors").stat().st_mode == (made / "P/config.json").stat().st_mode
+    package(made / "model.pt", made / "data", made / "data", "--overwrite", status=2)
+    assert "data exists and is no folder of hat package" in capsys.readouterr().err
+    assert json.loads((made / "P/manifest.json").read_text()) == manifest
+
+
+def test_fairseqs_commands_take_it(made: Path, warm: WarmPython, tmp_path: Path) -> None:
+    (tmp_path / "line").write_text("Good morning. We begin.\n")
+    short, found, data = ["--max-len-b", "6"], [], made / "data/bin"
+    calls = [("generate", short), ("interactive", [*short, "--input", f"{tmp_path}/line"]), ("validate", [])]
+    for path, of_model in ((made / "model.pt", data), (made / "P", made / "P/bin")):
+        text = ""
+        for command, flags in calls:
+            words = [f"fairseq_cli.{command}", str(of_model if command == "interactive" else data), *TASK, *flags]
+            text += warm.run([*words, "--batch-size", "1", "--path", str(path)], tmp_path, tmp_path / "log")
+        found.append(re.findall(r"^[DH]-.*|\| loss \S+", text, re.M))
+    assert found[0] == found[1] and len(found[0]) > 2 * 4
+    words = f"hat_fairseq.cli generate {data} --path {made}/P --results-path out --cpu --beam 2".split()
+    warm.run([*words, "--max-len-b", "8", "--min-len", "4"], tmp_path, tmp_path / "log")
+    texts = hat_fairseq.load(made / "P", device="cpu").generate(lines_of(made / "raw/test.jsonl"))
+    assert [line["text"] for line in lines_of(tmp_path / "out/test.jsonl")] == texts
+
+
+def test_a_training_starts_from_it_and_does_not_go_on(made: Path, warm: WarmPython, tmp_path: Path) -> None:
+    def train(status: int, *flags: object) -> str:
+        words = training(made, tmp_path / str(len(list(tmp_path.iterdir()))), 1, *flags)
+        assert warm.status(words, tmp_path, tmp_path / "log") == status
+        return (tmp_path / "log").read_text()
+
+    flag = "--finetune-from-model"
+    losses = [re.findall(r'"loss": "[\d.]+"', train(0, flag, made / path)) for path in ("model.pt", "P")]
+    assert losses[0] == losses[1] and losses[0]
+    assert (
+        "P: a package has no optimizer state to go on with" in train(1, "--restore-file", made / "P").splitlines()[-1]
+    )
+    assert f"{made}: a directory; give the checkpoint in it" in train(1, flag, made).splitlines()[-1]
+
+
+def test_half_is_the_checkpoint_rounded_to_fp16(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    half, lines = package(made / "model.pt", made / "data", tmp_path / "h", "--half"), lines_of(made / "raw/test.jsonl")
+    sizes = [(folder / "model.safetensors").stat().st_size for folder in (half, made / "P")]
+    assert 0.5 < sizes[0] / sizes[1] < 0.55
+    state = torch.load(made / "model.pt")
+    for tensor in filter(torch.is_floating_point, state["model"].values()):
+        tensor.copy_(tensor.half())
+    torch.save(state, tmp_path / "rounded.pt")
+    expected = hat_fairseq.load(tmp_path / "rounded.pt", made / "data/bin", "cpu").generate(lines, **OPTIONS)
+    assert (model := hat_fairseq.load(half, device="cpu")).generate(lines, **OPTIONS) == expected
+    assert {tensor.dtype for tensor in model.models[0].parameters()} == {torch.float32}
+    state["model"]["encoder.embed_tokens.weight"][5, 0] = 1e6
+    torch.save(state, tmp_path / "large.pt")
+    package(tmp_path / "large.pt", made / "data", tmp_path / "none", "--half", status=2)
+    assert "encoder.embed_tokens.weight has numbers up to 1e+06, too large for fp16" in capsys.readouterr().err
+
+
+def test_texts_in_python(made: Path) -> None:
+    model, lines = hat_fairseq.load(made / "P", device="cpu"), lines_of(made / "raw/test.jsonl")
+    direct = DocumentToText.from_pretrained(str(made / "model.pt"), made / "data/bin", "cpu", **OPTIONS)
+    expected = list(direct(read_records(made / "raw/test.jsonl")))
+    for batch_size in (1, 8):
+        assert model.generate([lines[1], lines[2], lines[0]], batch_size) == [expected[i] for i in (1, 2, 0)]
+    assert model.generate([line["text"] for line in lines]) == expected and model.generate([]) == []
+    assert model.generate(lines, beam=1, max_len_b=5) != expected and len(set(expected)) == 3
+    look = model.look(lines[1], occlusion=True)
+    assert (look.document, look.model[-2:], "".join(look.target).strip()) == ("test1", "/P", expected[1])
+    assert look.occlusion is not None and len(look.source) == 2
+    for call, message in (
+        (lambda: model.classify(["a"]), "cannot classify: a model of the kind 'text' can generate and look"),
+        (lambda: model.generate("Good morning."), r"give a list of documents: \[document\]"),
+        (lambda: model.generate(["Good morning.", " "]), "document '2' .* has an empty source"),
+        (lambda: model.generate([{"id": "a", "txt": "b"}]), "document 1: unknown key 'txt'"),
+        (lambda: model.generate(["a b", {"id": "1", "text": "b"}]), "two documents have the same id"),
+        (lambda: model.generate(["a b"], beem=2), "unknown generation option 'beem'"),
+        (lambda: hat_fairseq.load(made / "model.pt"), "model.pt is no folder of hat package: give the bin directory"),
+        (lambda: hat_fairseq.load(made / "none"), "none does not exist"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+@pytest.mark.parametrize("kind", ["classification", "choice", "qa", "document_qa"])
+def test_labels_and_answers(fine_tuned, kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tuned = fine_tuned(kind)
+    folder, raw = package(tuned.checkpoint, tuned.data, tmp_path / "P"), tuned.raw / "test.jsonl"
+    for path, out, data in ((tuned.checkpoint, "a", ["--data", f"{tuned.data}/bin"]), (folder, "b", [])):
+        common = ["--path", str(path), "--device", "cpu", "--out"]
+        assert cli.main(["classify", *common, f"{tmp_path}/{out}.jsonl", "--input", str(raw), *data]) == 0
+        assert cli.main(["predict", f"{tuned.data}/bin", *common, f"{tmp_path}/{out}/p.jsonl"]) == 0
+    assert lines_of(tmp_path / "a/p.jsonl") == lines_of(tmp_path / "b/p.jsonl")
+    assert lines_of(tmp_path / "a.jsonl") == lines_of(tmp_path / "b.jsonl")
+    model, lines = hat_fairseq.load(folder, device="cpu"), lines_of(raw)
+    method, other = (model.answer, model.classify) if "qa" in kind else (model.classify, model.answer)
+    direct = DocumentClassifier.from_pretrained(str(tuned.checkpoint), tuned.data / "bin", "cpu")
+    assert method(lines[::-1], 1)[::-1] == list(direct.rows(read_records(raw, kind)))
+    for wrong in (other, model.generate):
+        with pytest.raises(ValueError, match=f"a model of the kind '{kind}' can {method.__name__} and look"):
+            wrong(lines)
+    assert model.look(lines[0]).document == lines[0]["id"]
+    assert cli.main(["look", str(folder), "--input", str(raw), "--out", f"{tmp_path}/look.html"]) == 0
+    package(tuned.checkpoint, tuned.data, tmp_path / "Q", *GENERATION, status=2)
+    assert "--generation is for models that write texts" in capsys.readouterr().err
+    if kind == "classification":
+        for path, out, data in ((tuned.checkpoint, "x", ["--data", f"{tuned.data}/bin"]), (folder, "y", [])):
+            words = ["--path", str(path), "--out", f"{tmp_path}/{out}", *data, "--accept", "segment-by"]
+            assert cli.main(["export", "--to", "hf", *words, "pool-padded-segments"]) == 0
+        assert describe_files(tmp_path / "x") == describe_files(tmp_path / "y")
+
+
+def edit(change: Callable[[dict[str, Any]], object], name: str = "config.json") -> Callable[[Path], None]:
+    """A change of a JSON file; after one of the settings the manifest fits, as an attacker would write it."""
+
+    def write(folder: Path) -> None:
+        value = json.loads((folder / name).read_text())
+        change(value)
+        (folder / name).write_text(json.dumps(value))
+        if name == "config.json":
+            (folder / "manifest.json").unlink()
+            (folder / "manifest.json").write_text(json.dumps(describe_files(folder)))
+
+    return write
+
+
+def change_byte(path: Path) -> None:
+    *content, last = path.read_bytes()
+    path.write_bytes(bytes([*content, last ^ 1]))
+
+
+def case(message: str, change: Callable[[Path], object], fault: str = "", area: str = "Checkpoints") -> Any:
+    row = pytest.mark.fault(area, fault, "one line with its name, exit 2 (fairseq's commands: 1)")
+    return pytest.param(change, message, marks=[row] if fault else [], id=message)
+
+
+CODE, DEEP = {"_name": "fconv", "encoder_layers": "open('ran', 'w')"}, json.loads('{"a":' * 200 + "1" + "}" * 200)
+OUTSIDE = "a package with a link, or with a name outside of it", "Security"
+FAULTS = [
+    case("tensors is missing, or", lambda p: change_byte(p / "model.safetensors"), "a package with a changed byte"),
+    case("codes is missing, or", lambda p: (p / "bin/bpe.codes").unlink(), "a package without one of its files"),
+    case("x is a link, or not in manifest.json", lambda p: (p / "x").touch(), "a package with another file"),
+    case("manifest.json is missing", lambda p: (p / "manifest.json").unlink()),
+    case("is a link", lambda p: (p / "README.md").symlink_to((p / "README.md").rename(p.parent / "y")), *OUTSIDE),
+    case("'../x', which is outside", edit(lambda m: m["files"].update({"../x": 1}), "manifest.json"), *OUTSIDE),
+    case("'fconv'", edit(lambda c: c["cfg"].update(model=CODE)), "a package whose settings are code", "Security"),
+    case("its settings have more than 20 levels", edit(lambda c: c["cfg"]["task"].update(x=DEEP))),
+    case("config.json: cfg must be an object", edit(lambda c: c.update(cfg="${oc.env:HOME}"))),
+    case("Interpolation", edit(lambda c: c["cfg"]["task"].update(x="${nosuch.x}"))),
+    case("unknown key 'x'", edit(lambda c: c.update(x=2))),
+    case("'x' cannot be tied to", edit(lambda c: c["tied"].update(x=["y"]))),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), FAULTS)
+def test_another_folder_is_refused(made: Path, warm: WarmPython, change, message: str, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(made / "P", tmp_path / "P"))
+    change(folder)
+    words = ["hat_fairseq.cli", "summarize", "--path", folder, "--input", made / "raw/test.jsonl", "--out", "out.jsonl"]
+    for status, command in ((2, words), (1, ["fairseq_cli.generate", made / "data/bin", *TASK, "--path", folder])):
+        assert warm.status([*map(str, command)], tmp_path, tmp_path / "log") == status
+        text = (tmp_path / "log").read_text()
+        (line,) = re.findall("^(?:hat|hat_fairseq): error: .*", text, re.M)
+        assert message in line and str(folder) in line and "Traceback" not in text
+    assert not {"out.jsonl", "ran"} & {path.name for path in tmp_path.iterdir()}

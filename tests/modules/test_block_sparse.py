@@ -1,0 +1,136 @@
+"""Block-sparse attention: the published pattern, its limits, and its kernel."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from helpers import assert_close, padding
+from torch import Tensor
+
+from hat_fairseq.kernels import attend_blocks, key_blocks, naive
+from hat_fairseq.modules.attention import FullAttention
+from hat_fairseq.modules.batch_layout import BatchLayout
+from hat_fairseq.modules.block_sparse import BlockPattern, BlockSparseAttention, visible_blocks
+
+
+def states(*shape: int) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape)))
+
+
+@pytest.mark.parametrize("length", [1024, 3072, 4096])
+def test_it_equals_the_published_attention(length: int) -> None:
+    """Outputs and gradients of transformers' BigBird, random blocks included.
+
+    At 1024 tokens the published code lets the last two blocks before the global one draw neighbours a second time. The
+    draws of other heads come after theirs, so one head is compared.
+    """
+    heads = 1 if length == 1024 else 3
+    big_bird = pytest.importorskip("transformers.models.big_bird.modeling_big_bird")
+    config = big_bird.BigBirdConfig(
+        hidden_size=24, num_attention_heads=heads, attention_probs_dropout_prob=0.0, max_position_embeddings=length
+    )
+    theirs = big_bird.BigBirdBlockSparseAttention(config, seed=5).train()
+    ours = BlockSparseAttention(24, heads, seed=5)
+    pairs = [(ours.q_proj, theirs.query), (ours.k_proj, theirs.key), (ours.v_proj, theirs.value)]
+    with torch.no_grad():
+        for mine, other in pairs:
+            other.weight.copy_(mine.weight)
+            other.bias.copy_(mine.bias.normal_())
+        ours.out_proj.weight.copy_(torch.eye(24))
+    masks = dict(
+        zip(
+            ("from_blocked_mask", "band_mask", "from_mask", "to_mask"),
+            big_bird.BigBirdModel.create_masks_for_block_sparse_attn(torch.ones(1, length), 64),
+            strict=True,
+        )
+    )
+    x = states(1, length, 24)
+    kept = slice(0, length - 3 * 64 if length == 1024 else length)
+    expected = theirs(x, **masks, to_blocked_mask=masks["from_blocked_mask"])[0][:, kept]
+    out = ours(x, BatchLayout())[:, kept]
+    assert_close(out, expected)
+    parameters = [[module.weight for module in modules] for modules in zip(*pairs, strict=True)]
+    gradients = [torch.autograd.grad(y.square().sum(), p) for y, p in zip((out, expected), parameters, strict=True)]
+    for mine, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(mine, other, rtol=1e-3, atol=1e-2)
+
+
+@pytest.mark.parametrize("num_blocks", [12, 13, 16, 17, 48, 64, 100])
+@pytest.mark.parametrize("pattern", [BlockPattern(), BlockPattern(first=2, last=0)], ids=str)
+def test_what_blocks_see(pattern: BlockPattern, num_blocks: int) -> None:
+    table = visible_blocks(pattern, num_blocks, 4, seed=1)
+    last = num_blocks - pattern.last
+    ends = {*range(pattern.first), *range(last, num_blocks)}
+    reached = set()
+    for head in range(4):
+        for block in range(pattern.first, last):
+            seen = [number for number in table[head, block].tolist() if number >= 0]
+            near = {other for other in (block - 1, block, block + 1) if 0 <= other < num_blocks}
+            random = set(seen) - near - ends
+            assert len(seen) == len(set(seen)) and {*near, *ends} <= set(seen) and len(random) == pattern.random
+            limit = 16 if num_blocks in (16, 48, 64) else 11
+            assert max(random) < limit
+            reached |= random
+    assert reached == set(range(pattern.first, min(last, limit)))
+    assert not torch.equal(table[0], table[1])
+    assert torch.equal(table, visible_blocks(pattern, num_blocks, 4, seed=1))
+    assert not torch.equal(table, visible_blocks(pattern, num_blocks, 4, seed=2))
+    # Any two blocks are connected within two layers, through a global block.
+    seen = torch.zeros(num_blocks, num_blocks + 1).scatter(1, table[0] % (num_blocks + 1), 1.0)[:, :-1]
+    seen[list(ends)] = 1
+    assert (seen @ seen > 0).all()
+
+
+@pytest.mark.parametrize("length", [1, 10, 44])
+@torch.no_grad()
+def test_a_short_document_has_full_attention(length: int) -> None:
+    sparse, full = BlockSparseAttention(24, 4, pattern=BlockPattern(block=4)), FullAttention(24, 4)
+    full.load_state_dict(sparse.state_dict())
+    x = states(2, length, 24)
+    assert_close(sparse(x, BatchLayout()), full(x, BatchLayout()))
+    longer = states(1, 90, 24)
+    mixed = torch.cat([torch.nn.functional.pad(x, (0, 0, 0, 90 - length)), longer])
+    out = sparse(mixed, BatchLayout(padding([length, length, 90])))
+    assert_close(out[:2, :length], full(x, BatchLayout()))
+    assert_close(out[2:], sparse(longer, BatchLayout()))
+    assert not torch.allclose(out[2:], full(longer, BatchLayout()), atol=1e-3)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_the_kernel_is_attention_under_a_mask(dropout: float) -> None:
+    q, k, v = (states(2, 3, 9, 4, 8 + i)[..., :8].requires_grad_() for i in range(3))
+    numbers = torch.stack([torch.randperm(9) for _ in range(54)]).view(2, 3, 9, 9)[..., :5]
+    numbers[0, 1, 2, 3] = -1
+    real = torch.arange(36) < torch.tensor([[36], [21]])
+    blocks = key_blocks(numbers, real.unflatten(1, (9, 4)), torch.float32)
+    seen = torch.zeros(2, 3, 9, 10, dtype=torch.bool).scatter(3, numbers % 10, True)[..., :9]
+    mask = seen.repeat_interleave(4, 2).repeat_interleave(4, 3) & real[:, None, None]
+    some = mask.any(dim=-1)
+    if not dropout:
+        expected = naive.attention(*(x.flatten(2, 3) for x in (q, k, v)), mask=mask | ~some.unsqueeze(-1))[0]
+        out = attend_blocks(q, k, v, blocks).flatten(2, 3)
+        assert_close(out[some], expected[some])
+        gradients = [torch.autograd.grad(y[some].square().sum(), (q, k, v)) for y in (out, expected)]
+        for mine, other in zip(*gradients, strict=True):
+            assert_close(mine, other)
+        return
+    torch.manual_seed(0)
+    outs = [attend_blocks(q, k, v, blocks, dropout) for _ in range(2)]
+    assert not torch.equal(*outs)
+    assert_close(
+        torch.stack([attend_blocks(q, k, v, blocks, dropout) for _ in range(500)]).mean(dim=0),
+        attend_blocks(q, k, v, blocks),
+        torch.bfloat16,
+        bf16_error=0.1,
+    )
+    # The same weights are dropped in the backward pass: the output is linear in the values.
+    torch.manual_seed(4)
+    out = attend_blocks(q, k, v, blocks, dropout)
+    (of_values,) = torch.autograd.grad(out.sum(), v)
+    assert_close((of_values * v).sum(), out.sum())
+
+
+@pytest.mark.parametrize("numbers", [{"block": 0}, {"window": 2}, {"window": 0}, {"random": -1}])
+def test_wrong_numbers_are_refused(numbers: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="BlockPattern|odd"):
+        BlockPattern(**numbers)

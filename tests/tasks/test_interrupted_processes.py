@@ -1,0 +1,99 @@
+"""fairseq-train in two processes that is interrupted, or one of whose processes fails."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from commands import HEEDING, REPOSITORY, TWO_PROCESSES, training_words
+from test_interruptions import FAULTY, LONG, SHORT, SPAWN, assert_same_result, checkpoint, difference, wait_for
+
+AREA = "Several processes and machines"
+TORCHRUN = [str(Path(sys.executable).parent / TWO_PROCESSES[0]), *map(str, TWO_PROCESSES[1:])]
+SPAWNED = [sys.executable, "-c", SPAWN]
+OF_SPAWNED = ["--distributed-world-size", 2, "--distributed-backend", "gloo", "--ddp-backend", "legacy_ddp"]
+OF_SPAWNED += ["--num-workers", 0, "--data-buffer-size", 0]  # their workers import everything anew
+
+
+def interrupt(words: Sequence[str], folder: Path, log: Path, signum: int, whole_group: bool) -> int:
+    """Sends a signal after update 5, to the launcher or to all processes; the launcher's exit status."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY)}
+    with log.open("w") as file:
+        process = subprocess.Popen(
+            [*HEEDING, *words], stdout=file, stderr=file, env=environment, start_new_session=True
+        )
+        try:
+            wait_for(log, '"num_updates": "5"')
+            (os.killpg if whole_group else os.kill)(process.pid, signum)
+            return process.wait(timeout=60)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("launcher", "signum", "whole_group", "status"),
+    [
+        pytest.param(TORCHRUN, signal.SIGTERM, False, 1, marks=pytest.mark.fault(
+            AREA, "SIGTERM to torchrun", "all processes save at the same update; the same command goes on exactly")),
+        pytest.param(SPAWNED, signal.SIGTERM, False, 143, marks=pytest.mark.fault(
+            AREA, "SIGTERM to fairseq-train that has started processes", "all save at the same update, exit 143")),
+        pytest.param(SPAWNED, signal.SIGINT, True, 130, marks=pytest.mark.fault(
+            AREA, "Ctrl-C in the terminal of several processes", "all save at the same update, exit 130")),
+    ],
+)  # fmt: skip
+def test_all_processes_stop_after_the_same_update(ami, tmp_path, launcher, signum, whole_group, status) -> None:
+    whole, folder, log = tmp_path / "whole", tmp_path / "ck", tmp_path / "log"
+    flags = [*LONG, "--batch-size", 1, *(OF_SPAWNED if launcher is SPAWNED else ["--disable-validation"])]
+    words = {path: [*launcher, *training_words(ami / "bin", path, *flags)] for path in (whole, folder)}
+    for each in words.values() if launcher is SPAWNED else ():
+        each.remove("--cpu")  # with it fairseq starts no processes; there is no GPU
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY)}
+    assert interrupt(words[folder], folder, log, signum, whole_group) == status, log.read_text()[-3000:]
+    name = signal.Signals(signum).name
+    assert log.read_text().count(f"hat_fairseq: {name}: stopped after update") == 1
+    for path in (folder, whole):
+        subprocess.run(words[path], check=True, capture_output=True, env=environment, timeout=120)
+    assert_same_result(folder, whole)
+
+
+@pytest.mark.slow
+@pytest.mark.fault(AREA, "one process is out of memory", "all skip the same update; names the samples and the options")
+def test_all_processes_skip_an_update_for_which_one_lacks_memory(train, tmp_path: Path) -> None:
+    flags = ["--max-update", 4, "--disable-validation", "--batch-size", 1, "--update-freq", 1]
+    result = train(tmp_path, *flags, *FAULTY, "oom:1:2", launcher=TWO_PROCESSES)
+    output = result.stdout + result.stderr
+    assert output.count("update 2: process 1 is out of memory for sample ids ") == 1
+    assert "Less memory: a lower --max-tokens (None) or --batch-size (1)" in output
+    assert '"num_updates": "4"' in output and checkpoint(tmp_path)["extra_state"]["train_iterator"]["epoch"] == 2
+
+
+@pytest.mark.slow
+@pytest.mark.fault(AREA, "a process is killed", "the others end within seconds, exit 1; the last checkpoint is whole")
+def test_a_dead_process_ends_all(train, tmp_path: Path) -> None:
+    start = time.monotonic()
+    result = train(tmp_path, *SHORT, "--max-update", 9, *FAULTY, "die:1:2", launcher=TWO_PROCESSES, check=False)
+    assert result.returncode == 1 and time.monotonic() - start < 60
+    assert checkpoint(tmp_path)["optimizer_history"][-1]["num_updates"] == 1
+
+
+@pytest.mark.slow
+@pytest.mark.fault(AREA, "resumed with another number of processes", "goes on with the samples that were not seen")
+def test_another_number_of_processes_goes_on_after_the_same_samples(train, tmp_path: Path) -> None:
+    """One process with two samples an update, then two processes with one each: the same run."""
+    one, two = tmp_path / "one", tmp_path / "two"
+    flags = [*SHORT, "--dropout", 0]
+    train(one, *flags, "--max-update", 3)
+    train(two, *flags, "--max-update", 2)
+    train(two, *flags, "--max-update", 3, "--batch-size", 1, launcher=TWO_PROCESSES)
+    state = checkpoint(two)["extra_state"]["train_iterator"]
+    assert (state["epoch"], state["iterations_in_epoch"]) == (2, 0)
+    assert difference(checkpoint(one)["model"], checkpoint(two)["model"]) < 1e-6

@@ -1,0 +1,318 @@
+"""fairseq-train that is interrupted, by signals, by death or by a full disk, and what a second start does."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from commands import REPOSITORY, run_command, training_words
+
+from hat_fairseq.register import register
+
+register()  # the tests read checkpoints, whose types the plugin allows
+
+FAULTY = ["--user-dir", REPOSITORY / "tests/support/faulty", "--criterion", "faulty", "--fault"]
+LONG = ["--max-update", 24, "--validate-interval-updates", 2]  # three updates an epoch
+SHORT = ["--disable-validation", "--save-interval-updates", 1]
+# fairseq starts as many processes as there are GPUs; what runs in them is all real
+SPAWN = "import torch; torch.cuda.device_count = lambda: 2; import fairseq_cli.train; fairseq_cli.train.cli_main()"
+Quick = Callable[..., tuple[int, str]]
+
+
+def checkpoint(folder: Path) -> dict[str, Any]:
+    return torch.load(folder / "checkpoint_last.pt", weights_only=True)
+
+
+def difference(one: Any, other: Any) -> float:
+    """The largest difference in the weights and states of two checkpoints."""
+    if torch.is_tensor(one):
+        return float((one.double() - other.double()).abs().max())
+    if isinstance(one, dict):
+        assert one.keys() == other.keys()
+        return max((difference(one[name], other[name]) for name in one), default=0.0)
+    if isinstance(one, list):
+        return max((difference(*pair) for pair in zip(one, other, strict=True)), default=0.0)
+    assert one == other
+    return 0.0
+
+
+def assert_same_result(one: Path, other: Path) -> None:
+    for part in ("model", "last_optimizer_state"):
+        assert difference(checkpoint(one)[part], checkpoint(other)[part]) == 0.0
+
+
+def process_of(folder: Path) -> int:
+    return int(re.findall(r"process (\d+)", (folder / "training.lock").read_text())[0])
+
+
+def wait_for(log: Path, text: str) -> None:
+    deadline = time.monotonic() + 100
+    while not (log.exists() and text in log.read_text()):
+        assert time.monotonic() < deadline, log.read_text()
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def quick(ami: Path, warm, tmp_path: Path) -> Quick:
+    """fairseq-train in a process that has imported everything: exit status and output."""
+
+    def train(folder: Path, *flags: object, log: Path = tmp_path / "log", data: Path = ami / "bin") -> tuple[int, str]:
+        log.unlink(missing_ok=True)
+        return warm.status(["fairseq_cli.train", *training_words(data, folder, *flags)], tmp_path, log), log.read_text()
+
+    return train
+
+
+@pytest.fixture
+def background() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor() as pool:
+        yield pool
+
+
+@pytest.fixture(scope="module")
+def whole(ami: Path, warm, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("whole")
+    warm.run(["fairseq_cli.train", *training_words(ami / "bin", folder, *LONG)], folder, folder / "log")
+    return folder
+
+
+ROW = "the update is finished, checkpoint_last.pt written, exit {}; the same command goes on exactly"
+
+
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [
+        pytest.param(
+            name, status, marks=[pytest.mark.fault("Training", f"{name} to a training", ROW.format(status)), *also]
+        )
+        for name, status, *also in (
+            ("SIGTERM", 143),
+            ("SIGUSR1", 138, pytest.mark.slow),
+            ("SIGINT", 130, pytest.mark.slow),
+        )
+    ],
+)
+def test_a_signal_saves_and_the_same_command_goes_on(quick, background, whole, tmp_path, name, status) -> None:
+    """The processes that load data get it, too, as from Slurm and from a terminal."""
+    folder, log = tmp_path / "ck", tmp_path / "log"
+    run = background.submit(quick, folder, *LONG)
+    wait_for(log, '"num_updates": "7"')
+    process = process_of(folder)
+    children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    assert children
+    for pid in [*map(int, children), process]:
+        os.kill(pid, getattr(signal, name))
+    assert run.result()[0] == status
+    output = run.result()[1]
+    line = rf"hat_fairseq: {name}: stopped after update (\d+), which is in {folder}; the same command goes on"
+    stopped = re.fullmatch(line, output.strip().splitlines()[-1])
+    assert stopped and "Traceback" not in output and "DataLoader worker" not in output
+    assert checkpoint(folder)["optimizer_history"][-1]["num_updates"] == int(stopped[1]) < 24
+    assert quick(folder, *LONG)[0] == 0
+    assert_same_result(folder, whole)
+    assert "nothing to train" in quick(folder, *LONG)[1]  # fairseq trains one more update
+    assert_same_result(folder, whole)
+
+
+@pytest.mark.slow
+@pytest.mark.fault("Training", "a second signal", "the process ends at once, even where it waits; exit 143")
+def test_a_second_signal_stops_at_once(quick, background, tmp_path: Path) -> None:
+    folder, log = tmp_path / "ck", tmp_path / "log"
+    run = background.submit(quick, folder, "--max-update", 3, *FAULTY, "sleep:0:2")
+    wait_for(log, '"num_updates": "1"')
+    time.sleep(0.5)
+    for _ in range(2):
+        os.kill(process_of(folder), signal.SIGTERM)
+        time.sleep(1.5)
+    assert run.result(timeout=20)[0] == 143
+
+
+@pytest.mark.slow
+@pytest.mark.fault("Training", "a training is started in the --save-dir of another", "refused; names the process")
+def test_one_training_for_a_save_dir_and_no_lock_stays(train, quick, background, tmp_path: Path) -> None:
+    folder, log = tmp_path / "ck", tmp_path / "log"
+    first = background.submit(quick, folder, "--max-update", 3, *FAULTY, "sleep:0:2")
+    wait_for(log, '"num_updates": "1"')
+    process = process_of(folder)
+    second = train(folder, "--max-update", 3, launcher=["fairseq-train"], check=False)
+    os.kill(process, signal.SIGKILL)
+    assert second.returncode == 1
+    line = f"hat_fairseq: error: --save-dir {folder}: another training (process {process} on "
+    assert second.stderr.splitlines()[-1].startswith(line)
+    assert first.result()[0] == -signal.SIGKILL
+    assert quick(folder, "--max-update", 1, "--disable-validation")[0] == 0
+
+
+@pytest.fixture(scope="module")
+def three(ami: Path, warm, tmp_path_factory) -> Path:
+    """A run of two updates with checkpoint_1_1.pt, checkpoint_1_2.pt and checkpoint_last.pt, in the first epoch."""
+    folder = tmp_path_factory.mktemp("three")
+    words = training_words(ami / "bin", folder, *SHORT, "--max-update", 2)
+    warm.run(["fairseq_cli.train", *words], folder, folder / "log")
+    return folder
+
+
+def flip(data: bytes) -> bytes:
+    return data[: len(data) // 2] + bytes([data[len(data) // 2] ^ 4]) + data[len(data) // 2 + 1 :]
+
+
+BROKEN: dict[str, Callable[[bytes], bytes] | None] = {
+    "removed": None,
+    "empty": lambda data: b"",
+    "cut": lambda data: data[:10_000],
+    "with a flipped bit": flip,
+    "a text file": lambda data: b"see you\n" * 99,
+    "random bytes": lambda data: random.Random(1).randbytes(9_999),
+}
+TAKEN = "the newest whole checkpoint of the folder is taken and named, with the updates that are lost"
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        pytest.param(
+            broken,
+            marks=[pytest.mark.fault("Checkpoints", f"checkpoint_last.pt is {broken}", TAKEN)]
+            + [pytest.mark.slow] * (broken not in ("removed", "with a flipped bit")),
+        )
+        for broken in BROKEN
+    ],
+)
+def test_the_newest_whole_checkpoint_is_taken(quick, three: Path, tmp_path: Path, broken: str) -> None:
+    folder = tmp_path / "ck"
+    shutil.copytree(three, folder)
+    last, newest, spoil = folder / "checkpoint_last.pt", folder / "checkpoint_1_2.pt", BROKEN[broken]
+    last.unlink() if spoil is None else last.write_bytes(spoil(last.read_bytes()))
+    newest.write_bytes(flip(newest.read_bytes()))
+    status, output = quick(folder, *SHORT, "--max-update", 1)
+    expected = "is missing, and there are other checkpoints of a run" if spoil is None else "is broken ("
+    assert status == 0 and f"{last} {expected}" in output
+    assert f"goes on from {folder}/checkpoint_1_1.pt, after update 1; 1 updates are lost" in output
+    assert "nothing to train" in output
+
+
+@pytest.mark.fault("Checkpoints", "checkpoint_last.pt is missing or broken, with --strict-restore", "refused, exit 1")
+def test_another_checkpoint_is_not_taken_if_that_is_forbidden_or_broken_too(quick, three, tmp_path: Path) -> None:
+    folder = tmp_path / "ck"
+    shutil.copytree(three, folder)
+    (folder / "checkpoint_last.pt").unlink()
+    status, output = quick(folder, *SHORT, "--strict-restore")
+    message = f"; without --strict-restore the training goes on from {folder}/checkpoint_1_2.pt"
+    assert status == 1 and output.strip().endswith(message)
+    for path in folder.glob("*.pt"):
+        path.write_bytes(b"")
+    status, output = quick(folder, *SHORT)
+    message = "and no other is whole: copy one there, or choose another --save-dir"
+    assert status == 1 and output.strip().endswith(message)
+
+
+OTHER = "goes on with the samples of the epoch that were not seen"
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        pytest.param(
+            ["--batch-size", 1], marks=pytest.mark.fault("Training", "resumed with another --batch-size", OTHER)
+        ),
+        pytest.param(
+            ["--max-tokens", 130, "--batch-size", 1],
+            marks=[pytest.mark.slow, pytest.mark.fault("Training", "resumed with another --max-tokens", OTHER)],
+        ),
+        pytest.param(
+            ["--seed", 7], marks=[pytest.mark.slow, pytest.mark.fault("Training", "resumed with another --seed", OTHER)]
+        ),
+    ],
+    ids=lambda flags: flags[0],
+)
+def test_other_batches_go_on_after_the_same_samples(quick, three, tmp_path: Path, flags: list) -> None:
+    """Two updates of two samples each were made, of six; the others are in two batches."""
+    folder = tmp_path / "ck"
+    shutil.copytree(three, folder)
+    before = checkpoint(folder)["extra_state"]["train_iterator"]
+    assert quick(folder, *SHORT, "--max-update", 3, *flags)[0] == 0
+    after = checkpoint(folder)["extra_state"]["train_iterator"]
+    seen = [np.unpackbits(state["position"]["seen"].numpy()) for state in (before, after)]
+    assert [int(bits.sum()) for bits in seen] == [4, 5] and (seen[0] & seen[1]).sum() == 4
+    assert quick(folder, *SHORT, "--max-update", 4, *flags)[0] == 0  # also from a place in new batches
+    assert checkpoint(folder)["extra_state"]["train_iterator"]["epoch"] == 2
+
+
+@pytest.mark.fault("Training", "resumed on other data", "refused; names --reset-dataloader")
+def test_other_data_are_refused(quick, three, ami: Path, tmp_path: Path) -> None:
+    folder, data = tmp_path / "ck", tmp_path / "bin"
+    shutil.copytree(three, folder)
+    shutil.copytree(ami / "bin", data)
+    path = data / "train.source-target.source.bin"
+    path.write_bytes(path.read_bytes()[:-4] + path.read_bytes()[:2] + path.read_bytes()[-2:])
+    status, output = quick(folder, *SHORT, "--max-update", 3, data=data)
+    assert status == 1 and "lost: --reset-dataloader starts with epoch 1 of these data" in output.splitlines()[-1]
+    assert quick(folder, *SHORT, "--max-update", 3, "--reset-dataloader", data=data)[0] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.fault("Training", "the disk is full when a checkpoint is saved", "names the file; older checkpoints stay")
+def test_a_full_disk_names_the_file_and_keeps_the_older_one(train, three, ami: Path, tmp_path: Path) -> None:
+    """A limit of the size of files stops the save half-way."""
+    folder = tmp_path / "ck"
+    shutil.copytree(three, folder)
+    before = (folder / "checkpoint_last.pt").read_bytes()
+    launcher = ["bash", "-c", 'ulimit -f 2000; exec "$@"', "limited", Path(sys.executable).parent / "fairseq-train"]
+    result = train(folder, *SHORT, "--max-update", 3, launcher=launcher, check=False)
+    assert result.returncode == 1
+    line = rf"hat_fairseq: error: {folder}/checkpoint_last.pt could not be written \(.*File too large.*\); a checkpoint"
+    assert re.match(line, result.stderr.splitlines()[-1]), result.stderr[-2000:]
+    assert (folder / "checkpoint_last.pt").read_bytes() == before and not list(folder.glob("*.tmp"))
+
+
+@pytest.mark.slow
+@pytest.mark.fault("Training", "no room for a checkpoint when a training starts", "refused; says how much it needs")
+def test_a_disk_without_room_is_refused_at_the_start(ami: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "small"
+    folder.mkdir()
+    script = f'mount -t tmpfs -o size=600k none {folder} && exec "$@"'
+    namespace = ["unshare", "--user", "--map-root-user", "--mount", "bash", "-c", script, "mounted"]
+    if shutil.which("unshare") is None or subprocess.run([*namespace, "true"], capture_output=True).returncode:
+        pytest.skip("no user namespaces here")
+    words = training_words(ami / "bin", folder, "--max-update", 1)
+    result = run_command(*namespace, Path(sys.executable).parent / "fairseq-train", *words, check=False)
+    assert result.returncode == 1 and "a checkpoint takes about" in result.stderr.splitlines()[-1]
+
+
+@pytest.mark.slow
+@pytest.mark.fault("Training", "killed, stopped and interrupted at random moments", "the same command goes on exactly")
+def test_chaos(quick, background, whole: Path, tmp_path: Path) -> None:
+    """Ten times, or `HAT_CHAOS`; a training is also hit while it starts, validates and saves."""
+    draw, folder, log = random.Random(int(os.environ.get("HAT_CHAOS_SEED", 1))), tmp_path / "ck", tmp_path / "log"
+    hits, rounds = 0, int(os.environ.get("HAT_CHAOS", 10))
+    while hits < rounds:
+        log.unlink(missing_ok=True)
+        run = background.submit(quick, folder, *LONG, "--save-interval-updates", 1, "--keep-interval-updates", 2)
+        wait_for(log, "Start iterating")
+        time.sleep(draw.random() * 2)
+        if not run.done():
+            signum = draw.choice((signal.SIGKILL, signal.SIGTERM, signal.SIGINT))
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process_of(folder), signum)
+            hits += 1
+        status = run.result()[0]
+        assert status in (0, 143, 130, -signal.SIGKILL), run.result()[1][-2000:]
+        if status == 0:
+            assert_same_result(folder, whole)
+            shutil.rmtree(folder)
+    quick(folder, *LONG, "--save-interval-updates", 1)
+    assert_same_result(folder, whole)

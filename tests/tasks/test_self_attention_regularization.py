@@ -1,0 +1,181 @@
+"""`self_attention_regularization` against its definition, term by term, for every base criterion; and in training."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from building import PAD, TINY_ENCODER, Vocabulary, build, documents
+from commands import USER_DIR
+from fairseq import options, tasks
+from fairseq.criterions import CRITERION_REGISTRY, build_criterion
+from fairseq.criterions.masked_lm import MaskedLmConfig, MaskedLmLoss
+from fairseq.logging import metrics
+from helpers import assert_close
+from torch import Tensor
+from warm import WarmPython
+
+from hat_fairseq.data.kinds import KINDS
+
+Data = Callable[[str], Path]
+WINDOW = "--no-hierarchy --encoder-attention window --attention-window 5 --pooler-dropout 0 "
+STILL = "--dropout 0 --attention-dropout 0 "
+BASES = {"classification": "document_labels", "tokens": "document_labels", "choice": "document_labels"}
+BASES |= {"qa": "answer_spans", "document_qa": "document_answers", "mlm": "masked_lm"}
+ALL = pytest.mark.parametrize("kind", BASES)
+
+
+def regularized(base: str, task: Any, alpha: float = 3.0, roll: int = 2) -> Any:
+    cfg = {"criterion": "self_attention_regularization", "base_criterion": base, "sar_alpha": alpha, "sar_roll": roll}
+    return build_criterion(SimpleNamespace(**cfg), task)
+
+
+def setting(kind: str, data_of: Data, flags: str = STILL) -> tuple[Any, Any, dict[str, Any], Any]:
+    """Task, model, a batch, and the base criterion."""
+    if kind == "mlm":
+        task: Any = SimpleNamespace(target_dictionary=Vocabulary(mask=True).target_dictionary)
+        tokens = documents([17, 13, 5], vocabulary=59)
+        masked = (tokens > 3) & (torch.arange(17) % 3 == 1)
+        batch = {"net_input": {"src_tokens": tokens.masked_fill(masked, 59)}, "ntokens": 35, "nsentences": 3}
+        model = build("hat_roberta_base", f"{TINY_ENCODER} {WINDOW} {flags}", Vocabulary(mask=True), max_positions=64)
+        batch["target"] = tokens.masked_fill(~masked, PAD)
+        return task, sharpened(model), batch, MaskedLmLoss(MaskedLmConfig(tpu=False), task)
+    words = f"{data_of(kind)} --task {KINDS[kind].task} --arch hat_roberta_tiny --cpu {WINDOW} {flags}".split()
+    args = options.parse_args_and_arch(options.get_training_parser(), input_args=words)
+    task = tasks.setup_task(args)
+    model = task.build_model(args)
+    task.load_dataset("train")
+    batch = task.datasets["train"].collater([task.datasets["train"][index] for index in range(5)])
+    return task, sharpened(model), batch, CRITERION_REGISTRY[BASES[kind]](task)
+
+
+@torch.no_grad()
+def sharpened(model: Any) -> Any:
+    """A new model's predictions are almost uniform, so that two of them hardly differ."""
+    for p in model.parameters():
+        p.mul_(8 if p.dim() == 2 else 1)
+    return model
+
+
+def distributions(kind: str, task: Any, model: Any, batch: dict[str, Any]) -> list[tuple[float, Tensor]]:
+    """The weight and the logits, where they are not -inf, of each distribution that the loss of a pass is about."""
+    if kind == "mlm":
+        logits = model(**batch["net_input"])[0]
+        return [(1, row) for row in logits[batch["target"] != PAD]]
+    logits, target = task.logits(model, batch), batch["target"]
+    if kind == "document_qa":
+        spans = [(1 / 6, side) for row in logits["span"] for side in row.T]
+        found = spans + [(1 / 3, row) for name in ("paragraph", "type") for row in logits[name]]
+    elif kind == "qa":
+        found = [(1 / 2, side) for row in logits for side in row.T]
+    else:
+        found = [(1, row) for row, label in zip(logits.flatten(0, -2), target.flatten(), strict=True) if label >= 0]
+    return [(weight, row[row > -math.inf]) for weight, row in found]
+
+
+def by_hand(kind: str, task: Any, model: Any, batch: dict[str, Any], base: Any, roll: int) -> tuple[Tensor, Tensor]:
+    """The two losses added, and the divergence: for each distribution, half of both Kullback-Leibler divergences."""
+    rolled = {**batch, "net_input": {**batch["net_input"], "roll": roll}}
+    losses = base(model, batch)[0] + base(model, rolled)[0]
+    divergence = losses.new_zeros(())
+    pairs = zip(distributions(kind, task, model, batch), distributions(kind, task, model, rolled), strict=True)
+    for (weight, first), (_, second) in pairs:
+        p, q = first.softmax(-1), second.softmax(-1)
+        divergence = divergence + weight / 2 * ((p * (p / q).log()).sum() + (q * (q / p).log()).sum())
+    return losses, divergence
+
+
+@ALL
+def test_loss_and_gradients_are_the_definition(data_of: Data, kind: str) -> None:
+    task, model, batch, base = setting(kind, data_of)
+    losses, divergence = by_hand(kind, task, model, batch, base, roll=2)
+    (losses + 3 * divergence).backward()
+    wanted = {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+    model.zero_grad()
+    loss, size, log = regularized(BASES[kind], task)(model, batch)
+    loss.backward()
+    assert divergence > 1e-5 and size == base(model, batch)[1]
+    assert_close(loss, losses + 3 * divergence)
+    assert_close(log["nll_loss"] * 2, losses.detach())
+    assert_close(log["sar_loss"], divergence.detach())
+    assert wanted.keys() == {name for name, p in model.named_parameters() if p.grad is not None}
+    for name, p in model.named_parameters():
+        if p.grad is not None:
+            assert_close(p.grad, wanted[name])
+
+
+@ALL
+def test_without_alpha_it_is_two_plain_passes(data_of: Data, kind: str) -> None:
+    task, model, batch, base = setting(kind, data_of)
+    plain = base(model, batch)
+    loss, size, log = regularized(BASES[kind], task, alpha=0, roll=0)(model, batch)
+    assert_close(loss, 2 * plain[0])
+    assert size == plain[1] and log["sar_loss"] == 0
+    assert plain[2].keys() <= log.keys()
+
+
+def test_r_drop_differs_by_dropout_alone(data_of: Data) -> None:
+    for flags, differs in ((STILL, False), ("--dropout 0.3 ", True)):
+        task, model, batch, _ = setting("classification", data_of, flags)
+        log = regularized("document_labels", task, roll=0)(model.train(), batch)[2]
+        assert bool(log["sar_loss"] > 1e-6) == differs
+
+
+@ALL
+def test_validation_is_one_pass_of_the_base_criterion(data_of: Data, kind: str) -> None:
+    task, model, batch, base = setting(kind, data_of)
+    criterion = regularized(BASES[kind], task).eval()
+    (loss, size, log), plain = criterion(model, batch), base(model, batch)
+    assert torch.equal(loss, plain[0]) and size == plain[1] and log.keys() == plain[2].keys()
+    values = []
+    for each, logged in ((criterion, log), (base, plain[2])):
+        with metrics.aggregate(new_root=True) as found:
+            type(each).reduce_metrics([logged])
+        values.append(found.get_smoothed_values())
+    assert values[0] == values[1]
+
+
+def test_the_logged_perplexity_is_of_the_words(data_of: Data) -> None:
+    task, model, batch, base = setting("mlm", data_of)
+    _, size, log = regularized("masked_lm", task)(model, batch)
+    with metrics.aggregate(new_root=True) as found:
+        type(regularized("masked_lm", task)).reduce_metrics([log])
+    values = found.get_smoothed_values()
+    assert values["ppl"] == pytest.approx(math.exp(float(log["nll_loss"]) / size), rel=1e-2)
+    assert values["loss"] == pytest.approx(2 * values["nll_loss"] + 3 * values["sar_loss"], abs=2e-3)
+
+
+def test_what_cannot_be_is_refused(data_of: Data) -> None:
+    task, model, batch, _ = setting("classification", data_of)
+    for settings, message in (({"alpha": -1}, "--sar-alpha -1 must not"), ({"roll": -2}, "--sar-roll -2 must not")):
+        with pytest.raises(ValueError, match=message):
+            regularized("document_labels", task, **settings)
+    with pytest.raises(ValueError, match="answer_spans is for the task question_answering"):
+        regularized("answer_spans", task)
+    with pytest.raises(ValueError, match="--sar-roll 2: needs an encoder of this package"):
+        regularized("document_labels", task)(lambda **inputs: None, batch)
+    with pytest.raises(ValueError, match="the split has no labels"):
+        regularized("document_labels", task)(model, {**batch, "target": None})
+
+
+def test_training_through_fairseq(data_of: Data, warm: WarmPython, tmp_path: Path) -> None:
+    words = f"fairseq_cli.train {data_of('qa')} --user-dir {USER_DIR} --task question_answering {WINDOW}"
+    words += "--arch hat_roberta_tiny --criterion self_attention_regularization --base-criterion answer_spans "
+    words += "--sar-alpha 3 --sar-roll 8 --optimizer adam --lr 3e-3 --cpu --batch-size 8 --num-workers 0 --max-epoch 8 "
+    words += "--log-format json --no-epoch-checkpoints --best-checkpoint-metric loss --checkpoint-activations "
+    words += f"--save-dir {tmp_path}"
+    text = warm.run(words.split(), tmp_path, tmp_path / "log")
+    epochs, valid = (
+        [json.loads(line) for line in re.findall(rf"\| {which} \| (\{{.*?\}})", text)] for which in ("train", "valid")
+    )
+    first, last = ({name: float(value) for name, value in epochs[n].items()} for n in (0, -1))
+    assert last["train_nll_loss"] < 0.8 * first["train_nll_loss"] and "valid_sar_loss" not in valid[0]
+    assert last["train_loss"] == pytest.approx(2 * last["train_nll_loss"] + 3 * last["train_sar_loss"], abs=5e-3)
+    assert (tmp_path / "checkpoint_best.pt").is_file()

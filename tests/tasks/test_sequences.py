@@ -1,0 +1,212 @@
+"""Sequences of symbols: from JSON lines to rows, training, self-pretraining, predictions and scores."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from building import Vocabulary, build
+from commands import USER_DIR
+from fairseq import checkpoint_utils
+from fairseq.data import Dictionary
+from helpers import assert_close
+from warm import WarmPython
+
+from hat_fairseq import cli
+from hat_fairseq.data.pipeline import TextPipeline
+from hat_fairseq.data.record import Record
+from hat_fairseq.data.rows import read_ids
+
+SPLITS = {"train": 24, "valid": 8, "test": 6}
+COMMON = (
+    f"--user-dir {USER_DIR} --arch hat_roberta_tiny --no-hierarchy --max-positions 40 --cpu --seed 1 --num-workers 0 "
+)
+COMMON += "--optimizer adam --batch-size 4 --log-format json --no-epoch-checkpoints --dropout 0 --attention-dropout 0 "
+LABELS = "--task sequence_classification --criterion document_labels --best-checkpoint-metric accuracy "
+
+
+def record(kind: str, number: int, drawn: random.Random) -> dict[str, Any]:
+    """The class is in the first symbol; of a pair, whether the first symbols are the same."""
+    label, symbols = number % 2, drawn.choices("abcde", k=drawn.randint(3, 30))
+    if kind == "sequence":
+        return {"id": str(number), "tokens": ["no" if label else "yes", *symbols], "label": label}
+    if kind == "byte_sequence" and number % 3:
+        return {"id": str(number), "pixels": [200 * label, *map(ord, symbols)], "label": label}
+    text = ("é" if label else "\0") + "".join(symbols)
+    if kind == "byte_sequence":
+        return {"id": str(number), "text": text, "label": label}
+    return {"id": str(number), "text": "x" + text[1:], "second": "xy"[label] + text[5:0:-1], "label": label}
+
+
+@pytest.fixture(scope="module")
+def data_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    folder = tmp_path_factory.mktemp("sequences")
+
+    @cache
+    def build(kind: str) -> Path:
+        drawn = random.Random(kind)
+        (folder / kind).mkdir()
+        for split, size in SPLITS.items():
+            lines = (json.dumps(record(kind, number, drawn)) + "\n" for number in range(size))
+            (folder / kind / f"{split}.jsonl").write_text("".join(lines))
+        out = folder / f"{kind}-data"
+        limit = ["--max-source-tokens", "20", "--long-source", "truncate"]
+        assert cli.main(["preprocess", str(folder / kind), "--kind", kind, "--out", str(out), *limit]) == 0
+        return out / "bin"
+
+    return build
+
+
+@pytest.fixture
+def run(warm: WarmPython, tmp_path: Path) -> Callable[[str], str]:
+    return lambda words: warm.run(words.split(), tmp_path, tmp_path / "log")
+
+
+def symbols_of(line: dict[str, Any]) -> list[list[str]]:
+    if "tokens" in line:
+        return [line["tokens"]]
+    texts = [line["text"], line["second"]] if "second" in line else [line.get("text")]
+    return [[str(value) for value in (line["pixels"] if text is None else text.encode())] for text in texts]
+
+
+@pytest.mark.parametrize("kind", ["sequence", "byte_sequence", "byte_pair"])
+def test_a_row_is_a_marker_and_the_symbols(kind: str, data_of: Callable[[str], Path]) -> None:
+    bin_folder = data_of(kind)
+    text = bin_folder.parent / "text"
+    lines = [json.loads(line) for line in (text / "train.jsonl").read_text().splitlines()]
+    rows = [symbols for line in lines for symbols in symbols_of(line)]
+    written = [row.split() for row in (text / "train.source").read_text().splitlines()]
+    assert written == [["<s>", *row[:18]] for row in rows]  # 20 tokens with the final </s>
+    assert len(read_ids(bin_folder / "train.ids")) == len(rows) == 24 * (1 + (kind == "byte_pair"))
+    treatments = json.loads((bin_folder.parent / "manifest.json").read_text())["splits"]["train"]["treatments"]
+    assert treatments["source_tokens_truncated"] == sum(max(0, len(row) - 18) for row in rows) > 0
+    assert treatments["source_documents_over_limit"] == sum(len(row) > 18 for row in rows)
+    dictionary = Dictionary.load(str(bin_folder / "input0/dict.txt"))
+    if kind == "sequence":
+        assert {"yes", "no", *"abcde"} < set(dictionary.symbols)
+    else:
+        assert dictionary.symbols[4:] == [str(value) for value in range(256)]
+    assert sorted(path.name for path in bin_folder.glob("*.codes")) == []
+    pipeline = TextPipeline.load(bin_folder)
+    again = Record("new", ("ab",) if kind == "byte_sequence" else ("ab", "c") if kind == "byte_pair" else (("a", "b"),))
+    assert pipeline.encode(again)[0].tokens == ["<s>", "a", "b"] if kind == "sequence" else ["<s>", "97", "98"]
+
+
+LINE = '{"id": "a", "label": "x", %s}'
+
+
+@pytest.mark.parametrize(
+    ("kind", "line", "flags", "message"),
+    [
+        ("sequence", '"tokens": ["a b"]', "", "document 'a' ({}:1) has the token 'a b'; tokens have no white space"),
+        ("sequence", '"tokens": ["</s>"]', "", "has the token '</s>'; tokens have no white space and are not <s>"),
+        ("sequence", '"tokens": []', "", "{}:1: document 'a' is not of the kind sequence: it has no tokens"),
+        ("sequence", '"text": "a"', "", "{}:1: unknown key 'text'; known are id, label, meta, tokens"),
+        ("byte_sequence", '"text": ""', "", "document 'a' ({}:1) has an empty sequence; remove it, or drop and count"),
+        ("byte_sequence", '"pixels": [0, 256]', "", "has the pixel 256; pixels are numbers from 0 to 255"),
+        ("byte_sequence", '"pixels": ["0"]', "", "{}:1: each item of pixels must be a number, not '0'"),
+        ("byte_sequence", '"pixels": [1], "text": "a"', "", "give exactly one of text, pixels, not text and pixels"),
+        ("byte_pair", '"text": "a"', "", "is not of the kind byte_pair: it has 1 parts, not 2"),
+        ("sequence", '"tokens": ["a"]', "--num-codes 9", "--num-codes 9 has no effect with --kind sequence; remove it"),
+        ("byte_sequence", '"text": "a"', "--bpe gpt2", "--bpe gpt2 has no effect with --kind byte_sequence; remove"),
+        ("byte_sequence", '"text": "a"', "--splitter library", "--splitter library has no effect with --kind byte_seq"),
+        ("sequence", '"tokens": ["a"]', "--long-source truncate-sentences", "is not for --kind sequence; choose error"),
+        ("byte_sequence", '"text": "abc"', "--max-source-tokens 4", "4 tokens are more than the limit of 3; raise the"),
+    ],
+)
+def test_what_is_refused(
+    kind: str, line: str, flags: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "train.jsonl"
+    path.write_text(LINE % line)
+    command = ["preprocess", str(tmp_path), "--kind", kind, "--out", str(tmp_path / "out"), *flags.split()]
+    assert cli.main(command) == 2
+    assert message.format(path) in capsys.readouterr().err
+
+
+def test_data_without_training_part_takes_the_vocabulary(
+    data_of: Callable[[str], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "test.jsonl").write_text('{"id": "a", "tokens": ["yes", "new"]}\n')
+    command = ["preprocess", str(tmp_path), "--kind", "sequence", "--out", str(tmp_path / "out")]
+    assert (
+        cli.main(command) == 2 and "no train split to learn the dictionary from; use --voc" in capsys.readouterr().err
+    )
+    assert cli.main([*command, "--vocabulary", str(data_of("sequence"))]) == 0
+    treatments = json.loads((tmp_path / "out/manifest.json").read_text())["splits"]["test"]["treatments"]
+    assert treatments == {"source_tokens_unknown_to_dictionary": 1}
+    other = ["preprocess", str(tmp_path), "--kind", "text", "--out", str(tmp_path / "x")]
+    assert cli.main([*other, "--vocabulary", str(data_of("sequence"))]) == 2
+    assert "is of data of the kind sequence, which has other tokens than --kind text" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["sequence", "byte_sequence", "byte_pair"])
+def test_from_training_to_a_score(
+    kind: str, data_of: Callable[[str], Path], run: Callable[[str], str], tmp_path: Path
+) -> None:
+    data, save, out = data_of(kind), tmp_path / "model", tmp_path / "out.jsonl"
+    flags = f"--lr 2e-3 --max-epoch 15 --disable-validation --save-interval 15 --save-dir {save}"
+    text = run(f"fairseq_cli.train {data} {LABELS}{COMMON}{flags}")
+    assert float(re.findall(r'"train_accuracy": "([\d.]+)"', text)[-1]) > 90
+    path = f"{save}/checkpoint_last.pt"
+    run(f"hat_fairseq.cli predict {data} --path {path} --split train --out {out} --device cpu --batch-size 5")
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [row["id"] for row in rows] == [str(number) for number in range(24)]
+    assert set(rows[0]["probabilities"]) == {"0", "1"}
+    references = data.parent / "text/train.jsonl"
+    score = run(f"hat_fairseq.cli score classification --hypotheses {out} --references {references}")
+    right = sum(row["label"] == str(number % 2) for number, row in enumerate(rows))
+    assert f"{100 * right / 24:.2f}" in score and right > 20
+    assert_rows_of_a_pair_are_read_together(path, data)
+
+
+def assert_rows_of_a_pair_are_read_together(path: str, data: Path) -> None:
+    """In a batch as alone, and as the head's layers say."""
+    (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([path], {"data": str(data)})
+    task.load_dataset("valid")
+    dataset, model = task.datasets["valid"], model.eval()
+    batch = dataset.collater([dataset[index] for index in range(len(dataset))])
+    logits = task.logits(model, batch)
+    assert len(batch["target"]) == len(logits) == 8 and logits.size(1) == 2
+    for index, row in enumerate(logits):
+        assert_close(task.logits(model, dataset.collater([dataset[index]]))[0], row)
+    assert dataset.sizes[0] == len(dataset[0]["tokens"]) if task.kind != "byte_pair" else len(dataset[0]["tokens"]) == 2
+    if task.kind == "byte_pair":
+        head = model.classification_head(task.head_name)
+        states = model(**batch["net_input"], features_only=True)[0][:, 0]
+        hidden = torch.tanh(head.dense(torch.cat([states[::2], states[1::2]], dim=1)))
+        assert hidden.size(1) == 2 * head.dense_2.out_features == 64
+        assert_close(logits, head.out_proj(torch.tanh(head.dense_2(hidden))))
+
+
+def test_classification_starts_from_the_pretraining_on_the_same_folder(
+    data_of: Callable[[str], Path], run: Callable[[str], str], tmp_path: Path
+) -> None:
+    """Masked tokens of the rows in `bin/input0`, also of the longest; the dictionaries agree; only the head is new."""
+    data = data_of("byte_pair")
+    pretraining = "--task masked_document_lm --criterion masked_lm --mask-prob 0.5 --tokens-per-sample 20 --lr 1e-3 "
+    pretraining += "--max-positions 20 "
+    pretraining += f"--sample-break-mode eos --max-update 4 --save-dir {tmp_path / 'pretrained'}"
+    text = run(f"fairseq_cli.train {data / 'input0'} {COMMON}{pretraining}")
+    assert "done training" in text and "have invalid sizes" not in text
+    start = f"--finetune-from-model {tmp_path / 'pretrained/checkpoint_last.pt'} --lr 0 --max-update 1 "
+    start += "--max-positions 20"
+    text = run(f"fairseq_cli.train {data} {LABELS}{COMMON}{start} --save-dir {tmp_path / 'tuned'}")
+    states = [
+        torch.load(tmp_path / f"{n}/checkpoint_last.pt", weights_only=True)["model"] for n in ("pretrained", "tuned")
+    ]
+    new = {name for name in states[1] if name not in states[0] or not torch.equal(states[0][name], states[1][name])}
+    assert new and all(name.startswith("classification_heads.") for name in new)
+
+
+def test_a_model_that_reads_no_pairs_says_so() -> None:
+    model = build("hierarchical_transformer_tiny", "", Vocabulary())
+    with pytest.raises(ValueError, match="reads single documents; for pairs use --arch hat_roberta_base"):
+        model.register_classification_head("head", num_classes=2, of="pair")

@@ -1,0 +1,90 @@
+"""`hat preprocess`, `hat generate` and `hat predict` killed at random moments and run again, until they end.
+
+Ten kills each; HAT_CHAOS=30 for more, HAT_CHAOS_SEED for other moments.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from commands import HEEDING, REPOSITORY
+from fine_tuned import fine_tune, write_meetings
+from warm import WarmPython
+
+from hat_fairseq.data.outputs import files_below
+from hat_fairseq.register import register
+
+register()  # the tests read checkpoints, whose types the plugin allows
+pytestmark = pytest.mark.slow
+KILLS, SEED = int(os.environ.get("HAT_CHAOS", "10")), int(os.environ.get("HAT_CHAOS_SEED", "1"))
+SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+def run(words: list[object], log: Path, kill_after: float | None = None, sent: int = signal.SIGKILL) -> int:
+    """Runs `hat`; the signal goes to all of its processes, as from a terminal or a scheduler."""
+    command = [*HEEDING, sys.executable, "-m", "hat_fairseq.cli", *map(str, words)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY)}
+    with log.open("w") as file:
+        process = subprocess.Popen(command, stdout=file, stderr=file, env=environment, start_new_session=True)
+    try:
+        return process.wait(kill_after)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, sent)
+        return process.wait(60)
+
+
+def content(path: Path) -> dict[str, bytes]:
+    """The files of a result, without the manifest, which has a date."""
+    names = [name for name in files_below(path) if name != "manifest.json"] if path.is_dir() else [""]
+    return {name: (path / name).read_bytes() for name in names}
+
+
+def disturbed_equals_whole(command: Callable[[Path], list[object]], folder: Path, log: Path, result: str = "") -> None:
+    """Runs the command whole and, elsewhere, with kills; compares the results (a file in the folder of output)."""
+    draw, outs = random.Random(SEED), [folder / "whole.jsonl"]
+    begin = time.monotonic()
+    assert run(command(outs[0]), log) == 0, log.read_text()
+    seconds, out = time.monotonic() - begin, folder / "1.jsonl"
+    for number in range(KILLS):
+        sent = SIGNALS[number % len(SIGNALS)]
+        status = run(command(out), log, draw.uniform(0.1, 1.0) * seconds, sent)
+        assert status in (0, -sent, 128 + sent, 2), log.read_text()
+        complete = (out / result).exists()
+        assert complete or status
+        if complete:  # also if it was killed after that
+            outs.append(out)
+            out = folder / f"{len(outs)}.jsonl"
+    assert run(command(out), log) == 0, log.read_text()
+    assert all(content(path / result) == content(outs[0] / result) for path in [*outs, out])
+    assert not list(folder.glob(".*"))
+
+
+@pytest.mark.fault("Preprocessing", "killed at ten random moments", "the end equals the undisturbed run byte for byte")
+def test_preprocessing(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    words = "preprocess ami --num-codes 300 --limit 20 --workers 2 --max-source-tokens 200 --long-source chunk --out"
+    disturbed_equals_whole(lambda out: [*words.split(), out], tmp_path, tmp_path_factory.mktemp("log") / "log")
+
+
+@pytest.mark.fault("Generation and prediction", "hat generate killed at ten random moments", "as undisturbed")
+def test_generation(ami: Path, train, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    train(model := tmp_path_factory.mktemp("model"), "--max-update", 1, "--disable-validation")
+    flags = "--role-stream role --max-source-positions 128 --min-len 60 --max-len-b 60 --cpu --batch-size 1"
+    words = ["generate", ami / "bin", "--path", model / "checkpoint_last.pt", *flags.split(), "--num-shards", 2]
+    disturbed_equals_whole(lambda out: [*words, "--results-path", out], tmp_path, model / "log", "test.jsonl")
+
+
+@pytest.mark.fault("Generation and prediction", "hat predict killed at ten random moments", "as undisturbed")
+def test_prediction(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    write_meetings(meetings := tmp_path_factory.mktemp("meetings"))
+    with WarmPython() as warm:
+        made = fine_tune("classification", meetings, tmp_path_factory.mktemp("model"), warm)
+    words = ["predict", made.data / "bin", "--path", made.checkpoint, "--device", "cpu", "--batch-size", 1]
+    disturbed_equals_whole(lambda out: [*words, "--out", out], tmp_path, meetings / "log")

@@ -1,0 +1,3 @@
+#!/usr/bin/env bash
+# Self-pretraining for Text of Long Range Arena: 32 sequences an update, 20,000 updates.
+exec "$(dirname "$0")/../scripts/hat" recipe train lra_text_pretraining "$@"
