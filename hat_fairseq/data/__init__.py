@@ -9,7 +9,8 @@ clean.py, text.py              sentences without line breaks and control tokens;
 encoder.py, encode_*.py        from sentences to rows; packing.py and long_input.py decide what fits
 rows.py                        rows, and the tables of ids and spans beside the binary data
 pipeline.py                    all of that for one directory, saved and loaded
-stages.py, build.py            the same for a whole split, and for a whole dataset; preprocess.py is the command
+stages.py, encode_split.py     the same for a whole split; build.py for a whole dataset; share.py for a shard of it
+preprocess.py, merge.py        the commands
 binarize.py, binary.py, dictionary.py    what fairseq-preprocess would write
 bpe.py, word_tokenizer.py, detokenize.py, token_spans.py    tokens and the way back
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from hat_fairseq.data import binarize
 from hat_fairseq.data.bpe import Bpe
 from hat_fairseq.data.clean import role_token
+from hat_fairseq.data.encode_split import encode_split
 from hat_fairseq.data.files import recorded_inputs
 from hat_fairseq.data.kind import Kind
 from hat_fairseq.data.kinds import kind_of
@@ -19,7 +20,8 @@ from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.readers import Reader
 from hat_fairseq.data.record import Gold
 from hat_fairseq.data.round_trip import round_trip
-from hat_fairseq.data.stages import Share, check_gold, encode_split, learn_bpe, prepare_split, read_split, records_path
+from hat_fairseq.data.share import Share
+from hat_fairseq.data.stages import check_gold, learn_bpe, prepare_split, read_split, records_path
 from hat_fairseq.data.vocabulary import Vocabulary, has_dictionary, ready_made
 from hat_fairseq.data.word_tokenizer import word_tokenizer
 

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from hat_fairseq.data import manifest
 from hat_fairseq.data.build import Build
+from hat_fairseq.data.encode_split import write_packed
 from hat_fairseq.data.files import sha256_of
 from hat_fairseq.data.options import Options
 from hat_fairseq.data.outputs import atomic_directory, files_below
@@ -27,7 +28,8 @@ from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.readers import Reader
 from hat_fairseq.data.record import Gold, Record
 from hat_fairseq.data.records_json import read_records
-from hat_fairseq.data.stages import Share, check_gold, read_split, records_path, write_packed
+from hat_fairseq.data.share import Share
+from hat_fairseq.data.stages import check_gold, read_split, records_path
 
 FILE_NAME = "shard.json"  # of a finished shard
 _READER = ("name", "splits", "release", "paper", "kind")

@@ -14,7 +14,7 @@ from hat_fairseq.data.kinds import KINDS, kind_of
 from hat_fairseq.data.options import Options, add_options, flag, options_of
 from hat_fairseq.data.outputs import atomic_directory
 from hat_fairseq.data.readers import Reader, find_reader
-from hat_fairseq.data.stages import Share
+from hat_fairseq.data.share import Share
 from hat_fairseq.data.vocabulary import has_dictionary, inherit
 
 

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from ..data.outputs import atomic_file
 from ..data.package import MANIFEST, is_package
 
 RECORD = "run.json"
+LONGEST_WAIT = 10.0  # seconds for the lock: the data loaders of a killed shard look for it every 5 seconds
 # Flags that affect speed only: after a crash for lack of memory, a smaller batch may continue.
 SPEED = {"batch-size", "max-tokens", "num-workers", "data-buffer-size", "cpu", "log-format", "log-interval"}
 _DONE = re.compile(rb"^D-(\d+)\t.*\n", re.MULTILINE)
@@ -49,12 +51,16 @@ class PartialResults:
             raise ValueError(f"{folder} has no {RECORD}, so it was not written by hat generate: not overwritten")
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / "lock").open("ab") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise ValueError(
-                    f"{folder} is in use by another hat generate, or by shards that are still running"
-                ) from None
+            give_up = time.monotonic() + LONGEST_WAIT
+            while True:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() > give_up:
+                        message = f"{folder} is in use by another hat generate, or by shards that are still running"
+                        raise ValueError(message) from None
+                time.sleep(0.2)
             if overwrite:
                 for path in folder.iterdir():
                     if path.is_dir():

@@ -1,5 +1,6 @@
 """fairseq-generate in several processes, each with its share of the batches and its own GPU."""
 
+import ctypes
 import os
 import shlex
 import signal
@@ -16,6 +17,8 @@ from ..data.outputs import check_space
 from .resume import PartialResults, named_flags
 
 LAST_LINES = 15
+_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+_PR_SET_PDEATHSIG = 1  # of <linux/prctl.h>
 _SECONDS_BETWEEN_LOOKS = 0.3
 
 
@@ -82,6 +85,7 @@ def visible_gpus() -> list[str]:
 def start(command: list[str], folder: Path, gpu: str | None, parts: PartialResults) -> subprocess.Popen[bytes]:
     """Starts a shard; its output goes to log.txt in its folder."""
     folder.mkdir()
+    parent = os.getpid()
     environment = os.environ if gpu is None else {**os.environ, "CUDA_VISIBLE_DEVICES": gpu}
     print(shlex.join(command if gpu is None else [f"CUDA_VISIBLE_DEVICES={gpu}", *command]), flush=True)
     with (folder / "log.txt").open("wb") as log:
@@ -92,7 +96,16 @@ def start(command: list[str], folder: Path, gpu: str | None, parts: PartialResul
             stdout=log,
             stderr=subprocess.STDOUT,
             pass_fds=[parts.lock.fileno()],  # a living shard keeps the lock
+            preexec_fn=lambda: _end_with(parent),
         )
+
+
+def _end_with(parent: int) -> None:
+    """On Linux this process gets SIGTERM when its parent dies, even by SIGKILL; elsewhere it goes on to its end."""
+    if _LIBC is not None:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:  # it died before
+            os._exit(1)
 
 
 @contextmanager

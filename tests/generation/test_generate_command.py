@@ -8,6 +8,8 @@ import os
 import re
 import shutil
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -15,6 +17,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from commands import REPOSITORY
 
 from hat_fairseq import cli
 from hat_fairseq.generation.command import with_meta
@@ -103,6 +106,27 @@ def test_what_a_dead_shard_leaves_is_kept_and_only_the_rest_is_generated(generat
     assert again.read_bytes().count(b"\nD-") == 6 - kept
     assert rows(results) == rows(whole) and len(rows(whole)) == 6
     assert "rouge" in output.lower() and (results / "test.score.json").is_file()
+
+
+@pytest.mark.fault("Generation and prediction", "kill -9 of hat generate", "its shards end; the next run goes on")
+def test_shards_end_with_the_command(generate, ami, checkpoint, tmp_path) -> None:
+    assert generate(tmp_path / "whole") == 0
+    results = tmp_path / "results"
+    words = ["generate", ami / "bin", "--path", checkpoint, "--results-path", results, *FLAGS.split()]
+    words += ["--batch-size", 1, "--num-shards", 2, "--num-workers", 1]  # with processes of the shards themselves
+    with (tmp_path / "log").open("w") as log:
+        command = [sys.executable, "-m", "hat_fairseq.cli", *map(str, words)]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY)}
+        process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+        deadline = time.monotonic() + 120
+        while not any(b"\nD-" in path.read_bytes() for path in results.glob("test.parts/*/generate-test.txt")):
+            assert process.poll() is None and time.monotonic() < deadline, (tmp_path / "log").read_text()
+            time.sleep(0.005)
+        process.kill()
+        process.wait()
+    assert not (results / "test.jsonl").exists()
+    assert generate(results) == 0
+    assert rows(results) == rows(tmp_path / "whole")
 
 
 @pytest.mark.fault(
