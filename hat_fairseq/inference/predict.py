@@ -6,7 +6,7 @@ command starts anew.
 
 import argparse
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +107,8 @@ def main(args: argparse.Namespace) -> int:
 def batches(dataset: RowDataset, batch_size: int | None, max_tokens: int | None) -> Iterator[dict[str, Any]]:
     """Yields batches, samples of similar length together; deterministic.
 
+    A batch has at most as much padding as tokens: one long sample does not lengthen the short ones of its batch.
+
     Raises:
         ValueError: `max_tokens` is lower than one sample needs.
     """
@@ -114,7 +116,19 @@ def batches(dataset: RowDataset, batch_size: int | None, max_tokens: int | None)
     order = np.argsort(dataset.sizes, kind="stable")
     size = batch_size or (None if max_tokens else BATCH_SIZE)
     for batch in dataset.batch_by_size(order, max_tokens, size):
-        yield dataset.collater([dataset[index] for index in batch])
+        for part in similar(batch, dataset.sizes):
+            yield dataset.collater([dataset[index] for index in part])
+
+
+def similar(batch: Sequence[int], sizes: np.ndarray) -> Iterator[Sequence[int]]:
+    """Divides a batch, sorted by size, into parts of which at least half is not padding."""
+    first, tokens = 0, 0
+    for place, index in enumerate(batch):
+        if 2 * (tokens + sizes[index]) < (place - first + 1) * sizes[index]:
+            yield batch[first:place]
+            first, tokens = place, 0
+        tokens += sizes[index]
+    yield batch[first:]
 
 
 def make_assembler(args: argparse.Namespace, task: EncoderTask, dataset: RowDataset) -> Assembler:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from fairseq import checkpoint_utils
@@ -22,6 +23,7 @@ from hat_fairseq.data.rows import read_ids
 from hat_fairseq.inference import DocumentClassifier
 from hat_fairseq.inference.command import write_lines
 from hat_fairseq.inference.loading import Predictor, load_models, refuse_other_tasks
+from hat_fairseq.inference.predict import similar
 from hat_fairseq.kernels.torch_private import BF16
 from hat_fairseq.tasks.config import EncoderTaskConfig
 from hat_fairseq.tasks.encoder_task import EncoderTask
@@ -175,6 +177,14 @@ def test_raw_examples_are_classified_as_the_split_is_predicted(kind: str, fine_t
             assert sum(segment["weight"] for segment in record["segments"]) == pytest.approx(1, abs=1e-4)
             shares = [segment["share"] for segment in record["segments"] if kind == "classification"]
             assert not shares or sum(shares) == pytest.approx(1)
+
+
+def test_one_long_sample_does_not_lengthen_its_batch() -> None:
+    assert [[*part] for part in similar(range(5), np.array([5, 6, 7, 8, 1000]))] == [[0, 1, 2, 3], [4]]
+    sizes = np.sort(np.random.default_rng(1).integers(1, 3000, 500))
+    parts = [[*part] for part in similar(range(500), sizes)]
+    assert sum(parts, []) == [*range(500)] and 1 < len(parts) < 20
+    assert all(2 * sizes[part].sum() >= len(part) * sizes[part[-1]] for part in parts)
 
 
 @pytest.mark.parametrize("kind", ["classification", "segments", "qa"])
