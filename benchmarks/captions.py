@@ -88,6 +88,7 @@ LABELS: dict[str, dict[str, str]] = {
     "source_length": {"ours": "`hat_bart_base`", "fairseq": "fairseq's `bart_base`"},
     "preprocessing": {},
     "start_up": {},
+    "waiting": {"default": "as OpenMP waits", "hat": "`GOMP_SPINCOUNT=3000`", "passive": "`OMP_WAIT_POLICY=PASSIVE`"},
 }
 
 

@@ -57,6 +57,7 @@ GOALS = (
     Goal("precision", "quality", 0.1, "int8", ("fp32",)),
     Goal("preprocessing", "speed", 5.0),
     Goal("start_up", "time", 1.0),
+    Goal("waiting", "time", 1.03, peers=("default",), where={"busy": 0}),
     Goal("long_attention", "speed", 4.0, "two levels", ("led",), {"part": "core"}),
     Goal("long_attention", "speed", 2.5, "two levels", ("led",), {"part": "layer"}),
     Goal("long_attention", "speed", 1.0, "window", ("lsg",), {"part": "core"}),

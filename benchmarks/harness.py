@@ -42,6 +42,7 @@ def run(
     rounds: int = 5,
     threads: int = 2,
     versions: Sequence[str] = (),
+    environments: dict[str, dict[str, str]] | None = None,
 ) -> None:
     """Measure all settings and write the result, with the flags of the command line.
 
@@ -49,11 +50,12 @@ def run(
         question: name of the script and of its result.
         build: makes the job of a contender in a setting.
         settings: flat dicts for `build`. "name" may refer to other entries, as in "{length} tokens"; "contenders" and
-            "rounds" limit those of this setting.
+            "rounds" limit those of this setting; "busy" is a number of processes that compute beside it.
         reference: the contender that times are divided by.
         check: takes a setting and, by contender, its facts with what `finish` returned; returns sentences about what
             it verified, and raises SystemExit if the sides are not comparable.
         versions: distributions whose versions are recorded, if they are installed.
+        environments: variables of the processes of each contender.
     """
     args = flags(doc, contenders, len(settings), rounds, threads).parse_args()
     chosen = [args.set if index in args.settings else () for index in range(len(settings))]
@@ -74,7 +76,7 @@ def run(
     for index in args.settings:
         setting = settings[index]
         present = [name for name in setting.get("contenders", contenders) if name in args.contenders]
-        runs, ends = measure(setting, index, present, args)
+        runs, ends = measure(setting, index, present, args, environments or {})
         record["settings"].append(setting)
         record["runs"] += runs
         record["processes"] += [report(name, setting, end) for name, end in ends.items()]
@@ -123,10 +125,15 @@ def named(setting: Setting, changes: Sequence[str]) -> Setting:
 
 
 def measure(
-    setting: Setting, index: int, contenders: Sequence[str], args: argparse.Namespace
+    setting: Setting,
+    index: int,
+    contenders: Sequence[str],
+    args: argparse.Namespace,
+    environments: dict[str, dict[str, str]],
 ) -> tuple[list[Facts], dict[str, Facts]]:
     """The timed repetitions, in turns, and the final report of each process."""
-    children = {name: start(name, index, args.threads) for name in contenders}
+    children = {name: start(name, index, args.threads, environments.get(name, {})) for name in contenders}
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(setting.get("busy", 0))]
     try:
         for name, child in children.items():  # warm-up, one contender after the other
             ask(child, "step", name, setting)
@@ -140,6 +147,9 @@ def measure(
     finally:
         for child in children.values():
             end(child)
+        for process in busy:
+            process.kill()
+            process.wait()
 
 
 def end(child: subprocess.Popen[str]) -> None:
@@ -154,10 +164,11 @@ def end(child: subprocess.Popen[str]) -> None:
         child.wait()
 
 
-def start(name: str, index: int, threads: int) -> subprocess.Popen[str]:
+def start(name: str, index: int, threads: int, variables: dict[str, str]) -> subprocess.Popen[str]:
     command = [sys.executable, sys.argv[0], *sys.argv[1:], "--child", name, str(index)]
     paths = [str(RESULTS.parents[1]), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "OMP_NUM_THREADS": str(threads)}
+    environment |= variables
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
 
 

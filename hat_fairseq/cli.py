@@ -70,6 +70,9 @@ def version() -> str:
 
 def import_verb(verb: str) -> ModuleType:
     """The module of `verb`; ValueError where something that it needs cannot be imported."""
+    from hat_fairseq.threads import choose_waiting
+
+    choose_waiting()  # before the verb imports torch
     try:
         return importlib.import_module(f"{PACKAGE}.{VERBS[verb]}")
     except ImportError as error:

@@ -29,7 +29,8 @@ MAY_IMPORT = {
     "recipes": set(),
     "planning": {"data", "recipes", "register"},  # models, tasks and criterions come from fairseq's registries
     "doctor": set(),
-    "cli": set(),  # verbs are imported by name, when called
+    "threads": set(),
+    "cli": {"threads"},  # verbs are imported by name, when called
 }
 FORBIDDEN_LIBRARIES = {
     "kernels": {"fairseq", "fairseq_cli", "omegaconf", "hydra"},
@@ -38,6 +39,7 @@ FORBIDDEN_LIBRARIES = {
     "scoring": {"torch", "fairseq", "fairseq_cli"},
     "recipes": {"torch", "fairseq", "fairseq_cli", "numpy"},
     "cli": {"torch", "fairseq", "fairseq_cli"},
+    "threads": {"torch", "fairseq", "fairseq_cli", "numpy"},
     "doctor": {"torch", "fairseq", "fairseq_cli", "numpy", "packaging", "yaml"},
     "": {"torch", "fairseq", "fairseq_cli"},
 }
