@@ -1,4 +1,4 @@
-"""The README's tables against the registry, the files and the recipes."""
+"""The tables of README.md and docs/modules.md against the registry, the files and the recipes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from hat_fairseq.register import register
 register()  # registers the models
 
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+MODULES = (REPOSITORY / "docs/modules.md").read_text(encoding="utf-8")
 
 
-def rows(heading: str, page: str = README) -> list[list[str]]:
+def rows(heading: str, page: str) -> list[list[str]]:
     """Cells of the tables whose first column is called `heading`, without their two header lines."""
     tables = re.findall(rf"^\| {heading} \|.*\n\|[-|]+\n((?:\|.*\n)+)", page, flags=re.MULTILINE)
     assert tables, heading
@@ -26,19 +27,19 @@ def names(cell: str) -> list[str]:
 
 
 def test_every_model_and_module_is_in_the_paper_table_and_the_other_way_round() -> None:
-    table = rows("paper")
+    table = rows("paper", MODULES)
     ours = {name for name, model in MODEL_REGISTRY.items() if model.__module__.startswith("hat_fairseq.")}
     assert {name for row in table for name in names(row[3])} == ours
     modules = {path.name for path in (REPOSITORY / "hat_fairseq/modules").glob("*.py")} - {"__init__.py"}
     assert {name.removeprefix("modules/") for row in table for name in names(row[2])} <= modules
-    assert {name for name in modules if f"`modules/{name}`" not in README} == set()
+    assert {name for name in modules if f"`modules/{name}`" not in MODULES} == set()
 
 
 def test_recipes_are_those_in_configs() -> None:
     configs = {path.stem for path in (REPOSITORY / "configs").glob("*.yaml")}
     page = (REPOSITORY / "docs/recipes.md").read_text(encoding="utf-8")
     assert {name for row in rows("recipe", page) for name in names(row[0])} == configs
-    assert {name for row in rows("paper") for name in names(row[4])} == configs
+    assert {name for row in rows("paper", MODULES) for name in names(row[4])} == configs
 
 
 def test_architectures_exist() -> None:
