@@ -18,7 +18,7 @@ from ..scoring.bleu_settings import make_bleu
 from . import shards
 from .join_chunks import join, read_generated, write_joined
 from .options import check_generation_flags
-from .resume import PartialResults, describe_setup, named_flags
+from .resume import Machine, PartialResults, describe_setup, named_flags
 
 #: cli.py passes unknown flags to `main` as args.others; they are fairseq-generate's.
 PASSES_FLAGS_ON = True
@@ -35,6 +35,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--results-path", required=True, type=Path, metavar="R", help="directory for the results")
     parser.add_argument("--gen-subset", default="test", help="split to generate for (default: test)")
     parser.add_argument("--num-shards", type=int, help="number of processes (default: one for each GPU)")
+    parser.add_argument(
+        "--machine", type=int, metavar="M", help="generate every N-th sample only; the last machine joins"
+    )
+    parser.add_argument("--of", type=int, metavar="N", help="number of machines, which share R")
     parser.add_argument("--score", metavar="ARGS", help="score the result, e.g. 'rouge --like files2rouge' or 'bleu'")
     parser.add_argument("--overwrite", action="store_true", help="start again: delete earlier results")
 
@@ -49,6 +53,7 @@ def main(args: argparse.Namespace) -> int:
         )
     if args.num_shards is not None and args.num_shards < 1:
         raise ValueError(f"--num-shards must be at least 1, not {args.num_shards}")
+    machine = machine_of(args)
     out = args.results_path / f"{args.gen_subset}.jsonl"
     score = score_words(args.score, args.data, args.gen_subset, out) if args.score else None
     score_args = parse_score(score) if score else None  # a mistake ends here, not after generation
@@ -56,13 +61,17 @@ def main(args: argparse.Namespace) -> int:
     check_files(args.data, args.gen_subset, contents=True)
     chunks = read_ids(ids)
     settings = TextPipeline.load(args.data).settings
-    with PartialResults.open(args.results_path / f"{args.gen_subset}.parts", args.overwrite) as parts:
-        parts.check(describe_setup(args.data, args.gen_subset, args.path, flags))
-        missing = set(range(len(chunks))) - parts.finished()
+    with PartialResults.open(args.results_path / f"{args.gen_subset}.parts", args.overwrite, machine) as parts:
+        parts.check(describe_setup(args.data, args.gen_subset, args.path, flags, machine))
+        samples = range(len(chunks))
+        missing = parts.share(samples) - parts.finished()
         if missing:
-            shards.generate([str(args.data), *flags], parts, missing, args.num_shards)
-        else:
+            shards.generate([str(args.data), *flags], parts, missing, len(chunks), args.num_shards)
+        elif machine is None:
             print(f"{parts.folder}: all {len(chunks)} samples are finished, nothing to generate")
+        if others := len({*samples} - parts.finished()):
+            print(f"machine {args.machine} of {args.of} is done; {others} samples of others are missing")
+            return 0
         texts = read_generated(parts.files())
         documents = args.data.resolve().parent / "text" / f"{args.gen_subset}.jsonl"
         rows = join(chunks, texts, ids, settings.target_separator, settings.target_language)
@@ -71,6 +80,17 @@ def main(args: argparse.Namespace) -> int:
         return 0
     print(f"hat score {shlex.join(score)}", flush=True)
     return int(score_command.main(score_args))
+
+
+def machine_of(args: argparse.Namespace) -> Machine | None:
+    """The machine that `--machine` and `--of` name; ValueError if there is none."""
+    if args.machine is args.of is None:
+        return None
+    if not 1 <= (args.machine or 0) <= (args.of or 0):
+        raise ValueError("--machine M and --of N go together, and M is from 1 to N")
+    if args.overwrite:
+        raise ValueError("--overwrite deletes what other machines write: remove the folder before all of them start")
+    return args.machine, args.of
 
 
 def fairseq_flags(args: argparse.Namespace) -> list[str]:

@@ -8,8 +8,8 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -25,24 +25,29 @@ SPEED = {"batch-size", "max-tokens", "num-workers", "data-buffer-size", "cpu", "
 _DONE = re.compile(rb"^D-(\d+)\t.*\n", re.MULTILINE)
 
 Setup = dict[str, Any]
+Machine = tuple[int, int]
 
 
 @dataclass
 class PartialResults:
-    """The folder with the output of all calls, `N.shard-I-of-K/generate-{subset}.txt` of call N; one call at a time.
+    """The folder with the output of all calls, `N.shard-I-of-K/generate-{subset}.txt` of call N.
+
+    One call at a time, or one of each machine; the calls of machine M have names that begin with `M-`.
 
     Args:
         folder: the folder.
-        lock: held as long as this process or one of its shards lives.
+        locks: files, locked as long as this process or one of its shards lives.
+        machine: number of this machine, from 1, and number of machines; None: there is one only.
     """
 
     folder: Path
-    lock: BinaryIO
+    locks: Sequence[BinaryIO]
+    machine: Machine | None = None
 
     @classmethod
     @contextmanager
-    def open(cls, folder: Path, overwrite: bool) -> Iterator[PartialResults]:
-        """Locks the folder for this process, and empties it if `overwrite`.
+    def open(cls, folder: Path, overwrite: bool, machine: Machine | None = None) -> Iterator[PartialResults]:
+        """Locks the folder, or the part of this machine, and empties the folder if `overwrite`.
 
         Raises:
             ValueError: another process has locked it, or it was not written by `hat generate`.
@@ -50,32 +55,27 @@ class PartialResults:
         if overwrite and folder.exists() and not (folder / RECORD).is_file():
             raise ValueError(f"{folder} has no {RECORD}, so it was not written by hat generate: not overwritten")
         folder.mkdir(parents=True, exist_ok=True)
-        with (folder / "lock").open("ab") as lock:
-            give_up = time.monotonic() + LONGEST_WAIT
-            while True:
-                try:
-                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    if time.monotonic() > give_up:
-                        message = f"{folder} is in use by another hat generate, or by shards that are still running"
-                        raise ValueError(message) from None
-                time.sleep(0.2)
+        with ExitStack() as files:
+            names = ["lock"] if machine is None else ["lock", f"lock-{machine[0]}"]
+            locks = [files.enter_context((folder / name).open("ab")) for name in names]
+            for lock in locks:
+                shared = machine is not None and lock is locks[0]
+                _lock(lock, fcntl.LOCK_SH if shared else fcntl.LOCK_EX, folder)
             if overwrite:
                 for path in folder.iterdir():
                     if path.is_dir():
                         shutil.rmtree(path)
                 (folder / RECORD).unlink(missing_ok=True)
-            yield cls(folder, lock)
+            yield cls(folder, locks, machine)
 
     def check(self, setup: Setup) -> None:
         """Compares `setup` with the settings of the texts that exist, or records it if there are none.
 
         Raises:
-            ValueError: the texts were generated with other settings.
+            ValueError: the texts were generated, or another machine generates them, with other settings.
         """
         path = self.folder / RECORD
-        if path.is_file() and self.finished():
+        if path.is_file() and (self.finished() or not self._alone()):
             if difference := first_difference(json.loads(path.read_text(encoding="utf-8")), setup):
                 raise ValueError(
                     f"{self.folder} was made with {difference}: choose another --results-path, or start again with "
@@ -84,6 +84,25 @@ class PartialResults:
             return
         with atomic_file(path) as file:
             file.write(json.dumps(setup, indent=2).encode())
+
+    def _alone(self) -> bool:
+        """Whether no other machine is at work."""
+        try:
+            fcntl.flock(self.locks[0], fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        finally:
+            fcntl.flock(self.locks[0], fcntl.LOCK_SH if self.machine else fcntl.LOCK_EX)
+        return True
+
+    @property
+    def prefix(self) -> str:
+        return f"{self.machine[0]}-" if self.machine else ""
+
+    def share(self, samples: Iterable[int]) -> set[int]:
+        """The samples of this machine: every N-th."""
+        number, of = self.machine or (1, 1)
+        return {sample for sample in samples if sample % of == number - 1}
 
     def files(self) -> list[Path]:
         return sorted(self.folder.glob("*.shard-*-of-*/generate-*.txt"))
@@ -94,14 +113,27 @@ class PartialResults:
         for path in self.files():
             content = path.read_bytes()
             whole = content.rfind(b"\n") + 1
-            if whole < len(content):
+            mine = self.machine is None or path.parent.name.startswith(self.prefix)  # others may be writing
+            if whole < len(content) and mine:
                 os.truncate(path, whole)
             samples |= {int(number) for number in _DONE.findall(content[:whole])}
         return samples
 
 
-def describe_setup(data: Path, subset: str, path: str, flags: Sequence[str]) -> Setup:
-    """What determines the texts: the files of the split, the checkpoints, the flags.
+def _lock(file: BinaryIO, kind: int, folder: Path) -> None:
+    give_up = time.monotonic() + LONGEST_WAIT
+    while True:
+        try:
+            return fcntl.flock(file, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > give_up:
+                message = f"{folder} is in use by another hat generate, or by shards that are still running"
+                raise ValueError(message) from None
+        time.sleep(0.2)
+
+
+def describe_setup(data: Path, subset: str, path: str, flags: Sequence[str], machine: Machine | None = None) -> Setup:
+    """What determines the texts: the files of the split, the checkpoints, the flags; and the number of machines.
 
     Raises:
         ValueError: a checkpoint does not exist.
@@ -114,7 +146,7 @@ def describe_setup(data: Path, subset: str, path: str, flags: Sequence[str]) -> 
     ignored = {*SPEED, "path", "user-dir", "document-pipeline"}  # the last three are compared by content
     decisive = {flag: values for flag, values in named_flags(flags).items() if flag[2:] not in ignored}
     files = {file.name: sha256_of(file) for file in sorted(used)}
-    return {"data": files, "checkpoints": hashes, "flags": decisive}
+    return {"data": files, "checkpoints": hashes, "flags": decisive, "machines": machine and machine[1]}
 
 
 def named_flags(words: Sequence[str]) -> dict[str, list[str]]:
@@ -132,6 +164,9 @@ def named_flags(words: Sequence[str]) -> dict[str, list[str]]:
 
 def first_difference(old: Setup, new: Setup) -> str | None:
     """The first difference as "A, now it is B"; None if there is none."""
+    machines = [setup.get("machines") for setup in (old, new)]
+    if None not in machines and machines[0] != machines[1]:
+        return f"--of {machines[0]}, now it is --of {machines[1]}"
     for name in {**old["data"], **new["data"]}:
         if old["data"].get(name) != new["data"].get(name):
             return f"other data: {name} has changed"

@@ -22,13 +22,16 @@ _PR_SET_PDEATHSIG = 1  # of <linux/prctl.h>
 _SECONDS_BETWEEN_LOOKS = 0.3
 
 
-def generate(arguments: Sequence[str], parts: PartialResults, missing: Collection[int], num_shards: int | None) -> None:
+def generate(
+    arguments: Sequence[str], parts: PartialResults, missing: Collection[int], total: int, num_shards: int | None
+) -> None:
     """Generates the missing samples into `parts`.
 
     Args:
         arguments: of fairseq-generate, without those of a shard.
         parts: what earlier calls generated.
         missing: numbers of samples.
+        total: number of samples of the split.
         num_shards: number of processes; None: one for each GPU, or one on the CPU.
 
     Raises:
@@ -43,14 +46,17 @@ def generate(arguments: Sequence[str], parts: PartialResults, missing: Collectio
     check_precision(chosen_precision("--fp16" in flags, "--bf16" in flags, cpu_precision), "cuda" if gpus else "cpu")
     check_space(parts.folder, 1e6)
     count = min(num_shards or len(gpus) or 1, len(missing))
-    call = 1 + max((int(path.name.partition(".")[0]) for path in parts.folder.glob("*.shard-*")), default=0)
+    calls = parts.folder.glob(f"{parts.prefix}[0-9][0-9][0-9].shard-*")
+    call = 1 + max((int(path.name.partition(".")[0].removeprefix(parts.prefix)) for path in calls), default=0)
     common = [sys.executable, "-P", "-m", "fairseq_cli.generate", *arguments]
-    if finished := parts.finished():
-        skip = parts.folder / f"{call:03}.skip"
-        skip.write_text("".join(f"{sample}\n" for sample in sorted(finished)), encoding="utf-8")
+    name = f"{parts.prefix}{call:03}"
+    if skipped := sorted({*range(total)}.difference(missing)):
+        skip = parts.folder / f"{name}.skip"
+        skip.write_text("".join(f"{sample}\n" for sample in skipped), encoding="utf-8")
         common += ["--skip-samples", str(skip)]
-        print(f"{parts.folder}: {len(finished)} samples are finished, {len(missing)} are missing")
-    folders = [parts.folder / f"{call:03}.shard-{shard}-of-{count}" for shard in range(count)]
+        of_others = f", {total - len(parts.share(range(total)))} are of other machines" if parts.machine else ""
+        print(f"{parts.folder}: {len(parts.finished())} samples are finished, {len(missing)} are missing{of_others}")
+    folders = [parts.folder / f"{name}.shard-{shard}-of-{count}" for shard in range(count)]
     processes: list[subprocess.Popen[bytes]] = []
     with stopped_together(processes):
         with deferred_signals():
@@ -95,7 +101,7 @@ def start(command: list[str], folder: Path, gpu: str | None, parts: PartialResul
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            pass_fds=[parts.lock.fileno()],  # a living shard keeps the lock
+            pass_fds=[lock.fileno() for lock in parts.locks],  # a living shard keeps them
             preexec_fn=lambda: _end_with(parent),
         )
 

@@ -20,6 +20,7 @@ import torch
 from commands import REPOSITORY
 
 from hat_fairseq import cli
+from hat_fairseq.generation import resume
 from hat_fairseq.generation.command import with_meta
 from hat_fairseq.generation.resume import PartialResults, first_difference, named_flags
 from hat_fairseq.inference.loading import load_models
@@ -108,6 +109,7 @@ def test_what_a_dead_shard_leaves_is_kept_and_only_the_rest_is_generated(generat
     assert "rouge" in output.lower() and (results / "test.score.json").is_file()
 
 
+@pytest.mark.slow
 @pytest.mark.fault("Generation and prediction", "kill -9 of hat generate", "its shards end; the next run goes on")
 def test_shards_end_with_the_command(generate, ami, checkpoint, tmp_path) -> None:
     assert generate(tmp_path / "whole") == 0
@@ -129,13 +131,43 @@ def test_shards_end_with_the_command(generate, ami, checkpoint, tmp_path) -> Non
     assert rows(results) == rows(tmp_path / "whole")
 
 
+@pytest.mark.slow
+@pytest.mark.fault(
+    "Several processes and machines", "hat generate: one machine is lost (kill -9)", "the others end; it goes on"
+)
+def test_machines_with_one_folder(ami, checkpoint, generate, tmp_path, capsys) -> None:
+    assert generate(tmp_path / "whole") == 0
+    results = tmp_path / "results"
+    words = [sys.executable, "-m", "hat_fairseq.cli", "generate", ami / "bin", "--path", checkpoint, "--of", 2]
+    words += ["--results-path", results, *FLAGS.split(), "--batch-size", 1, "--machine"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY)}
+    options = {"env": environment, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    machines = [subprocess.Popen([*map(str, words), str(number)], **options) for number in (1, 2)]
+    deadline = time.monotonic() + 120
+    while not any(b"\nD-" in path.read_bytes() for path in results.glob("test.parts/2-*/generate-test.txt")):
+        assert machines[1].poll() is None and time.monotonic() < deadline
+        time.sleep(0.005)
+    machines[1].kill()
+    output = machines[0].communicate()[0]
+    assert machines[0].returncode == 0, output
+    assert "0 samples are finished, 3 are missing, 3 are of other machines" in output
+    assert "machine 1 of 2 is done; " in output and not (results / "test.jsonl").exists()
+    assert generate(results, "--machine", 2, "--of", 2, "--lenpen", 2) == 2
+    assert generate(results, "--machine", 1, "--of", 3) == 2
+    error = capsys.readouterr().err
+    assert "no --lenpen, now it is --lenpen 2" in error and "--of 2, now it is --of 3" in error
+    assert generate(results, "--machine", 2, "--of", 2) == 0
+    assert rows(results) == rows(tmp_path / "whole")
+
+
 @pytest.mark.fault(
     "Generation and prediction",
     "hat generate: other flags or another checkpoint than the texts that exist",
     "refused with the difference",
 )
 @pytest.mark.fault("Generation and prediction", "two hat generate with one --results-path", "the second is refused")
-def test_a_finished_run_is_joined_again_and_nothing_else(generate, tmp_path, capsys, ami, checkpoint) -> None:
+def test_a_finished_run_is_joined_again_and_nothing_else(generate, tmp_path, capsys, checkpoint, monkeypatch) -> None:
+    monkeypatch.setattr(resume, "LONGEST_WAIT", 0.5)
     assert generate(tmp_path) == 0
     (tmp_path / "test.jsonl").unlink()
     capsys.readouterr()
@@ -169,6 +201,9 @@ def test_a_finished_run_is_joined_again_and_nothing_else(generate, tmp_path, cap
         (["--num-shards", 0], "--num-shards must be at least 1, not 0"),
         (["--nbest", 2], "--nbest cannot be given to hat generate"),
         (["--distributed-world-size", 2], "--distributed-world-size cannot be given"),
+        (["--machine", 3, "--of", 2], "--machine M and --of N go together, and M is from 1 to N"),
+        (["--machine", 1], "--machine M and --of N go together"),
+        (["--machine", 1, "--of", 2, "--overwrite"], "--overwrite deletes what other machines write"),
     ],
 )
 def test_mistakes_are_known_at_once(generate, tmp_path, capsys, flags, message) -> None:
