@@ -23,14 +23,16 @@ from hat_fairseq.generation.beam_search import BeamSearchGenerator
 
 BEAM = 4
 POSITIONS = 3072  # on both sides: transformers' BART has one number
-SIZES = {"width": 768, "heads": 12, "layers": 2, "vocabulary": 50265}
+SIZES = {"width": 768, "heads": 12, "layers": 6, "vocabulary": 50265}
+LARGE = {"width": 1024, "heads": 16, "layers": 12}
 WARM_UP = 8  # tokens
 TOLERANCE = 1e-4  # of a score, which is the mean log-probability of a token
 
 
-def setting(source: int, batch: int, new: int = 256, **more: Any) -> Setting:
+def setting(source: int, batch: int, new: int = 64, **more: Any) -> Setting:
     """A setting of `harness.py`; `new` tokens are generated, `more` replaces sizes or adds entries."""
-    return {"name": "{source} tokens x {batch}", "source": source, "batch": batch, "new": new, **SIZES, **more}
+    name = "{source:,} tokens x {batch}, {new} new, {layers} + {layers} layers"
+    return {"name": name, "source": source, "batch": batch, "new": new, **SIZES, **more}
 
 
 def hat(chosen: Setting) -> Any:

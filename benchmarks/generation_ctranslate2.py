@@ -3,7 +3,7 @@
 
     python benchmarks/generation_ctranslate2.py --threads 2
 
-CTranslate2 has the weights of the baseline without hierarchy and 2 + 2 layers, converted from fairseq's BART by its own
+CTranslate2 has the weights of the baseline without hierarchy and 6 + 6 layers, converted from fairseq's BART by its own
 converter. One batch uses all threads, or is divided among translators of one thread each, which share the weights. Its
 peak memory includes torch and fairseq (about 0.4 GB), which are needed for the conversion only. CTranslate2 truncates
 sources at 1,024 tokens by default; this is switched off.
@@ -36,7 +36,7 @@ from hat_fairseq.generation.beam_search import BeamSearchGenerator
 WHOLE, SPLIT = ("ctranslate2", "ctranslate2 int8"), ("ctranslate2 split", "ctranslate2 int8 split")
 OURS = ("hat", "hat int8", "plain")
 CONTENDERS = (*OURS, *WHOLE, *SPLIT)
-SETTINGS = [setting(3072, 1, contenders=(*OURS, *WHOLE)), setting(3072, 4), setting(512, 4)]
+SETTINGS = [setting(3072, 1, new=128, contenders=(*OURS, *WHOLE)), setting(3072, 4, rounds=2), setting(512, 4, new=128)]
 
 
 def build(name: str, chosen: Setting) -> Job:

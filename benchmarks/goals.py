@@ -37,20 +37,25 @@ class Goal:
 
 FAIRSEQ = ("fairseq transformer", "fairseq bart")
 TRANSFORMERS = ("transformers", "transformers, static cache")
+CTRANSLATE2, INT8 = ("ctranslate2", "ctranslate2 split"), ("ctranslate2 int8", "ctranslate2 int8 split")
 FIXED = {"shares": [1]}
 LONG, SHORT = {"source": 3072}, {"source": 512}
 GOALS = (
     Goal("training_hierarchy", "time", 1.05, peers=("plain",), where=LONG),
     Goal("training_hierarchy", "memory", 1.05, peers=("plain",), where=LONG),
     Goal("training_hierarchy", "time", 1.1, peers=("plain",), where=SHORT),
-    Goal("training_fairseq", "time", 0.9, "ours"),
-    Goal("training_fairseq", "memory", 0.75, "ours", where=LONG),
+    Goal("training_fairseq", "speed", 4.0, "ours", where=LONG | {"attention_dropout": 0.1}),
+    Goal("training_fairseq", "speed", 1.6, "ours", where=LONG | {"attention_dropout": 0.0}),
+    Goal("training_fairseq", "memory", 0.75, "ours", where=LONG | {"documents": 4}),
     Goal("generation_fairseq", "speed", 2.5, peers=FAIRSEQ[:1], where=LONG),
-    Goal("generation_fairseq", "speed", 1.3, peers=FAIRSEQ[1:], where=LONG),
+    Goal("generation_fairseq", "speed", 2.3, peers=FAIRSEQ[1:], where=LONG),
     Goal("generation_fairseq", "speed", 3.0, peers=FAIRSEQ, where=LONG, gpu=True),
-    Goal("generation_transformers", "speed", 4.0, peers=TRANSFORMERS, where=LONG),
+    Goal("generation_transformers", "speed", 7.0, peers=TRANSFORMERS, where=LONG),
     Goal("generation_transformers", "speed", 2.0, peers=TRANSFORMERS, where=SHORT),
-    Goal("generation_ctranslate2", "speed", 1.0, peers=("ctranslate2", "ctranslate2 split"), where=LONG),
+    Goal("generation_ctranslate2", "speed", 2.0, "plain", CTRANSLATE2, LONG),
+    Goal("generation_ctranslate2", "speed", 1.8, "hat int8", INT8, LONG),
+    Goal("generation_ctranslate2", "speed", 3.0, "plain", CTRANSLATE2, SHORT),
+    Goal("generation_ctranslate2", "speed", 2.0, "hat int8", INT8, SHORT),
     Goal("precision", "speed", 1.5, "bf16", ("fp32",)),
     Goal("precision", "quality", 0.1, "bf16", ("fp32",)),
     Goal("precision", "speed", 1.5, "int8", ("fp32",)),

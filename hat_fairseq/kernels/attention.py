@@ -3,7 +3,8 @@
 softmax(queries keys^T / sqrt(E)) values (`naive.attention`), by one of four numerically equivalent kernels:
 
     SDPA    torch's scaled dot product attention: on a GPU always, on the CPU for short sequences
-    blocks  on the CPU for long sequences with dropout or without gradients (`blockwise_attention.py`)
+    blocks  on the CPU for long sequences with dropout, and without gradients if it is not Intel's
+            (`blockwise_attention.py`)
     step    on the CPU for the few queries of a decoding step
     rows    on the CPU for padded self-attention in bf16: SDPA for each row alone, without its padding
 
@@ -17,8 +18,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from . import torch_private
 from .blockwise_attention import blockwise_attention
-from .torch_private import ONEDNN
 
 SMALLEST = 1 << 16  # T x S from which on blocks are the faster kernel
 FEWEST = 32  # queries, likewise
@@ -72,7 +73,7 @@ def _choose(
     if dropout:
         known = dropout < 1 and dtype in (torch.float32, torch.bfloat16, torch.float16)
     else:
-        known = ONEDNN and dtype is torch.float32 and not gradients
+        known = torch_private.PREFER_ONEDNN and dtype is torch.float32 and not gradients
     return blockwise_attention if known else F.scaled_dot_product_attention
 
 

@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from .cpu_dropout import BlockDropout
-from .torch_private import onednn_linear, softmax_backward_
+from .torch_private import large_product, softmax_backward_
 
 BLOCK = 1 << 20  # entries of a block of weights: 4 MB
 Block = tuple[Tensor, slice, slice]
@@ -48,7 +48,7 @@ class _BlockwiseAttention(torch.autograd.Function):
             q, k = _fp32(queries[row, head], channels**-0.5), _fp32(keys[row, head])
             v = _fp32(values[row, head], 1 / (1 - dropout)).t()
             for weights, queries_slice, keys_slice in walk.blocks(row, head, q, k):
-                out[row, head, queries_slice] = onednn_linear(walk.drop(weights, weights), v[:, keys_slice])
+                out[row, head, queries_slice] = large_product(walk.drop(weights, weights), v[:, keys_slice])
         return out
 
     @staticmethod
@@ -62,12 +62,12 @@ class _BlockwiseAttention(torch.autograd.Function):
             upstream = _fp32(gradients[0][row, head], 1 / (1 - ctx.options[0]))
             of_k, of_v = (torch.zeros(x.size(1), x.size(0)) for x in (k, v))  # transposed: the faster product
             for weights, queries_slice, keys_slice in walk.blocks(row, head, q, k):
-                of_v[:, keys_slice] += onednn_linear(upstream[queries_slice].t().contiguous(), walk.drop(weights).t())
-                of_weights = onednn_linear(upstream[queries_slice], v[keys_slice])
+                of_v[:, keys_slice] += large_product(upstream[queries_slice].t().contiguous(), walk.drop(weights).t())
+                of_weights = large_product(upstream[queries_slice], v[keys_slice])
                 walk.drop(of_weights, of_weights)
                 softmax_backward_(of_weights, weights)
-                of_queries[row, head, queries_slice] = onednn_linear(of_weights, k[keys_slice].t()).mul_(scale)
-                of_k[:, keys_slice] += onednn_linear(q[queries_slice].t().contiguous(), of_weights.t())
+                of_queries[row, head, queries_slice] = large_product(of_weights, k[keys_slice].t()).mul_(scale)
+                of_k[:, keys_slice] += large_product(q[queries_slice].t().contiguous(), of_weights.t())
             of_keys[row, head], of_values[row, head] = of_k.t(), of_v.t()
         return of_queries, of_keys, of_values, None, None, None, None
 
@@ -96,7 +96,7 @@ class _Walk:
         for first in range(0, len(q), self.size):
             queries_slice = slice(first, min(first + self.size, len(q)))
             keys_slice = slice(visible.start, min(visible.stop, queries_slice.stop)) if self.causal else visible
-            weights = onednn_linear(q[queries_slice], k[keys_slice])
+            weights = large_product(q[queries_slice], k[keys_slice])
             if allowed is not None:
                 _hide(weights, allowed[queries_slice if len(allowed) > 1 else slice(0, 1), keys_slice])
             elif self.causal:  # only keys from `first` on can be later than a query

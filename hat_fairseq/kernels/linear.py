@@ -1,9 +1,9 @@
 """`nn.Linear` on the faster of torch's two CPU libraries, and the memory-efficient feed-forward network.
 
 torch multiplies fp32 matrices on the CPU with MKL. oneDNN, which torch contains as well, is numerically equivalent and
-1.2 to 1.6 times as fast on CPUs that MKL is not optimised for (AMD). `Linear` takes oneDNN for outputs and gradients of
-inputs where the weight is large enough to be worth the call; everything else (GPU, bf16, autocast, small weights) is
-`nn.Linear`. `packed_linear.py` goes further for weights that are not trained any more.
+1.2 to 1.6 times as fast on processors that MKL is not optimised for (AMD). There `Linear` takes oneDNN for outputs and
+gradients of inputs where the weight is large enough to be worth the call. Everything else is `nn.Linear`: Intel's
+processors, GPU, bf16, autocast, small weights. `packed_linear.py` goes further for weights that are not trained.
 
 The two largest tensors of a transformer layer are the input and the output of the activation in its feed-forward
 network. `feed_forward` keeps the input only and recomputes the output in the backward pass: a quarter of an encoder
@@ -21,8 +21,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from . import torch_private
 from .naive import activated
-from .torch_private import ONEDNN, activation_backward, onednn_linear
+from .torch_private import activation_backward, onednn_linear
 
 SMALLEST = 1 << 16  # entries of a weight from which on oneDNN's call costs less than it saves
 Product = Callable[[Tensor, Tensor, Tensor | None], Tensor]
@@ -63,7 +64,9 @@ def fastest_product(x: Tensor, weight: Tensor) -> Product:
 
 @lru_cache(maxsize=1024)
 def _choose(x_dtype: torch.dtype, dtype: torch.dtype, device: str, entries: int, transformed: bool) -> Product:
-    suited = ONEDNN and device == "cpu" and x_dtype is dtype is torch.float32 and entries >= SMALLEST
+    suited = (
+        torch_private.PREFER_ONEDNN and device == "cpu" and x_dtype is dtype is torch.float32 and entries >= SMALLEST
+    )
     return onednn_linear if suited and not transformed else F.linear
 
 

@@ -8,6 +8,7 @@ Legend: N rows (any number of leading axes), I inputs, O outputs; B rows, H head
 
 import operator
 import os
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -51,6 +52,22 @@ FLASH = _flash_attention is not None and _flash_attention_backward is not None
 ONEDNN = _linear_pointwise is not None and _reorder_linear_weight is not None
 INT8 = ONEDNN and _qlinear_prepack is not None and _qlinear_pointwise is not None
 BF16 = ONEDNN and _is_bf16_supported is not None and _is_bf16_supported()
+
+
+def _is_intel() -> bool:
+    try:
+        return "GenuineIntel" in Path("/proc/cpuinfo").read_text()
+    except OSError:  # not Linux
+        return False
+
+
+# Whether oneDNN multiplies large fp32 matrices faster than MKL. On Intel's processors MKL, and with it SDPA, is faster.
+PREFER_ONEDNN = ONEDNN and not _is_intel()
+
+
+def large_product(x: Tensor, weight: Tensor) -> Tensor:
+    """(..., I) and a (O, I) matrix -> (..., O) by the faster of the two libraries."""
+    return onednn_linear(x, weight) if PREFER_ONEDNN else F.linear(x, weight)
 
 
 def onednn_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str | None = None) -> Tensor:

@@ -8,11 +8,11 @@ import torch.nn.functional as F
 from helpers import assert_close
 from torch import Tensor
 
-from hat_fairseq.kernels import attend, attention, naive, prepare_mask
+from hat_fairseq.kernels import attend, attention, naive, prepare_mask, torch_private
 from hat_fairseq.kernels.attention import MOST, attention_of_rows, step_attention
 from hat_fairseq.kernels.blockwise_attention import blockwise_attention
-from hat_fairseq.kernels.torch_private import ONEDNN
 
+pytestmark = pytest.mark.usefixtures("either_library")
 SDPA = F.scaled_dot_product_attention
 
 
@@ -56,7 +56,7 @@ def test_a_mask_is_prepared_for_the_device() -> None:
 
 
 def test_the_fastest_kernel_is_chosen() -> None:
-    blocks = blockwise_attention if ONEDNN else SDPA
+    blocks = blockwise_attention if torch_private.PREFER_ONEDNN else SDPA
     fp32, bf16 = torch.float32, torch.bfloat16
     for arguments, kernel in [
         ((MOST, 4096, fp32, 0.0, False, False, False), step_attention),

@@ -12,6 +12,7 @@ from hat_fairseq.kernels import attend, attention, blockwise_attention, naive
 from hat_fairseq.kernels.cpu_dropout import BlockDropout
 from hat_fairseq.modules.attention import MultiheadAttention
 
+pytestmark = pytest.mark.usefixtures("either_library")
 DTYPES = [torch.float32, torch.bfloat16]
 RATES = list(enumerate([0.0, 0.3]))  # of dropout
 SIZES = [(1, 1), (64, 64), (65, 131), (131, 65), (150, 150), (7, 300)]

@@ -10,6 +10,8 @@ from torch import Tensor, nn
 from hat_fairseq.kernels import ACTIVATIONS, Linear, feed_forward, naive, pack_linears
 from hat_fairseq.modules.transformer_layer import LayerSizes, TransformerLayer
 
+pytestmark = pytest.mark.usefixtures("either_library")
+
 
 def make(inputs: int, outputs: int) -> nn.ModuleList:
     torch.manual_seed(0)

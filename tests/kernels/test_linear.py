@@ -8,10 +8,11 @@ import torch.nn.functional as F
 from helpers import assert_close, assert_same_run
 from torch import nn
 
-from hat_fairseq.kernels import ACTIVATIONS, Linear, linear, naive
+from hat_fairseq.kernels import ACTIVATIONS, Linear, linear, naive, torch_private
 from hat_fairseq.kernels.linear import SMALLEST, fastest_product
-from hat_fairseq.kernels.torch_private import ONEDNN, onednn_linear
+from hat_fairseq.kernels.torch_private import onednn_linear
 
+pytestmark = pytest.mark.usefixtures("either_library")
 DTYPES = [torch.float32, torch.bfloat16]
 
 
@@ -22,7 +23,8 @@ def make(inputs: int = 257, outputs: int = 300, bias: bool = True, dtype: torch.
 
 def test_large_fp32_weights_go_to_onednn_and_nothing_else_does() -> None:
     x, large, small = torch.randn(3, 256), torch.randn(256, 256), torch.randn(255, 256)
-    assert large.numel() == SMALLEST and fastest_product(x, large) is (onednn_linear if ONEDNN else F.linear)
+    expected = onednn_linear if torch_private.PREFER_ONEDNN else F.linear
+    assert large.numel() == SMALLEST and fastest_product(x, large) is expected
     assert fastest_product(x, small) is F.linear
     assert fastest_product(x.bfloat16(), large.bfloat16()) is F.linear
     assert fastest_product(x.to("meta"), large.to("meta")) is F.linear
