@@ -13,7 +13,7 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from hat_fairseq.data.packing import cut, fill
+from .packing import cut, fill
 
 Flags = Sequence[bool] | NDArray[np.bool_]
 

@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
-from hat_fairseq.data.rows import BOS, EOS
+from .dictionary import SPECIAL
 
+BOS, _, EOS, _ = SPECIAL
 Item = TypeVar("Item")
 Token = TypeVar("Token")
 

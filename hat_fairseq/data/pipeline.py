@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -18,13 +17,10 @@ from hat_fairseq.data.options import Settings, settings_from_json
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.rows import Row
 from hat_fairseq.data.text import CONTROL_TOKENS, SEPARATOR, restore_control_tokens
-from hat_fairseq.data.word_tokenizer import WITHOUT_SPACES, word_tokenizer
+from hat_fairseq.data.word_tokenizer import SPACE_AFTER_SENTENCE, WITHOUT_SPACES, word_tokenizer
 
 FILE_NAME = "pipeline.json"
 FORMAT = 4
-
-# Sentences of a target without <sep> come back with a space after each.
-_SPACE_AFTER_SENTENCE = re.compile(r"(?<=[。！？…」』）”]) ")
 
 
 @dataclass
@@ -96,7 +92,7 @@ class TextPipeline:
         # generate GPT-2's tokens for line breaks and tabs; one would break fairseq's lines, the other means <sep>.
         texts = [join(restore_control_tokens(self.bpe.decode(tokens))) for tokens in segments]
         decoded = "\t".join(" ".join(text.split()) for text in texts)
-        return _SPACE_AFTER_SENTENCE.sub("", decoded) if language in WITHOUT_SPACES else decoded
+        return SPACE_AFTER_SENTENCE.sub("", decoded) if language in WITHOUT_SPACES else decoded
 
     def save(self, directory: str | Path) -> None:
         """Write `pipeline.json` and the files of the BPE."""

@@ -21,11 +21,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from hat_fairseq.data.detokenize import detokenize
-from hat_fairseq.data.text import ESCAPED_TOKEN
+from .detokenize import detokenize
+from .text import ESCAPED_TOKEN
 
 NAMES = ("none", "moses", "jieba")
 WITHOUT_SPACES = ("zh", "ja")  # languages whose words are counted by characters
+# Of these languages sentences of a target without <sep> come back with a space after each.
+SPACE_AFTER_SENTENCE = re.compile(r"(?<=[。！？…」』）”]) ")
 
 # A letter or digit of a script that puts spaces between words.
 _SPACED = r"[^\W\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]"

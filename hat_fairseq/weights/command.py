@@ -4,6 +4,7 @@
 `roberta`: a Hugging Face RoBERTa, with or without its masked-LM head, for `hat_roberta` and `hierarchical_transformer`.
 `xlm_roberta`: likewise a Hugging Face XLM-RoBERTa, whose vocabulary is a sentencepiece model.
 `hierarchical_transformer`: the Hierarchical Attention Transformers of Chalkidis et al. 2022.
+`hat_fairseq`: a folder of `hat export`, with the settings of its training and its data.
 
 The input is a folder with `config.json` and `model.safetensors` or `pytorch_model.bin`. The output holds tensors,
 numbers and strings only. The flags that build the model are printed in one line, to be pasted after `fairseq-train`.
@@ -28,6 +29,7 @@ from .hugging_face import read_config, read_weights
 from .rename import Converted
 from .vocabulary import MASK, SPECIALS, read_pieces, read_symbols
 
+OURS = "hat_fairseq"
 ARCHITECTURE = "architecture"  # the key of the settings that our converters know; fairseq does not read it
 
 
@@ -64,7 +66,7 @@ RELEASES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("release", choices=list(RELEASES), help="whose weights they are")
+    parser.add_argument("release", choices=[*RELEASES, OURS], help="whose weights they are")
     parser.add_argument(
         "--segment-positions",
         choices=["none", "add"],
@@ -81,6 +83,10 @@ def main(args: argparse.Namespace) -> int:
         raise ValueError(f"--segment-positions is for hierarchical_transformer; {args.release} has no segments")
     if not args.directory.is_dir():
         raise ValueError(f"{args.directory} is not a folder")
+    if args.release == OURS:
+        from .exported import restore
+
+        return restore(args.directory, args.out, args.overwrite)
     release = RELEASES[args.release]
     config = release.config(args.directory / "config.json")
     symbols = release.symbols(args.directory, config["vocab_size"])

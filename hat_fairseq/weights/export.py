@@ -1,156 +1,82 @@
-"""Write a trained hierarchical_transformer as a Hugging Face folder, for the code of Chalkidis et al. 2022.
+"""Write a trained model as a folder that Hugging Face's transformers reads: weights, settings and tokenizer.
 
-The folder has `config.json`, the weights under the released names, and with `--data` the labels and, for GPT-2's BPE,
-the vocabulary. A model for which the authors' code would compute something else is refused; a difference that does not
-concern your documents can be accepted by its name. How to call their code is printed.
+`hat_transformer`, `hat_bart`, `hat_roberta`, `ernie_sparse`: with our own code in the folder, or without hierarchy as
+BART and RoBERTa where they are that; the same hypotheses, scores and logits. `hierarchical_transformer`: for the code
+of Chalkidis et al. 2022, whose calls are printed. `hat import hat_fairseq` reads a folder of ours back. A model for
+which the exported code would compute something else is refused; a difference to the code of Chalkidis et al. that does
+not concern your documents can be accepted by name.
 """
 
 import argparse
-import json
-from argparse import Namespace
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor
-
-from ..data.labels import read_label_dictionary
-from ..data.outputs import atomic_directory
 from ..data.package import BIN, is_package
+from . import export_hat, export_released, export_roberta
 from .command import ARCHITECTURE
-from .released_hat import HEAD, released_config, to_hugging_face
-from .released_hat_differences import CLASSES, check_expressible, instructions, refuse_differences
-from .vocabulary import vocabulary_files
 
-HEADS = "classification_heads."
-TASKS = {  # what the head of a task is about
-    "document_classification": "document",
-    "sentence_prediction": "document",
-    "multiple_choice": "choice",
-    "sentence_ranking": "choice",
-    "segment_classification": "segment",
-    "token_classification": "token",
-    "question_answering": "token",
+EXPORTERS = {  # registered name of a model -> what exports it
+    "hierarchical_transformer": export_released.export,
+    "hat_transformer": export_hat.export,
+    "hat_bart": export_hat.export,
+    "hat_roberta": export_roberta.export,
+    "ernie_sparse": export_roberta.export,
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--to", choices=["hf"], required=True, help="hf: the folder that Hugging Face's classes read")
-    parser.add_argument("--path", type=Path, required=True, help="checkpoint or package of a hierarchical_transformer")
+    parser.add_argument("--path", type=Path, required=True, help="checkpoint or package")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to write; it must not exist")
-    parser.add_argument("--format", choices=["safetensors", "bin"], default="safetensors", help="of the weights")
-    parser.add_argument("--data", type=Path, metavar="BIN", help="bin directory of the training: labels, vocabulary")
-    accept = "export although the authors' code differs in this on some documents; the refusal names it"
+    data = "bin directory of the training: tokenizer, labels (default: that of the package)"
+    parser.add_argument("--data", type=Path, metavar="BIN", help=data)
+    defaults = "fairseq generation options as JSON, e.g. '{\"beam\": 4}' (default: those of the package)"
+    parser.add_argument("--generation", metavar="JSON", help=defaults)
+    weights_format = "of the weights of a hierarchical_transformer (default: safetensors)"
+    parser.add_argument("--format", choices=["safetensors", "bin"], help=weights_format)
+    accept = "export a hierarchical_transformer although the authors' code differs in this on some documents"
     parser.add_argument("--accept", nargs="+", default=[], metavar="NAME", help=accept)
 
 
 def main(args: argparse.Namespace) -> int:
     if args.out.exists():
         raise ValueError(f"{args.out} exists; give another --out")
-    state, values, head = read_checkpoint(args.path)
+    checkpoint = read_checkpoint(args.path)
+    name = model_of(checkpoint, args.path)
+    if name not in EXPORTERS:
+        raise ValueError(f"{args.path} is a {name}: it cannot be exported; {', '.join(EXPORTERS)} can")
+    released = name == "hierarchical_transformer"
+    if not released and (args.accept or args.format):
+        raise ValueError(f"--accept and --format are for hierarchical_transformer, and {args.path} is a {name}")
+    if released and args.generation:
+        raise ValueError("--generation is for models that write texts; remove it")
     args.data = args.path / BIN if args.data is None and is_package(args.path) else args.data
-    state = with_one_head(state, head)
-    check_expressible(values, head)
-    accepted = refuse_differences(values, head, args.accept)
-    tensors = to_hugging_face(state, values["max_segments"], values["segment_length"], pooled=head != "segment")
-    table = state["encoder.embed_tokens.weight"]
-    config = released_config(values, len(table))
-    config |= {"architectures": [CLASSES[head]], "torch_dtype": str(table.dtype)[6:]}
-    if head in ("document", "segment"):
-        labels = labels_of(args.data, state, len(tensors["classifier.weight"]))
-        config["id2label"] = {str(number): label for number, label in enumerate(labels)}
-        config["label2id"] = {label: number for number, label in enumerate(labels)}
-    files, note = vocabulary_files(args.data, state, config["model_max_length"])
-    write_folder(args.out, tensors, {"config.json": json.dumps(config, indent=2) + "\n", **files}, args.format)
-    parameters = {t.data_ptr(): t.numel() for name, t in state.items() if not name.endswith("_fingerprint")}
-    print(f"wrote {args.out}: {len(tensors)} tensors, {sum(parameters.values()):,} parameters")
-    print("\n".join([*accepted, *instructions(values, head), note]))
+    EXPORTERS[name](args, checkpoint)
     return 0
 
 
-def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any], str | None]:
-    """Returns state, settings, and what the head is about (None: words), of a checkpoint of training or import.
-
-    Raises:
-        ValueError: another model, or settings that are not in the checkpoint.
-    """
+def read_checkpoint(path: Path) -> dict[str, Any]:
+    """The content of a checkpoint of training or import; ValueError without settings."""
     from fairseq import checkpoint_utils
-    from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
 
-    from ..models.hierarchical_transformer import HierarchicalTransformerModel
-    from ..models.segment_encoder import HierarchicalTransformerConfig
+    from ..register import register
 
+    register()
     if not path.exists():
         raise ValueError(f"{path} does not exist")
     checkpoint = checkpoint_utils.load_checkpoint_to_cpu(str(path))
-    cfg = checkpoint.get("cfg")
-    if ARCHITECTURE not in checkpoint and cfg is None:
+    if ARCHITECTURE not in checkpoint and checkpoint.get("cfg") is None:
         raise ValueError(f"{path} has weights and no settings of a training; hat import keeps them")
-    model, task = (cfg["model"], cfg["task"]) if cfg else (checkpoint[ARCHITECTURE], checkpoint[ARCHITECTURE])
-    model, task = (part if isinstance(part, Namespace) else Namespace(**part) for part in (model, task))
-    name = getattr(model, "arch", None) or getattr(model, "_name", None)
-    if (ARCH_MODEL_REGISTRY | MODEL_REGISTRY).get(name) is not HierarchicalTransformerModel:
-        raise ValueError(f"{path} is a {name}: only hierarchical_transformer has a counterpart at Hugging Face's")
-    settings = asdict(HierarchicalTransformerConfig.from_args(model))
-    values = {name: value if isinstance(value, bool | int | float) else str(value) for name, value in settings.items()}
-    state = {name: tensor for name, tensor in checkpoint["model"].items() if isinstance(tensor, Tensor)}
-    if not any(name.startswith(HEADS) for name in state):
-        return state, values, None
-    kind = getattr(task, "_name", None) or getattr(task, "task", None)
-    if kind not in TASKS:
-        raise ValueError(f"{path}: what the head of task {kind} is about is not known; known are {', '.join(TASKS)}")
-    return state, values, TASKS[kind]
+    return checkpoint
 
 
-def with_one_head(state: dict[str, Tensor], head: str | None) -> dict[str, Tensor]:
-    """`state` with its one classification head called `HEAD`.
+def model_of(checkpoint: dict[str, Any], path: Path) -> str:
+    """The registered name of the model, or of an architecture that is not known."""
+    from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
 
-    Raises:
-        ValueError: several heads, or one of other sizes than theirs.
-    """
-    names = sorted({name.split(".")[1] for name in state if name.startswith(HEADS)})
-    if len(names) > 1:
-        raise ValueError(f"{len(names)} classification heads ({', '.join(names)}), and the authors' classes have one")
-    if head is None:
-        return state
-    width, inner = state["encoder.embed_tokens.weight"].size(1), len(state[f"{HEADS}{names[0]}.dense.weight"])
-    if inner != width:
-        raise ValueError(f"the head is {inner} wide inside; the authors' are as wide as the model, {width}")
-    return {name.replace(f"{HEADS}{names[0]}.", f"{HEADS}{HEAD}."): tensor for name, tensor in state.items()}
-
-
-def labels_of(data: Path | None, state: dict[str, Tensor], num_classes: int) -> list[str]:
-    """Names of the classes in order: those of `data`, or numbered ones.
-
-    Raises:
-        ValueError: `data` has other labels than the checkpoint's head, or another number of them.
-    """
-    from fairseq.data import Dictionary
-
-    from ..models.fingerprint import fingerprint
-    from ..models.loading.common import LABELS
-
-    path = None if data is None else data / "label" / "dict.txt"
-    if path is None or not path.is_file():
-        return [f"LABEL_{number}" for number in range(num_classes)]
-    labels = [label for label in read_label_dictionary(path) if not label.startswith("madeupword")]
-    if len(labels) != num_classes:
-        raise ValueError(f"{path} has {len(labels)} labels, the head {num_classes} classes")
-    expected = next((tensor for name, tensor in state.items() if name.endswith(LABELS)), None)
-    if expected is not None and not expected.equal(fingerprint(Dictionary.load(str(path)))):
-        raise ValueError(f"{path} has other labels than the checkpoint, or in another order")
-    return labels
-
-
-def write_folder(out: Path, tensors: dict[str, Tensor], files: dict[str, str], weights_format: str) -> None:
-    from safetensors.torch import save_file
-
-    with atomic_directory(out, "config.json") as folder:
-        for name, text in files.items():
-            (folder / name).write_text(text, encoding="utf-8")
-        if weights_format == "bin":
-            torch.save(tensors, folder / "pytorch_model.bin")
-        else:  # tensors in a safetensors file share no memory
-            copies = {name: tensor.clone().contiguous() for name, tensor in tensors.items()}
-            save_file(copies, folder / "model.safetensors", metadata={"format": "pt"})
+    cfg = checkpoint.get("cfg")
+    model = cfg["model"] if cfg else checkpoint[ARCHITECTURE]
+    values = model if isinstance(model, dict) else vars(model)
+    name = values.get("arch") or values.get("_name")
+    model_class = (ARCH_MODEL_REGISTRY | MODEL_REGISTRY).get(name)
+    return next((known for known in MODEL_REGISTRY if MODEL_REGISTRY[known] is model_class), str(name))

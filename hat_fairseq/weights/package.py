@@ -43,7 +43,7 @@ def main(args: argparse.Namespace) -> int:
     if args.out.exists() and not is_package(args.out):
         raise ValueError(f"--out {args.out} exists and is no folder of hat package; choose another directory")
     with atomic_directory(args.out, MANIFEST, args.overwrite) as folder:
-        model, cfg, updates = load(args.checkpoint, args.data)
+        model, cfg, _, updates = load(args.checkpoint, args.data)
         if generation and not hasattr(model, "decoder"):
             raise ValueError("--generation is for models that write texts; remove it")
         config: dict[str, Any] = {"updates": updates, "tied": write_weights(folder, model.state_dict(), args.half)}
@@ -73,8 +73,8 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def load(checkpoint: Path, data: Path) -> tuple[Any, Any, int]:
-    """A model, its settings and number of updates; ValueError without settings, or if the data are not its own."""
+def load(checkpoint: Path, data: Path) -> tuple[Any, Any, Any, int]:
+    """A model, its settings, task and number of updates; ValueError without settings, or for data not its own."""
     from fairseq import checkpoint_utils
 
     from ..register import register
@@ -83,8 +83,8 @@ def load(checkpoint: Path, data: Path) -> tuple[Any, Any, int]:
     state = checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint), overrides := {"data": str(data)})
     if not state.get("cfg"):
         raise ValueError(f"{checkpoint} has weights and no settings of a training: train with it first")
-    (model,), cfg, _ = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], overrides, state=state)
-    return model, cfg, int(state["optimizer_history"][-1]["num_updates"])
+    (model,), cfg, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], overrides, state=state)
+    return model, cfg, task, int(state["optimizer_history"][-1]["num_updates"])
 
 
 def write_weights(folder: Path, state: dict[str, Tensor], half: bool) -> dict[str, str]:

@@ -1,0 +1,157 @@
+"""The folder that `hat export` writes of a model of ours, and `hat import hat_fairseq` reads back.
+
+`config.json`, `model.safetensors` and `generation_config.json` are those of transformers; `modeling_hat_fairseq.py` and
+`tokenization_hat_fairseq.py` come from `weights/hf`, with the modules of `data` that the tokenizer is made of, and the
+vocabulary of the data. `hat_fairseq.json` has the settings of the training, the names of the tensors in fairseq, and
+the fingerprints of the dictionaries.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from argparse import Namespace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+from ..data.bpe import FILES
+from ..data.outputs import atomic_directory
+from ..data.package import WEIGHTS
+from ..data.pipeline import FILE_NAME, TextPipeline
+from .package import as_json, load, portable
+
+FINGERPRINT = "_fingerprint"
+ORIGIN = "hat_fairseq.json"
+CODE, DATA = Path(__file__).with_name("hf"), Path(__file__).parents[1] / "data"
+MODELING, TOKENIZATION = "modeling_hat_fairseq", "tokenization_hat_fairseq"
+TOKENIZER_MODULES = tuple(
+    f"{name}.py" for name in ("text", "word_tokenizer", "detokenize", "dictionary", "long_input", "packing")
+)
+DICTIONARIES = {  # in the folder -> where a bin directory has it; the first that exists
+    "dict.source.txt": ("dict.source.txt", "input0/dict.txt", "dict.txt"),
+    "dict.target.txt": ("dict.target.txt",),
+    "dict.role.txt": ("dict.role.txt",),
+    "dict.label.txt": ("label/dict.txt",),
+}
+
+
+@dataclass
+class Trained:
+    """A model that is to be exported.
+
+    Attributes:
+        model, cfg, task, updates: as `weights.package.load` returns them.
+        data: its bin directory.
+    """
+
+    model: Any
+    cfg: Any
+    task: Any
+    updates: int
+    data: Path
+
+    @classmethod
+    def load(cls, path: Path, data: Path | None) -> Trained:
+        """Loads a checkpoint with its data; ValueError if they do not belong together, or the data are not given."""
+        if data is None:
+            raise ValueError(f"{path} is no package: give --data, the bin directory of its training, for the tokenizer")
+        return cls(*load(path, data), data)
+
+
+def renamed(model: torch.nn.Module, rename: Callable[[str], str]) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The tensors of a model under the names of the export, each once; and the name there of each of ours."""
+    tensors, names, first = dict[str, Tensor](), dict[str, str](), dict[int, str]()
+    for ours, tensor in model.state_dict().items():
+        if ours.endswith(FINGERPRINT):
+            continue
+        names[ours] = first.setdefault(tensor.data_ptr(), rename(ours))
+        tensors[names[ours]] = tensor
+    return tensors, names
+
+
+def write_folder(
+    out: Path,
+    trained: Trained,
+    tensors: Mapping[str, Tensor],
+    names: dict[str, str],
+    config: dict[str, Any],
+    generation: dict[str, Any] | None,
+    limits: dict[str, Any],
+) -> None:
+    """Writes the folder and prints what is in it.
+
+    Args:
+        tensors, names: of `renamed`.
+        config: of transformers; with `auto_map` our code is put into the folder.
+        generation: generation_config.json; None for models that generate nothing.
+        limits: arguments of the tokenizer: `limits`, or `row_limit` of rows with labels.
+    """
+    with atomic_directory(out) as folder:
+        copies = {name: tensor.clone().contiguous() for name, tensor in tensors.items()}
+        save_file(copies, folder / WEIGHTS, metadata={"format": "pt"})
+        (folder / "config.json").write_text(as_json(config), encoding="utf-8")
+        if generation is not None:
+            (folder / "generation_config.json").write_text(as_json(generation), encoding="utf-8")
+        if "auto_map" in config:
+            shutil.copyfile(CODE / f"{MODELING}.py", folder / f"{MODELING}.py")
+        data, note = write_tokenizer(folder, trained, limits)
+        (folder / ORIGIN).write_text(as_json(origin(trained, names) | {"data": data}), encoding="utf-8")
+    parameters = sum(tensor.numel() for tensor in tensors.values())
+    print(f"wrote {out}: {len(tensors)} tensors, {parameters:,} parameters, as {config['architectures'][0]}")
+    print(note)
+
+
+def origin(trained: Trained, names: dict[str, str]) -> dict[str, Any]:
+    """What `hat import hat_fairseq` needs beside the weights."""
+    sections = {name: trained.cfg[name] for name in ("task", "model", "criterion")}
+    buffers = {name: t for name, t in trained.model.state_dict().items() if name.endswith(FINGERPRINT)}
+    return {
+        "updates": trained.updates,
+        "namespaces": [name for name, section in sections.items() if isinstance(section, Namespace)],
+        "cfg": {name: portable(section) for name, section in sections.items()},
+        "names": names,
+        "fingerprints": {name: tensor.tolist() for name, tensor in buffers.items()},
+    }
+
+
+def write_tokenizer(folder: Path, trained: Trained, limits: dict[str, Any]) -> tuple[dict[str, str], str]:
+    """Writes the files of the data; returns where the bin directory has each, and a line about the tokenizer."""
+    data = {}
+    for name, places in DICTIONARIES.items():
+        if place := next((place for place in places if (trained.data / place).is_file()), None):
+            data[name] = place
+    if not (trained.data / FILE_NAME).is_file():
+        copy(trained.data, folder, data)
+        return data, f"tokenizer: none, because {trained.data} was not made by hat preprocess"
+    pipeline = TextPipeline.load(trained.data)
+    data |= {name: name for name in (FILE_NAME, *FILES[pipeline.bpe.kind])}
+    copy(trained.data, folder, data)
+    settings, task = pipeline.settings, trained.task
+    if pipeline.kind.name not in ("text", "classification", "mlm"):
+        return data, f"tokenizer: none, data of the kind {pipeline.kind.name} have no tokenizer of transformers"
+    if settings.max_source_tokens is not None:
+        first = (settings.max_source_tokens - 1, settings.long_source)
+        limits = limits | {"limits": [first, *limits.get("limits", [])]}
+    for module in TOKENIZER_MODULES:
+        shutil.copyfile(DATA / module, folder / module)
+    shutil.copyfile(CODE / f"{TOKENIZATION}.py", folder / f"{TOKENIZATION}.py")
+    tokenizer = {
+        "tokenizer_class": "HatFairseqTokenizer",
+        "auto_map": {"AutoTokenizer": [f"{TOKENIZATION}.HatFairseqTokenizer", None]},
+        **limits,
+        "uses_roles": getattr(task, "segment_dictionary", None) is not None,
+        "has_mask": "<mask>" in task.source_dictionary,
+    }
+    (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer, indent=1) + "\n", encoding="utf-8")
+    return data, f"tokenizer: HatFairseqTokenizer, BPE {pipeline.bpe.kind}, splitter {settings.splitter}"
+
+
+def copy(data: Path, folder: Path, names: Mapping[str, str]) -> None:
+    for name, place in names.items():
+        shutil.copyfile(data / place, folder / name)

@@ -1,0 +1,194 @@
+"""`hat export` of encoder-decoders: from the same texts transformers generates fairseq's hypotheses; and back."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from hat_fairseq import cli
+from hat_fairseq.data.package import BIN
+from hat_fairseq.data.record import Record
+from hat_fairseq.data.records_json import read_records
+from hat_fairseq.inference.texts import DocumentToText
+from hat_fairseq.tasks.raw_documents import encode_documents
+from hat_fairseq.weights.hugging_face import read_weights
+
+transformers = pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
+
+GENERATION = {"beam": 4, "max_len_b": 40, "min_len": 3, "lenpen": 0.8, "no_repeat_ngram_size": 3}
+BART = "--arch hat_bart_base --role-stream= --no-hierarchy --max-source-positions 122 --max-target-positions 122"
+SMALL = " --encoder-layers 2 --decoder-layers 2"
+for side in ("encoder", "decoder"):
+    SMALL += f" --{side}-embed-dim 32 --{side}-ffn-embed-dim 48 --{side}-attention-heads 4"
+MODELS = {
+    "roles": "",
+    "bart": BART + SMALL,
+    "pre-norm": "--encoder-normalize-before --decoder-normalize-before --encoder-learned-pos --activation-fn gelu "
+    "--hierarchical-encoder-layers 2 --encoder-qkv-dim 32 --layernorm-embedding --role-stream=",
+}
+MODELS |= {
+    "pooling": "--arch poolingformer_bart_base --role-stream= --max-source-positions 122 --encoder-attention-layers 1 "
+    "--attention-window 8 --pooling-window 32" + SMALL,
+    "blocks": "--role-stream= --encoder-attention block-sparse --sparse-block 8 --sparse-random 1 --sparse-window 1 "
+    "--share-decoder-input-output-embed",
+}
+END = {"pooling": 0.5, "blocks": 3.5}  # how likely </s> is made
+CLASSES = {"bart": "BartForConditionalGeneration"}
+
+
+def export(path: Path, out: Path, data: Path, *flags: str) -> int:
+    words = ["export", "--to", "hf", "--path", path, "--data", data, "--out", out, *flags]
+    return cli.main([str(word) for word in words])
+
+
+@pytest.fixture(scope="module", params=list(MODELS))
+def model(request: Any, train: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """checkpoint_last.pt in a folder named by the model; with noise, so that texts differ, and likely to end."""
+    folder = tmp_path_factory.mktemp("trained") / request.param
+    train(folder, *MODELS[request.param].split(), "--max-update", 3, "--disable-validation")
+    checkpoint = torch.load(folder / "checkpoint_last.pt", weights_only=True)
+    torch.manual_seed(4)
+    for tensor in {tensor.data_ptr(): tensor for tensor in checkpoint["model"].values()}.values():
+        if tensor.is_floating_point():
+            tensor.add_(torch.randn_like(tensor) * 0.15)
+    state = checkpoint["model"]
+    end = state["decoder.output_projection.weight"][2]
+    last = state.get("decoder.layer_norm.bias", state["decoder.layers.1.final_layer_norm.bias"])
+    last.add_(END.get(request.param, 2.0) * end / end.norm())
+    torch.save(checkpoint, folder / "checkpoint_last.pt")
+    return folder / "checkpoint_last.pt"
+
+
+@pytest.fixture(scope="module")
+def exported(model: Path, ami: Path) -> Path:
+    folder = model.parent / "hf"
+    assert export(model, folder, ami / BIN, "--generation", json.dumps(GENERATION)) == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def texts(ami: Path) -> list[Record]:
+    """Documents of different lengths, the last ones longer than the limit of the data."""
+    records = read_records(ami / "text/test.jsonl")
+    return [
+        replace(r, target=None, parts=(r.parts[0][: n + 1],), roles=r.roles[: n + 1]) for n, r in enumerate(records)
+    ]
+
+
+def turns(record: Record) -> list[dict[str, str]]:
+    return [{"role": role, "text": text} for role, text in zip(record.roles, record.sentences, strict=True)]
+
+
+def test_hypotheses_and_scores_are_fairseqs(exported: Path, model: Path, ami: Path, texts: list[Record]) -> None:
+    ours = DocumentToText.from_pretrained(str(model), ami / BIN, "cpu", **GENERATION)
+    encoded = encode_documents(texts, ours.task)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(exported, trust_remote_code=True)
+    peer, info = transformers.AutoModelForSeq2SeqLM.from_pretrained(
+        exported, trust_remote_code=True, output_loading_info=True
+    )
+    assert not any(info.values()), info
+    assert type(peer).__name__ == CLASSES.get(model.parent.name, "HatForConditionalGeneration")
+    found = {}
+    for size in (1, len(texts)):  # alone and padded
+        for start in range(0, len(texts), size):
+            part = slice(start, start + size)
+            inputs = tokenizer([turns(text) for text in texts[part]], return_tensors="pt")
+            rows = [row[mask.bool()] for row, mask in zip(inputs["input_ids"], inputs["attention_mask"], strict=True)]
+            assert all(map(torch.equal, rows, encoded.tokens[part]))
+            out = peer.generate(**inputs, return_dict_in_generate=True, output_scores=True)
+            sample = {"src_tokens": inputs["input_ids"], "src_lengths": torch.tensor([1])}
+            sample |= {"segments": inputs["role_ids"]} if "role_ids" in inputs else {}
+            best = ours.task.inference_step(ours.generator, ours.models, {"net_input": sample})
+            for number, (row, score, (hypothesis, *_)) in enumerate(
+                zip(out.sequences, out.sequences_scores, best, strict=True)
+            ):
+                tokens = row[1:][row[1:].ne(1)]
+                if model.parent.name == "bart" and len(tokens) > GENERATION["max_len_b"]:
+                    continue  # there transformers counts the last </s> as certain
+                assert torch.equal(tokens, hypothesis["tokens"])
+                assert float(score) == pytest.approx(float(hypothesis["score"]), abs=1e-4)
+                text = ours.pipeline.decode(ours.task.target_dictionary.string(hypothesis["tokens"]))
+                assert tokenizer.decode(row) == text
+                found[size, start + number] = tokens.tolist()
+    print(found)
+    assert len({tuple(tokens) for tokens in found.values()}) > 3
+    assert min(map(len, found.values())) <= GENERATION["max_len_b"]  # ended by itself
+
+
+def test_back_again_everything_is_the_same(exported: Path, model: Path, ami: Path, tmp_path: Path) -> None:
+    back = tmp_path / "new/model.pt"
+    saved = tmp_path / "saved"  # by transformers, as after a training
+    for auto in (transformers.AutoModelForSeq2SeqLM, transformers.AutoTokenizer):
+        auto.from_pretrained(exported, trust_remote_code=True).save_pretrained(saved)
+    assert cli.main(["import", "hat_fairseq", str(saved), "--out", str(back)]) == 0
+    before, after = (torch.load(path, weights_only=True) for path in (model, back))
+    assert before["model"].keys() == after["model"].keys()
+    assert all(torch.equal(tensor, after["model"][name]) for name, tensor in before["model"].items())
+    for name in ("model", "task"):
+        old, new = (dict(vars(x) if hasattr(x := c["cfg"][name], "arch") else x) for c in (before, after))
+        local = {key for key in old if key == "data" or str(old[key]).startswith("/")}
+        assert {key: v for key, v in old.items() if key not in local | {"adam_betas"}} == {
+            key: v for key, v in new.items() if key not in local | {"adam_betas"}
+        }
+    for path in (back.parent / BIN).rglob("*.*"):
+        assert path.read_bytes() == (ami / BIN / path.name).read_bytes()
+    again = tmp_path / "again"
+    assert export(back, again, back.parent / BIN) == 0
+    first, second = read_weights(exported), read_weights(again)
+    assert first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+@pytest.mark.parametrize("model", ["roles"], indirect=True)
+def test_a_package_has_the_options_and_others_are_refused(
+    model: Path, ami: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    package, out = tmp_path / "package", tmp_path / "hf"
+    words = ["package", model, "--data", ami / BIN, "--out", package, "--generation", json.dumps(GENERATION)]
+    assert cli.main([*map(str, words)]) == 0
+    assert cli.main(["export", "--to", "hf", "--path", str(package), "--out", str(out)]) == 0
+    found = json.loads((out / "generation_config.json").read_text())
+    assert (found["num_beams"], found["max_length"], found["min_length"]) == (4, 42, 4)
+    assert (found["length_penalty"], found["no_repeat_ngram_size"]) == (0.8, 3)
+    for options, words in (
+        ({"max_len_a": 0.5}, "generation option max_len_a 0.5: transformers has no such option"),
+        ({"sampling": True}, "generation option sampling True"),
+        ({"min_len": 60, "max_len_b": 50}, "min_len 60 is more than the longest text, 50 tokens"),
+    ):
+        assert export(model, tmp_path / "no", ami / BIN, "--generation", json.dumps(options)) == 2
+        assert words in capsys.readouterr().err
+    assert export(model, out, ami / BIN) == 2 and "exists" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["hf", "package"]
+
+
+@pytest.mark.fault(
+    "Security",
+    "a folder of `hat export` with tensors too few or too many, or names outside of the data",
+    "names them, exit 2, nothing written",
+)
+@pytest.mark.parametrize("model", ["roles"], indirect=True)
+def test_a_folder_that_does_not_fit_is_refused(
+    exported: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = Path(shutil.copytree(exported, tmp_path / "hf"))
+    origin = json.loads((folder / "hat_fairseq.json").read_text())
+    other = {"names": origin["names"] | {"decoder.new": "decoder.new"}}
+    for change, words in (
+        (other, "1 tensors are missing: decoder.new"),
+        ({"names": {}}, "tensors are unknown: "),
+        ({"data": {"pipeline.json": "../pipeline.json"}}, "refused, because it names '../pipeline.json'"),
+        ({"data": {"../model.pt": "pipeline.json"}}, "refused, because it names '../model.pt'"),
+        ({"fingerprints": {"encoder.embed_tokens.weight": [1]}}, "is no fingerprint"),
+        ({"extra": 1}, "unknown key 'extra'"),
+    ):
+        (folder / "hat_fairseq.json").write_text(json.dumps(origin | change))
+        assert cli.main(["import", "hat_fairseq", str(folder), "--out", str(tmp_path / "new/model.pt")]) == 2
+        assert words in capsys.readouterr().err and not (tmp_path / "new").exists()
+    (folder / "hat_fairseq.json").unlink()
+    assert cli.main(["import", "hat_fairseq", str(folder), "--out", str(tmp_path / "new/model.pt")]) == 2
+    assert "not a folder of hat export" in capsys.readouterr().err

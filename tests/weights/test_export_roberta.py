@@ -1,0 +1,162 @@
+"""`hat export` of encoders: from the same texts transformers computes our logits; and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import labelled
+import pytest
+import torch
+from commands import USER_DIR
+from fine_tuned import fine_tune, spread, write_meetings
+
+import hat_fairseq
+from hat_fairseq import cli
+from hat_fairseq.data.pipeline import TextPipeline
+from hat_fairseq.data.records_json import record_from_json
+from hat_fairseq.register import register
+from hat_fairseq.weights.package import load
+
+transformers = pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
+
+register()  # checkpoints hold types that it lets torch load
+TINY = "--arch hat_roberta_tiny --max-positions 200 "
+SPARSE = "--arch ernie_sparse_tiny --max-positions 200 "
+MODELS = {  # of documents
+    "hat": TINY,
+    "hat-bos": TINY + "--sentence-queries bos --encoder-normalize-before --pooler-inner-dim 24 --encoder-layers 2",
+    "roberta": TINY + "--no-hierarchy",
+    "segments": TINY + "--encoder-attention segments --segment-length 16 --encoder-attention-layers 1-2",
+    "window": TINY + "--encoder-attention window --attention-window 8 --global-tokens first --no-hierarchy",
+    "poolingformer": "--arch poolingformer_tiny --max-positions 200",
+    "pooling-mix": "--arch poolingformer_tiny --max-positions 200 --pooling-variant mix --key-pooling mean-ldconv",
+    "pooling-max": "--arch poolingformer_tiny --max-positions 200 --pooling-variant share-weights --key-pooling max",
+    "ernie": SPARSE,
+    "ernie-own": SPARSE + "--representative-weights separate --representative-update residual --document-pooling min "
+    "--representative-positions sequence --max-positions 240 --encoder-normalize-before",
+    "bigbird": SPARSE + "--no-hierarchy --sparse-first 1 --sparse-last 1 --encoder-qkv-dim 32",
+}
+WORDS = {
+    "words": TINY,
+    "words-roberta": TINY + "--no-hierarchy",
+    "words-ernie": SPARSE + "--untie-weights-roberta",
+}
+HEAD = "sentence_classification_head"
+PLAIN = {"roberta": "RobertaForSequenceClassification", "words-roberta": "RobertaForMaskedLM"}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory, run: Any) -> dict[str, Path]:
+    """Of `classification` and `mlm`: the bin directory, made of AMI meetings; beside it `test.jsonl`."""
+    folder, found = tmp_path_factory.mktemp("data"), {}
+    write_meetings(folder)
+    for kind, flags in (("classification", "--max-source-tokens 180 --long-source truncate"), ("mlm", "--no-pack")):
+        raw = folder / kind
+        for split in ("train", "valid", "test"):
+            labelled.write("classification", folder / f"{split}.jsonl", raw / f"{split}.jsonl")
+            if kind == "mlm":
+                records = map(json.loads, (raw / f"{split}.jsonl").read_text().splitlines())
+                lines = [json.dumps({"id": r["id"], "segments": r["segments"]}) + "\n" for r in records]
+                (raw / f"{split}.jsonl").write_text("".join(lines))
+        words = f"--bpe learned --num-codes 200 --kind {kind} {flags}".split()
+        run("hat", "preprocess", raw, "--out", folder / f"{kind}-data", *words)
+        found[kind] = folder / f"{kind}-data/bin"
+    return found
+
+
+@pytest.fixture(scope="module", params=[*MODELS, *WORDS])
+def exported(
+    request: Any, data: dict[str, Path], run: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, Path, Path, Path]]:
+    """The name of a model, its checkpoint, its data, and the exported folder."""
+    name, folder = request.param, tmp_path_factory.mktemp("model")
+    kind, task = ("mlm", "masked_document_lm") if name in WORDS else ("classification", "document_classification")
+    flags = f"--user-dir {USER_DIR} --task {task} --save-dir {folder} --optimizer adam --lr 1e-3 --cpu --max-update 1 "
+    flags += "--batch-size 2 --num-workers 0 --no-epoch-checkpoints --disable-validation --seed 3 "
+    flags += f"{(MODELS | WORDS)[name]} {'--tokens-per-sample 200' if kind == 'mlm' else '--long-source truncate'}"
+    run("fairseq-train", data[kind], *flags.split())
+    checkpoint, out = folder / "checkpoint_last.pt", folder / "hf"
+    spread(checkpoint)
+    words = ["export", "--to", "hf", "--path", checkpoint, "--data", data[kind], "--out", out]
+    assert cli.main([*map(str, words)]) == 0
+    yield name, checkpoint, data[kind], out
+
+
+@torch.no_grad()
+def test_logits_are_ours(exported: tuple[str, Path, Path, Path]) -> None:
+    name, checkpoint, data, out = exported
+    about_words = name in WORDS
+    auto = transformers.AutoModelForMaskedLM if about_words else transformers.AutoModelForSequenceClassification
+    peer, info = auto.from_pretrained(out, trust_remote_code=True, output_loading_info=True)
+    assert not any(info.values()), info
+    assert type(peer).__name__ == PLAIN.get(name, f"HatFor{'MaskedLM' if about_words else 'SequenceClassification'}")
+    model, _, task, _ = load(checkpoint, data)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(out, trust_remote_code=True)
+    lines = (data.parents[1] / data.parent.name.removesuffix("-data") / "test.jsonl").read_text().splitlines()
+    records = [json.loads(line) for line in lines]
+    records[0]["segments"] = records[0]["segments"] * 3  # is truncated
+    records[1]["segments"] = ["No ."]
+    if about_words:
+        del records[0]
+    encoded = tokenizer([record["segments"] for record in records], return_tensors="pt")
+    tokens, mask = encoded["input_ids"], encoded["attention_mask"]
+    pipeline = TextPipeline.load(data)
+    for row, real, record in zip(tokens, mask, records, strict=True):
+        (expected,) = pipeline.encode(record_from_json(record, "here", pipeline.settings.kind))
+        ids = task.source_dictionary.encode_line(" ".join(expected.tokens), add_if_not_exist=False).tolist()
+        assert row[real.bool()].tolist() == ids
+    found = model.eval()(tokens, **({} if about_words else {"classification_head_name": HEAD}))[0]
+    theirs = peer(**encoded).logits
+    assert torch.allclose(*((x[mask.bool()] if about_words else x) for x in (found, theirs)), atol=1e-5, rtol=1e-5)
+    assert found.flatten(0, -2).std(dim=0).min() > 1e-3
+    left = torch.full_like(tokens[:1], 1)  # the second document, padded on the left
+    left[0, -int(mask[1].sum()) :] = tokens[1][mask[1].bool()]
+    if name not in PLAIN:  # RoBERTa reads the first slot
+        alone = peer(left).logits[0, -int(mask[1].sum()) :] if about_words else peer(left).logits[0]
+        expected = found[1][mask[1].bool()] if about_words else found[1]
+        assert torch.allclose(alone, expected, atol=1e-5, rtol=1e-5)
+    if not about_words:
+        assert [peer.config.id2label[i] for i in range(2)] == task.labels
+        inputs = [{"id": record["id"], "segments": record["segments"]} for record in records]
+        answers = hat_fairseq.load(str(checkpoint), data=data, device="cpu").classify(inputs)
+        assert [row["label"] for row in answers] == [peer.config.id2label[int(i)] for i in theirs.argmax(dim=1)]
+
+
+def test_back_again_everything_is_the_same(exported: tuple[str, Path, Path, Path], tmp_path: Path) -> None:
+    name, checkpoint, data, out = exported
+    back, saved = tmp_path / "new/model.pt", tmp_path / "saved"
+    auto = transformers.AutoModelForMaskedLM if name in WORDS else transformers.AutoModelForSequenceClassification
+    for loaded in (auto, transformers.AutoTokenizer):  # saved by transformers, as after a training
+        loaded.from_pretrained(out, trust_remote_code=True).save_pretrained(saved)
+    assert cli.main(["import", "hat_fairseq", str(saved), "--out", str(back)]) == 0
+    before, after = (torch.load(path, weights_only=True)["model"] for path in (checkpoint, back))
+    assert before.keys() == after.keys() and all(torch.equal(before[n], after[n]) for n in before)
+    files = {path.relative_to(back.parent / "bin") for path in (back.parent / "bin").rglob("*") if path.is_file()}
+    assert all((data / path).read_bytes() == (back.parent / "bin" / path).read_bytes() for path in files)
+    load(back, back.parent / "bin")
+
+
+@pytest.mark.parametrize("exported", ["hat"], indirect=True)
+def test_other_options_are_refused(
+    exported: tuple[str, Path, Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, checkpoint, data, _ = exported
+    words = ["export", "--to", "hf", "--path", str(checkpoint), "--out", str(tmp_path / "out")]
+    for flags, message in (
+        (["--data", str(data), "--generation", "{}"], "--generation is for models that write texts"),
+        (["--data", str(data), "--format", "bin"], "--accept and --format are for hierarchical_transformer"),
+        ([], "is no package: give --data"),
+    ):
+        assert cli.main([*words, *flags]) == 2 and message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_other_heads_are_refused(tmp_path: Path, warm: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    write_meetings(tmp_path)
+    tuned = fine_tune("tokens", tmp_path, tmp_path, warm)
+    words = ["export", "--to", "hf", "--path", tuned.checkpoint, "--data", tuned.data / "bin", "--out", tmp_path / "hf"]
+    assert cli.main([*map(str, words)]) == 2 and not (tmp_path / "hf").exists()
+    assert "about a token: only words and one head about documents are exported" in capsys.readouterr().err
