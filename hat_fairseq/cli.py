@@ -28,7 +28,7 @@ VERBS = {
     "generate": "generation.command",
     "join": "generation.join_chunks",
     "predict": "inference.predict",
-    "classify": "inference.labels",
+    "classify": "inference.classify",
     "score": "scoring.command",
     "baselines": "scoring.baselines",
     "summarize": "inference.texts",

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..data.files import parse_json, read_lines
+from ..data.outputs import HISTORY
 from .files import grid, to_png
 
 # what fairseq logs besides the figures of a model
@@ -70,7 +71,7 @@ def panels_of(curves: dict[str, dict[str, Curve]]) -> list[tuple[str, dict[str, 
 
 def picture_of_training(folder: Path) -> bytes:
     """A PNG of the curves of the training in a `--save-dir`; see `read_history` for errors."""
-    panels = panels_of(read_history(folder / "history.jsonl"))
+    panels = panels_of(read_history(folder / HISTORY))
     figure, axes = grid(len(panels), width=4.5)
     for axis, (name, parts) in zip(axes.flat, panels, strict=False):
         for part, curve in parts.items():

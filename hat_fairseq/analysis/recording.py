@@ -1,16 +1,20 @@
-"""Records the attention of an encoder while it reads one document, summed over the tokens of each unit of its text.
+"""Records the attention of an encoder while it reads, for the units of the text.
 
-Legend: T tokens, S units, H heads, Q queries, K keys.
+Legend: B documents, T tokens, S units, H heads, Q queries, K keys, C channels.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from ..models.shown import ShownAttention
+from ..modules.batch_layout import BatchLayout
+from ..modules.segment_pooling import max_pooling_share
 from .look import AttentionMap
 
 
@@ -28,8 +32,8 @@ class Recorder:
     """
 
     def __init__(self, encoder: Any, tokens: Tensor, first_token: bool = False) -> None:
-        self.unit, numbers = encoder.units(tokens)
-        self.numbers = numbers[0].cpu()  # (T,)
+        self.unit, self.rows = encoder.units(tokens)
+        self.numbers = self.rows[0].cpu()  # (T,)
         self.num_units = int(self.numbers.max()) + 1
         self._shown: list[ShownAttention] = encoder.shown_attentions()
         self._first_token = first_token
@@ -67,6 +71,74 @@ class Recorder:
             self._found.setdefault((shown.name, "source"), {})[layer] = weights
 
         return hook
+
+
+class BatchRecorder(Recorder):
+    """Records one number for each segment (or sentence) of each document in a batch that is padded on the right.
+
+    The weights say where information may have come from, not how it was used: values, residual connections and later
+    layers decide that. Tokens of `hat_roberta` also attend to each other directly, which these numbers leave out. They
+    depend neither on padding nor on the other documents.
+
+    Args:
+        model: an `EncoderModel`; in evaluation mode.
+        tokens: (B, T) token ids.
+        shown: what `segment_attentions` returned.
+    """
+
+    def __init__(self, model: Any, tokens: Tensor, shown: Sequence[ShownAttention]) -> None:
+        super().__init__(model.encoder, tokens, model.reads_first_token)
+        self._shown = list(shown)
+        if not shown:
+            self.rows = torch.zeros_like(tokens)  # the document is one segment
+        self._pooling = [head.pooling for head in model.classification_heads.values() if hasattr(head, "pooling")]
+        self._means: list[Tensor] = []
+        self.share: Tensor | None = None  # (B, S) of max pooling, see `max_pooling_share`
+
+    def __enter__(self) -> BatchRecorder:
+        for pooling in self._pooling:
+            if pooling.pooling == "max":
+                self._handles.append(pooling.register_forward_hook(self._record_share))
+        super().__enter__()
+        return self
+
+    @property
+    def attention(self) -> Tensor | None:
+        """(B, S) means over layers, heads and queries, 0 for padding; None if no layer attends to segments.
+
+        The queries are all segments, or the first token alone where it is read for the document.
+        """
+        return torch.stack(self._means).mean(dim=0) if self._means else None
+
+    def _record(self, shown: ShownAttention, layer: int) -> Any:
+        def hook(module: Any, inputs: tuple[Tensor, BatchLayout], output: Any) -> None:
+            x, layout = inputs
+            mean = module.weights(x, layout, self._first_token).float().mean(dim=1)  # B x Q x S
+            if layout.padding is None or self._first_token:
+                self._means.append(mean.mean(dim=1))
+            else:
+                queries = (~layout.padding).to(mean).unsqueeze(-1)
+                self._means.append((mean * queries).sum(dim=1) / queries.sum(dim=1))
+
+        return hook
+
+    def _record_share(self, module: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+        self.share = max_pooling_share(*inputs)
+
+
+def segment_attentions(encoder: Any, layer: int | None = None) -> list[ShownAttention]:
+    """The attentions to segments or sentences that together are the text, in all layers or in one.
+
+    Raises:
+        ValueError: the layer has none.
+    """
+    shown = [each for each in encoder.shown_attentions() if each.keys == "units" and each.covers]
+    if layer is None:
+        return shown
+    if not any(layer in each.layers for each in shown):
+        there = ", ".join(str(number) for each in shown for number in each.layers) or "none"
+        raise ValueError(f"layer {layer} does not attend between segments (the layers that do: {there})")
+    return [replace(each, layers={layer: each.layers[layer]}) for each in shown if layer in each.layers]
 
 
 def summed(weights: Tensor, numbers: Tensor, num_units: int) -> Tensor:

@@ -12,6 +12,7 @@ as in scikit-learn. F1 is omitted for multiple choice.
 """
 
 import math
+from abc import ABC, abstractmethod
 from typing import Any
 
 import torch
@@ -27,7 +28,7 @@ COUNTS = "_label_counts"  # (K, 3) true positives, false positives, false negati
 Distributions = list[tuple[Tensor, float]]
 
 
-class LabelCriterion(FairseqCriterion):
+class LabelCriterion(FairseqCriterion, ABC):
     """For tasks with `logits`. A subclass computes the loss."""
 
     def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Tensor, int, dict[str, Any]]:
@@ -49,13 +50,13 @@ class LabelCriterion(FairseqCriterion):
         logits = self.task.logits(model, sample)
         return logits.float() if isinstance(logits, Tensor) else logits  # several heads are fp32 already
 
+    @abstractmethod
     def compute(self, logits: Any, target: Tensor) -> tuple[Tensor, int, dict[str, Any]]:
         """The summed loss, the number of labels, and the sums that figures are derived from."""
-        raise NotImplementedError
 
+    @abstractmethod
     def distributions(self, logits: Any, target: Tensor) -> Distributions:
         """What `compute` sums over."""
-        raise NotImplementedError
 
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+HISTORY = "history.jsonl"  # the figures of a training, in its --save-dir
+
 
 @contextmanager
 def atomic_file(path: str | Path) -> Iterator[BinaryIO]:

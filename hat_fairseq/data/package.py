@@ -7,6 +7,7 @@ from hat_fairseq.data.files import Fields, read_json, sha256_of
 from hat_fairseq.data.outputs import files_below
 
 WEIGHTS, CONFIG, MANIFEST = "model.safetensors", "config.json", "manifest.json"
+OF_HUB = (".git", ".gitattributes", ".cache")  # what git and the Hub put beside the files; nothing reads it
 GENERATION, CARD, BIN = "generation.json", "README.md", "bin"
 
 
@@ -31,8 +32,13 @@ def check_package(folder: Path) -> None:
     for name in sizes:
         if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
             raise fields.error(f"refused, because it names {name!r}, which is outside of the folder")
+    # The cache of the Hugging Face Hub has links from each snapshot to its blobs.
+    blobs = folder.resolve().parents[1] / "blobs" if folder.parent.name == "snapshots" else None
     for path in sorted(folder.rglob("*")):
-        if path.is_symlink() or not (path.is_dir() or str(path.relative_to(folder)) in {MANIFEST, *sizes}):
+        if path.relative_to(folder).parts[0] in OF_HUB:
+            continue
+        outside = path.is_symlink() and path.resolve().parent != blobs
+        if outside or not (path.is_dir() or str(path.relative_to(folder)) in {MANIFEST, *sizes}):
             raise ValueError(f"{path} is a link, or not in {MANIFEST}: a package has no other files; remove it")
     for name, size in sizes.items():
         path = folder / name

@@ -98,8 +98,8 @@ def split_sentences(text: str, method: str, language: str = "en") -> list[str]:
         pieces = _split_with_library(text, language)
     elif method == "given":
         raise ValueError(
-            "running text has no given sentences; give sentences or turns, or preprocess with --splitter punctuation "
-            "or --splitter library"
+            "running text has no given sentences; give sentences or turns, or --splitter punctuation or --splitter "
+            "library"
         )
     else:
         raise ValueError(f"unknown sentence splitter {method!r}; choose one of {', '.join(SPLITTERS)}")

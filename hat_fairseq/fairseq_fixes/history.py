@@ -13,10 +13,9 @@ from typing import Any
 from fairseq.logging import progress_bar
 from fairseq.logging.progress_bar import BaseProgressBar, format_stat
 
+from ..data.outputs import HISTORY
 from .replace import replaces
 from .save_dir import folder_of_training
-
-FILE_NAME = "history.jsonl"
 
 
 class _History(BaseProgressBar):
@@ -63,4 +62,4 @@ def _number(value: Any) -> float | None:
 def make_progress_bar(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """A progress bar that writes the history, in the process that writes the checkpoints of a training."""
     bar, folder = original(*args, **kwargs), folder_of_training()
-    return bar if folder is None else _History(bar, folder / FILE_NAME)
+    return bar if folder is None else _History(bar, folder / HISTORY)

@@ -1,6 +1,8 @@
 """Small corrections of options, generation and numpy."""
 
+import argparse
 import logging
+import os
 import sys
 import types
 from collections.abc import Callable
@@ -19,6 +21,7 @@ from fairseq.tasks import TASK_REGISTRY
 
 from .replace import replaces
 from .save_dir import STRICT
+from .settings_of_checkpoint import recorded_flags
 
 logger = logging.getLogger(__name__)
 
@@ -43,11 +46,21 @@ def add_checkpoint_args(original: Callable[..., Any], parser: Any) -> Any:
 
 @replaces(fairseq.options, "parse_args_and_arch")
 def parse_args_and_arch(original: Callable[..., Any], parser: Any, input_args: Any = None, **kwargs: Any) -> Any:
-    """fairseq's arguments; `--bf16` without `--tpu` runs on a GPU or CPU; in fairseq it means a TPU."""
+    """fairseq's arguments; `--bf16` without `--tpu` runs on a GPU or CPU; in fairseq it means a TPU.
+
+    In generation what the checkpoint knows of its task needs no flags; given ones count.
+    """
+    input_args = list(sys.argv[1:] if input_args is None else input_args)
+    if any(action.dest == "beam" for action in parser._actions):
+        asked = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+        asked.add_argument("--path")
+        asked.add_argument("--task")
+        found, _ = asked.parse_known_args(input_args)
+        input_args = [*recorded_flags(str(found.path).split(os.pathsep)[0], found.task), *input_args]
     _choose_criterion(parser, input_args)
     parsed = original(parser, input_args=input_args, **kwargs)
     args = parsed[0] if isinstance(parsed, tuple) else parsed
-    if "--tpu" not in (sys.argv if input_args is None else input_args):
+    if "--tpu" not in input_args:
         args.tpu = False
     return parsed
 

@@ -1,4 +1,4 @@
-"""Which settings of a checkpoint may build something.
+"""Which settings of a checkpoint may build something, and which need not be said again.
 
 fairseq builds the task, the model and the criterion that a checkpoint names, and evaluates some of their settings as
 Python: a checkpoint of plain strings can run a shell command. So a checkpoint may name what the plugin, a `--user-dir`
@@ -10,15 +10,19 @@ import ast
 import os
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import fairseq.checkpoint_utils
+import torch
 from fairseq.criterions import CRITERION_REGISTRY
 from fairseq.models import ARCH_MODEL_NAME_REGISTRY, ARCH_MODEL_REGISTRY, MODEL_REGISTRY
 from fairseq.tasks import TASK_REGISTRY
 from omegaconf import DictConfig, OmegaConf
 
-from .checkpoints import CheckpointError
+from ..data.files import read_json
+from ..data.package import CONFIG, is_package
+from .checkpoints import CheckpointError, check_file
 from .replace import replaces
 
 TRUST = "HAT_FAIRSEQ_TRUST"
@@ -35,6 +39,29 @@ NUMBERS = {
     *("encoder_attention_heads", "decoder_attention_heads", "dropout", "attention_dropout", "activation_dropout"),
     *("max_positions", "max_source_positions", "max_target_positions", "tokens_per_sample"),
 }
+# What the data of a task are called and how long they may be; fairseq-generate builds the task from its flags alone.
+RECORDED = ("source_lang", "target_lang", "role_stream", "max_source_positions", "max_target_positions", "long_source")
+
+
+def recorded_flags(path: str, given: str | None) -> list[str]:
+    """Flags for the task of a checkpoint, or package, if it is one of this plugin; `given`: the value of `--task`.
+
+    What cannot be read has none: loading it says why.
+    """
+    try:
+        if is_package(path):
+            task = read_json(Path(path, CONFIG))["cfg"]["task"]
+        else:
+            check_file(path)
+            state = torch.load(path, map_location="cpu", weights_only=True, mmap=True)  # reads no tensors
+            task = _plain(state["cfg"]["task"] if state.get("cfg") else state["args"])
+        name = str(task.get("_name") or task["task"])
+    except Exception:
+        return []
+    if name != (given or name) or getattr(TASK_REGISTRY.get(name), "__module__", "").split(".")[0] != "hat_fairseq":
+        return []
+    values = {"task": name, **{key: task[key] for key in RECORDED if task.get(key) is not None}}
+    return [f"--{key.replace('_', '-')}={value}" for key, value in values.items()]
 
 
 @replaces(fairseq.checkpoint_utils, "_upgrade_state_dict")

@@ -14,6 +14,7 @@ from ..data.clean import EmptyDocumentError, prepare
 from ..data.outputs import locked, named_errors
 from ..data.pipeline import TextPipeline
 from ..data.record import Record
+from ..data.text import SPLITTERS
 from ..kernels import PRECISIONS
 from .answers import AnswerOptions
 from .assemble import Prediction
@@ -33,11 +34,18 @@ def add_machine(parser: argparse.ArgumentParser) -> None:
         )
 
 
+def add_splitter(parser: argparse.ArgumentParser) -> None:
+    """Declares how running text is split; see `loading.split_with`."""
+    text = "how running text is split (default: as in training)"
+    parser.add_argument("--splitter", choices=SPLITTERS[1:], help=text)
+
+
 def add_raw_input(parser: argparse.ArgumentParser, path: str, source: str, out: str) -> None:
     """Declares a model, raw input and a file of output; the arguments are the help texts of `--path` and the files."""
     parser.add_argument("--path", required=True, help=path)
     parser.add_argument("--data", type=Path, metavar="BIN", help=DATA)
     parser.add_argument("--input", required=True, metavar="FILE", help=source)
+    add_splitter(parser)
     add_out(parser, out)
     parser.add_argument("--batch-size", type=int, default=1, metavar="N", help="(default: %(default)s)")
     empty = "input without text: refuse all, or keep its place with an empty row (default: %(default)s)"

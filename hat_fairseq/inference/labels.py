@@ -1,38 +1,25 @@
-"""Classify raw documents with a fine-tuned encoder, with a weight for each segment."""
+"""Labels and answers for raw documents from a trained model (`hat classify`, and `DocumentClassifier`)."""
 
 from __future__ import annotations
 
-import argparse
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
-from functools import partial
 from typing import Any
 
 from torch import Tensor
 
-from ..analysis.segment_weights import SegmentWeights
-from ..data.outputs import check_folder, check_output
-from ..data.parallel import progress
+from ..analysis.recording import BatchRecorder, segment_attentions
 from ..data.record import Record
-from ..data.records_json import read_records
 from ..data.rows import Row
 from ..tasks.encoder_task import EncoderTask
 from ..tasks.raw_documents import indexed, row_of, warn_of_changes
 from .answers import AnswerOptions
 from .assemble import ASSEMBLERS, Assembler, Prediction, SegmentAssembler, Spans, chunks_of
-from .command import (
-    add_answers,
-    add_raw_input,
-    answer_options,
-    check_batch_size,
-    check_name,
-    report,
-    rows_in_order,
-    write_lines,
-)
+from .command import check_batch_size
 from .loading import Data, Predictor, load_models, pipeline_of
+from .look_units import unit_texts
 
 #: Kinds with one prediction from all segments: these segments have weights.
 WITH_WEIGHTS = ("classification", "choice")
@@ -58,7 +45,7 @@ class DocumentClassifier(Predictor):
             raise ValueError("weights of segments are those of one model: give one checkpoint")
         super().__init__(models, task)
         self.pipeline, self.options = pipeline_of(task), options
-        self.weights = SegmentWeights(self.models[0], layer) if task.kind in WITH_WEIGHTS else None
+        self.shown = segment_attentions(self.models[0].encoder, layer) if task.kind in WITH_WEIGHTS else None
         self.rows_cut = 0
 
     @classmethod
@@ -78,8 +65,8 @@ class DocumentClassifier(Predictor):
         """Yields the prediction of each example, in order and as soon as it is computed.
 
         The record is that of `hat predict` (see `assemble.py`). `classification`, `choice` (the chosen one) and
-        `segments` add `"segments"`: the text of each, and its `weight` and `share` (see `analysis/segment_weights.py`)
-        or its label and the probability of the label. All examples are encoded first, so a bad one is an error before
+        `segments` add `"segments"`: the text of each, and its `weight` and `share` (see `BatchRecorder`) or its
+        label and the probability of the label. All examples are encoded first, so a bad one is an error before
         anything is predicted. Changes and truncation of the input are logged.
 
         Raises:
@@ -116,7 +103,10 @@ class DocumentClassifier(Predictor):
         self, sample: dict[str, Any], assembler: Assembler, rows: list[Row], texts: dict[str, tuple[str, ...]]
     ) -> Iterator[tuple[int, Any]]:
         """Yields the index and the part of each sample of a batch, with its segments."""
-        with self.weights or nullcontext():
+        tokens, recorder = sample["net_input"]["src_tokens"], None
+        if self.shown is not None:
+            recorder = BatchRecorder(self.models[0], tokens, self.shown)
+        with recorder or nullcontext():
             outputs = self(sample)
         counts = sample["choices"].tolist() if self.task.kind == "choice" else [1] * sample["nsentences"]
         first = 0  # row of the batch where the sample begins
@@ -124,31 +114,25 @@ class DocumentClassifier(Predictor):
             part = assembler.part(index, output)
             if self.task.kind == "segments":
                 part["segments"] = _labelled(assembler, index, part, output, texts[part["id"]])
-            elif self.weights is not None:
+            elif recorder is not None:
                 chosen = int(part["label"]) if self.task.kind == "choice" else 0
-                tokens = sample["net_input"]["src_tokens"][first + chosen]
                 row = assembler.first[index] + chosen
                 kept = itertools.compress(rows[row].tokens, assembler.dataset.kept(row, len(rows[row].tokens) + 1))
-                part["segments"] = self._weighted(list(kept), tokens, first + chosen)
+                part["segments"] = self._weighted(list(kept), recorder, first + chosen)
             yield index, part
             first += count
 
-    def _weighted(self, words: list[str], tokens: Tensor, place: int) -> list[Prediction]:
+    def _weighted(self, words: list[str], recorder: BatchRecorder, place: int) -> list[Prediction]:
         """Returns the text, weight and share of each segment of a row.
 
         Args:
             words: the tokens of the row, without the final `</s>`, which is no text.
-            tokens: (T,) the row in the batch.
+            recorder: of its batch.
             place: its number in the batch.
         """
-        assert self.weights is not None
-        numbers = self.models[0].span_numbers(tokens[None].to(self.device))[0].tolist()
-        texts: dict[int, list[str]] = {}
-        for token, number in zip(words, numbers, strict=False):
-            texts.setdefault(number, []).append(token)
-        decode = self.pipeline.decode
-        segments: list[Prediction] = [{"text": decode(" ".join(texts[n]), side="source")} for n in sorted(texts)]
-        for name, values in (("weight", self.weights.attention), ("share", self.weights.share)):
+        texts = unit_texts(words, recorder.rows[place, : len(words)], self.pipeline)
+        segments: list[Prediction] = [{"text": text} for text in texts]
+        for name, values in (("weight", recorder.attention), ("share", recorder.share)):
             if values is not None:
                 for segment, value in zip(segments, values[place].tolist(), strict=False):
                     segment[name] = value
@@ -166,33 +150,3 @@ def _labelled(
         {"text": text, "label": label, "probability": probabilities.get(number)}
         for number, (text, label) in enumerate(zip(texts, prediction["labels"], strict=True))
     ]
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `hat classify`."""
-    examples = "examples as for hat preprocess, labels not needed: .jsonl or .jsonl.gz"
-    add_raw_input(parser, "a fine-tuned checkpoint or package", examples, "predictions to write: .jsonl")
-    parser.add_argument(
-        "--layer", type=int, metavar="N", help="weights of segments from this layer only, from 0 (default: mean of all)"
-    )
-    add_answers(parser)
-
-
-def main(args: argparse.Namespace) -> int:
-    """Classifies examples and writes their records; warns about truncation."""
-    check_name(args.out)
-    check_folder(args.out)
-    check_output(args.out, args.overwrite, [args.input, args.path])
-    check_batch_size(args.batch_size)
-    options = answer_options(args)
-    model = DocumentClassifier.from_pretrained(
-        args.path, args.data, args.device, args.precision, layer=args.layer, options=options
-    )
-    examples = list(read_records(args.input, model.task.kind))
-    if not examples:
-        raise ValueError(f"{args.input} is empty: nothing to classify")
-    rows_of = partial(model.rows, batch_size=args.batch_size)
-    rows = rows_in_order(examples, rows_of, model.pipeline, args.on_empty, {"empty": True})
-    records = write_lines(args.out, progress(rows, "classify", len(examples)), len(examples))
-    report(args.out, model.task.kind, model.rows_cut, records)
-    return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ from torch import Tensor
 
 from ..data.package import BIN, is_package
 from ..data.pipeline import TextPipeline
+from ..data.text import SPLITTERS
 from ..kernels import check_precision, set_precision
 from ..tasks.encoder_task import EncoderTask
+from .hub import local_paths
 
 Data = str | Path | None
 Tasks = type[FairseqTask] | tuple[type[FairseqTask], ...]
@@ -37,7 +40,7 @@ def load_models(
     (`models/fingerprint.py`).
 
     Args:
-        checkpoints: paths, also of folders of `hat package`.
+        checkpoints: paths, also of folders of `hat package`, or their names on the Hugging Face Hub (`hub.py`).
         data: the bin directory of `hat preprocess`, with dictionaries and pipeline.json; None: that of the package.
         task_class: the models must have been trained on a task of this class, or of one of these.
         device: e.g. "cuda"; default: a GPU if there is one.
@@ -53,7 +56,7 @@ def load_models(
     """
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     check_precision(precision, device)
-    paths = utils.split_paths(str(checkpoints))
+    paths = utils.split_paths(local_paths(checkpoints))
     for path in paths:
         if not Path(path).exists():
             raise ValueError(f"checkpoint {path} does not exist: has it been trained?")
@@ -90,6 +93,22 @@ def pipeline_of(task: Any) -> TextPipeline:
     if task.pipeline is None:
         raise ValueError(f"{task.cfg.data} has no pipeline.json: make it with hat preprocess")
     return task.pipeline
+
+
+def split_with(task: Any, splitter: str | None) -> None:
+    """Has running text split by `splitter` from now on, as a model of given sentences needs; None: nothing changes.
+
+    Raises:
+        ValueError: an unknown splitter, or data that are no text.
+    """
+    pipeline = pipeline_of(task)
+    if splitter is None:
+        return
+    if splitter not in SPLITTERS:
+        raise ValueError(f"unknown sentence splitter {splitter!r}; choose one of {', '.join(SPLITTERS)}")
+    if not pipeline.kind.is_text:
+        raise ValueError(f"a splitter is for text, and data of the kind {pipeline.settings.kind} are none")
+    pipeline.settings = replace(pipeline.settings, splitter=splitter)
 
 
 class Predictor:

@@ -14,7 +14,7 @@ from ..data.outputs import atomic_file, check_folder, check_output
 from ..data.record import Record
 from ..data.records_json import read_records
 from ..generation.options import parse_generation_options
-from .command import DATA, add_machine, check_batch_size
+from .command import DATA, add_machine, add_splitter, check_batch_size
 from .python import Model
 
 TEXTS = {"out": page, "csv": to_csv, "json": to_json}
@@ -28,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--training", type=Path, metavar="DIR", help="draw the training in this --save-dir, with --png")
     parser.add_argument("--data", type=Path, metavar="BIN", help=DATA)
     parser.add_argument("--input", metavar="FILE", help="documents: .jsonl or .jsonl.gz")
+    add_splitter(parser)
     parser.add_argument("--id", help="the document to look at (default: the first)")
     parser.add_argument("--chunk", type=int, default=1, metavar="N", help="of a document in several chunks: which")
     parser.add_argument("--out", type=Path, metavar="PAGE", help="one HTML file, for any browser, without a network")
@@ -57,7 +58,7 @@ def main(args: argparse.Namespace) -> int:
     options = parse_generation_options(args.generation, "--generation")
     model = Model(args.model, args.data, args.device, args.precision)
     record = find(args.input, args.id, model.kind)
-    look = model.look(record, args.occlusion, args.chunk, args.batch_size, args.reference, **options)
+    look = model.look(record, args.occlusion, args.chunk, args.batch_size, args.reference, args.splitter, **options)
     for name, path in wanted.items():
         write(path, picture(look) if name == "png" else TEXTS[name](look).encode())
     return 0

@@ -11,7 +11,7 @@ from ..data.record import Record
 from ..tasks.raw_documents import indexed, row_of
 from .assemble import chunks_of
 from .labels import DocumentClassifier
-from .look_units import LookOptions, only, unit_texts, without
+from .look_units import LookOptions, only, unit_texts, without, words_of
 
 
 @torch.no_grad()
@@ -26,7 +26,8 @@ def look_at_labels(model: DocumentClassifier, record: Record, options: LookOptio
     """
     options = options or LookOptions()
     net, task, pipeline = only(model.models), model.task, model.pipeline
-    if options.occlusion and (task.head_of != "document" or task.num_scores is not None):
+    one_label = task.head_of == "document" and task.num_scores is None
+    if options.occlusion and not one_label:
         raise ValueError(f"--occlusion needs one label for a document; the task {task.cfg._name} has others")
     rows = pipeline.encode(record)
     number, note = options.number(len(rows), record)
@@ -37,9 +38,9 @@ def look_at_labels(model: DocumentClassifier, record: Record, options: LookOptio
         note = f"{note} {len(ids[number]) - len(tokens)} of {len(ids[number])} tokens were truncated.".strip()
     with Recorder(net.encoder, tokens[None], net.reads_first_token) as recorder:
         net(tokens[None].to(model.device), features_only=True)
-    texts = unit_texts(rows[number], tokens, task.source_dictionary, recorder, pipeline)
+    texts = unit_texts(words_of(rows[number], tokens, task.source_dictionary), recorder.numbers, pipeline)
     found = None
-    if options.occlusion:
+    if options.occlusion or (options.occlusion is None and one_label and recorder.num_units > 1):
         sources, pad, size = [tokens, *without(tokens, recorder)], task.source_dictionary.pad(), options.batch_size
         batches = [data_utils.collate_tokens(sources[i : i + size], pad) for i in range(0, len(sources), size)]
         logits = [task.logits(net, {"net_input": {"src_tokens": batch.to(model.device)}}) for batch in batches]

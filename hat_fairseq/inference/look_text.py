@@ -18,7 +18,7 @@ from ..data.pipeline import TextPipeline
 from ..data.record import Record
 from ..data.text import SEPARATOR, split_sentences
 from ..tasks.raw_documents import encode_documents, row_of
-from .look_units import LookOptions, only, unit_texts, without
+from .look_units import LookOptions, only, unit_texts, without, words_of
 from .texts import DocumentToText
 
 TO_SENTENCES, TO_TOKENS = "attention to sentences", "attention to tokens, summed"
@@ -58,8 +58,8 @@ def look_at_text(
     one = [source[0]], None if roles is None else [roles[0]], target, model.device
     with Recorder(net.encoder, source) as recorder, _DecoderRecorder(net.decoder, recorder) as decoder:
         _log_probabilities(net, *one, need_weights=True)
-    row = pipeline.encode(record)[number]
-    texts = unit_texts(row, source[0], task.source_dictionary, recorder, pipeline)
+    words = words_of(pipeline.encode(record)[number], source[0], task.source_dictionary)
+    texts = unit_texts(words, recorder.numbers, pipeline)
     ends = [*(end for _, end in spans[:-1]), len(target)]
     found: Occlusion | None = None
     if options.occlusion:

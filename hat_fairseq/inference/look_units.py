@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,13 +20,13 @@ class LookOptions:
     """What `hat look` is asked for.
 
     Args:
-        occlusion: also leave out each unit in turn.
+        occlusion: also leave out each unit in turn; None: where a document has one label, and several units.
         chunk: which chunk of the document (or choice, or window), from 1.
         batch_size: rows in a batch of occlusion.
         name: of the model, for the reader.
     """
 
-    occlusion: bool = False
+    occlusion: bool | None = False
     chunk: int = 1
     batch_size: int = 8
     name: str = ""
@@ -44,15 +45,16 @@ def only(models: list[Any]) -> Any:
     return models[0]
 
 
-def unit_texts(
-    row: Row, ids: Tensor, dictionary: Dictionary, recorder: Recorder, pipeline: TextPipeline
-) -> tuple[str, ...]:
-    """The text of each unit of a row; words are those of the dictionary, with `<unk>`, if the row was truncated."""
+def words_of(row: Row, ids: Tensor, dictionary: Dictionary) -> list[str]:
+    """The words of a row; if it was truncated, those of the dictionary, with `<unk>`."""
     words = [*row.tokens, EOS]
-    if len(words) != len(ids):
-        words = [dictionary[token] for token in ids.tolist()]
-    units: list[list[str]] = [[] for _ in range(recorder.num_units)]
-    for word, unit in zip(words, recorder.numbers.tolist(), strict=True):
+    return words if len(words) == len(ids) else [dictionary[token] for token in ids.tolist()]
+
+
+def unit_texts(words: Sequence[str], numbers: Tensor, pipeline: TextPipeline) -> tuple[str, ...]:
+    """The text of each unit, from the words and the unit of each; -1: of none."""
+    units: list[list[str]] = [[] for _ in range(int(numbers.max()) + 1)]
+    for word, unit in zip(words, numbers.tolist(), strict=True):
         if unit >= 0:
             units[unit].append(word)
     if not pipeline.kind.is_text:

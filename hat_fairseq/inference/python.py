@@ -15,8 +15,9 @@ from ..tasks.document_to_text import DocumentToTextTask
 from ..tasks.encoder_task import EncoderTask
 from .answers import AnswerOptions
 from .assemble import Prediction
+from .hub import local_paths, push
 from .labels import DocumentClassifier
-from .loading import Data, load_models, pipeline_of
+from .loading import Data, load_models, pipeline_of, split_with
 from .look_labels import look_at_labels
 from .look_text import look_at_text
 from .look_units import LookOptions
@@ -29,28 +30,38 @@ METHODS = {"text": "generate", "qa": "answer", "document_qa": "answer"}  # by ki
 class Model:
     """A trained model, for documents in Python; results are in their order. See `loading.load_models` for arguments.
 
-    Each method raises ValueError for what the model cannot do, and for a document that cannot be read.
+    Each method raises ValueError for what the model cannot do, and for a document that cannot be read. `splitter`: how
+    running text is split, "punctuation" or "library"; None: as in training.
     """
 
     def __init__(self, path: str | Path, data: Data = None, device: str | None = None, precision: str = "fp32") -> None:
-        self.models, self.task = load_models(path, data, (DocumentToTextTask, EncoderTask), device, precision)
-        self.kind, self.name = pipeline_of(self.task).settings.kind, "/".join(Path(path).parts[-2:])
-        self.generation = packaged_options(path)
+        self.path = local_paths(path)
+        self.models, self.task = load_models(self.path, data, (DocumentToTextTask, EncoderTask), device, precision)
+        settings, self.name = pipeline_of(self.task).settings, "/".join(Path(path).parts[-2:])
+        self.kind = settings.kind
+        self.splitter = settings.splitter if self.task.pipeline.kind.is_text else None  # of the training
+        self.generation = packaged_options(self.path)
 
-    def generate(self, documents: Iterable[Input], batch_size: int = 8, **generation: Any) -> list[str]:
+    def generate(
+        self, documents: Iterable[Input], batch_size: int = 8, splitter: str | None = None, **generation: Any
+    ) -> list[str]:
         """The text of each document; `generation`: fairseq's options, e.g. beam=4, before those of the package."""
-        self._check("generate")
+        self._check("generate", splitter)
         model = DocumentToText(self.models, self.task, **self.generation | generation)
         return [row["text"] for row in self._rows(model.rows, documents, batch_size)]
 
-    def classify(self, documents: Iterable[Input], batch_size: int = 8, layer: int | None = None) -> list[Prediction]:
+    def classify(
+        self, documents: Iterable[Input], batch_size: int = 8, layer: int | None = None, splitter: str | None = None
+    ) -> list[Prediction]:
         """The prediction for each document as `hat classify` writes it; `layer`: see `DocumentClassifier`."""
-        self._check("classify")
+        self._check("classify", splitter)
         return self._rows(DocumentClassifier(self.models, self.task, layer).rows, documents, batch_size)
 
-    def answer(self, questions: Iterable[Input], batch_size: int = 8, **options: Any) -> list[Prediction]:
+    def answer(
+        self, questions: Iterable[Input], batch_size: int = 8, splitter: str | None = None, **options: Any
+    ) -> list[Prediction]:
         """The answer to each question as `hat classify` writes it; `options`: see `AnswerOptions`."""
-        self._check("answer")
+        self._check("answer", splitter)
         model = DocumentClassifier(self.models, self.task, options=AnswerOptions(**options))
         return self._rows(model.rows, questions, batch_size)
 
@@ -61,9 +72,11 @@ class Model:
         chunk: int = 1,
         batch_size: int = 8,
         reference: bool = False,
+        splitter: str | None = None,
         **generation: Any,
     ) -> Look:
         """What the model looks at in a document; see `LookOptions` and `look_at_text`; `generation`: as above."""
+        split_with(self.task, splitter or self.splitter)
         (record,), options = self._records([document]), LookOptions(occlusion, chunk, batch_size, self.name)
         if isinstance(self.task, DocumentToTextTask):
             model = DocumentToText(self.models, self.task, **self.generation | generation)
@@ -76,7 +89,12 @@ class Model:
             raise ValueError(f"{self.name} has no attention to show: give --occlusion, or a model with a hierarchy")
         return look
 
-    def _check(self, method: str) -> None:
+    def push_to_hub(self, name: str, private: bool = False) -> str:
+        """Uploads the folder of `hat package` that it was loaded from to the Hugging Face Hub; returns its address."""
+        return push(self.path, name, private)
+
+    def _check(self, method: str, splitter: str | None) -> None:
+        split_with(self.task, splitter or self.splitter)
         if method != (own := METHODS.get(self.kind, "classify")):
             raise ValueError(f"{self.name} cannot {method}: a model of the kind {self.kind!r} can {own} and look")
 

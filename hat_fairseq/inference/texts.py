@@ -24,7 +24,8 @@ from ..tasks.document_to_text import DocumentToTextTask
 from ..tasks.raw_documents import encode_documents
 from .assemble import Prediction
 from .command import add_raw_input, check_batch_size, rows_in_order, write_lines
-from .loading import Data, load_models, pipeline_of
+from .hub import local_paths
+from .loading import Data, load_models, pipeline_of, split_with
 
 
 class DocumentToText:
@@ -50,6 +51,7 @@ class DocumentToText:
         cls, checkpoints: str, data: Data = None, device: str | None = None, precision: str = "fp32", **generation: Any
     ) -> DocumentToText:
         """Loads checkpoints; see `loading.load_models`, and the class for `generation`, before a package's."""
+        checkpoints = local_paths(checkpoints)
         models, task = load_models(checkpoints, data, DocumentToTextTask, device, precision)
         return cls(models, task, **packaged_options(checkpoints) | generation)
 
@@ -123,6 +125,7 @@ def main(args: argparse.Namespace) -> int:
     if not documents:
         raise ValueError(f"{args.input} is empty: nothing to summarize")
     model = DocumentToText.from_pretrained(args.path, args.data, args.device, args.precision, **options)
+    split_with(model.task, args.splitter)
     rows_of = partial(model.rows, batch_size=args.batch_size)
     rows = rows_in_order(documents, rows_of, model.pipeline, args.on_empty, {"text": ""})
     write_lines(args.out, progress(rows, "summarize", len(documents)), len(documents))

@@ -3,12 +3,13 @@
 A head is about documents, pairs of them, segments (the states at the `<s>` markers), tokens, paragraphs (the means of
 the tokens behind each marker of the last part) or the mean of the paragraphs; several heads may be read in one forward
 pass. The first classification head takes the place of the masked-LM head, so that every parameter takes part in every
-step. A model states what a checkpoint without it cannot have (`new_parts`), how it reads a document (`document_state`),
-and what analysis may look at (`span_attentions`, `span_numbers`).
+step. A model states what a checkpoint without it cannot have (`new_parts`) and how it reads a document
+(`document_state`); its encoder, what analysis may look at (`units`, `shown_attentions`).
 
 Legend: B documents, T tokens, N markers (or paragraphs) of the document with most, C channels, K classes, V words.
 """
 
+from abc import ABC, abstractmethod
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self, cast
@@ -32,7 +33,7 @@ from .loading.roberta import rename_old_layout
 Logits = Tensor | dict[str, Tensor]
 
 
-class EncoderModel(FairseqEncoderModel):
+class EncoderModel(FairseqEncoderModel, ABC):
     """An encoder and the heads on it. A subclass names its config and builds its encoder."""
 
     config_class: ClassVar[type[EncoderConfig]]
@@ -64,31 +65,20 @@ class EncoderModel(FairseqEncoderModel):
         return "bert"
 
     @classmethod
+    @abstractmethod
     def build_encoder(cls, config: Any, task: Any) -> nn.Module:
         """The encoder, with a `dictionary` and an `lm_head`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def build_classification_head(self, num_classes: int, inner_dim: int | None, of: str) -> ClassificationHead:
         """A head of this model about one of `modules.heads.OF`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def document_state(self, head: ClassificationHead, encoded: EncoderOut, src_tokens: Tensor) -> Tensor:
         """The (B, C) state that a head about documents reads."""
-        raise NotImplementedError
-
-    def span_attentions(self) -> dict[int, Any]:
-        """The attention among spans, or to spans, of each layer that has one, by the number of the layer."""
-        return {}
 
     # Whether the state of a document is that of its first token, so that only this token's attention matters.
     reads_first_token: ClassVar[bool] = False
-
-    def span_numbers(self, tokens: Tensor) -> Tensor:
-        """(B, T) token ids -> (B, T) number of the span of each token, from 0; -1 for padding."""
-        padding = tokens.eq(self.encoder.dictionary.pad())
-        if not self.span_attentions():
-            return padding.long().neg()
-        return (self.starts(tokens).cumsum(dim=1) - 1).masked_fill(padding, -1)
 
     def safe_length(self) -> int:
         """Any document of up to this many tokens fits."""

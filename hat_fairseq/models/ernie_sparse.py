@@ -104,7 +104,7 @@ class RepresentativeEncoder(SparseEncoder):
         return "block", blocks.expand_as(tokens).masked_fill(tokens.eq(self.dictionary.pad()), -1)
 
     def shown_attentions(self) -> list[ShownAttention]:
-        return [ShownAttention("attention among representatives", dict(enumerate(self.layers)))]
+        return [ShownAttention("attention among representatives", dict(enumerate(self.layers)), covers=False)]
 
     def finish(self, x: Tensor, layout: BatchLayout) -> EncoderOut:
         """The states of the tokens, and of the representatives; where a document has none, of its first token."""

@@ -82,10 +82,6 @@ class HatRobertaModel(EncoderModel):
         first = self.starts(src_tokens).to(src_tokens).argmax(dim=1, keepdim=True)
         return Representatives(first).gather(encoded.tokens).squeeze(1)
 
-    def span_attentions(self) -> dict[int, Any]:
-        attentions = (layer.sentence_attn for layer in self.encoder.sentence_encoder.layers)
-        return {i: attention for i, attention in enumerate(attentions) if attention is not None}
-
 
 @register_model_architecture("hat_roberta", "hat_roberta_base")
 def hat_roberta_base(args: Namespace) -> None:

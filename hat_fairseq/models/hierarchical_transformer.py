@@ -44,13 +44,6 @@ class HierarchicalTransformerModel(EncoderModel):
         assert encoded.spans is not None and encoded.spans_padding is not None
         return head.pooled(encoded.spans, encoded.spans_padding)
 
-    def span_attentions(self) -> dict[int, Any]:
-        layers = ((i, layer.cross_segment) for i, layer in enumerate(self.encoder.layers))
-        return {i: layer.self_attn for i, layer in layers if layer is not None}
-
-    def span_numbers(self, tokens: Tensor) -> Tensor:
-        return self.encoder.units(tokens)[1]
-
     def safe_length(self) -> int:
         by_marker = str(self.config.segment_by) == "marker"
         return self.config.max_segments if by_marker else self.max_positions()

@@ -17,9 +17,11 @@ class ShownAttention:
             `weights(x, layout)`: (B, H, Q, K) attention weights of this call, rows sum to 1.
         queries: what Q counts, "units" (see `Encoder.units`) or "tokens".
         keys: what K counts, "units" or "cells"; the tokens of cells are those of `middle_tokens` of the module.
+        covers: each token of a text belongs to a unit.
     """
 
     name: str
     layers: Mapping[int, Any]
     queries: str = "units"
     keys: str = "units"
+    covers: bool = True

@@ -52,3 +52,13 @@ class SegmentPooling(nn.Module):
             scores = torch.tanh(self.score(self.projection(segments))).squeeze(-1)
         weights = scores.masked_fill(padding_mask, float("-inf")).softmax(dim=1)
         return (weights.unsqueeze(-1) * segments).sum(dim=1)
+
+
+def max_pooling_share(segments: Tensor, padding_mask: Tensor) -> Tensor:
+    """(B, N, C) states and their (B, N) padding mask -> (B, N): share of the channels whose maximum a segment has.
+
+    `max` copies exactly this share of the vector from the segment. Of equal maxima the first one counts.
+    """
+    winner = segments.masked_fill(padding_mask.unsqueeze(-1), float("-inf")).argmax(dim=1)  # B x C
+    won = winner.new_zeros(padding_mask.shape).scatter_add(1, winner, torch.ones_like(winner))
+    return won / winner.size(1)

@@ -9,7 +9,8 @@ import torch
 from building import BOS, PAD, TINY_ENCODER, build, documents
 from torch import Tensor
 
-from hat_fairseq.analysis.segment_weights import SegmentWeights, max_pooling_share
+from hat_fairseq.analysis.recording import BatchRecorder, segment_attentions
+from hat_fairseq.modules.segment_pooling import max_pooling_share
 
 SEGMENTS = (
     "--encoder-embed-dim 24 --encoder-ffn-embed-dim 40 --encoder-attention-heads 4 --segment-length 6 --max-segments 9 "
@@ -38,9 +39,18 @@ def model_of(name: str, flags: str = "") -> Any:
 
 @torch.no_grad()
 def weights_of(model: Any, tokens: Tensor, layer: int | None = None) -> tuple[Tensor | None, Tensor | None]:
-    with SegmentWeights(model, layer) as weights:
+    with BatchRecorder(model, tokens, segment_attentions(model.encoder, layer)) as weights:
         model(tokens, classification_head_name="topic")
     return weights.attention, weights.share
+
+
+def attentions_of(model: Any) -> dict[int, Any]:
+    (shown,) = segment_attentions(model.encoder)
+    return dict(shown.layers)
+
+
+def numbers_of(model: Any, tokens: Tensor) -> list[list[int]]:
+    return BatchRecorder(model, tokens, segment_attentions(model.encoder)).rows.tolist()
 
 
 @ALL
@@ -58,7 +68,7 @@ def test_the_recomputed_weights_give_the_modules_output(name: str) -> None:
         torch.testing.assert_close(out, output, atol=1e-5, rtol=1e-5)
         seen.append((module, float(weights.std())))
 
-    attentions = model.span_attentions()
+    attentions = attentions_of(model)
     for attention in attentions.values():
         attention.register_forward_hook(check)
     model(tokens, features_only=True)
@@ -89,10 +99,10 @@ def test_alone_padded_and_among_others(name: str) -> None:
 def test_the_mean_is_over_layers_heads_and_the_segments_that_ask(name: str) -> None:
     """A single document: plain sums over what every layer's module returns when it is asked for weights."""
     model, tokens = model_of(name), documents([29])
-    each = [weights_of(model, tokens, layer)[0] for layer in model.span_attentions()]
+    each = [weights_of(model, tokens, layer)[0] for layer in attentions_of(model)]
     expected, whole = torch.stack(each).mean(0), weights_of(model, tokens)[0]
     torch.testing.assert_close(whole, expected)
-    one, inputs = list(model.span_attentions().values())[-1], []
+    one, inputs = list(attentions_of(model).values())[-1], []
     one.register_forward_hook(lambda module, args, out: inputs.append(args))
     model(tokens, features_only=True)
     weights = one.weights(*inputs[0])[0]  # H x queries x N
@@ -151,19 +161,17 @@ def test_segments_of_tokens() -> None:
     }
     for name, numbers in expected.items():
         model = model_of(name)
-        assert model.span_numbers(tokens).tolist() == numbers
+        assert numbers_of(model, tokens) == numbers
         count = weights_of(model, tokens)[0].size(1)
         assert count == max(map(max, numbers)) + 1
     plain = build("hat_roberta_base", f"{TINY_ENCODER} --no-hierarchy")
-    assert plain.span_numbers(tokens).tolist() == [[0] * 10, [0] * 4 + [-1] * 6]
+    assert numbers_of(plain, tokens) == [[0] * 10, [0] * 10]
 
 
-def test_a_wrong_layer_and_training_are_refused() -> None:
+def test_a_wrong_layer_is_refused() -> None:
     model = model_of("by length")
     with pytest.raises(ValueError, match=r"layer 0 does not attend between segments \(the layers that do: 1, 2, 3\)"):
-        SegmentWeights(model, 0)
-    with pytest.raises(ValueError, match="call model.eval"):
-        SegmentWeights(model.train())
+        segment_attentions(model.encoder, 0)
 
 
 def test_nothing_is_left_behind() -> None:

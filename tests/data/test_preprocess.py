@@ -151,7 +151,7 @@ def test_empty_documents_are_refused_or_counted(tmp_path: Path, capsys: pytest.C
     ("line", "arguments", "message"),
     [
         (b'{"id": "a", "text": "caf\xe9", "target": "x"}', [], r"train.jsonl:1: invalid UTF-8"),
-        (b'{"id": "a", "text": "x. y", "target": "x"}', [], "or preprocess with --splitter punctuation"),
+        (b'{"id": "a", "text": "x. y", "target": "x"}', [], "or --splitter punctuation or --splitter library"),
         (b'{"id": "a", "sentences": ["x"], "target": "x"}', ["--splitter", "library"], "use --splitter given"),
         (b'{"id": "a", "sentences": ["x"]}', [], "train.jsonl:1) has no target"),
         (b'{"id": "a", "sentences": ["x"], "target": "x"}', ["--roles"], "use --no-roles"),

@@ -244,7 +244,7 @@ TRAIN = '{"id": "a", "text": "x", "label": "b"}\n'
             "classification",
             TRAIN,
             [],
-            "or preprocess with --splitter punctuation or --splitter library; or --segments none",
+            "or --splitter punctuation or --splitter library; or --segments none",
         ),
         ("classification", TRAIN, ["--aligned"], "--aligned has no effect with --kind classification; remove it"),
         ("classification", TRAIN, ["--long-source", "chunk"], "--long-source chunk is not for --kind classification"),

@@ -66,7 +66,7 @@ def test_hostile_text_takes_no_longer_than_its_length_deserves(method: str, text
 
 
 def test_mistakes_are_refused() -> None:
-    with pytest.raises(ValueError, match="has no given sentences; give sentences or turns, or preprocess"):
+    with pytest.raises(ValueError, match="has no given sentences; give sentences or turns, or --splitter"):
         split_sentences("a b", "given")
     with pytest.raises(ValueError, match="unknown sentence splitter 'nltk'"):
         split_sentences("a b", "nltk")

@@ -149,3 +149,29 @@ def test_the_command_writes_all_forms(trained: tuple[Path, str], tmp_path: Path,
     ):
         assert cli.main([*common, *wrong]) == 2
         assert message in capsys.readouterr().err
+
+
+def test_classify_writes_the_page_of_each_document(fine_tuned, tmp_path: Path, capsys) -> None:
+    """Byte for byte that of `hat look --occlusion`; ids that are no names of files, no text, one segment."""
+    made = fine_tuned("classification")
+    (first, *_) = map(json.loads, (made.raw / "test.jsonl").open())
+    texts = {"../a b": first["segments"], "..a/B": first["segments"][:3], "none": [], "one": first["segments"][:1]}
+    rows = [json.dumps({"id": name, "segments": segments}) + "\n" for name, segments in texts.items()]
+    (tmp_path / "in.jsonl").write_text("".join(rows))
+    common = ["--data", str(made.data / "bin"), "--input", str(tmp_path / "in.jsonl"), "--device", "cpu"]
+    words = ["classify", "--path", str(made.checkpoint), *common, "--look", str(tmp_path / "pages")]
+    assert cli.main([*words, "--on-empty", "keep", "--out", str(tmp_path / "out.jsonl")]) == 0
+    out, err = capsys.readouterr()
+    assert f"{tmp_path}/pages: 3 pages" in out and "1 documents have no page" in err and "'none'" in err
+    assert "2 pages have another name than the id, e.g. a_b.html" in err
+    assert sorted(path.name for path in (tmp_path / "pages").iterdir()) == ["a_B-2.html", "a_b.html", "one.html"]
+    for name, page in (("../a b", "a_b"), ("..a/B", "a_B-2")):
+        look = ["look", str(made.checkpoint), *common, "--occlusion", "--id", name, "--batch-size", "1"]
+        assert cli.main([*look, "--out", str(tmp_path / f"{page}.html")]) == 0
+        assert (tmp_path / f"{page}.html").read_bytes() == (tmp_path / f"pages/{page}.html").read_bytes()
+    assert cli.main([*words, "--on-empty", "keep", "--out", str(tmp_path / "out2.jsonl")]) == 2
+    assert "a_b.html exists" in capsys.readouterr().err and not (tmp_path / "out2.jsonl").exists()
+    answers = fine_tuned("qa")
+    words = f"classify --path {answers.checkpoint} --data {answers.data}/bin --input {answers.raw}/test.jsonl".split()
+    assert cli.main([*words, "--look", str(tmp_path / "p"), "--out", str(tmp_path / "a.jsonl"), "--device", "cpu"]) == 2
+    assert "--look is for labels" in capsys.readouterr().err

@@ -7,6 +7,7 @@ from argparse import Namespace
 from pathlib import Path
 
 import pytest
+from sacrebleu.metrics import CHRF
 
 from hat_fairseq import cli
 from hat_fairseq.scoring import show
@@ -19,7 +20,9 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str], **options: object) -
     (tmp_path / "documents.jsonl").write_text(json.dumps(DOCUMENT) + "\n")
     (tmp_path / "hypotheses.jsonl").write_text(json.dumps({"id": "m1", "text": "A meeting ."}) + "\n")
     paths = {"documents": str(tmp_path / "documents.jsonl"), "hypotheses": str(tmp_path / "hypotheses.jsonl")}
-    show.main(Namespace(**{**paths, "id": None, "worst": None, "best": None, "sentences": 2, **options}))
+    show.main(
+        Namespace(**{**paths, "id": None, "worst": None, "best": None, "segments": False, "sentences": 2, **options})
+    )
     return capsys.readouterr().out
 
 
@@ -80,3 +83,29 @@ def test_other_languages_are_ranked_by_chrf(tmp_path: Path, capsys: pytest.Captu
     (tmp_path / "pipeline.json").write_text(json.dumps({"settings": {"target_language": "zh"}}))
     out = run(tmp_path, capsys, best=1)
     assert out.startswith("=== chrF2 ")
+
+
+def test_translations_segment_by_segment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Columns of 36 places, in which a Chinese letter takes two; the scores are sacrebleu's."""
+    sources = ["早上好。" * 7, "我们开始。"]
+    document = {"id": "d", "sentences": sources, "target": ["Good morning. " * 5, "We begin."]}
+    others = [{**document, "id": "e", "target": ["Good night.", "We begin."]}]
+    (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in [document, *others]))
+    rows = [{"id": name, "text": "x", "segments": ["Good morning.", "We \x1b[31mbegin."]} for name in "de"]
+    (tmp_path / "h.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = ["show", "--segments", "--documents", f"{tmp_path}/d.jsonl", "--hypotheses", f"{tmp_path}/h.jsonl"]
+    assert cli.main(words) == 0
+    lines = capsys.readouterr().out.splitlines()
+    scores = [CHRF().sentence_score(*pair).score for pair in (("Good morning.", ["Good morning. " * 5]),)]
+    assert lines[:2] == ["--- d: 2 segments: source | generated | reference", f"[1] chrF2 {scores[0]:.2f}"]
+    assert lines[2] == f"{sources[0][:18]} | {'Good morning.':36} | Good morning. Good morning. Good"
+    assert lines[3] == f"{sources[0][18:]}{' ' * 16} | {' ' * 36} | morning. Good morning. Good morning."
+    assert lines[4].startswith("[2] chrF2 ") and lines[5].startswith("我们开始。") and "\x1b" not in lines[5]
+    assert cli.main([*words, "--worst", "1", "--sentences", "1"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("=== chrF2 ") and "--- d: 2" in out and "  [1 more]" in out and "[2]" not in out
+    (tmp_path / "h.jsonl").write_text(json.dumps({"id": "d", "segments": ["One."]}) + "\n")
+    assert cli.main(words) == 2
+    assert "(2 of the source, 1 generated, 2 of the reference); leave --segments out" in capsys.readouterr().err
+    (tmp_path / "h.jsonl").write_text(json.dumps({"id": "d", "text": "One."}) + "\n")
+    assert cli.main(words) == 2 and "no 'segments' among its keys" in capsys.readouterr().err

@@ -13,6 +13,7 @@ from warm import WarmPython
 
 from hat_fairseq.data.binarize import of_rows
 from hat_fairseq.data.kinds import KINDS
+from hat_fairseq.fairseq_fixes.checkpoints import allow_checkpoint_types
 
 AMI = REPOSITORY / "preprocess" / "ami_data"
 MARKERS = "--arch hierarchical_transformer_tiny --segment-by marker --max-segments 99"
@@ -69,6 +70,7 @@ def fine_tune(kind: str, meetings: Path, folder: Path, warm: WarmPython) -> Fine
 
 def spread(checkpoint: Path) -> None:
     """Draw all tables and matrices anew, larger: after so few updates a model says the same of everything."""
+    allow_checkpoint_types()
     state = torch.load(checkpoint, weights_only=True)
     generator = torch.Generator().manual_seed(1)
     for name, tensor in state["model"].items():

@@ -1,0 +1,78 @@
+"""A package pushed to the Hugging Face Hub and loaded from it: over HTTP from a server of this machine, and offline."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from commands import REPOSITORY
+from hub_server import hub_server
+
+import hat_fairseq
+from hat_fairseq import cli
+from hat_fairseq.inference.python import Model
+
+LOAD = "import hat_fairseq, json, sys; model = hat_fairseq.load({!r}, device='cpu'); "
+CLASSIFY = "print(json.dumps(model.classify(list(map(json.loads, open(sys.argv[1])))), sort_keys=True))"
+
+
+def python(code: str, *arguments: object, status: int = 0, **variables: str) -> str:
+    """The last line that a new process prints; huggingface_hub reads its variables when it is imported."""
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "HF_TOKEN": "hf_none", **variables}
+    words = [sys.executable, "-c", code, *map(str, arguments)]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == status, done.stderr
+    return (done.stderr if status else done.stdout).strip().splitlines()[-1]
+
+
+@pytest.fixture(scope="module")
+def folder(fine_tuned, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made, out = fine_tuned("classification"), tmp_path_factory.mktemp("hub") / "P"
+    assert cli.main(["package", str(made.checkpoint), "--data", str(made.data / "bin"), "--out", str(out)]) == 0
+    return out
+
+
+@pytest.mark.fault("Security", "a package of the Hugging Face Hub that differs from its manifest", "refused by name")
+def test_what_is_pushed_is_what_is_loaded(folder: Path, fine_tuned, tmp_path: Path) -> None:
+    raw, home = fine_tuned("classification").raw / "test.jsonl", str(tmp_path / "home")
+    expected = json.loads(json.dumps(hat_fairseq.load(folder, device="cpu").classify(map(json.loads, raw.open()))))
+    with hub_server() as server:
+        push = LOAD.format(str(folder)) + "print(model.push_to_hub('user/model', private=True))"
+        assert python(push, HF_ENDPOINT=server.address, HF_HOME=home) == f"{server.address}/user/model"
+        files = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        assert server.files == files
+        found = python(LOAD.format("user/model@main") + CLASSIFY, raw, HF_ENDPOINT=server.address, HF_HOME=home)
+        assert json.loads(found) == expected
+        unknown = python(LOAD.format("user/none"), status=1, HF_ENDPOINT=server.address, HF_HOME=home)
+        assert "error: user/none does not exist, and is no model of the Hugging Face Hub (" in unknown
+        server.files["model.safetensors"] = server.files["model.safetensors"][:-1] + b"x"
+        changed = python(LOAD.format("user/model"), status=1, HF_ENDPOINT=server.address, HF_HOME=str(tmp_path / "2"))
+        assert "model.safetensors is missing, or has changed since manifest.json was written" in changed
+    nowhere = python(push, status=1, HF_ENDPOINT="http://127.0.0.1:9", HF_HOME=home)
+    assert "error: user/model cannot be written on the Hugging Face Hub (" in nowhere
+    offline = {"HF_HUB_OFFLINE": "1", "HF_HOME": home}
+    command = f"classify --path user/model --input {raw} --out {tmp_path}/out.jsonl --device cpu --batch-size 8".split()
+    python(f"import sys; from hat_fairseq import cli; sys.exit(cli.main({command!r}))", **offline)
+    labels = [json.loads(line)["label"] for line in (tmp_path / "out.jsonl").open()]
+    assert labels == [row["label"] for row in expected]
+    assert "user/other does not exist, and is no" in python(LOAD.format("user/other"), status=1, **offline)
+    without = "import sys; sys.modules['huggingface_hub'] = None; " + LOAD.format("user/model")
+    assert "needs huggingface_hub: pip install 'hat_fairseq[hub]'" in python(without, status=1, **offline)
+
+
+def test_a_checkpoint_cannot_be_pushed(fine_tuned) -> None:
+    made = fine_tuned("classification")
+    with pytest.raises(ValueError, match="not a whole folder of hat package"):
+        hat_fairseq.load(made.checkpoint, made.data / "bin", "cpu").push_to_hub("user/model")
+
+
+def test_torch_hub(folder: Path, fine_tuned) -> None:
+    text = [json.loads(line) for line in (fine_tuned("classification").raw / "test.jsonl").open()]
+    model = torch.hub.load(str(REPOSITORY), "hat_fairseq", path=folder, device="cpu", source="local")
+    assert isinstance(model, Model)
+    assert model.classify(text) == hat_fairseq.load(folder, device="cpu").classify(text)

@@ -1,0 +1,88 @@
+"""As much of the Hugging Face Hub's protocol as `huggingface_hub` needs to upload a small folder and to download it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+def digest(content: bytes) -> str:
+    return hashlib.sha1(content).hexdigest()
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One model, with one commit, in the memory of the server."""
+
+    server: Any
+
+    def log_message(self, *unused: object) -> None:
+        self.server.log.append(f"{self.command} {self.path}")
+
+    def answer(self, content: bytes, status: int = 200, **headers: str) -> None:
+        self.send_response(status)
+        for name, value in {"Content-Length": str(len(content)), **headers}.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        address, files = f"http://{self.headers['Host']}/user/model", self.server.files
+        result: dict[str, Any] = {}
+        if self.path == "/api/repos/create":
+            result = {"url": address, "id": "user/model"}
+        elif "/preupload/" in self.path:
+            asked = json.loads(body)["files"]
+            result = {"files": [{"path": f["path"], "uploadMode": "regular", "shouldIgnore": False} for f in asked]}
+        elif "/commit/" in self.path:
+            for line in map(json.loads, body.splitlines()):
+                if line["key"] == "file":
+                    files[line["value"]["path"]] = base64.b64decode(line["value"]["content"])
+            result = {"commitUrl": f"{address}/commit/{COMMIT}", "commitOid": COMMIT, "pullRequestUrl": None}
+        self.answer(json.dumps(result).encode())
+
+    def do_GET(self) -> None:
+        path = self.path.partition("?")[0]
+        files, name = self.server.files, path.partition("/resolve/")[2].partition("/")[2]
+        if path.startswith("/api/models/user/model/tree"):
+            rows = [
+                {"type": "file", "path": n, "size": len(x), "oid": hashlib.sha1(x).hexdigest()}
+                for n, x in files.items()
+            ]
+            self.answer(json.dumps(rows).encode())
+        elif path.startswith("/api/models/user/model"):
+            siblings = [{"rfilename": name} for name in files]
+            self.answer(json.dumps({"id": "user/model", "sha": COMMIT, "siblings": siblings}).encode())
+        elif name in files and path.startswith("/user/model/"):
+            content = files[name]
+            self.answer(content, ETag=f'"{digest(content)}"', X_Repo_Commit=COMMIT)
+        else:
+            code = "EntryNotFound" if path.startswith("/user/model/") else "RepoNotFound"
+            self.answer(b"", 404, X_Error_Code=code)
+
+    do_HEAD = do_GET
+
+
+@contextmanager
+def hub_server() -> Iterator[ThreadingHTTPServer]:
+    """A server with `files` (name to content), `log` (requests) and its address for HF_ENDPOINT."""
+    server: Any = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.files, server.log = {}, []
+    server.address = f"http://127.0.0.1:{server.server_port}"
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
