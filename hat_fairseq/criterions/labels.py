@@ -54,9 +54,9 @@ class LabelCriterion(FairseqCriterion, ABC):
     def compute(self, logits: Any, target: Tensor) -> tuple[Tensor, int, dict[str, Any]]:
         """The summed loss, the number of labels, and the sums that figures are derived from."""
 
-    @abstractmethod
     def distributions(self, logits: Any, target: Tensor) -> Distributions:
-        """What `compute` sums over."""
+        """What `compute` sums over; ValueError for a loss that is not about probabilities."""
+        raise ValueError(f"{type(self).__name__} has no probabilities that self-attention regularization could compare")
 
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:
