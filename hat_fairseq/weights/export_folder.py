@@ -17,13 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
 from torch import Tensor
 
 from ..data.bpe import FILES
 from ..data.outputs import atomic_directory
-from ..data.package import WEIGHTS
 from ..data.pipeline import FILE_NAME, TextPipeline
+from .hugging_face import write_weights
 from .package import as_json, load, portable
 
 FINGERPRINT = "_fingerprint"
@@ -93,8 +92,7 @@ def write_folder(
         limits: arguments of the tokenizer: `limits`, or `row_limit` of rows with labels.
     """
     with atomic_directory(out) as folder:
-        copies = {name: tensor.clone().contiguous() for name, tensor in tensors.items()}
-        save_file(copies, folder / WEIGHTS, metadata={"format": "pt"})
+        write_weights(folder, tensors)
         (folder / "config.json").write_text(as_json(config), encoding="utf-8")
         if generation is not None:
             (folder / "generation_config.json").write_text(as_json(generation), encoding="utf-8")

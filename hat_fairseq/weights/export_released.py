@@ -18,6 +18,7 @@ from torch import Tensor
 from ..data.labels import read_label_dictionary
 from ..data.outputs import atomic_directory
 from .command import ARCHITECTURE
+from .hugging_face import write_weights
 from .released_hat import HEAD, released_config, to_hugging_face
 from .released_hat_differences import CLASSES, check_expressible, instructions, refuse_differences
 from .vocabulary import vocabulary_files
@@ -114,13 +115,10 @@ def labels_of(data: Path | None, state: dict[str, Tensor], num_classes: int) -> 
 
 
 def write_folder(out: Path, tensors: dict[str, Tensor], files: dict[str, str], weights_format: str | None) -> None:
-    from safetensors.torch import save_file
-
     with atomic_directory(out, "config.json") as folder:
         for name, text in files.items():
             (folder / name).write_text(text, encoding="utf-8")
         if weights_format == "bin":
             torch.save(tensors, folder / "pytorch_model.bin")
-        else:  # tensors in a safetensors file share no memory
-            copies = {name: tensor.clone().contiguous() for name, tensor in tensors.items()}
-            save_file(copies, folder / "model.safetensors", metadata={"format": "pt"})
+        else:
+            write_weights(folder, tensors)

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from ..data import files
+from ..data.outputs import check_space
 
 SPECIAL_IDS = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
 
@@ -65,6 +66,18 @@ def read_weights(directory: Path) -> dict[str, Tensor]:
     if broken := sorted(name for name, tensor in weights.items() if not tensor.isfinite().all()):
         raise ValueError(f"{directory}: NaN or infinite values in {', '.join(broken[:8])}; fetch the weights again")
     return weights
+
+
+def write_weights(folder: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Writes `model.safetensors`; tensors may share memory, and are then written twice."""
+    from safetensors.torch import save_file
+
+    path = folder / "model.safetensors"
+    check_space(folder, 1.01 * sum(tensor.nbytes for tensor in tensors.values()))
+    path.touch()
+    mode = path.stat().st_mode
+    save_file({name: tensor.clone().contiguous() for name, tensor in tensors.items()}, path, metadata={"format": "pt"})
+    path.chmod(mode)  # safetensors writes for the owner only
 
 
 def _read_pickle(path: Path) -> dict[str, Tensor]:

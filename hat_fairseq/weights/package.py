@@ -12,14 +12,14 @@ from typing import Any
 
 import torch
 from omegaconf import OmegaConf
-from safetensors.torch import save_file
 from torch import Tensor
 
 from ..data.files import read_json
-from ..data.outputs import atomic_directory, check_space
-from ..data.package import BIN, CARD, CONFIG, GENERATION, MANIFEST, WEIGHTS, describe_files, is_package
+from ..data.outputs import atomic_directory
+from ..data.package import BIN, CARD, CONFIG, GENERATION, MANIFEST, describe_files, is_package
 from ..data.pipeline import TextPipeline
 from ..generation.options import parse_generation_options
+from .hugging_face import write_weights
 
 SHOWN = ("max_source_tokens", "long_source", "source_language", "max_target_tokens", "target_language")
 
@@ -46,7 +46,7 @@ def main(args: argparse.Namespace) -> int:
         model, cfg, _, updates = load(args.checkpoint, args.data)
         if generation and not hasattr(model, "decoder"):
             raise ValueError("--generation is for models that write texts; remove it")
-        config: dict[str, Any] = {"updates": updates, "tied": write_weights(folder, model.state_dict(), args.half)}
+        config: dict[str, Any] = {"updates": updates, "tied": write_state(folder, model.state_dict(), args.half)}
         sections = {name: cfg[name] for name in ("task", "model", "criterion")}
         config["namespaces"] = [name for name, section in sections.items() if isinstance(section, Namespace)]
         config["cfg"] = {name: portable(section) for name, section in sections.items()}
@@ -67,7 +67,6 @@ def main(args: argparse.Namespace) -> int:
         (folder / CONFIG).write_text(as_json(config), encoding="utf-8")
         (folder / GENERATION).write_text(as_json(generation), encoding="utf-8")
         (folder / CARD).write_text(card(args.out.resolve().name, facts, as_json(score)), encoding="utf-8")
-        shutil.copymode(folder / CARD, folder / WEIGHTS)  # safetensors writes for the owner only
         (folder / MANIFEST).write_text(as_json(describe_files(folder)), encoding="utf-8")
     print(f"wrote {args.out}: {facts['parameters']}")
     return 0
@@ -87,7 +86,7 @@ def load(checkpoint: Path, data: Path) -> tuple[Any, Any, Any, int]:
     return model, cfg, task, int(state["optimizer_history"][-1]["num_updates"])
 
 
-def write_weights(folder: Path, state: dict[str, Tensor], half: bool) -> dict[str, str]:
+def write_state(folder: Path, state: dict[str, Tensor], half: bool) -> dict[str, str]:
     """Writes each tensor once, and returns for each other name of it the one under which it is written."""
     tensors: dict[str, Tensor] = {}
     tied, first = dict[str, str](), dict[Any, str]()
@@ -95,11 +94,10 @@ def write_weights(folder: Path, state: dict[str, Tensor], half: bool) -> dict[st
         if (kept := first.setdefault((tensor.data_ptr(), tensor.shape, tensor.stride()), name)) != name:
             tied[name] = kept
             continue
-        tensors[name] = (tensor.half() if half and tensor.is_floating_point() else tensor.clone()).contiguous()
+        tensors[name] = tensor.half() if half and tensor.is_floating_point() else tensor
         if not torch.equal(tensors[name].isfinite(), tensor.isfinite()):
             raise ValueError(f"{name} has numbers up to {float(tensor.abs().max()):g}, too large for fp16: no --half")
-    check_space(folder, 1.01 * sum(tensor.nbytes for tensor in tensors.values()))
-    save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
+    write_weights(folder, tensors)
     return tied
 
 
