@@ -5,7 +5,7 @@
     python benchmarks/precision.py --settings 2 --set checkpoint=C data=BIN   a trained model of one's own
     python benchmarks/precision.py --settings 2 --set recipe=libreoffice_help_en_de
 
-Speed: the search above, random weights, 6 + 6 layers of 768. Quality: texts for the whole test split of a recipe by a
+Speed: the search above, random weights, 2 + 2 layers of 768. Quality: texts for the whole test split of a recipe by a
 trained model, scored with `hat score`: the mean of ROUGE-1, 2 and L, or document BLEU. Without `checkpoint` the recipe
 is first preprocessed and trained, as in `benchmarks/hierarchy.py`. Every text differs from that of fp32 in some word,
 and with so few documents differences of a point in either direction are within the intervals.
@@ -34,7 +34,7 @@ from hat_fairseq.scoring.bleu import DOCUMENT_BLEU
 
 CONTENDERS = ("fp32", "bf16", "int8")
 TRAINED = {"name": "{recipe}, test split", "recipe": "ami_small", "checkpoint": "", "data": "", "batch": 20}
-SETTINGS = [setting(3072, 1), setting(512, 4), TRAINED]
+SETTINGS = [setting(3072, 1, new=256, layers=2), setting(512, 4, new=256, layers=2), TRAINED]
 OPTIONS = {"--beam": int, "--min-len": int, "--max-len-b": int, "--no-repeat-ngram-size": int, "--lenpen": float}
 
 
