@@ -1,7 +1,7 @@
 """How OpenMP's threads wait for each other, and how many there are: variables that torch reads when it is imported.
 
-GNU's OpenMP has a waiting thread spin for milliseconds. Beside other busy processes the thread that is waited for has
-lost its core meanwhile, and the spinning takes the time that it needs.
+In GNU's OpenMP a waiting thread spins for a long time before it sleeps. Beside other busy processes, the thread that it
+waits for may have no core, and the spinning thread occupies the core that it needs.
 """
 
 import math
@@ -10,7 +10,7 @@ from collections.abc import MutableMapping
 from contextlib import suppress
 from pathlib import Path
 
-SPINS = 3000  # some 30 microseconds, the longest wait within small kernels; then the thread sleeps
+SPINS = 3000  # turns of the waiting loop, about the wait between two kernels; then the thread sleeps
 CGROUP, CGROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 
 
