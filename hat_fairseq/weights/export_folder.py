@@ -1,9 +1,9 @@
 """The folder that `hat export` writes of a model of ours, and `hat import hat_fairseq` reads back.
 
-`config.json`, `model.safetensors` and `generation_config.json` are those of transformers; `modeling_hat_fairseq.py` and
-`tokenization_hat_fairseq.py` come from `weights/hf`, with the modules of `data` that the tokenizer is made of, and the
-vocabulary of the data. `hat_fairseq.json` has the settings of the training, the names of the tensors in fairseq, and
-the fingerprints of the dictionaries.
+`config.json`, `model.safetensors` and `generation_config.json` are those of transformers. `modeling_hat_fairseq.py`,
+its two modules and `tokenization_hat_fairseq.py` come from `weights/hf`, with the vocabulary of the data
+and the modules of `data` that the tokenizer is made of. `hat_fairseq.json` has the settings of the training, the names
+of the tensors in fairseq, and the fingerprints of the dictionaries.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ FINGERPRINT = "_fingerprint"
 ORIGIN = "hat_fairseq.json"
 CODE, DATA = Path(__file__).with_name("hf"), Path(__file__).parents[1] / "data"
 MODELING, TOKENIZATION = "modeling_hat_fairseq", "tokenization_hat_fairseq"
+LAYERS = ("layers_hat_fairseq", "attention_hat_fairseq")  # which it imports
 TOKENIZER_MODULES = tuple(
     f"{name}.py" for name in ("text", "word_tokenizer", "detokenize", "dictionary", "long_input", "packing")
 )
@@ -97,7 +98,8 @@ def write_folder(
         if generation is not None:
             (folder / "generation_config.json").write_text(as_json(generation), encoding="utf-8")
         if "auto_map" in config:
-            shutil.copyfile(CODE / f"{MODELING}.py", folder / f"{MODELING}.py")
+            for module in (MODELING, *LAYERS):
+                shutil.copyfile(CODE / f"{module}.py", folder / f"{module}.py")
         data, note = write_tokenizer(folder, trained, limits)
         (folder / ORIGIN).write_text(as_json(origin(trained, names) | {"data": data}), encoding="utf-8")
     parameters = sum(tensor.numel() for tensor in tensors.values())
