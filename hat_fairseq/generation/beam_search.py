@@ -15,9 +15,12 @@ from fairseq.search import BeamSearch
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
+from .decoding import WAYS, Decoding, decoding_of
 from .hypotheses import Beams, Candidates, Finished, best_continuations, block_repeated_ngrams
 
 logger = logging.getLogger(__name__)
+# Steps between two tests whether documents are finished, by device. On a GPU a test waits for the GPU.
+CHECK_INTERVALS = {"cpu": 1, "cuda": 8}
 
 
 class BeamSearchGenerator(SequenceGenerator):
@@ -26,19 +29,29 @@ class BeamSearchGenerator(SequenceGenerator):
     Lexical constraints, searches with rules for the length or vocabulary, and a language model beside the decoder run
     in fairseq's own loop. A warning says so.
 
+    Args:
+        decoding: how steps are computed, one of `WAYS`.
     Raises:
-        ValueError: `no_repeat_ngram_size` is 1, which fairseq ignores.
+        ValueError: `no_repeat_ngram_size` is 1, which fairseq ignores; another `decoding`, or one beside what
+            runs in fairseq's loop.
     """
 
-    def __init__(self, models: list[Any], tgt_dict: Any, no_repeat_ngram_size: int = 0, **options: Any) -> None:
+    def __init__(
+        self, models: list[Any], tgt_dict: Any, no_repeat_ngram_size: int = 0, decoding: str = "eager", **options: Any
+    ) -> None:
         if no_repeat_ngram_size == 1:
             raise ValueError("--no-repeat-ngram-size 1 would allow no word twice; use 2 or more, or 0 for no blocking")
+        if decoding not in WAYS:
+            raise ValueError(f"unknown decoding {decoding!r}; choose one of {', '.join(WAYS)}")
+        self.decoding = decoding
         super().__init__(models, tgt_dict, no_repeat_ngram_size=no_repeat_ngram_size, **options)
         self.no_repeat_ngram_size = no_repeat_ngram_size
         own_rules = self.search.supports_constraints or self.search.stop_on_max_len or self.should_set_src_lengths
         self.left_to_fairseq = own_rules or self.lm_model is not None
         if self.left_to_fairseq:
             reason = type(self.search).__name__ if own_rules else "a language model beside the decoder"
+            if decoding != "eager":
+                raise ValueError(f"{reason} runs in fairseq's own loop: leave out --decoding {decoding}")
             logger.warning("%s: generating with fairseq's own loop, which is slower", reason)
 
     def _generate(
@@ -65,37 +78,43 @@ class BeamSearchGenerator(SequenceGenerator):
             raise ValueError(f"--min-len {self.min_len} is more than the longest text allowed, {longest} tokens")
         start = self.eos if bos_token is None else bos_token
         beams = Beams(len(source), self.beam_size, longest + 1, start, self.pad, source.device)
-        finished = Finished(len(source), self.beam_size, self.eos, self.len_penalty if self.normalize_scores else None)
+        penalty = self.len_penalty if self.normalize_scores else None
+        finished = Finished(len(source), self.beam_size, longest + 1, self.eos, penalty, source.device)
         memories = self.model.forward_encoder(net_input)
-        states: list[dict[str, Any]] = [{} for _ in memories]
+        models = zip(self.model.models, memories, strict=True)
+        decodings = [decoding_of(self.decoding, model.decoder, memory) for model, memory in models]
+        interval = CHECK_INTERVALS.get(source.device.type, 1)
         for step in range(longest + 1):
-            log_probs = self._log_probs(beams.rows(step), memories, states)
+            log_probs = self._log_probs(beams.rows(step), decodings)
             self._constrain(log_probs, beams, step, longest, prefix_tokens)
             candidates = self._candidates(log_probs, beams, step)
             ends = beams.endings(candidates, self.eos)
-            complete = finished.collect(step, beams, candidates, ends)
-            if step == longest or len(complete) == len(beams.documents):
+            finished.collect(step, beams, candidates, ends)
+            if step == longest:
                 break
             left = None
-            if complete:
-                unfinished = sorted(set(range(len(beams.documents))) - set(complete))
-                left = torch.tensor(unfinished, device=source.device)
-                candidates, ends = candidates.select(left), ends[left]
-                prefix_tokens = None if prefix_tokens is None else prefix_tokens[left]
-                memories = [memory.select(left) for memory in memories]
-                beams.keep(left)
+            if step % interval == 0:
+                complete = finished.complete(beams.documents)
+                if all(complete):
+                    break
+                if any(complete) and decodings[0].worth_dropping(sum(complete), len(complete)):
+                    unfinished = [place for place, done in enumerate(complete) if not done]
+                    left = torch.tensor(unfinished, device=source.device)
+                    candidates, ends = candidates.select(left), ends[left]
+                    prefix_tokens = None if prefix_tokens is None else prefix_tokens[left]
+                    beams.keep(left)
             parents = beams.advance(step, candidates, ends)
-            for model, state in zip(self.model.models, states, strict=True):
-                model.decoder.reorder_beams(state, left, parents)
-        refuse_nan(finished.hypotheses)
-        return finished.sorted()
+            for decoding in decodings:
+                decoding.reorder(left, parents)
+        hypotheses = finished.sorted()
+        refuse_nan(hypotheses)
+        return hypotheses
 
-    def _log_probs(self, rows: Tensor, memories: list[Any], states: list[dict[str, Any]]) -> Tensor:
+    def _log_probs(self, rows: Tensor, decodings: list[Decoding]) -> Tensor:
         """(R, T) tokens -> (R, V) log-probabilities of the next token, fp32; the mean probability of an ensemble."""
         log_probs = []
-        for model, memory, state in zip(self.model.models, memories, states, strict=True):
-            features, _ = model.decoder.extract_features(rows, memory, state)
-            logits = model.decoder.output_layer(features[:, -1])
+        for decoding in decodings:
+            logits = decoding.logits(rows)
             if self.temperature != 1:
                 logits = logits / self.temperature
             log_probs.append(torch.log_softmax(logits, dim=-1, dtype=torch.float32))

@@ -97,49 +97,60 @@ class Beams:
 
 
 class Finished:
-    """The finished hypotheses, up to K for each document.
+    """The finished hypotheses, up to K for each document. Collecting them never waits for the device.
 
     Args:
         documents: N.
         beam: K.
+        longest: tokens of the longest hypothesis, </s> included.
         end: id of </s>.
         length_penalty: scores are divided by the length to this power; None: they are sums.
     """
 
-    def __init__(self, documents: int, beam: int, end: int, length_penalty: float | None) -> None:
-        self.hypotheses: list[list[dict[str, Tensor]]] = [[] for _ in range(documents)]
+    def __init__(
+        self, documents: int, beam: int, longest: int, end: int, length_penalty: float | None, device: torch.device
+    ) -> None:
         self._beam, self._end, self._length_penalty = beam, end, length_penalty
+        # place K is for those that come too late
+        self._tokens = torch.zeros(documents, beam + 1, longest, dtype=torch.int64, device=device)
+        self._sums = torch.zeros(documents, beam + 1, longest, device=device)
+        self._lengths = torch.zeros(documents, beam + 1, dtype=torch.int64, device=device)
+        self._counts = torch.zeros(documents, dtype=torch.int64, device=device)
 
-    def collect(self, step: int, beams: Beams, candidates: Candidates, ends: Tensor) -> list[int]:
-        """Takes the hypotheses that end in this step.
+    def collect(self, step: int, beams: Beams, candidates: Candidates, ends: Tensor) -> None:
+        """Takes the hypotheses that end in this step, the best first."""
+        ends = ends[:, : self._beam]
+        if ends.device.type == "cpu" and not ends.any():
+            return
+        documents, counts = beams.documents.unsqueeze(1), self._counts[beams.documents]
+        places = counts.unsqueeze(1) + ends.cumsum(1) - 1
+        places = places.masked_fill(~ends, self._beam).clamp(max=self._beam)
+        self._counts[beams.documents] = (counts + ends.sum(1)).clamp(max=self._beam)
+        past = candidates.parents[:, : self._beam].unsqueeze(2).expand(-1, -1, step + 1)
+        tokens, sums = beams.tokens[:, :, 1:].gather(1, past), beams.scores.gather(1, past)
+        tokens[:, :, step], sums[:, :, step] = self._end, candidates.scores[:, : self._beam]
+        self._tokens[:, :, : step + 1][documents, places] = tokens
+        self._sums[:, :, : step + 1][documents, places] = sums
+        self._lengths[documents, places] = step + 1
 
-        Returns:
-            The documents (0..D-1) that are finished with them.
-        """
-        complete = []
-        ends = ends[:, : beams.beam]
-        parents, totals = candidates.parents[:, : beams.beam][ends].tolist(), candidates.scores[:, : beams.beam][ends]
-        places = ends.nonzero()[:, 0].tolist()
-        numbers = beams.documents.tolist() if places else []
-        for place, parent, total in zip(places, parents, totals, strict=True):
-            hypotheses = self.hypotheses[numbers[place]]
-            if len(hypotheses) < self._beam:
-                tokens, sums = beams.tokens[place, parent], beams.scores[place, parent]
-                hypotheses.append(self._hypothesis(tokens[1 : step + 2].clone(), sums[: step + 1].clone(), total))
-                if len(hypotheses) == self._beam:
-                    complete.append(place)
-        return complete
-
-    def _hypothesis(self, tokens: Tensor, sums: Tensor, total: Tensor) -> dict[str, Tensor]:
-        tokens[-1], sums[-1] = self._end, total
-        each = sums.diff(prepend=sums.new_zeros(1))
-        score = total.clone() if self._length_penalty is None else total / len(tokens) ** self._length_penalty
-        nothing = torch.empty(0)
-        return {"tokens": tokens, "score": score, "attention": nothing, "alignment": nothing, "positional_scores": each}
+    def complete(self, documents: Tensor) -> list[bool]:
+        """Which of the (D,) documents have K hypotheses. Waits for the device."""
+        return (self._counts[documents] == self._beam).tolist()
 
     def sorted(self) -> list[list[dict[str, Any]]]:
-        """The hypotheses of each document, best first."""
-        return [sorted(hypotheses, key=lambda h: -float(h["score"])) for hypotheses in self.hypotheses]
+        """The hypotheses of each document on the CPU, best first, as fairseq's generator returns them."""
+        tokens, sums, lengths = self._tokens.cpu(), self._sums.cpu(), self._lengths.tolist()
+        found = [
+            [self._hypothesis(tokens[n, k, : lengths[n][k]], sums[n, k, : lengths[n][k]]) for k in range(count)]
+            for n, count in enumerate(self._counts.tolist())
+        ]
+        return [sorted(hypotheses, key=lambda h: -float(h["score"])) for hypotheses in found]
+
+    def _hypothesis(self, tokens: Tensor, sums: Tensor) -> dict[str, Tensor]:
+        each, total = sums.diff(prepend=sums.new_zeros(1)), sums[-1].clone()
+        score = total if self._length_penalty is None else total / len(tokens) ** self._length_penalty
+        nothing = torch.empty(0)
+        return {"tokens": tokens, "score": score, "attention": nothing, "alignment": nothing, "positional_scores": each}
 
 
 def best_of_rows(x: Tensor, number: int) -> tuple[Tensor, Tensor]:

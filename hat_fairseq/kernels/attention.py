@@ -52,23 +52,23 @@ def attend(
         mask, causal = mask & past if mask.dtype is torch.bool else mask.masked_fill(~past, float("-inf")), False
     if queries.device.type != "cpu" or (mask is not None and mask.dtype is not torch.bool):
         return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, causal)
-    transformed = torch.is_autocast_enabled("cpu") or torch.compiler.is_compiling()
-    kernel = _choose(
-        queries.size(2), keys.size(2), queries.dtype, dropout, causal, torch.is_grad_enabled(), transformed
-    )
+    if torch.compiler.is_compiling():
+        return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, causal)
+    autocast = torch.is_autocast_enabled("cpu")
+    kernel = _choose(queries.size(2), keys.size(2), queries.dtype, dropout, causal, torch.is_grad_enabled(), autocast)
     return kernel(queries, keys, values, mask, dropout, causal)
 
 
 @lru_cache(maxsize=4096)
 def _choose(
-    length: int, num_keys: int, dtype: torch.dtype, dropout: float, causal: bool, gradients: bool, transformed: bool
+    length: int, num_keys: int, dtype: torch.dtype, dropout: float, causal: bool, gradients: bool, autocast: bool
 ) -> Kernel:
     if not (dropout or causal or gradients):
-        if dtype is torch.bfloat16 and 1 < length == num_keys and not transformed:
+        if dtype is torch.bfloat16 and 1 < length == num_keys and not autocast:
             return attention_of_rows
         if length <= MOST:
             return step_attention
-    if length < FEWEST or length * num_keys < SMALLEST or transformed:
+    if length < FEWEST or length * num_keys < SMALLEST or autocast:
         return F.scaled_dot_product_attention
     if dropout:
         known = dropout < 1 and dtype in (torch.float32, torch.bfloat16, torch.float16)

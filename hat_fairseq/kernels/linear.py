@@ -58,16 +58,17 @@ def feed_forward(x: Tensor, fc1: nn.Module, fc2: nn.Module, activation: str, dro
 
 def fastest_product(x: Tensor, weight: Tensor) -> Product:
     """`F.linear`, or `onednn_linear` (which autograd cannot differentiate) where that is faster for `x`."""
-    transformed = torch.is_autocast_enabled("cpu") or torch.compiler.is_compiling()
-    return _choose(x.dtype, weight.dtype, weight.device.type, weight.numel(), transformed)
+    if torch.compiler.is_compiling():
+        return F.linear
+    return _choose(x.dtype, weight.dtype, weight.device.type, weight.numel(), torch.is_autocast_enabled("cpu"))
 
 
 @lru_cache(maxsize=1024)
-def _choose(x_dtype: torch.dtype, dtype: torch.dtype, device: str, entries: int, transformed: bool) -> Product:
+def _choose(x_dtype: torch.dtype, dtype: torch.dtype, device: str, entries: int, autocast: bool) -> Product:
     suited = (
         torch_private.PREFER_ONEDNN and device == "cpu" and x_dtype is dtype is torch.float32 and entries >= SMALLEST
     )
-    return onednn_linear if suited and not transformed else F.linear
+    return onednn_linear if suited and not autocast else F.linear
 
 
 class _Linear(torch.autograd.Function):

@@ -79,9 +79,18 @@ class EmbedsTokens:
         x = self._embed_scale * self.embed_tokens(tokens[:, start:]) + positions
         if self.embed_segments is not None and segments is not None:
             x = x + self.embed_segments(segments[:, start:])
-        if self.layernorm_embedding is not None:
-            x = self.layernorm_embedding(x)
-        return self.embed_dropout(x)
+        return self._normalised(x)
+
+    def embed_at(self, tokens: Tensor, positions: Tensor) -> Tensor:
+        """(B, T) token ids, without padding, and their positions from 0, broadcastable to (B, T) -> (B, T, C)."""
+        pad = self.embed_tokens.padding_idx
+        assert pad is not None
+        return self._normalised(
+            self._embed_scale * self.embed_tokens(tokens) + self.embed_positions.at(positions + pad + 1)
+        )
+
+    def _normalised(self, x: Tensor) -> Tensor:
+        return self.embed_dropout(x if self.layernorm_embedding is None else self.layernorm_embedding(x))
 
     def position_vectors(self, tokens: Tensor, start: int) -> Tensor:
         """(B, T) token ids -> (B, T - start, C) vectors of their positions; ValueError for too many tokens."""

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from ..kernels import Linear
 from ..modules.attention import mask_of_keys
 from ..modules.cache import DecoderCache
+from ..modules.fixed_cache import FixedDecoderCache
 from ..modules.hierarchical_decoder_layer import HierarchicalDecoderLayer
 from .config import HatConfig
 from .embedding import EmbedsTokens
@@ -80,11 +81,30 @@ class HatDecoder(EmbedsTokens, FairseqIncrementalDecoder):
         need_weights: bool = False,
     ) -> tuple[Tensor, dict[str, Any]]:
         assert encoder_out is not None
-        cache = self._cache(incremental_state, len(prev_output_tokens), encoder_out)
+        cache = None
+        if incremental_state is not None:
+            cache = self.cache(incremental_state, len(prev_output_tokens), encoder_out)
         seen = 0 if cache is None else cache.beam_mask.length
         if cache is not None:
             cache.append_slots(prev_output_tokens.size(1) - seen, encoder_out.tokens.dtype)
-        x = self.embed(prev_output_tokens, start=seen)
+        return self._run_layers(self.embed(prev_output_tokens, start=seen), encoder_out, cache, need_weights)
+
+    def step(self, tokens: Tensor, position: Tensor, encoder_out: EncoderOut, cache: FixedDecoderCache) -> Tensor:
+        """A decoding step of fixed shapes, without host-device synchronisation; not the first one of a search.
+
+        Args:
+            tokens: (B, 1) newest ids.
+            position: (1, 1) position of these tokens, from 0.
+            cache: has a slot for these tokens.
+        Returns:
+            (B, V) logits of the next tokens.
+        """
+        x = self.embed_at(tokens, position)
+        return self.output_layer(self._run_layers(x, encoder_out, cache)[0][:, -1])
+
+    def _run_layers(
+        self, x: Tensor, encoder_out: EncoderOut, cache: DecoderCache | None, need_weights: bool = False
+    ) -> tuple[Tensor, dict[str, Any]]:
         # once for all layers
         tokens_mask = mask_of_keys(encoder_out.tokens_padding, x.dtype)
         sentences_mask = mask_of_keys(encoder_out.spans_padding, x.dtype)
@@ -113,14 +133,17 @@ class HatDecoder(EmbedsTokens, FairseqIncrementalDecoder):
         """(B, T, C) -> (B, T, V)."""
         return self.output_projection(features)
 
-    def _cache(
-        self, incremental_state: dict[str, Any] | None, rows: int, encoder_out: EncoderOut
-    ) -> DecoderCache | None:
-        if incremental_state is None:
-            return None
+    def cache(
+        self,
+        incremental_state: dict[str, Any],
+        rows: int,
+        encoder_out: EncoderOut,
+        kind: type[DecoderCache] = DecoderCache,
+    ) -> DecoderCache:
+        """The cache in fairseq's dictionary, for `rows` hypotheses; a new one of the given kind if there is none."""
         if _CACHE not in incremental_state:
             memory = encoder_out.tokens
-            incremental_state[_CACHE] = DecoderCache(rows, memory.size(0), len(self.layers), memory.device)
+            incremental_state[_CACHE] = kind(rows, memory.size(0), len(self.layers), memory.device)
         return incremental_state[_CACHE]
 
     def reorder_incremental_state_scripting(self, incremental_state: dict[str, Any], new_order: Tensor) -> None:

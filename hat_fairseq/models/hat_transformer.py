@@ -121,18 +121,28 @@ class HatTransformerModel(FairseqEncoderDecoderModel):
         return self.decoder(prev_output_tokens, encoder_out, features_only=features_only)
 
     def prepare_for_inference_(self, cfg: Any) -> None:
-        """fairseq's hook before generation: sets the precision of --fp16, --bf16 or --cpu-precision.
+        """fairseq's hook before generation: precision (--fp16, --bf16, --cpu-precision) and --decoding compile.
 
         Raises:
-            ValueError: --retain-dropout; two precisions, or one that the device does not support.
+            ValueError: --retain-dropout; two precisions, or one that the device does not support; --decoding compile
+                with a reduced precision on a CPU.
         """
         if getattr(getattr(cfg, "generation", None), "retain_dropout", False):
             raise ValueError("--retain-dropout is not supported: this model generates without dropout; leave it out")
         super().prepare_for_inference_(cfg)
         common = getattr(cfg, "common", None)
         fp16, bf16 = (bool(getattr(common, name, False)) for name in ("fp16", "bf16"))
-        cpu_precision = str(getattr(getattr(cfg, "task", None), "cpu_precision", "fp32"))
-        set_precision(self, chosen_precision(fp16, bf16, cpu_precision))
+        task = getattr(cfg, "task", None)
+        precision = chosen_precision(fp16, bf16, str(getattr(task, "cpu_precision", "fp32")))
+        if str(getattr(task, "decoding", "eager")) == "compile":
+            on_cpu = next(self.parameters()).device.type == "cpu"
+            if on_cpu and precision != "fp32":
+                raise ValueError(f"--decoding compile computes in fp32 on a CPU; leave out {precision}, or --decoding")
+            for layer in self.encoder.layers:
+                layer.compile(dynamic=True)
+            if on_cpu:  # the compiler cannot read packed weights
+                return
+        set_precision(self, precision)
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
         """fairseq's hook before loading: makes a plain checkpoint fit, or says what does not."""

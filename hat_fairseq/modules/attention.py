@@ -97,7 +97,7 @@ class MultiheadAttention(HeadProjections):
             # R x T x C -> D x (K T) x C: the new tokens of a document's hypotheses lie side by side
             new = query.reshape(cache.beam_mask.documents, -1, self.embed_dim)
             keys, values = cache.append(*self.keys_and_values(new))
-            mask, causal = cache.beam_mask.allowed, False
+            mask, causal = cache.allowed, False
         else:
             keys, values = self.keys_and_values(query if memory is None else memory)
         documents = keys.size(0)

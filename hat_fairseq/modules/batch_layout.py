@@ -86,11 +86,11 @@ class BatchLayout:
             block_length: L; rows are divided into blocks of L positions, the last one filled up with padding. None: one
                 block a row.
         """
-        length = x.size(1) if block_length is None else block_length
-        missing = -x.size(1) % length
+        missing = 0 if block_length is None else -x.size(1) % block_length
         if self.padding is None and not missing:
             return None
-        return self.cached(("keys", x.dtype, length), lambda: self._key_mask(x, length, missing))
+        length = x.size(1) if block_length is None else block_length
+        return self.cached(("keys", x.dtype, block_length), lambda: self._key_mask(x, length, missing))
 
     def _key_mask(self, x: Tensor, length: int, missing: int) -> KeyMask:
         padding = x.new_zeros(x.shape[:2], dtype=torch.bool) if self.padding is None else self.padding

@@ -27,6 +27,11 @@ class GrowingCache:
         self._keys: Tensor | None = None  # (D, H, capacity, E)
         self._values: Tensor | None = None
 
+    @property
+    def allowed(self) -> Tensor | None:
+        """The mask of the newest tokens, as `kernels.attend` takes it."""
+        return self.beam_mask.allowed
+
     def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Writes (D, H, K x n, E) keys and values to the newest slots; returns all (D, H, L, E), views of buffers."""
         end = self.beam_mask.slots

@@ -178,6 +178,9 @@ class DocumentToTextTask(PluginTask, TranslationTask):
             raise ValueError("--print-alignment is not supported: generation keeps no attention weights")
         if not rest and all(hasattr(getattr(model, "decoder", None), "reorder_beams") for model in models):
             kwargs.setdefault("seq_gen_cls", BeamSearchGenerator)
+            if kwargs["seq_gen_cls"] is BeamSearchGenerator:
+                own = {"decoding": str(self.cfg.decoding)}
+                kwargs["extra_gen_cls_kwargs"] = own | (kwargs.get("extra_gen_cls_kwargs") or {})
         return super().build_generator(models, args, *rest, **kwargs)
 
     def inference_step(
