@@ -85,6 +85,11 @@ LABELS: dict[str, dict[str, str]] = {
         "ctranslate2 int8 split": "CTranslate2, int8, batch divided among threads",
     },
     "precision": {},
+    "kv_heads": {
+        "12": "`hat_bart_base`",
+        "4": "`--decoder-kv-heads 4`",
+        "1": "`--decoder-kv-heads 1`",
+    },
     "source_length": {"ours": "`hat_bart_base`", "fairseq": "fairseq's `bart_base`"},
     "preprocessing": {},
     "start_up": {},

@@ -22,7 +22,7 @@ from worker import Facts, Job, Setting, dtype, where
 from hat_fairseq.generation.beam_search import BeamSearchGenerator
 
 BEAM = 4
-POSITIONS = 3072  # on both sides: transformers' BART has one number
+POSITIONS = 3072  # at least, on both sides: transformers' BART has one number
 SIZES = {"width": 768, "heads": 12, "layers": 6, "vocabulary": 50265}
 LARGE = {"width": 1024, "heads": 16, "layers": 12}
 WARM_UP = 8  # tokens
@@ -51,7 +51,7 @@ def stock(build: Callable[..., Any], chosen: Setting) -> Any:
 
 
 def sizes(chosen: Setting) -> dict[str, Any]:
-    positions = {f"max_{side}_positions": POSITIONS for side in ("source", "target")}
+    positions = {f"max_{side}_positions": max(POSITIONS, chosen["source"]) for side in ("source", "target")}
     return {name: chosen[name] for name in SIZES} | positions
 
 
@@ -69,15 +69,19 @@ def fairseq_job(name: str, chosen: Setting) -> Job:
     return job(model, SequenceGenerator if name.startswith("fairseq") else BeamSearchGenerator, chosen)
 
 
-def job(model: Any, generator_class: Any, chosen: Setting, precision: str = "fp32") -> Job:
+def job(model: Any, generator_class: Any, chosen: Setting, precision: str = "fp32", encoded: bool = False) -> Job:
     """One repetition is what fairseq-generate does with a batch: encode, then search.
 
-    `precision`: of the linear maps of ours on the CPU.
+    `precision`: of the linear maps of ours on the CPU. `encoded`: encode now, so that only the search is timed.
     """
     parameters = sum(parameter.numel() for parameter in model.parameters())
     model.to(where(), dtype())
     model.prepare_for_inference_(Namespace(generation=Namespace(beam=BEAM), task=Namespace(cpu_precision=precision)))
     tokens = sources(chosen).to(where())
+    if encoded:
+        with torch.no_grad():
+            states = model.encoder(tokens)
+        model.encoder.forward = lambda **_: states
     last: list[Any] = []
 
     def step(new: int = chosen["new"]) -> Facts:

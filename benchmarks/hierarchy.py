@@ -2,6 +2,7 @@
 """Does the hierarchy help? A recipe's HAT beside its baseline without hierarchy (`--no-hierarchy`).
 
     python benchmarks/hierarchy.py ami_small --seeds 1 2 3
+    python benchmarks/hierarchy.py ami_small --against "--decoder-kv-heads 1"    another variant of HAT in its place
 
 Both have the same data, settings and number of updates. Figures are means ± standard deviations over seeds; the
 difference is computed seed by seed. A difference smaller than several standard deviations is not evidence.
@@ -32,18 +33,23 @@ def main() -> None:
     parser.add_argument("recipe", choices=files.names())
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--train-flags", nargs=argparse.REMAINDER, default=[], help="all that follows goes to training")
+    parser.add_argument("--against", metavar="FLAGS", help="flags of training that make the other kind")
     args = parser.parse_args()
+    kinds, out = dict(KINDS), f"hierarchy_{args.recipe}"
+    if args.against:
+        other = "-".join(args.against.replace("-", " ").split())
+        kinds, out = {"hat": [], other: args.against.split()}, f"{out}_{other}"
     generate = flags_of("generate", args.recipe)
     metric = generate["--score"].split()[0]
     runs = {
-        (kind, seed): finished_run(args.recipe, kind, seed, Path(generate["--path"]).name, args.train_flags)
+        (kind, seed): finished_run(args.recipe, kind, seed, Path(generate["--path"]).name, [*flags, *args.train_flags])
         for seed in args.seeds
-        for kind in KINDS
+        for kind, flags in kinds.items()
     }
     scores = score(args.recipe, metric, runs)
     rows = [{"kind": kind, "seed": seed, "scores": scores[folder]} for (kind, seed), folder in runs.items()]
     result = {"recipe": args.recipe, "metric": metric, "train_flags": args.train_flags}
-    write_result("hierarchy", RESULTS / f"hierarchy_{args.recipe}.json", **result, runs=rows, summary=summary(rows))
+    write_result("hierarchy", RESULTS / f"{out}.json", **result, runs=rows, summary=summary(rows))
 
 
 def finished_run(name: str, kind: str, seed: int, checkpoint: str, train_flags: Sequence[str]) -> Path:
@@ -53,7 +59,7 @@ def finished_run(name: str, kind: str, seed: int, checkpoint: str, train_flags: 
         return folder
     folder.mkdir(parents=True, exist_ok=True)
     checkpoints = folder / "checkpoints"
-    seeded = ["--seed", str(seed), "--save-dir", str(checkpoints), *KINDS[kind], *train_flags]
+    seeded = ["--seed", str(seed), "--save-dir", str(checkpoints), *train_flags]
     run_recipe("train", name, seeded, folder / "train.log")
     where = ["--path", str(checkpoints / checkpoint), "--results-path", str(folder)]
     run_recipe("generate", name, where, folder / "generate.log")
@@ -83,10 +89,10 @@ def score(name: str, metric: str, runs: dict[tuple[str, int], Path]) -> dict[Pat
 
 def summary(rows: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
     """For each metric: mean and standard deviation over seeds of both kinds, and of their difference seed by seed."""
-    result = {}
+    result, kinds = {}, dict.fromkeys(row["kind"] for row in rows)
     for metric in rows[0]["scores"]:
-        by_kind = {kind: [row["scores"][metric] for row in rows if row["kind"] == kind] for kind in KINDS}
-        by_kind["difference"] = [hat - plain for hat, plain in zip(by_kind["hat"], by_kind["plain"], strict=True)]
+        by_kind = {kind: [row["scores"][metric] for row in rows if row["kind"] == kind] for kind in kinds}
+        by_kind["difference"] = [hat - other for hat, other in zip(*by_kind.values(), strict=True)]
         result[metric] = {
             name: figure
             for kind, values in by_kind.items()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import statistics
 import subprocess
 import sys
@@ -37,7 +38,7 @@ def write_result(question: str, path: Path, **content: Any) -> None:
     """Write a result with the entries common to all results."""
     record = {
         "question": question,
-        "command": " ".join([f"python benchmarks/{question}.py", *sys.argv[1:]]),
+        "command": f"python benchmarks/{question}.py {shlex.join(sys.argv[1:])}",
         "device": device(),
         "threads": torch.get_num_threads(),
         "versions": {"torch": torch.__version__, **versions()},

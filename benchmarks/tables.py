@@ -20,19 +20,20 @@ def settings(record: dict[str, Any]) -> str:
 def hierarchy(record: Record) -> str:
     """One recipe's comparison."""
     seeds = sorted({run["seed"] for run in record["runs"]})
+    kinds = list(dict.fromkeys(run["kind"] for run in record["runs"]))
     lines = [
         f"\n### {record['recipe']}\n",
         f"`{record['command']}`: seeds {', '.join(map(str, seeds))}; {settings(record)}.\n",
-        "| metric | HAT | plain | difference | seed by seed |",
+        f"| metric | HAT | {kinds[1]} | difference | seed by seed |",
         "|---|---|---|---|---|",
     ]
     for metric, figures in record["summary"].items():
         by_seed = [
-            value["hat"] - value["plain"]
+            value[kinds[0]] - value[kinds[1]]
             for seed in seeds
             for value in [{run["kind"]: run["scores"][metric] for run in record["runs"] if run["seed"] == seed}]
         ]
-        cells = [f"{figures[f'{kind}_mean']:.2f} ± {figures[f'{kind}_sd']:.2f}" for kind in ("hat", "plain")]
+        cells = [f"{figures[f'{kind}_mean']:.2f} ± {figures[f'{kind}_sd']:.2f}" for kind in kinds]
         cells.append(f"{figures['difference_mean']:+.2f} ± {figures['difference_sd']:.2f}")
         lines.append(f"| {metric} | {' | '.join(cells)} | {', '.join(f'{value:+.2f}' for value in by_seed)} |")
     return "\n".join(lines) + "\n"

@@ -29,6 +29,11 @@ def test_precisions_are_measured() -> None:
     assert [run["tokens"] for run in runs] == [16, 16]
 
 
+def test_heads_that_share_keys_are_measured() -> None:
+    runs, verified = one_round("kv_heads", 0, **SMALL | {"heads": 12})
+    assert [run["tokens"] for run in runs] == [16, 16, 16] and verified[2].endswith("1 heads: 0.0 MB in fp32")
+
+
 def told(rows: list[list[list[int]]], score: float = -1.0) -> dict[str, Any]:
     return {"_hypotheses": rows, "_scores": [[score - i for i in range(len(beams))] for beams in rows], "parameters": 7}
 

@@ -8,7 +8,10 @@ softmax(queries keys^T / sqrt(E)) values (`naive.attention`), by one of four num
     step    on the CPU for the few queries of a decoding step
     rows    on the CPU for padded self-attention in bf16: SDPA for each row alone, without its padding
 
-Legend: B rows, H heads, T queries, S keys, E channels of a head.
+Where heads of queries share heads of keys and values (grouped-query attention, Ainslie et al. 2023), the queries of a
+group lie side by side and read the same keys, so no key is copied.
+
+Legend: B rows, H heads, N heads of keys and values (H or a divisor), T queries, S keys, E channels of a head.
 """
 
 from collections.abc import Callable
@@ -35,18 +38,28 @@ def attend(
     mask: Tensor | None = None,
     dropout: float = 0.0,
     causal: bool = False,
+    self_attention: bool = False,
 ) -> Tensor:
     """Softmax attention.
 
     Args:
-        queries, keys, values: (B, H, T, E), (B, H, S, E) and (B, H, S, E).
+        queries, keys, values: (B, H, T, E), (B, N, S, E) and (B, N, S, E); the first H / N heads of queries attend to
+            the first head of keys, and so on.
         mask: bool (True = may attend) or from `prepare_mask`, broadcastable to (B, H, T, S); every query may attend to
             at least one key.
         dropout: probability of dropping a weight.
         causal: query t attends to keys up to t only.
+        self_attention: queries and keys are of the same tokens, so `mask` also hides queries that are padding.
     Returns:
         (B, H, T, E).
+    Raises:
+        ValueError: N < H, and `causal` or a mask that differs between heads or queries.
     """
+    if keys.size(1) != queries.size(1):
+        if causal or (mask is not None and any(size > 1 for size in mask.shape[-3:-1])):
+            raise ValueError("heads that share keys need a mask that is the same for all heads and queries")
+        grouped = queries.reshape(keys.size(0), keys.size(1), -1, keys.size(3))  # B x N x (H / N T) x E
+        return attend(grouped, keys, values, mask, dropout).reshape(queries.shape)
     if causal and mask is not None:
         past = torch.ones(queries.size(2), keys.size(2), dtype=torch.bool, device=mask.device).tril()
         mask, causal = mask & past if mask.dtype is torch.bool else mask.masked_fill(~past, float("-inf")), False
@@ -54,17 +67,25 @@ def attend(
         return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, causal)
     if torch.compiler.is_compiling():
         return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, causal)
-    autocast = torch.is_autocast_enabled("cpu")
-    kernel = _choose(queries.size(2), keys.size(2), queries.dtype, dropout, causal, torch.is_grad_enabled(), autocast)
+    autocast, gradients = torch.is_autocast_enabled("cpu"), torch.is_grad_enabled()
+    shape = queries.size(2), keys.size(2)
+    kernel = _choose(*shape, queries.dtype, dropout, causal, gradients, autocast, self_attention)
     return kernel(queries, keys, values, mask, dropout, causal)
 
 
 @lru_cache(maxsize=4096)
 def _choose(
-    length: int, num_keys: int, dtype: torch.dtype, dropout: float, causal: bool, gradients: bool, autocast: bool
+    length: int,
+    num_keys: int,
+    dtype: torch.dtype,
+    dropout: float,
+    causal: bool,
+    gradients: bool,
+    autocast: bool,
+    self_attention: bool = False,
 ) -> Kernel:
     if not (dropout or causal or gradients):
-        if dtype is torch.bfloat16 and 1 < length == num_keys and not autocast:
+        if self_attention and dtype is torch.bfloat16 and length > 1 and not autocast:
             return attention_of_rows
         if length <= MOST:
             return step_attention

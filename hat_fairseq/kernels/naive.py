@@ -1,6 +1,6 @@
 """What every kernel computes, in the obvious way: the reference of the tests, and of analysis (attention weights).
 
-Legend: B rows, H heads, T queries, S keys, E channels of a head, N positions, V symbols.
+Legend: B rows, H heads, N heads of keys and values, T queries, S keys, E channels of a head, V symbols.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ def attention(
     """Vaswani et al. 2017, section 3.2.1: softmax(queries keys^T / sqrt(E)) values, with a softmax in fp32.
 
     Args:
-        queries, keys, values: (B, H, T, E), (B, H, S, E) and (B, H, S, E).
+        queries, keys, values: (B, H, T, E), (B, N, S, E) and (B, N, S, E); H / N heads of queries share one of keys.
         mask: bool (True = may attend) or added to the scores; broadcastable to (B, H, T, S).
         dropout: probability of dropping a weight.
         causal: query t attends to keys up to t.
@@ -37,6 +37,8 @@ def attention(
     Returns:
         (B, H, T, E) output, and (B, H, T, S) weights before dropout.
     """
+    if (group := queries.size(1) // keys.size(1)) > 1:
+        keys, values = (x.repeat_interleave(group, dim=1) for x in (keys, values))
     scores = queries @ keys.transpose(-2, -1) * queries.size(-1) ** -0.5
     if mask is not None:
         scores = scores.masked_fill(~mask, float("-inf")) if mask.dtype is torch.bool else scores + mask

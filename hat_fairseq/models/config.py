@@ -5,7 +5,7 @@ has one.
 """
 
 from argparse import Namespace
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Optional, Self
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
@@ -139,6 +139,9 @@ class HatConfig(TokenEncoderConfig):
     decoder_ffn_embed_dim: int = flag(2048, "decoder feed-forward width")
     decoder_layers: int = flag(6, "decoder layers")
     decoder_attention_heads: int = flag(8, "decoder attention heads")
+    decoder_kv_heads: Optional[int] = flag(
+        None, "heads of keys and values in the attention to the tokens (default: --decoder-attention-heads)"
+    )
     decoder_normalize_before: bool = flag(False, "pre-norm decoder")
     decoder_learned_pos: bool = flag(False, "learned instead of sinusoidal target positions")
     share_all_embeddings: bool = flag(False, "one table for source, target and output (needs one joined dictionary)")
@@ -155,8 +158,15 @@ class HatConfig(TokenEncoderConfig):
                 "be equal: the decoder attends to encoder states of its own width"
             )
 
+        heads, shared = self.decoder_attention_heads, self.decoder_kv_heads
+        if shared is not None and (shared < 1 or heads % shared):
+            divisors = ", ".join(str(n) for n in range(1, heads + 1) if heads % n == 0)
+            raise ValueError(
+                f"--decoder-kv-heads {shared} does not divide --decoder-attention-heads {heads}: give one of {divisors}"
+            )
+
     def decoder_sizes(self) -> LayerSizes:
-        return self._sizes("decoder")
+        return replace(self._sizes("decoder"), kv_heads=self.decoder_kv_heads)
 
 
 @dataclass

@@ -5,9 +5,11 @@ BART, RoBERTa and fairseq checkpoints load. O(T x S) operations; memory O(T + S)
 
 One class serves self-attention (`memory=None`), causal self-attention and cross-attention. Where there are more query
 rows than memory rows, the rows of a document (its beams) are folded into the query length: they read the same keys.
-With a cache the beams share the keys of their self-attention in the same way, each under its own mask.
+With a cache the beams share the keys of their self-attention in the same way, each under its own mask. In
+cross-attention, groups of heads may share keys too (`kv_heads` of `HeadProjections`).
 
-Legend: B rows, T queries, S keys, C channels, H heads, E = C / H, D memory rows (documents), B = D x beam.
+Legend: B rows, T queries, S keys, C channels, H heads, N heads of keys, E = C / H, D memory rows (documents), B = D x
+beam.
 """
 
 import torch

@@ -157,7 +157,7 @@ class BlockSparseAttention(FullAttention):
         mask, end = layout.key_mask(x), self.pattern.dense * self.pattern.block
         assert mask is not None
         q, k, v = (states[long.short, :, :end] for states in (queries, keys, values))
-        dense = attend(q, k, v, mask.allowed[long.short, ..., :end], self.dropout_rate)
+        dense = attend(q, k, v, mask.allowed[long.short, ..., :end], self.dropout_rate, self_attention=True)
         dense = F.pad(dense, (0, 0, 0, x.size(1) - end))
         out = keys.new_zeros(queries.shape).index_copy(0, long.index, sparse).index_copy(0, long.short, dense)
         return self.merge(out)

@@ -5,7 +5,8 @@
 - `StaticCache` (cross-attention): projected once, one row per document. The hypotheses of a document are consecutive
   query rows and read the same keys, so a beam of K takes the memory of one hypothesis.
 
-Legend: R rows (D x K), D documents, K beam, H heads, L slots, S source positions, E channels per head.
+Legend: R rows (D x K), D documents, K beam, H heads, N heads of keys, L slots, S source positions, E channels
+per head.
 """
 
 import torch
@@ -77,7 +78,7 @@ class StaticCache:
     """Keys and values of a fixed memory, one row per document, shared by the query rows of the document."""
 
     def __init__(self) -> None:
-        self.keys: Tensor | None = None  # (D, H, S, E)
+        self.keys: Tensor | None = None  # (D, N, S, E)
         self.values: Tensor | None = None
 
     def select(self, documents: Tensor) -> None:

@@ -9,6 +9,7 @@ Legend: B hypotheses, T target tokens, D documents (B = D x beam), S source toke
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from torch import Tensor, nn
@@ -38,7 +39,7 @@ class HierarchicalDecoderLayer(TransformerLayer):
         super().__init__(sizes)
         self.self_attn = self.attention(MultiheadAttention)
         self.self_attn_layer_norm = self.norm()
-        self.encoder_attn = self.attention(MultiheadAttention)
+        self.encoder_attn = self.attention(partial(MultiheadAttention, kv_heads=sizes.kv_heads))
         self.encoder_attn_layer_norm = self.norm()
         self.sentence_attn = self.attention(MultiheadAttention) if sentences else None
         self.sentence_attn_layer_norm = self.norm() if sentences else None

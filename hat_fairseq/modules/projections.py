@@ -4,7 +4,7 @@ Vaswani et al. 2017, section 3.2.2. Parameter names (`q_proj`, `k_proj`, `v_proj
 fairseq's, so BART, RoBERTa and fairseq checkpoints load. An attention is a subclass that decides which keys a query
 attends to.
 
-Legend: B rows, T queries, S keys, C channels, H heads, E = C / H.
+Legend: B rows, T queries, S keys, C channels, H heads, N heads of keys and values, E = C / H.
 """
 
 from torch import Tensor, nn
@@ -20,19 +20,32 @@ class HeadProjections(nn.Module):
         num_heads: heads H; must divide `embed_dim`.
         dropout: probability with which attention weights are dropped in training.
         inner_dim: channels of all heads together; C by default.
+        kv_heads: heads N of keys and values, each for a group of H / N consecutive heads of queries (grouped-query
+            attention, Ainslie et al. 2023, section 2.2); H by default, 1 is multi-query attention (Shazeer 2019).
     Raises:
-        ValueError: `embed_dim`, or `inner_dim`, is not a multiple of `num_heads`.
+        ValueError: `embed_dim`, or `inner_dim`, is not a multiple of `num_heads`, or that not one of `kv_heads`.
     """
 
-    def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0, inner_dim: int | None = None) -> None:
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        inner_dim: int | None = None,
+        kv_heads: int | None = None,
+    ) -> None:
         super().__init__()
         name, inner_dim = ("embed_dim", embed_dim) if inner_dim is None else ("inner_dim", inner_dim)
         if inner_dim % num_heads:
             raise ValueError(f"{name} ({inner_dim}) must be a multiple of num_heads ({num_heads})")
-        self.embed_dim, self.num_heads = embed_dim, num_heads
+        kv_heads = num_heads if kv_heads is None else kv_heads
+        if kv_heads < 1 or num_heads % kv_heads:
+            raise ValueError(f"num_heads ({num_heads}) must be a multiple of kv_heads ({kv_heads})")
+        self.embed_dim, self.num_heads, self.kv_heads = embed_dim, num_heads, kv_heads
+        self.head_dim = inner_dim // num_heads
         self.dropout = nn.Dropout(dropout)  # a module, so that --dropout-schedule can set its rate
-        self.k_proj = Linear(embed_dim, inner_dim)
-        self.v_proj = Linear(embed_dim, inner_dim)
+        self.k_proj = Linear(embed_dim, kv_heads * self.head_dim)
+        self.v_proj = Linear(embed_dim, kv_heads * self.head_dim)
         self.q_proj = Linear(embed_dim, inner_dim)
         self.out_proj = Linear(inner_dim, embed_dim)
         self.reset_parameters()
@@ -50,8 +63,8 @@ class HeadProjections(nn.Module):
         return self.dropout.p if self.training else 0.0
 
     def heads(self, x: Tensor) -> Tensor:
-        """(B, T, C) -> (B, H, T, E)."""
-        return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+        """(B, T, C) -> (B, H, T, E), or (B, T, N x E) -> (B, N, T, E)."""
+        return x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
 
     def merge(self, x: Tensor) -> Tensor:
         """(B, H, T, E) -> (B, T, C), through the output projection."""
@@ -69,10 +82,11 @@ class HeadProjections(nn.Module):
         """
         keys, values = self.keys_and_values(memory)
         queries = self.heads(self.q_proj(query)).to(keys.dtype)
-        return self.merge(attend(queries, keys, values, allowed, self.dropout_rate))
+        out = attend(queries, keys, values, allowed, self.dropout_rate, self_attention=query is memory)
+        return self.merge(out)
 
     def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, S, C) -> twice (B, H, S, E), in the type that packed weights attend in."""
+        """(B, S, C) -> twice (B, N, S, E), in the type that packed weights attend in."""
         keys, values = self.heads(self.k_proj(memory)), self.heads(self.v_proj(memory))
         dtype = self.k_proj.cache_dtype or keys.dtype
         return keys.to(dtype), values.to(dtype)

@@ -62,7 +62,7 @@ class SlidingWindowAttention(FullAttention):
         queries = self.heads(self.q_proj(x)).to(keys.dtype)
         real = None if (padding := layout.key_mask(x)) is None else padding.allowed
         if x.size(1) <= self.window + 1:
-            return merged(attend(queries, keys, values, real, self.dropout_rate))
+            return merged(attend(queries, keys, values, real, self.dropout_rate, self_attention=True))
         mask = layout.cached(("window", x.dtype, x.size(1), self.windows), lambda: self._mask(x, layout))
         if (where := layout.global_tokens) is None:
             return merged(attend_windows(queries, keys, values, mask, self.windows, self.dropout_rate))

@@ -27,7 +27,10 @@ Attention = TypeVar("Attention", bound=nn.Module)
 
 @dataclass(frozen=True)
 class LayerSizes:
-    """Numbers of a transformer layer: channels, feed-forward channels, heads, dropout rates, scheme, norms' epsilon."""
+    """Numbers of a transformer layer: channels, feed-forward channels, heads, dropout rates, scheme, norms' epsilon.
+
+    `kv_heads`: heads of keys and values in a decoder's attention to the tokens; None: as many as of queries.
+    """
 
     embed_dim: int
     ffn_embed_dim: int
@@ -38,6 +41,7 @@ class LayerSizes:
     activation: str = "relu"
     normalize_before: bool = False
     layer_norm_eps: float = 1e-5
+    kv_heads: int | None = None
 
     def __post_init__(self) -> None:
         if self.activation not in ACTIVATIONS:

@@ -23,6 +23,7 @@ BART = {
     "share_all_embeddings": True,
     "layer_norm_eps": 1e-5,
     "encoder_qkv_dim": None,
+    "decoder_kv_heads": None,
 }
 RATES = ("dropout", "attention_dropout", "activation_dropout")
 # Of fairseq's options those that generation_config.json expresses; all others must be unset or fairseq's default.

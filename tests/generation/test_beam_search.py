@@ -92,6 +92,14 @@ def test_hypotheses_are_those_of_fairseq(name: str, twin: str) -> None:
         assert len({len(beams[0]["tokens"]) for beams in hypotheses}) > 1, "no document ends before another"
 
 
+@pytest.mark.parametrize(("kv_heads", "seed"), [(1, 4), (2, 6)])
+@pytest.mark.parametrize("name", ["defaults", "wide", "long"])
+def test_hypotheses_of_heads_that_share_keys_are_those_of_fairseq(name: str, kv_heads: int, seed: int) -> None:
+    hypotheses = assert_same([confident(f" --decoder-kv-heads {kv_heads}", seed)], documents(LENGTHS), **OPTIONS[name])
+    if name == "defaults":
+        assert len({len(beams[0]["tokens"]) for beams in hypotheses}) > 1, "no document ends before another"
+
+
 @pytest.mark.parametrize("name", SEARCHES)
 def test_sampling_and_diverse_beams_draw_what_fairseq_draws(name: str) -> None:
     assert_same([confident()], documents(LENGTHS), strategy=SEARCHES[name])
@@ -137,11 +145,12 @@ def test_a_model_without_numbers_is_an_error_and_not_an_empty_text() -> None:
         generate(BeamSearchGenerator, [model], documents(LENGTHS))
 
 
-def test_a_model_prepared_for_inference_generates_the_same() -> None:
+@pytest.mark.parametrize("shared", ["", " --decoder-kv-heads 1"])
+def test_a_model_prepared_for_inference_generates_the_same(shared: str) -> None:
     flags = "--encoder-embed-dim 256 --decoder-embed-dim 256 --encoder-attention-heads 4 --decoder-attention-heads 4 "
     flags += "--encoder-layers 1 --decoder-layers 2 --dropout 0.1 --activation-fn gelu --share-all-embeddings"
     source = documents(LENGTHS)
-    model = build("hat_transformer", flags, max_target_positions=128).eval()
+    model = build("hat_transformer", flags + shared, max_target_positions=128).eval()
     with torch.no_grad():
         model.decoder.output_projection.weight.mul_(2)
     expected = generate(SequenceGenerator, [model], source, min_len=8)

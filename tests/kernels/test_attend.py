@@ -37,6 +37,29 @@ def test_it_is_naive_attention(queries: int, keys: int, dtype: torch.dtype, grad
             assert_close(attend(q, k, v, mask, causal=True), expected(q, k, v, mask, causal=True), dtype)
 
 
+@pytest.mark.parametrize("gradients", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(("queries", "keys"), [(1, 13), (5, 15), (7, 131), (131, 511)])  # of 12, 3 for each of keys
+def test_heads_that_share_keys_are_naive_attention(
+    queries: int, keys: int, dtype: torch.dtype, gradients: bool
+) -> None:
+    torch.manual_seed(keys)
+    q, (k, v) = torch.randn(3, 12, queries, 8, dtype=dtype), torch.randn(2, 3, 4, keys, 8, dtype=dtype)
+    padding = torch.arange(keys) < torch.tensor([keys, (keys + 1) // 2, 1])[:, None]
+    with torch.set_grad_enabled(gradients):
+        for mask in (None, padding[:, None, None, :]):
+            assert_close(attend(q, k, v, mask), expected(q, k, v, mask), dtype)
+    copied = k.repeat_interleave(3, 1), v.repeat_interleave(3, 1)
+    assert torch.equal(expected(q, k, v, None), expected(q, *copied, None))
+
+
+def test_heads_that_share_keys_share_the_mask() -> None:
+    q, k = torch.randn(2, 4, 3, 8), torch.randn(2, 2, 5, 8)
+    for mask, causal in ((torch.ones(3, 5).bool(), False), (torch.ones(4, 1, 5).bool(), False), (None, True)):
+        with pytest.raises(ValueError, match="the same for all heads and queries"):
+            attend(q, k, k, mask, causal=causal)
+
+
 @pytest.mark.parametrize("keys", [1, 7, 8, 13])
 def test_an_additive_mask_is_the_bool_mask(keys: int) -> None:
     q, (k, v) = torch.randn(2, 3, 5, 8), torch.randn(2, 2, 3, keys, 8)
@@ -68,9 +91,10 @@ def test_the_fastest_kernel_is_chosen() -> None:
         ((256, 256, fp32, 0.0, False, False, False), blocks),
         ((32, 2048, fp32, 0.0, True, False, False), blocks),
         ((256, 256, fp32, 0.0, False, True, False), SDPA),  # with gradients SDPA's kernel is the faster one
-        ((256, 256, bf16, 0.0, False, False, False), attention_of_rows),
-        ((2, 2, bf16, 0.0, False, False, False), attention_of_rows),
-        ((1, 1, bf16, 0.0, False, False, False), step_attention),
+        ((256, 256, bf16, 0.0, False, False, False, True), attention_of_rows),
+        ((2, 2, bf16, 0.0, False, False, False, True), attention_of_rows),
+        ((1, 1, bf16, 0.0, False, False, False, True), step_attention),
+        ((2, 2, bf16, 0.0, False, False, False), step_attention),  # as many keys, but not of the queries' tokens
         ((256, 256, bf16, 0.0, False, True, False), SDPA),
         ((256, 256, bf16, 0.1, False, True, False), blockwise_attention),
         ((256, 256, fp32, 0.1, False, True, True), SDPA),  # under autocast
@@ -86,10 +110,11 @@ def test_a_padded_row_in_bf16_is_the_row_alone() -> None:
     mask = (torch.arange(700) < torch.tensor(lengths)[:, None])[:, None, None]
     mask[0, ..., 5] = False
     with torch.no_grad():
-        together = attend(q, k, v, mask)
+        together = attend(q, k, v, mask, self_attention=True)
         for row, length in enumerate(lengths):
             one = slice(row, row + 1)
-            alone = attend(*(x[one, :, :length] for x in (q, k, v)), mask[one, ..., :length] if row == 0 else None)
+            own = mask[one, ..., :length] if row == 0 else None
+            alone = attend(*(x[one, :, :length] for x in (q, k, v)), own, self_attention=True)
             assert torch.equal(together[one, :, :length], alone)
             assert not together[row, :, length:].any()
 

@@ -50,6 +50,27 @@ def test_plain_twin_computes_hugging_faces_logits(converted) -> None:
     assert float(expected.detach().std()) > 0.1  # the comparison is not one of zeros
 
 
+@pytest.mark.parametrize("kv_heads", [1, 2])
+def test_heads_that_share_keys_start_from_the_means_of_barts(converted, kv_heads: int) -> None:
+    """Ainslie et al. 2023, section 2.1; where the heads of a group are equal, the logits are BART's."""
+    state = {name: tensor.clone() for name, tensor in converted[1].items()}
+    bart = build("hat_bart_base", SIZES + " --no-hierarchy", Vocabulary(60), max_target_positions=64).eval()
+    flags = SIZES + f" --no-hierarchy --decoder-kv-heads {kv_heads}"
+    shared = build("hat_bart_base", flags, Vocabulary(60), max_target_positions=64).eval()
+    shared.load_state_dict(dict(state))
+    key, loaded = "decoder.layers.1.encoder_attn.k_proj.weight", shared.state_dict()
+    heads = [state[key][first : first + 6] for first in range(0, 24, 6)]
+    means = [sum(heads[i : i + 4 // kv_heads]) / (4 // kv_heads) for i in range(0, 4, 4 // kv_heads)]
+    assert_close(loaded[key], torch.cat(means))
+    for name in loaded:
+        if "encoder_attn.k_proj" in name or "encoder_attn.v_proj" in name:
+            groups = loaded[name].unflatten(0, (kv_heads, 6))
+            state[name] = groups.repeat_interleave(4 // kv_heads, 0).flatten(0, 1)
+    bart.load_state_dict(dict(state))
+    source, target = documents([17, 9, 2]), targets(3, 8)
+    assert_close(shared(source, None, target)[0], bart(source, None, target)[0])
+
+
 def test_hat_from_bart_differs_from_bart_by_its_hierarchy_only(converted) -> None:
     theirs, state = converted
     hat = build("hat_bart_base", SIZES, Vocabulary(60), max_target_positions=64).eval()

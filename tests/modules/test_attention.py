@@ -2,20 +2,20 @@
 
 import pytest
 import torch
-from helpers import assert_close, assert_same_run, padding
+from helpers import assert_close, assert_same_run, outputs_and_gradients, padding
 from references import attention as reference
 from torch import Tensor
 
 from hat_fairseq.modules.attention import MultiheadAttention, mask_of_keys, safe_padding_mask
-from hat_fairseq.modules.cache import DecoderCache
+from hat_fairseq.modules.cache import DecoderCache, StaticCache
 
 DTYPES = [torch.float32, torch.bfloat16]
 LENGTHS = [1, 2, 7, 16, 17, 31]
 
 
-def make(dtype: torch.dtype = torch.float32) -> MultiheadAttention:
+def make(dtype: torch.dtype = torch.float32, kv_heads: int | None = None) -> MultiheadAttention:
     torch.manual_seed(0)
-    return MultiheadAttention(24, 4).to(dtype).eval()
+    return MultiheadAttention(24, 4, kv_heads=kv_heads).to(dtype).eval()
 
 
 def visible(mask: Tensor) -> Tensor | None:
@@ -75,8 +75,44 @@ def test_cross_attention_is_dense_attention(keys: int, queries: int, dtype: torc
     )
 
 
-def test_weights_are_those_of_the_definition_and_change_nothing() -> None:
-    module, x, memory = make(), states(4, 3, 24), states(2, 5, 24)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_cross_attention_to_as_many_keys_as_queries(dtype: torch.dtype) -> None:
+    """In inference, where self-attention in bf16 leaves out queries that are padding."""
+    module, x, memory = make(dtype), states(2, 7, 24, dtype=dtype), states(2, 7, 24, dtype=dtype)
+    with torch.no_grad():
+        out = module(x, memory, visible(padding([7, 3])))[0]
+        assert_close(out, dense(module, x, memory, [7, 3], causal=False), dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kv_heads", [1, 2, 4])
+@pytest.mark.parametrize("keys", LENGTHS)
+def test_heads_that_share_keys_are_dense_attention(keys: int, kv_heads: int, dtype: torch.dtype) -> None:
+    """Two hypotheses a document, padded and alone; with gradients, and in inference with a cache."""
+    module, x, memory = make(dtype, kv_heads), states(4, 5, 24, dtype=dtype), states(2, keys, 24, dtype=dtype)
+    for lengths in ([keys, (keys + 1) // 2], [keys, keys]):
+        mask, cache = visible(padding(lengths)) if lengths[0] > lengths[1] else None, StaticCache()
+
+        def expected(lengths: list[int] = lengths) -> Tensor:
+            return dense(module, x, memory.repeat_interleave(2, 0), [n for n in lengths for _ in "ab"], causal=False)
+
+        assert_same_run(module, [x, memory], lambda mask=mask: module(x, memory, mask)[0], expected, dtype)
+        with torch.no_grad():
+            steps = [module(x[:, i : i + 1], memory, mask, cache=cache)[0] for i in range(5)]
+            assert_close(torch.cat(steps, 1), expected(), dtype)
+        assert cache.keys is not None and cache.keys.shape == (2, kv_heads, keys, 6)
+
+
+def test_as_many_heads_of_keys_as_of_queries_are_the_default() -> None:
+    default, module, x, memory = make(), make(kv_heads=4), states(4, 3, 24), states(2, 5, 24)
+    expected, actual = (outputs_and_gradients(m, [x, memory], lambda m=m: m(x, memory)[0]) for m in (default, module))
+    assert torch.equal(actual[0], expected[0]) and actual[1].keys() == expected[1].keys()
+    assert all(torch.equal(actual[1][name], gradient) for name, gradient in expected[1].items())
+
+
+@pytest.mark.parametrize("kv_heads", [None, 1, 2])
+def test_weights_are_those_of_the_definition_and_change_nothing(kv_heads: int | None) -> None:
+    module, x, memory = make(kv_heads=kv_heads), states(4, 3, 24), states(2, 5, 24)
     mask = padding([5, 2])
     plain, none = module(x, memory, visible(mask))
     out, weights = module(x, memory, visible(mask), need_weights=True)
@@ -169,6 +205,9 @@ def test_dropout_changes_training_only() -> None:
 def test_wrong_sizes_are_refused() -> None:
     with pytest.raises(ValueError, match="24.*multiple.*5"):
         MultiheadAttention(24, 5)
+    for kv_heads in (0, 3, 8):
+        with pytest.raises(ValueError, match=rf"num_heads \(4\).*multiple of kv_heads \({kv_heads}\)"):
+            MultiheadAttention(24, 4, kv_heads=kv_heads)
     with pytest.raises(ValueError, match="3 query rows cannot share 2"):
         make()(states(3, 1, 24), states(2, 1, 24))
 

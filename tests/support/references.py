@@ -26,10 +26,12 @@ def _heads(module: nn.Module, query: Tensor, memory: Tensor, allowed: Tensor) ->
     allowed = allowed.expand(module.num_heads, *allowed.shape[-2:])
     for head in range(module.num_heads):
         part = slice(head * head_dim, (head + 1) * head_dim)
-        scores = q[:, part] @ k[:, part].T / head_dim**0.5
+        first = head * module.kv_heads // module.num_heads * head_dim  # of its keys and values
+        of_keys = slice(first, first + head_dim)
+        scores = q[:, part] @ k[:, of_keys].T / head_dim**0.5
         scores = torch.where(allowed[head], scores, torch.full_like(scores, float("-inf")))
         weights.append(scores.softmax(-1))
-        heads.append(weights[-1] @ v[:, part])
+        heads.append(weights[-1] @ v[:, of_keys])
     return torch.cat(heads, dim=-1), torch.stack(weights)
 
 

@@ -30,7 +30,7 @@ MODELS = {
     "roles": "",
     "bart": BART + SMALL,
     "pre-norm": "--encoder-normalize-before --decoder-normalize-before --encoder-learned-pos --activation-fn gelu "
-    "--hierarchical-encoder-layers 2 --encoder-qkv-dim 32 --layernorm-embedding --role-stream=",
+    "--hierarchical-encoder-layers 2 --encoder-qkv-dim 32 --layernorm-embedding --role-stream= --decoder-kv-heads 2",
 }
 MODELS |= {
     "pooling": "--arch poolingformer_bart_base --role-stream= --max-source-positions 122 --encoder-attention-layers 1 "
@@ -38,7 +38,7 @@ MODELS |= {
     "blocks": "--role-stream= --encoder-attention block-sparse --sparse-block 8 --sparse-random 1 --sparse-window 1 "
     "--share-decoder-input-output-embed",
 }
-END = {"pooling": 0.5, "blocks": 3.5}  # how likely </s> is made
+END = {"pooling": 0.5, "blocks": 3.5, "pre-norm": 3.0}  # how likely </s> is made
 CLASSES = {"bart": "BartForConditionalGeneration"}
 
 

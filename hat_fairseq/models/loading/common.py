@@ -1,9 +1,10 @@
 """Starting from a pretrained model without hierarchy: BART, RoBERTa, or a baseline of this package.
 
-A checkpoint's state is brought to the shape of the model in three steps, each of them reported: the row of `<mask>` is
+A checkpoint's state is brought to the shape of the model in steps, each of them reported: the row of `<mask>` is
 dropped where the dictionary has none (as fairseq's BART does), position tables are extended, and tensors that only the
-hierarchy has are taken from the model's own initialisation. Any difference that remains is an error that names the
-tensors.
+hierarchy has are taken from the model's own initialisation. Where the model shares heads of keys and values
+(`--decoder-kv-heads`), weights that are not of this package give it the means of theirs. Any difference that remains is
+an error that names the tensors.
 """
 
 import logging
@@ -12,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ...modules.attention import MultiheadAttention
 from ...modules.positions import LearnedPositions, extend_positions
 from ..fingerprint import BUFFER, check_fingerprints
 
@@ -38,6 +40,8 @@ def adapt_state(state: dict[str, Tensor], model: Any) -> None:
         ValueError: tensors are missing, unknown or of another shape (all are named), or the dictionary is another one.
     """
     own = model.state_dict()
+    if not any(name.endswith(BUFFER) for name in state):  # from elsewhere
+        _pool_heads(state, model)
     check_fingerprints(state, own)
     for name in [name for name in state if name.endswith(BOOKKEEPING)]:
         del state[name]
@@ -61,6 +65,18 @@ def _drop_mask_row(state: dict[str, Tensor], own: dict[str, Tensor]) -> None:
         if name in state and name in own and len(state[name]) == len(own[name]) + 1:
             state[name] = state[name][:-1]
             logger.info("%s: dropped its last row, that of <mask>, which the dictionary does not have", name)
+
+
+def _pool_heads(state: dict[str, Tensor], model: nn.Module) -> None:
+    """The mean of the heads of each group that shares keys and values: Ainslie et al. 2023, section 2.1."""
+    for prefix, module in model.named_modules():
+        if not isinstance(module, MultiheadAttention) or module.kv_heads == module.num_heads:
+            continue
+        for name in (f"{prefix}.{part}_proj.{kind}" for part in "kv" for kind in ("weight", "bias")):
+            if name in state and len(state[name]) == module.embed_dim:
+                groups = state[name].unflatten(0, (module.kv_heads, -1, module.head_dim))
+                state[name] = groups.mean(dim=1).flatten(0, 1)
+                logger.info("%s: %d heads, the means of groups of %d", name, module.kv_heads, groups.size(1))
 
 
 def _extend_position_tables(state: dict[str, Tensor], model: Any) -> None:

@@ -44,26 +44,33 @@ class Batch:
 
 
 class Attention(nn.Module):
-    """Multi-head attention (Vaswani et al. 2017)."""
+    """Multi-head attention (Vaswani et al. 2017); with fewer heads of keys grouped (Ainslie et al. 2023)."""
 
-    def __init__(self, channels: int, heads: int, dropout: float, inner: int | None = None):
+    def __init__(
+        self, channels: int, heads: int, dropout: float, inner: int | None = None, kv_heads: int | None = None
+    ):
         super().__init__()
         inner = inner or channels
-        self.num_heads, self.dropout = heads, dropout
-        self.q_proj, self.k_proj = nn.Linear(channels, inner), nn.Linear(channels, inner)
-        self.v_proj, self.out_proj = nn.Linear(channels, inner), nn.Linear(inner, channels)
+        self.head_dim, self.dropout = inner // heads, dropout
+        of_keys = (kv_heads or heads) * self.head_dim
+        self.q_proj, self.k_proj = nn.Linear(channels, inner), nn.Linear(channels, of_keys)
+        self.v_proj, self.out_proj = nn.Linear(channels, of_keys), nn.Linear(inner, channels)
 
     def heads(self, x: Tensor) -> Tensor:
         """(B, T, C) -> (B, H, T, E)."""
-        return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+        return x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
 
     def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         return self.heads(self.k_proj(memory)), self.heads(self.v_proj(memory))
 
     def merged(self, queries: Tensor, keys: Tensor, values: Tensor, allowed: Tensor) -> Tensor:
-        """(B, H, U, E), (B, H, T, E) and bool that broadcasts to (B, H, U, T) -> (B, U, C), before `out_proj`."""
+        """(B, H, U, E), (B, H, T, E) and bool that broadcasts to (B, H, U, T) -> (B, U, C), before `out_proj`.
+
+        Keys may have fewer heads, if `allowed` is the same for all queries: those of a group lie side by side.
+        """
         dropout = self.dropout if self.training else 0.0
-        out = F.scaled_dot_product_attention(queries, keys, values, allowed, dropout)
+        grouped = queries.reshape(len(keys), keys.size(1), -1, keys.size(3))
+        out = F.scaled_dot_product_attention(grouped, keys, values, allowed, dropout).reshape(queries.shape)
         return out.transpose(1, 2).flatten(2)
 
     def forward(self, query: Tensor, keys: Tensor, values: Tensor, allowed: Tensor) -> Tensor:

@@ -46,8 +46,8 @@ class Layer(nn.Module):
     def norm(self) -> nn.LayerNorm:
         return nn.LayerNorm(self.channels, eps=self.settings.layer_norm_eps)
 
-    def attention(self, inner: int | None = None) -> Attention:
-        return Attention(self.channels, self.num_heads, self.settings.attention_dropout, inner)
+    def attention(self, inner: int | None = None, kv_heads: int | None = None) -> Attention:
+        return Attention(self.channels, self.num_heads, self.settings.attention_dropout, inner, kv_heads)
 
     def residual(self, x: Tensor, norm: nn.LayerNorm, sublayer) -> Tensor:
         if self.pre_norm:
@@ -121,7 +121,8 @@ class DecoderLayer(Layer):
         super().__init__(settings, "decoder")
         self.number = number
         self.self_attn, self.self_attn_layer_norm = self.attention(), self.norm()
-        self.encoder_attn, self.encoder_attn_layer_norm = self.attention(), self.norm()
+        self.encoder_attn = self.attention(kv_heads=settings.decoder_kv_heads)
+        self.encoder_attn_layer_norm = self.norm()
         self.sentence_attn = self.sentence_attn_layer_norm = None
         if not settings.no_hierarchy:
             self.sentence_attn, self.sentence_attn_layer_norm = self.attention(), self.norm()
