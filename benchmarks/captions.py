@@ -12,6 +12,12 @@ the rounds; *times* is the median [least, most] of the ratio, within a round, to
 """
 
 HAT = {"hat": "`hat_bart_base`, our generator", "plain": "baseline without hierarchy, our generator"}
+ENCODERS = {
+    "hierarchical_transformer": "`hierarchical_transformer`, {layout}",
+    "poolingformer": "`hat_roberta`, `--encoder-attention pooling --encoder-attention-layers 2`",
+    "modernbert": "ModernBERT (`transformers`), SDPA",
+    "ernie_sparse": "`ernie_sparse_base`",
+}
 # Question, in the order of the page: labels that replace names of contenders. A label may refer to entries of the
 # setting, as in "layout {layout}".
 LABELS: dict[str, dict[str, str]] = {
@@ -34,15 +40,21 @@ LABELS: dict[str, dict[str, str]] = {
     "needle_look": {},
     "lra": {},
     "bottleneck": {},
+    "gpu": {
+        **HAT,
+        "hat fp16": "`hat_bart_base`, our generator, fp16",
+        "hat graph": "`hat_bart_base`, our generator, `--decoding graph`",
+        "fairseq": "fairseq's `bart_base`",
+        "transformers": "`transformers`, dynamic cache",
+        "ctranslate2 fp16": "CTranslate2, fp16",
+        **ENCODERS,
+    },
     "long_encoders": {
-        "hierarchical_transformer": "`hierarchical_transformer`, {layout}",
+        **ENCODERS,
         "hat_roberta": "`hat_roberta`, a sentence every {sentence} tokens",
         "full attention": "`hat_roberta` with `--no-hierarchy`: full attention",
         "longformer": "Longformer (`transformers`), window 512",
         "bigbird": "BigBird (`transformers`), block sparse 64, 3 random",
-        "poolingformer": "`hat_roberta`, `--encoder-attention pooling --encoder-attention-layers 2`",
-        "modernbert": "ModernBERT (`transformers`), SDPA",
-        "ernie_sparse": "`ernie_sparse_base`",
         "block-sparse": "`hat_roberta`, `--encoder-attention block-sparse`",
         "lsg": "LSG's local blocks of 128 in the layers of `hat_roberta`",
     },

@@ -69,13 +69,22 @@ def fairseq_job(name: str, chosen: Setting) -> Job:
     return job(model, SequenceGenerator if name.startswith("fairseq") else BeamSearchGenerator, chosen)
 
 
-def job(model: Any, generator_class: Any, chosen: Setting, precision: str = "fp32", encoded: bool = False) -> Job:
+def job(
+    model: Any,
+    generator_class: Any,
+    chosen: Setting,
+    precision: str = "fp32",
+    encoded: bool = False,
+    kind: torch.dtype | None = None,
+) -> Job:
     """One repetition is what fairseq-generate does with a batch: encode, then search.
 
     `precision`: of the linear maps of ours on the CPU. `encoded`: encode now, so that only the search is timed.
+    `kind`: of the weights, by default `dtype()`.
     """
+    kind = kind or dtype()
     parameters = sum(parameter.numel() for parameter in model.parameters())
-    model.to(where(), dtype())
+    model.to(where(), kind)
     model.prepare_for_inference_(Namespace(generation=Namespace(beam=BEAM), task=Namespace(cpu_precision=precision)))
     tokens = sources(chosen).to(where())
     if encoded:
@@ -90,7 +99,7 @@ def job(model: Any, generator_class: Any, chosen: Setting, precision: str = "fp3
 
     def finish() -> Facts:
         # In bfloat16 every implementation rounds scores differently, so hypotheses are compared in fp32.
-        exact = last if dtype() is torch.float32 else generate(model.float(), generator_class, tokens, chosen["new"])
+        exact = last if kind is torch.float32 else generate(model.float(), generator_class, tokens, chosen["new"])
         return hypotheses(exact)
 
     forget_peak()

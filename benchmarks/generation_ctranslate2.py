@@ -28,7 +28,7 @@ from generation import (
     stock,
     warmed_up,
 )
-from harness import Facts, Job, Setting, run
+from harness import Facts, Job, Setting, dtype, run, where
 from peers import fairseq_bart, save_ctranslate2
 
 from hat_fairseq.generation.beam_search import BeamSearchGenerator
@@ -48,21 +48,23 @@ def build(name: str, chosen: Setting) -> Job:
 
 
 def ctranslate2_job(kind: str, split: bool, chosen: Setting) -> Job:
+    """`kind`: "float32", "int8", or "float16" on a GPU, whose hypotheses are compared in fp32."""
     import ctranslate2
 
     threads = torch.get_num_threads()
     each = -(-chosen["batch"] // threads) if split else 0  # documents of one translator; 0: all
+    workers = {"inter_threads": threads, "intra_threads": 1} if split else {"intra_threads": threads}
+    kinds = dict.fromkeys((kind, "float32" if kind == "float16" else kind))  # that of `step`, that of `finish`
     with tempfile.TemporaryDirectory() as folder:
-        model = stock(fairseq_bart, chosen)
+        model = stock(fairseq_bart, chosen).to(dtype()).float()  # rounded as the weights of the other contenders
         parameters, symbols = sum(p.numel() for p in model.parameters()), model.decoder.dictionary
-        saved = save_ctranslate2(model, Path(folder) / "model", kind)
+        saved = save_ctranslate2(model, Path(folder) / "model", "int8" if kind == "int8" else "float32")
         del model
-        workers = {"inter_threads": threads, "intra_threads": 1} if split else {"intra_threads": threads}
-        translator = ctranslate2.Translator(saved, device="cpu", compute_type=kind, **workers)
+        translators = [ctranslate2.Translator(saved, where(), compute_type=k, **workers) for k in kinds]
     rows = [[symbols[i] for i in row] for row in sources(chosen).tolist()]
     last: list[ctranslate2.TranslationResult] = []
 
-    def step(new: int = chosen["new"]) -> Facts:
+    def step(new: int = chosen["new"], translator: ctranslate2.Translator = translators[0]) -> Facts:
         last[:] = translator.translate_batch(
             rows,
             beam_size=BEAM,
@@ -77,11 +79,16 @@ def ctranslate2_job(kind: str, split: bool, chosen: Setting) -> Job:
         return {"tokens": len(rows) * new}
 
     def finish() -> Facts:
+        if len(translators) > 1:
+            step(translator=translators[1])
         found = [[[symbols.index(token) for token in tokens] for tokens in result.hypotheses] for result in last]
         return {"_hypotheses": found, "_scores": [result.scores for result in last]}
 
     forget_peak()
-    return Job(warmed_up(step), {"parameters": parameters}, finish)
+    facts = {"parameters": parameters}
+    if where() == "cuda":
+        facts["peak_bytes"] = None  # torch does not see its memory
+    return Job(warmed_up(step), facts, finish)
 
 
 def check(chosen: Setting, ends: dict[str, Facts]) -> list[str]:

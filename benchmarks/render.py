@@ -32,6 +32,7 @@ OWN_TABLES = {
     "lra": tables.lra,
     "bottleneck": tables.bottleneck,
     "load": tables.load,
+    "gpu": tables.gpu,
 }
 
 

@@ -72,6 +72,30 @@ def load(record: Record) -> str:
     return "\n".join(lines) + "\n"
 
 
+def gpu(record: Record) -> str:
+    """A row for each check, and the table of those that were timed."""
+    lines = [
+        f"\n`{record['command']}`: {record['dtype']}, {settings(record)}.\n",
+        "| check | holds | seconds | found |",
+        "|---|---|---|---|",
+    ]
+    for one in record["tested"]:
+        told = [f"{k}: {nested(v)}" for k, v in one.items() if k not in ("check", "ok", "seconds")]
+        cells = [one["check"], "yes" if one["ok"] else "no", str(one["seconds"]), "; ".join(told)]
+        lines.append(f"| {' | '.join(cells)} |")
+    if record["not_run"]:
+        lines.append(f"\nNot run: {', '.join(record['not_run'])}.")
+    return "\n".join(lines) + "\n" + (interleaved(record, LABELS["gpu"]) if record["runs"] else "")
+
+
+def nested(found: Any) -> str:
+    """What a check found, as text for a cell."""
+    if isinstance(found, dict):
+        return ", ".join(f"{k} ({nested(v)})" if isinstance(v, dict) else f"{k} {nested(v)}" for k, v in found.items())
+    told = ", ".join(found) if isinstance(found, list) else str(found)
+    return " ".join(told.replace("|", "/").split())
+
+
 def whole_meetings(record: Record) -> str:
     """The recipes side by side."""
     seeds = sorted({run["seed"] for run in record["runs"]})
@@ -243,7 +267,9 @@ def figures(row: dict[str, float], process: Record) -> dict[str, str]:
     cells = {"seconds": f"{row['median']:.2f} [{row['least']:.2f}, {row['most']:.2f}]"}
     if "times_median" in row:
         cells["times"] = "{times_median:.2f} [{times_least:.2f}, {times_most:.2f}]".format(**row)
-    cells["CPU seconds"], cells["peak memory, GB"] = f"{row['cpu_median']:.2f}", f"{process['peak_bytes'] / 1e9:.2f}"
+    cells["CPU seconds"] = f"{row['cpu_median']:.2f}"
+    if process["peak_bytes"] is not None:
+        cells["peak memory, GB"] = f"{process['peak_bytes'] / 1e9:.2f}"
     if "tables" in process:
         cells["parameters without tables"] = f"{(process['parameters'] - process['tables']) / 1e6:.1f}M"
     elif "parameters" in process:

@@ -1,31 +1,32 @@
 """One update of fairseq-train, shared by the benchmarks of training.
 
 Forward, backward, clipping at 0.1 and fairseq's Adam, in training mode with dropout 0.1, on random documents and
-summaries without padding. fairseq's models use `label_smoothed_cross_entropy`, ours the same in chunks; label
-smoothing 0.1.
+summaries, without padding if the setting has no `shares`. fairseq's models use `label_smoothed_cross_entropy`, ours the
+same in chunks; label smoothing 0.1.
 """
 
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from fairseq.criterions import CRITERION_REGISTRY
 from fairseq.optim.adam import FairseqAdam, FairseqAdamConfig
 from harness import Facts, Job, Setting, dtype, where
-from peers import copy_weights, documents, fairseq_bart, ours
+from peers import EOS, PAD, copy_weights, documents, fairseq_bart, ours
 from torch import Tensor
 
 THEIRS, OURS = "label_smoothed_cross_entropy", "chunked_label_smoothed_cross_entropy"
 SIZES = {768: {"width": 768, "heads": 12}, 1024: {"width": 1024, "heads": 16}}
-PAD = 1
 
 
 def update_job(model: Any, criterion: str, setting: Setting) -> Job:
     """Updates of `model` on `documents` documents of `source` tokens with targets of `target` tokens."""
     model.to(where(), dtype()).train()
     loss_of, batch = criterion_of(criterion), sample(setting)
+    tokens = int(batch["net_input"]["src_lengths"].sum()) + batch["ntokens"]
     config = FairseqAdamConfig(lr=[3e-5], adam_betas="(0.9, 0.999)", adam_eps=1e-8, weight_decay=0.01)
     optimizer = FairseqAdam(config, list(model.parameters()))
     last: dict[str, float] = {}
@@ -38,7 +39,7 @@ def update_job(model: Any, criterion: str, setting: Setting) -> Job:
         optimizer.clip_grad_norm(0.1)
         optimizer.step()
         last["loss"] = float(loss.detach()) / size
-        return {"tokens": setting["documents"] * (setting["source"] + setting["target"])}
+        return {"tokens": tokens}
 
     parameters = {name: parameter.numel() for name, parameter in model.named_parameters()}
     hierarchy = sum(n for name, n in parameters.items() if "sentence_attn" in name or "hierarchical_encoder" in name)
@@ -53,15 +54,24 @@ def criterion_of(name: str) -> Any:
 
 
 def sample(setting: Setting) -> dict[str, Any]:
-    """A batch in the format of the task."""
+    """A batch in the format of the task; `shares`: of the longest source and target that each document has."""
     number, lengths = setting["documents"], (setting["source"], setting["target"])
     src_tokens, words = (
-        documents(number, length, setting["vocabulary"], seed).to(where()) for seed, length in enumerate(lengths)
+        padded(documents(number, length, setting["vocabulary"], seed), setting.get("shares", [1] * number)).to(where())
+        for seed, length in enumerate(lengths)
     )
     words = words.masked_fill(words.eq(0), 4)  # a summary without sentence markers
-    shifted = torch.cat([words[:, -1:], words[:, :-1]], dim=1)
+    shifted = torch.cat([torch.full_like(words[:, :1], EOS), words[:, :-1]], dim=1).masked_fill(words.eq(PAD), PAD)
     inputs = {"src_tokens": src_tokens, "src_lengths": src_tokens.ne(PAD).sum(1), "prev_output_tokens": shifted}
-    return {"net_input": inputs, "target": words, "ntokens": words.numel(), "nsentences": number}
+    return {"net_input": inputs, "target": words, "ntokens": int(words.ne(PAD).sum()), "nsentences": number}
+
+
+def padded(tokens: Tensor, shares: Sequence[float]) -> Tensor:
+    """(B, T) tokens of which each row keeps its share, at least `</s>`; in place."""
+    for row, share in zip(tokens, shares, strict=True):
+        end = max(1, int(share * len(row)))
+        row[end - 1], row[end:] = EOS, PAD
+    return tokens
 
 
 def model_sizes(setting: Setting) -> dict[str, Any]:

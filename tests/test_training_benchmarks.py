@@ -65,3 +65,14 @@ def test_an_update_changes_the_weights() -> None:
     # A key bias has no gradient: a softmax does not see it.
     same = [name for name, parameter in model.named_parameters() if parameter.equal(before[name])]
     assert all(name.endswith("k_proj.bias") for name in same)
+
+
+def test_documents_have_their_shares_of_the_length() -> None:
+    setting = SETTING | {"shares": [1, 0.5]}
+    batch = train_step.sample(setting)
+    source, target = batch["net_input"]["src_tokens"], batch["target"]
+    assert source.ne(train_step.PAD).sum(1).tolist() == [70, 35] == batch["net_input"]["src_lengths"].tolist()
+    assert source[1, 34] == target[1, 9] == train_step.EOS and batch["ntokens"] == 30
+    assert batch["net_input"]["prev_output_tokens"][1, 1:10].equal(target[1, :9])
+    model = train_step.ours("hat_bart_base", **train_step.model_sizes(setting))
+    assert train_step.update_job(model, train_step.OURS, setting).step() == {"tokens": 135}
