@@ -6,7 +6,8 @@ softmax(queries keys^T / sqrt(E)) values (`naive.attention`), by one of four num
     blocks  on the CPU for long sequences with dropout, and without gradients if it is not Intel's
             (`blockwise_attention.py`)
     step    on the CPU for the few queries of a decoding step
-    rows    on the CPU for padded self-attention in bf16: SDPA for each row alone, without its padding
+    rows    for padded self-attention, on the CPU in bf16 and on a GPU in fp16 and bf16: SDPA for each row alone,
+            without its padding; on a GPU a mask would rule out the flash kernel
 
 Where heads of queries share heads of keys and values (grouped-query attention, Ainslie et al. 2023), the queries of a
 group lie side by side and read the same keys, so no key is copied.
@@ -14,7 +15,7 @@ group lie side by side and read the same keys, so no key is copied.
 Legend: B rows, H heads, N heads of keys and values (H or a divisor), T queries, S keys, E channels of a head.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import torch
@@ -26,6 +27,7 @@ from .blockwise_attention import blockwise_attention
 
 SMALLEST = 1 << 16  # T x S from which on blocks are the faster kernel
 FEWEST = 32  # queries, likewise
+LONGEST_PADDED = 512  # tokens of a row from which on rows are attended to one by one on a GPU
 MOST = 16  # queries up to which `step_attention` is the faster kernel
 ALIGNMENT = 8  # the memory-efficient SDPA kernel copies a mask whose strides are not multiples of 8
 Kernel = Callable[[Tensor, Tensor, Tensor, Tensor | None, float, bool], Tensor]
@@ -39,6 +41,7 @@ def attend(
     dropout: float = 0.0,
     causal: bool = False,
     self_attention: bool = False,
+    lengths: Sequence[int] | None = None,
 ) -> Tensor:
     """Softmax attention.
 
@@ -50,6 +53,8 @@ def attend(
         dropout: probability of dropping a weight.
         causal: query t attends to keys up to t only.
         self_attention: queries and keys are of the same tokens, so `mask` also hides queries that are padding.
+        lengths: of the rows in self-attention, 0 = T, if `mask` hides nothing but padding on the right, and they are
+            known without waiting for the device.
     Returns:
         (B, H, T, E).
     Raises:
@@ -63,6 +68,8 @@ def attend(
     if causal and mask is not None:
         past = torch.ones(queries.size(2), keys.size(2), dtype=torch.bool, device=mask.device).tril()
         mask, causal = mask & past if mask.dtype is torch.bool else mask.masked_fill(~past, float("-inf")), False
+    if lengths is not None and mask is not None and _flash_is_faster(queries):
+        return attention_of_rows(queries, keys, values, mask, dropout, lengths=lengths)
     if queries.device.type != "cpu" or (mask is not None and mask.dtype is not torch.bool):
         return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, causal)
     if torch.compiler.is_compiling():
@@ -71,6 +78,11 @@ def attend(
     shape = queries.size(2), keys.size(2)
     kernel = _choose(*shape, queries.dtype, dropout, causal, gradients, autocast, self_attention)
     return kernel(queries, keys, values, mask, dropout, causal)
+
+
+def _flash_is_faster(queries: Tensor) -> bool:
+    half = queries.dtype in (torch.float16, torch.bfloat16)
+    return half and queries.device.type == "cuda" and queries.size(2) >= LONGEST_PADDED
 
 
 @lru_cache(maxsize=4096)
@@ -122,9 +134,15 @@ def step_attention(
 
 
 def attention_of_rows(
-    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, dropout: float = 0.0, causal: bool = False
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    mask: Tensor | None,
+    dropout: float = 0.0,
+    causal: bool = False,
+    lengths: Sequence[int] | None = None,
 ) -> Tensor:
-    """Self-attention without dropout, each row without its padding; arguments and result of `attend`.
+    """Self-attention, each row without its padding; arguments and result of `attend`.
 
     SDPA rounds the weights to bf16 in blocks that depend on the padded length. Without padding, a row's result is the
     same to the last bit in every batch. The outputs of padding are zeros.
@@ -132,13 +150,14 @@ def attention_of_rows(
     rows, _, length, _ = queries.shape
     if mask is None or mask.shape != (rows, 1, 1, length):
         return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, causal)
-    out = torch.zeros_like(queries)
+    out = []
     for row, allowed in enumerate(mask[:, 0, 0]):
-        end = int(allowed.nonzero()[-1]) + 1
+        end = int(allowed.nonzero()[-1]) + 1 if lengths is None else lengths[row] or length
         q, k, v = (x[row : row + 1, :, :end] for x in (queries, keys, values))
-        row_mask = None if allowed[:end].all() else mask[row : row + 1, ..., :end]
-        out[row, :, :end] = F.scaled_dot_product_attention(q, k, v, row_mask)
-    return out
+        row_mask = None if lengths is not None or allowed[:end].all() else mask[row : row + 1, ..., :end]
+        of_row = F.scaled_dot_product_attention(q, k, v, row_mask, dropout)
+        out.append(F.pad(of_row, (0, 0, 0, length - end)))
+    return torch.cat(out)
 
 
 def prepare_mask(allowed: Tensor, dtype: torch.dtype) -> Tensor:

@@ -54,11 +54,14 @@ class FullAttention(HeadProjections):
 
     def attend_rows(self, x: Tensor, mask: KeyMask | None) -> Tensor:
         """Self-attention within each of (R, L, C) rows; a row of nothing but padding attends uniformly."""
-        if mask is None or mask.empty is None:
-            return self.attend(x, x, None if mask is None else mask.allowed)
+        if mask is None:
+            return self.attend(x, x)
+        out = self.attend(x, x, mask.allowed, mask.lengths)
+        if mask.empty is None:
+            return out
         # Equal weights on all values: the same as the value of the mean.
         uniform = self.out_proj(self.v_proj(x.mean(dim=1, keepdim=True)))
-        return torch.where(mask.empty, uniform, self.attend(x, x, mask.allowed))
+        return torch.where(mask.empty, uniform, out)
 
     def weights(self, x: Tensor, layout: BatchLayout, first_query_only: bool = False) -> Tensor:
         """(B, H, T, T) attention weights within rows, or (B, H, 1, T) those of the first position."""

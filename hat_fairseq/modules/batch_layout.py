@@ -35,10 +35,12 @@ class KeyMask:
         allowed: (R, 1, 1, L) as `kernels.attend` takes it; a row of nothing but padding allows all of its keys, because
             a softmax over no key is NaN.
         empty: (R, 1, 1) True = a row of nothing but padding; None where there is none.
+        lengths: tokens of each of the R rows; None if they are known to the device only.
     """
 
     allowed: Tensor
     empty: Tensor | None
+    lengths: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,11 @@ class BatchLayout:
         rows = F.pad(padding, (0, missing), value=True).reshape(-1, length)
         empty = rows.all(dim=1, keepdim=True)
         allowed = (~rows | empty)[:, None, None]
-        return KeyMask(prepare_mask(allowed, x.dtype), empty.unsqueeze(-1) if self.empty_rows else None)
+        lengths = None
+        if self.row_lengths is not None and not torch.compiler.is_compiling():
+            begins = range(0, x.size(1) + missing, length)
+            lengths = tuple(min(max(n - begin, 0), length) for n in self.row_lengths for begin in begins)
+        return KeyMask(prepare_mask(allowed, x.dtype), empty.unsqueeze(-1) if self.empty_rows else None, lengths)
 
     def cached(self, key: Hashable, make: Callable[[], Cached]) -> Cached:
         """What `make` returns, made once for all layers that ask with an equal key."""

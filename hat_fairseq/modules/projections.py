@@ -7,6 +7,8 @@ attends to.
 Legend: B rows, T queries, S keys, C channels, H heads, N heads of keys and values, E = C / H.
 """
 
+from collections.abc import Sequence
+
 from torch import Tensor, nn
 
 from ..kernels import Linear, attend, naive
@@ -70,19 +72,23 @@ class HeadProjections(nn.Module):
         """(B, H, T, E) -> (B, T, C), through the output projection."""
         return self.out_proj(x.transpose(1, 2).flatten(2))
 
-    def attend(self, query: Tensor, memory: Tensor, allowed: Tensor | None = None) -> Tensor:
+    def attend(
+        self, query: Tensor, memory: Tensor, allowed: Tensor | None = None, lengths: Sequence[int] | None = None
+    ) -> Tensor:
         """Multi-head attention.
 
         Args:
             query: (B, T, C).
             memory: (B, S, C), of which keys and values are made.
             allowed: mask as `kernels.attend` takes it, broadcastable to (B, H, T, S), or None.
+            lengths: as `kernels.attend` takes them; None if `query` is not `memory`.
         Returns:
             (B, T, C).
         """
         keys, values = self.keys_and_values(memory)
         queries = self.heads(self.q_proj(query)).to(keys.dtype)
-        out = attend(queries, keys, values, allowed, self.dropout_rate, self_attention=query is memory)
+        own = query is memory
+        out = attend(queries, keys, values, allowed, self.dropout_rate, self_attention=own, lengths=lengths)
         return self.merge(out)
 
     def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
