@@ -2,7 +2,7 @@
 
 softmax(queries keys^T / sqrt(E)) values (`naive.attention`), by one of four numerically equivalent kernels:
 
-    SDPA    torch's scaled dot product attention: on a GPU always, on the CPU for short sequences
+    SDPA    torch's scaled dot product attention: on a GPU, and on the CPU for short sequences
     blocks  on the CPU for long sequences with dropout, and without gradients if it is not Intel's
             (`blockwise_attention.py`)
     step    on the CPU for the few queries of a decoding step
@@ -27,7 +27,7 @@ from .blockwise_attention import blockwise_attention
 
 SMALLEST = 1 << 16  # T x S from which on blocks are the faster kernel
 FEWEST = 32  # queries, likewise
-LONGEST_PADDED = 512  # tokens of a row from which on rows are attended to one by one on a GPU
+ALONE = 512  # tokens of a padded row from which on each row is computed alone on a GPU
 MOST = 16  # queries up to which `step_attention` is the faster kernel
 ALIGNMENT = 8  # the memory-efficient SDPA kernel copies a mask whose strides are not multiples of 8
 Kernel = Callable[[Tensor, Tensor, Tensor, Tensor | None, float, bool], Tensor]
@@ -68,11 +68,10 @@ def attend(
     if causal and mask is not None:
         past = torch.ones(queries.size(2), keys.size(2), dtype=torch.bool, device=mask.device).tril()
         mask, causal = mask & past if mask.dtype is torch.bool else mask.masked_fill(~past, float("-inf")), False
-    if lengths is not None and mask is not None and _flash_is_faster(queries):
+    compiling = torch.compiler.is_compiling()
+    if lengths is not None and mask is not None and not compiling and _flash_is_faster(queries):
         return attention_of_rows(queries, keys, values, mask, dropout, lengths=lengths)
-    if queries.device.type != "cpu" or (mask is not None and mask.dtype is not torch.bool):
-        return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, causal)
-    if torch.compiler.is_compiling():
+    if compiling or queries.device.type != "cpu" or (mask is not None and mask.dtype is not torch.bool):
         return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, causal)
     autocast, gradients = torch.is_autocast_enabled("cpu"), torch.is_grad_enabled()
     shape = queries.size(2), keys.size(2)
@@ -82,7 +81,7 @@ def attend(
 
 def _flash_is_faster(queries: Tensor) -> bool:
     half = queries.dtype in (torch.float16, torch.bfloat16)
-    return half and queries.device.type == "cuda" and queries.size(2) >= LONGEST_PADDED
+    return half and queries.device.type == "cuda" and queries.size(2) >= ALONE
 
 
 @lru_cache(maxsize=4096)
