@@ -69,7 +69,7 @@ def attend(
         past = torch.ones(queries.size(2), keys.size(2), dtype=torch.bool, device=mask.device).tril()
         mask, causal = mask & past if mask.dtype is torch.bool else mask.masked_fill(~past, float("-inf")), False
     compiling = torch.compiler.is_compiling()
-    if lengths is not None and mask is not None and not compiling and _flash_is_faster(queries):
+    if not compiling and lengths is not None and mask is not None and _flash_is_faster(queries):
         return attention_of_rows(queries, keys, values, mask, dropout, lengths=lengths)
     if compiling or queries.device.type != "cpu" or (mask is not None and mask.dtype is not torch.bool):
         return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, causal)

@@ -100,7 +100,8 @@ class BatchLayout:
         empty = rows.all(dim=1, keepdim=True)
         allowed = (~rows | empty)[:, None, None]
         lengths = None
-        if self.row_lengths is not None and not torch.compiler.is_compiling():
+        # compiled code does not look at them, because it would be compiled again for other lengths
+        if not torch.compiler.is_compiling() and self.row_lengths is not None:
             begins = range(0, x.size(1) + missing, length)
             lengths = tuple(min(max(n - begin, 0), length) for n in self.row_lengths for begin in begins)
         return KeyMask(prepare_mask(allowed, x.dtype), empty.unsqueeze(-1) if self.empty_rows else None, lengths)
