@@ -24,6 +24,15 @@ def load_pipeline(data: str | Path, kind: str) -> TextPipeline | None:
     return TextPipeline.load(data) if (Path(data) / FILE_NAME).exists() else None
 
 
+def check_dictionaries(data: str | Path) -> None:
+    """Raises FileNotFoundError if a directory is missing or has no dictionary."""
+    if not any(Path(data).glob("dict*.txt")):
+        raise FileNotFoundError(
+            f"{data} has no dictionary (dict*.txt): DATA is the `bin` directory that `hat preprocess` makes, and of a "
+            "recipe `hat recipe preprocess NAME`"
+        )
+
+
 def check_kind(data: str | Path, kind: str) -> None:
     """Raises ValueError if the data is of another kind; `load_pipeline` says what else is wrong with it."""
     found = recorded_kind(data)

@@ -23,7 +23,7 @@ from ..data.rows import Chunk
 from ..generation.beam_search import BeamSearchGenerator
 from ..generation.options import MINIMUM, POSITIVE, check_ranges, parse_generation_options
 from ..scoring.bleu_settings import BleuSettings
-from .bin_folder import check_kind, load_ids, load_pipeline
+from .bin_folder import check_dictionaries, check_kind, load_ids, load_pipeline
 from .config import DocumentToTextConfig
 from .document_dataset import DocumentPairDataset, load_documents
 from .raw_documents import encode_documents, parse_line, row_of
@@ -44,7 +44,9 @@ class DocumentToTextTask(PluginTask, TranslationTask):
 
     @classmethod
     def setup_task(cls, cfg: DocumentToTextConfig, **kwargs: Any) -> "DocumentToTextTask":
-        check_kind(utils.split_paths(cfg.data)[0], "text")  # before its dictionaries are missed
+        data = utils.split_paths(cfg.data)[0]
+        check_kind(data, "text")
+        check_dictionaries(data)
         return super().setup_task(cfg, **kwargs)
 
     def __init__(self, cfg: DocumentToTextConfig, src_dict: Dictionary, tgt_dict: Dictionary) -> None:
@@ -181,7 +183,11 @@ class DocumentToTextTask(PluginTask, TranslationTask):
             if kwargs["seq_gen_cls"] is BeamSearchGenerator:
                 own = {"decoding": str(self.cfg.decoding)}
                 kwargs["extra_gen_cls_kwargs"] = own | (kwargs.get("extra_gen_cls_kwargs") or {})
-        return super().build_generator(models, args, *rest, **kwargs)
+        generator = super().build_generator(models, args, *rest, **kwargs)
+        if self.cfg.decoding != "eager" and not isinstance(generator, BeamSearchGenerator):
+            decoding, name = self.cfg.decoding, type(generator).__name__
+            raise ValueError(f"--decoding {decoding} is for our beam search, not for fairseq's {name}: leave it out")
+        return generator
 
     def inference_step(
         self,

@@ -104,3 +104,13 @@ def test_a_long_file_without_blank_lines_is_no_document(tmp_path: Path, capsys: 
     (tmp_path / "mine/train.jsonl").write_text('{"id": "a", "text": "A text.", "target": "It."}\n')
     assert cli.main(["preprocess", str(tmp_path / "mine"), "--one-document", "--out", str(tmp_path / "b")]) == 2
     assert "--one-document is for a folder of parallel text; remove it" in capsys.readouterr().err
+
+
+@pytest.mark.fault("Input", "a training or generation without data", "names the directory and `hat recipe preprocess`")
+@pytest.mark.parametrize("recipe", ["ami_small", "roberta_pretraining"])
+def test_a_recipe_without_its_data_names_the_command(recipe: str, run, tmp_path: Path) -> None:
+    gpus = [] if recipe == "ami_small" else ["--gpus", 1, "--update-freq", 1]
+    ended = run("hat", "recipe", "train", recipe, *gpus, cwd=tmp_path, check=False)
+    assert ended.returncode == 1 and "Traceback" not in ended.stderr
+    message = f"hat_fairseq: error: data-bin/{recipe}/bin has no dictionary (dict*.txt): "
+    assert message in ended.stderr and "`hat recipe preprocess NAME`" in ended.stderr
