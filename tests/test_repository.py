@@ -97,6 +97,16 @@ def test_every_module_says_what_it_is() -> None:
     assert [name for name, tree in trees.items() if tree.body and not ast.get_docstring(tree)] == []
 
 
+def test_modules_that_docstrings_name_exist() -> None:
+    names = {path.name for path in FILES} | {"tydi_eval.py", "triviaqa_evaluation.py"}  # the authors' scorers
+    named = [
+        (relative(path), name)
+        for path in MODULES
+        for name in re.findall(r"`(?:[a-z]\w*/)*(\w+\.py)`", path.read_text(encoding="utf-8"))
+    ]
+    assert len(named) > 50 and [place for place in named if place[1] not in names] == []
+
+
 def test_version_is_the_same_everywhere() -> None:
     top = re.search(r"^## (\d+\.\d+\.\d+)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
     # the latest release: an "(unreleased)" heading is passed over

@@ -65,7 +65,7 @@ class CutRows(FairseqDataset):
 def cut_documents(
     documents: Any, max_positions: int, policy: str, bos: int, what: str
 ) -> tuple[dict[int, slice], Counter[str]]:
-    """The tokens to remove from each over-long document, and counts of what is truncated; see `long_source.fit`.
+    """The tokens to remove from each over-long document, and counts of what is truncated; see `data.long_input.fit`.
 
     Args:
         documents: ids with `sizes`, each ending in `</s>`, which stays.

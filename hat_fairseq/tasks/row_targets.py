@@ -1,6 +1,6 @@
 """From the labels of a row in `label/{split}` to the targets of a criterion.
 
-A truncated row (see `fit_rows.py`) loses the labels of the removed tokens.
+A truncated row (see `cut_rows.py`) loses the labels of the removed tokens.
 
 Legend: T tokens of the whole row, final `</s>` included.
 """
