@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 
+from fairseq import utils
 from fairseq.data import Dictionary
 from torch import Tensor
 
@@ -24,12 +25,19 @@ def load_pipeline(data: str | Path, kind: str) -> TextPipeline | None:
     return TextPipeline.load(data) if (Path(data) / FILE_NAME).exists() else None
 
 
-def check_dictionaries(data: str | Path) -> None:
-    """Raises FileNotFoundError if a directory is missing or has no dictionary."""
-    if not any(Path(data).glob("dict*.txt")):
+def check_data(data: str, kind: str) -> None:
+    """Checks the first of the `bin` directories in fairseq's list before its dictionaries are read.
+
+    Raises:
+        FileNotFoundError: it is missing, or has no dictionary.
+        ValueError: as `check_kind`.
+    """
+    first = Path(utils.split_paths(data)[0])
+    check_kind(first, kind)
+    if not any(first.glob("dict*.txt")):
         raise FileNotFoundError(
-            f"{data} has no dictionary (dict*.txt): DATA is the `bin` directory that `hat preprocess` makes, and of a "
-            "recipe `hat recipe preprocess NAME`"
+            f"{first} has no dictionary (dict*.txt): run `hat preprocess`, or `hat recipe preprocess NAME`, and give "
+            "its `bin` directory"
         )
 
 

@@ -23,7 +23,7 @@ from ..data.rows import Chunk
 from ..generation.beam_search import BeamSearchGenerator
 from ..generation.options import MINIMUM, POSITIVE, check_ranges, parse_generation_options
 from ..scoring.bleu_settings import BleuSettings
-from .bin_folder import check_dictionaries, check_kind, load_ids, load_pipeline
+from .bin_folder import check_data, load_ids, load_pipeline
 from .config import DocumentToTextConfig
 from .document_dataset import DocumentPairDataset, load_documents
 from .raw_documents import encode_documents, parse_line, row_of
@@ -44,9 +44,7 @@ class DocumentToTextTask(PluginTask, TranslationTask):
 
     @classmethod
     def setup_task(cls, cfg: DocumentToTextConfig, **kwargs: Any) -> "DocumentToTextTask":
-        data = utils.split_paths(cfg.data)[0]
-        check_kind(data, "text")
-        check_dictionaries(data)
+        check_data(cfg.data, "text")
         return super().setup_task(cfg, **kwargs)
 
     def __init__(self, cfg: DocumentToTextConfig, src_dict: Dictionary, tgt_dict: Dictionary) -> None:

@@ -17,7 +17,7 @@ from fairseq.tasks.masked_lm import MaskedLMTask
 from torch import Tensor
 
 from ..data.manifest import check_files
-from .bin_folder import check_dictionaries, check_kind
+from .bin_folder import check_data
 from .config import MaskedDocumentLMConfig
 from .training import PluginTask
 
@@ -80,9 +80,7 @@ class MaskedDocumentLMTask(PluginTask, MaskedLMTask):
 
     @classmethod
     def setup_task(cls, cfg: MaskedDocumentLMConfig, **kwargs: Any) -> "MaskedDocumentLMTask":
-        data = utils.split_paths(cfg.data)[0]
-        check_kind(data, "mlm")
-        check_dictionaries(data)
+        check_data(cfg.data, "mlm")
         return super().setup_task(cfg, **kwargs)
 
     def _load_dataset_split(self, split: str, epoch: int, combine: bool) -> OneLeadingMarker:
