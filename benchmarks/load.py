@@ -3,10 +3,10 @@
 
     python benchmarks/load.py
 
-Preprocess, train a tiny HAT and a tiny classifier, generate and predict, as real commands. While a command runs, its
-resident memory and that of its children is read ten times a second; the growth is that of a line through the
-second half of these samples: over 5,000 documents, or half of the updates. Then order and number of the
-outputs are compared with the documents, and 20 documents are done again, each alone in its batch.
+It preprocesses, trains a tiny HAT and a tiny classifier, generates and predicts, by commands. While a command runs,
+its resident memory with that of its children is read ten times a second. The growth is the slope of a line through the
+second half of these samples: over 5,000 documents, or half of the updates. Then order and number of the outputs are
+compared with the documents, and 20 documents are processed again, each alone in its batch.
 """
 
 from __future__ import annotations

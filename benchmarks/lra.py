@@ -3,17 +3,17 @@
 
     python benchmarks/lra.py listops --seeds 1
 
-The tasks are reduced to what a CPU can train: the recipes `lra_listops_small` and `lra_text_small`. All models have the
-same sizes, but for the projections of the representatives, and the same budget: a model with self-attention
+The tasks are small enough for a CPU: the recipes `lra_listops_small` and `lra_text_small`. All models have the same
+sizes, except for the projections of the representatives, and the same budget: a model with self-attention
 regularization (SAR) has half the documents in a batch, each of them twice, and twice the updates. Each model is trained
-from scratch, and after predicting masked tokens of the task's own training data (Amos et al. 2024). `BigBird` has one
-global block at either end, ERNIE-Sparse two at the beginning; without representative tokens (HST) only their number and
-place differ. The table prints every seed. The accuracy is that of the checkpoint that is best on the validation part,
-on the test part: 2,000 expressions, or the first 1,000 reviews of either label, so its standard error is 1.1 points.
+from scratch, and also after predicting masked tokens of the task's own training data (Amos et al. 2024). `BigBird` has
+one global block at either end, ERNIE-Sparse two at the beginning; without representative tokens (HST) the models differ
+only in this. The checkpoint is the best one on the validation part. Its accuracy is measured on the test part: 2,000
+expressions, or the first 1,000 reviews of either label, so the standard error is 1.1 points.
 
-ListOps after 1,000 updates: every model is right in 32 to 35 %, far from the 16 % of a constant answer and from a
-solution. Between the models, and between training from scratch and after pre-training, no difference in the table is
-larger than chance. Text after 500 updates: the first two models are at chance, so the others were not trained.
+ListOps after 1,000 updates: every model is right in 32 to 35 %, more than the 16 % of a constant answer, but far from a
+solution. No difference in the table, between models or between scratch and pre-training, is larger than chance. Text
+after 500 updates: the first two models are at chance, so the others were not trained.
 
 Preprocess the recipe first. Runs go to `bench-runs/lra/TASK` in the current directory. The result is written after each
 run, and runs that it holds are kept, so an interrupted benchmark resumes. Nothing is timed.

@@ -3,33 +3,30 @@
 
     python benchmarks/needle.py
 
-A document is eight questions and AMI meetings, 512 tokens in all: `<s> colour <s> city ... </s> <s> sentence ...`.
-Eight planted sentences ("the colour is red .") stand anywhere in it, one for each question, each with one of eight
-values: the needles. The model says the value at the word of the question, with its masked-LM head; the other seven
-needles distract. Distance is the number of tokens from the question's word to the value. Values are drawn independently
-of each other, so a guess is right in 12.5 % of the cases. Updates use the training meetings, accuracy the validation
-meetings.
+A document is eight questions and the text of AMI meetings, 512 tokens in all: `<s> colour <s> city ... </s> <s>
+sentence ...`. Eight sentences are inserted at random positions, one for each question ("the colour is red ."), each
+with one of eight values: the needles. The model predicts the value at the word of the question, with its masked-LM
+head. Distance is the number of tokens from this word to the value. Values are independent of each other, so a guess is
+right in 12.5 % of the cases. Models are trained on the training meetings and measured on the validation meetings.
 
-All models have 4 layers of width 64 (`hierarchical_transformer` two cross-segment layers besides) and the same updates
-on the same documents, without dropout. Documents grow during the training, from 96 to 192 to 512 tokens. The key word
-of a needle is a question, too, with the answer two tokens away; this counts in the loss and not in the accuracy.
-Without these two helps, windows and segments stayed at chance in trial runs. The settings were chosen in trial runs
-with seed 1 on the same validation meetings.
+All models have 4 layers of width 64 (`hierarchical_transformer` also two cross-segment layers) and the same updates on
+the same documents, without dropout. Two things help training: documents grow from 96 to 192 to 512 tokens, and the loss
+(not the accuracy) also includes a prediction at the key word of each needle, two tokens from the answer. Without them,
+windows and segments stayed at chance in trial runs. The settings were chosen in trial runs with seed 1 on the same
+validation meetings.
 
-The window is 16 tokens on either side, so information travels at most 4 x 16 = 64 tokens. The second level, 64 tokens
-on either side in the last two layers, adds 2 x 64. HAT has the same window, and its sentence attention; with full
-attention it would find everything without its hierarchy. The segments of `hierarchical_transformer` are the sentences.
-In `window, global` the tokens of the questions are global. Block-sparse attention has blocks of 16 and sees the
-neighbouring ones, so information travels at most 79 tokens. It is measured alone, with a representative token for each
-block (ERNIE-Sparse), and with a random block and BigBird's global ones: the first, which holds the questions, and the
-last.
+The window is 16 tokens on either side, so four layers reach 4 x 16 = 64 tokens. The second level, 64 tokens on either
+side in the last two layers, adds 2 x 64. HAT has the same window, and attention to sentences. The segments of
+`hierarchical_transformer` are the sentences. In `window, global` the tokens of the questions are global. Block-sparse
+attention has blocks of 16 and attends to the neighbouring ones, so four layers reach 79 tokens. It is measured alone,
+with a representative token for each block (ERNIE-Sparse), and with a random block and BigBird's global blocks: the
+first, which contains the questions, and the last.
 
-The window alone finds what is up to 32 tokens away, 41 to 93 % from 33 to 48, little from 49 to 64, and nothing beyond
-the 64 tokens of its reach. The second level finds nearly everything up to 64 tokens and 58 % from 65 to 96, and in this
-training nothing in the other half of its reach. Full attention, HAT on the window and global questions find the needle
-at any distance. `hierarchical_transformer` does so with two seeds; with the third it is right in about 40 %, at all
-distances alike. Blocks alone find little beyond 64 tokens and nothing beyond 96. With representatives they find 62 to
-71 % at any distance from there on, and with global blocks, which hold the questions, everything.
+The window alone finds needles up to 32 tokens away, 41 to 93 % of those from 33 to 48, few from 49 to 64, and none
+beyond 64. The second level finds nearly all up to 64 tokens, 58 % from 65 to 96, and none beyond, although it reaches
+192. Full attention, HAT on the window, and global questions find the needle at any distance. `hierarchical_transformer`
+does so with two seeds; with the third it is right in about 40 % at every distance. Blocks alone find few needles beyond
+64 tokens and none beyond 96. With representatives they find 62 to 71 % beyond 64 tokens, and with global blocks all.
 """
 
 from __future__ import annotations

@@ -4,10 +4,10 @@
     python benchmarks/needle_look.py
 
 The model is `hat` of `needle.py`: four layers with a window of 16 tokens, and attention to sentences. It answers
-questions whose answers stand in planted sentences. Counted are questions that it answers right, whose needle is more
-than 64 tokens away, so that the window does not reach it. Attention is the weight on the planted sentence from the
-sentence of the question, mean of the heads, in the layer where that is largest over all documents. Occlusion leaves out
-one sentence of the meeting or one needle at a time; counted is how often the planted sentence changes the
+questions from inserted sentences, the needles. The figures are about the questions that it answers right and whose
+needle is more than 64 tokens away, beyond the reach of the window. Attention is the weight on the needle from the
+sentence of the question, mean of the heads, in the layer where it is largest over all documents. Occlusion leaves out
+one sentence of the meeting or one needle at a time; the figure is how often the question's needle changes the
 log-probability of the answer most.
 """
 

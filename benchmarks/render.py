@@ -69,7 +69,7 @@ def section(name: str, records: Sequence[dict[str, Any]]) -> str:
 
 def goals(records: Sequence[dict[str, Any]]) -> str:
     """The table of performance goals."""
-    lines = ["\n## Goals\n", "| benchmark | sides | goal | measured | met? |", "|---|---|---|---|---|"]
+    lines = ["\n## Goals\n", "| benchmark | compared | goal | measured | met? |", "|---|---|---|---|---|"]
     for goal in GOALS:
         lines.append(f"| {' | '.join(row(goal, [r for r in records if r['question'] == goal.question]))} |")
     return "\n".join(lines) + "\n"

@@ -117,5 +117,5 @@ def checked_loss(setting: Setting, found: Facts) -> str:
     """Checks that both sides compute the same loss; SystemExit if not."""
     difference = abs(found["plain_loss"] / found["fairseq_loss"] - 1)
     if difference > 1e-5 or found["gradient_difference"] > 1e-4:
-        raise SystemExit(f"{setting['name']}: a plain twin and fairseq's BART with its weights differ: {found}")
+        raise SystemExit(f"{setting['name']}: the baseline and fairseq's BART with its weights differ: {found}")
     return "the same loss (1e-5) and gradient (1e-4) of a plain twin and of fairseq's BART with its weights"

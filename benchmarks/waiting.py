@@ -3,10 +3,10 @@
 
     python benchmarks/waiting.py
 
-Updates of a small and of a larger HAT and a generation, with two threads; on a quiet machine, and beside as many busy
+Updates of a small and of a larger HAT and a generation, with two threads, on an idle machine and beside as many busy
 processes as there are cores. `default` is OpenMP's own waiting, `hat` that of the `hat` commands
-(hat_fairseq/threads.py) and `passive` sleeps at once. Beside the others, a fair
-share of the processors doubles the time.
+(hat_fairseq/threads.py), and with `passive` waiting threads sleep at once. Beside the busy processes, a fair share of
+the cores doubles the time.
 """
 
 from __future__ import annotations

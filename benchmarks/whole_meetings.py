@@ -3,8 +3,8 @@
 
     python benchmarks/whole_meetings.py --seeds 1 2 3
 
-ROUGE against the references of the same meetings, and against those of other meetings: what a system loses there is
-what it says about its own meeting. Figures are means ± standard deviations over seeds.
+ROUGE against the references of the same meetings, and against those of other meetings. The difference shows how much a
+summary says about its own meeting. Figures are means ± standard deviations over seeds.
 
 Preprocess both recipes first. Runs go to `bench-runs/RECIPE/hat-SEED` in the current directory. Finished runs are
 kept, so an interrupted benchmark resumes. `train` is the time of the whole training run, validation included.

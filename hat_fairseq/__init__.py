@@ -1,8 +1,8 @@
-"""hat_fairseq: hierarchical, long-document transformers as a fairseq plugin.
+"""hat_fairseq: hierarchical transformers for long documents, as a fairseq plugin.
 
-`--user-dir hat_fairseq` registers the models, tasks, criterions and output decoders with fairseq, because fairseq then
-imports this package. In Python `from hat_fairseq.register import register; register()` does. Imported before fairseq,
-the package registers nothing: commands that need no fairseq, such as `hat preprocess`, do not wait for its import.
+With `--user-dir hat_fairseq`, fairseq imports this package, which registers its models, tasks and criterions. In Python
+call `hat_fairseq.register.register()`. If fairseq is not imported yet, the package registers nothing, so that commands
+without fairseq, such as `hat preprocess`, start fast.
 """
 
 import logging
@@ -11,7 +11,7 @@ from pathlib import Path
 
 __version__ = "0.3.0"
 
-# On import fairseq advises to install tensorboardX, which nothing here uses.
+# fairseq's import advises to install tensorboardX, which nothing here uses.
 logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
 
 if __name__ != "hat_fairseq":
@@ -19,7 +19,7 @@ if __name__ != "hat_fairseq":
 
 
 def __getattr__(name: str) -> type:
-    """`hat_fairseq.load` (docs/using.md), which is imported when it is used first."""
+    """Imports `hat_fairseq.load` (docs/using.md) at its first use."""
     if name != "load":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from .inference.python import Model

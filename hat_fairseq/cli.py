@@ -1,8 +1,8 @@
-"""The `hat` command: one sub-command per verb, each in a module of its own.
+"""The `hat` command. Each of its verbs, such as `hat score`, is a module of its own, listed in `VERBS`.
 
-A verb's module has a docstring (its first line is the help text), `add_arguments(parser)` and `main(args) -> int`. One
-with `PASSES_FLAGS_ON` gets the flags that it does not know as `args.others`; of all others they are an error.
-Only the module of the verb that is called is imported, so `hat --help` and `hat doctor` work in a broken installation.
+The module has `add_arguments(parser)` and `main(args) -> int`; the first line of its docstring is the help text. Flags
+that the parser does not know are an error; with `PASSES_FLAGS_ON` the module gets them as `args.others`. Only the
+module of the called verb is imported, so `hat --help` and `hat doctor` work in a broken installation.
 """
 
 import argparse
@@ -40,7 +40,7 @@ VERBS = {
     "export": "weights.export",
     "package": "weights.package",
 }
-OLD_NAMES = {"convert-bart": ["import", "bart"]}  # for one version
+OLD_NAMES = {"convert-bart": ["import", "bart"]}  # kept for one version
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130  # 128 + SIGINT
 EXIT_BROKEN_PIPE = 141  # 128 + SIGPIPE
@@ -69,7 +69,7 @@ def version() -> str:
 
 
 def import_verb(verb: str) -> ModuleType:
-    """The module of `verb`; ValueError where something that it needs cannot be imported."""
+    """Imports the module of `verb`; ValueError if that fails."""
     from hat_fairseq.threads import choose_waiting
 
     choose_waiting()  # before the verb imports torch
@@ -80,7 +80,7 @@ def import_verb(verb: str) -> ModuleType:
 
 
 def build_parser(verb: str | None) -> argparse.ArgumentParser:
-    """Parser that knows the names of all verbs, and the arguments of `verb` only."""
+    """A parser with the names of all verbs and the arguments of `verb`."""
     description = "Hierarchical attention for long documents on fairseq. `hat VERB --help` explains a verb."
     parser = argparse.ArgumentParser(prog="hat", description=description, formatter_class=WideHelp)
     parser.add_argument("--version", action="version", version=f"{PACKAGE} {version()}")
@@ -101,13 +101,13 @@ def describe(error: Exception) -> str:
         text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     else:
         text = str(error) or ("out of memory" if isinstance(error, MemoryError) else type(error).__name__)
-    # Quoted input may hold what a terminal obeys.
+    # The message may quote input that contains control characters of terminals.
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in " ".join(text.split()))
 
 
 @contextmanager
 def ending_signals() -> Iterator[None]:
-    """SIGTERM and SIGHUP raise SystemExit, so that what has begun is removed; nohup ignores SIGHUP, which stays so."""
+    """SIGTERM and SIGHUP raise SystemExit, so that partial outputs are removed; a SIGHUP ignored by nohup stays so."""
     mine = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) is signal.SIG_DFL]
     mine = mine if threading.current_thread() is threading.main_thread() else []
     for number in mine:
@@ -122,8 +122,7 @@ def ending_signals() -> Iterator[None]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `hat` with `argv` (default: the process's arguments) and return the exit status.
 
-    A mistake (ValueError, OSError) or too little memory is one line on stderr and status 2; HAT_TRACEBACK=1 shows
-    where it came from.
+    ValueError, OSError and MemoryError become one line on stderr and status 2; HAT_TRACEBACK=1 shows the traceback.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 the caller has closed it

@@ -1,4 +1,4 @@
-"""Registers everything with fairseq: importing a module of models, tasks, criterions or decoders does."""
+"""Registers models, tasks, criterions and `--bpe document` with fairseq, by importing the modules that define them."""
 
 import importlib
 

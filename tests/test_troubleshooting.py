@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from commands import REPOSITORY
 
-PAGE = (REPOSITORY / "docs/troubleshooting.md").read_text(encoding="utf-8").partition("## fairseq's traps")[0]
+PAGE = (REPOSITORY / "docs/troubleshooting.md").read_text(encoding="utf-8").partition("## Faults of fairseq")[0]
 QUOTED = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
 OF_OTHERS = {  # messages of Python, of fairseq, and of both
     "error: argument --task: invalid choice: 'document_to_text'",

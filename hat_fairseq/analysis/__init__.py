@@ -1,1 +1,1 @@
-"""Looks inside trained models; changes nothing in them."""
+"""`hat look` and `hat show-attention`: attention weights of trained models and patterns of encoder attentions."""

@@ -1,4 +1,4 @@
-"""A look as a picture, a table and JSON."""
+"""Writes a `Look` as a picture, a table or JSON."""
 
 from __future__ import annotations
 

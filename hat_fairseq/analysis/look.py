@@ -1,4 +1,4 @@
-"""What a model looks at in one document: attention between units of its text, and what leaving a unit out changes.
+"""`Look`: the attention of a model between units of one document, and the effect of leaving a unit out (occlusion).
 
 A unit of the source is a sentence, a segment or a block. Attention weights say where information may have come from,
 not how it was used. Occlusion says what a prediction depends on.

@@ -1,5 +1,5 @@
-"""Losses that fairseq lacks."""
+"""fairseq criterions: label smoothing in chunks, labels, answers, masked words, self-attention regularization."""
 
 from hat_fairseq.register import register
 
-register()  # whichever of the packages is imported first
+register()  # so that importing this package alone registers everything

@@ -1,15 +1,14 @@
-"""The criterions of answers: `answer_spans` and `document_answers`.
+"""The criterions for answers to questions: `answer_spans` and `document_answers`.
 
-`answer_spans` is the mean of the cross-entropies of the first and the last token of an answer over the tokens of a row,
-as for BERT on SQuAD (Devlin et al. 2019, section 4.2). Where a row has several answers, any of them is right: the
-probabilities of their first tokens are added, and those of their last tokens (Clark and Gardner 2018, section 2.3, with
-both ends apart; Longformer does the same on TriviaQA). Logged for rows, which are windows of texts, in percent:
-`accuracy`, the share of rows whose best valid span is exactly a labelled one (no answer included), and
-`has_answer_accuracy`, the same among rows with an answer. `hat score squad` scores answers as texts.
+`answer_spans` is the mean of two cross-entropies over the tokens of a row: of the answer's first token and of its last
+token, as for BERT on SQuAD (Devlin et al. 2019, section 4.2). If a row has several answers, any of them is right: the
+probabilities of their first tokens are added, and those of their last tokens (Clark and Gardner 2018, section 2.3;
+Longformer does the same on TriviaQA). It logs, in percent of the rows, which are windows of texts: `accuracy`, the rows
+whose best valid span is a labelled one (or "no answer"), and `has_answer_accuracy`, the same among rows with an answer.
+`hat score squad` scores answers as texts.
 
-`document_answers` is the mean of three cross-entropies over the heads of `document_question_answering`: that of
-`answer_spans`, of the paragraph (or none), and of the type of the answer. It also logs `paragraph_accuracy` and
-`type_accuracy`.
+`document_answers` is the mean of three cross-entropies: `answer_spans`, the paragraph of the answer (or none), and the
+type of the answer. It also logs `paragraph_accuracy` and `type_accuracy`.
 """
 
 from typing import Any
@@ -24,7 +23,7 @@ from torch import Tensor
 from .labels import Distributions, LabelCriterion, log_loss, percent
 
 SUMS = ("rows", "exact", "answers", "exact_answers")  # of `answer_spans`
-MORE_SUMS = ("right_paragraphs", "right_types")  # of `document_answers`, beside them
+MORE_SUMS = ("right_paragraphs", "right_types")  # further ones of `document_answers`
 
 
 @register_criterion("answer_spans", dataclass=FairseqDataclass)
@@ -77,7 +76,7 @@ class DocumentAnswers(AnswerSpans):
         return loss / 3, rows, log
 
     def distributions(self, logits: Any, target: Tensor) -> Distributions:
-        """Those of `answer_spans`, the paragraphs and the types."""
+        """The distributions of `answer_spans`, of the paragraph and of the type."""
         spans = super().distributions(logits["span"], target)
         return [(found, weight / 3) for found, weight in [*spans, (logits["paragraph"], 1.0), (logits["type"], 1.0)]]
 

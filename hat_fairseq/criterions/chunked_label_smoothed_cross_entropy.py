@@ -1,7 +1,7 @@
-"""The criterion `chunked_label_smoothed_cross_entropy`: fairseq's, without the logits of all positions in memory.
+"""The criterion `chunked_label_smoothed_cross_entropy`: label smoothing without all logits in memory.
 
-Flags, values, gradients and logs are those of `label_smoothed_cross_entropy`; it needs less memory and time. For models
-whose decoder ends in a linear projection without bias: ours, and fairseq's `transformer` and `bart`.
+Flags, values, gradients and logs are those of fairseq's `label_smoothed_cross_entropy`; it needs less memory and time.
+The decoder must end in a linear projection without bias, as in our models and fairseq's `transformer` and `bart`.
 """
 
 import contextlib
@@ -64,7 +64,7 @@ class ChunkedLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
 
 @contextlib.contextmanager
 def _in_the_output(weight: Tensor, model: Any) -> Iterator[None]:
-    """Adds a row of `weight` to what the model returns: DDP's search for unused parameters starts from there."""
+    """Adds a row of `weight` to the model's output, from which DDP searches for unused parameters."""
     hook = _bare(model).register_forward_hook(lambda module, inputs, output: (*output, weight[:1]))
     try:
         yield
@@ -73,14 +73,14 @@ def _in_the_output(weight: Tensor, model: Any) -> Iterator[None]:
 
 
 def _bare(model: Any) -> Any:
-    """The model without the wrappers for several processes."""
+    """The model without the wrappers of distributed training."""
     while isinstance(getattr(model, "module", None), nn.Module):
         model = model.module
     return model
 
 
 def projection_of(model: Any) -> Tensor:
-    """The (V, C) weight that the decoder's features are multiplied with.
+    """The (V, C) weight of the decoder's output projection.
 
     Raises:
         ValueError: there is no such weight, or no way to get the features.

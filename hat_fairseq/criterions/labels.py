@@ -1,8 +1,7 @@
-"""The criterion `document_labels`: cross-entropy of classes.
+"""The criterion `document_labels`: cross-entropy for classes of documents, segments or tokens, and for choices.
 
-It is for a class for each document, segment or token, or the right choice. Positions without a label
-(target -100) are ignored. Accuracy and F1, in percent, are computed from counts summed over batches, processes and
-updates, so they are those of the whole split:
+Positions without a label (target -100) are ignored. Accuracy and F1, in percent, are computed from counts summed over
+batches, processes and updates, so they are those of the whole split:
 
     accuracy   right / all
     f1_micro   2 TP / (2 TP + FP + FN) over all classes; with one label each it equals accuracy
@@ -29,10 +28,10 @@ Distributions = list[tuple[Tensor, float]]
 
 
 class LabelCriterion(FairseqCriterion, ABC):
-    """For tasks with `logits`. A subclass computes the loss."""
+    """Base of the criterions for labels and answers. The task computes the logits, a subclass the loss."""
 
     def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Tensor, int, dict[str, Any]]:
-        """The loss summed over the labels, or the rows of `answer_spans`; their number; and what is logged.
+        """The loss summed over labels (or rows, for `answer_spans`), the number of labels, and what is logged.
 
         Raises:
             ValueError: a split without labels.
@@ -55,7 +54,7 @@ class LabelCriterion(FairseqCriterion, ABC):
         """The summed loss, the number of labels, and the sums that figures are derived from."""
 
     def distributions(self, logits: Any, target: Tensor) -> Distributions:
-        """What `compute` sums over; ValueError for a loss that is not about probabilities."""
+        """The distributions that `compute` sums over; ValueError for a loss without probabilities."""
         raise ValueError(f"{type(self).__name__} has no probabilities that self-attention regularization could compare")
 
     @staticmethod
@@ -65,7 +64,7 @@ class LabelCriterion(FairseqCriterion, ABC):
 
 @register_criterion("document_labels", dataclass=FairseqDataclass)
 class DocumentLabels(LabelCriterion):
-    """For all labelled tasks that are not about answers (`answers.py`)."""
+    """For all labelled tasks but those of answers (`answers.py`)."""
 
     def __init__(self, task: Any) -> None:
         super().__init__(task)

@@ -1,9 +1,9 @@
-"""The criterion `masked_lm_from_sentences`: masked words, predicted once more from their sentence's BOS state alone.
+"""The criterion `masked_lm_from_sentences`: masked words are also predicted from the BOS state of their sentence.
 
-Proposed as future work by Rohde et al. 2021, section 9; we know of no experiment. The loss is the masked-LM loss
-plus `--sentence-weight` times this second one; with the default 0 it is fairseq's `masked_lm`. The state of the BOS
-token goes through the same masked-LM head, so all masked words of a sentence share one distribution: the state has to
-encode which words the sentence contains, not their positions.
+Proposed as future work by Rohde et al. 2021, section 9; we know of no experiment. The loss is the masked-LM loss plus
+`--sentence-weight` times the loss of the second prediction; with the default 0 it is fairseq's `masked_lm`. Both
+predictions use the same masked-LM head, so all masked words of a sentence have the same second distribution: the BOS
+state learns which words the sentence contains, not their positions.
 """
 
 import math

@@ -1,15 +1,14 @@
-"""The criterion `self_attention_regularization`: two forward passes whose predictions shall agree.
+"""The criterion `self_attention_regularization`: two forward passes, and the divergence of their predictions.
 
-Liu et al. 2022 (ERNIE-Sparse), section 3.3. The second pass rolls the tokens under the sparse attention by `--sar-roll`
-places (`modules/rolling.py`); 0 is R-Drop (Liang et al. 2021), where the passes differ by their dropout alone. With P1
-and P2 the predicted distributions of `--base-criterion` and L its loss:
+Liu et al. 2022 (ERNIE-Sparse), section 3.3. In the second pass the tokens are rolled by `--sar-roll` positions
+(`modules/rolling.py`); 0 is R-Drop (Liang et al. 2021), where the passes differ only in dropout. With P1 and P2 the
+distributions that `--base-criterion` is computed from, and L its loss:
 
     L(P1) + L(P2) + alpha/2 [KL(P1 || P2) + KL(P2 || P1)]
 
-The divergence is summed over the distributions that the loss is about, with the loss's weights, and is normalised with
-it. Gradients reach both passes. Validation is one pass of the base criterion, so its metrics and the choice of the best
-checkpoint do not change. Training metrics are those of the first pass; besides `loss` (all of the above) it logs
-`nll_loss` (the mean of L(P1) and L(P2)) and `sar_loss` (the divergence without alpha), in bits.
+The divergence is summed and normalised like L. Both passes get gradients. Validation is one pass of the base criterion,
+so its metrics and the choice of the best checkpoint do not change. Training metrics are those of the first pass, with
+`loss` (the formula), `nll_loss` (the mean of L(P1) and L(P2)) and `sar_loss` (the divergence without alpha) in bits.
 """
 
 import math
@@ -31,7 +30,7 @@ LOGGED = ("nll_loss", "sar_loss")
 
 
 class MaskedWords(MaskedLmLoss):
-    """fairseq's `masked_lm` in the parts that a pass is made of."""
+    """fairseq's `masked_lm`, divided into the methods that `SelfAttentionRegularization` calls."""
 
     def __init__(self, task: Any) -> None:
         super().__init__(MaskedLmConfig(tpu=False), task)
@@ -76,7 +75,7 @@ class SelfAttentionRegularizationConfig(FairseqDataclass):
 
 @register_criterion("self_attention_regularization", dataclass=SelfAttentionRegularizationConfig)
 class SelfAttentionRegularization(FairseqCriterion):
-    """A mixin in front of the base criterion; `build_criterion` joins them."""
+    """A mixin for the base criterion; `build_criterion` makes the joint class."""
 
     base: ClassVar[Any]
 

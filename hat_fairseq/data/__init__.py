@@ -1,18 +1,20 @@
-"""From raw records to fairseq's binary data: one road, used by preprocessing, interactive and inference alike.
+"""`hat preprocess`: raw documents to fairseq's binary data. Inference encodes raw text with the same code.
 
-    reader -> Record -> clean sentences -> words -> BPE tokens -> Row -> text streams -> binary data
+    reader -> Record -> clean sentences -> words -> BPE tokens -> Row -> text files -> binary data
 
-record.py, records_json.py     what a reader yields: documents and examples
-kind.py, kinds.py              what a kind of data is; and the kinds, as values
-options.py                     the options of `hat preprocess`, and those that decide the tokens (`Settings`)
-clean.py, text.py              sentences without line breaks and control tokens; alignment.py pairs them
-encoder.py, encode_*.py        from sentences to rows; packing.py and long_input.py decide what fits
-rows.py                        rows, and the tables of ids and spans beside the binary data
-pipeline.py                    all of that for one directory, saved and loaded
-stages.py, encode_split.py     the same for a whole split; build.py for a whole dataset; share.py for a shard of it
-preprocess.py, merge.py        the commands
-binarize.py, binary.py, dictionary.py    what fairseq-preprocess would write
-bpe.py, word_tokenizer.py, detokenize.py, token_spans.py    tokens and the way back
+preprocess.py, merge.py        the commands; read preprocess.py first
+options.py                     their options; `Settings` are those that change the tokens
+readers.py, make_data.py       finds a reader of a dataset; `hat make-data`
+record.py, records_json.py     a `Record`: a document or example; the same as a JSON line
+kind.py, kinds.py              the class `Kind`, for example classification, and all its values
+build.py, share.py             the steps for a whole dataset; a shard of it
+stages.py, encode_split.py     the steps for one split
+pipeline.py                    the steps for one record: saved as pipeline.json, loaded by tasks and inference
+clean.py, text.py              sentences without line breaks and control tokens; alignment.py pairs segments
+encoder.py, encode_*.py        sentences to rows; packing.py and long_input.py fit them to the maximum length
+rows.py                        a `Row`: the tokens of a sample; the files SPLIT.ids and SPLIT.spans
+bpe.py, word_tokenizer.py, detokenize.py, token_spans.py    text to tokens and back
+binarize.py, binary.py, dictionary.py    writes what fairseq-preprocess would write
 
 Nothing here imports torch or fairseq.
 """

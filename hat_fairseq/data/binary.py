@@ -1,4 +1,4 @@
-"""fairseq's binary datasets without fairseq: a text becomes the files that fairseq-preprocess would write."""
+"""Writes fairseq's binary datasets without fairseq; the bytes are those of fairseq-preprocess."""
 
 import struct
 from dataclasses import dataclass

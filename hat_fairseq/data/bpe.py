@@ -1,4 +1,4 @@
-"""The kinds of BPE behind one interface: learning, saving and loading."""
+"""The interface `Bpe` of all BPEs, and how they are saved and loaded."""
 
 import shutil
 from collections.abc import Iterable

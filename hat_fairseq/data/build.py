@@ -1,4 +1,4 @@
-"""One run of preprocessing: the stages in their order, in one directory."""
+"""`Build`: the stages of one run of preprocessing, in order, for one directory."""
 
 import sys
 from collections import Counter
@@ -41,7 +41,7 @@ class Build:
         workers: number of processes.
         share: takes a share of the records, and leaves to `hat merge` what all of them decide.
         reports: figures of each split, once it has been encoded.
-        gold: what is right in each split.
+        gold: the targets or labels of each split.
         inputs: the files that the reader has read.
     """
 

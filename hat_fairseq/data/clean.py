@@ -1,4 +1,4 @@
-"""Before the BPE: from a record to clean sentences, the same in training and inference."""
+"""Record to clean sentences, the steps before the BPE. Training and inference use the same code."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Moses' words as running text again: which words are written together.
+"""Detokenization of Moses' words: decides which words are written without a space.
 
 The tokenizer puts spaces around punctuation and symbols; whether there was one before is lost. These rules give what is
 written most often. They follow quotation marks, straight and typographic, and tell apostrophes from them.

@@ -1,4 +1,4 @@
-"""fairseq's dictionary without fairseq: the same files, the same numbers."""
+"""fairseq's dictionary without importing fairseq: the same files and the same indices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From sequences that are not sentences to rows: `<s>`, which classifiers read, and the symbols, without BPE."""
+"""Rows of sequences that are not text: `<s>`, whose state classifiers read, then the symbols, without BPE."""
 
 from hat_fairseq.data.clean import symbols_of
 from hat_fairseq.data.encoder import Encoder

@@ -1,4 +1,4 @@
-"""The last stage of preprocessing before fairseq: prepared records become rows of tokens, in files."""
+"""The stage of preprocessing that writes rows of tokens, made of prepared records."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator

@@ -1,8 +1,7 @@
-"""From a document with its target to rows: whole, truncated, or in chunks.
+"""Rows of a document with its target: one row, whole or truncated, or a row for each chunk.
 
-Chunks of an aligned document are cut on both sides at the same segment boundaries (Rohde et al. 2021, section 4.2):
-segment i of the source and segment i of the target always end up in the same chunk, so a chunk is a complete training
-example, and the chunks of a document, one after the other, are the document.
+Chunks of an aligned document end at the same segment boundaries in source and target (Rohde et al. 2021, section 4.2).
+So segment i of the source and segment i of the target are always in the same chunk.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The steps from a clean record to rows of tokens that all kinds of data share, the same in training and inference."""
+"""`Encoder`: the steps from clean sentences to rows of tokens that all kinds of data share."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence

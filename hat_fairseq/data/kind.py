@@ -1,4 +1,4 @@
-"""What a kind of data is: what its records have, how they become rows, and which task reads them."""
+"""The class `Kind`: the fields of its records, how they become rows, and the task that reads them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from hat_fairseq.data.rows import Row
 
 # The JSON keys of a text in elements.
 DIVIDED = ("sentences", "segments", "words", "paragraphs", "tokens", "pixels")
-GOLD = ("target", "label", "labels", "answers", "annotations")  # the fields of a record that say what is right
+GOLD = ("target", "label", "labels", "answers", "annotations")  # the fields with a gold target or label
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Kind:
         task: the fairseq task that reads it.
         keys: of a JSON object, besides `id` and `meta`; see `records_json.py`.
         encode: from a stored record to rows.
-        gold: the field of a record that says what is right; None if there is none.
+        gold: the field of a record with its gold target or label; None if there is none.
         classes: the labels; None for those of the training part.
         positions: labels are also numbers: positions of tokens in a row.
         num_parts: how many parts a record may have.

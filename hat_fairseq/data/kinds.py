@@ -1,6 +1,6 @@
-"""The kinds of data, as values.
+"""The kinds of data: one `Kind` for each value of `--kind`.
 
-A new kind is a value here, a task (`tasks/labelled_tasks.py`) and the form of its predictions
+A new kind needs an entry here, a task (`tasks/labelled_tasks.py`) and an assembler of its predictions
 (`inference/assemble.py`).
 """
 

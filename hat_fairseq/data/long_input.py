@@ -1,4 +1,4 @@
-"""One policy for input that is longer than the limit; used on strings by the encoder and on ids by the tasks.
+"""The policies for input that is longer than the limit. The encoder applies them to tokens, the tasks to ids.
 
 `error`                refuse
 `truncate`             keep the first tokens, the last sentence possibly cut (Rohde et al. 2021, section 4.1)

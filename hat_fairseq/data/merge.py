@@ -1,8 +1,7 @@
 """Join the shards of `hat preprocess --shard K --of N` into the files of one process, byte for byte.
 
-A shard is the ordinary preprocessing of a part of the records, with a fixed dictionary and without the binary data.
-What all records decide is made here: their order, packed rows, what occurs twice, the classes of labels, the binary
-data and the manifest.
+A shard is a part of the records, preprocessed with a fixed dictionary and without the binary data. Merging does what
+needs all records: their order, packed rows, duplicates, the classes of labels, the binary data and the manifest.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Writing files and directories atomically, and refusing to replace what is not ours."""
+"""Writes files and directories atomically, and refuses to replace files that the command did not write."""
 
 import errno
 import fcntl

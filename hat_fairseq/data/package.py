@@ -1,4 +1,4 @@
-"""The folder of `hat package`: its files, and whether they are those that were written."""
+"""The folder of `hat package`: its files, compared with its manifest."""
 
 from pathlib import Path, PurePosixPath
 from typing import Any

@@ -1,4 +1,4 @@
-"""Consecutive sentences, words or segments in chunks, segments, rows and windows of limited length, without loss."""
+"""Packing of consecutive sentences, words or segments into chunks, segments, rows and windows of limited length."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence

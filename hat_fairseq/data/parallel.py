@@ -1,7 +1,7 @@
-"""Long steps: a function applied to a stream of items in several processes, and progress.
+"""`ordered_map`: applies a function to a stream of items in several processes; and a progress display.
 
-Every worker has a pipe of its own and one batch at a time. There is no lock that a killed worker could keep, so its
-death is always seen.
+Every worker has a pipe of its own and one batch at a time. No lock is shared, so that a killed worker is always
+noticed.
 """
 
 import multiprocessing

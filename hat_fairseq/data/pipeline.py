@@ -1,4 +1,4 @@
-"""From a record to rows of tokens and back; settings and BPE are saved beside the binary data."""
+"""`TextPipeline`: record to rows of tokens, and tokens back to text. It is saved beside the binary data."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class TextPipeline:
         return kind_of(self.settings.kind)
 
     def encode(self, record: Record) -> list[Row]:
-        """The rows of a raw record as at inference: what is right is not looked at.
+        """The rows of a raw record for inference, without its target, labels and answers.
 
         Raises:
             EmptyDocumentError: nothing is left of a part of it.
@@ -60,7 +60,7 @@ class TextPipeline:
         return prepare(record, self.kind, self.settings, self.counts)
 
     def rows(self, record: Record, by_source: bool = False) -> list[Row]:
-        """The rows of a prepared record with what is right; raises as `encode`.
+        """The rows of a prepared record with its target, labels and answers; raises as `encode`.
 
         Args:
             by_source: where chunks of an aligned document end depends on the source alone, as in `encode`.

@@ -1,4 +1,4 @@
-"""The type that all readers yield: a document with its target, or an example with its labels."""
+"""`Record`, which all readers yield: a document with its target, or an example with its labels."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -28,7 +28,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Annotation:
-    """What an annotator answered to a question on a document; nothing for "it does not say".
+    """The answer of an annotator to a question on a document; empty if the document has no answer.
 
     Args:
         paragraph: number of the paragraph with the answer, from 0.
@@ -151,7 +151,7 @@ class Record:
 
 @dataclass
 class Gold:
-    """What is right in a split: how many records say it, and which labels and roles occur.
+    """The gold targets or labels of a split: how many records have them, and which labels and roles occur.
 
     Args:
         records: how many there are.
@@ -170,7 +170,7 @@ class Gold:
     roles: set[str] = field(default_factory=set)
 
     def add(self, record: Record, field_name: str | None) -> None:
-        """Count a record; `field_name`: of what is right, None for kinds without."""
+        """Count a record; `field_name`: the field of its gold target or label, None for kinds without."""
         self.records += 1
         self.roles.update(record.roles or ())
         if field_name is None or getattr(record, field_name) is None:

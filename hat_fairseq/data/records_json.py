@@ -11,7 +11,7 @@ Which keys an object may have depends on its kind (`kinds.py`); what a key means
     second                                 a second text or list
     choices, label                         continuations, and the number of the right one
     candidates, label                      the same for answers to a question
-    label, labels, answers, target         what is right; answers are objects with text and start
+    label, labels, answers, target         the gold label or target; answers are objects with text and start
     annotations                            likewise; objects with paragraph, spans (as answers) and yes_no, or empty
     meta                                   an object that predictions carry on
 """

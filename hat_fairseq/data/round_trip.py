@@ -1,4 +1,4 @@
-"""What the way from a target to tokens and back loses: the score that a perfect model would get."""
+"""What encoding and decoding change in targets, and so the score that a perfect model would get."""
 
 from itertools import islice
 from pathlib import Path

@@ -1,6 +1,6 @@
-"""Rows: what a record becomes for the model, one sample of fairseq each; and the files that say which is which.
+"""`Row`: the tokens of a record, or of a part of it, as one sample of fairseq; and the files about the rows of a split.
 
-`SPLIT.ids` has the record and the part of each sample, `SPLIT.spans` what each of its tokens stands for.
+`SPLIT.ids` names the record and the part of each sample. `SPLIT.spans` says what each of its tokens stands for.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,7 @@
 """A trained sentencepiece model as BPE, for example that of XLM-RoBERTa; tokens are its pieces.
 
-A model normalises text before it divides it (that of XLM-RoBERTa by NFKC and some rules for white space), so `decode`
-returns the normalised text, and a token may have other characters than the text that it stands for.
+Sentencepiece normalises text first (XLM-RoBERTa's model by NFKC and rules for white space). So `decode` returns the
+normalised text, and a token may have other characters than the original text.
 """
 
 from collections.abc import Iterable

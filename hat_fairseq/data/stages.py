@@ -86,7 +86,7 @@ def prepare_split(
 
 
 def check_gold(split: str, gold: Gold, kind: Kind) -> None:
-    """Raises ValueError for a split of which no record is left, or of which only some say what is right."""
+    """Raises ValueError for a split without records, or in which only some records have targets or labels."""
     if not gold.records:
         raise ValueError(f"{split}.jsonl: every document was dropped (--on-empty drop, --on-misaligned drop)")
     if gold.known and gold.unknown:

@@ -1,8 +1,8 @@
 """The characters of a text that each token covers, found by counting non-space characters.
 
-From text to what the BPE is given, white space changes, control characters vanish and control tokens get backslashes;
-everything else stays in order. Counting therefore suffices for any word tokenizer, and the BPE says which of the
-characters that it was given each token stands for.
+The steps before the BPE change white space, remove control characters and put backslashes into control tokens. All
+other characters keep their order, so counting works for any word tokenizer. The BPE says which characters of its input
+each token covers.
 """
 
 from collections.abc import Sequence

@@ -33,7 +33,7 @@ OTHER_VOCABULARIES = ("codes", "num_codes")
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """What an earlier `bin` directory offers.
+    """The BPE, dictionary and settings of an earlier `bin` directory.
 
     Args:
         pipeline: its settings and its BPE.
@@ -67,7 +67,7 @@ class Vocabulary:
 
 
 def inherit(options: Options, given: Mapping[str, Any]) -> Options:
-    """Options with those that `--vocabulary` decides.
+    """The options, with those that `--vocabulary` sets.
 
     Args:
         options: as resolved, defaults included.

@@ -4,11 +4,10 @@ r"""Word tokenizers of machine translation, and detokenization.
 `moses`  sacremoses, without its XML escapes (`&amp;`) and without `@-@`: English, German, Czech and others
 `jieba`  words of Chinese text
 
-Tokenising never loses or changes a character: it only puts spaces. The way back is a matter of rules
-(`detokenize.py`), so spaces may come out differently. Segments that come back exactly: 99 % (English, German) and 97 %
-(Czech) of the news test set of 2018, 95 % of English and German help pages, which are full of formulas and menus; of
-Chinese 92 % (encyclopaedia), 69 % (help pages with Latin names) and 28 % (talks, whose subtitles have spaces between
-clauses). `hat preprocess` measures it.
+Tokenization only inserts spaces. Detokenization follows rules (`detokenize.py`), so spaces may differ afterwards. Share
+of the segments that do not change: 99 % (English, German) and 97 % (Czech) of the news test set of 2018, 95 % of
+English and German help pages, which are full of formulas and menus; in Chinese 92 % (encyclopaedia), 69 % (help pages
+with Latin names) and 28 % (talks, whose subtitles have spaces between clauses). `hat preprocess` prints it.
 
 Escaped control tokens (`<\s>`) stay one word.
 """

@@ -1,24 +1,22 @@
-"""Corrections of fairseq, installed once per process by `apply()`. They act on every task of the process.
+"""Corrections of fairseq's faults. `apply()` installs them once, and they hold for every task of the process.
 
-checkpoints.py             what a file of a checkpoint may be: plain data, whole, copied in one step; no archives
-packages.py                a folder of `hat package` is a checkpoint
-settings_of_checkpoint.py  what its settings may build; fairseq runs some of them as Python
-save_dir.py                the folder of the checkpoints: one training at a time, which checkpoint is restored
-restoring.py               a training that is restored is the one that was saved, and its best metric exists
-position.py                a training that goes on with other batches, data or processes goes on where it was
-history.py                 the figures of a training, in a file beside its checkpoints
-trackers.py                a tracker that is not installed is one line
-signals.py                 a training that is interrupted finishes its update and saves
-datasets.py                damaged binary data is named
-training.py                the batches of an update; NaN and a lack of memory are one message
-processes.py               another number of processes than the run was meant for; bf16 on GPUs without it; torchrun on
-                           CPUs
-background.py              threads that prepare batches end before Python does
+checkpoints.py             loads tensors and plain data only, compares checksums, replaces files atomically
+packages.py                loads a folder of `hat package` as a checkpoint
+settings_of_checkpoint.py  refuses settings in a checkpoint that would run code
+save_dir.py                locks --save-dir for one training; chooses the checkpoint to restore
+restoring.py               refuses to resume with another model, and an unknown --best-checkpoint-metric
+position.py                resumes at the right sample with other batches, data or processes
+history.py                 writes the figures of a training to history.jsonl
+trackers.py                reports in one line that TensorBoard or Weights & Biases is not installed
+signals.py                 on SIGTERM, finishes the update and saves
+datasets.py                names damaged binary data
+training.py                the batches of an update; reports NaN and a lack of memory in one message
+processes.py               refuses a number of processes other than --gpus; fp16 on GPUs without bf16; torchrun on CPUs
+background.py              ends the threads that prepare batches before Python exits
 patches.py                 small corrections of options, generation and numpy
 
-`docs/troubleshooting.md` lists the symptoms. Three more are settings of our tasks: batches that differ after a resume
-(`rebuild_batches`), masks that repeat in every epoch (`reuse_dataloader`) and a last batch that is dropped
-(`get_batch_iterator`). One cannot happen in our attention: a beam size that sticks to the model.
+`docs/troubleshooting.md` lists the symptoms. Our tasks correct three more: `rebuild_batches` (other batches after a
+resume), `reuse_dataloader` (the same masks in every epoch) and `get_batch_iterator` (the last batch is dropped).
 """
 
 from . import (  # noqa: F401

@@ -1,7 +1,7 @@
-"""fairseq's background threads, which prepare batches, end before Python does.
+"""Ends fairseq's background threads, which prepare batches, before Python exits.
 
-A daemon thread that is still inside of PyTorch when Python ends aborts the process with "terminate called without an
-active exception" and status 134, in place of the status of the command.
+A daemon thread inside of PyTorch at exit aborts the process with "terminate called without an active exception" and
+status 134 instead of the command's.
 """
 
 import atexit

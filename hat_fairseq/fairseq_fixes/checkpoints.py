@@ -1,4 +1,4 @@
-"""Files of checkpoints: what may be in them, one line for a bad one, and copies that are never half a file."""
+"""Checkpoint files: refuses code and damage with one line, and replaces files atomically."""
 
 import argparse
 import collections

@@ -1,4 +1,4 @@
-"""Damaged binary data is named when it is loaded, and generation drops nothing; fairseq fails later, or goes on."""
+"""Refuses damaged binary data when it is loaded, and drops no sample in generation."""
 
 import os
 import struct

@@ -1,4 +1,4 @@
-"""A folder of `hat package` wherever fairseq takes a checkpoint: read into the dictionary that fairseq expects."""
+"""Lets fairseq load a folder of `hat package` like a checkpoint."""
 
 import os
 from argparse import Namespace

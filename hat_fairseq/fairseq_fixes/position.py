@@ -1,7 +1,7 @@
-"""A training goes on where it was, also with other batches, another seed or another number of processes.
+"""Resumes a training at the right sample, also with other batches, another seed or another number of processes.
 
-fairseq records a number of batches, which is another place if the batches are others. Here a checkpoint also records
-the samples of the epoch that were seen, a bit for each, and the rest of the epoch consists of the others.
+fairseq records the number of batches that were seen, which is wrong if the batches change. Here a checkpoint also has a
+bit for each sample that was seen in the epoch. The rest of the epoch consists of the other samples.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
-"""How many processes a run has, and which precision its GPU can compute in: checked before the run starts.
+"""Checks the number of processes and the precision of a run before it starts.
 
-A run that was meant for another number of processes has another batch in every update. fairseq takes the number that
-torchrun or Slurm has started, or ends in an assertion.
+With another number of processes than planned, every update has another size. fairseq takes the number that torchrun or
+Slurm has started, or ends in an assertion.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Replacing functions of fairseq by wrappers of them, once per process."""
+"""`replaces`: replaces a function of fairseq by a wrapper, once per process."""
 
 import functools
 from collections.abc import Callable

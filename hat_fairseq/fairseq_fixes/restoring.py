@@ -1,6 +1,6 @@
-"""Restoring a training: the tensors or settings that do not fit are named, and so is a metric that does not exist.
+"""Refuses to resume a training with tensors or settings that do not fit, or with an unknown metric, and names them.
 
-A checkpoint that is restored with another number of attention heads, for example, loads without an error.
+In fairseq a checkpoint loads without an error if, for example, the number of attention heads has changed.
 """
 
 import contextvars

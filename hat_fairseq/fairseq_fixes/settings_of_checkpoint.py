@@ -1,4 +1,4 @@
-"""Which settings of a checkpoint may build something, and which need not be said again.
+"""Refuses settings of a checkpoint that could run code; takes flags of generation from its settings.
 
 fairseq builds the task, the model and the criterion that a checkpoint names, and evaluates some of their settings as
 Python: a checkpoint of plain strings can run a shell command. So a checkpoint may name what the plugin, a `--user-dir`

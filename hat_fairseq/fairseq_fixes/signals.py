@@ -1,4 +1,4 @@
-"""SIGTERM, SIGUSR1 and Ctrl-C end a training after its update, with a checkpoint from which it goes on exactly.
+"""SIGTERM, SIGUSR1 and Ctrl-C end a training after the current update, with a checkpoint for exact resumption.
 
 All processes of a run agree after each update, so a signal to one of them is enough. A running validation is finished,
 but the checkpoint is written before that. A second signal stops the process at once. The exit status is 128 + the

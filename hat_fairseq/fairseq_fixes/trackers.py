@@ -1,4 +1,4 @@
-"""A tracker whose package is missing is reported once; fairseq warns for every progress bar."""
+"""Reports a tracker whose package is missing once; fairseq warns for every progress bar."""
 
 import logging
 from collections.abc import Callable

@@ -1,6 +1,6 @@
-"""An update of a training: which batches count, and one message where it diverges or lacks memory.
+"""The batches of an update, and one message if it diverges or runs out of memory.
 
-fairseq runs an update with NaN or infinity again under its `NanDetector`. The detector's backward hooks fail at modules
+fairseq repeats an update with NaN or infinity under its `NanDetector`. The detector's backward hooks fail at modules
 that do not return tensors, such as encoders, and their error hides the cause.
 """
 

@@ -1,9 +1,9 @@
-"""Beam search for long sources on `hat_transformer` and `hat_bart`: the same hypotheses and scores as fairseq finds.
+"""Beam search for long sources with `hat_transformer` and `hat_bart`: the hypotheses and scores of fairseq's generator.
 
-Hypotheses with exactly equal scores may come in another order. A step does not copy or permute documents for their
-hypotheses, does not move the cache of the decoder's self-attention (see `modules/beam_cache_mask.py`), does not sort
-the vocabulary, and compares n-grams on the device. Sampling and diverse beams remain those of fairseq's `search`
-classes, so they draw and choose as they do there.
+Hypotheses with equal scores may be in another order. It is faster than fairseq's generator, because a step does not
+copy or permute the encoder's outputs for each hypothesis, does not move the cache of the decoder's self-attention (see
+`modules/beam_cache_mask.py`), does not sort the vocabulary, and compares n-grams on the device. Sampling and diverse
+beams use fairseq's `search` classes.
 """
 
 import logging

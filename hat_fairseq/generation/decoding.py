@@ -1,4 +1,4 @@
-"""How the steps of a search are computed: eagerly, as a graph, or compiled.
+"""`--decoding`: computes the steps of a search eagerly, as a graph, or compiled.
 
 eager    every step is launched from Python; caches grow with the text
 graph    shapes and addresses stay the same from step to step (`modules/fixed_cache.py`), so that a GPU records a step

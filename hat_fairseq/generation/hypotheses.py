@@ -1,8 +1,8 @@
-"""The hypotheses of a beam search: active ones as tensors, finished ones as fairseq returns them; how they continue.
+"""The hypotheses of a beam search: `Beams` has the active ones, `Finished` the finished ones.
 
-`best_continuations` gives what `fairseq.search.BeamSearch` gives, except for the order of exactly equal scores, which
-`torch.topk` does not define. The best values of a row lie in the blocks with the largest maxima, and the best of a
-document are among the best of its rows: one pass over the log-probabilities, without sorting the vocabulary.
+`best_continuations` gives what `fairseq.search.BeamSearch` gives, except for the order of equal scores, which
+`torch.topk` does not define. It does not sort the vocabulary: the best values of a row are in the blocks with the
+largest maxima, and the best of a document are among the best of its rows.
 
 Legend: N documents of the batch, D unfinished documents, K beam, C candidates, V vocabulary, R = D K rows.
 """

@@ -1,4 +1,4 @@
-"""Trained models in Python and on the command line: texts, labels and answers for documents."""
+"""Inference with trained models, in Python and as commands: texts, labels and answers for documents."""
 
 from .labels import DocumentClassifier
 from .texts import DocumentToText

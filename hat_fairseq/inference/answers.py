@@ -1,4 +1,4 @@
-"""From scores of starts and ends to the text of an answer, over all windows of a long text.
+"""Finds the text of an answer from the scores of its first and last token, over all windows of a long text.
 
 Devlin et al. 2019, section 4.3: the score of a span is the sum of its start logit and its end logit. The no-answer
 score is that sum at position 0; of several windows the lowest one counts. A question has no answer if the no-answer

@@ -1,4 +1,4 @@
-"""Predictions as records, one JSON line for each document, from the outputs for the rows of a dataset.
+"""Assembles predictions, one JSON line for each document, from the outputs for the rows of a dataset.
 
 classification  {"id", "label", "probabilities": {label: p}}; likewise sequence, byte_sequence and byte_pair
 choice          {"id", "label": "2", "probabilities": [p, ...]}

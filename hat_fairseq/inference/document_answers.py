@@ -1,4 +1,4 @@
-"""From the scores of three heads to the paragraph and the answer that a whole document gives, over all its windows.
+"""Finds the paragraph and the answer of a question on a document, from the scores of three heads in all its windows.
 
 All scores are relative to "none" in the same window, so that those of several windows can be compared:
 

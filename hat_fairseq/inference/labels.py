@@ -26,7 +26,7 @@ WITH_WEIGHTS = ("classification", "choice")
 
 
 class DocumentClassifier(Predictor):
-    """A fine-tuned model with its task: examples in, predictions out, encoded as the training data were.
+    """A fine-tuned model with its task; it encodes raw examples like the training data and predicts.
 
     Args:
         models: one model.

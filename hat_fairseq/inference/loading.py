@@ -1,4 +1,4 @@
-"""Trained models with their task: loaded the same way for texts and for labels, and applied to batches for labels."""
+"""Loads trained models with their task, and applies fine-tuned encoders to batches."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def pipeline_of(task: Any) -> TextPipeline:
 
 
 def split_with(task: Any, splitter: str | None) -> None:
-    """Has running text split by `splitter` from now on, as a model of given sentences needs; None: nothing changes.
+    """Sets how running text is split, which a model trained on given sentences needs; None changes nothing.
 
     Raises:
         ValueError: an unknown splitter, or data that are no text.

@@ -1,4 +1,4 @@
-"""What looking at texts and looking at labels share: options, the texts of units, and rows without a unit."""
+"""The common parts of `look_text.py` and `look_labels.py`: options, texts of units, and rows without a unit."""
 
 from __future__ import annotations
 

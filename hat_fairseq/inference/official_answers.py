@@ -1,4 +1,4 @@
-"""Answers in documents as the files that the authors of Natural Questions and TyDi QA score.
+"""Writes answers in the files that the official scripts of Natural Questions and TyDi QA score.
 
 The readers of both (`preprocess/`) keep in `meta`, under the name of the dataset, what leads back to its offsets:
 

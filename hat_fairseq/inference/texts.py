@@ -29,7 +29,7 @@ from .loading import Data, load_models, pipeline_of, split_with
 
 
 class DocumentToText:
-    """A trained model with its task: documents in, text out, encoded as the training data were.
+    """A trained model with its task; it encodes raw documents like the training data and generates texts.
 
     Args:
         models: an ensemble of at least one model.

@@ -1,7 +1,7 @@
-"""Speed: what `naive.py` computes, faster or in less memory. Torch only, nothing else of this package.
+"""Fast implementations of attention, linear layers, the feed-forward network and the loss. They import torch only.
 
-The rest of the package enters through two doors, `attend` and `Linear`, and the functions named here. Which kernel runs
-is chosen inside, once for each shape, type and mode.
+`naive.py` defines what each of them computes. The other packages call `attend`, `Linear` and the functions below, which
+choose a kernel for each shape, data type and mode.
 """
 
 from .attention import attend, prepare_mask

@@ -9,8 +9,8 @@ softmax(queries keys^T / sqrt(E)) values (`naive.attention`), by one of four num
     rows    for padded self-attention, on the CPU in bf16 and on a GPU in fp16 and bf16: SDPA for each row alone,
             without its padding; on a GPU a mask would rule out the flash kernel
 
-Where heads of queries share heads of keys and values (grouped-query attention, Ainslie et al. 2023), the queries of a
-group lie side by side and read the same keys, so no key is copied.
+In grouped-query attention (Ainslie et al. 2023) the queries of a group of heads are joined to one longer row of
+queries, so no key is copied.
 
 Legend: B rows, H heads, N heads of keys and values (H or a divisor), T queries, S keys, E channels of a head.
 """

@@ -2,12 +2,12 @@
 
 torch multiplies fp32 matrices on the CPU with MKL. oneDNN, which torch contains as well, is numerically equivalent and
 1.2 to 1.6 times as fast on processors that MKL is not optimised for (AMD). There `Linear` takes oneDNN for outputs and
-gradients of inputs where the weight is large enough to be worth the call. Everything else is `nn.Linear`: Intel's
-processors, GPU, bf16, autocast, small weights. `packed_linear.py` goes further for weights that are not trained.
+gradients of inputs if the weight is large. In all other cases (Intel's processors, GPU, bf16, autocast, small weights)
+it is `nn.Linear`. `packed_linear.py` is faster still for weights that are not trained.
 
 The two largest tensors of a transformer layer are the input and the output of the activation in its feed-forward
-network. `feed_forward` keeps the input only and recomputes the output in the backward pass: a quarter of an encoder
-layer's activations less, at the cost of one activation.
+network. `feed_forward` keeps the input only and recomputes the output in the backward pass, which saves a quarter of an
+encoder layer's activations.
 
 Legend: N rows (any number of leading axes), I inputs, O outputs; C channels, F feed-forward channels.
 """

@@ -1,4 +1,4 @@
-"""What every kernel computes, in the obvious way: the reference of the tests, and of analysis (attention weights).
+"""The definition of what every kernel computes: the reference of the tests. Analysis takes attention weights from it.
 
 Legend: B rows, H heads, N heads of keys and values, T queries, S keys, E channels of a head, V symbols.
 """

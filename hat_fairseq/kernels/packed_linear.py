@@ -1,11 +1,11 @@
-"""Linear maps for inference on the CPU: weights laid out once as oneDNN reads them, in fp32, bf16 or int8.
+"""Linear layers for inference on the CPU, with weights in oneDNN's own layout, in fp32, bf16 or int8.
 
     fp32   numerically equivalent to `nn.Linear`; 2 to 5 times as fast as MKL for the few rows of a decoding step
     bf16   weights and inputs rounded to 8 bits of mantissa, sums in fp32, results in bf16; half the bytes
     int8   weights as 8-bit integers with a scale for each output, inputs with a scale and a zero for each row, so that
            a row's result does not depend on the other rows of a batch; results in fp32
 
-Norms, residuals, softmaxes and tables of a quantised model stay in fp32.
+Layer norms, residuals, softmaxes and embeddings of a quantised model stay in fp32.
 
 Legend: N rows (any number of leading axes), I inputs, O outputs.
 """

@@ -1,4 +1,4 @@
-"""Attention of blocks of queries to overlapping windows of keys, for patterns that move along the sequence.
+"""Attention of blocks of queries to overlapping windows of keys, for sliding-window attention.
 
 Block n holds queries n L to n L + L - 1. Its window holds W keys, from key n D - P on. The windows are one strided view
 of the keys, so no key is copied. SDPA computes all blocks at once. O(T W E) operations, and no T x S matrix.
@@ -20,7 +20,7 @@ from .attention import attend
 
 @dataclass(frozen=True)
 class Windows:
-    """Which keys each block of queries may see.
+    """The window of keys of each block of queries.
 
     Attributes:
         block: L.

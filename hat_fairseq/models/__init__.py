@@ -1,5 +1,5 @@
-"""fairseq models: thin compositions of `modules`, one dataclass read once, named architectures. No arithmetic."""
+"""fairseq models: each composes `modules`, reads its flags once into a dataclass, and names its architectures."""
 
 from hat_fairseq.register import register
 
-register()  # whichever of the packages is imported first
+register()  # so that importing this package alone registers everything

@@ -1,7 +1,6 @@
-"""The numbers of the models, as flags of fairseq-train and as one dataclass a model.
+"""Hyperparameters of the models: one dataclass for each model, whose fields are flags of fairseq-train.
 
-A config is read once, in `build_model`; modules get plain numbers. The flags carry fairseq's names wherever fairseq
-has one.
+`build_model` reads the flags into a config once; modules get plain numbers. Flags that fairseq has keep their names.
 """
 
 from argparse import Namespace
@@ -22,7 +21,7 @@ INITIALISATIONS = ("bert", "xavier")  # see `embedding.initialise`
 
 
 def flag(default: Any, text: str) -> Any:
-    """A field that is a flag of fairseq-train, with its help."""
+    """A field that is a flag of fairseq-train, with its help text."""
     return field(default=default, metadata={"help": text})
 
 
@@ -33,7 +32,7 @@ def redefault(base: type, name: str, default: Any) -> Any:
 
 @dataclass
 class EncoderConfig(FairseqDataclass):
-    """What every encoder has."""
+    """Hyperparameters of every encoder."""
 
     encoder_embed_dim: int = flag(512, "encoder width")
     encoder_ffn_embed_dim: int = flag(2048, "encoder feed-forward width")
@@ -43,27 +42,25 @@ class EncoderConfig(FairseqDataclass):
     )
     encoder_attention_layers: Optional[str] = flag(
         None,
-        "layers with --encoder-attention, as 0,6-8, counted from 0; the others have full attention (with pooling: "
-        "window)",
+        "layers that have --encoder-attention, such as 0,6-8, counted from 0; the others have full attention (with "
+        "pooling: window)",
     )
-    segment_length: Optional[int] = flag(
-        None, "longest segment in tokens, of --encoder-attention segments (default: 128)"
-    )
+    segment_length: Optional[int] = flag(None, "tokens of a segment, of --encoder-attention segments (default: 128)")
     attention_window: Optional[int] = flag(
         None, "tokens on either side, of --encoder-attention window and pooling (default: 128)"
     )
     pooling_window: Optional[int] = flag(None, "tokens on either side in the second level of pooling (default: 512)")
-    pooling_kernel: Optional[int] = flag(None, "tokens that are pooled (default: 5)")
+    pooling_kernel: Optional[int] = flag(None, "tokens pooled to one key (default: 5)")
     pooling_stride: Optional[int] = flag(None, "tokens from one pooled key to the next (default: 4)")
     key_pooling: Optional[str] = flag(None, f"pooling of keys and values: {', '.join(POOLINGS)} (default: ldconv)")
-    pooling_variant: Optional[str] = flag(None, "second level from the layer's input (mix), or with share-weights")
-    sparse_block: Optional[int] = flag(None, "tokens of a block, of --encoder-attention block-sparse (default: 64)")
-    sparse_window: Optional[int] = flag(
-        None, "blocks around each block that it attends to, itself included (default: 3)"
+    pooling_variant: Optional[str] = flag(
+        None, "mix: the second level reads the layer's input; share-weights: it has the first level's projections"
     )
+    sparse_block: Optional[int] = flag(None, "tokens of a block, of --encoder-attention block-sparse (default: 64)")
+    sparse_window: Optional[int] = flag(None, "blocks of the window around each block, itself included (default: 3)")
     sparse_random: Optional[int] = flag(None, "random blocks (default: 3)")
     sparse_first: Optional[int] = flag(None, "global blocks at the beginning of a document (default: 1)")
-    sparse_last: Optional[int] = flag(None, "global blocks at its end (default: 1)")
+    sparse_last: Optional[int] = flag(None, "global blocks at the end (default: 1)")
     dropout: float = flag(0.1, "dropout of embeddings and sub-layers")
     attention_dropout: float = flag(0.0, "dropout of attention weights")
     activation_dropout: float = flag(0.0, "dropout inside the feed-forward network")
@@ -72,7 +69,7 @@ class EncoderConfig(FairseqDataclass):
     )
     layer_norm_eps: float = flag(1e-5, "epsilon of layer norms")
     encoder_qkv_dim: Optional[int] = flag(
-        None, "width of queries, keys and values, with full and block-sparse (default: encoder's)"
+        None, "width of queries, keys and values, with full and block-sparse (default: --encoder-embed-dim)"
     )
     checkpoint_activations: bool = flag(
         False, "recompute each layer in the backward pass: less memory, about a third more time"
@@ -80,7 +77,7 @@ class EncoderConfig(FairseqDataclass):
 
     @classmethod
     def from_args(cls, args: Namespace) -> Self:
-        """Reads the flags of a run (or of a checkpoint written before a flag existed: its default)."""
+        """Reads the flags of a run; flags that an older checkpoint lacks get their defaults."""
         values: dict[str, Any] = {f.name: getattr(args, f.name, f.default) for f in fields(cls)}
         config = cls(**values)
         config.check()
@@ -90,7 +87,7 @@ class EncoderConfig(FairseqDataclass):
         """Raises ValueError for flags that contradict each other."""
 
     def encoder_sizes(self) -> LayerSizes:
-        """The numbers of an encoder layer."""
+        """The hyperparameters of an encoder layer."""
         return self._sizes("encoder")
 
     def _sizes(self, side: str) -> LayerSizes:
@@ -109,7 +106,7 @@ class EncoderConfig(FairseqDataclass):
 
 @dataclass
 class TokenEncoderConfig(EncoderConfig):
-    """An encoder over tokens in their order, with an optional hierarchy over the sentences."""
+    """An encoder with an optional hierarchy over the sentences."""
 
     encoder_layers: int = flag(6, "token-level encoder layers")
     encoder_normalize_before: bool = flag(False, "pre-norm encoder")
@@ -119,12 +116,12 @@ class TokenEncoderConfig(EncoderConfig):
     global_tokens: Optional[str] = flag(
         None, "global tokens, with window and pooling: first, or question (before the first </s>)"
     )
-    no_hierarchy: bool = flag(False, "baseline without hierarchy: the same network without its sentence attention")
+    no_hierarchy: bool = flag(False, "build the baseline without hierarchy")
     extend_positions: ChoiceEnum(list(STRATEGIES)) = flag(  # type: ignore[valid-type]
-        "random", "how a restored model gets positions beyond its pretrained length"
+        "random", "initial values of positions beyond those of the pretrained model"
     )
     extend_positions_from: Optional[int] = flag(
-        None, "first position to draw anew with --extend-positions random (paper: 512; default: the first missing)"
+        None, "first position that --extend-positions random draws (paper: 512; default: the first new one)"
     )
 
     def check(self) -> None:
@@ -133,14 +130,14 @@ class TokenEncoderConfig(EncoderConfig):
 
 @dataclass
 class HatConfig(TokenEncoderConfig):
-    """A hierarchical encoder-decoder."""
+    """Hyperparameters of the encoder-decoder HAT."""
 
     decoder_embed_dim: int = flag(512, "decoder width; equals the encoder's")
     decoder_ffn_embed_dim: int = flag(2048, "decoder feed-forward width")
     decoder_layers: int = flag(6, "decoder layers")
     decoder_attention_heads: int = flag(8, "decoder attention heads")
     decoder_kv_heads: Optional[int] = flag(
-        None, "heads of keys and values in the attention to the tokens (default: --decoder-attention-heads)"
+        None, "heads of keys and values in the cross-attention to tokens (default: --decoder-attention-heads)"
     )
     decoder_normalize_before: bool = flag(False, "pre-norm decoder")
     decoder_learned_pos: bool = flag(False, "learned instead of sinusoidal target positions")
@@ -171,7 +168,7 @@ class HatConfig(TokenEncoderConfig):
 
 @dataclass
 class RobertaConfig(TokenEncoderConfig):
-    """An encoder with a masked-LM head and classification heads."""
+    """Hyperparameters of an encoder with a masked-LM head and classification heads."""
 
     max_positions: Optional[int] = flag(None, "longest document in tokens (default: --tokens-per-sample, else 512)")
     pooler_dropout: float = flag(0.0, "dropout in classification heads")
@@ -182,14 +179,14 @@ class RobertaConfig(TokenEncoderConfig):
         None, "hidden channels of classification heads (default: the encoder's width)"
     )
     init: ChoiceEnum(list(INITIALISATIONS)) = flag(  # type: ignore[valid-type]
-        "bert", "initial weights: N(0, 0.02), or Xavier with tables N(0, 1)"
+        "bert", "initial weights: bert: N(0, 0.02); xavier: Xavier-uniform, embeddings N(0, 1)"
     )
-    untie_weights_roberta: bool = flag(False, "an output table of its own for the masked-LM head")
+    untie_weights_roberta: bool = flag(False, "the masked-LM head does not share the token embeddings")
 
 
 @dataclass
 class HatRobertaConfig(RobertaConfig):
-    """RoBERTa's numbers with a sentence attention."""
+    """Hyperparameters of RoBERTa with an attention to sentences."""
 
     sentence_queries: ChoiceEnum(list(QUERIES)) = flag(  # type: ignore[valid-type]
         "tokens", "which tokens attend to the sentences: all, or the BOS tokens only"

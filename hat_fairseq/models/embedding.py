@@ -1,6 +1,6 @@
-"""The input side of encoder and decoder: token + position (+ segment) embeddings, layer norm, dropout.
+"""Input embeddings of encoder and decoder: token + position (+ segment) embeddings, layer norm, dropout.
 
-A mixin rather than a module, so that the tables keep fairseq's parameter names (`encoder.embed_tokens.weight`, ...).
+`EmbedsTokens` is a mixin, not a module, so that parameters keep fairseq's names (`encoder.embed_tokens.weight`, ...).
 """
 
 import math
@@ -19,10 +19,10 @@ def token_table(num_tokens: int, embed_dim: int, pad: int) -> nn.Embedding:
 
 
 def initialise(model: nn.Module, how: str = "bert") -> None:
-    """Initialises all matrices and tables; biases and padding rows are zero. Runs on the meta device too.
+    """Initialises all linear layers and embeddings; biases and padding rows are zero. Runs on the meta device too.
 
     Args:
-        how: `bert`: N(0, 0.02). `xavier`: matrices Xavier-uniform, tables N(0, 1), as in Long Range Arena.
+        how: `bert`: N(0, 0.02). `xavier`: Xavier-uniform, embeddings N(0, 1), as in Long Range Arena.
     """
     for module in model.modules():
         if isinstance(module, nn.Linear) and how == "xavier":
@@ -53,7 +53,7 @@ class EmbedsTokens:
         max_positions: int,
         num_segments: int = 0,
     ) -> None:
-        """Adds the tables of `side` (encoder or decoder); `num_segments` 0 adds no segment table and no parameter."""
+        """Adds the embeddings of `side` (encoder or decoder); with `num_segments` 0 no segment embeddings."""
         embed_dim, pad = embed_tokens.embedding_dim, embed_tokens.padding_idx
         assert pad is not None
         self.embed_tokens = embed_tokens
@@ -68,10 +68,8 @@ class EmbedsTokens:
     def embed(self, tokens: Tensor, start: int = 0, segments: Tensor | None = None) -> Tensor:
         """(B, T) token ids -> (B, T - start, C); `segments`: (B, T) segment ids, iff there is a segment table."""
         if (segments is None) != (self.embed_segments is None):
-            has, got = self.embed_segments is not None, segments is not None
-            raise ValueError(
-                f"segment embeddings: the model has them: {has}, the batch brings them: {got} (--role-stream)"
-            )
+            has, lacks = ("model", "batch") if segments is None else ("batch", "model")
+            raise ValueError(f"the {has} has segments, but the {lacks} has none: check --role-stream")
         try:
             positions = self.position_vectors(tokens, start)
         except ValueError as error:

@@ -1,8 +1,8 @@
-"""The encoder of all models: embeddings, layers, and hooks for what a paper adds.
+"""The encoder of all models: embeddings, layers, and methods that a model overrides.
 
-The order of a forward pass: `arrange` (which token stands where, and the layout of the batch), `embed`,
-`after_embedding`, the layers, `finish`. A model overrides what differs. With `roll` the states of the tokens are rolled
-between `after_embedding` and the first layer, and back behind the last one (`modules/rolling.py`).
+A forward pass calls `arrange` (order of the tokens, layout of the batch), `embed`, `after_embedding`, the layers and
+`finish`. With `roll`, the states of the tokens are rolled (`modules/rolling.py`) before the first layer, and rolled
+back after the last.
 
 Legend: B documents, T source tokens, T' positions in the layers, C channels.
 """
@@ -29,11 +29,11 @@ from .embedding import EmbedsTokens
 from .encoder_attention import layer_attentions
 from .shown import ShownAttention
 
-UNIT = 64  # tokens of a text without markers that analysis shows as one
+UNIT = 64  # tokens of a block, the unit in which `hat look` shows a text without markers
 
 
 class EncoderOut(NamedTuple):
-    """What heads and decoders read: one row per document, which the hypotheses of the document share."""
+    """The output of an encoder: one row for each document, which all its hypotheses share."""
 
     tokens: Tensor  # (B, T, C); the states of padding have no meaning
     tokens_padding: Tensor | None = None  # (B, T) True = padding, no row all padding; None when nothing is padded
@@ -48,7 +48,7 @@ class EncoderOut(NamedTuple):
 def run_layer(layer: nn.Module, *args: Any, checkpoint: bool = False, **kwargs: Any) -> Any:
     """`layer(*args, **kwargs)`; with `checkpoint` its activations are recomputed in the backward pass.
 
-    fairseq's own wrapper is reentrant: a tensor that is no argument of a layer but reaches it breaks its backward pass.
+    fairseq's own wrapper is reentrant: it fails if a layer uses a tensor that needs a gradient and is no argument.
     """
     if checkpoint and torch.is_grad_enabled():
         return torch_checkpoint(layer, *args, use_reentrant=False, **kwargs)
@@ -56,17 +56,17 @@ def run_layer(layer: nn.Module, *args: Any, checkpoint: bool = False, **kwargs: 
 
 
 class Encoder(EmbedsTokens, FairseqEncoder):
-    """Embeddings and layers over tokens in their order.
+    """Embeddings and encoder layers.
 
     Args:
-        config: numbers and flags.
+        config: an `EncoderConfig`.
         dictionary: of the source.
-        embed_tokens: table of the dictionary's tokens.
+        embed_tokens: token embeddings.
         max_positions: longest document, in tokens.
-        num_roles: entries of the table of roles; 0: there is none.
+        num_roles: number of role embeddings; 0: there are none.
     """
 
-    # Whether the representatives are added to the tokens; if they are tokens of the document, nothing can be rolled.
+    # Whether representatives are additional tokens. If they are tokens of the document, `roll` is refused.
     adds_representatives: ClassVar[bool] = False
 
     def __init__(
@@ -86,11 +86,12 @@ class Encoder(EmbedsTokens, FairseqEncoder):
     def forward(
         self, src_tokens: Tensor, src_lengths: Tensor | None = None, segments: Tensor | None = None, roll: int = 0
     ) -> EncoderOut:
-        """Encodes (B, T) token ids with optional (B, T) ids of roles; `src_lengths` is fairseq's and not needed.
+        """Encodes (B, T) token ids; `src_lengths` is fairseq's and not needed.
 
         Args:
-            roll: places by which the tokens of each document are rolled under the attention; the result is in their
-                own order.
+            segments: (B, T) ids of roles, for a model with role embeddings.
+            roll: shift the tokens of each document cyclically by so many positions for the layers. The outputs are in
+                the order of the input.
         Raises:
             ValueError: `roll`, but the representatives are tokens of the document.
         """
@@ -113,7 +114,7 @@ class Encoder(EmbedsTokens, FairseqEncoder):
         x = rolled(x, layout, -roll) if roll else x
         return (x if self.layer_norm is None else self.layer_norm(x)), layout
 
-    # Hooks
+    # What a model overrides
 
     def build_layers(self) -> Iterator[nn.Module]:
         """The layers, in order."""

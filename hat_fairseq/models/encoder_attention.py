@@ -1,7 +1,7 @@
-"""Which self-attention each layer of an encoder has: `--encoder-attention NAME`, from one table.
+"""The self-attentions of encoders: `--encoder-attention NAME` chooses an entry of `ATTENTIONS`.
 
-An attention is a module with `forward(x, layout) -> (B, T, C)` and `allowed(query, key, layout)`, on the projections of
-`modules.projections`. A new one is one file in `modules` and one entry of `ATTENTIONS`; it then works in every model.
+An attention is a subclass of `HeadProjections` with `forward(x, layout) -> (B, T, C)` and `allowed(query, key,
+layout)`. An entry works in every model; docs/encoder_attention.md says how to add one.
 """
 
 import re
@@ -20,13 +20,13 @@ from ..modules.transformer_layer import AttentionBuilder
 
 @dataclass(frozen=True)
 class EncoderAttention:
-    """An entry of the table.
+    """An encoder attention, its options and its defaults.
 
     Attributes:
-        build: from a model's config to what builds the attention of a layer.
-        options: config fields that only this attention reads; they must be unset for others.
+        build: a function of the model's config that returns an `AttentionBuilder`.
+        options: config fields that this attention reads; giving one to an attention that does not read it is an error.
         elsewhere: name of the attention of the layers outside `--encoder-attention-layers`.
-        seeded: the attention takes the number of its layer as `seed`.
+        seeded: the builder gets the number of the layer as `seed`.
     """
 
     build: Callable[[Any], AttentionBuilder]
@@ -35,7 +35,7 @@ class EncoderAttention:
     seeded: bool = False
 
 
-SEGMENT_LENGTH = 128  # the paper's
+SEGMENT_LENGTH = 128  # as in Chalkidis et al.
 
 
 def _segments(config: Any) -> AttentionBuilder:
@@ -43,7 +43,7 @@ def _segments(config: Any) -> AttentionBuilder:
     return partial(SegmentAttention, segment_length=length)
 
 
-# Names of tensors that an attention has besides the projections of full attention; pretrained checkpoints lack them.
+# Names of the tensors that full attention does not have. Checkpoints may lack them; then they are initialised.
 NEW_PARTS = ("self_attn.pooled.",)
 WIDTH = {"encoder_qkv_dim": "inner_dim"}
 WINDOW = {"attention_window": "window"}
@@ -51,7 +51,7 @@ LEVEL = {f"pooling_{name}": name for name in ("window", "kernel", "stride", "var
 
 
 def _given(config: Any, names: Mapping[str, str]) -> dict[str, Any]:
-    """The options that are given, under the names of the module's arguments."""
+    """The given options, under the names of the module's arguments; `names` maps option to argument."""
     values = {argument: getattr(config, option, None) for option, argument in names.items()}
     return {argument: value for argument, value in values.items() if value is not None}
 
@@ -86,10 +86,10 @@ ATTENTIONS: dict[str, EncoderAttention] = {
 
 
 def layer_attentions(config: Any, num_layers: int) -> list[AttentionBuilder]:
-    """What builds the self-attention of each of `num_layers` layers.
+    """The builders of the self-attention of each of `num_layers` layers.
 
     Args:
-        config: with the fields of `EncoderConfig`.
+        config: has the fields of `EncoderConfig`.
     Raises:
         ValueError: an unknown attention, or layers that do not exist.
     """
@@ -103,7 +103,7 @@ def layer_attentions(config: Any, num_layers: int) -> list[AttentionBuilder]:
 
 
 def check_options(config: Any, besides: tuple[str, ...] = ()) -> None:
-    """Raises ValueError for an option of an attention that the encoder does not have; `besides` may be set."""
+    """Raises ValueError for an option that the chosen attention does not read, except those in `besides`."""
     used = _entry(config.encoder_attention).options
     for name in sorted({name for entry in ATTENTIONS.values() for name in entry.options} - {*used, *besides}):
         if getattr(config, name, None) is not None:

@@ -1,10 +1,10 @@
-"""The model of all encoders: one encoder with a masked-LM head or with classification heads.
+"""The base of all encoder-only models: an encoder with a masked-LM head or with classification heads.
 
-A head is about documents, pairs of them, segments (the states at the `<s>` markers), tokens, paragraphs (the means of
-the tokens behind each marker of the last part) or the mean of the paragraphs; several heads may be read in one forward
-pass. The first classification head takes the place of the masked-LM head, so that every parameter takes part in every
-step. A model states what a checkpoint without it cannot have (`new_parts`) and how it reads a document
-(`document_state`); its encoder, what analysis may look at (`units`, `shown_attentions`).
+A classification head reads the states of documents, of pairs of documents, of segments (at their `<s>` markers), of
+tokens, of paragraphs (the mean of their tokens), or the mean of the paragraphs. A forward pass may compute several
+heads. The first classification head replaces the masked-LM head, so that every parameter gets a gradient in every step.
+A subclass defines the state of a document (`document_state`) and the tensors that a pretrained checkpoint may lack
+(`new_parts`). Its encoder defines what `hat look` shows (`units`, `shown_attentions`).
 
 Legend: B documents, T tokens, N markers (or paragraphs) of the document with most, C channels, K classes, V words.
 """
@@ -34,13 +34,13 @@ Logits = Tensor | dict[str, Tensor]
 
 
 class EncoderModel(FairseqEncoderModel, ABC):
-    """An encoder and the heads on it. A subclass names its config and builds its encoder."""
+    """An encoder and its heads. A subclass names its config and builds its encoder."""
 
     config_class: ClassVar[type[EncoderConfig]]
-    new_parts: ClassVar[tuple[str, ...]] = NEW_PARTS  # names of tensors that a plain model's checkpoint lacks
+    new_parts: ClassVar[tuple[str, ...]] = NEW_PARTS  # names of tensors that a pretrained checkpoint may lack
     encoder: Any
     can_roll: ClassVar[bool] = True  # `forward` takes `roll`
-    # Loaded to be used as it is, not to be trained further: a checkpoint without this model's heads is an error.
+    # True for inference: then a checkpoint without this model's heads is an error.
     heads_must_load = False
 
     def __init__(self, config: Any, encoder: nn.Module) -> None:
@@ -58,10 +58,10 @@ class EncoderModel(FairseqEncoderModel, ABC):
         config = cls.config_class.from_args(args)
         return cls(config, cls.build_encoder(config, task))
 
-    # What a model states
+    # What a model defines
 
     def initialisation(self) -> str:
-        """How `embedding.initialise` initialises it."""
+        """The argument `how` of `embedding.initialise`."""
         return "bert"
 
     @classmethod
@@ -71,17 +71,17 @@ class EncoderModel(FairseqEncoderModel, ABC):
 
     @abstractmethod
     def build_classification_head(self, num_classes: int, inner_dim: int | None, of: str) -> ClassificationHead:
-        """A head of this model about one of `modules.heads.OF`."""
+        """A head of this model; `of` is one of `modules.heads.OF`."""
 
     @abstractmethod
     def document_state(self, head: ClassificationHead, encoded: EncoderOut, src_tokens: Tensor) -> Tensor:
-        """The (B, C) state that a head about documents reads."""
+        """The (B, C) state of each document, which a head of documents reads."""
 
-    # Whether the state of a document is that of its first token, so that only this token's attention matters.
+    # Whether the state of a document is that of its first token; `hat look` then shows the attention of this token.
     reads_first_token: ClassVar[bool] = False
 
     def safe_length(self) -> int:
-        """Any document of up to this many tokens fits."""
+        """The number of tokens up to which every document fits."""
         return self.max_positions()
 
     def fits(self, tokens: Tensor) -> bool:
@@ -106,13 +106,13 @@ class EncoderModel(FairseqEncoderModel, ABC):
         Args:
             features_only: return the (B, T, C) states.
             masked_tokens: (B, T) bool; return the (N, V) logits of these N tokens only.
-            classification_head_name: return this head's logits, (B, K), (B, N, K) for the N markers or paragraphs of
-                the document with most, or (B, T, K); with several names a dictionary of them.
-            from_sentences: add `sentence_logits`, the masked-LM logits from the state of each token's sentence alone.
-            roll: places by which the tokens are rolled under the attention (Liu et al. 2022, section 3.3).
+            classification_head_name: return the logits of this head: (B, K) of documents, (B, N, K) of segments or
+                paragraphs, (B, T, K) of tokens. With several names, return a dictionary of them.
+            from_sentences: add `sentence_logits`, the masked-LM logits from the BOS state of each token's sentence.
+            roll: as for `Encoder.forward` (Liu et al. 2022, section 3.3).
         Returns:
-            What is asked for, or the (B, T, V) logits of all tokens; and a dictionary with `segments` (B, S, C) and
-            `segments_padding` (B, S) where the encoder has them.
+            The states or logits, by default the (B, T, V) masked-LM logits of all tokens; and a dictionary with
+            `segments` (B, S, C) and `segments_padding` (B, S) if the encoder has them.
         """
         encoded = self.encoder(src_tokens, roll=roll)
         extra: dict[str, Any] = {}
@@ -132,13 +132,13 @@ class EncoderModel(FairseqEncoderModel, ABC):
     def word_logits(self, states: Tensor, masked_tokens: Tensor | None = None) -> Tensor:
         """(B, T, C) states -> (B, T, V) logits of the masked-LM head, or (N, V) of the N masked tokens."""
         if self.encoder.lm_head is None:
-            raise ValueError("the masked-LM head was replaced by a classification head; say which, or features_only")
+            raise ValueError("no masked-LM head: give classification_head_name or features_only")
         return self.encoder.lm_head(states if masked_tokens is None else states[masked_tokens])
 
     def head_logits(self, name: str, encoded: EncoderOut, src_tokens: Tensor) -> Tensor:
         """The logits of one classification head."""
         head = self.classification_head(name)
-        if head.of in ("document", "pair"):  # the rows of a pair are beside each other
+        if head.of in ("document", "pair"):  # the documents of a pair are consecutive rows
             return head(self.document_state(head, encoded, src_tokens))
         if head.of == "token":
             return head(encoded.tokens)
@@ -169,7 +169,7 @@ class EncoderModel(FairseqEncoderModel, ABC):
         return logits.log_softmax(dim=-1) if log_probs else logits.softmax(dim=-1)
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
-        """fairseq's hook before loading: makes a RoBERTa checkpoint fit, or says what does not."""
+        """fairseq's hook before loading: adapts a checkpoint of RoBERTa; ValueError if it does not fit."""
         rename_old_layout(state_dict)
         adapt_heads(state_dict, self)
         adapt_state(state_dict, self)
@@ -187,12 +187,12 @@ class EncoderModel(FairseqEncoderModel, ABC):
         """Adds a head, or replaces the one of this name, and removes the masked-LM head; fairseq's tasks call this.
 
         Args:
-            name: what `forward` calls it by.
+            name: its name in `forward`.
             num_classes: K.
             inner_dim: channels of its hidden layer; the model's by default.
             of: one of `modules.heads.OF`.
         Raises:
-            ValueError: no number of classes, or other `of`.
+            ValueError: no number of classes, or unknown `of`.
         """
         if num_classes is None:
             raise ValueError(f"classification head {name!r}: the number of classes is missing (--num-classes)")

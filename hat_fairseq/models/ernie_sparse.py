@@ -1,9 +1,8 @@
-"""ERNIE-Sparse (Liu et al. 2022): block-sparse attention with representative tokens (HST), on RoBERTa.
+"""ERNIE-Sparse (Liu et al. 2022): RoBERTa with block-sparse attention and representative tokens (HST).
 
-The last block of a document may be shorter than the others. A block of the attention is a representative and the
-`sparse_block - 1` tokens behind it, and the global tokens are those of the first `--sparse-first` blocks, so that
-representatives stand where blocks begin. `--no-hierarchy` leaves the representatives out; with `--sparse-first 1
---sparse-last 1` that is BigBird.
+A block of the attention begins with its representative, followed by `sparse_block - 1` tokens; the last one may be
+shorter. The first `--sparse-first` blocks have no representatives: their tokens are global. `--no-hierarchy` omits the
+representatives; with `--sparse-first 1 --sparse-last 1` it is BigBird.
 """
 
 from argparse import Namespace
@@ -33,20 +32,20 @@ DOCUMENT_POOLINGS = ("mean", "max", "min", "first")
 
 @dataclass
 class ErnieSparseConfig(RobertaConfig):
-    """RoBERTa's numbers with representative tokens."""
+    """Hyperparameters of RoBERTa with representative tokens."""
 
     encoder_attention: str = redefault(EncoderConfig, "encoder_attention", "block-sparse")
     representative_weights: ChoiceEnum(list(WEIGHTS)) = flag(  # type: ignore[valid-type]
-        "shared", "projections of the attention among representatives: the layer's, or its own"
+        "shared", "projections of the attention among representatives: shared with the layer's attention, or separate"
     )
     representative_update: ChoiceEnum(list(UPDATES)) = flag(  # type: ignore[valid-type]
-        "replace", "its output replaces the states (equation 3), or is added, with a layer norm"
+        "replace", "the output of this attention replaces the states (equation 3), or is added with a layer norm"
     )
     representative_positions: ChoiceEnum(["block", "sequence"]) = flag(  # type: ignore[valid-type]
         "block", "position of a representative: that of its block's first token, or its own in the sequence"
     )
     document_pooling: ChoiceEnum(list(DOCUMENT_POOLINGS)) = flag(  # type: ignore[valid-type]
-        "mean", "what a classification head reads: pooled representatives, or the first token"
+        "mean", "state that a classification head reads: pooled representatives, or that of the first token"
     )
 
     def check(self) -> None:
@@ -58,13 +57,13 @@ class ErnieSparseConfig(RobertaConfig):
 
 
 class SparseEncoder(Encoder):
-    """Tokens in their order."""
+    """The encoder without representative tokens."""
 
     positions_flag = "--max-positions"
 
 
 class RepresentativeEncoder(SparseEncoder):
-    """A representative token before each block of tokens."""
+    """The encoder with a representative token before each block of tokens."""
 
     adds_representatives = True
 
@@ -96,7 +95,7 @@ class RepresentativeEncoder(SparseEncoder):
         return self.embed_positions.at(rows)
 
     def units(self, tokens: Tensor) -> tuple[str, Tensor]:
-        """Blocks behind representatives; without any, the document."""
+        """The blocks of the representatives; if there are none, the document."""
         slots, numbers = self.slots, torch.arange(tokens.size(1), device=tokens.device)
         blocks = (numbers - slots.num_global).div(slots.block, rounding_mode="floor").clamp(min=-1)
         if tokens.size(1) <= slots.num_global:
@@ -107,14 +106,14 @@ class RepresentativeEncoder(SparseEncoder):
         return [ShownAttention("attention among representatives", dict(enumerate(self.layers)), covers=False)]
 
     def finish(self, x: Tensor, layout: BatchLayout) -> EncoderOut:
-        """The states of the tokens, and of the representatives; where a document has none, of its first token."""
+        """The states of the tokens, and those of the representatives; without any, that of the first token."""
         assert layout.blocks is not None
         return self.with_spans(layout.restore(layout.blocks.gather(x)), x, layout)
 
 
 @register_model("ernie_sparse")
 class ErnieSparseModel(HatRobertaModel):
-    """Reads a document at its representatives, or at its first token."""
+    """The state of a document is pooled from its representatives, or that of its first token."""
 
     config_class = ErnieSparseConfig
     new_parts = ("representative_attn.", "representative_attn_layer_norm.", *NEW_PARTS)
@@ -135,7 +134,7 @@ class ErnieSparseModel(HatRobertaModel):
 
 
 def bigbird(args: Namespace) -> None:
-    """No representatives; one global block at either end, as the defaults of the options."""
+    """No representatives; one global block at either end, which is the default of the options."""
     set_defaults(args, no_hierarchy=True, encoder_attention="block-sparse")
 
 

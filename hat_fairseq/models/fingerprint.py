@@ -1,8 +1,7 @@
-"""A dictionary's fingerprint, kept in the checkpoint as a buffer.
+"""The fingerprint of a dictionary, a buffer of the model, so that checkpoints contain it.
 
-A wrong dictionary of the right size loads without a complaint and gives wrong text. Kept beside the weights, the
-fingerprint is checked by everything that loads them: restore, resume, validate, generate, interactive and `inference`
-interface.
+A wrong dictionary of the right size would load without an error and give wrong text. Every command that loads the
+weights therefore compares the fingerprints.
 """
 
 import hashlib
@@ -11,13 +10,13 @@ import torch
 from fairseq.data import Dictionary
 from torch import Tensor
 
-BUFFER = "_fingerprint"  # every buffer of this kind ends so
+BUFFER = "_fingerprint"  # the names of all these buffers end with it
 
 
 def fingerprint(dictionary: Dictionary) -> Tensor:
     """sha256 of the symbols in order, as 8 words of 32 bits.
 
-    int64 words, because checkpoint averaging sums all tensors and divides: equal words come back exactly.
+    The words are int64: averaging checkpoints sums all tensors and divides, which is exact for equal words.
     """
     digest = hashlib.sha256("\n".join(dictionary.symbols).encode("utf-8")).digest()
     return torch.tensor([int.from_bytes(digest[i : i + 4], "big") for i in range(0, 32, 4)])

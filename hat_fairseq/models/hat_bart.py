@@ -1,7 +1,8 @@
-"""`hat_bart`: HAT in the shape of BART, so that it starts from BART's weights (Rohde et al. 2021, section 4.1).
+"""`hat_bart`: HAT with the architecture of BART, so that it can start from BART's weights (Rohde et al. 2021, section
+4.1).
 
-12+12 layers of 1024/4096 with 16 heads, learned positions, GELU, layer norm on embeddings, one shared table: 471M
-parameters at 3072 source positions, its baseline without hierarchy 408M.
+12+12 layers of 1024/4096 with 16 heads, learned positions, GELU, layer norm on embeddings, source, target and output
+embeddings shared: 471M parameters at 3072 source positions, its baseline without hierarchy 408M.
 """
 
 from argparse import Namespace

@@ -1,5 +1,4 @@
-"""Decoder whose layers attend to tokens and sentences (Rohde et al. 2021, section 3.3), as a fairseq incremental
-decoder.
+"""`HatDecoder`: its layers attend to tokens and sentences (Rohde et al. 2021, section 3.3).
 
 Legend: B hypotheses, T target tokens, V vocabulary, C channels.
 """
@@ -21,7 +20,7 @@ from .embedding import EmbedsTokens
 from .encoder import EncoderOut, run_layer
 from .fingerprint import fingerprint
 
-_CACHE = "hat_decoder"  # where a decoder keeps its cache in fairseq's incremental_state
+_CACHE = "hat_decoder"  # key of the decoder's cache in fairseq's incremental_state
 
 
 class HatDecoder(EmbedsTokens, FairseqIncrementalDecoder):
@@ -64,7 +63,7 @@ class HatDecoder(EmbedsTokens, FairseqIncrementalDecoder):
 
         Args:
             prev_output_tokens: (B, T) target ids, shifted right.
-            incremental_state: fairseq's dictionary of earlier steps; then only the tokens that it has not seen are run.
+            incremental_state: fairseq's dictionary for the cache; given one, only tokens after the cached ones are run.
             features_only: return (B, T, C) states instead of (B, T, V) logits.
             need_weights: put each layer's `AttentionWeights` under "attention_weights".
         Returns:
@@ -90,7 +89,7 @@ class HatDecoder(EmbedsTokens, FairseqIncrementalDecoder):
         return self._run_layers(self.embed(prev_output_tokens, start=seen), encoder_out, cache, need_weights)
 
     def step(self, tokens: Tensor, position: Tensor, encoder_out: EncoderOut, cache: FixedDecoderCache) -> Tensor:
-        """A decoding step of fixed shapes, without host-device synchronisation; not the first one of a search.
+        """Any decoding step but the first, with fixed shapes and without host-device synchronisation.
 
         Args:
             tokens: (B, 1) newest ids.
@@ -105,7 +104,7 @@ class HatDecoder(EmbedsTokens, FairseqIncrementalDecoder):
     def _run_layers(
         self, x: Tensor, encoder_out: EncoderOut, cache: DecoderCache | None, need_weights: bool = False
     ) -> tuple[Tensor, dict[str, Any]]:
-        # once for all layers
+        # the masks are the same for all layers
         tokens_mask = mask_of_keys(encoder_out.tokens_padding, x.dtype)
         sentences_mask = mask_of_keys(encoder_out.spans_padding, x.dtype)
         attention_weights = []
@@ -140,14 +139,14 @@ class HatDecoder(EmbedsTokens, FairseqIncrementalDecoder):
         encoder_out: EncoderOut,
         kind: type[DecoderCache] = DecoderCache,
     ) -> DecoderCache:
-        """The cache in fairseq's dictionary, for `rows` hypotheses; a new one of the given kind if there is none."""
+        """The cache in `incremental_state`; if there is none, a new one of the given kind for `rows` hypotheses."""
         if _CACHE not in incremental_state:
             memory = encoder_out.tokens
             incremental_state[_CACHE] = kind(rows, memory.size(0), len(self.layers), memory.device)
         return incremental_state[_CACHE]
 
     def reorder_incremental_state_scripting(self, incremental_state: dict[str, Any], new_order: Tensor) -> None:
-        """For fairseq's own generator, to which every hypothesis is a document: row i continues row `new_order[i]`."""
+        """For fairseq's own generator, which has a row for each hypothesis: row i continues row `new_order[i]`."""
         if _CACHE in incremental_state:
             self.reorder_beams(incremental_state, new_order, torch.zeros_like(new_order)[:, None])
 

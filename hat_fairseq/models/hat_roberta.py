@@ -1,8 +1,8 @@
 """`hat_roberta`: RoBERTa with an attention to the sentences in every layer (Rohde et al. 2021, section 7).
 
 For `masked_document_lm`, the tasks with labels (`document_classification`, ...) and fairseq's own `masked_lm`,
-`sentence_prediction` and `sentence_ranking`; starts from fairseq's RoBERTa. RoBERTa's sizes: 124.7M parameters become
-153.1M, large 355.4M become 456.2M. With `--no-hierarchy` it is fairseq's RoBERTa in numbers.
+`sentence_prediction` and `sentence_ranking`. Starts from fairseq's RoBERTa; with `--no-hierarchy` it computes the same.
+The base model has 153.1M parameters (124.7M with `--no-hierarchy`), the large one 456.2M (355.4M).
 """
 
 from argparse import Namespace
@@ -25,7 +25,7 @@ from .shown import ShownAttention
 
 
 class HatRobertaEncoder(FairseqEncoder):
-    """`sentence_encoder` and `lm_head`, under the names of fairseq's RoBERTa."""
+    """An `Encoder` and a masked-LM head, with the names of fairseq's RoBERTa (`sentence_encoder`, `lm_head`)."""
 
     def __init__(self, config: RobertaConfig, dictionary: Dictionary, encoder_class: type[Encoder]) -> None:
         super().__init__(dictionary)
@@ -39,7 +39,7 @@ class HatRobertaEncoder(FairseqEncoder):
         )
 
     def forward(self, src_tokens: Tensor, roll: int = 0) -> EncoderOut:
-        """Encodes (B, T) token ids; `roll`: see `Encoder`."""
+        """Encodes (B, T) token ids; see `Encoder.forward`."""
         return self.sentence_encoder(src_tokens, roll=roll)
 
     def units(self, tokens: Tensor) -> tuple[str, Tensor]:
@@ -55,7 +55,7 @@ class HatRobertaEncoder(FairseqEncoder):
 
 @register_model("hat_roberta")
 class HatRobertaModel(EncoderModel):
-    """Reads a document at its first token."""
+    """The state of a document is that of its first token."""
 
     config_class: ClassVar[type[RobertaConfig]] = HatRobertaConfig
     encoder_class: ClassVar[type[Encoder]] = SentenceAttendingEncoder
@@ -78,7 +78,7 @@ class HatRobertaModel(EncoderModel):
         return ClassificationHead(width, inner_dim, num_classes, dropout, dropout, of, activation)
 
     def document_state(self, head: ClassificationHead, encoded: EncoderOut, src_tokens: Tensor) -> Tensor:
-        """(B, C): the states at the first token of each document, RoBERTa's `<s>`."""
+        """(B, C): the state of the first token of each document, RoBERTa's `<s>`."""
         first = self.starts(src_tokens).to(src_tokens).argmax(dim=1, keepdim=True)
         return Representatives(first).gather(encoded.tokens).squeeze(1)
 

@@ -1,7 +1,7 @@
 """`hat_transformer`: the hierarchical encoder-decoder of Rohde et al. 2021, and its architectures for translation.
 
-Sections 3 and 4.2. With `--no-hierarchy` every architecture builds its baseline: the same network and kernels without
-sentence attention.
+Sections 3 and 4.2. With `--no-hierarchy` every architecture builds its baseline: the same network without hierarchical
+encoder and without cross-attention to sentences.
 """
 
 from argparse import ArgumentParser, Namespace
@@ -27,11 +27,11 @@ from .shown import ShownAttention
 
 
 class HatEncoder(Encoder):
-    """Section 3.2: layers over tokens, and unless `config.no_hierarchy` layers over the states of sentences.
+    """Section 3.2: token-level encoder layers and, without `config.no_hierarchy`, a hierarchical encoder on top.
 
     Args:
         role_dictionary: of the role stream; None: the model has no role embeddings.
-        config, dictionary, embed_tokens, max_positions: of `Encoder`.
+        config, dictionary, embed_tokens, max_positions: as for `Encoder`.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class HatEncoder(Encoder):
         return [ShownAttention("attention among sentences", layers), *super().shown_attentions()]
 
     def reorder_encoder_out(self, encoder_out: EncoderOut, new_order: Tensor) -> EncoderOut:
-        """For fairseq's own generator: a row for each of its hypotheses."""
+        """For fairseq's own generator: one row for each hypothesis."""
         return encoder_out.select(new_order)
 
 
@@ -75,7 +75,7 @@ class HatEncoder(Encoder):
 class HatTransformerModel(FairseqEncoderDecoderModel):
     """Token-level encoder, hierarchical encoder, and a decoder that attends to both."""
 
-    # The hierarchy, the table of roles and a second level of attention, which a checkpoint of a plain model lacks.
+    # Parts that may be missing in a checkpoint: the hierarchy, role embeddings, a second level of attention.
     new_parts = ("hierarchical_encoder.", "sentence_attn.", "sentence_attn_layer_norm.", "embed_segments.", *NEW_PARTS)
     encoder: HatEncoder
     decoder: HatDecoder
@@ -106,7 +106,7 @@ class HatTransformerModel(FairseqEncoderDecoderModel):
         return model
 
     def initialise(self) -> None:
-        """Initialises as Vaswani et al. do: the modules have done so already."""
+        """Does nothing, because the modules are initialised as in Vaswani et al.; `HatBartModel` overrides it."""
 
     def forward(
         self,
@@ -145,12 +145,12 @@ class HatTransformerModel(FairseqEncoderDecoderModel):
         set_precision(self, precision)
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
-        """fairseq's hook before loading: makes a plain checkpoint fit, or says what does not."""
+        """fairseq's hook before loading: adapts a checkpoint without hierarchy; ValueError if it does not fit."""
         adapt_state(state_dict, self)
 
 
 def set_defaults(args: Namespace, **defaults: Any) -> None:
-    """What an architecture function does: fills in what the user did not say."""
+    """Sets the attributes that the user has not set, as fairseq's architecture functions do."""
     for name, value in defaults.items():
         if getattr(args, name, None) is None:
             setattr(args, name, value)
@@ -164,13 +164,13 @@ def set_both_sides(args: Namespace, **defaults: Any) -> None:
 
 @register_model_architecture("hat_transformer", "hat_transformer")
 def base_architecture(args: Namespace) -> None:
-    """Transformer base; whatever is still unset gets `HatConfig`'s default."""
+    """Transformer base: what is not set here gets the default of `HatConfig`."""
     set_defaults(args, max_source_positions=1024, max_target_positions=1024)
 
 
 @register_model_architecture("hat_transformer", "hat_transformer_wmt_en_de")
 def wmt_en_de(args: Namespace) -> None:
-    """6+6 layers, 1024/4096, 16 heads, one shared table: 260M parameters, plain 222M (section 4.2)."""
+    """6+6 layers, 1024/4096, 16 heads, shared embeddings: 260M parameters, baseline 222M (section 4.2)."""
     set_both_sides(args, embed_dim=1024, ffn_embed_dim=4096, attention_heads=16)
     set_defaults(args, share_all_embeddings=True, activation_fn="gelu", dropout=0.1)
     base_architecture(args)
@@ -185,7 +185,7 @@ def wmt_en_cs(args: Namespace) -> None:
 
 @register_model_architecture("hat_transformer", "hat_transformer_ted_zh_en")
 def ted_zh_en(args: Namespace) -> None:
-    """6+6 layers, 512/1024, 4 heads, one shared table, dropout 0.3: 64M parameters, plain 55M (section 4.2)."""
+    """6+6 layers, 512/1024, 4 heads, shared embeddings, dropout 0.3: 64M parameters, baseline 55M (section 4.2)."""
     set_both_sides(args, embed_dim=512, ffn_embed_dim=1024, attention_heads=4)
     set_defaults(args, share_all_embeddings=True, activation_fn="gelu", dropout=0.3)
     base_architecture(args)

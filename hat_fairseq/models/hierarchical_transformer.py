@@ -20,7 +20,7 @@ from .segment_encoder import HierarchicalTransformerConfig, SegmentEncoder
 
 @register_model("hierarchical_transformer")
 class HierarchicalTransformerModel(EncoderModel):
-    """Reads a document as its pooled segments."""
+    """The state of a document is pooled from its segments."""
 
     config_class = HierarchicalTransformerConfig
 

@@ -15,14 +15,14 @@ from .hat_transformer import set_defaults
 
 
 def lra_sizes(width: int, ffn: int, heads: int, layers: int, positions: int, **more: Any) -> dict[str, Any]:
-    """The values of a row of Table 10; pre-norm, fixed positions, Xavier, and a head as wide as the feed-forward."""
+    """The settings of a row of Table 10: pre-norm, sinusoidal positions, Xavier, a head as wide as the feed-forward."""
     sizes = {"embed_dim": width, "ffn_embed_dim": ffn, "attention_heads": heads, "layers": layers}
     common = {"dropout": 0.1, "attention_dropout": 0.1, "activation_fn": "gelu", "encoder_normalize_before": True}
     head = {"pooler_inner_dim": ffn, "pooler_activation_fn": "relu", "init": "xavier", "max_positions": positions}
     return {f"encoder_{name}": value for name, value in sizes.items()} | common | head | more
 
 
-# Width, feed-forward width, heads, layers and positions: two more than symbols, for `<s>` and `</s>`.
+# Width, feed-forward width, heads, layers and positions; positions include `<s>` and `</s>`.
 LRA: dict[str, dict[str, Any]] = {
     "listops": lra_sizes(512, 1024, 8, 4, 2002),
     "text": lra_sizes(256, 1024, 4, 4, 1002),

@@ -1,9 +1,8 @@
 """Poolingformer (Zhang et al. 2021): sliding windows, and a second level of pooled keys in some layers.
 
-An encoder for question answering on RoBERTa or XLM-R, and the encoder of BART for summarization. The architectures are
-those of `hat_roberta` and `hat_bart` without hierarchy, with `--encoder-attention pooling`. Section 3.2 has the
-numbers; its "6th to 11th" of 12 layers are taken to be counted from 0. Positions beyond the pretrained ones are copies
-(`tile`), as in Longformer.
+The architectures are `hat_roberta` (for question answering, from RoBERTa or XLM-R) and `hat_bart` (for summarization)
+without hierarchy and with `--encoder-attention pooling`. Sizes are those of section 3.2; we count its "6th to 11th"
+layers of 12 from 0. Positions beyond the pretrained ones are copies (`tile`), as in Longformer.
 """
 
 from argparse import Namespace
@@ -31,7 +30,7 @@ def poolingformer_base(args: Namespace) -> None:
 
 @register_model_architecture("hat_roberta", "poolingformer_large")
 def poolingformer_large(args: Namespace) -> None:
-    """RoBERTa-large's sizes, also XLM-R's, 4096 tokens."""
+    """The sizes of RoBERTa-large and XLM-R-large, 4096 tokens."""
     pooling(args, "15-20", "question")
     set_defaults(args, max_positions=4096)
     hat_roberta_large(args)

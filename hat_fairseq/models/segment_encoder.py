@@ -1,7 +1,7 @@
-"""The encoder over segments and its numbers (Chalkidis et al. 2022, section 3).
+"""The encoder of `hierarchical_transformer` and its hyperparameters (Chalkidis et al. 2022, section 3).
 
-The tokens of a document are divided into segments before the embedding, each segment with its own positions, and stand
-in their order again at the end.
+It divides the tokens of a document into segments before the embedding. Positions count from 0 in each segment. The
+outputs are in the order of the input.
 
 Legend: B documents, T tokens, N segments of the longest document, L slots of a segment, C channels.
 """
@@ -31,10 +31,9 @@ from .shown import ShownAttention
 
 @dataclass
 class HierarchicalTransformerConfig(EncoderConfig):
-    """An encoder over segments, with a masked-LM head and classification heads.
+    """Hyperparameters of an encoder over segments, with a masked-LM head and classification heads.
 
-    The last four change what the same weights compute. Their defaults are those to train with; the help texts have the
-    values that the released weights of Chalkidis et al. 2022 were trained with.
+    The released weights of Chalkidis et al. 2022 need other values of the last four fields; the help texts have them.
     """
 
     encoder_embed_dim: int = redefault(EncoderConfig, "encoder_embed_dim", 768)
@@ -46,13 +45,13 @@ class HierarchicalTransformerConfig(EncoderConfig):
     layout: str = flag(
         "S|S|SD|S|S|SD|S|S|SD|S|S|SD", "layers with | between them: S within segments, D between segments, SD both"
     )
-    segment_length: int = flag(128, "longest segment, in tokens, its first one included")
-    max_segments: int = flag(32, "most segments of a document")
+    segment_length: int = flag(128, "maximum number of tokens of a segment")
+    max_segments: int = flag(32, "maximum number of segments of a document")
     segment_by: ChoiceEnum(["length", "marker"]) = flag(  # type: ignore[valid-type]
-        "length", "segments are the next --segment-length tokens each, or begin at every <s> in the input"
+        "length", "segments have --segment-length tokens each, or begin at every <s> in the input"
     )
     pooling: ChoiceEnum(list(POOLINGS)) = flag(  # type: ignore[valid-type]
-        "max", "how a classification head reads the segments"
+        "max", "pooling of the segments for a classification head of documents"
     )
     pooler_dropout: float = flag(0.1, "dropout in front of a head's output layer")
     segment_positions: ChoiceEnum(["none", "add"]) = flag(  # type: ignore[valid-type]
@@ -124,8 +123,8 @@ class SegmentEncoder(Encoder):
         grid, pad = self.grid(src_tokens), self.dictionary.pad()
         if self.segment_positions is not None and grid.num_segments > self.config.max_segments:
             raise ValueError(
-                f"a document of {grid.num_segments} segments of up to {grid.segment_length} tokens, but --max-segments "
-                f"is {self.config.max_segments}: raise it, or shorten the input"
+                f"a document has {grid.num_segments} segments of up to {grid.segment_length} tokens, but "
+                f"--max-segments is {self.config.max_segments}: raise it, or shorten the input"
             )
         ids = grid.scatter(src_tokens, pad)
         padding = ids.eq(pad)
@@ -151,7 +150,7 @@ class SegmentEncoder(Encoder):
         return Representatives(positions, empty if grid.has_empty else None, embedding=embedding)
 
     def grid(self, tokens: Tensor) -> SegmentGrid:
-        """How (B, T) token ids are divided, however many segments that gives."""
+        """The division of (B, T) token ids into segments, of which there may be too many."""
         length, pad = self.config.segment_length, self.dictionary.pad()
         if str(self.config.segment_by) == "marker":
             return segments_at_markers(tokens, self.dictionary.bos(), pad, length)
@@ -168,7 +167,7 @@ class SegmentEncoder(Encoder):
         return [ShownAttention("attention among segments", layers)] if layers else []
 
     def embed(self, tokens: Tensor, start: int = 0, segments: Tensor | None = None) -> Tensor:
-        """(B, N L) token ids -> (B, N L, C); positions start again in each segment."""
+        """(B, N L) token ids -> (B, N L, C); positions count from 0 in each segment."""
         pad = self.dictionary.pad()
         slots = torch.arange(tokens.size(1), device=tokens.device) % self.config.segment_length + pad + 1
         positions = self.embed_positions(slots.masked_fill(tokens.eq(pad), 0))

@@ -1,4 +1,4 @@
-"""What analysis may look at: the attentions of an encoder whose weights can be shown, by kind."""
+"""`ShownAttention`: the attentions of an encoder whose weights `hat look` can show."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 
 @dataclass(frozen=True)
 class ShownAttention:
-    """One kind of attention.
+    """One kind of attention, such as that among sentences.
 
     Attributes:
-        name: for readers.
-        layers: by number of the layer, from 0, modules that are called with (x, layout) and have
-            `weights(x, layout)`: (B, H, Q, K) attention weights of this call, rows sum to 1.
-        queries: what Q counts, "units" (see `Encoder.units`) or "tokens".
-        keys: what K counts, "units" or "cells"; the tokens of cells are those of `middle_tokens` of the module.
-        covers: each token of a text belongs to a unit.
+        name: for the page.
+        layers: number of the layer, from 0, to its module. The module is called with (x, layout), and its
+            `weights(x, layout)` gives the (B, H, Q, K) attention weights of this call, whose rows sum to 1.
+        queries: what the Q queries are: "units" (see `Encoder.units`) or "tokens".
+        keys: what the K keys are: "units", or "cells", whose tokens the module's `middle_tokens` gives.
+        covers: whether each token of a text belongs to a unit.
     """
 
     name: str

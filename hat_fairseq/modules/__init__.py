@@ -1,1 +1,1 @@
-"""Building blocks: one idea per file, torch only. Nothing here knows fairseq, a config or a registry."""
+"""Layers, attentions and heads, one idea per file. They import torch and `kernels` only, and take plain numbers."""

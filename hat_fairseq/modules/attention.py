@@ -1,12 +1,11 @@
 """Multi-head attention on torch's scaled dot product attention (SDPA).
 
-Vaswani et al. 2017, section 3.2.2. The parameters carry fairseq's names (`q_proj`, `k_proj`, `v_proj`, `out_proj`), so
-BART, RoBERTa and fairseq checkpoints load. O(T x S) operations; memory O(T + S) where SDPA has a fused kernel.
+Vaswani et al. 2017, section 3.2.2. `FullAttention` is the self-attention of an encoder. `MultiheadAttention` is the
+causal self-attention and the cross-attention of a decoder. O(T x S) operations; memory O(T + S) where SDPA has a fused
+kernel.
 
-One class serves self-attention (`memory=None`), causal self-attention and cross-attention. Where there are more query
-rows than memory rows, the rows of a document (its beams) are folded into the query length: they read the same keys.
-With a cache the beams share the keys of their self-attention in the same way, each under its own mask. In
-cross-attention, groups of heads may share keys too (`kv_heads` of `HeadProjections`).
+In beam search the hypotheses of a document share its keys: their rows of queries are joined to one longer row. In
+self-attention with a cache, a mask says which cached tokens belong to each hypothesis.
 
 Legend: B rows, T queries, S keys, C channels, H heads, N heads of keys, E = C / H, D memory rows (documents), B = D x
 beam.
@@ -24,8 +23,7 @@ from .projections import HeadProjections
 def safe_padding_mask(padding_mask: Tensor) -> Tensor:
     """(B, S) padding mask in which a row of nothing but padding counts as unpadded.
 
-    A softmax over no key at all is NaN and would spread through the gradients; the outputs of such a row are never
-    used.
+    A softmax over no key is NaN, and so are its gradients. The outputs of such a row are never used.
     """
     return padding_mask & ~padding_mask.all(dim=1, keepdim=True)
 
@@ -59,7 +57,7 @@ class FullAttention(HeadProjections):
         out = self.attend(x, x, mask.allowed, mask.lengths)
         if mask.empty is None:
             return out
-        # Equal weights on all values: the same as the value of the mean.
+        # Equal weights on all values give the value of the mean state.
         uniform = self.out_proj(self.v_proj(x.mean(dim=1, keepdim=True)))
         return torch.where(mask.empty, uniform, out)
 
@@ -71,7 +69,7 @@ class FullAttention(HeadProjections):
 
 
 class MultiheadAttention(HeadProjections):
-    """Attention of a decoder, causal self-attention or cross-attention, with caches."""
+    """Causal self-attention or cross-attention of a decoder, with caches."""
 
     def forward(
         self,
@@ -88,7 +86,7 @@ class MultiheadAttention(HeadProjections):
             query: (B, T, C).
             memory: (D, S, C), B a multiple of D; None means self-attention.
             mask: over the keys, as `kernels.attend` takes it, broadcastable to (D, H, T, S); see `mask_of_keys`.
-            causal: query t sees keys up to t.
+            causal: query t attends to keys up to t.
             cache: `GrowingCache` for causal self-attention without padding, opened for T tokens; `StaticCache` for
                 cross-attention (its memory is projected once).
             need_weights: also return the weights, through an explicit softmax (for analysis; quadratic memory).
@@ -99,7 +97,7 @@ class MultiheadAttention(HeadProjections):
         if isinstance(cache, StaticCache):
             keys, values = self._static_keys(query if memory is None else memory, cache)
         elif cache is not None:
-            # R x T x C -> D x (K T) x C: the new tokens of a document's hypotheses lie side by side
+            # R x T x C -> D x (K T) x C: one row with the new tokens of all hypotheses of a document
             new = query.reshape(cache.beam_mask.documents, -1, self.embed_dim)
             keys, values = cache.append(*self.keys_and_values(new))
             mask, causal = cache.allowed, False
@@ -107,7 +105,7 @@ class MultiheadAttention(HeadProjections):
             keys, values = self.keys_and_values(query if memory is None else memory)
         documents = keys.size(0)
         if rows % documents:
-            raise ValueError(f"{rows} query rows cannot share {documents} memory rows")
+            raise ValueError(f"{rows} rows of queries are not a multiple of {documents} rows of keys")
         queries = self.heads(self.q_proj(query).view(documents, -1, self.embed_dim)).to(keys.dtype)
         weights = None
         if need_weights:
@@ -123,5 +121,5 @@ class MultiheadAttention(HeadProjections):
     def _static_keys(self, memory: Tensor, cache: StaticCache) -> tuple[Tensor, Tensor]:
         if cache.keys is None or cache.values is None:
             keys, values = self.keys_and_values(memory)
-            cache.keys, cache.values = keys.contiguous(), values.contiguous()  # once, for all the steps that read them
+            cache.keys, cache.values = keys.contiguous(), values.contiguous()  # once, because every step reads them
         return cache.keys, cache.values

@@ -1,9 +1,9 @@
-"""What the layers of an encoder may know of a batch, computed once per batch before the first layer.
+"""`BatchLayout`: padding and special tokens of a batch, computed once before the first layer of an encoder.
 
-Every encoder attention is `forward(x, layout)`. A layout says which positions are padding, which tokens represent spans
-(sentences, segments, blocks), which tokens are global, and where tokens stand if the encoder moved them. Building it is
-the only host-device synchronisation of a forward pass. Attention masks are derived from it once and reused by all
-layers.
+The method `forward(x, layout)` of every encoder attention gets it. It says which positions are padding, which tokens
+represent spans (sentences, segments, blocks), which tokens are global, and where tokens are if the encoder moved them.
+Building it is the only host-device synchronisation of a forward pass. Attention masks are derived from it once and
+reused by all layers.
 
 Legend: B documents, T positions, S representatives of the document with most, R rows of L positions, C channels.
 """
@@ -45,13 +45,13 @@ class KeyMask:
 
 @dataclass(frozen=True)
 class BatchLayout:
-    """The facts about a batch that layers share.
+    """What all layers of an encoder need to know about a batch.
 
     Attributes:
         padding: (B, T) True = padding; None when nothing is padded.
         representatives: the tokens that represent spans, or None.
         global_tokens: the tokens that attend to all tokens and are attended to by all, or None.
-        blocks: where each token of the input stands, if the encoder divided the input into blocks, or None.
+        blocks: the position of each input token, if the encoder divided the input into blocks, or None.
         order: (B, T) the token of the input at each position, if the encoder moved padding to the right, or None.
         empty_rows: whether a row or a block of nothing but padding exists.
         row_lengths: the number of tokens of each row, or None.
@@ -100,14 +100,14 @@ class BatchLayout:
         empty = rows.all(dim=1, keepdim=True)
         allowed = (~rows | empty)[:, None, None]
         lengths = None
-        # compiled code does not look at them, because it would be compiled again for other lengths
+        # Compiled code must not read them: other lengths would compile it again.
         if not torch.compiler.is_compiling() and self.row_lengths is not None:
             begins = range(0, x.size(1) + missing, length)
             lengths = tuple(min(max(n - begin, 0), length) for n in self.row_lengths for begin in begins)
         return KeyMask(prepare_mask(allowed, x.dtype), empty.unsqueeze(-1) if self.empty_rows else None, lengths)
 
     def cached(self, key: Hashable, make: Callable[[], Cached]) -> Cached:
-        """What `make` returns, made once for all layers that ask with an equal key."""
+        """What `make` returns; called once for each key, by the first layer that needs it."""
         if key not in self._cache:
             self._cache[key] = make()
         return self._cache[key]

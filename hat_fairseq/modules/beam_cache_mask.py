@@ -1,9 +1,9 @@
 """Mask over the cached tokens of a beam search: each hypothesis attends to the tokens that it descends from.
 
-The keys and values of every generated token lie in one slot of their document and never move. Reordering hypotheses
-permutes a table of one bit for each hypothesis and slot, and attention reads all slots of a document under this table
-as a mask. Every 16 steps, slots that no surviving hypothesis uses are dropped. Hypotheses share most of their past, so
-about one slot for each token remains, not K.
+The keys and values of every generated token are in one slot of their document and never move. A table has one bit for
+each hypothesis and slot. Reordering hypotheses permutes this table; attention reads all slots of a document with the
+table as mask. Every 16 steps, slots that no hypothesis uses are dropped. Hypotheses share most of their tokens, so
+about one slot for each position remains, not K.
 
 Legend: D documents, K beam, R = D x K rows, L slots, n new tokens of each hypothesis.
 """
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ..kernels import prepare_mask
 
-INTERVAL = 16  # steps between two searches for dead slots; a search is a host-device synchronisation
+INTERVAL = 16  # steps between two searches for unused slots; a search is a host-device synchronisation
 
 
 class BeamCacheMask:
@@ -72,11 +72,11 @@ class BeamCacheMask:
         self.descends = table.gather(1, parents.unsqueeze(-1).expand(-1, -1, table.size(2)))
 
     def drop_dead_slots(self) -> Tensor | None:
-        """Drops slots that no hypothesis descends from, if the last search is long enough ago and many are dead.
+        """Drops unused slots, if there are many and `INTERVAL` steps have passed since the last search.
 
         Returns:
             (D, L') the old slots that are kept, the used ones first and in order; a document with fewer than L' used
-            slots keeps dead ones too. None if all slots stay.
+            slots also keeps unused ones. None if all slots stay.
         """
         if self.beam == 1 or self.slots < self._next_search:
             return None

@@ -24,22 +24,22 @@ from ..kernels import KeyBlocks, attend, attend_blocks, key_blocks, prepare_mask
 from .attention import FullAttention
 from .batch_layout import BatchLayout
 
-PUBLISHED_LENGTHS = (1024, 3072, 4096)  # their random blocks are among the first 1024 tokens
+PUBLISHED_LENGTHS = (1024, 3072, 4096)  # at these lengths BigBird draws random blocks from the first 1024 tokens
 FIRST_TOKENS = 1024
 
 
 @dataclass(frozen=True)
 class BlockPattern:
-    """Which blocks see which.
+    """Which blocks attend to which.
 
     Attributes:
         block: L, tokens of a block.
         window: blocks around each block, itself included; odd.
         random: random blocks.
         first: global blocks at the beginning of the document.
-        last: global blocks at its end.
+        last: global blocks at the end.
     Raises:
-        ValueError: a number that is too small, or an even window.
+        ValueError: a value that is too small, or an even window.
     """
 
     block: int = 64
@@ -56,11 +56,11 @@ class BlockPattern:
 
     @property
     def dense(self) -> int:
-        """Up to this many blocks a document has full attention: 11 with BigBird's numbers."""
+        """A document of at most this many blocks has full attention: 11 with the defaults, which are BigBird's."""
         return self.first + self.window + self.last + 2 * self.random
 
     def random_end(self, num_blocks: int) -> int:
-        """Random blocks are drawn from those before this one."""
+        """The number of the block before which random blocks are drawn."""
         published = num_blocks * self.block in PUBLISHED_LENGTHS and FIRST_TOKENS // self.block >= self.dense
         return FIRST_TOKENS // self.block if published else self.dense
 
@@ -92,8 +92,8 @@ class SparseRows:
 
     Attributes:
         index: (B',) their rows.
-        short: the other rows; None where there are none.
-        blocks: which keys their blocks of queries see.
+        short: the other rows; None if there are none.
+        blocks: the keys that each block of queries attends to.
         whole: (B', G) positions of the tokens of global blocks.
         real: mask of the (B', 1, 1, N L) keys that are tokens, as `kernels.attend` takes it.
     """
@@ -127,7 +127,7 @@ class BlockSparseAttention(FullAttention):
         self.pattern, self.seed = pattern, seed
 
     def allowed(self, query: Tensor, key: Tensor, layout: BatchLayout) -> Tensor:
-        """(B, H, ...): whether `query` sees `key` in each head; without padding a document ends with the last key."""
+        """(B, H, ...): as in `FullAttention`, for each head; without padding a document ends with the last key."""
         length = int(max(query.max(), key.max())) + 1
         lengths = [length] if layout.padding is None else (~layout.padding).sum(dim=1).tolist()
         return torch.stack([self._allowed(query, key, int(length)) for length in lengths])
@@ -139,7 +139,7 @@ class BlockSparseAttention(FullAttention):
         if num_blocks <= pattern.dense:
             return inside.expand(self.num_heads, *inside.shape)
         table = visible_blocks(pattern, num_blocks, self.num_heads, self.seed)
-        seen = torch.zeros(self.num_heads, num_blocks, num_blocks + 1, dtype=torch.bool)  # the last one: no block
+        seen = torch.zeros(self.num_heads, num_blocks, num_blocks + 1, dtype=torch.bool)  # the last column: no block
         seen.scatter_(2, table % (num_blocks + 1), True)
         seen[:, : pattern.first] = seen[:, num_blocks - pattern.last :] = True
         return inside & seen[:, query.clamp(max=num_blocks - 1), key.clamp(max=num_blocks - 1)]

@@ -111,7 +111,7 @@ class DecoderCache:
 
     def __init__(self, rows: int, documents: int, layers: int, device: torch.device) -> None:
         if documents < 1 or rows % documents:
-            raise ValueError(f"{rows} query rows cannot share {documents} memory rows")
+            raise ValueError(f"{rows} rows of queries are not a multiple of {documents} rows of keys")
         self.beam_mask = BeamCacheMask(documents, rows // documents, device)
         self.layers = [DecoderLayerCache(self.beam_mask) for _ in range(layers)]
 

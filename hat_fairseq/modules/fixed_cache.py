@@ -1,8 +1,8 @@
 """Caches whose tensors keep their shapes and addresses between steps, for CUDA graphs and torch.compile.
 
-The buffers of keys and values have a fixed number of slots. A step writes to slots that a tensor names and attends to
-all slots; the mask hides those that are not in use. Buffers are replaced only when they are full, or when documents
-leave the batch; `version` counts these replacements.
+The buffers of keys and values have a fixed number of slots. A tensor says to which slots a step writes. The step
+attends to all slots under a mask that excludes unused ones. Buffers are replaced only when they are full, or when
+documents leave the batch; `version` counts these replacements.
 
 Legend: D documents, K beam, H heads, L slots in use, S slots of a buffer, E channels per head.
 """
@@ -18,7 +18,7 @@ SMALLEST = 128  # slots of the first buffer; a full buffer is replaced by one of
 
 
 class FixedMask:
-    """Where the newest tokens are written, and what they attend to.
+    """The slots to which the newest tokens are written, and the mask of the slots they attend to.
 
     Args:
         beam_mask: the table of ancestors, updated before each step.
@@ -66,7 +66,7 @@ class FixedCache(GrowingCache):
     def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Writes (D, H, K, E) keys and values; returns (D, H, S, E) buffers."""
         if self._keys is None or self._values is None:
-            # zeros, because the weight 0 of a hidden slot times NaN would be NaN
+            # zeros, because the weight 0 of a masked slot times NaN would be NaN
             shape = (*keys.shape[:2], self.mask.slots, keys.size(3))
             self._keys, self._values = keys.new_zeros(shape), values.new_zeros(shape)
         self._keys.index_copy_(2, self.mask.places, keys)

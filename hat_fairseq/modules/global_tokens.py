@@ -1,4 +1,4 @@
-"""Which tokens of a document are global: they attend to all tokens and are attended to by all.
+"""The global tokens of a document: they attend to all tokens, and all tokens attend to them.
 
 Zhang et al. 2021 (Poolingformer), section 3.2: the question for question answering, the first token for summarization.
 
@@ -17,7 +17,7 @@ def global_tokens(tokens: Tensor, rule: str, pad: int, eos: int) -> Tensor:
         tokens: (B, T) token ids, padded on either side.
         rule: `first`, the first token; or `question`, the tokens before the first `</s>` that is not the last token.
     Raises:
-        ValueError: another rule.
+        ValueError: unknown rule.
     """
     if rule not in RULES:
         raise ValueError(f"unknown global tokens {rule!r}; choose one of {', '.join(RULES)}")

@@ -1,4 +1,4 @@
-"""What sits on top of an encoder: the masked-LM head, and classification of states or of pooled segments.
+"""Heads of an encoder: the masked-LM head, and classification heads for states or pooled segments.
 
 Liu et al. 2019, Chalkidis et al. 2022; layers and parameter names are fairseq's, so the heads of its checkpoints load.
 
@@ -16,18 +16,18 @@ from .attention import safe_padding_mask
 from .segment_pooling import SegmentPooling
 
 HEAD_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, **ACTIVATIONS}
-# What a classification head can be about; `paragraph`: the mean of its tokens, `paragraphs`: the mean of all of them,
-# `pair`: two documents.
+# What the states that a classification head reads represent. `paragraph`: each paragraph (the mean of its tokens);
+# `paragraphs`: the mean of all paragraphs; `pair`: two documents.
 OF = ("document", "segment", "token", "paragraph", "paragraphs", "pair")
 
 
 class MaskedLMHead(nn.Module):
-    """Scores of all words: dense, activation, layer norm, and the token table (or one of its own) with a bias.
+    """Logits of the vocabulary: dense, activation, layer norm, and projection with a bias.
 
     Args:
         embed_dim: channels C.
-        table: (V, C) the token table to share, or None for one of its own.
         num_tokens: V.
+        table: (V, C) token embeddings to use as projection; None: the projection has its own weight.
         activation: of the dense layer.
         layer_norm_eps: of the layer norm.
     """
@@ -53,18 +53,18 @@ class MaskedLMHead(nn.Module):
 
 
 class ClassificationHead(nn.Module):
-    """Scores of classes, from each state by itself: dropout, dense, activation, dropout, projection.
+    """Logits of classes for each state: dropout, dense, activation, dropout, projection.
 
     Args:
         embed_dim: channels C.
         inner_dim: channels between the two layers.
-        num_classes: K; 1 for a score of ranking or regression.
+        num_classes: K; 1 for ranking or regression.
         dropout: before the projection.
-        input_dropout: before the dense layer; RoBERTa has the same there, Chalkidis et al. none.
-        of: what the states stand for, one of `OF`. The model that owns the head gives it these states.
+        input_dropout: before the dense layer; RoBERTa uses the rate of `dropout` here, Chalkidis et al. none.
+        of: what the states represent, one of `OF`. The model passes these states to `forward`.
         activation: after the dense layer, one of `HEAD_ACTIVATIONS`.
     Raises:
-        ValueError: other `of`.
+        ValueError: unknown `of`.
     """
 
     def __init__(
@@ -93,10 +93,9 @@ class ClassificationHead(nn.Module):
 
 
 class PairClassificationHead(ClassificationHead):
-    """Scores of pairs of documents: dense, activation, dense of half the width, activation, projection.
+    """Logits of classes for pairs of documents: dense, activation, dense of half the width, activation, projection.
 
-    The head of Long Range Arena's dual encoder (Tay et al. 2021), there with ReLU. It reads the two states [e1; e2] and
-    nothing else.
+    The head of Long Range Arena's dual encoder (Tay et al. 2021), which has ReLU. Its input is the two states [e1; e2].
 
     Args:
         embed_dim, inner_dim, num_classes, dropout, activation: of `ClassificationHead`; the dropout is on its input.
@@ -110,14 +109,14 @@ class PairClassificationHead(ClassificationHead):
         self.out_proj = nn.Linear(inner_dim // 2, num_classes)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(2B, C) states, the two of a pair beside each other -> (B, K) logits."""
+        """(2B, C) states, those of a pair in consecutive rows -> (B, K) logits."""
         pairs = x.reshape(len(x) // 2, -1)
         hidden = self.activation(self.dense(self.input_dropout(pairs)))
         return self.out_proj(self.activation(self.dense_2(hidden)))
 
 
 class PooledClassificationHead(ClassificationHead):
-    """Scores of a document's classes, from its pooled segments.
+    """Logits of the classes of a document, from its pooled segments.
 
     Args:
         pooling: of `SegmentPooling`.

@@ -1,9 +1,8 @@
 """A decoder layer that attends to tokens and to sentences.
 
-Rohde et al. 2021, section 3.3: self-attention, cross-attention over the token states, cross-attention over the sentence
-states, feed-forward; each with its own residual and layer norm (the paper leaves the norms open; ours follow the base
-scheme, post- or pre-norm). Exactly one attention and one norm more than a plain layer; without sentences it *is*
-fairseq's layer.
+Rohde et al. 2021, section 3.3: self-attention, cross-attention to the token states, cross-attention to the sentence
+states, feed-forward network. Each has its own residual connection and layer norm, post- or pre-norm (the paper does
+not specify the norms). Without sentences the layer computes what fairseq's decoder layer does.
 
 Legend: B hypotheses, T target tokens, D documents (B = D x beam), S source tokens, N sentences, C channels.
 """
@@ -21,17 +20,17 @@ from .transformer_layer import LayerSizes, TransformerLayer
 
 @dataclass(frozen=True)
 class AttentionWeights:
-    """Weights of the two cross-attentions of a layer: (B, H, T, S) over tokens, (B, H, T, N) over sentences or None."""
+    """Weights of the cross-attentions of a layer: (B, H, T, S) over tokens, (B, H, T, N) over sentences or None."""
 
     tokens: Tensor
     sentences: Tensor | None
 
 
 class HierarchicalDecoderLayer(TransformerLayer):
-    """Decoder layer with an optional cross-attention over sentences.
+    """Decoder layer with an optional cross-attention to sentences.
 
     Args:
-        sizes: the layer's numbers.
+        sizes: hyperparameters of the layer.
         sentences: False builds the plain layer, without any parameter for sentences.
     """
 
@@ -59,10 +58,11 @@ class HierarchicalDecoderLayer(TransformerLayer):
         Args:
             x: (B, T, C) target states; with a cache only the T new ones.
             tokens: (D, S, C), and tokens_mask: (D, 1, 1, S), see `mask_of_keys`.
-            sentences: (D, N, C), and sentences_mask: (D, 1, 1, N); not read by a plain layer.
-            cache: what earlier steps left; it is updated.
+            sentences: (D, N, C), and sentences_mask: (D, 1, 1, N); unused in a layer without sentences.
+            cache: keys and values of earlier steps; the layer updates it.
+            need_weights: also return the attention weights.
         Returns:
-            (B, T, C), and the weights of the cross-attentions if asked.
+            (B, T, C), and the weights of the cross-attentions or None.
         """
         kept = (None, None, None) if cache is None else (cache.self_attn, cache.encoder_attn, cache.sentence_attn)
         x, _ = self._attend(x, self.self_attn, self.self_attn_layer_norm, cache=kept[0], causal=True)
@@ -83,7 +83,7 @@ class HierarchicalDecoderLayer(TransformerLayer):
     def _attend(
         self, x: Tensor, attention: MultiheadAttention, layer_norm: nn.Module, *memory: Tensor | None, **options: Any
     ) -> tuple[Tensor, Tensor | None]:
-        """One attention in its residual; returns its weights as well."""
+        """One attention with its residual connection and layer norm; returns its weights as well."""
         weights = None
 
         def sublayer(h: Tensor) -> Tensor:

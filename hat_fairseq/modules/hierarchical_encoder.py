@@ -1,8 +1,8 @@
-"""The hierarchical encoder: encoder layers that see only the sentences' BOS states.
+"""The hierarchical encoder: encoder layers over the states of the sentences' BOS tokens.
 
-Rohde et al. 2021, section 3.2 and Figure 1 (one layer works best). Its inputs are *outputs* of the token-level encoder,
-which already carry positions, so there is no second position table. The token states are left unchanged. O(S^2) per
-layer, negligible beside the token level. With one sentence it is an encoder layer over one state.
+Rohde et al. 2021, section 3.2 and Figure 1 (one layer works best). Its inputs are outputs of the token-level encoder.
+They already contain positions, so there are no further position embeddings. The token states stay unchanged. O(S^2)
+operations per layer.
 
 Legend: B documents, T tokens, S sentences, C channels.
 """

@@ -1,9 +1,8 @@
-"""One vector for each paragraph of a row, the mean of its tokens' states, and one for the row, the mean of these.
+"""Mean pooling by paragraph: the mean state of each paragraph of a row, and the mean of these means for the row.
 
-Zhang et al. 2021 (Poolingformer), section 3.2. The paragraphs are those of the last part of a row, `<s> question </s>
-</s> <s> paragraph 1 <s> paragraph 2 </s>`: what stands between two markers, or behind the last one. Tokens of earlier
-parts, markers and separators belong to no paragraph. With one paragraph the vector of the row is that paragraph's.
-O(T C), no loop over the batch.
+Zhang et al. 2021 (Poolingformer), section 3.2. A row is `<s> question </s> </s> <s> paragraph 1 <s> paragraph 2 </s>`.
+A paragraph is the tokens after a marker `<s>` in the last part of the row. Tokens of earlier parts, markers and
+separators belong to no paragraph. O(T C), no loop over the batch.
 
 Legend: B rows, T tokens, N paragraphs of the row with most, C channels.
 """
@@ -20,8 +19,8 @@ def paragraph_numbers(tokens: Tensor, starts: Tensor, bos: int, eos: int, pad: i
         tokens: (B, T) token ids, padded on either side.
         starts: (B, T) True = a sentence or segment starts.
     Returns:
-        (B, T) numbers of paragraphs, from 0; -1 for tokens of none. (B,) how many paragraphs each row has: at least
-        one, which may be empty, but none in a row of padding.
+        (B, T) number of each token's paragraph, from 0; -1 for tokens in no paragraph. (B,) paragraphs of each row: at
+        least one, which may be empty; 0 in a row of padding.
     """
     is_end = tokens.eq(eos)
     parts = is_end.sum(dim=1, keepdim=True)
@@ -53,6 +52,6 @@ def paragraph_means(states: Tensor, numbers: Tensor, most: int) -> tuple[Tensor,
 
 
 def mean_of_paragraphs(paragraphs: Tensor, empty: Tensor) -> Tensor:
-    """(B, N, C) states of paragraphs and (B, N), True = to be left out -> (B, C); zeros for a row without any."""
+    """(B, N, C) states of paragraphs and (B, N), True = left out -> (B, C) their means; zeros for a row without any."""
     kept = (~empty).unsqueeze(-1).to(paragraphs)
     return (paragraphs * kept).sum(dim=1) / kept.sum(dim=1).clamp(min=1)

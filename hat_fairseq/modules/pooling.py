@@ -1,4 +1,4 @@
-"""Pooling along the sequence: the states of a cell of neighbouring tokens become one state.
+"""Pooling along the sequence: the states of a cell, which is K neighbouring tokens, become one state.
 
 Zhang et al. 2021 (Poolingformer), section 2.2.2, equations 6, 7 and 9 to 11. Cell j holds the tokens from j stride to
 j stride + kernel - 1. Padding does not count: the mean divides by the number of real tokens, the softmax of LDConv runs
@@ -25,7 +25,7 @@ class Pooling(nn.Module):
         stride: tokens from one cell to the next.
         num_heads, head_dim: H and E. LDConv has weights for each head.
     Raises:
-        ValueError: another name, or a kernel or stride below 1.
+        ValueError: unknown name, or a kernel or stride below 1.
     """
 
     def __init__(self, name: str, kernel: int, stride: int, num_heads: int, head_dim: int) -> None:

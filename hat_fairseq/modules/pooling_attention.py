@@ -5,9 +5,9 @@ projects y again (equation 5), pools keys and values (equations 6 and 7), attend
 (equation 8) and gives z. The output is the output projection of y + z. O(T (w + w2 / stride)) operations.
 
 The paper pools the window of each token by itself, which repeats nearly all of the work for the next token. Here the
-document is pooled once. Token i sees cell j, the tokens from j stride to j stride + kernel - 1, if that lies in
-i - w2 .. i + w2. For tokens with i <= w2 or i - w2 a multiple of the stride this is the paper's definition
-(`kernels.naive.pooled_window_attention`); other tokens see cells that begin up to stride - 1 tokens later.
+document is pooled once. Token i attends to cell j, the tokens from j stride to j stride + kernel - 1, if the cell is
+inside i - w2 .. i + w2. For tokens with i <= w2 or i - w2 a multiple of the stride this is the paper's definition
+(`kernels.naive.pooled_window_attention`). The cells of other tokens begin up to stride - 1 tokens later.
 
 Legend: B documents, T tokens, C channels, N blocks of L queries with W cells each, M cells, K tokens of a cell.
 """
@@ -27,7 +27,7 @@ VARIANTS = ("mix", "share-weights")
 
 @dataclass(frozen=True)
 class SecondLevel:
-    """The numbers of the second level.
+    """Hyperparameters of the second level.
 
     Attributes:
         window: w2.
@@ -37,7 +37,7 @@ class SecondLevel:
         variant: None; `mix`, project the layer's input instead of y; or `share-weights`, use the projections of the
             first level (the last two rows of Table 6).
     Raises:
-        ValueError: another variant, or a window that is too short for a cell.
+        ValueError: unknown variant, or a window that is too short for a cell.
     """
 
     window: int = 512
@@ -52,12 +52,12 @@ class SecondLevel:
         if self.window < (least := max(self.kernel, self.stride) - 1):
             raise ValueError(
                 f"pooling window {self.window}: with kernel {self.kernel} and stride {self.stride} it must be at least "
-                f"{least}, so that every token sees a cell"
+                f"{least}, so that it contains a cell"
             )
 
 
 class PooledLevel(nn.Module):
-    """Projections and poolings of the second level; the first level's projections where these are shared."""
+    """Projections and poolings of the second level; with `share-weights` poolings only."""
 
     def __init__(self, embed_dim: int, num_heads: int, level: SecondLevel) -> None:
         super().__init__()
@@ -74,7 +74,7 @@ class PoolingAttention(SlidingWindowAttention):
 
     Args:
         embed_dim, num_heads, dropout, window: of `SlidingWindowAttention`.
-        level: the numbers of the second level.
+        level: hyperparameters of the second level.
     """
 
     def __init__(

@@ -1,9 +1,8 @@
-"""Absolute positions: sinusoidal or learned, and the extension of learned ones beyond their pretrained length.
+"""Absolute position embeddings, sinusoidal or learned, and the extension of learned ones to more positions.
 
-Row layout is fairseq's: rows 0..pad belong to no position (row `pad` is zero), position p is row pad + 1 + p, and
-padding on either side does not count. Extension: `random` is Rohde et al. 2021, section 4.1 ("from 512 to 3072"),
-`tile` is Longformer's copying, `repeat-last` that of Huang et al. 2021. A table that is long enough is returned as it
-is.
+The rows of a table are fairseq's: rows 0..pad belong to no position (row `pad` is zero), and position p is row
+pad + 1 + p. Padding on either side has no position. Extension: `random` as in Rohde et al. 2021, section 4.1 ("from 512
+to 3072"), `tile` as in Longformer, `repeat-last` as in Huang et al. 2021.
 
 Legend: B rows, T tokens, C channels.
 """
@@ -29,7 +28,7 @@ def _check_length(tokens: Tensor, pad: int, max_positions: int) -> None:
 
 
 class LearnedPositions(nn.Embedding):
-    """Learned positions for up to `max_positions` tokens.
+    """Learned position embeddings for up to `max_positions` tokens.
 
     Args:
         max_positions: longest document, in tokens.
@@ -60,7 +59,7 @@ class LearnedPositions(nn.Embedding):
 
 
 class SinusoidalPositions(nn.Module):
-    """Fixed sines and cosines (Vaswani et al. 2017, section 3.5, in the half-and-half layout of fairseq)."""
+    """Fixed sines and cosines (Vaswani et al. 2017, section 3.5); as in fairseq, sines are the first half."""
 
     table: Tensor
 

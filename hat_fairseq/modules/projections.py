@@ -1,8 +1,8 @@
-"""The projections that every multi-head attention has: queries, keys, values and output.
+"""The projections of every multi-head attention: queries, keys, values and output.
 
 Vaswani et al. 2017, section 3.2.2. Parameter names (`q_proj`, `k_proj`, `v_proj`, `out_proj`) and initialisation are
-fairseq's, so BART, RoBERTa and fairseq checkpoints load. An attention is a subclass that decides which keys a query
-attends to.
+fairseq's, so checkpoints of BART, RoBERTa and fairseq load. Each attention is a subclass, which decides the keys that a
+query attends to.
 
 Legend: B rows, T queries, S keys, C channels, H heads, N heads of keys and values, E = C / H.
 """
@@ -25,7 +25,7 @@ class HeadProjections(nn.Module):
         kv_heads: heads N of keys and values, each for a group of H / N consecutive heads of queries (grouped-query
             attention, Ainslie et al. 2023, section 2.2); H by default, 1 is multi-query attention (Shazeer 2019).
     Raises:
-        ValueError: `embed_dim`, or `inner_dim`, is not a multiple of `num_heads`, or that not one of `kv_heads`.
+        ValueError: `embed_dim` (or `inner_dim`) is not a multiple of `num_heads`, or `num_heads` not one of `kv_heads`.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class HeadProjections(nn.Module):
         return self.merge(out)
 
     def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, S, C) -> twice (B, N, S, E), in the type that packed weights attend in."""
+        """(B, S, C) -> (B, N, S, E) keys and values; packed weights give them in their own data type."""
         keys, values = self.heads(self.k_proj(memory)), self.heads(self.v_proj(memory))
         dtype = self.k_proj.cache_dtype or keys.dtype
         return keys.to(dtype), values.to(dtype)

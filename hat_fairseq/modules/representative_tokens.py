@@ -1,10 +1,10 @@
-"""Representative tokens: one more token before each block of tokens, and full attention among these.
+"""Representative tokens: an additional token before each block of tokens, and full attention among these tokens.
 
-Liu et al. 2022 (ERNIE-Sparse), section 3.2 (HST). The first g tokens of a document are global. Each w of the tokens
-after them are a block, and a representative token stands before each block (equation 1), m = ceil((n - g) / w) in a
-document of n tokens. A layer is an encoder layer with sparse attention over the longer sequence (equation 2). Then the
-representatives attend to each other, and the outputs replace their states (equation 3). O(m^2) beside the sparse layer.
-A document of at most g tokens has no representatives, and the layer is the plain one.
+Liu et al. 2022 (ERNIE-Sparse), section 3.2 (HST). The first g tokens of a document are global. The other tokens form
+blocks of w, and a representative token is inserted before each block (equation 1): m = ceil((n - g) / w) in a document
+of n tokens. A layer is an encoder layer with sparse attention over the longer sequence (equation 2). Then the
+representatives attend to each other, and the outputs replace their states (equation 3), in O(m^2). A document of at
+most g tokens has no representatives, and the layer has no effect besides the encoder layer's.
 
 Legend: B documents, T tokens, T' = T + S slots, S representatives of the longest document, C channels.
 """
@@ -29,7 +29,7 @@ UPDATES = ("replace", "residual")
 
 @dataclass(frozen=True)
 class RepresentativeSlots:
-    """Where tokens and representatives stand; the same for all documents.
+    """The positions (slots) of tokens and representatives in the longer sequence, which are equal for all documents.
 
     Attributes:
         num_global: g, tokens before the first representative.
@@ -54,7 +54,7 @@ class RepresentativeSlots:
         return self.num_global + torch.arange(self.count(length), device=device) * (self.block + 1)
 
     def token_numbers(self, num_slots: int, device: torch.device) -> Tensor:
-        """(T',) number of the token in each slot; for a representative that of the first token of its block."""
+        """(T',) number of the token in each slot; for a representative, that of the first token of its block."""
         slots = torch.arange(num_slots, device=device)
         local = slots - self.num_global
         block, offset = local.div(self.block + 1, rounding_mode="floor"), local % (self.block + 1)
@@ -63,7 +63,7 @@ class RepresentativeSlots:
     def insert(self, tokens: Tensor, layout: BatchLayout, representative: int, pad: int) -> tuple[Tensor, BatchLayout]:
         """(B, T) token ids, padded on the right, and their layout -> (B, T') with representatives, and its layout.
 
-        A document without representatives has its first token in place of one, which is never written back.
+        A document without representatives gets its first token as one; `among` does not change its state.
         """
         batch, length = tokens.shape
         slots = self.tokens(length, tokens.device)
@@ -90,15 +90,15 @@ class RepresentativeSlots:
 
 
 class RepresentativeLayer(EncoderLayer):
-    """An encoder layer, and then attention among the representatives.
+    """An encoder layer, followed by attention among the representatives.
 
     Args:
         sizes, self_attn: of `EncoderLayer`.
-        weights: whether the representatives use the projections of the self-attention (`shared`) or their own.
-        update: `replace` writes the output of the attention back (equation 3 to the letter); `residual` adds it to the
+        weights: the representatives use the projections of the self-attention (`shared`) or their own (`separate`).
+        update: `replace`: the output of the attention is the new state (equation 3). `residual`: it is added to the
             state, with a layer norm, as in other sub-layers.
     Raises:
-        ValueError: other `weights` or `update`.
+        ValueError: unknown `weights` or `update`.
     """
 
     def __init__(self, sizes: LayerSizes, self_attn: AttentionBuilder, weights: str, update: str) -> None:
@@ -134,7 +134,7 @@ class RepresentativeLayer(EncoderLayer):
     def _attend(self, states: Tensor, layout: BatchLayout) -> Tensor:
         attention = self.attention_among
         if self.representative_attn_layer_norm is None:
-            return FullAttention.forward(attention, states, layout).to(states.dtype)  # not so with autocast
+            return FullAttention.forward(attention, states, layout).to(states.dtype)  # autocast changes the type
         return self.residual(
             states, self.representative_attn_layer_norm, lambda h: FullAttention.forward(attention, h, layout)
         )

@@ -1,9 +1,8 @@
-"""Representatives: one token of each span stands for the span, and layers may act among these tokens alone.
+"""Representatives: one token represents each span of a document, and some layers run on these tokens only.
 
-The spans are sentences (their BOS token; Rohde et al. 2021, section 3.1), segments (their first slot; Chalkidis et al.
-2022, section 3) or blocks. `among` gathers the representatives' states, applies a function to them, and writes the
-result back; all other states stay as they are. O(S C) beside the function. Where every token is a representative it is
-the function itself.
+The spans are sentences (represented by their BOS token; Rohde et al. 2021, section 3.1), segments (by their first slot;
+Chalkidis et al. 2022, section 3) or blocks. `among` gathers the states of the representatives, applies a function to
+them, and writes the result back. All other states stay unchanged. O(S C) besides the function.
 
 Legend: B documents, T tokens, S representatives of the document with most, C channels.
 """
@@ -17,10 +16,10 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Representatives:
-    """Where the representatives of a batch stand.
+    """The positions of the representatives of a batch.
 
     Attributes:
-        positions: (B, S) their positions; 0 where a document has fewer and `written` is False.
+        positions: (B, S); 0 where a document has fewer than S, and `written` is False.
         padding: (B, S) True = the document has no such representative; None when all have S.
         written: (B, S) False = `scatter` leaves it out; None writes all, which needs distinct positions in a row.
         embedding: (B, S, C) added to the states before they attend to each other, or None.
@@ -60,7 +59,7 @@ def representatives_at(starts: Tensor, most: int, fewest: int) -> Representative
     Args:
         starts: (B, T) True = a representative.
         most: S, the largest number of representatives of a document.
-        fewest: the smallest. Both are arguments because reading them off the device is a synchronisation.
+        fewest: the smallest. Both are arguments, because computing them here would synchronise with the device.
     """
     batch, length = starts.shape
     # The k-th representative of a row goes to slot k; all other tokens go to a spare last slot, cut off below.

@@ -1,8 +1,8 @@
-"""Rolling: the tokens of each document move by some places, and the pattern of a sparse attention stays.
+"""Rolling: a cyclic shift of each document's tokens, while the pattern of the sparse attention stays in place.
 
-Liu et al. 2022 (ERNIE-Sparse), section 3.3 and A.4: the same input under another attention topology. Token i of n moves
-to where token (i + k) mod n stood. Padding does not move and no document reads another one, so the result does not
-depend on batch mates. Under full attention rolling changes nothing. O(T log T), no host-device synchronisation.
+Liu et al. 2022 (ERNIE-Sparse), section 3.3 and A.4: the same input with another attention topology. Token i of n moves
+to the position of token (i + k) mod n. Padding does not move, so the result does not depend on other documents of the
+batch. With full attention rolling changes nothing. O(T log T), no host-device synchronisation.
 
 Legend: B documents, T tokens of the input, T' positions in the layers, C channels.
 """
@@ -17,8 +17,8 @@ def rolled(x: Tensor, layout: BatchLayout, shift: int) -> Tensor:
     """(B, T', C) states with those of each document's tokens moved by `shift` places; `-shift` moves them back.
 
     Args:
-        layout: says which positions are tokens: with `blocks` their slots, and whatever else stands in the sequence
-            stays in place; without, all that is no padding.
+        layout: with `blocks`, the tokens are at these slots, and all other positions stay in place; without, all
+            positions but padding are tokens.
     """
     index = sources(x, layout, shift).unsqueeze(-1)
     return x.gather(1, index.expand_as(x))
@@ -32,7 +32,7 @@ def sources(x: Tensor, layout: BatchLayout, shift: int) -> Tensor:
         slots = layout.blocks.slots
     else:
         slots = positions if layout.padding is None else positions.masked_fill(layout.padding, length)
-    # The tokens' positions in their order; behind them, for padding, a position that is cut off below.
+    # Positions of the tokens, in order; then, for padding, the position `length`, which is removed below.
     tokens = slots.sort(dim=1).values
     count = tokens.lt(length).sum(dim=1, keepdim=True)
     rank = torch.arange(tokens.size(1), device=x.device)

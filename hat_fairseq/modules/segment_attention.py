@@ -1,9 +1,8 @@
-"""Attention within segments, and layers that alternate it with attention among the segments.
+"""Attention within segments, and the layers of the Hierarchical Attention Transformer.
 
-Chalkidis et al. 2022, section 3: a segment-wise layer (S) is an encoder layer over the tokens of each segment, all
-segments in one batched attention; a cross-segment layer (D) is an encoder layer over the segments' first slots, whose
-outputs replace them. A layout such as `S|S|SD` says which of the two each layer has. O(T L + N^2) for T = N x L tokens.
-With one segment and a layout of S alone it is a plain transformer encoder.
+Chalkidis et al. 2022, section 3. A segment-wise layer (S) is an encoder layer over the tokens of each segment. A
+cross-segment layer (D) is an encoder layer over the first slots of all segments; its outputs replace their states. A
+layout such as `S|S|SD` lists the layers; SD is S followed by D. O(T L + N^2) for T = N x L tokens.
 
 Legend: B documents, N segments, L slots of a segment, T = N x L positions, C channels.
 """
@@ -52,7 +51,7 @@ def parse_layout(layout: str) -> list[str]:
     """`S|SD` -> ["S", "SD"].
 
     Raises:
-        ValueError: a layer that is none of S, D and SD.
+        ValueError: a layer other than S, D and SD.
     """
     layers = layout.split("|")
     wrong = [layer for layer in layers if layer not in LAYERS]
@@ -62,10 +61,10 @@ def parse_layout(layout: str) -> list[str]:
 
 
 class SegmentLayer(nn.Module):
-    """A segment-wise layer, a cross-segment layer, or the first and then the second.
+    """A segment-wise layer, a cross-segment layer, or the first followed by the second.
 
     Args:
-        sizes: the numbers of either layer.
+        sizes: hyperparameters of both layers.
         kind: S, D or SD.
         self_attn: builds the attention of the segment-wise layer, see `EncoderLayer`.
     """

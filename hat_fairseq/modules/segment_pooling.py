@@ -1,9 +1,7 @@
-"""One vector for a document, from the states of its segments.
+"""Pooling of the states of a document's segments to one vector.
 
 Chalkidis et al. 2022, section 4: `max`, `attentive` (a learned weight for each segment, softmax over the segments),
-`first`, `last`, and beside them `mean`
-and `min` (Liu et al. 2022, section 3.2). With one segment all of them are that segment's state. O(N C), `attentive`
-O(N C^2).
+`first` and `last`; Liu et al. 2022, section 3.2: `mean` and `min`. O(N C), `attentive` O(N C^2).
 
 Legend: B documents, N segments, C channels.
 """
@@ -36,7 +34,7 @@ class SegmentPooling(nn.Module):
     def forward(self, segments: Tensor, padding_mask: Tensor) -> Tensor:
         """(B, N, C) -> (B, C).
 
-        `padding_mask`: (B, N), True = no such segment, not true for all of a row.
+        `padding_mask`: (B, N), True = no such segment; every row has a segment.
         """
         if self.pooling == "max":
             return segments.masked_fill(padding_mask.unsqueeze(-1), float("-inf")).amax(dim=1)
@@ -55,9 +53,9 @@ class SegmentPooling(nn.Module):
 
 
 def max_pooling_share(segments: Tensor, padding_mask: Tensor) -> Tensor:
-    """(B, N, C) states and their (B, N) padding mask -> (B, N): share of the channels whose maximum a segment has.
+    """(B, N, C) states and their (B, N) padding mask -> (B, N): share of the channels that `max` takes from a segment.
 
-    `max` copies exactly this share of the vector from the segment. Of equal maxima the first one counts.
+    Of equal maxima the first one counts.
     """
     winner = segments.masked_fill(padding_mask.unsqueeze(-1), float("-inf")).argmax(dim=1)  # B x C
     won = winner.new_zeros(padding_mask.shape).scatter_add(1, winner, torch.ones_like(winner))

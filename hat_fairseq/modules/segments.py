@@ -1,9 +1,9 @@
-"""From a row of tokens to a grid of segments and back.
+"""Division of a row of tokens into a grid of segments, and back.
 
-Chalkidis et al. 2022, section 3: a document is N segments of at most L tokens, and the first token of a segment stands
-for it. Segments are the next L tokens each, or begin at markers (sentences, paragraphs, turns); a segment longer than L
-continues in another one. No token is lost, and the length need not be a multiple of L. Linear in the number of tokens;
-building a grid is one host-device synchronisation.
+Chalkidis et al. 2022, section 3: a document is N segments of at most L tokens, and the first token of a segment
+represents it. Segments have L tokens each, or begin at markers (of sentences, paragraphs or turns); one that is longer
+than L continues in another. A row may have any length. Linear in the number of tokens; building a grid is one
+host-device synchronisation.
 
 Legend: B documents, T tokens, N segments of the longest document, L slots of a segment, C channels.
 """
@@ -16,10 +16,10 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class SegmentGrid:
-    """Where the tokens of a batch stand in its segments.
+    """The positions (slots) of the tokens of a batch in its segments.
 
     Attributes:
-        slots: (B, T) place of each token among the N x L slots; N x L, none, for padding.
+        slots: (B, T) slot of each token, from 0; N x L for padding, which has no slot.
         num_segments: N.
         segment_length: L.
         has_padding: whether a slot has no token.
@@ -46,7 +46,7 @@ class SegmentGrid:
 
 
 def segments_of_length(tokens: Tensor, pad: int, segment_length: int) -> SegmentGrid:
-    """Segments of L tokens as they stand, padding between them included.
+    """Segments of L consecutive positions each; padding counts as a position.
 
     Args:
         tokens: (B, T) token ids, padded on the right; T may be any length.

@@ -1,9 +1,8 @@
-"""Attention to the sentences, inside an encoder.
+"""Attention to the sentences, for encoder layers.
 
-Rohde et al. 2021, section 7: an encoder layer attends to the states of the BOS tokens after its self-attention. The
-paper leaves open which tokens are queries: `tokens`, all of them, as in the decoder; `bos`, only the BOS tokens, while
-the others pass unchanged. O(T S) beside the self-attention's O(T^2). Where every token is a BOS both are one
-self-attention more.
+Rohde et al. 2021, section 7: after its self-attention an encoder layer attends to the states of the BOS tokens. The
+paper does not say which tokens are queries: `tokens` means all of them, as in the decoder; `bos` means the BOS tokens
+only, and the states of other tokens stay unchanged. O(T S) operations.
 
 Legend: B documents, T tokens, S sentences of the longest document, H heads, C channels.
 """
@@ -17,7 +16,7 @@ QUERIES = ("tokens", "bos")
 
 
 class SentenceAttention(HeadProjections):
-    """Every position attends to the representatives; without representatives in the layout, to every position."""
+    """Every position attends to the layout's representatives; if it has none, to every position."""
 
     def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
         """(B, T, C) -> (B, T, C)."""

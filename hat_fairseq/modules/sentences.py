@@ -1,7 +1,7 @@
-"""Sentences of a document: a sentence starts at its BOS marker, and the state of that token represents it.
+"""Sentences of a document: a sentence starts at its marker, a BOS token, and the state of this token represents it.
 
-Rohde et al. 2021, section 3.1. A document without markers has one sentence, so that every module takes part in every
-step. Linear in the number of tokens, no loop over the batch.
+Rohde et al. 2021, section 3.1. A document without markers is one sentence, so that every parameter gets a gradient in
+every step. Linear in the number of tokens, no loop over the batch.
 
 Legend: B documents, T tokens.
 """

@@ -1,9 +1,8 @@
-"""Sliding window attention: a token attends to its neighbours, and to the global tokens.
+"""Sliding window attention: a token attends to its neighbours and to the global tokens.
 
-Zhang et al. 2021 (Poolingformer), section 2.2.1, equations 3 and 4, and section 2.2.3, equations 12 and 13; global
-tokens are Longformer's. Token i attends to the tokens from i - w to i + w, and a global token attends to all tokens and
-is attended to by all. All share the projections. O(T w) operations, and O(T G) for G global tokens. A window that
-covers the document is full attention.
+Zhang et al. 2021 (Poolingformer), section 2.2.1, equations 3 and 4, and section 2.2.3, equations 12 and 13; the global
+tokens are from Longformer. Token i attends to the tokens from i - w to i + w. A global token attends to all tokens, and
+all tokens attend to it. Global and other tokens share the projections. O(T (w + G)) operations for G global tokens.
 
 Legend: B documents, T tokens, C channels, H heads, E = C / H, N blocks of L queries with W keys each, G global tokens.
 """
@@ -38,7 +37,7 @@ class SlidingWindowAttention(FullAttention):
         if window < 1:
             raise ValueError(f"window {window}: it must be at least 1")
         self.window = window
-        # Short windows with long blocks would compute masked entries for the most part.
+        # With a block much longer than the window, most computed entries would be masked.
         block = min(BLOCK, max(32, window))
         self.windows = Windows(block, block, window, block + 2 * window)
 
@@ -76,7 +75,7 @@ class SlidingWindowAttention(FullAttention):
         length = x.size(1)
         queries = self.windows.queries(length, x.device).unsqueeze(-1)
         keys = self.windows.keys(length, x.device).unsqueeze(1)
-        # Padding, and positions beyond the last token, attend to themselves: a softmax over no key is NaN.
+        # Padding and positions beyond the last token attend to themselves, because a softmax over no key is NaN.
         allowed = (self.near(queries, keys) & layout.real(keys, length)) | (queries == keys)
         allowed = allowed.expand(len(x), -1, -1, -1)
         if (where := layout.global_tokens) is not None:

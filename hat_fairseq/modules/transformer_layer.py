@@ -1,8 +1,8 @@
-"""What every transformer layer is made of, and the encoder layer.
+"""The base of all transformer layers, and the encoder layer.
 
 Vaswani et al. 2017, section 3: residual sub-layers, pre- or post-norm, and a feed-forward network. Parameter names
-(`fc1`, `fc2`, `final_layer_norm`) and the places of dropout are fairseq's. An encoder layer receives its attention.
-With a sentence attention it is the encoder layer of Rohde et al. 2021, section 7: one attention and one norm more.
+(`fc1`, `fc2`, `final_layer_norm`) and the places of dropout are fairseq's. The self-attention of an encoder layer is an
+argument. With an attention to sentences it is the encoder layer of Rohde et al. 2021, section 7.
 
 Legend: B documents, T tokens, C channels.
 """
@@ -20,16 +20,17 @@ from .representatives import among
 from .sentence_attention import QUERIES
 
 # Builds an attention from embed_dim, num_heads and attention dropout: a class, or a `functools.partial` of one. A layer
-# gets the builder rather than the module, so that a seed gives the same initial weights as in earlier versions.
+# gets the builder instead of the module, so that a seed gives the same initial weights as in earlier versions.
 AttentionBuilder = Callable[[int, int, float], nn.Module]
 Attention = TypeVar("Attention", bound=nn.Module)
 
 
 @dataclass(frozen=True)
 class LayerSizes:
-    """Numbers of a transformer layer: channels, feed-forward channels, heads, dropout rates, scheme, norms' epsilon.
+    """Hyperparameters of a transformer layer.
 
-    `kv_heads`: heads of keys and values in a decoder's attention to the tokens; None: as many as of queries.
+    `normalize_before`: pre-norm instead of post-norm. `kv_heads`: heads of keys and values in a decoder's attention to
+    the tokens; None: as many as of queries.
     """
 
     embed_dim: int
@@ -49,7 +50,7 @@ class LayerSizes:
 
 
 class TransformerLayer(nn.Module):
-    """Base of all layers: the residual scheme and the feed-forward network."""
+    """Base of all layers: residual connections, layer norms and the feed-forward network."""
 
     def __init__(self, sizes: LayerSizes) -> None:
         super().__init__()
@@ -81,15 +82,15 @@ class TransformerLayer(nn.Module):
 
 
 class EncoderLayer(TransformerLayer):
-    """Self-attention, attention to the sentences if there is one, feed-forward; each with its residual and norm.
+    """Self-attention, optional attention to sentences, feed-forward network; each with residual and layer norm.
 
     Args:
-        sizes: the layer's numbers.
+        sizes: hyperparameters of the layer.
         self_attn: builds the self-attention, whose `forward` takes (x, layout).
-        sentence_attn: builds the attention to the representatives, likewise; None: there is none.
-        queries: the tokens that attend to the representatives, `tokens` (all) or `bos` (the representatives).
+        sentence_attn: builds the attention to the representatives, with the same `forward`; None: there is none.
+        queries: the tokens that attend to the representatives: `tokens` (all) or `bos` (the representatives).
     Raises:
-        ValueError: other `queries`.
+        ValueError: unknown `queries`.
     """
 
     def __init__(

@@ -1,1 +1,1 @@
-"""What a training needs in memory, computed without data and without the memory."""
+"""`hat plan`: the memory that a training needs, computed on tensors without storage."""

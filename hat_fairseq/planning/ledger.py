@@ -1,9 +1,9 @@
 """Counts the memory that a computation would allocate, without allocating it.
 
-Tensors of floats have a shape, a type and a device, and no memory (torch's `FakeTensor`). All others (token ids, masks,
-positions) are real and small, so that code that reads their values runs as it is. A storage counts from the operator
-that makes it until its last tensor is gone. Operators run on the meta device (`FakeTensor.real_tensor`), which is
-faster than `FakeTensorMode`.
+Tensors of floats have a shape, a type and a device, but no storage (torch's `FakeTensor`). All others (token ids, masks
+and positions) are real, because code reads their values, and small. A storage counts from the operator that makes it
+until its last tensor is deleted. Operators run on the meta device (`FakeTensor.real_tensor`), which is faster than
+`FakeTensorMode`.
 """
 
 import contextlib

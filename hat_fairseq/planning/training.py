@@ -1,4 +1,4 @@
-"""What fairseq-train builds from its arguments, and a batch of the longest documents; no data is needed.
+"""Builds the task, model and criterion of fairseq-train and a batch of the longest documents, without data.
 
 Legend: R rows of a batch, T source tokens.
 """

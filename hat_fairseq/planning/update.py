@@ -1,4 +1,4 @@
-"""One update with the real model, criterion and optimizer of a training, on tensors without memory."""
+"""Simulates one update with the model, criterion and optimizer of a training, on tensors without storage."""
 
 import contextlib
 from dataclasses import dataclass, field, replace

@@ -1,1 +1,1 @@
-"""Recipes: configs/NAME.yaml -> one printed command of fairseq or `hat` -> its execution."""
+"""`hat recipe`: turns configs/NAME.yaml into one command of fairseq or `hat`, prints it and runs it."""

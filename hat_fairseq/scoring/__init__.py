@@ -1,1 +1,1 @@
-"""Scores for generated documents, each with an interval and a signature that says how it was computed."""
+"""`hat score`: metrics of texts, labels and answers, with confidence intervals and a signature of the settings."""

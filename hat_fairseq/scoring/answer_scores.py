@@ -1,4 +1,4 @@
-"""What Natural Questions and TyDi QA share: F1 of answers at the best threshold of their scores, option and signature.
+"""The common parts of the metrics of Natural Questions and TyDi QA: F1 of answers at the best threshold.
 
 Answers are taken in the order of their scores, the highest first; those with equal scores are taken together. After
 each score, precision is the value of the answers taken so far (1 for a right one) divided by their number, and recall

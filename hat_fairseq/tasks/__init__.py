@@ -1,5 +1,5 @@
-"""fairseq tasks, and what they are made of: datasets of documents and the way back to text."""
+"""fairseq tasks and their datasets: binary data to batches, and generated tokens to scores during validation."""
 
 from hat_fairseq.register import register
 
-register()  # whichever of the packages is imported first
+register()  # so that importing this package alone registers everything

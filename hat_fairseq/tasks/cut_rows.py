@@ -1,8 +1,7 @@
-"""Rows that are longer than the model: an error, or truncated, with the loss counted.
+"""Rows with more tokens than the model has positions: an error, or truncated and counted.
 
-`hat preprocess --max-source-tokens` has more policies. This one serves a model that takes fewer tokens than its data
-has. A document is truncated to a prefix. A labelled row is `<s> ... [</s> </s> <s> ...] </s>`; the end of one of its
-parts is truncated.
+A document is truncated to a prefix. A labelled row is `<s> ... [</s> </s> <s> ...] </s>`; the end of one of its parts
+is truncated. `hat preprocess --max-source-tokens` has more policies.
 """
 
 import logging
@@ -69,9 +68,9 @@ def cut_documents(
 
     Args:
         documents: ids with `sizes`, each ending in `</s>`, which stays.
-        what: their place, for messages: `train source document`.
+        what: name of the documents in messages: `train source document`.
     Raises:
-        LongInputError: a document is too long under the policy `error`; it is named by its place.
+        LongInputError: a document is too long under the policy `error`.
         ValueError: an empty document.
     """
     offered = (TARGET_POLICIES if what.endswith("target") else SOURCE_POLICIES)[1:]
@@ -98,8 +97,8 @@ def cut_rows(
 
     Args:
         rows: indexed (T,) token ids with `sizes`, each ending in `</s>`.
-        safe_length: rows of up to this many tokens fit; they are not checked.
-        fits: whether the model takes a row.
+        safe_length: rows of up to this many tokens fit and are not checked.
+        fits: whether a row fits the model.
         policy: one of `ROW_POLICIES`.
         part: which part is truncated: `longest`, `first` or `last`.
         what: name of the split, for messages.

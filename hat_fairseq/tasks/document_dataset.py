@@ -1,4 +1,4 @@
-"""Datasets of binarised documents: truncated to the model's length, with an optional parallel stream of segments."""
+"""The dataset of `document_to_text`: sources and targets, truncated to the model's length, with optional roles."""
 
 import logging
 from collections.abc import Sequence
@@ -18,11 +18,11 @@ logger = logging.getLogger(__name__)
 
 
 class DocumentPairDataset(LanguagePairDataset):
-    """fairseq's pairs plus `segments`, one id per source token.
+    """fairseq's pairs plus `segments`, the id of the role of each source token.
 
     Args:
-        segments: documents of segment ids, each as long as its source, or None.
-        subset: name that goes into every batch, so that a meter knows what its ids are about; None for no name.
+        segments: the ids of each document, as many as it has tokens, or None.
+        subset: name that goes into every batch, so that a meter knows the split of its ids; None for no name.
         skipped: samples that are in no batch; the others keep their ids.
         split: name under which the share of padding is logged whenever batches are made.
         pair_arguments: `LanguagePairDataset`'s.

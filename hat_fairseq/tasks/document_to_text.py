@@ -1,8 +1,7 @@
-"""The task `document_to_text`: translation whose source is a document of sentences.
+"""The task `document_to_text`: fairseq's `translation` with documents as sources, for summaries and translations.
 
-On top of fairseq's translation task: one policy for documents that are too long, a parallel stream of roles, raw
-documents in fairseq-interactive, ROUGE and document BLEU during validation, and settings under which a resumed run
-equals an uninterrupted one.
+It adds a policy for documents that are too long, a role for each source token, raw documents in fairseq-interactive,
+ROUGE and document BLEU during validation, and exact resumption.
 """
 
 import logging
@@ -37,7 +36,7 @@ __all__ = ["DocumentToTextConfig", "DocumentToTextTask"]
 
 @register_task("document_to_text", dataclass=DocumentToTextConfig)
 class DocumentToTextTask(PluginTask, TranslationTask):
-    """Documents in, text out."""
+    """Generates a text from a document."""
 
     cfg: DocumentToTextConfig
     default_criterion = "chunked_label_smoothed_cross_entropy"
@@ -75,7 +74,7 @@ class DocumentToTextTask(PluginTask, TranslationTask):
         """Loads a split, truncates what is too long, and logs how much."""
         if self.cfg.skip_samples and combine:  # as only training does
             raise ValueError("--skip-samples is for generation: training uses all samples")
-        # Training data may be several directories, one for each epoch in turn; the rest is in the first.
+        # Training data may be several directories, one for each epoch in turn; other splits are in the first one.
         folders, training = utils.split_paths(self.cfg.data), split == self.cfg.train_subset
         folder = folders[(epoch - 1) % len(folders)] if training else folders[0]
         check_files(folder, split)

@@ -1,16 +1,14 @@
-"""The base of the labelled tasks: one prediction for each document, each segment or each token.
+"""`EncoderTask`: the base of the labelled tasks, with one prediction for each document, segment or token.
 
-Reads what `hat preprocess --kind KIND` writes, which is the layout of fairseq's `sentence_prediction`: tokens in
-`input0/`, labels in `label/`. A batch, as criterions and `hat predict` get it, for R rows of at most T tokens:
+Reads what `hat preprocess --kind KIND` writes, in the layout of fairseq's `sentence_prediction`: tokens in `input0/`,
+labels in `label/`. A batch of R rows of at most T tokens, as criterions and `hat predict` get it:
 
     id (B,)  nsentences B  ntokens  net_input.src_tokens (R, T), padded on the right  net_input.src_lengths (R,)
     target   by kind, -100 where there is no label; None for a split without labels
     choices  (B,), `choice` only: how many of the R rows, in order, belong to each example
 
-Of `byte_pair` two rows belong to each example, R = 2B; of all others one, R = B.
-`id` is the number of a row, which is line `id` of `{split}.ids`, counted from 0; of `choice` and `byte_pair` it is the
-number of an example.
-Data iterators are set as in `masked_document_lm`: a resumed run equals an uninterrupted one, no batch is dropped.
+In `byte_pair` two rows belong to each example, R = 2B; in all other kinds but `choice` one, R = B. `id` is the number
+of a row, from 0, which is its line in `{split}.ids`; in `choice` and `byte_pair` it is the number of an example.
 """
 
 import re
@@ -38,7 +36,7 @@ from .training import PluginTask
 
 
 class EncoderTask(PluginTask, FairseqTask):
-    """The common part of all kinds. A subclass defines the kind, its heads, and how labels become targets."""
+    """A subclass defines the kind of data, the classification heads, and how labels become targets."""
 
     cfg: EncoderTaskConfig
     default_criterion: ClassVar[str] = "document_labels"
@@ -87,7 +85,7 @@ class EncoderTask(PluginTask, FairseqTask):
     # Model
 
     def heads(self) -> dict[str, tuple[str, int]]:
-        """By name, what each head of the model is about, and how many scores it gives."""
+        """For each head by name: what its states represent (one of `modules.heads.OF`), and its number of logits."""
         return {self.head_name: (self.head_of, self.num_scores or len(self.labels))}
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
@@ -113,11 +111,11 @@ class EncoderTask(PluginTask, FairseqTask):
         return model
 
     def logits(self, model: Any, sample: dict[str, Any]) -> Any:
-        """The head's scores: (B, K), (B, N, K) for the N segments of the longest document, or (B, T, K)."""
+        """The logits of the head: (B, K), (B, N, K) for up to N segments of a document, or (B, T, K)."""
         return model(**sample["net_input"], classification_head_name=self.head_name)[0]
 
     def scores(self, logits: Any) -> Any:
-        """What predictions are made from: the probabilities."""
+        """The scores that predictions are made from: here the probabilities."""
         return logits.softmax(dim=-1)
 
     # Data

@@ -55,7 +55,7 @@ class TokenClassificationTask(EncoderTask):
 class SequenceClassificationTask(EncoderTask):
     """A label for each sequence of symbols, or for each pair of two: targets (B,), logits (B, K).
 
-    A sequence is a row. The two of a pair are rows beside each other; the head reads the states of both.
+    A sequence is a row. A pair is two consecutive rows, and the head reads the states of both.
     """
 
     kind = "sequence"
@@ -80,10 +80,10 @@ class SequenceClassificationTask(EncoderTask):
 
 @register_task("multiple_choice", dataclass=EncoderTaskConfig)
 class MultipleChoiceTask(EncoderTask):
-    """Which of several continuations is right: targets (B,), logits (B, K) for the K choices of the example with most.
+    """The right one of several continuations: targets (B,), logits (B, K) for the K choices of the example with most.
 
-    Each choice is a row, the text with the question and the choice, and gets one score (Rohde et al. 2021, section 7,
-    on RACE; Liu et al. 2019). Examples may have different numbers of choices.
+    Each choice is a row of text, question and choice, and gets one logit (Rohde et al. 2021, section 7, on RACE; Liu et
+    al. 2019). Examples may have different numbers of choices.
     """
 
     kind = "choice"
@@ -110,10 +110,10 @@ class MultipleChoiceTask(EncoderTask):
 
 @register_task("candidate_selection", dataclass=EncoderTaskConfig)
 class CandidateSelectionTask(EncoderTask):
-    """Which of several candidates answers a question on a text: targets (B,), logits (B, K) for the most candidates.
+    """The candidate that answers a question on a text: targets (B,), logits (B, K) for up to K candidates.
 
-    A row is `<s> question </s> <s> candidate 1 <s> candidate 2 ... </s> </s> <s> text`. A candidate's score is made
-    from the state at its `<s>` (Liu et al. 2022, section 4.2.3).
+    A row is `<s> question </s> <s> candidate 1 <s> candidate 2 ... </s> </s> <s> text`. The logit of a candidate is
+    computed from the state at its `<s>` (Liu et al. 2022, section 4.2.3).
     """
 
     kind = "candidates"
@@ -133,10 +133,10 @@ class CandidateSelectionTask(EncoderTask):
 
 @register_task("question_answering", dataclass=EncoderTaskConfig)
 class QuestionAnsweringTask(EncoderTask):
-    """The answer is a span of a text, or there is none: targets (B, 2), first and last token, 0 0 for none.
+    """A span of a text as answer, or no answer: targets (B, 2), first and last token, 0 0 for no answer.
 
-    As for SQuAD 2.0 (Rajpurkar et al. 2018; Devlin et al. 2019): each token has a score to be the first and one to be
-    the last of the answer, logits (B, T, 2); the row's first token stands for no answer. A row is a window of the text.
+    As for SQuAD 2.0 (Rajpurkar et al. 2018; Devlin et al. 2019): the logits (B, T, 2) score each token as the first and
+    as the last of the answer; the first token of the row stands for "no answer". A row is a window of the text.
     """
 
     kind = "qa"
@@ -152,18 +152,18 @@ class QuestionAnsweringTask(EncoderTask):
         return super().logits(model, sample).float().masked_fill(~possible.unsqueeze(-1), float("-inf"))
 
     def scores(self, logits: Any) -> Any:
-        """The logits, which the windows of a text are compared by."""
+        """The logits, by which `hat predict` compares the windows of a text."""
         return logits
 
 
 @register_task("document_question_answering", dataclass=EncoderTaskConfig)
 class DocumentQuestionAnsweringTask(QuestionAnsweringTask):
-    """The answer is a paragraph of a document, a span of one, yes or no, or there is none: targets (B, 4).
+    """A paragraph of a document, a span, yes or no as answer, or no answer: targets (B, 4).
 
-    A row is a window: `<s> question </s> </s> <s> paragraph 1 <s> paragraph 2 ... </s>`. Three heads are read in one
-    forward pass (Zhang et al. 2021, section 3.2): each token's scores to be the first and the last of the short answer,
-    a score of each paragraph from the mean of its tokens, and scores of `ANSWER_TYPES` from the mean of the paragraphs.
-    The score of "in no paragraph" is 0, so that the scores of a window are relative to it.
+    A row is a window: `<s> question </s> </s> <s> paragraph 1 <s> paragraph 2 ... </s>`. A forward pass computes three
+    heads (Zhang et al. 2021, section 3.2): each token as the first and as the last of the short answer; each paragraph,
+    from the mean of its tokens; and the `ANSWER_TYPES`, from the mean of the paragraphs. The logit of "in no paragraph"
+    is 0, so those of the paragraphs are relative to it.
     """
 
     kind = "document_qa"

@@ -1,9 +1,9 @@
 """The task `masked_document_lm`: fairseq's `masked_lm` for documents with BOS markers.
 
-fairseq also masks 15 % of the markers, and `<mask>` in place of `<s>` hides a sentence from the hierarchy. Here markers
-are neither masked nor predicted; all other tokens are masked as often as before. A sample that begins with a marker
-does not get another one. Three settings of the data iterators differ (`fairseq_fixes`): masks are fresh in every epoch,
-a resumed run equals an uninterrupted one, and no batch is dropped.
+fairseq also masks 15 % of the markers, and with `<mask>` in place of `<s>` the hierarchy does not find the sentence.
+Here markers are neither masked nor predicted; the rate of other tokens does not change. A sample that begins with a
+marker does not get another one. Settings of the data iterators (`fairseq_fixes`) give new masks in every epoch and
+exact resumption, and drop no batch.
 """
 
 from typing import Any
@@ -25,10 +25,10 @@ __all__ = ["MaskedDocumentLMConfig", "MaskedDocumentLMTask"]
 
 
 class OneLeadingMarker(BaseWrapperDataset):
-    """Samples to which a marker was prepended, without it where a marker follows.
+    """Removes the marker that fairseq prepends from samples that begin with one.
 
-    `sizes` are exact for the longest samples, so that fairseq does not leave out those that the model just takes. For
-    others they may be higher by 1.
+    `sizes` are exact for the longest samples, so that fairseq does not skip samples that just fit the model. Others may
+    be too high by 1.
     """
 
     def __init__(self, dataset: Any, marker: int) -> None:
@@ -73,7 +73,7 @@ class Unmasked(BaseWrapperDataset):
 
 @register_task("masked_document_lm", dataclass=MaskedDocumentLMConfig)
 class MaskedDocumentLMTask(PluginTask, MaskedLMTask):
-    """Masked LM that leaves the sentence markers alone."""
+    """Masked LM that neither masks nor predicts sentence markers."""
 
     cfg: MaskedDocumentLMConfig
     default_criterion = "masked_lm"

@@ -53,7 +53,7 @@ def indexed(rows: Sequence[Tensor]) -> ListDataset:
 
 
 def encode_documents(documents: Iterable[Record], task: Any) -> EncodedRows:
-    """Documents to rows of ids: the pipeline of the training data, then the task's own policy for long sources.
+    """Encodes documents with the pipeline of the training data, then applies the task's policy for long sources.
 
     Args:
         task: a `document_to_text` task with a pipeline.

@@ -1,4 +1,4 @@
-"""From the labels of a row in `label/{split}` to the targets of a criterion.
+"""Targets of a criterion, made of the labels of a row in `label/{split}`.
 
 A truncated row (see `cut_rows.py`) loses the labels of the removed tokens.
 

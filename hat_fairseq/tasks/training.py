@@ -1,8 +1,8 @@
-"""What all tasks of the plugin have in training: no batch is dropped, and `--dropout-schedule`.
+"""`PluginTask`: the base of all our tasks, with `--dropout-schedule`; it drops no batch.
 
-Rohde et al. 2021, section 7: on RACE the encoder-only model converged only with dropout off in the first epoch. The
-factors are for epochs 1, 2, ...; the last one holds from then on. They multiply the rates that the model was built
-with, so a run that is stopped and resumed has the same ones.
+Rohde et al. 2021, section 7: on RACE the encoder-only model converged only without dropout in the first epoch. The
+schedule has a factor for each epoch; the last one also holds for later epochs. The factors multiply the rates of the
+flags, so a resumed run has the same rates.
 """
 
 import logging
@@ -41,7 +41,7 @@ def parse_factors(text: str) -> list[float]:
 
 
 class PluginTask:
-    """Mixin of tasks: `cfg.dropout_schedule`, no batch that is dropped, and the pipeline recorded in checkpoints."""
+    """Mixin of tasks: applies `cfg.dropout_schedule`, drops no batch, records the text pipeline in checkpoints."""
 
     cfg: Any
 
@@ -92,7 +92,7 @@ class PluginTask:
         logger.info("epoch %d: dropout rates times %g", epoch, factor)
 
     def filter_indices_by_size(self, indices: Any, dataset: Any, max_positions: Any, ignore: bool = False) -> Any:
-        """fairseq's hook; ValueError for samples that are longer than the model takes, unless they may be ignored."""
+        """fairseq's hook; ValueError for samples that are longer than the model allows, unless they may be ignored."""
         kept, ignored = (indices, []) if ignore else dataset.filter_indices_by_size(indices, max_positions)
         if len(ignored):
             raise ValueError(

@@ -1,8 +1,8 @@
 """ROUGE and document BLEU of generated texts during validation, as sums over batches and processes.
 
 Document BLEU is exact even if the chunks of a document are in different batches or processes. Every process generates
-for its own batch; then all processes exchange their texts, so that each one sees every document completed at the same
-step. The process that generated the last missing chunk counts the document, and fairseq adds the counts up.
+for its own batch; then all processes exchange their texts. The process that generated the last missing chunk of a
+document counts its n-grams, and fairseq sums the counts.
 """
 
 import logging
@@ -32,7 +32,7 @@ TextPair = tuple[str, str]  # a hypothesis and its reference
 
 
 class GenerationMeter:
-    """What both meters share: the texts of a batch.
+    """The base of both meters: makes the texts of a batch.
 
     Args:
         generator: fairseq's sequence generator.

@@ -1,1 +1,1 @@
-"""Other people's weights, in and out: BART, RoBERTa and the released HAT of Chalkidis et al. 2022."""
+"""`hat import`, `export`, `package` and `average`: checkpoints, and weights in the formats of Hugging Face."""

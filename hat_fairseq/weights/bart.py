@@ -1,4 +1,4 @@
-"""Hugging Face BART for fairseq's BART and `hat_bart` (Lewis et al. 2019).
+"""Converts Hugging Face's BART (Lewis et al. 2019) for fairseq's BART and `hat_bart`.
 
 For BartModel and BartForConditionalGeneration. The two libraries name the parameters of the layers alike and use the
 same rows of positions (row i + 2 is position i), so the table holds the embedding only.

@@ -1,4 +1,4 @@
-"""`hat export` of an encoder-decoder: HAT with its own code in the folder, and what equals BART as BART."""
+"""`hat export` of an encoder-decoder: as BART if it equals BART, else with our code in the folder."""
 
 from __future__ import annotations
 

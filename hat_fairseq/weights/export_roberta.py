@@ -1,4 +1,4 @@
-"""`hat export` of an encoder: with its own code in the folder, and what equals RoBERTa as RoBERTa."""
+"""`hat export` of an encoder: as RoBERTa if it equals RoBERTa, else with our code in the folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`hat import hat_fairseq`: a folder of `hat export` back to the checkpoint that it was made of, with its data.
+"""`hat import hat_fairseq`: converts a folder of `hat export` back to a checkpoint with its data.
 
 The weights may have been trained further with transformers: the names and shapes of the tensors must be the same.
 """

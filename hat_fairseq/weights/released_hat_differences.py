@@ -1,4 +1,4 @@
-"""Where the authors' code (Chalkidis et al. 2022) would compute something else than a model trained here.
+"""The models for which the authors' code (Chalkidis et al. 2022) would compute something else than ours.
 
 Settings that no class of theirs has are refused. A difference on some documents is refused unless it is accepted by its
 name. Everything else is a matter of how their model is called, and is printed.

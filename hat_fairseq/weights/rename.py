@@ -1,4 +1,4 @@
-"""Weights of a release under the names of a fairseq model: one table of names for a release, checked against the model.
+"""Renames the weights of a release for a fairseq model, by a table of names, and checks them against the model.
 
 The model is built from the flags that `hat import` prints, on the meta device: it has names and shapes and needs no
 memory. fairseq is imported when it is built: help texts and most refusals do not wait for it.

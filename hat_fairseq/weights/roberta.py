@@ -1,4 +1,4 @@
-"""Hugging Face RoBERTa for fairseq's RoBERTa, `hat_roberta` and `hierarchical_transformer` (Liu et al. 2019).
+"""Converts Hugging Face's RoBERTa (Liu et al. 2019) for fairseq's RoBERTa, `hat_roberta`, `hierarchical_transformer`.
 
 XLM-RoBERTa (Conneau et al. 2020) is the same network with another vocabulary.
 

@@ -1,4 +1,4 @@
-"""Vocabularies of Hugging Face as dictionaries of fairseq, and back: GPT-2's byte-level BPE; XLM-RoBERTa's pieces.
+"""Converts vocabularies of Hugging Face to fairseq's dictionaries and back: GPT-2's BPE, and XLM-RoBERTa's pieces.
 
 fairseq's GPT-2 BPE writes numbers: 0-255 are the bytes, in the order in which GPT-2 lists them; 256 + i is what merge i
 produces; the next one is `<|endoftext|>`. The line of dict.txt on which a number stands, plus four, is the row of the

@@ -79,7 +79,7 @@ def test_positions_left_out_equal_a_table_of_zeros_and_matter_otherwise() -> Non
 def test_too_many_segments_are_refused_where_positions_are_added() -> None:
     tokens = documents([31])
     assert small(flags="--segment-positions none")(tokens)[0].isfinite().all()
-    with pytest.raises(ValueError, match="a document of 6 segments of up to 6 tokens, but --max-segments is 5"):
+    with pytest.raises(ValueError, match="a document has 6 segments of up to 6 tokens, but --max-segments is 5"):
         small()(tokens)
 
 

@@ -210,7 +210,7 @@ def test_wrong_sizes_are_refused() -> None:
     for kv_heads in (0, 3, 8):
         with pytest.raises(ValueError, match=rf"num_heads \(4\).*multiple of kv_heads \({kv_heads}\)"):
             MultiheadAttention(24, 4, kv_heads=kv_heads)
-    with pytest.raises(ValueError, match="3 query rows cannot share 2"):
+    with pytest.raises(ValueError, match="3 rows of queries are not a multiple of 2"):
         make()(states(3, 1, 24), states(2, 1, 24))
 
 

@@ -120,5 +120,5 @@ def test_growth_copies_linearly_often() -> None:
 
 
 def test_rows_that_documents_cannot_share_are_refused() -> None:
-    with pytest.raises(ValueError, match="5 query rows cannot share 2 memory rows"):
+    with pytest.raises(ValueError, match="5 rows of queries are not a multiple of 2 rows of keys"):
         DecoderCache(5, 2, 1, torch.device("cpu"))

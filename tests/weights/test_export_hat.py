@@ -6,6 +6,7 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.inference.texts import DocumentToText
 from hat_fairseq.tasks.raw_documents import encode_documents
+from hat_fairseq.weights.hf.attention_hat_fairseq import Batch, allowed_keys
 from hat_fairseq.weights.hugging_face import read_weights
 
 transformers = pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
@@ -192,3 +194,9 @@ def test_a_folder_that_does_not_fit_is_refused(
     (folder / "hat_fairseq.json").unlink()
     assert cli.main(["import", "hat_fairseq", str(folder), "--out", str(tmp_path / "new/model.pt")]) == 2
     assert "not a folder of hat export" in capsys.readouterr().err
+
+
+def test_the_exported_code_refuses_an_attention_that_it_does_not_know() -> None:
+    settings = SimpleNamespace(encoder_attention="dilated", encoder_attention_layers=None, encoder_layers=1)
+    with pytest.raises(ValueError, match="encoder_attention 'dilated': unknown"):
+        allowed_keys(settings, 0, Batch(torch.ones(1, 3, dtype=torch.bool)))

@@ -1,1 +1,1 @@
-"""Starting a model from a checkpoint: of the same model, of a plain one, of BART or of RoBERTa."""
+"""Starting a model from a checkpoint: of the same model, of its baseline without hierarchy, of BART or of RoBERTa."""

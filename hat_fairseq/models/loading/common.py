@@ -1,10 +1,9 @@
 """Starting from a pretrained model without hierarchy: BART, RoBERTa, or a baseline of this package.
 
-A checkpoint's state is brought to the shape of the model in steps, each of them reported: the row of `<mask>` is
-dropped where the dictionary has none (as fairseq's BART does), position tables are extended, and tensors that only the
-hierarchy has are taken from the model's own initialisation. Where the model shares heads of keys and values
-(`--decoder-kv-heads`), weights that are not of this package give it the means of theirs. Any difference that remains is
-an error that names the tensors.
+`adapt_state` changes the state of a checkpoint in steps, and logs each. The embedding of `<mask>` is dropped if the
+dictionary has none (as in fairseq's BART). Position embeddings are extended. Tensors of the hierarchy are initialised.
+With `--decoder-kv-heads`, the heads of BART's keys and values are averaged by group. Any other difference is an error
+that names the tensors.
 """
 
 import logging
@@ -32,7 +31,7 @@ def is_new_part(name: str, model: Any) -> bool:
 
 
 def adapt_state(state: dict[str, Tensor], model: Any) -> None:
-    """Changes a checkpoint's `state` in place until it fits `model`.
+    """Changes a checkpoint's `state` in place so that it fits `model`.
 
     Args:
         model: has `new_parts`, and in its config `extend_positions` if its position tables can be extended.
@@ -40,7 +39,7 @@ def adapt_state(state: dict[str, Tensor], model: Any) -> None:
         ValueError: tensors are missing, unknown or of another shape (all are named), or the dictionary is another one.
     """
     own = model.state_dict()
-    if not any(name.endswith(BUFFER) for name in state):  # from elsewhere
+    if not any(name.endswith(BUFFER) for name in state):  # not written by this package
         _pool_heads(state, model)
     check_fingerprints(state, own)
     for name in [name for name in state if name.endswith(BOOKKEEPING)]:
@@ -68,7 +67,7 @@ def _drop_mask_row(state: dict[str, Tensor], own: dict[str, Tensor]) -> None:
 
 
 def _pool_heads(state: dict[str, Tensor], model: nn.Module) -> None:
-    """The mean of the heads of each group that shares keys and values: Ainslie et al. 2023, section 2.1."""
+    """Averages the heads of each group that shares keys and values (Ainslie et al. 2023, section 2.1)."""
     for prefix, module in model.named_modules():
         if not isinstance(module, MultiheadAttention) or module.kv_heads == module.num_heads:
             continue
@@ -120,8 +119,8 @@ def _check_fit(state: dict[str, Tensor], own: dict[str, Tensor]) -> None:
 def adapt_heads(state: dict[str, Tensor], model: Any) -> None:
     """Changes the heads in a checkpoint's `state` in place to those of `model`.
 
-    A head that both have, with the same shape and the same labels, is loaded. The checkpoint's other heads are left out
-    and the model's other heads keep their initial weights; both are logged.
+    A head with the same shape and labels in both is loaded. The checkpoint's other heads are left out, and the model's
+    other heads keep their initial weights; both are logged.
 
     Raises:
         ValueError: the model is loaded for inference, and one of its classification heads is missing in the checkpoint
@@ -133,7 +132,7 @@ def adapt_heads(state: dict[str, Tensor], model: Any) -> None:
         loaded = {name: tensor for name, tensor in state.items() if head_of(name) == head}
         problem = _difference(loaded, built)
         if problem and head == MASKED_LM and built and loaded:
-            continue  # another dictionary, or damage: an error when it is loaded
+            continue  # another dictionary, or damage: an error later, in `adapt_state`
         for name in loaded:
             del state[name]
         if not problem:
@@ -153,14 +152,14 @@ def adapt_heads(state: dict[str, Tensor], model: Any) -> None:
 
 
 def head_of(name: str) -> str:
-    """`classification_heads.NAME.`, `encoder.lm_head.`, or nothing for a tensor of no head."""
+    """`classification_heads.NAME.` or `encoder.lm_head.`; an empty string for a tensor outside of heads."""
     if name.startswith(CLASSIFICATION):
         return CLASSIFICATION + name.removeprefix(CLASSIFICATION).split(".")[0] + "."
     return MASKED_LM if name.startswith(MASKED_LM) else ""
 
 
 def _difference(loaded: dict[str, Tensor], built: dict[str, Tensor]) -> str:
-    """What keeps a head from being loaded; nothing if it can be. A head without labels of its own fits any."""
+    """Why a head cannot be loaded; an empty string if it can be. A head without recorded labels fits any."""
     if not loaded:
         return "not in the checkpoint"
     if not built:
@@ -184,7 +183,7 @@ def _classes(head: dict[str, Tensor]) -> str:
 
 
 def _tie_output(state: dict[str, Tensor], model: nn.Module) -> None:
-    """A shared output table is the checkpoint's token table, also where the checkpoint does not repeat it."""
+    """Adds a shared output projection to `state` if the checkpoint has it as token embeddings only."""
     parameters = dict(model.named_parameters(remove_duplicate=False))
     for name, parameter in parameters.items():
         if OUTPUT in parameters and name != OUTPUT and parameter is parameters[OUTPUT] and name in state:

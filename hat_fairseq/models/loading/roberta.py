@@ -1,8 +1,8 @@
-"""Starting from RoBERTa: the tensor names of its first release, and the step from RoBERTa to segments.
+"""Starting from RoBERTa: renames the tensors of its first release, and converts it to `hierarchical_transformer`.
 
-Chalkidis et al. 2022 start from RoBERTa so: layer i of both kinds takes RoBERTa's layer i; positions are cropped to a
-segment; the table of segment positions takes the first rows of the position table. The token type, which fairseq's
-RoBERTa does not have, is zero.
+As in Chalkidis et al. 2022, layer i of both kinds starts from RoBERTa's layer i, positions from those of the first
+segment, and positions of segments from the first rows of the position table. The embedding of the token type is zero,
+because fairseq's RoBERTa has none.
 """
 
 import logging
@@ -36,9 +36,9 @@ def rename_old_layout(state: dict[str, Tensor]) -> None:
 
 
 def start_from_roberta(state: dict[str, Tensor], model: nn.Module) -> None:
-    """Changes the `state` of a RoBERTa in place into one of a model over segments; any other state stays as it is.
+    """Converts the `state` of a RoBERTa in place to one of `hierarchical_transformer`; any other state is unchanged.
 
-    Heads other than the masked-LM head are left to the caller.
+    Heads other than the masked-LM head stay unchanged.
 
     Raises:
         ValueError: the RoBERTa has fewer layers or fewer positions than are needed.

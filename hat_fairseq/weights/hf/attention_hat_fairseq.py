@@ -1,6 +1,6 @@
 """The attentions of the models: full, segments, windows, BigBird's blocks, and Poolingformer's two levels.
 
-Dense, with masks: plain code that computes the numbers of hat_fairseq, which has the fast kernels. Needs torch.
+Dense attention with masks, which computes the same as the fast kernels of hat_fairseq. Needs torch.
 
 Legend: B documents, T source tokens, U target tokens, S sentences or representatives, C channels, H heads, E = C / H, M
 cells of K tokens.
@@ -18,12 +18,12 @@ from torch import Tensor, nn
 
 @dataclass
 class Batch:
-    """What the layers of an encoder know of a batch.
+    """Padding and special tokens of a batch, for the layers of an encoder.
 
     Attributes:
         real: (B, T) True = a token, no padding.
         is_global: (B, T) True = attends to all tokens and is attended to by all; None: there are none.
-        positions, exists: (B, S) where the tokens stand that represent sentences or blocks, and whether there is one.
+        positions, exists: (B, S) the positions of the representatives of sentences or blocks, and whether they exist.
     """
 
     real: Tensor
@@ -100,6 +100,8 @@ def allowed_keys(settings: SimpleNamespace, number: int | None, batch: Batch) ->
     elif name == "segments":
         length = given(settings.segment_length, 128)
         near = (query // length == key // length)[None, None]
+    elif name not in ("window", "pooling"):
+        raise ValueError(f"encoder_attention {name!r}: unknown to this exported code")
     else:
         near = ((query - key).abs() <= given(settings.attention_window, 128))[None]
         if batch.is_global is not None:
