@@ -44,8 +44,8 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record
         divided = batch == BATCHES["valid"][0]
         first = max(0, len(pictures) - VALID) if divided else len(pictures)
         for number, picture in pictures[first:] if split == "valid" else pictures[:first]:
-            if not 0 <= picture.label < len(CLASSES):
-                raise ValueError(f"{path}, picture {number}: the class is {picture.label}, not from 0 to 9")
+            if not isinstance(picture.label, int) or not 0 <= picture.label < len(CLASSES):
+                raise ValueError(f"{path}, picture {number}: the class is {picture.label!r:.60}, not from 0 to 9")
             grey = np.minimum((LUMA * picture.colours).sum(axis=0) * 255.5 / 255, 255).astype(int)
             pixels = tuple(map(str, grey.ravel().tolist()))
             yield Record(f"{batch}-{number}", (pixels,), label=CLASSES[picture.label], origin=f"{path}, {number}")

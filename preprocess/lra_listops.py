@@ -24,6 +24,7 @@ FILES = {"train": "basic_train.tsv", "valid": "basic_val.tsv", "test": "basic_te
 CONTENT = "basic_train.tsv, basic_val.tsv and basic_test.tsv, as `hat make-data listops` writes them"
 SYMBOLS = str.maketrans({"(": "", ")": "", "]": "X"})
 VALUES = tuple(map(str, range(10)))
+KNOWN = {*VALUES, "[MIN", "[MAX", "[MED", "[SM", "[FIRST", "[LAST", "X"}
 
 
 def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
@@ -33,4 +34,6 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record
         if row["Target"] not in VALUES:
             raise ValueError(f"{path}:{number}: the value is {row['Target']!r:.60}, not a digit")
         tokens = tuple(row["Source"].translate(SYMBOLS).split())
+        if unknown := [token for token in tokens if token not in KNOWN]:
+            raise ValueError(f"{path}:{number}: {unknown[0]!r:.60} is no digit, operator or bracket of ListOps")
         yield Record(f"{split}-{number}", (tokens,), label=row["Target"], origin=f"{path}:{number}")

@@ -7,7 +7,7 @@
 
 The first 80 % of the images are for training, the next 10 % for validation, in the order of the folders' numbers; each
 label was drawn by itself, so there is no order in them. The authors divide in the order of tensorflow_datasets. Images
-whose file is empty (the release has one) are left out and counted, as there.
+whose file is empty (the release has one, in its part `curv_baseline`) are left out and counted, as there.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hat_fairseq.data.files import note_input, read_lines
+from hat_fairseq.data.formats.pathfinder import SIZE
 from hat_fairseq.data.formats.png import read_png
 from hat_fairseq.data.formats.release import release_file, release_folder
 from hat_fairseq.data.record import Record
@@ -45,5 +46,8 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record
         if not (data := path.read_bytes()):
             counts["empty_images_left_out"] += 1
             continue
-        pixels = tuple(map(str, read_png(data, str(path)).ravel().tolist()))
-        yield Record(f"{row[0]}/{row[1]}", (pixels,), label=row[3], origin=str(path))
+        pixels = read_png(data, str(path))
+        if pixels.shape != (SIZE, SIZE):
+            raise ValueError(f"{path} has {pixels.shape[1]} x {pixels.shape[0]} pixels, not {SIZE} x {SIZE}")
+        symbols = tuple(map(str, pixels.ravel().tolist()))
+        yield Record(f"{row[0]}/{row[1]}", (symbols,), label=row[3], origin=str(path))

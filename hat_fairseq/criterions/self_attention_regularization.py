@@ -82,8 +82,8 @@ class SelfAttentionRegularization(FairseqCriterion):
     def __init__(self, cfg: SelfAttentionRegularizationConfig, task: Any) -> None:
         super().__init__(task)
         for name in ("sar_alpha", "sar_roll"):
-            if getattr(cfg, name) < 0:
-                raise ValueError(f"--{name.replace('_', '-')} {getattr(cfg, name)} must not be negative")
+            if not 0 <= getattr(cfg, name) < math.inf:
+                raise ValueError(f"--{name.replace('_', '-')} {getattr(cfg, name)}: give a number that is not negative")
         self.alpha, self.roll = cfg.sar_alpha, cfg.sar_roll
 
     @classmethod
@@ -95,12 +95,14 @@ class SelfAttentionRegularization(FairseqCriterion):
         """The summed loss, what it is divided by (as the base criterion counts it), and what is logged.
 
         Raises:
-            ValueError: a split without labels, or a model that cannot roll.
+            ValueError: a split without labels, or a model that cannot roll or has full attention.
         """
         if not self.training:
             return super().forward(model, sample, reduce)
         if self.roll and not getattr(model, "can_roll", False):
             raise ValueError(f"--sar-roll {self.roll}: needs an encoder of this package (--arch hat_roberta_base, ...)")
+        if self.roll and getattr(model.config, "encoder_attention", None) == "full":
+            raise ValueError(f"--sar-roll {self.roll} changes nothing with --encoder-attention full; give 0 for R-Drop")
         rolled = {**sample, "net_input": {**sample["net_input"], "roll": self.roll}} if self.roll else sample
         first, second = self.outputs(model, sample), self.outputs(model, rolled)
         loss, sample_size, log = self.compute(first, sample["target"])

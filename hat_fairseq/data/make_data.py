@@ -48,8 +48,9 @@ def main(args: argparse.Namespace) -> int:
         if getattr(args, name) is not None:
             raise ValueError(f"--{name} has no effect with {args.name}; remove it")
     sizes, images = args.sizes or SIZES, IMAGES if args.images is None else args.images
-    if min(*sizes, images) < 1 or args.seed < 0:
-        raise ValueError("--sizes and --images must be at least 1, --seed at least 0")
+    for name, value, least in (("sizes", min(sizes), 1), ("images", images, 1), ("seed", args.seed, 0)):
+        if value < least:
+            raise ValueError(f"--{name} {value}: it must be at least {least}")
     with atomic_directory(args.out) as folder:
         if args.name == "listops":
             write_listops(folder, sizes, Limits(*(args.lengths or ())), args.seed)
@@ -66,7 +67,9 @@ def write_listops(folder: Path, sizes: Iterable[int], limits: Limits, seed: int)
         ValueError: no expression has such a length.
     """
     if not 0 <= limits.min_length < limits.max_length - 1:
-        raise ValueError(f"--lengths {limits.min_length} {limits.max_length}: no length lies between them")
+        raise ValueError(
+            f"--lengths {limits.min_length} {limits.max_length}: MIN must be at least 0, and MAX at least MIN + 2"
+        )
     drawn = expressions(np.random.default_rng(seed), limits)
     for split, size in zip(SPLITS, sizes, strict=True):
         name = f"basic_{split}.tsv"

@@ -20,6 +20,7 @@ from tqdm import tqdm
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+MOST_WORKERS = 1024  # a number with a digit too many would fill the memory with processes
 _BATCH = 16  # items sent at once: enough to hide the cost of sending, few enough for a steady progress bar
 
 
@@ -29,10 +30,10 @@ def ordered_map(function: Callable[[Item], Result], items: Iterable[Item], worke
     Only a few batches for each worker are read ahead, so the stream may be longer than memory.
 
     Raises:
-        ValueError: fewer than one worker, or a worker was killed.
+        ValueError: fewer than one worker or more than `MOST_WORKERS`, or a worker was killed.
     """
-    if workers < 1:
-        raise ValueError(f"the number of workers must be at least 1, not {workers}")
+    if not 1 <= workers <= MOST_WORKERS:
+        raise ValueError(f"--workers {workers}: the number of workers must be from 1 to {MOST_WORKERS:,}")
     if workers == 1:
         yield from map(function, items)
         return

@@ -61,6 +61,10 @@ def load_checkpoint(original: Callable[..., Any], cfg: Any, trainer: Any, **kwar
         failed = re.match(r"Cannot load model parameters from checkpoint (.*?);", str(error))
         if failed and isinstance(error.__context__, ValueError):
             raise CheckpointError(f"{failed.group(1)}: {error.__context__}") from None
+        if str(error).startswith("--finetune-from-model"):
+            raise CheckpointError(
+                f"{error}: download it, convert it with `hat import`, or remove the flag to begin with random weights"
+            ) from None
         if differ := re.match(r"(Criterion|Optimizer) does not match; .*\. (\w+) vs (\w+)", str(error)):
             flag, before, now = differ.groups()
             raise CheckpointError(

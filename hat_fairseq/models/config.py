@@ -80,6 +80,12 @@ class EncoderConfig(FairseqDataclass):
         """Reads the flags of a run; flags that an older checkpoint lacks get their defaults."""
         values: dict[str, Any] = {f.name: getattr(args, f.name, f.default) for f in fields(cls)}
         config = cls(**values)
+        for name in ("encoder_layers", "encoder_embed_dim", "encoder_ffn_embed_dim", "encoder_attention_heads"):
+            if values.get(name, 1) < 1:
+                raise ValueError(f"--{name.replace('_', '-')} {values[name]}: it must be at least 1")
+        for name in (name for name in values if name.endswith("dropout")):
+            if not 0 <= values[name] <= 1:
+                raise ValueError(f"--{name.replace('_', '-')} {values[name]}: it must be from 0 to 1")
         config.check()
         return config
 

@@ -103,12 +103,27 @@ def layer_attentions(config: Any, num_layers: int) -> list[AttentionBuilder]:
 
 
 def check_options(config: Any, besides: tuple[str, ...] = ()) -> None:
-    """Raises ValueError for an option that the chosen attention does not read, except those in `besides`."""
+    """Checks the options of attentions.
+
+    Args:
+        besides: options that may be set for any attention.
+    Raises:
+        ValueError: an option that the chosen attention does not read, or more blocks than documents have.
+    """
     used = _entry(config.encoder_attention).options
     for name in sorted({name for entry in ATTENTIONS.values() for name in entry.options} - {*used, *besides}):
         if getattr(config, name, None) is not None:
             flag = f"--{name.replace('_', '-')}"
             raise ValueError(f"{flag} has no effect with --encoder-attention {config.encoder_attention}; remove it")
+    longest, block = getattr(config, "max_positions", None), block_pattern(config).block
+    if longest is None:
+        return
+    for name in ("window", "random"):
+        if (given := getattr(config, f"sparse_{name}", None) or 0) > (most := -(-longest // block)):
+            raise ValueError(
+                f"--sparse-{name} {given}: --max-positions {longest} is only {most} blocks of {block} tokens; "
+                "give fewer, or --encoder-attention full"
+            )
 
 
 def _entry(name: str) -> EncoderAttention:

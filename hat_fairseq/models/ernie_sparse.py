@@ -53,6 +53,16 @@ class ErnieSparseConfig(RobertaConfig):
             raise ValueError("representative tokens need --encoder-attention block-sparse; or give --no-hierarchy")
         if self.sparse_block == 1 and not self.no_hierarchy:
             raise ValueError("--sparse-block 1 has room for a representative only: give at least 2, or --no-hierarchy")
+        for name in ("representative_update", "representative_positions", "document_pooling"):
+            value = str(getattr(self, name))
+            if self.no_hierarchy and value != self.__dataclass_fields__[name].default:
+                raise ValueError(f"--{name.replace('_', '-')} {value} has no effect with --no-hierarchy; remove it")
+        pattern, longest = block_pattern(self), self.max_positions
+        if not self.no_hierarchy and longest is not None and pattern.first * pattern.block >= longest:
+            raise ValueError(
+                f"--sparse-first {pattern.first} blocks of {pattern.block} tokens leave none of --max-positions "
+                f"{longest} for representatives: give fewer or smaller blocks, or --no-hierarchy"
+            )
         super().check()
 
 
@@ -93,6 +103,13 @@ class RepresentativeEncoder(SparseEncoder):
         if tokens.size(1) > longest - pad and int(rows.max()) > longest:
             raise ValueError(f"a row of {int(rows.max()) - pad} tokens, but only {longest - pad} positions")
         return self.embed_positions.at(rows)
+
+    def max_positions(self) -> int:
+        """Tokens of the longest document; with positions in the sequence representatives take some of them."""
+        longest = super().max_positions()
+        if str(self.config.representative_positions) != "sequence":
+            return longest
+        return longest - -(-max(longest - self.slots.num_global, 0) // (self.slots.block + 1))
 
     def units(self, tokens: Tensor) -> tuple[str, Tensor]:
         """The blocks of the representatives; if there are none, the document."""

@@ -80,6 +80,13 @@ class MaskedDocumentLMTask(PluginTask, MaskedLMTask):
 
     @classmethod
     def setup_task(cls, cfg: MaskedDocumentLMConfig, **kwargs: Any) -> "MaskedDocumentLMTask":
+        masked, left, drawn = cfg.mask_prob, cfg.leave_unmasked_prob, cfg.random_token_prob
+        if not 0 < masked < 1:
+            raise ValueError(f"--mask-prob {masked}: it must be more than 0 and less than 1")
+        if not (left >= 0 and drawn >= 0 and left + drawn <= 1):
+            raise ValueError(
+                f"--leave-unmasked-prob {left} and --random-token-prob {drawn}: give shares whose sum is at most 1"
+            )
         check_data(cfg.data, "mlm")
         return super().setup_task(cfg, **kwargs)
 

@@ -41,7 +41,7 @@ def export(args: argparse.Namespace, checkpoint: dict[str, Any]) -> None:
         about = ", ".join(f"{name} about a {of}" for name, of in heads.items())
         raise ValueError(f"{args.path} has the head {about}: only words and one head about documents are exported")
     purpose, width = DOCUMENT if heads else WORDS, settings["encoder_embed_dim"]
-    positions = model.max_positions()
+    positions = model.encoder.sentence_encoder.embed_positions.max_positions  # representatives may take some
     head = next(iter(model.classification_heads.values()), None)
     inner = width if head is None else len(head.dense.weight)
     plain_head = head is None or (settings["pooler_activation_fn"] == "tanh" and inner == width)
@@ -65,7 +65,7 @@ def export(args: argparse.Namespace, checkpoint: dict[str, Any]) -> None:
     config |= {"vocab_size": len(trained.task.source_dictionary), **SPECIAL_IDS}
     config["torch_dtype"] = str(next(model.parameters()).dtype)[6:]
     policy = str(getattr(trained.task.cfg, "long_source", "error"))
-    longest = min(positions, getattr(trained.task.cfg, "max_positions", None) or positions)
+    longest = min(model.max_positions(), getattr(trained.task.cfg, "max_positions", None) or positions)
     write_folder(args.out, trained, tensors, names, config, None, {"row_limit": (longest, policy)})
 
 

@@ -28,6 +28,16 @@ def test_segments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "exists" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "words",
+    ["segments --tokens 24 --segment-length 6", "block-sparse --tokens 64 --sparse-block 4 --sparse-random 1"],
+)
+def test_pictures_of_the_pages(words: str, tmp_path: Path) -> None:
+    page = Path(__file__).parents[2] / f"docs/attention_{words.split()[0].replace('-', '_')}.svg"
+    assert cli.main(["show-attention", *words.split(), "--out", str(tmp_path / "out.svg")]) == 0
+    assert (tmp_path / "out.svg").read_bytes() == page.read_bytes()
+
+
 @pytest.mark.parametrize("name", ATTENTIONS)
 def test_every_attention_has_a_picture(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

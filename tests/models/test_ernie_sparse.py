@@ -11,6 +11,7 @@ from golden import check_losses
 from helpers import assert_close
 from torch import Tensor
 
+from hat_fairseq.models.encoder_attention import block_pattern
 from hat_fairseq.models.loading.common import is_new_part
 from hat_fairseq.models.long_range_arena import LRA
 from hat_fairseq.modules.batch_layout import BatchLayout
@@ -122,13 +123,22 @@ def test_the_second_pass_of_self_attention_regularization(roll: int) -> None:
     assert not torch.allclose(encoded.tokens[0], model.encoder(source).tokens[0], atol=1e-3)
 
 
-def test_autocast() -> None:
-    model, lengths = small(), [53, 8, 140]
-    exact = model(documents(lengths), features_only=True)[0]
-    with torch.autocast("cpu", torch.bfloat16):
-        out = model(documents(lengths), features_only=True)[0]
+@pytest.mark.parametrize("roll", [0, 3])
+@pytest.mark.parametrize("weights", [torch.float32, torch.bfloat16])
+def test_bf16(weights: torch.dtype, roll: int) -> None:
+    """Under autocast and with weights in bf16: outputs, and the direction of the gradients."""
+    model, source = small(), documents([53, 8, 140])
+    runs = []
+    for dtype in (torch.float32, weights):
+        with torch.autocast("cpu", torch.bfloat16, enabled=bool(runs) and weights == torch.float32):
+            out = model.to(dtype)(source, features_only=True, roll=roll)[0][source != PAD].float()
+        parameters = [p for name, p in model.named_parameters() if "lm_head" not in name]
+        runs.append((out, [g.float().flatten() for g in torch.autograd.grad(out.square().sum(), parameters)]))
+    (exact, expected), (out, gradients) = runs
     assert_close(out, exact, torch.bfloat16)
-    out.float().sum().backward()
+    large = 1e-3 * max(g.norm() for g in expected)  # the gradient of a bias of keys is 0
+    for mine, other in zip(gradients, expected, strict=True):
+        assert other.norm() < large or torch.cosine_similarity(mine, other, dim=0) > 0.98
 
 
 @pytest.mark.parametrize("pooling", ["mean", "max", "min", "first"])
@@ -190,6 +200,16 @@ def test_parameter_counts() -> None:
     assert count("ernie_sparse_base", representative_weights="separate") == plain + own
 
 
+def test_attention_is_as_printed() -> None:
+    """Table 9: global, neighbouring and random tokens, pooling and the sharing of weights."""
+    with torch.device("meta"):
+        config = build("ernie_sparse_base", flags="").config
+    pattern = block_pattern(config)
+    numbers = pattern.first + pattern.last, pattern.window, pattern.random
+    assert [pattern.block * number for number in numbers] == [128, 192, 192]
+    assert (config.document_pooling, config.representative_weights, config.activation_fn) == ("mean", "shared", "gelu")
+
+
 @pytest.mark.parametrize("task", LRA)
 def test_long_range_arena_sizes(task: str) -> None:
     """The three models of a task differ in the attention alone, and the representatives' projections."""
@@ -217,6 +237,16 @@ def test_long_range_arena_sizes(task: str) -> None:
         (" --sparse-window 2", "window of 2 blocks: it must be odd"),
         (" --no-hierarchy --encoder-attention full", "--sparse-block has no effect with --encoder-attention full"),
         (" --encoder-qkv-dim 25", "inner_dim .25. must be a multiple of num_heads"),
+        (" --sparse-first 35", "--sparse-first 35 blocks of 4 tokens leave none of --max-positions 140 for rep"),
+        (" --sparse-block 70", "--sparse-first 2 blocks of 70 tokens leave none of --max-positions 140 for rep"),
+        (" --sparse-random 36", "--sparse-random 36: --max-positions 140 is only 35 blocks of 4 tokens"),
+        (" --sparse-window 37 --no-hierarchy", "--sparse-window 37: --max-positions 140 is only 35 blocks of 4"),
+        (" --no-hierarchy --document-pooling max", "--document-pooling max has no effect with --no-hierarchy"),
+        (" --no-hierarchy --representative-update residual", "--representative-update residual has no effect with"),
+        (" --encoder-layers 0", "--encoder-layers 0: it must be at least 1"),
+        (" --encoder-embed-dim 0", "--encoder-embed-dim 0: it must be at least 1"),
+        (" --attention-dropout nan", "--attention-dropout nan: it must be from 0 to 1"),
+        (" --pooler-dropout 1.5", "--pooler-dropout 1.5: it must be from 0 to 1"),
     ],
 )
 def test_wrong_flags_are_refused(flags: str, message: str) -> None:
@@ -224,6 +254,15 @@ def test_wrong_flags_are_refused(flags: str, message: str) -> None:
         small(flags)
     with pytest.raises(ValueError, match="a row of 141 tokens, but only 140 positions: raise --max-positions"):
         small()(documents([141]))
+
+
+def test_the_longest_document() -> None:
+    """With positions in the sequence, representatives take some of them; one token more has no position."""
+    for positions in range(9, 30):
+        model = small(f" --representative-positions sequence --max-positions {positions}")
+        assert model(documents([model.max_positions()]))[0].isfinite().all()
+        with pytest.raises(ValueError, match=f"only {positions} positions"):
+            model(documents([model.max_positions() + 1]))
 
 
 def test_golden_losses() -> None:

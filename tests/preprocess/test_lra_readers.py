@@ -72,6 +72,7 @@ def test_drawn_expressions_have_the_published_values_and_lengths() -> None:
     assert max(depths) == 9 and len({text for text, _ in drawn}) == 1500  # digits at depth 10
 
 
+@pytest.mark.fault("Preprocessing", "`hat make-data` with a wrong number", "refused with the flag and what it may be")
 def test_make_data_and_its_readers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def make(name: str, out: str, *flags: str) -> Path:
         assert cli.main(["make-data", name, "--out", str(tmp_path / out), *flags]) == 0
@@ -93,9 +94,14 @@ def test_make_data_and_its_readers(tmp_path: Path, capsys: pytest.CaptureFixture
     for words, message in (
         (("listops", "--out", str(one)), "already exists; choose another directory"),
         (("listops", "--out", "x", "--images", "5"), "--images has no effect with listops; remove it"),
-        (("listops", "--out", "x", "--lengths", "9", "10"), "--lengths 9 10: no length lies between them"),
+        (("listops", "--out", "x", "--lengths", "9", "10"), "--lengths 9 10: MIN must be at least 0, and MAX at"),
+        (("listops", "--out", "x", "--lengths", "-9", "30"), "--lengths -9 30: MIN must be at least 0"),
+        (("listops", "--out", "x", "--lengths", "30", "9"), "--lengths 30 9: MIN must be at least 0, and MAX at"),
+        (("listops", "--out", "x", "--sizes", "9", "-5", "9"), "--sizes -5: it must be at least 1"),
+        (("listops", "--out", "x", "--seed", "-1"), "--seed -1: it must be at least 0"),
         (("listops", "--out", "x", "--lengths", "1", "5"), "--lengths 1 5: only 400 different expressions were found"),
-        (("pathfinder", "--out", "x", "--images", "0"), "--images must be at least 1"),
+        (("pathfinder", "--out", "x", "--images", "0"), "--images 0: it must be at least 1"),
+        (("pathfinder", "--out", str(tmp_path / "x"), "--workers", "99999"), "--workers 99999: the number of workers"),
     ):
         assert cli.main(["make-data", *words]) == 2 and message in capsys.readouterr().err
 
@@ -190,12 +196,26 @@ def test_all_filters_of_png_are_undone(number: int) -> None:
     distances = [np.abs(left + up - corner - each) for each in (left, up, corner)]
     paeth = np.choose(np.argmin(distances, axis=0), [left, up, corner])
     guess = [0 * left, left, up, (left + up) // 2, paeth][number]
-    lines = np.pad((pixels - guess) % 256, ((0, 0), (1, 0)), constant_values=number).astype(np.uint8).tobytes()
+    lines = np.pad((pixels - guess) % 256, ((0, 0), (1, 0)), constant_values=number).astype(np.uint8)
     plain = write_png(pixels.astype(np.uint8))
     begin, end = plain.index(b"IDAT") - 4, plain.index(b"IEND") - 4
-    data = zlib.compress(lines)
-    chunk = len(data).to_bytes(4, "big") + b"IDAT" + data + zlib.crc32(b"IDAT" + data).to_bytes(4, "big")
-    assert (read_png(plain[:begin] + chunk + plain[end:], "x") == pixels).all()
+
+    def image() -> bytes:
+        data = b"IDAT" + zlib.compress(lines.tobytes())
+        framed = (len(data) - 4).to_bytes(4, "big") + data + zlib.crc32(data).to_bytes(4, "big")
+        return plain[:begin] + framed + plain[end:]
+
+    assert (read_png(image(), "x") == pixels).all()
+    lines[3, 0] = 5 + number
+    with pytest.raises(ValueError, match="x: no PNG image .*: a line has a filter that PNG does not know"):
+        read_png(image(), "x")
+
+
+def batch(**given: Any) -> Callable[[Path], object]:
+    """Replaces a batch by one of a single picture."""
+    content = {"data": np.zeros((1, 3072), np.uint8), "labels": [1]} | given
+    data = pickled({name.encode(): value for name, value in content.items()})
+    return lambda root: (root / "data_batch_1").write_bytes(data)
 
 
 META = "curv_contour_length_14/metadata/0.npy"
@@ -206,6 +226,11 @@ REFUSED: list[tuple[str, Callable[[Path], object], str]] = [
         "lra_listops",
         lambda root: (root / "basic_train.tsv").write_text("Source\tTarget\n[MAX 1 ]\t11\n"),
         r"basic_train\.tsv:2: the value is '11', not a digit",
+    ),
+    (
+        "lra_listops",
+        lambda root: (root / "basic_train.tsv").write_text("Source\tTarget\n[MAX 1 [SUM 2 ] ]\t1\n"),
+        r"basic_train\.tsv:2: '\[SUM' is no digit, operator or bracket",
     ),
     (
         "lra_retrieval",
@@ -223,6 +248,16 @@ REFUSED: list[tuple[str, Callable[[Path], object], str]] = [
         r"data_batch_1 is no batch of CIFAR-10's python release",
     ),
     ("lra_image", lambda root: (root / "data_batch_1").write_bytes(pickled({b"x": 1})), r"no batch of .*: b'data'"),
+    ("lra_image", batch(labels=[1.0]), r"data_batch_1, picture 0: the class is 1\.0, not from 0 to 9"),
+    ("lra_image", batch(labels=[None]), r"data_batch_1, picture 0: the class is None, not from 0 to 9"),
+    ("lra_image", batch(labels=[]), r"data_batch_1 is no batch of CIFAR-10's python release: zip"),
+    ("lra_image", batch(data=np.zeros((1, 384), np.int64)), r"data_batch_1 is no .*: its pixels are not bytes in rows"),
+    ("lra_image", batch(data=np.zeros((3072, 2), np.uint8).T), r"data_batch_1 is no .*: its pixels are not bytes in"),
+    (
+        "lra_image",
+        lambda root: (root / "data_batch_1").write_bytes(b"\x80\x04\x8e" + b"\xff" * 7 + b"\0."),  # petabytes
+        r"data_batch_1 is no batch of CIFAR-10's python release: MemoryError",
+    ),
     ("lra_pathfinder", lambda root: (root / META).unlink(), r"metadata has no \.npy files with lines; --root must be"),
     (
         "lra_pathfinder",
@@ -240,9 +275,17 @@ REFUSED: list[tuple[str, Callable[[Path], object], str]] = [
         lambda root: (root / PNG).write_bytes((root / PNG).read_bytes()[:-30]),
         r"sample_0\.png: no PNG image that can be read: the checksum of its chunk at byte 33 is wrong",
     ),
+    (
+        "lra_pathfinder",
+        lambda root: (root / PNG).write_bytes(write_png(np.zeros((32, 16), np.uint8))),
+        r"sample_0\.png has 16 x 32 pixels, not 32 x 32",
+    ),
 ]
 
 
+@pytest.mark.fault(
+    "Input", "missing, damaged or other files of Long Range Arena", "refused with the file and the line or picture"
+)
 @pytest.mark.parametrize(("name", "change", "message"), REFUSED)
 def test_what_is_no_release_is_refused(
     name: str, change: Callable[[Path], object], message: str, tmp_path: Path

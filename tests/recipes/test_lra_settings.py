@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 import torch
@@ -11,6 +13,7 @@ from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.optim import FairseqOptimizer
 from fairseq.optim.lr_scheduler import build_lr_scheduler
+from test_docs import commands
 
 from hat_fairseq.recipes import command as recipes
 from hat_fairseq.recipes import files
@@ -26,12 +29,20 @@ TABLE: dict[str, tuple[float, ...]] = {
     "image": (5e-4, 256, 0, 175, 1024, 0.3, 0.2, 200 * (45000 // 256)),
     "pathfinder": (1e-3, 512, 0, 312, 1024, 0.2, 0.1, 200 * (160000 // 512)),
 }
+# embedding, heads, layers, MLP, queries, learning rate decay
+SIZES = {
+    "listops": (512, 8, 4, 1024, 512, "inverse_sqrt"),
+    "text": (256, 4, 4, 1024, 256, "inverse_sqrt"),
+    "retrieval": (128, 4, 4, 512, 128, "inverse_sqrt"),
+    "image": (32, 1, 1, 64, 32, "cosine"),
+    "pathfinder": (64, 2, 4, 64, 32, "cosine"),
+}
 MASKED = {"listops": 0.1, "text": 0.15, "retrieval": 0.15, "image": 0.5, "pathfinder": 0.5}
 TASKS = pytest.mark.parametrize("task", TABLE)
 
 
-def parsed(name: str) -> Namespace:
-    words = recipes.build_commands("train", name)[0][4:]
+def parsed(name: str, flags: Sequence[str] = ()) -> Namespace:
+    words = recipes.build_commands("train", name, flags)[0][4:]
     return options.parse_args_and_arch(options.get_training_parser(), input_args=words)
 
 
@@ -44,8 +55,22 @@ def test_settings_are_as_printed(task: str) -> None:
     assert (given.dropout, given.attention_dropout) == (dropout, attention_dropout)
     assert (given.optimizer, given.adam_betas, given.adam_eps, given.clip_norm) == ("adam", "(0.9, 0.98)", 1e-9, 0.0)
     assert (given.task, given.criterion) == ("sequence_classification", "document_labels")
+    sizes = [getattr(given, f"encoder_{name}") for name in ("embed_dim", "attention_heads", "layers", "ffn_embed_dim")]
+    assert (*sizes, getattr(given, "encoder_qkv_dim", sizes[0]), given.lr_scheduler) == SIZES[task]
+    assert (given.representative_weights, given.activation_dropout) == ("separate", dropout)
     preprocess = files.load(files.find(f"lra_{task}"))["preprocess"]
     assert given.max_positions == int(str(preprocess["max-source-tokens"])) == length + 2  # <s> and </s>
+
+
+def test_the_whole_model_of_the_page() -> None:
+    """Self-attention regularization on half the batch, with twice the updates and the same highest learning rate."""
+    page = (Path(__file__).parents[2] / "docs/lra.md").read_text(encoding="utf-8")
+    ((_, *flags),) = (words for words in commands(page) if "self_attention_regularization" in words)
+    given, plain = parsed("lra_listops", flags), parsed("lra_listops")
+    assert (given.criterion, given.sar_alpha, given.sar_roll) == ("self_attention_regularization", 5, 2)
+    assert given.document_pooling == "max" and given.lr == plain.lr
+    assert given.batch_size * given.update_freq[0] == plain.batch_size * plain.update_freq[0] // 2
+    assert (given.max_update, given.warmup_updates) == (2 * plain.max_update, 2 * plain.warmup_updates)
 
 
 class Optimizer(FairseqOptimizer):

@@ -51,10 +51,10 @@ def sites(run, ami: Path, corpus: Path, tmp_path_factory: pytest.TempPathFactory
 
 @pytest.fixture(scope="module")
 def pretrain(run, corpus: Path):
-    def command(save_dir: Path, *flags: object, task: str = "masked_document_lm") -> Any:
+    def command(save_dir: Path, *flags: object, task: str = "masked_document_lm", check: bool = True) -> Any:
         model = f"--user-dir {USER_DIR} --task {task} --arch hat_roberta_base --criterion masked_lm {TINY} {COMMON} "
         model += "--tokens-per-sample 128 --sample-break-mode complete --mask-prob 0.3"
-        return run("fairseq-train", corpus, *model.split(), "--save-dir", save_dir, *flags)
+        return run("fairseq-train", corpus, *model.split(), "--save-dir", save_dir, *flags, check=check)
 
     return command
 
@@ -179,3 +179,19 @@ def test_ranking_starts_from_the_checkpoint_with_more_positions(
     after = weights(tmp_path)
     assert after["classification_heads.sentence_classification_head.out_proj.weight"].shape == (1, 16)
     assert len(after["encoder.sentence_encoder.embed_positions.weight"]) == 258
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--mask-prob", "1.5"], "--mask-prob 1.5: it must be more than 0 and less than 1"),
+        (["--mask-prob", "nan"], "--mask-prob nan: it must be more than 0 and less than 1"),
+        (
+            ["--random-token-prob", "0.95"],
+            "--leave-unmasked-prob 0.1 and --random-token-prob 0.95: give shares whose sum",
+        ),
+    ],
+)
+def test_impossible_shares_are_refused(pretrain: Any, tmp_path: Path, flags: list[str], message: str) -> None:
+    result = pretrain(tmp_path, *flags, check=False)
+    assert result.returncode == 1 and f"hat_fairseq: error: {message}" in result.stderr.splitlines()[-1]

@@ -154,13 +154,17 @@ def test_the_logged_perplexity_is_of_the_words(data_of: Data) -> None:
 
 def test_what_cannot_be_is_refused(data_of: Data) -> None:
     task, model, batch, _ = setting("classification", data_of)
-    for settings, message in (({"alpha": -1}, "--sar-alpha -1 must not"), ({"roll": -2}, "--sar-roll -2 must not")):
-        with pytest.raises(ValueError, match=message):
-            regularized("document_labels", task, **settings)
+    for name, value in (("alpha", -1), ("alpha", math.nan), ("alpha", math.inf), ("roll", -2)):
+        with pytest.raises(ValueError, match=f"--sar-{name} {value}: give a number that is not negative"):
+            regularized("document_labels", task, **{name: value})
     with pytest.raises(ValueError, match="answer_spans is for the task question_answering"):
         regularized("answer_spans", task)
     with pytest.raises(ValueError, match="--sar-roll 2: needs an encoder of this package"):
         regularized("document_labels", task)(lambda **inputs: None, batch)
+    model.config.encoder_attention = "full"
+    with pytest.raises(ValueError, match="--sar-roll 2 changes nothing with --encoder-attention full; give 0"):
+        regularized("document_labels", task)(model, batch)
+    model.config.encoder_attention = "window"
     with pytest.raises(ValueError, match="the split has no labels"):
         regularized("document_labels", task)(model, {**batch, "target": None})
 

@@ -72,6 +72,12 @@ def test_another_criterion_is_named(train, tmp_path: Path) -> None:
         assert re.match(message, line), line
 
 
+@pytest.mark.fault("Checkpoints", "--finetune-from-model that does not exist", "refused; names the path and ways out")
+def test_weights_that_are_missing_are_named(train, tmp_path: Path) -> None:
+    line = last_line(train(tmp_path, "--max-update", 1, "--finetune-from-model", "roberta.base/model.pt", check=False))
+    assert line.startswith("hat_fairseq: error: --finetune-from-model roberta.base/model.pt does not exist: download")
+
+
 def test_dropout_in_generation_is_refused() -> None:
     """fairseq's flag reaches its own dropout modules only."""
     model = build("hat_transformer_tiny", TINY)

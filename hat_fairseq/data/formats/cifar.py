@@ -4,6 +4,7 @@ A pickle may name any function to be called. Here the three names that numpy's a
 this module, and every other name is an error.
 """
 
+import math
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,11 +19,10 @@ SIDE = 32
 
 
 class Picture(NamedTuple):
-    """(3, 32, 32) red, green and blue; the number of the class; the name of the file that it was made from."""
+    """(3, 32, 32) red, green and blue; the number of the class."""
 
     colours: NDArray[np.uint8]
     label: int
-    name: str
 
 
 class _Array:
@@ -34,8 +34,10 @@ class _Array:
         pass
 
     def __setstate__(self, state: Any) -> None:
-        if isinstance(state[-1], bytes):  # of an array: version, shape, type, order, bytes
-            self.data = state[-1]
+        if isinstance(state[-1], bytes):  # of an array
+            _, shape, _, by_columns, self.data = state
+            if by_columns or math.prod(shape) != len(self.data):
+                raise ValueError("its pixels are not bytes in rows")
 
 
 class _Names(pickle.Unpickler):
@@ -56,8 +58,9 @@ def read_batch(path: Path) -> Iterator[Picture]:
         with open(path, "rb") as file:
             batch = _Names(file, encoding="bytes").load()
         pixels = np.frombuffer(batch[b"data"].data, np.uint8).reshape(-1, 3, SIDE, SIDE)
-        rows = list(zip(pixels, batch[b"labels"], batch[b"filenames"], strict=True))
-    except (pickle.UnpicklingError, EOFError, LookupError, TypeError, AttributeError, ValueError) as error:
-        raise ValueError(f"{path} is no batch of CIFAR-10's python release: {error}") from error
-    for colours, label, name in rows:
-        yield Picture(colours, int(label), name.decode())
+        pictures = [Picture(*row) for row in zip(pixels, batch[b"labels"], strict=True)]
+    except Exception as error:  # a damaged pickle may raise any
+        raise ValueError(
+            f"{path} is no batch of CIFAR-10's python release: {str(error) or type(error).__name__}"
+        ) from error
+    yield from pictures

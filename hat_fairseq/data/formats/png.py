@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 HEADER = struct.Struct(">IIBBBBB")  # width, height, bits, colour type, compression, filter method, interlacing
 PLAIN = (8, 0, 0, 0, 0)
+PAETH = 4  # the last filter
 
 Pixels = NDArray[np.uint8]
 
@@ -37,7 +38,10 @@ def read_png(data: bytes, where: str) -> Pixels:
         lines = zlib.decompress(b"".join(content for name, content in chunks if name == b"IDAT"))
         if len(lines) != height * (width + 1):
             raise ValueError("it has another number of pixels than its header says")
-        return _unfiltered(np.frombuffer(lines, np.uint8).reshape(height, width + 1))
+        filtered = np.frombuffer(lines, np.uint8).reshape(height, width + 1)
+        if (filtered[:, 0] > PAETH).any():
+            raise ValueError("a line has a filter that PNG does not know")
+        return _unfiltered(filtered)
     except (ValueError, IndexError, struct.error, zlib.error) as error:
         raise ValueError(f"{where}: no PNG image that can be read: {error}") from error
 
