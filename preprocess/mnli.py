@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hat_fairseq.data.formats.release import release_file, release_folder
-from hat_fairseq.data.formats.tsv import read_tsv
+from hat_fairseq.data.formats.tables import read_tsv
 from hat_fairseq.data.record import Record
 
 KIND = "classification"

@@ -23,8 +23,7 @@ from pathlib import Path
 
 from hat_fairseq.data.formats.bitext import join
 from hat_fairseq.data.formats.iwslt_xml import read_set, read_training
-from hat_fairseq.data.formats.lookup import find_one
-from hat_fairseq.data.formats.release import release_folder
+from hat_fairseq.data.formats.release import find_one, release_folder
 from hat_fairseq.data.record import Record
 
 SETS = {

@@ -6,15 +6,15 @@ preprocess.py, merge.py        the commands; read preprocess.py first
 options.py                     their options; `Settings` are those that change the tokens
 readers.py, make_data.py       finds a reader of a dataset; `hat make-data`
 record.py, records_json.py     a `Record`: a document or example; the same as a JSON line
-kind.py, kinds.py              the class `Kind`, for example classification, and all its values
-build.py, share.py             the steps for a whole dataset; a shard of it
-stages.py, encode_split.py     the steps for one split
+kinds.py                       the class `Kind`, for example classification, and all its values
+build.py                       the steps for a whole dataset
+stages.py, encode_split.py     the steps for one split; a shard of it
 pipeline.py                    the steps for one record: saved as pipeline.json, loaded by tasks and inference
 clean.py, text.py              sentences without line breaks and control tokens; alignment.py pairs segments
 encoder.py, encode_*.py        sentences to rows; packing.py and long_input.py fit them to the maximum length
 rows.py                        a `Row`: the tokens of a sample; the files SPLIT.ids and SPLIT.spans
 bpe.py, word_tokenizer.py, detokenize.py, token_spans.py    text to tokens and back
-binarize.py, binary.py, dictionary.py    writes what fairseq-preprocess would write
+binarize.py, dictionary.py     writes what fairseq-preprocess would write
 
 Nothing here imports torch or fairseq.
 """

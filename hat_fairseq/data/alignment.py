@@ -7,6 +7,7 @@
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 
 from hat_fairseq.data.record import Record
@@ -17,28 +18,21 @@ POLICIES = ("error", "drop", "merge")
 WAY_OUT = "correct it, or choose --on-misaligned drop or --on-misaligned merge"
 
 Pair = tuple[str, str]
+Languages = tuple[str, str]  # of source and target
 
 
 class MisalignedError(ValueError):
     """Source and target have different numbers of segments, or a segment has no counterpart."""
 
 
-def align(document: Record, policy: str, languages: tuple[str, str], counts: Counter[str]) -> Record:
+def align(document: Record, policy: str, languages: Languages, counts: Counter[str]) -> Record:
     """Normalise both sides and pair them: as many source as target segments, none of them empty.
 
-    A document with nothing on a whole side is returned as it is: it is empty, not misaligned.
-
-    Args:
-        document: has sentences and a target.
-        policy: one of `POLICIES`.
-        languages: of source and target, for counting words and joining sentences.
-        counts: takes `segment_pairs_empty` (both sides), `segment_pairs_one_sided_dropped` with
-            `source_words_dropped` and `target_words_dropped`, `segment_pairs_one_sided_merged`,
-            `documents_misaligned_merged`, and the keys of `text.normalise`.
-
-    Raises:
-        MisalignedError: numbers of segments differ and the policy is `error` or `drop`; or one side of a pair is
-            empty and the policy is `error`.
+    A document with nothing on a whole side is returned as it is: it is empty, not misaligned. Adds to `counts`:
+    `segment_pairs_empty` (both sides), `segment_pairs_one_sided_dropped` with `source_words_dropped` and
+    `target_words_dropped`, `segment_pairs_one_sided_merged`, `documents_misaligned_merged`, and the keys of
+    `text.normalise`. MisalignedError if the numbers of segments differ and the policy is not `merge`, or one side of a
+    pair is empty and the policy is `error`.
     """
     source = [normalise(segment, counts) for segment in document.sentences or ()]
     target = [normalise(segment, counts) for segment in document.target or ()]
@@ -55,20 +49,17 @@ def align(document: Record, policy: str, languages: tuple[str, str], counts: Cou
     return replace(document, parts=(sources,), roles=None, target=targets)
 
 
-def words_of(document: Record, languages: tuple[str, str]) -> Counter[str]:
+def words_of(document: Record, languages: Languages) -> Counter[str]:
     """Counts of the words of a dropped document: `source_words_dropped` and `target_words_dropped`."""
-    sides = zip(("source", "target"), (document.sentences, document.target), languages, strict=True)
-    return Counter(
-        {
-            f"{side}_words_dropped": sum(count_words(text, language) for text in texts or ())
-            for side, texts, language in sides
-        }
-    )
+    return _dropped_words(document.sentences or (), document.target or (), languages)
 
 
-def _pairs(
-    document: Record, pairs: list[Pair], policy: str, languages: tuple[str, str], counts: Counter[str]
-) -> list[Pair]:
+def _dropped_words(source: Iterable[str], target: Iterable[str], languages: Languages) -> Counter[str]:
+    words = [sum(count_words(t, code) for t in side) for side, code in zip((source, target), languages, strict=True)]
+    return Counter(source_words_dropped=words[0], target_words_dropped=words[1])
+
+
+def _pairs(document: Record, pairs: list[Pair], policy: str, languages: Languages, counts: Counter[str]) -> list[Pair]:
     """Pairs with text on both sides; `document` is for messages."""
     whole = [index for index, pair in enumerate(pairs) if all(pair)]
     one_sided = [index for index, pair in enumerate(pairs) if any(pair) and not all(pair)]
@@ -83,13 +74,12 @@ def _pairs(
         side = "target" if pairs[first][0] else "source"
         raise MisalignedError(f"{_numbers(document)}, segment {first + 1} has an empty {side}; {WAY_OUT}")
     counts["segment_pairs_one_sided_dropped"] += len(one_sided)
-    lost = [pairs[index] for index in one_sided]
-    for side, language, position in zip(("source", "target"), languages, (0, 1), strict=True):
-        counts[f"{side}_words_dropped"] += sum(count_words(pair[position], language) for pair in lost)
+    sources, targets = zip(*(pairs[index] for index in one_sided), strict=True)
+    counts.update(_dropped_words(sources, targets, languages))
     return [pairs[index] for index in whole]
 
 
-def _merged(pairs: list[Pair], languages: tuple[str, str]) -> list[Pair]:
+def _merged(pairs: list[Pair], languages: Languages) -> list[Pair]:
     merged: list[Pair] = []
     for pair in filter(any, pairs):
         if merged and not (all(pair) and all(merged[-1])):  # one of the two still lacks a side

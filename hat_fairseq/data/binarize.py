@@ -1,40 +1,74 @@
 """Turn the text streams into fairseq's binary files, as fairseq-preprocess would, and count what a dictionary lacks."""
 
 import shlex
+import struct
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hat_fairseq.data.binary import Binarized, binarize_text
-from hat_fairseq.data.dictionary import SPECIAL, UNKNOWN, Dictionary
+import numpy as np
+
+from hat_fairseq.data.dictionary import EOS, SPECIAL, UNKNOWN, Dictionary, read_tokens
 
 ROLE_LABELS = Path("text", "role.labels")  # the fixed dictionary of the role stream, in fairseq's format
 LABELS = Path("text", "label.labels")  # likewise of the labels of examples
 MOST_UNKNOWN = 0.5  # share of tokens that are not in the dictionary; above it the text is refused
 KINDS = ("train", "valid", "test")  # of splits
+_MAGIC = b"MMIDIDX\x00\x00"
+_VERSION = 1
+_SMALL = 65500  # below it fairseq writes a dictionary's numbers in 16 bits
+_CODES = {"<u2": 8, "<u4": 9}  # how the index names the type
+
+
+@dataclass(frozen=True)
+class Binarized:
+    """Counts of a text: lines, tokens including `</s>`, and tokens missing from the dictionary."""
+
+    lines: int
+    tokens: int
+    unknown: int
+
+    def __str__(self) -> str:
+        percent = 100 * self.unknown / self.tokens if self.tokens else 0.0
+        return f"{self.lines} sents, {self.tokens} tokens, {percent:.3}% replaced"
+
+
+def binarize_text(text: Path, dictionary: Dictionary, prefix: Path) -> Binarized:
+    """Write `PREFIX.bin` (token ids, `</s>` after each line) and `PREFIX.idx` (offsets) of a text of one row a line."""
+    kind = "<u2" if len(dictionary) < _SMALL else "<u4"
+    number_of = dictionary.numbers.__getitem__
+    sizes, unknown = [], 0
+    with open(f"{prefix}.bin", "wb") as file:
+        for tokens in read_tokens(text):
+            tokens.append(SPECIAL[EOS])
+            numbers = np.fromiter(map(number_of, tokens), kind, len(tokens))
+            if missing := int((numbers == UNKNOWN).sum()):
+                unknown += missing - tokens.count(SPECIAL[UNKNOWN])
+            file.write(numbers.tobytes())
+            sizes.append(len(tokens))
+    _write_index(Path(f"{prefix}.idx"), np.array(sizes, np.int64), kind)
+    return Binarized(len(sizes), sum(sizes), unknown)
+
+
+def _write_index(path: Path, sizes: np.ndarray, kind: str) -> None:
+    """The length of each line, and the byte at which it begins."""
+    ends = np.cumsum(sizes) * np.dtype(kind).itemsize
+    begins = np.concatenate([[0], ends[:-1]]) if len(sizes) else ends
+    with open(path, "wb") as file:
+        file.write(_MAGIC + struct.pack("<QBQ", _VERSION, _CODES[kind], len(sizes)))
+        file.write(sizes.astype("<i4").tobytes() + begins.astype("<i8").tobytes())
 
 
 @dataclass(frozen=True)
 class Binarization:
-    """One call of fairseq-preprocess, to be run in the output directory.
+    """One call of fairseq-preprocess in the output directory; ValueError for splits that fairseq names otherwise."""
 
-    Args:
-        destination: the folder to write into.
-        splits: train, and valid, valid1, ..., test, test1, ... as fairseq numbers them.
-        streams: the streams to read, `text/SPLIT.STREAM`; two of them share a dictionary.
-        pair: the names of the two sides as fairseq's file names have them; None for file names without.
-        dictionary: a fixed dictionary; None to build one from the training text.
-
-    Raises:
-        ValueError: a split with a name that fairseq would not give it.
-    """
-
-    destination: Path
-    splits: tuple[str, ...]
-    streams: tuple[str, ...]
-    pair: tuple[str, str] | None = None
-    dictionary: Path | None = None
+    destination: Path  # folder
+    splits: tuple[str, ...]  # train, and valid, valid1, ..., test, test1, ... as fairseq numbers them
+    streams: tuple[str, ...]  # the streams to read, `text/SPLIT.STREAM`; two of them share a dictionary
+    pair: tuple[str, str] | None = None  # names of the two sides in fairseq's file names; None for names without
+    dictionary: Path | None = None  # a fixed dictionary; None to build one from the training text
 
     def __post_init__(self) -> None:
         for kind in KINDS:
@@ -60,14 +94,10 @@ class Binarization:
         return words + (["--tgtdict", str(self.dictionary)] if len(self.streams) > 1 else [])
 
     def run(self, directory: Path) -> dict[str, Binarized]:
-        """Write what the command would write in a directory.
+        """Write what the command would write in a directory; returns the counts of each text by name: `train.source`.
 
-        fairseq-preprocess needs longer for this than everything before it, most of it one token after the other in
-        Python; what is written here has the same bytes, only `preprocess.log` begins with the command instead of all
-        of fairseq's settings.
-
-        Returns:
-            The counts of each text, by its name: `train.source`.
+        fairseq-preprocess needs longer for this than everything before it. What is written here has the same bytes;
+        only `preprocess.log` begins with the command instead of all of fairseq's settings.
         """
         destination = directory / self.destination
         destination.mkdir(parents=True, exist_ok=True)
@@ -90,23 +120,15 @@ class Binarization:
         return counts
 
 
-def of_documents(
-    splits: Sequence[str], blind: Iterable[str], dictionary: Path | None, roles: bool
-) -> list[Binarization]:
-    """What fairseq's translation reads: sources and targets, and the role stream.
-
-    Args:
-        blind: those of the splits that have no targets.
-        dictionary: of both sides.
-    """
-    blind = tuple(blind)
+def of_documents(splits: Sequence[str], blind: list[str], dictionary: Path | None, roles: bool) -> list[Binarization]:
+    """What fairseq's translation reads: sources and targets (not of the splits `blind`), and the role stream."""
     with_targets = tuple(split for split in splits if split not in blind)
     pair, calls, folder = ("source", "target"), [], Path("bin")
     if with_targets:
         calls.append(Binarization(folder, with_targets, pair, pair, dictionary))
     if blind:
         fixed = dictionary or Path("bin", "dict.source.txt")
-        calls.append(Binarization(folder, blind, ("source",), pair, fixed))
+        calls.append(Binarization(folder, tuple(blind), ("source",), pair, fixed))
     if roles:
         calls.append(Binarization(folder, tuple(splits), ("role",), ("role", "None"), ROLE_LABELS))
     return calls

@@ -6,12 +6,9 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Protocol
 
-from hat_fairseq.data.gpt2_bpe import Gpt2Bpe, find_gpt2_files
+from hat_fairseq.data.gpt2_bpe import Gpt2Bpe
 from hat_fairseq.data.learned_bpe import LearnedBpe
-from hat_fairseq.data.sentencepiece_bpe import MODEL, SentencePieceBpe, find_sentencepiece_model
-
-__all__ = ["KINDS", "Bpe", "Gpt2Bpe", "LearnedBpe", "NoBpe", "SentencePieceBpe", "find_gpt2_files", "load_bpe"]
-__all__ += ["find_sentencepiece_model", "save_bpe"]
+from hat_fairseq.data.sentencepiece_bpe import MODEL, SentencePieceBpe
 
 KINDS = ("learned", "gpt2", "sentencepiece")
 CODES = "bpe.codes"
@@ -33,11 +30,9 @@ class Bpe(Protocol):
     def decode(self, tokens: Iterable[str]) -> str: ...
 
     def extents(self, tokens: Iterable[str], text: str) -> list[tuple[int, int]]:
-        """Which characters of the text each token stands for, spaces not counted: begin, and end (exclusive).
+        """Which characters of `text`, spaces not counted, each token that `encode` made of it stands for: begin, end.
 
-        Args:
-            tokens: what `encode` returned. Tokens that are part of the same character all stand for it.
-            text: what `encode` was given.
+        The end is exclusive. Tokens that are part of the same character all stand for it.
         """
         ...
 

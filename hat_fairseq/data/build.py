@@ -6,12 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hat_fairseq.data import binarize
-from hat_fairseq.data.bpe import Bpe
 from hat_fairseq.data.clean import role_token
 from hat_fairseq.data.encode_split import encode_split
 from hat_fairseq.data.files import recorded_inputs
-from hat_fairseq.data.kind import Kind
-from hat_fairseq.data.kinds import kind_of
+from hat_fairseq.data.kinds import Kind, kind_of
 from hat_fairseq.data.labels import label_token, write_label_dictionary
 from hat_fairseq.data.manifest import SplitReport
 from hat_fairseq.data.options import Options
@@ -19,9 +17,7 @@ from hat_fairseq.data.outputs import check_space
 from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.readers import Reader
 from hat_fairseq.data.record import Gold
-from hat_fairseq.data.round_trip import round_trip
-from hat_fairseq.data.share import Share
-from hat_fairseq.data.stages import check_gold, learn_bpe, prepare_split, read_split, records_path
+from hat_fairseq.data.stages import Share, check_gold, learn_bpe, prepare_split, read_split, records_path, round_trip
 from hat_fairseq.data.vocabulary import Vocabulary, has_dictionary, ready_made
 from hat_fairseq.data.word_tokenizer import word_tokenizer
 
@@ -30,31 +26,18 @@ EXPANSION = 3  # bytes of a result for each byte of records
 
 @dataclass
 class Build:
-    """Fills `directory` with `text/` and `bin/`.
-
-    Args:
-        reader: where the records come from.
-        options: what decides the result.
-        directory: exists and is empty.
-        root: where the raw release is, for the reader.
-        bpe_dir: where the files of a ready-made BPE are; None for the usual places of GPT-2's.
-        workers: number of processes.
-        share: takes a share of the records, and leaves to `hat merge` what all of them decide.
-        reports: figures of each split, once it has been encoded.
-        gold: the targets or labels of each split.
-        inputs: the files that the reader has read.
-    """
+    """Fills `directory` with `text/` and `bin/`."""
 
     reader: Reader
     options: Options
-    directory: Path
-    root: Path | None = None
-    bpe_dir: Path | None = None
+    directory: Path  # exists and is empty
+    root: Path | None = None  # of the raw release
+    bpe_dir: Path | None = None  # where the files of a ready-made BPE are; None for the usual places of GPT-2's
     workers: int = 1
-    share: Share | None = None
-    reports: dict[str, SplitReport] = field(default_factory=dict)
-    gold: dict[str, Gold] = field(default_factory=dict)
-    inputs: set[Path] = field(default_factory=set)
+    share: Share | None = None  # takes a share of the records, and leaves to `hat merge` what all of them decide
+    reports: dict[str, SplitReport] = field(default_factory=dict)  # figures of each split, once it has been encoded
+    gold: dict[str, Gold] = field(default_factory=dict)  # the targets or labels of each split
+    inputs: set[Path] = field(default_factory=set)  # the files that the reader has read
 
     @property
     def kind(self) -> Kind:
@@ -74,7 +57,9 @@ class Build:
         self.text.mkdir()
         check_space(self.directory.parent, EXPANSION * (0 if self.options.limit else self.reader.size))
         (self.directory / "bin").mkdir()
-        known_bpe = self._check_early()
+        for side in ("source", "target"):  # missing files and packages are found before the long steps start
+            word_tokenizer(getattr(self.options, f"{side}_tokenizer"), getattr(self.options, f"{side}_language"))
+        known_bpe = ready_made(self.options, self.bpe_dir, self.directory / self.dictionary)
         counts: dict[str, Counter[str]] = {split: Counter() for split in self.reader.splits}
         earlier: set[object] = set()
         for split in self.reader.splits:
@@ -121,7 +106,9 @@ class Build:
         if (classes := self._classes()) is not None:
             if len(classes) == 1:
                 print(f"the only label is {classes[0]!r}: a model has nothing to tell apart", file=sys.stderr)
-            positions = self._positions() if self.kind.positions else []
+            longest = max(max(report.lengths["source"], default=0) for report in self.reports.values())
+            # All positions that a token of a row can have; a row's final </s> has none.
+            positions = map(str, range(longest - 1)) if self.kind.positions else ()
             write_label_dictionary([*classes, *positions], self.directory / binarize.LABELS)
 
     def binarize(self, shown_as: Path) -> None:
@@ -155,12 +142,6 @@ class Build:
                 f"{with_gold[0]} has {self.kind.gold} and {without} has not: preprocess them from separate folders"
             )
 
-    def _check_early(self) -> Bpe | None:
-        """Finds missing files before the long steps start; returns the BPE unless it is to be learned."""
-        word_tokenizer(self.options.source_tokenizer, self.options.source_language)
-        word_tokenizer(self.options.target_tokenizer, self.options.target_language)
-        return ready_made(self.options, self.bpe_dir, self.directory / self.dictionary)
-
     def _roles(self, first: Gold) -> tuple[str, ...]:
         """The labels of the role stream: those of --vocabulary, else those of the training part, sorted."""
         if not self.options.roles:
@@ -189,18 +170,9 @@ class Build:
             return list(self.kind.classes)
         return [label_token(label) for label in class_labels(self.gold, known)]
 
-    def _positions(self) -> list[str]:
-        """All positions that a token of a row can have; a row's final `</s>` has none."""
-        longest = max(max(report.lengths["source"], default=0) for report in self.reports.values())
-        return list(map(str, range(longest - 1)))
-
 
 def class_labels(splits: dict[str, Gold], known: list[str] | None) -> list[str]:
-    """The labels in the order of their classes: those of the training part, sorted.
-
-    Args:
-        splits: every split that there is.
-        known: the labels to take where there is no training part with labels.
+    """The labels in the order of their classes: those of the training part, sorted, or without such labels `known`.
 
     Raises:
         ValueError: a split has a label that is not among them; with the record.

@@ -12,7 +12,7 @@ from hat_fairseq.data.text import CONTROL_TOKENS, escape_control_tokens, normali
 from hat_fairseq.data.word_tokenizer import word_tokenizer
 
 if TYPE_CHECKING:
-    from hat_fairseq.data.kind import Kind
+    from hat_fairseq.data.kinds import Kind
 
 QUESTION = "question"  # the role of a question among turns
 BYTES = tuple(map(str, range(256)))  # the symbols of bytes and of pixels
@@ -22,47 +22,39 @@ class EmptyDocumentError(ValueError):
     """Nothing is left of a document, or of its target or a part of it, after normalisation."""
 
 
-def prepare(
-    record: Record, kind: "Kind", settings: Settings, counts: Counter[str], on_misaligned: str = "error"
-) -> Record:
+def prepare(record: Record, kind: "Kind", settings: Settings, counts: Counter[str], policy: str = "error") -> Record:
     """The record as it is stored: documents with targets clean and in sentences, all others as given. Idempotent.
 
     Everything replaced or dropped in a document is added to `counts`: the keys of `text.normalise` and, for aligned
-    documents with a target, `alignment.align`; `sentences_empty` and `target_sentences_empty`.
-
-    Raises:
-        EmptyDocumentError: nothing is left of a part or of the target.
-        MisalignedError: see `alignment.align`, which takes `on_misaligned`.
-        ValueError: running text with the splitter `given`.
+    documents with a target, `alignment.align`; `sentences_empty` and `target_sentences_empty`. EmptyDocumentError if
+    nothing is left of a part or of the target; else ValueError as `align` and `split_sentences`.
     """
     if kind.has_target:
-        return _prepare_document(record, settings, counts, on_misaligned)
+        return _prepare_document(record, settings, counts, policy)
     for _, text in record.texts():
-        if not kind.is_text:
+        if kind.is_text:
+            _normalised(record, text, kind, Counter())  # what it replaces is counted when it is encoded
+        else:
             symbols_of(record, text, kind)
-            continue
-        _normalised(record, text, kind, Counter())  # what it replaces is counted when it is encoded
     return record
 
 
 def clean_sentences(
     record: Record, number: int, text: Text, kind: "Kind", settings: Settings, counts: Counter[str]
 ) -> list[str]:
-    """Normalised sentences, segments or words of a part; none of them is empty.
+    """Normalised sentences, segments or words of part `number`; none of them is empty.
 
     Running text is split by the settings' splitter. It is one sentence if segments are not wanted, and if the splitter
     is `given` and this is not the main part: a question, a choice. Roles are put before their sentences.
-
-    Args:
-        number: of the part.
-
-    Raises:
-        EmptyDocumentError: nothing is left, or an element that has a label is empty.
-        ValueError: running text as main part with the splitter `given`.
+    EmptyDocumentError if nothing is left, or an element that has a label is empty.
     """
     clean = _normalised(record, text, kind, counts)
     if isinstance(text, str):
-        return _split(record, clean[0], kind.is_main(record, number), kind, settings)
+        given = settings.splitter == "given"
+        # Rows of pre-training end between sentences even if sentences have no markers.
+        if (settings.segments == "none" and (given or not kind.packs)) or (given and not kind.is_main(record, number)):
+            return clean
+        return _split(record, clean[0], settings, "; or --segments none" if given else "")
     counts["sentences_empty"] += sum(not sentence for sentence in clean)
     if settings.role_in_text:
         clean = [f"{role} : {sentence}" for role, sentence in zip(roles_of(record), clean, strict=True)]
@@ -70,12 +62,7 @@ def clean_sentences(
 
 
 def symbols_of(record: Record, text: Text, kind: "Kind") -> list[str]:
-    """The symbols of a sequence: the bytes of a text in UTF-8, or tokens and pixels as given.
-
-    Raises:
-        EmptyDocumentError: there are none.
-        ValueError: a token with white space or of fairseq's own, or a pixel that is not from 0 to 255.
-    """
+    """The symbols of a sequence: bytes of a text in UTF-8, or tokens and pixels as given; ValueError for unfit ones."""
     if isinstance(text, str):
         symbols = list(map(BYTES.__getitem__, text.encode("utf-8", "surrogatepass")))
     else:
@@ -128,12 +115,15 @@ def role_token(role: str) -> str:
     return escape_control_tokens("_".join(role.split()))
 
 
-def _prepare_document(record: Record, settings: Settings, counts: Counter[str], on_misaligned: str) -> Record:
+def _prepare_document(record: Record, settings: Settings, counts: Counter[str], policy: str) -> Record:
     if len(record.parts) == 2:
         record = _with_question(record, settings, counts)
     if settings.aligned and record.sentences is not None and record.target is not None:
-        record = align(record, on_misaligned, (settings.source_language, settings.target_language), counts)
-    sentences = _sentences(record, settings, counts)
+        record = align(record, policy, (settings.source_language, settings.target_language), counts)
+    if record.text is None:
+        sentences = [normalise(sentence, counts) for sentence in record.sentences or ()]
+    else:
+        sentences = _split(record, normalise(record.text, counts), settings)
     kept = [index for index, sentence in enumerate(sentences) if sentence]
     target = None if record.target is None else [normalise(sentence, counts) for sentence in record.target]
     if not kept or (target is not None and not any(target)):
@@ -156,24 +146,11 @@ def _with_question(record: Record, settings: Settings, counts: Counter[str]) -> 
         raise ValueError(f"{record.name} has a question, and --aligned is for translations")
     if not isinstance(question, str) or not normalise(question, Counter()):
         raise EmptyDocumentError(f"{record.name} has an empty question")
-    divided = _split_text(record, text, settings, counts) if isinstance(text, str) else text
+    divided = _split(record, normalise(text, counts), settings) if isinstance(text, str) else text
     if not any(normalise(sentence, Counter()) for sentence in divided):
         raise EmptyDocumentError(f"{record.name} has an empty source: no sentence with text in it")
     roles = None if record.roles is None else (QUESTION, *record.roles)
     return replace(record, parts=((question, *divided),), roles=roles)
-
-
-def _sentences(record: Record, settings: Settings, counts: Counter[str]) -> list[str]:
-    if record.text is None:
-        return [normalise(sentence, counts) for sentence in record.sentences or ()]
-    return _split_text(record, record.text, settings, counts)
-
-
-def _split_text(record: Record, text: str, settings: Settings, counts: Counter[str]) -> list[str]:
-    try:
-        return split_sentences(normalise(text, counts), settings.splitter, settings.source_language)
-    except ValueError as error:
-        raise ValueError(f"{record.name}: {error}") from error
 
 
 def _normalised(record: Record, text: Text, kind: "Kind", counts: Counter[str]) -> list[str]:
@@ -187,12 +164,8 @@ def _normalised(record: Record, text: Text, kind: "Kind", counts: Counter[str]) 
     return clean
 
 
-def _split(record: Record, text: str, is_main: bool, kind: "Kind", settings: Settings) -> list[str]:
-    given = settings.splitter == "given"
-    # Rows of pre-training end between sentences even if sentences have no markers.
-    if (settings.segments == "none" and (given or not kind.packs)) or (given and not is_main):
-        return [text]
+def _split(record: Record, text: str, settings: Settings, way_out: str = "") -> list[str]:
     try:
         return split_sentences(text, settings.splitter, settings.source_language)
     except ValueError as error:
-        raise ValueError(f"{record.name}: {error}{'; or --segments none' if given else ''}") from error
+        raise ValueError(f"{record.name}: {error}{way_out}") from error

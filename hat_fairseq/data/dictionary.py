@@ -1,11 +1,10 @@
 """fairseq's dictionary without importing fairseq: the same files and the same indices."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
+from typing import Self
 
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")  # numbers 0 to 3 of every dictionary
 EOS, UNKNOWN = 2, 3
@@ -14,11 +13,7 @@ _OVERWRITE = " #fairseq:overwrite"
 
 
 class Dictionary:
-    """Symbols and their counts; the index of a symbol is its position.
-
-    Args:
-        counts: symbols with their counts, in the order of the file, without the special ones.
-    """
+    """Symbols and their counts as in the file, without the special ones; the index of a symbol is its position."""
 
     def __init__(self, counts: Iterable[tuple[str, int]] = ()):
         self.counts = list(counts)
@@ -29,12 +24,8 @@ class Dictionary:
         return len(SPECIAL) + len(self.counts)
 
     @classmethod
-    def load(cls, path: str | Path) -> Dictionary:
-        """Read `symbol count` on each line; the last of equal symbols counts where it is marked to overwrite.
-
-        Raises:
-            ValueError: invalid UTF-8, a line of another form, or a symbol twice; with file and line.
-        """
+    def load(cls, path: str | Path) -> Self:
+        """Read `symbol count` on each line, marked if it overwrites an equal one; ValueError with file and line."""
         try:
             text = Path(path).read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
@@ -55,7 +46,7 @@ class Dictionary:
         return cls(counts)
 
     @classmethod
-    def build(cls, paths: Iterable[str | Path]) -> Dictionary:
+    def build(cls, paths: Iterable[str | Path]) -> Self:
         """All tokens of some texts, the most frequent first, equally frequent ones in alphabetical order."""
         seen: Counter[str] = Counter()
         for path in paths:

@@ -22,11 +22,7 @@ MOST_OVERLAP = 3 / 4  # of the room for paragraphs; the paper's windows of 4,096
 
 
 def encode_document_question(encoder: Encoder, record: Record) -> list[Row]:
-    """One row for each window of whole paragraphs, the question before each.
-
-    Raises:
-        LongInputError: the question leaves no room for a paragraph, or all is too long and the policy is `error`.
-    """
+    """One row for each window of whole paragraphs, the question before each; LongInputError if there is no room."""
     texts = record.sentences
     assert texts is not None  # as the kind demands
     positions = list(map(kept_characters, texts))
@@ -45,9 +41,8 @@ def encode_document_question(encoder: Encoder, record: Record) -> list[Row]:
             for window in windows_of(encoder, record, len(before), lengths, limit, MOST_OVERLAP)
         ]
     else:
-        windows = [
-            encoder.fit(record, [question, [pair for i, each in enumerate(context) for pair in ((BOS, i), *each)]])
-        ]
+        whole = [pair for i, each in enumerate(context) for pair in ((BOS, i), *each)]
+        windows = [encoder.fit(record, [question, whole])]
     rows = [
         Row(record.id, number, len(windows), {"source": tokens_of(pairs)}, [span for _, span in pairs], len(texts))
         for number, pairs in enumerate(windows)

@@ -50,17 +50,11 @@ def encode_question(encoder: Encoder, record: Record) -> list[Row]:
 def windows_of(
     encoder: Encoder, record: Record, before: int, lengths: Sequence[int], limit: int, most: float = 1 / 2
 ) -> list[list[Piece]]:
-    """The windows of a context, counted.
+    """The windows of a context after `before` tokens of a question; LongInputError if these leave no room.
 
-    Args:
-        before: tokens before the context in each window: the question.
-        lengths: tokens of each segment of the context.
-        limit: longest window.
-        most: share of the room for the context that two windows may have in common. Beside a long question, windows
-            would hardly move with the whole `--window-overlap`.
-
-    Raises:
-        LongInputError: the question leaves no room.
+    `lengths`: tokens of each segment of the context; `limit`: longest window; `most`: share of the room for the context
+    that two windows may have in common, because beside a long question windows would hardly move with the whole
+    `--window-overlap`.
     """
     if (room := limit - before) < 2:
         raise LongInputError(
@@ -96,9 +90,7 @@ def _chance(row: Row) -> float:
     return int.from_bytes(digest[:8]) / 2**64
 
 
-def _label_answers(
-    answers: Sequence[Answer], positions: Sequence[int], rows: Sequence[Row], counts: Counter[str]
-) -> None:
+def _label_answers(answers: Sequence[Answer], positions: Sequence[int], rows: list[Row], counts: Counter[str]) -> None:
     """Label each row with the answers that are wholly in it, each place once and in the order given, else `0 0`.
 
     Positions count tokens of the row from 0, both inclusive.

@@ -1,4 +1,4 @@
-"""From an example to rows with their labels: classification, choices, segments, words; and rows to pre-train on.
+"""From an example to rows with their labels: classification, choices, segments, words, symbols; rows to pre-train on.
 
 A row is `<s> s1 <s> s2 </s> </s> <s> t1 <s> t2`: a marker before each segment, two separators between parts.
 """
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any
 
+from hat_fairseq.data.clean import symbols_of
 from hat_fairseq.data.encoder import Encoder
 from hat_fairseq.data.labels import NO_LABEL, RIGHT, WRONG, label_token
 from hat_fairseq.data.packing import pack_rows
@@ -14,13 +15,26 @@ from hat_fairseq.data.record import Record
 from hat_fairseq.data.rows import BOS, EOS, Row, Unit, marked, tokens_of
 
 
+def _labelled(record: Record, tokens: list[str]) -> dict[str, list[str]]:
+    """The streams of a row with the label of its record."""
+    return {"source": tokens} | ({} if record.label is None else {"label": [label_token(record.label)]})
+
+
+def encode_sequence(encoder: Encoder, record: Record) -> list[Row]:
+    """One row of each part of a sequence of symbols, without BPE: `<s>`, and the part truncated by itself."""
+    rows = []
+    for number, text in enumerate(record.parts):
+        tokens = [BOS, *symbols_of(record, text, encoder.kind)]
+        encoder.totals["source_tokens"] += len(tokens) - 1
+        (kept,) = encoder.slices(record, tokens, "source")
+        rows.append(Row(record.id, number, len(record.parts), _labelled(record, tokens[kept])))
+    return rows
+
+
 def encode_pair(encoder: Encoder, record: Record) -> list[Row]:
-    """One row of one or two parts; the label is that of the record."""
+    """One row of one or two parts."""
     segments = [encoder.segments(record, number, text) for number, text in record.texts()]
-    streams = {"source": tokens_of(encoder.row(record, segments))}
-    if record.label is not None:
-        streams["label"] = [label_token(record.label)]
-    return [Row(record.id, 0, 1, streams)]
+    return [Row(record.id, 0, 1, _labelled(record, tokens_of(encoder.row(record, segments))))]
 
 
 def encode_choices(encoder: Encoder, record: Record) -> list[Row]:
@@ -41,9 +55,6 @@ def encode_candidates(encoder: Encoder, record: Record) -> list[Row]:
 
     Question and candidates are never truncated. The spans have the number of each candidate at its marker (Liu et al.
     2022, section 4.2.3, after Beltagy et al. 2020, section 6.1: question, candidates and context in one sequence).
-
-    Raises:
-        LongInputError: the candidates leave no room for the context, or all is too long and the policy is `error`.
     """
     question, context = record.parts
 
@@ -54,9 +65,7 @@ def encode_candidates(encoder: Encoder, record: Record) -> list[Row]:
     for number, candidate in enumerate(record.choices):
         head += [(BOS, number), *whole(len(record.parts), candidate)]
     pairs = encoder.fit(record, [head, marked(encoder.segments(record, 1, context))])
-    streams = {"source": tokens_of(pairs)}
-    if record.label is not None:
-        streams["label"] = [record.label]
+    streams = _labelled(record, tokens_of(pairs))
     return [Row(record.id, 0, 1, streams, [number for _, number in pairs], len(record.choices))]
 
 

@@ -18,8 +18,7 @@ from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.data.rows import Row, RowFiles
-from hat_fairseq.data.share import Share
-from hat_fairseq.data.stages import records_path
+from hat_fairseq.data.stages import Share, records_path
 from hat_fairseq.data.word_tokenizer import count_words
 
 

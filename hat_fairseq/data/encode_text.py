@@ -19,9 +19,7 @@ Pieces = list[list[str]]  # tokens of each sentence or segment
 def encode_text(encoder: Encoder, record: Record) -> list[Row]:
     """The rows of a prepared document, with the target if it has one.
 
-    Raises:
-        LongInputError: source or target is too long and its policy is `error`.
-        ValueError: the document lacks roles that the settings need.
+    LongInputError if source or target is too long and its policy is `error`; ValueError if it lacks roles.
     """
     units = encoder.units(record, 0, record.parts[0])
     target = None if record.target is None else encoder.pieces(clean_target(record), "target")[1]
@@ -41,15 +39,11 @@ def encode_text(encoder: Encoder, record: Record) -> list[Row]:
     return rows
 
 
-def chunk_segments(
-    costs: Sequence[tuple[int, int]], limits: tuple[int | None, int | None], between: int
-) -> list[list[int]]:
+def chunk_segments(costs: Sequence[tuple[int, int]], limits: tuple[int | None, ...], between: int) -> list[list[int]]:
     """The numbers of the segments of each chunk.
 
-    Args:
-        costs: tokens of each source segment, its marker included, and of its target.
-        limits: of a chunk on both sides; None for no limit. A longer segment is a chunk by itself, whole.
-        between: tokens between two target segments of a chunk (1 for `<sep>`).
+    `costs`: tokens of each source segment, its marker included, and of its target; `limits`: of a chunk on both sides.
+    A longer segment is a chunk by itself, whole. `between`: tokens between two target segments (1 for `<sep>`).
     """
 
     def cost(number: int, first: bool) -> tuple[int, int]:
@@ -64,7 +58,7 @@ def _aligned_chunks(encoder: Encoder, record: Record, units: list[Unit], target:
     by_source = target is None or encoder.by_source
     lengths = [0] * len(units) if by_source else [len(pieces) for pieces in target or ()]
     costs = [(1 + len(each), length) for each, length in zip(units, lengths, strict=True)]
-    limits = encoder.source_limit, None if by_source else encoder.target_limit
+    limits = encoder.source_limit, None if by_source else encoder.limit("target")
     chunks = chunk_segments(costs, limits, int(settings.target_separator))
     encoder.counts["segments_longer_than_chunk"] += sum(
         any(limit is not None and number > limit for number, limit in zip(cost, limits, strict=True)) for cost in costs

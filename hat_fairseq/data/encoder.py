@@ -15,7 +15,7 @@ from hat_fairseq.data.record import Record, Text
 from hat_fairseq.data.rows import BOS, EOS, Unit, marked, unit
 
 if TYPE_CHECKING:
-    from hat_fairseq.data.kind import Kind
+    from hat_fairseq.data.kinds import Kind
 
 #: From clean sentences, the same ready for the BPE, and the tokens of each, to what each token stands for.
 Refer = Callable[[list[str], list[str], list[list[str]]], Sequence[Sequence[Any]]]
@@ -26,42 +26,28 @@ BETWEEN = unit((EOS, EOS))  # the parts of a row, as in RoBERTa (Liu et al. 2019
 
 @dataclass
 class Encoder:
-    """Encodes records of one kind.
-
-    Args:
-        kind: of the records.
-        settings: see `Settings`.
-        bpe: any `Bpe`.
-        by_source: chunks of aligned documents end where the source alone decides, as at inference.
-        counts: takes everything replaced, cut or lost.
-        totals: `source_tokens` and `target_tokens`, before anything was cut, without markers and separators; what
-            choices share counts once.
-    """
+    """Encodes records of one kind."""
 
     kind: "Kind"
     settings: Settings
     bpe: Bpe
-    by_source: bool = False
-    counts: Counter[str] = field(default_factory=Counter)
+    by_source: bool = False  # chunks of aligned documents end where the source alone decides, as at inference
+    counts: Counter[str] = field(default_factory=Counter)  # takes everything replaced, cut or lost
+    # `source_tokens` and `target_tokens`, before anything was cut, without markers and separators; shared ones once
     totals: Counter[str] = field(default_factory=Counter)
+
+    def limit(self, side: str) -> int | None:
+        """Longest source or target without its `</s>`."""
+        longest = getattr(self.settings, f"max_{side}_tokens")
+        return None if longest is None else longest - 1
 
     @property
     def source_limit(self) -> int | None:
         """Longest source without its `</s>`."""
-        return None if self.settings.max_source_tokens is None else self.settings.max_source_tokens - 1
-
-    @property
-    def target_limit(self) -> int | None:
-        """Longest target without its `</s>`."""
-        return None if self.settings.max_target_tokens is None else self.settings.max_target_tokens - 1
+        return self.limit("source")
 
     def units(self, record: Record, number: int, text: Text, refer: Refer | None = None) -> list[Unit]:
-        """The tokens of each sentence, segment or word of a part, without markers.
-
-        Args:
-            number: of the part.
-            refer: says what the tokens stand for; None for nothing.
-        """
+        """The tokens of each unit of part `number`, without markers; `refer` says what they stand for."""
         sentences = clean_sentences(record, number, text, self.kind, self.settings, self.counts)
         ready, pieces = self.pieces(sentences, "source")
         if refer is None:
@@ -110,7 +96,7 @@ class Encoder:
 
     def slices(self, record: Record, tokens: Sequence[str], side: str) -> list[slice]:
         """What to keep of a whole source or target: one slice, or for chunks several."""
-        limit, policy = getattr(self, f"{side}_limit"), getattr(self.settings, f"long_{side}")
+        limit, policy = self.limit(side), getattr(self.settings, f"long_{side}")
         if limit is None or len(tokens) <= limit:
             return [slice(0, len(tokens))]
         offered = self.kind.policies[1:] if side == "source" else ("truncate",)

@@ -37,20 +37,16 @@ def read_lines(path: str | Path, longest: int = MAX_LINE) -> Iterator[tuple[int,
     r"""Yield `(line number from 1, line without its end)` of a UTF-8 file, gzipped if it ends in `.gz`.
 
     A line ends at `\n` and nowhere else: Python's text mode would also break at a lone `\r` and so shift every
-    later row against the parallel files. A byte order mark at the start of the file is no part of its text.
-
-    Raises:
-        ValueError: invalid UTF-8 (with file, line and byte offset), a line of more than `longest` bytes (-1: any), or a
-            damaged gzip file.
+    later row against the parallel files. A byte order mark at the start of the file is no part of its text. ValueError
+    for invalid UTF-8 (file, line, byte offset), a line of more than `longest` bytes (-1: any), or damaged gzip.
     """
     path = Path(path)
     note_input(path)
     offset = 0
     with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as file:
         try:
-            for number, raw in enumerate(
-                iter(partial(file.readline, longest + 1 if longest > 0 else -1), b""), start=1
-            ):
+            read = partial(file.readline, longest + 1 if longest > 0 else -1)
+            for number, raw in enumerate(iter(read, b""), start=1):
                 if 0 < longest < len(raw):
                     raise ValueError(
                         f"{path}:{number}: the line has more than {longest:,} bytes; a line is one document: divide it"
@@ -63,11 +59,7 @@ def read_lines(path: str | Path, longest: int = MAX_LINE) -> Iterator[tuple[int,
 
 
 def read_json_lines(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield `(line number from 1, object)` of a file with one JSON object on each line.
-
-    Raises:
-        ValueError: as `read_lines` and `parse_json`, or a line that is no JSON object; with file and line.
-    """
+    """Yield `(line number from 1, object)` of JSON lines; ValueError as `read_lines`, or if a line is no object."""
     for number, line in read_lines(path):
         try:
             record = parse_json(line)
@@ -81,11 +73,7 @@ def read_json_lines(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def read_json(path: str | Path) -> Any:
-    """What a file that is one JSON value holds.
-
-    Raises:
-        ValueError: as `read_lines` and `parse_json`; with the file and, where it is known, the line.
-    """
+    """What a file that is one JSON value holds; ValueError as `read_lines` and `parse_json`, with the file."""
     text = "\n".join(line for _, line in read_lines(path, longest=-1))
     try:
         return parse_json(text)
@@ -145,15 +133,10 @@ _NAMES = {str: "a string", int: "a number", list: "a list", dict: "an object"}
 
 
 class Fields:
-    """A JSON object whose values are checked when they are read.
+    """A JSON object whose values are checked when they are read; a ValueError for all that is wrong.
 
-    Args:
-        record: the object.
-        where: file and line, or the place in a file; it opens every message.
-        known: the keys that it may have; None for any.
-
-    Raises:
-        ValueError: it is no object, or it has another key.
+    `where`: file and line, or the place in a file; it opens every message. `known`: the keys that it may have; None for
+    any.
     """
 
     def __init__(self, record: Any, where: str, known: Collection[str] | None = None) -> None:

@@ -29,12 +29,7 @@ _CONTINUATION_BYTES = frozenset(map(chr, [*range(0x122, 0x143), *range(0xA1, 0xA
 
 
 class Gpt2Bpe:
-    """Byte-level BPE: every text can be encoded, and decodes to itself.
-
-    Args:
-        encoder_json: maps each symbol to its id.
-        vocab_bpe: a version line, then one merge on each line, the first learned first.
-    """
+    """Byte-level BPE of fairseq's `encoder.json` and `vocab.bpe`: every text can be encoded, and decodes to itself."""
 
     kind = "gpt2"
     separator = " "  # goes before a sentence that is not the first: a word's symbol includes the space before it
@@ -95,14 +90,11 @@ class Gpt2Bpe:
 
 
 def find_gpt2_files(directory: str | Path | None = None) -> Path:
-    """Find the directory with `encoder.json`, `vocab.bpe` and `dict.txt` and check their hashes.
+    """The directory with `encoder.json`, `vocab.bpe` and `dict.txt`, checked; ValueError for a missing or other file.
 
-    Looks in `directory` if given, else in `$HAT_GPT2_BPE` if set, else in `~/.cache/hat_fairseq/gpt2_bpe`. The
-    hashes are those of fairseq's files, or where there is one those in the directory's own `SHA256SUMS` (as
-    `sha256sum encoder.json vocab.bpe dict.txt` writes it): for a BART with another BPE of this kind.
-
-    Raises:
-        ValueError: a file is missing or is not the one that fairseq's models were trained with.
+    It is `directory` if given, else `$HAT_GPT2_BPE` if set, else `~/.cache/hat_fairseq/gpt2_bpe`. The hashes are those
+    of fairseq's files, or where there is one those in the directory's own `SHA256SUMS` (as `sha256sum encoder.json
+    vocab.bpe dict.txt` writes it): for a BART with another BPE of this kind.
     """
     found = Path(directory or os.environ.get(ENVIRONMENT_VARIABLE) or CACHE).expanduser()
     missing = [name for name in SHA256 if not (found / name).is_file()]

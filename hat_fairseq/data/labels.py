@@ -18,16 +18,13 @@ ANSWER_TYPES = ("none", "span", "paragraph", "yes", "no")
 
 
 def label_token(label: str) -> str:
-    """`not hyper%partisan` -> `not%20hyper%25partisan`, `<pad>` -> `%3Cpad>`.
-
-    Raises:
-        ValueError: the label is empty.
-    """
+    """`not hyper%partisan` -> `not%20hyper%25partisan`, `<pad>` -> `%3Cpad>`; ValueError for an empty label."""
     if not label:
         raise ValueError("a label must not be empty")
     if label in CONTROL_TOKENS:
         return quote(label[0]) + label[1:]
-    return "".join(_quoted(c) if c == "%" or c.isspace() or not c.isprintable() else c for c in label)
+    special = {c for c in label if c == "%" or c.isspace() or not c.isprintable()}
+    return "".join(quote(c, safe="", errors="surrogatepass") if c in special else c for c in label)
 
 
 def label_of(token: str) -> str:
@@ -44,7 +41,3 @@ def write_label_dictionary(tokens: Iterable[str], path: Path) -> None:
 def read_label_dictionary(path: str | Path) -> list[str]:
     """The labels, in the order of their classes, of a dictionary that `write_label_dictionary` wrote."""
     return [label_of(line.rsplit(" ", 1)[0]) for _, line in read_lines(path)]
-
-
-def _quoted(character: str) -> str:
-    return quote(character, safe="", errors="surrogatepass")

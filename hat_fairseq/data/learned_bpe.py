@@ -4,14 +4,13 @@ Words are separated by spaces; a piece that does not end its word carries the co
 own `--post-process subword_nmt` undoes it too. Learning and applying are done by Hugging Face `tokenizers`.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterable
 from functools import cached_property, partial
 from itertools import accumulate, chain, pairwise
 from pathlib import Path
+from typing import Self
 
 from tokenizers import Tokenizer, models, trainers
 
@@ -29,11 +28,7 @@ Merge = tuple[str, str]
 
 
 class LearnedBpe:
-    """Applies a list of merges.
-
-    Args:
-        merges: pairs of symbols, the first learned first; a symbol that ends a word has `</w>` appended.
-    """
+    """Applies merges, pairs of symbols, the first learned first; a symbol that ends a word has `</w>` appended."""
 
     kind = "learned"
     separator = ""  # what goes before a sentence that is not the first: words are split at spaces anyway
@@ -42,7 +37,7 @@ class LearnedBpe:
         self.merges = merges
 
     @classmethod
-    def learn(cls, lines: Iterable[str], num_codes: int) -> LearnedBpe:
+    def learn(cls, lines: Iterable[str], num_codes: int) -> Self:
         """Learn at most `num_codes` merges, each seen at least twice. The result depends on nothing but the words.
 
         Raises:
@@ -51,7 +46,7 @@ class LearnedBpe:
         return cls.learn_from_words(Counter(word for line in lines for word in line.split()), num_codes)
 
     @classmethod
-    def learn_from_words(cls, words: Counter[str], num_codes: int) -> LearnedBpe:
+    def learn_from_words(cls, words: Counter[str], num_codes: int) -> Self:
         """Like `learn`, from words and how often each occurs."""
         if num_codes < 1:
             raise ValueError(f"the number of BPE codes must be at least 1, not {num_codes}")
@@ -64,12 +59,8 @@ class LearnedBpe:
         return cls(merges)
 
     @classmethod
-    def load(cls, path: str | Path) -> LearnedBpe:
-        """Reads a code file: three columns `left right count`, of which the count is ignored.
-
-        Raises:
-            ValueError: a line of another form, or the same merge twice; with file and line.
-        """
+    def load(cls, path: str | Path) -> Self:
+        """Reads a code file, `left right count` on each line; ValueError for another form, or the same merge twice."""
         merges: dict[Merge, None] = {}
         for number, line in read_lines(path):
             columns = line.split(" ")
@@ -91,10 +82,8 @@ class LearnedBpe:
 
     def decode(self, tokens: Iterable[str]) -> str:
         """Join pieces to words and words by spaces; a continuation mark at the very end is removed."""
-        words = "".join(
-            token.removesuffix(CONTINUATION) if token.endswith(CONTINUATION) else f"{token} " for token in tokens
-        )
-        return words.rstrip(" ")
+        words = (t.removesuffix(CONTINUATION) if t.endswith(CONTINUATION) else f"{t} " for t in tokens)
+        return "".join(words).rstrip(" ")
 
     def extents(self, tokens: Iterable[str], text: str) -> list[tuple[int, int]]:
         """See `bpe.Bpe.extents`."""

@@ -32,10 +32,9 @@ def fit(
     """Say which tokens of one document to keep.
 
     Args:
-        is_bos: one flag per token, True where the token is a sentence marker (a list or a numpy array). Text before
-            the first marker is a sentence of its own.
+        is_bos: True where a token is a sentence marker; text before the first marker is a sentence of its own.
         max_tokens: the limit in tokens, markers included; at least 1.
-        policy: one of `POLICIES`.
+        policy: one of `POLICIES`; LongInputError for a document above the limit if it is `error`.
         offered: the policies that the message of a refusal names as the way out.
 
     Returns:
@@ -43,10 +42,6 @@ def fit(
         contiguous and covering every token. And what it cost: `documents_over_limit`, `tokens_truncated` (markers
         included), `sentences_truncated` (lost whole), `sentences_cut` (lost in part), `chunks` and
         `sentences_longer_than_chunk`. The counter is empty for a document within the limit.
-
-    Raises:
-        LongInputError: the document is too long and the policy is `error`.
-        ValueError: unknown policy, or a limit below 1.
     """
     if policy not in POLICIES:
         raise ValueError(f"unknown policy for long input {policy!r}; choose one of {', '.join(POLICIES)}")
@@ -55,7 +50,9 @@ def fit(
     length = len(is_bos)
     if length <= max_tokens:
         return [slice(0, length)], Counter()
-    starts = _sentence_starts(is_bos)
+    starts = np.flatnonzero(np.asarray(is_bos, dtype=bool)).tolist()
+    if not starts or starts[0] > 0:  # text before the first marker
+        starts.insert(0, 0)
     if policy == "error":
         raise LongInputError(
             f"{length} tokens are more than the limit of {max_tokens}; raise the limit or choose another policy: "
@@ -75,17 +72,12 @@ def fit(
 def fit_parts(
     is_bos: Sequence[Flags], limit: int, policy: str, truncated: int | None, offered: Sequence[str]
 ) -> tuple[list[int], Counter[str]]:
-    """The number of tokens to keep of each part of a row, and what it cost.
+    """Tokens to keep of each part of a row, and the cost: `rows_over_limit`, and those of `fit` with `source_`.
 
     Args:
-        is_bos: for each part one flag per token, True at markers.
+        is_bos, policy, offered: as of `fit`, but no `chunk`.
         limit: of all parts with their separators.
-        policy: `error`, `truncate` or `truncate-sentences`.
         truncated: number of the part to truncate; None for the longest one, until both have the same length.
-        offered: the policies that the message of a refusal names.
-
-    Returns:
-        The numbers of tokens; and `rows_over_limit`, and `source_` with the names of `fit`.
 
     Raises:
         LongInputError: too long and the policy is `error`, or nothing would be left of the truncated part.
@@ -119,11 +111,6 @@ def _shares(lengths: Sequence[int], limit: int, truncated: int | None) -> list[i
     cut_part = (0 if lengths[0] >= lengths[1] else 1) if truncated is None else truncated
     other = lengths[1 - cut_part] if truncated is not None else min(lengths[1 - cut_part], room // 2)
     return [room - other, other] if cut_part == 0 else [other, room - other]
-
-
-def _sentence_starts(is_bos: Flags) -> list[int]:
-    starts = np.flatnonzero(np.asarray(is_bos, dtype=bool)).tolist()
-    return starts if starts and starts[0] == 0 else [0, *starts]
 
 
 def _truncated_end(starts: list[int], max_tokens: int, whole_sentences: bool) -> int:

@@ -27,7 +27,6 @@ SETTINGS = "1.0 14 4 2 0.5 1 1"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `hat make-data`."""
     parser.add_argument("name", choices=("listops", "pathfinder"), help="what to draw")
     parser.add_argument("--out", type=Path, required=True, help="directory to create")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="(default: %(default)s)")
@@ -42,7 +41,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Writes the files."""
     others = ("images", "workers") if args.name == "listops" else ("sizes", "lengths")
     for name in others:
         if getattr(args, name) is not None:
@@ -61,11 +59,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def write_listops(folder: Path, sizes: Iterable[int], limits: Limits, seed: int) -> None:
-    """Writes `basic_{train,val,test}.tsv`; no expression is in two of them.
-
-    Raises:
-        ValueError: no expression has such a length.
-    """
+    """Writes `basic_{train,val,test}.tsv`; no expression is in two of them. ValueError for limits without a length."""
     if not 0 <= limits.min_length < limits.max_length - 1:
         raise ValueError(
             f"--lengths {limits.min_length} {limits.max_length}: MIN must be at least 0, and MAX at least MIN + 2"

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from hat_fairseq.data.files import sha256_of
-from hat_fairseq.data.kind import Kind
+from hat_fairseq.data.kinds import Kind
 from hat_fairseq.data.options import Options
 from hat_fairseq.data.outputs import files_below
 from hat_fairseq.data.readers import Reader
@@ -33,27 +33,17 @@ LABEL_ROWS = 40  # of the table; the manifest has all
 
 @dataclass
 class SplitReport:
-    """Figures of one split.
+    """Figures of one split."""
 
-    Args:
-        kind: of its records.
-        documents: how many records there are.
-        sentences: how many markers there are in all lines.
-        lengths: how many lines of each side have how many tokens; markers, separators and the final `</s>` count.
-        totals: the sums of `PAPER_ROWS`.
-        labels: how often each label occurs.
-        treatments: everything replaced, cut or dropped.
-        round_trip: see `round_trip.py`; empty without word tokenizer.
-    """
-
-    kind: Kind
-    documents: int = 0
-    sentences: int = 0
+    kind: Kind  # of its records
+    documents: int = 0  # how many records there are
+    sentences: int = 0  # how many markers there are in all lines
+    # how many lines of each side have how many tokens; markers, separators and the final `</s>` count
     lengths: dict[str, Counter[int]] = field(default_factory=lambda: {"source": Counter(), "target": Counter()})
-    totals: Counter[str] = field(default_factory=Counter)
-    labels: Counter[str] = field(default_factory=Counter)
-    treatments: Counter[str] = field(default_factory=Counter)
-    round_trip: dict[str, Any] = field(default_factory=dict)
+    totals: Counter[str] = field(default_factory=Counter)  # the sums of `PAPER_ROWS`
+    labels: Counter[str] = field(default_factory=Counter)  # how often each label occurs
+    treatments: Counter[str] = field(default_factory=Counter)  # everything replaced, cut or dropped
+    round_trip: dict[str, Any] = field(default_factory=dict)  # of `stages.round_trip`; empty without word tokenizer
 
     def add(self, figures: Mapping[str, Any]) -> None:
         """Add the figures of another report, as JSON has them."""
@@ -67,11 +57,8 @@ class SplitReport:
     def to_json(self) -> dict[str, Any]:
         sides = ("source", "target") if self.kind.has_target else ("source",)
         rows = [row for row in PAPER_ROWS if row.startswith(sides) and (self.kind.is_text or "words" not in row)]
-        record: dict[str, Any] = {
-            "documents": self.documents,
-            "lines": self.lengths["source"].total(),
-            "sentences": self.sentences,
-        }
+        lines = self.lengths["source"].total()
+        record: dict[str, Any] = {"documents": self.documents, "lines": lines, "sentences": self.sentences}
         record |= {f"{side}_tokens": _summary(self.lengths[side]) for side in sides}
         record["per_document"] = {row: round(self.totals[row] / max(1, self.documents), 1) for row in rows}
         record |= {} if self.kind.has_target else {"labels": dict(sorted(self.labels.items()))}
@@ -102,14 +89,9 @@ def write_manifest(
 
 
 def check_files(data: str | Path, split: str, contents: bool = False) -> None:
-    """Compares the files of a split, and the dictionaries, with the manifest beside them, if there is one.
+    """Compares the files of a split, and the dictionaries, in `data` (a `bin`) with the manifest beside it, if any.
 
-    Args:
-        data: a `bin` directory.
-        contents: compare the hashes, not only the sizes.
-
-    Raises:
-        ValueError: a file is missing, or is not as `hat preprocess` wrote it.
+    ValueError if one is missing or has another size, with `contents` another hash.
     """
     root = Path(data).resolve()
     try:
@@ -187,7 +169,8 @@ def table(manifest: Mapping[str, Any]) -> str:
     if paper:
         rows[1:] = [[*row, in_paper.get(row[0], "")] for row in rows[1:]]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join("  ".join(map(_align, row, widths, range(len(row)))).rstrip() for row in rows)
+    texts = ([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])] for row in rows)
+    return "\n".join("  ".join(cells).rstrip() for cells in texts)
 
 
 def _label_rows(splits: Mapping[str, Any]) -> list[list[str]]:
@@ -197,7 +180,10 @@ def _label_rows(splits: Mapping[str, Any]) -> list[list[str]]:
         total.update(split.get("labels", {}))
     counted = [(label, [split["labels"].get(label, 0) for split in splits.values()]) for label in total]
     counted.sort(key=lambda row: (-total[row[0]], row[0]))
-    rows = [[f"label {_one_line(label)}", *(f"{n:,}" for n in numbers)] for label, numbers in counted[:LABEL_ROWS]]
+    rows = [
+        [f"label {(label if label.isprintable() else repr(label))[:60]}", *(f"{n:,}" for n in numbers)]
+        for label, numbers in counted[:LABEL_ROWS]
+    ]
     if others := counted[LABEL_ROWS:]:
         sums = (sum(column) for column in zip(*(numbers for _, numbers in others), strict=True))
         rows.append([f"{len(others):,} other labels", *(f"{number:,}" for number in sums)])
@@ -211,14 +197,6 @@ def _lost_answers(split: Mapping[str, Any]) -> str:
     total = split["labels"].get("with an answer", 0) + by_reader
     lost = by_reader + treatments.get("examples_left_without_answer", 0)
     return f"{lost:,} of {total:,} ({100 * lost / max(1, total):.1f} %)"
-
-
-def _one_line(label: str) -> str:
-    return (label if label.isprintable() else repr(label))[:60]
-
-
-def _align(cell: str, width: int, column: int) -> str:
-    return cell.rjust(width) if column else cell.ljust(width)
 
 
 def _summary(lengths: Counter[int]) -> dict[str, float]:

@@ -27,8 +27,7 @@ from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.readers import Reader
 from hat_fairseq.data.record import Gold, Record
 from hat_fairseq.data.records_json import read_records
-from hat_fairseq.data.share import Share
-from hat_fairseq.data.stages import check_gold, read_split, records_path
+from hat_fairseq.data.stages import Share, check_gold, read_split, records_path
 
 FILE_NAME = "shard.json"  # of a finished shard
 _READER = ("name", "splits", "release", "paper", "kind")
@@ -51,14 +50,12 @@ class Shard(NamedTuple):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `hat merge`."""
     parser.add_argument("shards", nargs="+", type=Path, metavar="SHARD", help="the directories of all shards")
     parser.add_argument("--out", type=Path, required=True, help="directory to create")
     parser.add_argument("--overwrite", action="store_true", help="replace an earlier result")
 
 
 def main(args: argparse.Namespace) -> int:
-    """Run `hat merge`."""
     with atomic_directory(args.out, manifest.FILE_NAME, args.overwrite) as directory:
         shards = open_shards(args.shards)
         settings = shards[0].settings

@@ -15,50 +15,32 @@ SEGMENTS = ("sentences", "packed", "none")
 TEXT, TARGETS, ROWS, PACKING, WINDOWS = "text", "targets", "rows", "packing", "windows"
 
 
-def option(
-    default: Any,
-    help_text: str,
-    *,
-    choices: Sequence[str] = (),
-    metavar: str | None = None,
-    group: str = "",
-    least: int | None = None,
-) -> Any:
-    """A field that is an option.
+def option(default: Any, text: str, choices: Sequence[str] = (), **more: Any) -> Any:
+    """A field that is an option with this help text.
 
-    Args:
-        metavar: name of the value in the help.
-        group: of the kinds of data that it has an effect with; empty for all.
-        least: the lowest number.
+    `metavar`: name of the value in the help; `group`: of the kinds of data that it has an effect with, empty for all;
+    `least`: the lowest number.
     """
-    metadata = {"help": help_text, "choices": tuple(choices), "metavar": metavar, "group": group, "least": least}
-    return field(default=default, metadata=metadata)
+    known = {"help": text, "choices": tuple(choices), "metavar": None, "group": "", "least": None}
+    return field(default=default, metadata=known | more)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a text becomes tokens, apart from the BPE; kept in `pipeline.json` beside the binary data.
+    """How a text becomes tokens, apart from the BPE; kept in `pipeline.json` beside the binary data."""
 
-    Two fields are not options of their own: `kind`, the name of a kind of data, and `role_labels`, the labels of the
-    role stream.
-    """
-
-    kind: str = "text"
-    role_labels: tuple[str, ...] = ()
+    kind: str = "text"  # of data; no option of its own
+    role_labels: tuple[str, ...] = ()  # of the role stream; likewise
     splitter: str = option(
         "given",
         "how running text is split: not at all, at punctuation, or by the sentence-splitter package",
-        choices=text.SPLITTERS,
+        text.SPLITTERS,
         group=TEXT,
     )
     source_language: str = option("en", "ISO 639-1 code of the source", metavar="CODE", group=TEXT)
     target_language: str = option("en", "ISO 639-1 code of the target", metavar="CODE", group=TARGETS)
-    source_tokenizer: str = option(
-        "none", "words of the source before the BPE", choices=word_tokenizer.NAMES, group=TEXT
-    )
-    target_tokenizer: str = option(
-        "none", "words of the target before the BPE", choices=word_tokenizer.NAMES, group=TARGETS
-    )
+    source_tokenizer: str = option("none", "words of the source before the BPE", word_tokenizer.NAMES, group=TEXT)
+    target_tokenizer: str = option("none", "words of the target before the BPE", word_tokenizer.NAMES, group=TARGETS)
     aligned: bool = option(
         False, "source and target segments correspond; chunks are cut at the same places", group=TARGETS
     )
@@ -69,10 +51,8 @@ class Settings:
     max_target_tokens: int | None = option(
         None, "longest target, separators and </s> included", metavar="N", group=TARGETS, least=2
     )
-    long_source: str = option("error", "what to do with a longer source", choices=long_input.POLICIES)
-    long_target: str = option(
-        "error", "what to do with a longer target", choices=long_input.POLICIES[:2], group=TARGETS
-    )
+    long_source: str = option("error", "what to do with a longer source", long_input.POLICIES)
+    long_target: str = option("error", "what to do with a longer target", long_input.POLICIES[:2], group=TARGETS)
     segments: str = option(
         "sentences", "what gets a marker: sentences, packed segments, or whole parts", choices=SEGMENTS, group=ROWS
     )
@@ -95,7 +75,7 @@ class Options(Settings):
     bpe: str = option(
         "learned",
         "learned from the training part, GPT-2's as BART uses it, or a sentencepiece model",
-        choices=bpe.KINDS,
+        bpe.KINDS,
         group=TEXT,
     )
     num_codes: int = option(40000, "codes to learn", metavar="N", group=TEXT, least=1)
@@ -103,19 +83,16 @@ class Options(Settings):
     chunk_by: str = option(
         "source",
         "where chunks of aligned test documents end: by the source alone, as at inference, or by the pair",
-        choices=("source", "pair"),
+        ("source", "pair"),
         group=TARGETS,
     )
     negative_windows: float = option(
         1.0, "share of the training windows without answer to keep", metavar="X", group=WINDOWS, least=0
     )
     pack: bool = option(False, "fill rows with consecutive documents (default for mlm)", group=PACKING)
-    on_empty: str = option("error", "what to do with documents without text", choices=("error", "drop"))
+    on_empty: str = option("error", "what to do with documents without text", ("error", "drop"))
     on_misaligned: str = option(
-        "error",
-        "with --aligned: what to do with segments that have no counterpart",
-        choices=alignment.POLICIES,
-        group=TARGETS,
+        "error", "with --aligned: what to do with segments that have no counterpart", alignment.POLICIES, group=TARGETS
     )
     limit: int | None = option(None, "only the first documents of each split", metavar="N", least=1)
     partial: bool = option(False, "the release may be incomplete")

@@ -35,14 +35,7 @@ def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
 def check_output(
     path: str | Path, overwrite: bool, inputs: Iterable[str | Path | None] = (), flag: str = "--out"
 ) -> None:
-    """Refuses to replace a file, before the work begins.
-
-    Args:
-        inputs: files that the command reads; they are never replaced.
-
-    Raises:
-        ValueError: `path` is one of the inputs, a folder, or exists and `overwrite` is not given; the disk is full.
-    """
+    """Refuses to replace a file, never one of the `inputs`, or to fill a disk, before the work begins."""
     path = Path(path)
     if path.parent.is_dir():
         check_space(path.parent, 1e6)
@@ -67,16 +60,11 @@ def check_folder(out: Path, flag: str = "--out") -> None:
 def atomic_directory(final: str | Path, manifest: str | None = None, overwrite: bool = False) -> Iterator[Path]:
     """A hidden sibling of `final`, renamed to `final` when the block ends without an error.
 
-    The sibling is locked while it is written. What a killed process has left is removed.
+    The sibling is locked while it is written. What a killed process has left is removed. ValueError if `final` exists
+    and may not be replaced, or another process is writing it.
 
-    Args:
-        final: the directory to create.
-        manifest: name of a JSON file with the key `files`, the paths of all files of a finished directory. With
-            `overwrite` a directory is replaced only if it has no other file, so that nobody's work is deleted. None: it
-            is never replaced.
-
-    Raises:
-        ValueError: `final` exists and may not be replaced, or another process is writing it.
+    `manifest`: name of a JSON file with the key `files`, the paths of all files of a finished directory. With
+    `overwrite` a directory is replaced only if it has no other file, so that nobody's work is deleted. None: never.
     """
     final = Path(final).resolve()  # through a link, the link stays
     _check_replaceable(final, manifest, overwrite)
@@ -90,7 +78,12 @@ def atomic_directory(final: str | Path, manifest: str | None = None, overwrite: 
         with named_errors(final), locked(partial, f"another process has taken {partial}"):
             yield partial
             _check_replaceable(final, manifest, overwrite)  # somebody else may have finished meanwhile
-            _move_into_place(partial, final)
+            if final.exists():
+                final.rename(replaced := Path(tempfile.mkdtemp(prefix=f".{final.name}.replaced-", dir=final.parent)))
+                partial.rename(final)
+                shutil.rmtree(replaced)
+            else:
+                partial.rename(final)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
@@ -152,13 +145,3 @@ def _check_replaceable(final: Path, manifest: str | None, overwrite: bool) -> No
         raise ValueError(f"{final} has no {manifest} with a list of its files, {why}") from None
     if others := [name for name in files_below(final) if name not in known]:
         raise ValueError(f"{final} has {len(others)} files that are not in its {manifest}, {others[0]} for one, {why}")
-
-
-def _move_into_place(partial: Path, final: Path) -> None:
-    if not final.exists():
-        partial.rename(final)
-        return
-    replaced = Path(tempfile.mkdtemp(prefix=f".{final.name}.replaced-", dir=final.parent))
-    final.rename(replaced)
-    partial.rename(final)
-    shutil.rmtree(replaced)

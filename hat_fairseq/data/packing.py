@@ -14,11 +14,9 @@ Token = TypeVar("Token")
 def fill(
     items: Iterable[Item], cost: Callable[[Item, bool], tuple[int, ...]], limits: tuple[int | None, ...]
 ) -> Iterator[list[Item]]:
-    """Groups of consecutive items, one after the other, each as large as all limits allow.
+    """Groups of consecutive items, one after the other, each as large as all `limits` allow (None: no limit).
 
-    Args:
-        cost: of an item for each of the limits; True if the item is the first of its group.
-        limits: of a group; None for no limit. An item above a limit is a group by itself.
+    `cost`: of an item for each of the limits; True for the first of its group. An item above a limit is a group.
     """
     group: list[Item] = []
     totals: tuple[int, ...] = ()
@@ -39,16 +37,10 @@ def cut(unit: Sequence[Token], size: int) -> list[Sequence[Token]]:
 
 
 def pack_segments(units: Iterable[Sequence[Token]], size: int) -> list[list[Token]]:
-    """Merge consecutive units into segments of at most `size` tokens (Chalkidis et al. 2022).
+    """Merge consecutive units into segments of at most `size` tokens, without their markers (Chalkidis et al. 2022).
 
     A unit that is longer than a segment is cut and continues in the next one; what follows fills up its last piece.
-
-    Args:
-        units: tokens of each unit, in order; empty ones add nothing.
-        size: longest segment, without the marker that the caller puts in front of it.
-
-    Raises:
-        ValueError: `size` is below 1.
+    Empty units add nothing. ValueError for a `size` below 1.
     """
     if size < 1:
         raise ValueError(f"segments of {size} tokens: at least 1")
@@ -118,10 +110,7 @@ def cut_windows(lengths: Sequence[int], size: int, overlap: int) -> list[list[Pi
     Args:
         lengths: tokens of each segment, at least 1, without its marker, which takes one more in the window.
         size: longest window, markers included; at least 2.
-        overlap: most tokens that two consecutive windows share, markers included; below `size - 1`.
-
-    Raises:
-        ValueError: `size` or `overlap` out of range.
+        overlap: most tokens that two consecutive windows share, markers included; below `size - 1`, else a ValueError.
     """
     if size < 2 or not 0 <= overlap < size - 1:
         raise ValueError(f"windows of {size} tokens cannot overlap by {overlap}")

@@ -27,10 +27,8 @@ _BATCH = 16  # items sent at once: enough to hide the cost of sending, few enoug
 def ordered_map(function: Callable[[Item], Result], items: Iterable[Item], workers: int) -> Iterator[Result]:
     """Like `map`, with `workers` processes if there are at least two; an exception in one of them is raised here.
 
-    Only a few batches for each worker are read ahead, so the stream may be longer than memory.
-
-    Raises:
-        ValueError: fewer than one worker or more than `MOST_WORKERS`, or a worker was killed.
+    Only a few batches for each worker are read ahead, so the stream may be longer than memory. ValueError for fewer
+    than one worker or more than `MOST_WORKERS`, or a worker that was killed.
     """
     if not 1 <= workers <= MOST_WORKERS:
         raise ValueError(f"--workers {workers}: the number of workers must be from 1 to {MOST_WORKERS:,}")
@@ -126,9 +124,7 @@ def progress(
 ) -> Iterator[Item]:
     """The items, while stderr says how many there were, and with a total how long the rest will take.
 
-    Args:
-        what: name of the step.
-        every: seconds between two lines where stderr is no terminal.
+    Where stderr is no terminal, it is one line `every` so many seconds, with the name of the step, `what`.
     """
     if sys.stderr.isatty():
         yield from tqdm(items, desc=what, total=total, unit=f" {unit}", leave=False)
@@ -140,6 +136,5 @@ def progress(
             last = now
             left = (now - begin) / number * (total - number) / 60 if total else 0
             of, rest = (f" of {total:,}", f", about {left:.0f} minutes left") if total else ("", "")
-            print(
-                f"{what}: {number:,}{of} {unit} in {(now - begin) / 60:.0f} minutes{rest}", file=sys.stderr, flush=True
-            )
+            line = f"{what}: {number:,}{of} {unit} in {(now - begin) / 60:.0f} minutes{rest}"
+            print(line, file=sys.stderr, flush=True)

@@ -1,18 +1,16 @@
 """`TextPipeline`: record to rows of tokens, and tokens back to text. It is saved beside the binary data."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Self
 
 from hat_fairseq.data.bpe import FILES, Bpe, load_bpe, save_bpe
 from hat_fairseq.data.clean import prepare
 from hat_fairseq.data.encoder import Encoder
 from hat_fairseq.data.files import parse_json, sha256_of
-from hat_fairseq.data.kind import Kind
-from hat_fairseq.data.kinds import kind_of
+from hat_fairseq.data.kinds import Kind, kind_of
 from hat_fairseq.data.options import Settings, settings_from_json
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.rows import Row
@@ -25,17 +23,11 @@ FORMAT = 4
 
 @dataclass
 class TextPipeline:
-    """Encodes records, and decodes what a model has generated.
-
-    Args:
-        settings: see `Settings`.
-        bpe: any `Bpe`.
-        counts: everything replaced, dropped or truncated so far.
-    """
+    """Encodes records, and decodes what a model has generated."""
 
     settings: Settings
     bpe: Bpe
-    counts: Counter[str] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=Counter)  # everything replaced, dropped or truncated so far
 
     @property
     def kind(self) -> Kind:
@@ -45,11 +37,7 @@ class TextPipeline:
     def encode(self, record: Record) -> list[Row]:
         """The rows of a raw record for inference, without its target, labels and answers.
 
-        Raises:
-            EmptyDocumentError: nothing is left of a part of it.
-            MisalignedError: it is to be aligned with its target, and is not.
-            LongInputError: it is too long and the policy is `error`, or one part leaves no room for the other.
-            ValueError: it is not of this kind, or lacks something that the settings need.
+        ValueError: EmptyDocumentError, MisalignedError or LongInputError; or it lacks something that the settings need.
         """
         self.kind.check(record)
         prepared = self.prepare(record)
@@ -60,11 +48,7 @@ class TextPipeline:
         return prepare(record, self.kind, self.settings, self.counts)
 
     def rows(self, record: Record, by_source: bool = False) -> list[Row]:
-        """The rows of a prepared record with its target, labels and answers; raises as `encode`.
-
-        Args:
-            by_source: where chunks of an aligned document end depends on the source alone, as in `encode`.
-        """
+        """The rows of a prepared record with its target, labels and answers; `by_source`: see `Encoder`."""
         return self.kind.encode(self.encoder(by_source), record)
 
     def encoder(self, by_source: bool = False) -> Encoder:
@@ -75,10 +59,7 @@ class TextPipeline:
         """Text of a line of tokens as fairseq prints it; a tab stands for each `<sep>`.
 
         Sentence markers and other control tokens are left out, but `<unk>` stays, because it stands for something.
-
-        Args:
-            line: tokens with spaces between them.
-            side: `target`, which is what a model generates, or `source`: whose words they are.
+        `side`: `target`, which is what a model generates, or `source`: whose words they are.
         """
         segments: list[list[str]] = [[]]
         for token in line.split():
@@ -106,12 +87,8 @@ class TextPipeline:
         (directory / FILE_NAME).write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
     @classmethod
-    def load(cls, directory: str | Path) -> TextPipeline:
-        """Read what `save` wrote.
-
-        Raises:
-            ValueError: a file is missing or changed, or the settings are of another version.
-        """
+    def load(cls, directory: str | Path) -> Self:
+        """Read what `save` wrote; ValueError for a file that is missing or changed, or settings of another version."""
         directory = Path(directory)
         path = directory / FILE_NAME
         if not path.is_file():
@@ -135,19 +112,24 @@ class TextPipeline:
         return cls(settings, load_bpe(kind, directory))
 
 
+def _recorded(path: Path, *keys: str) -> str | None:
+    """What a JSON file has under these keys; None if it is missing, none of ours, or of another version."""
+    try:
+        value = parse_json(path.read_text(encoding="utf-8"))
+        for key in keys:
+            value = value[key]
+        return str(value)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
 def reader_of(directory: Path) -> str:
     """The reader that the manifest beside a `bin` directory names, for messages."""
-    try:
-        return str(parse_json((directory.resolve().parent / "manifest.json").read_text(encoding="utf-8"))["reader"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return "READER"
+    return _recorded(directory.resolve().parent / "manifest.json", "reader") or "READER"
 
 
 def recorded_language(path: str | Path) -> str | None:
     """The target language that `hat preprocess` recorded for a file of its folder `text` or `bin`; else None."""
     folder = Path(path).resolve().parent
     file = (folder.parent / "bin" if folder.name == "text" else folder) / FILE_NAME
-    try:
-        return str(parse_json(file.read_text(encoding="utf-8"))["settings"]["target_language"])
-    except (OSError, ValueError, KeyError, TypeError):  # none of ours, or of another version
-        return None
+    return _recorded(file, "settings", "target_language")

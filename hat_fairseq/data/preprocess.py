@@ -9,33 +9,27 @@ from typing import Any
 
 from hat_fairseq.data import manifest, merge
 from hat_fairseq.data.build import Build
-from hat_fairseq.data.kind import Kind
-from hat_fairseq.data.kinds import KINDS, kind_of
+from hat_fairseq.data.kinds import KINDS, Kind, kind_of
 from hat_fairseq.data.options import Options, add_options, flag, options_of
 from hat_fairseq.data.outputs import atomic_directory
 from hat_fairseq.data.readers import Reader, find_reader
-from hat_fairseq.data.share import Share
+from hat_fairseq.data.stages import Share
 from hat_fairseq.data.vocabulary import has_dictionary, inherit
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `hat preprocess`."""
     parser.epilog = "The options of the second group have defaults for each dataset, which its reader states."
     parser.add_argument("reader", help="name of a reader (ami, cnn_dm...), a reader's .py, or a folder of data")
     parser.add_argument("--kind", choices=KINDS, help="what a folder of JSON lines holds; default: text, documents")
     parser.add_argument("--task", help=argparse.SUPPRESS)
     parser.add_argument("--out", type=Path, required=True, help="directory to create")
     parser.add_argument("--root", type=Path, help="where the raw release is, for readers that need one")
-    parser.add_argument(
-        "--splits", nargs="+", metavar="SPLIT", help="only these: train, valid, test, test1 ... (default: all)"
-    )
+    splits = "only these: train, valid, test, test1 ... (default: all)"
+    parser.add_argument("--splits", nargs="+", metavar="SPLIT", help=splits)
     parser.add_argument("--one-document", action="store_true", help="parallel text without blank lines is meant so")
-    parser.add_argument(
-        "--bpe-dir",
-        type=Path,
-        help="where encoder.json, vocab.bpe and dict.txt are, for --bpe gpt2; "
-        "where sentencepiece.bpe.model is, for --bpe sentencepiece",
-    )
+    files = "where encoder.json, vocab.bpe and dict.txt are, for --bpe gpt2; "
+    files += "where sentencepiece.bpe.model is, for --bpe sentencepiece"
+    parser.add_argument("--bpe-dir", type=Path, help=files)
     parser.add_argument("--workers", type=int, default=1, help="processes; the result does not depend on it")
     parser.add_argument("--shard", type=int, metavar="K", help="only every N-th record from the K-th on, for hat merge")
     parser.add_argument("--of", type=int, metavar="N", help="number of shards")
@@ -45,7 +39,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Run `hat preprocess`."""
     if args.task is not None:
         raise ValueError(f"--task is called --kind now: --kind {args.task}")
     reader = choose_splits(find_reader(args.reader, args.kind, args.one_document), args.splits)
@@ -88,11 +81,7 @@ def choose_splits(reader: Reader, names: Sequence[str] | None) -> Reader:
 
 
 def resolve_options(given: Mapping[str, Any], reader: Reader) -> Options:
-    """The options as given, else the reader's default, else that of the kind, else ours.
-
-    Raises:
-        ValueError: the reader has a default for something that is no option, or options make no sense together.
-    """
+    """The options as given, else of the reader, of the kind, or ours; ValueError if they make no sense together."""
     kind, names = kind_of(reader.kind), {item.name for item in options_of(Options)}
     if unknown := sorted(reader.defaults.keys() - names):
         raise ValueError(f"reader {reader.name}: unknown option {unknown[0]!r}; known are {', '.join(sorted(names))}")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hat_fairseq.data.formats import plain_text
-from hat_fairseq.data.formats.columns import ENDINGS, is_table
+from hat_fairseq.data.formats.tables import ENDINGS, is_table
 from hat_fairseq.data.kinds import kind_of
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import read_records
@@ -30,39 +30,27 @@ Read = Callable[[str, Path | None, Counter[str]], Iterator[Record]]
 
 @dataclass(frozen=True)
 class Reader:
-    """What a reader module offers.
+    """What a reader module offers."""
 
-    Args:
-        name: for messages and the manifest.
-        read: `read(split, root, counts)` yields the documents of one split; `root` is where the raw release is, or
-            None; everything the reader drops or changes is added to `counts`.
-        splits: the splits it has, in fairseq's words: train, valid, test.
-        defaults: options of `hat preprocess` that suit this dataset.
-        release: how many documents a complete release has in a split, several numbers where several are in use.
-        paper: what the paper prints about the dataset, as it prints it; see `manifest.PAPER_ROWS`.
-        kind: of its records.
-        size: bytes of its files, 0 if that is not known.
-    """
-
-    name: str
+    name: str  # for messages and the manifest
+    # `read(split, root, counts)` yields the documents of one split; `root` is where the raw release is, or None;
+    # everything the reader drops or changes is added to `counts`
     read: Read
-    splits: tuple[str, ...] = SPLITS
-    defaults: Mapping[str, Any] = field(default_factory=dict)
+    splits: tuple[str, ...] = SPLITS  # the splits it has, in fairseq's words: train, valid, test
+    defaults: Mapping[str, Any] = field(default_factory=dict)  # options of `hat preprocess` that suit this dataset
+    # documents of a split of a complete release, several numbers where several are in use
     release: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    # what the paper prints about the dataset, as it prints it; see `manifest.PAPER_ROWS`
     paper: Mapping[str, Any] = field(default_factory=dict)
-    kind: str = "text"
-    size: int = 0
+    kind: str = "text"  # of its records
+    size: int = 0  # bytes of its files, 0 if that is not known
 
 
 def find_reader(name: str, kind: str | None = None, one_document: bool = False) -> Reader:
     """Find a reader by the name of a module in `preprocess/`, the path of a .py file, or the path of a folder.
 
-    Args:
-        kind: of the records that it is to yield; None for what a module says, and for documents in a folder.
-        one_document: long parallel text without blank lines is meant as one document.
-
-    Raises:
-        ValueError: there is none, it is no reader, it yields something else, or it has no parallel text.
+    `kind`: of its records; None for what a module says, and for documents in a folder. `one_document`: parallel text
+    without blank lines is meant as one. ValueError if there is no such reader, or it yields something else.
     """
     own = READERS / f"{name}.py"
     bare = name == Path(name).name  # ./imdb is a folder of the user's, imdb our reader
@@ -85,26 +73,24 @@ def find_reader(name: str, kind: str | None = None, one_document: bool = False) 
 
 def _folder_reader(folder: Path, kind: str, one_document: bool) -> Reader:
     """Splits as JSON lines or tables, or as two files of parallel text, which are aligned by default."""
-    files: dict[str, Path] = {}
-    parallel: dict[str, tuple[Path, Path]] = {}
-    splits: list[str] = []
+    found: dict[str, Path | tuple[Path, Path]] = {}
     for split, stem in _splits(folder):
         file, pair = _file(folder, stem), plain_text.files(folder, stem)
-        if split in files or split in parallel or (file and pair):
+        if split in found or (file and pair):
             raise ValueError(f"{folder} has the split {split} twice; remove one of its files")
-        files |= {split: file} if file else {}
-        parallel |= {split: pair} if pair else {}
-        splits += [split] if file or pair else []
-    if not splits:
+        if files := file or pair:
+            found[split] = files
+    parallel = any(isinstance(files, tuple) for files in found.values())
+    if not found:
         raise ValueError(f"{folder} has no {_EXPECTED}")
     if parallel and not kind_of(kind).has_target:
         raise ValueError(f"{folder} has parallel text; --kind {kind} needs JSON lines or a table")
     if one_document and not parallel:
         raise ValueError(_NO_PARALLEL_TEXT)
-    tests = [split for split in splits if split.startswith("test")]
+    tests = [split for split in found if split.startswith("test")]
     if tests != [f"test{number or ''}" for number in range(len(tests))]:
         raise ValueError(f"{folder} has the splits {', '.join(tests)}; fairseq numbers them test, test1, test2, ...")
-    used = {*files.values(), *(path for pair in parallel.values() for path in pair)}
+    used = {path for files in found.values() for path in (files if isinstance(files, tuple) else (files,))}
     if others := sorted(path.name for path in folder.iterdir() if DATA_FILE.fullmatch(path.name) and path not in used):
         raise ValueError(
             f"{folder} has {others[0]}, which is no split: call splits train, valid (or {', '.join(VALID[1:])}), test, "
@@ -112,12 +98,12 @@ def _folder_reader(folder: Path, kind: str, one_document: bool) -> Reader:
         )
 
     def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
-        if split in parallel:
-            return plain_text.read(*parallel[split], counts, one_document)
-        return read_records(files[split], kind)
+        if isinstance(files := found[split], tuple):
+            return plain_text.read(*files, counts, one_document)
+        return read_records(files, kind)
 
     defaults = {"aligned": True, "target_separator": True} if parallel else {}
-    return Reader(folder.name, read, tuple(splits), defaults, kind=kind, size=sum(path.stat().st_size for path in used))
+    return Reader(folder.name, read, tuple(found), defaults, kind=kind, size=sum(path.stat().st_size for path in used))
 
 
 def _splits(folder: Path) -> Iterator[tuple[str, str]]:
@@ -125,10 +111,8 @@ def _splits(folder: Path) -> Iterator[tuple[str, str]]:
     stems = {path.name.partition(".")[0] for path in folder.iterdir()}
     yield "train", "train"
     yield from (("valid", stem) for stem in VALID if stem in stems)
-    tests = sorted(
-        (stem for stem in stems if re.fullmatch(r"test([1-9]\d*)?", stem)), key=lambda stem: (len(stem), stem)
-    )
-    yield from ((stem, stem) for stem in tests)
+    tests = [stem for stem in stems if re.fullmatch(r"test([1-9]\d*)?", stem)]
+    yield from ((stem, stem) for stem in sorted(tests, key=lambda stem: (len(stem), stem)))
 
 
 def _file(folder: Path, split: str) -> Path | None:

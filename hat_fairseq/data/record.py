@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 Text = str | tuple[str, ...]  # running text, still to be split into sentences; or sentences, segments, turns or words
@@ -28,52 +28,33 @@ class Answer:
 
 @dataclass(frozen=True)
 class Annotation:
-    """The answer of an annotator to a question on a document; empty if the document has no answer.
+    """The answer of an annotator to a question on a document; empty if the document has no answer."""
 
-    Args:
-        paragraph: number of the paragraph with the answer, from 0.
-        spans: short answers in this paragraph; starts count its characters.
-        yes_no: `yes` or `no`, instead of spans.
-    """
-
-    paragraph: int | None = None
-    spans: tuple[Answer, ...] = ()
-    yes_no: str | None = None
+    paragraph: int | None = None  # number of the paragraph with the answer, from 0
+    spans: tuple[Answer, ...] = ()  # short answers in this paragraph; starts count its characters
+    yes_no: str | None = None  # `yes` or `no`, instead of spans
 
 
 @dataclass(frozen=True)
 class Record:
     """A document or an example. Which of the fields it has depends on its kind (see `kinds.py`).
 
-    Args:
-        id: names the record; not empty, without tabs and line breaks.
-        parts: what the model reads, one or two texts: `(text,)`, `(premise, hypothesis)`, `(question, text)`.
-        choices: continuations of the text, or candidates for the answer to a question; one of them is right.
-        roles: one for each sentence of the last part, or None.
-        target: the reference, one string for each of its sentences, or None.
-        label: of the whole record; with choices the number of the right one, from 0, as a string.
-        labels: one for each element of the only part.
-        answers: empty if the text has no answer, None if that is not known.
-        annotations: what annotators answered to a question on paragraphs, None if that is not known.
-        meta: anything else, a JSON object; predictions carry it on.
-        origin: where it comes from, for messages only: `mine.jsonl:7`, or files and lines of both sides.
-
-    Raises:
-        ValueError: the id or a label is not usable, there are not one or two parts, labels or roles are not as many as
-            elements, or an answer does not stand where it says.
+    ValueError for an id or a label that is not usable, other than one or two parts, labels or roles that are not as
+    many as elements, or an answer that does not stand where it says.
     """
 
-    id: str
-    parts: tuple[Text, ...]
-    choices: tuple[str, ...] = ()
-    roles: tuple[str, ...] | None = field(default=None, kw_only=True)
-    target: tuple[str, ...] | None = field(default=None, kw_only=True)
-    label: str | None = field(default=None, kw_only=True)
-    labels: tuple[str, ...] | None = field(default=None, kw_only=True)
-    answers: tuple[Answer, ...] | None = field(default=None, kw_only=True)
-    annotations: tuple[Annotation, ...] | None = field(default=None, kw_only=True)
-    meta: Mapping[str, Any] | None = field(default=None, kw_only=True, compare=False)
-    origin: str | None = field(default=None, kw_only=True, compare=False)
+    id: str  # not empty, without tabs and line breaks
+    parts: tuple[Text, ...]  # what the model reads: `(text,)`, `(premise, hypothesis)` or `(question, text)`
+    choices: tuple[str, ...] = ()  # continuations of the text, or candidates for the answer; one of them is right
+    _: KW_ONLY
+    roles: tuple[str, ...] | None = None  # one for each sentence of the last part
+    target: tuple[str, ...] | None = None  # the reference, one string for each of its sentences
+    label: str | None = None  # of the whole record; with choices the number of the right one, from 0
+    labels: tuple[str, ...] | None = None  # one for each element of the only part
+    answers: tuple[Answer, ...] | None = None  # empty if the text has no answer, None if that is not known
+    annotations: tuple[Annotation, ...] | None = None  # None if they are not known
+    meta: Mapping[str, Any] | None = field(default=None, compare=False)  # a JSON object; predictions carry it on
+    origin: str | None = field(default=None, compare=False)  # for messages: `mine.jsonl:7`, or lines of both sides
 
     def __post_init__(self) -> None:
         if not self.id.strip() or any(character in self.id for character in "\t\r\n"):
@@ -151,22 +132,13 @@ class Record:
 
 @dataclass
 class Gold:
-    """The gold targets or labels of a split: how many records have them, and which labels and roles occur.
-
-    Args:
-        records: how many there are.
-        known: the first record with something right; None if there is none.
-        unknown: the first record without.
-        first_with: each label, and the first record that has it.
-        counts: how often each label occurs.
-        roles: all roles.
-    """
+    """The gold targets or labels of a split: how many records have them, and which labels and roles occur."""
 
     records: int = 0
-    known: str | None = None
-    unknown: str | None = None
-    first_with: dict[str, str] = field(default_factory=dict)
-    counts: Counter[str] = field(default_factory=Counter)
+    known: str | None = None  # the first record with a target or label; None if there is none
+    unknown: str | None = None  # the first record without
+    first_with: dict[str, str] = field(default_factory=dict)  # each label, and the first record that has it
+    counts: Counter[str] = field(default_factory=Counter)  # how often each label occurs
     roles: set[str] = field(default_factory=set)
 
     def add(self, record: Record, field_name: str | None) -> None:

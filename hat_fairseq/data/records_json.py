@@ -18,14 +18,13 @@ Which keys an object may have depends on its kind (`kinds.py`); what a key means
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from hat_fairseq.data.files import Fields, is_deeper, read_json_lines
-from hat_fairseq.data.formats.columns import is_table, read_rows
-from hat_fairseq.data.kind import DIVIDED, Kind
-from hat_fairseq.data.kinds import kind_of
+from hat_fairseq.data.formats.tables import is_table, read_rows
+from hat_fairseq.data.kinds import DIVIDED, Kind, kind_of
 from hat_fairseq.data.record import Annotation, Answer, Record, Text, is_unicode
 
 DEEPEST_META = 100  # levels; others that read the predictions have limits, too
@@ -33,20 +32,16 @@ _FORMS = ("text", *DIVIDED, "turns")
 
 
 def read_records(path: str | Path, kind: str | Kind = "text", shown_as: str | None = None) -> Iterator[Record]:
-    """Read the records of a kind: JSON lines, one on each, or the rows of a table (`formats/columns.py`).
+    """Read the records of a kind: JSON lines, one on each, or the rows of a table (`formats/tables.py`).
 
-    Args:
-        shown_as: what messages call the file; None for its path.
-
-    Raises:
-        ValueError: invalid UTF-8 or JSON, an unknown key, an id that occurs twice, anything that `Record` refuses; with
-            file and line.
+    `shown_as`: what messages call the file; None for its path. ValueError with file and line as
+    `files.read_json_lines`, and for an unknown key, an id twice, or what `Record` refuses.
     """
     kind, path = kind_of(kind), Path(path)
     line_of: dict[str, int] = {}
     rows = read_rows(path) if is_table(path) else ((f"{shown_as or path}:{n}", o) for n, o in read_json_lines(path))
     for number, (where, fields) in enumerate(rows, start=1):
-        if kind.ids_may_be_missing:
+        if kind.packs:  # ids may be missing
             fields = {"id": f"{path.name}:{number}", **fields}
         record = record_from_json(fields, where, kind)
         if record.id in line_of:
@@ -56,11 +51,7 @@ def read_records(path: str | Path, kind: str | Kind = "text", shown_as: str | No
 
 
 def record_from_json(record: Any, where: str, kind: str | Kind = "text") -> Record:
-    """Build a record from a JSON object; `where` (file and line) is its origin, and opens every message.
-
-    Raises:
-        ValueError: an unknown kind or key, a key missing or of another type, anything that `Record` refuses.
-    """
+    """A record of a JSON object; `where` (file and line) opens every message of a ValueError, and is its origin."""
     kind = kind_of(kind)
     fields = Fields(record, where, {"id", "meta", *kind.keys})
     parts, roles = _parts(fields, kind)
@@ -104,7 +95,7 @@ def record_to_json(record: Record, kind: str | Kind = "text") -> dict[str, Any]:
     if record.label is not None:
         fields["label"] = int(record.label) if record.choices else record.label
     if record.answers is not None:
-        fields["answers"] = _answers_to_json(record.answers)
+        fields["answers"] = list(map(asdict, record.answers))
     if record.annotations is not None:
         fields["annotations"] = [_annotation_to_json(annotation) for annotation in record.annotations]
     optional = {"labels": record.labels, "target": record.target, "meta": record.meta}
@@ -185,10 +176,6 @@ def _answers(fields: Fields, key: str) -> tuple[Answer, ...]:
     return tuple(Answer(item.text("text"), item.get("start", int)) for item in fields.objects(key, {"text", "start"}))
 
 
-def _answers_to_json(answers: tuple[Answer, ...]) -> list[dict[str, Any]]:
-    return [{"text": answer.text, "start": answer.start} for answer in answers]
-
-
 def _annotations(fields: Fields) -> tuple[Annotation, ...]:
     return tuple(
         Annotation(
@@ -201,6 +188,5 @@ def _annotations(fields: Fields) -> tuple[Annotation, ...]:
 
 
 def _annotation_to_json(annotation: Annotation) -> dict[str, Any]:
-    optional = {"paragraph": annotation.paragraph, "yes_no": annotation.yes_no}
-    spans = {"spans": _answers_to_json(annotation.spans)} if annotation.spans else {}
-    return {key: value for key, value in optional.items() if value is not None} | spans
+    fields = asdict(annotation)
+    return {key: fields[key] for key in ("paragraph", "yes_no", "spans") if fields[key] not in (None, ())}

@@ -21,26 +21,19 @@ Unit = list[tuple[str, Any]]
 
 @dataclass(frozen=True)
 class Row:
-    """A record as the model reads it, or one chunk, one choice or one window of it.
-
-    Args:
-        id: the record's id.
-        part: number of the chunk, choice or window, from 0.
-        num_parts: how many the record has.
-        streams: names and tokens of the lines to write. `source`: `<s> s1 <s> s2 [</s> </s> <s> t1]`, without the final
-            `</s>` that fairseq-preprocess appends; `target`; `role`, one for each token of the source; `label`, whose
-            form depends on the kind (docs/data.md). What is not known is missing.
-        spans: for each token of the source the number of the element (int) or the characters of the context (begin,
-            end) that it stands for, None for tokens that stand for none. Empty for kinds without.
-        num_elements: the number of elements of the record.
-    """
+    """A record as the model reads it, or one chunk, one choice or one window of it."""
 
     id: str
-    part: int
-    num_parts: int
+    part: int  # number of the chunk, choice or window, from 0
+    num_parts: int  # how many the record has
+    # names and tokens of the lines to write. `source`: `<s> s1 <s> s2 [</s> </s> <s> t1]`, without the final
+    # `</s>` that fairseq-preprocess appends; `target`; `role`, one for each token of the source; `label`, whose
+    # form depends on the kind (docs/data.md). What is not known is missing.
     streams: dict[str, list[str]]
+    # for each token of the source the number of the element (int) or the characters of the context (begin, end)
+    # that it stands for, None for tokens that stand for none. Empty for kinds without.
     spans: list[Any] = field(default_factory=list)
-    num_elements: int = 0
+    num_elements: int = 0  # of the record
 
     @property
     def tokens(self) -> list[str]:
@@ -84,7 +77,8 @@ class RowFiles(ExitStack):
         """Write a line of each stream of the row, its ids (also into `bin`, to join rows with that alone) and spans."""
         lines = {f"text/{self.split}.{stream}": " ".join(tokens) for stream, tokens in row.streams.items()}
         if with_ids:
-            lines |= {f"{folder}/{self.split}.ids": ids_line(row) for folder in ("text", "bin")}
+            ids = f"{row.id}\t{row.part}\t{row.num_parts}\t{row.segments}"
+            lines |= {f"{folder}/{self.split}.ids": ids for folder in ("text", "bin")}
         if row.spans:
             lines[f"bin/{self.split}.spans"] = spans_line(row)
         if not self.files:
@@ -100,29 +94,16 @@ class RowFiles(ExitStack):
 
 @dataclass(frozen=True)
 class Chunk:
-    """A line of the ids table: a fairseq sample is chunk `number` (from 0) of the `count` chunks of a document.
-
-    Attributes:
-        segments: number of source segments in the chunk.
-    """
+    """A line of the ids table: a fairseq sample is chunk `number` (from 0) of the `count` chunks of a document."""
 
     document_id: str
     number: int
     count: int
-    segments: int
-
-
-def ids_line(row: Row) -> str:
-    """The line of a row, without its end."""
-    return f"{row.id}\t{row.part}\t{row.num_parts}\t{row.segments}"
+    segments: int  # number of source segments in the chunk
 
 
 def read_ids(path: str | Path) -> list[Chunk]:
-    """Reads the ids table; line i (from 0) is fairseq's sample i.
-
-    Raises:
-        ValueError: with file and line: not four columns, a repeated chunk, or a document with a missing chunk.
-    """
+    """The ids table, line i (from 0) is fairseq's sample i; ValueError for a chunk that is repeated or missing."""
     chunks = []
     line_of: dict[tuple[str, int], int] = {}
     for number, line in read_lines(path):

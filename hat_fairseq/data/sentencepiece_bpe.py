@@ -18,11 +18,7 @@ SPACE = "\u2581"  # stands for a space; every text begins with one
 class SentencePieceBpe:
     """Pieces of a sentencepiece model. Characters without a piece stay in the text, normalised.
 
-    Args:
-        model: the file.
-
-    Raises:
-        ValueError: the package is missing, the file is no model, or the model marks words otherwise than XLM-RoBERTa's.
+    ValueError without the package, for a file that is no model, or one that marks words otherwise than XLM-RoBERTa's.
     """
 
     kind = "sentencepiece"
@@ -49,11 +45,7 @@ class SentencePieceBpe:
             raise ValueError(f"{model} has pieces for bytes (byte_fallback), which XLM-RoBERTa's has not; use another")
 
     def pieces(self) -> dict[str, int]:
-        """All pieces that a text can have, with their numbers in the model.
-
-        Raises:
-            ValueError: fairseq's dictionary cannot have one of them.
-        """
+        """All pieces that a text can have, with their numbers; ValueError for one that no dictionary can have."""
         model = self._processor
         numbers = range(model.piece_size())
         pieces = {model.id_to_piece(i): i for i in numbers if not (model.is_control(i) or model.is_unknown(i))}

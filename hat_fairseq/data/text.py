@@ -81,16 +81,10 @@ _SENTENCE_END = re.compile(r"""(?<![.!?…])[.!?…]++["'”’»)\]]*+\s+|[。�
 
 
 def split_sentences(text: str, method: str, language: str = "en") -> list[str]:
-    """Split running text. Nothing but white space is lost; no sentence is empty.
+    """Split running text by one of `SPLITTERS`; `language`: ISO 639-1 code, used by `library`.
 
-    Text without a sentence end is one sentence; text without words is none.
-
-    Args:
-        method: one of `SPLITTERS`.
-        language: ISO 639-1 code, used by `library`.
-
-    Raises:
-        ValueError: unknown method or language, missing package, or `given`, which running text cannot satisfy.
+    Nothing but white space is lost; no sentence is empty. Text without a sentence end is one sentence; text without
+    words is none. ValueError for an unknown method or language, a missing package, or `given`.
     """
     if method == "punctuation":
         pieces = _split_at_punctuation(text)

@@ -20,16 +20,13 @@ def kept_characters(text: str) -> list[int]:
 def token_spans(
     sentences: Sequence[str], ready: Sequence[str], pieces: Sequence[list[str]], positions: Sequence[int], bpe: Bpe
 ) -> list[list[Span | None]]:
-    """The span of each token in the raw text.
+    """The span of each token in the raw text, for each sentence; None for a token that stands for spaces only.
 
     Args:
         sentences: of the whole text, normalised.
         ready: the same, with escaped control tokens and words separated.
         pieces: BPE tokens of each.
         positions: see `kept_characters`; as many as the sentences have characters that are no spaces.
-
-    Returns:
-        For each sentence the span of each token, None for a token that stands for spaces only.
     """
     spans: list[list[Span | None]] = []
     before = 0  # characters in the sentences so far
@@ -51,10 +48,7 @@ def token_spans(
 def find_span(spans: Sequence[Span | None], begin: int, end: int) -> tuple[int, int] | None:
     """First and last token (inclusive) that stand for the characters `begin` to `end`; None if not all are there.
 
-    Args:
-        spans: of the tokens of a row, increasing.
-        begin: a character that some token stands for.
-        end: one more than such a character.
+    `spans`: of the tokens of a row, increasing; tokens stand for the characters `begin` and `end - 1`.
     """
     first = next((i for i, span in enumerate(spans) if span and span[0] <= begin < span[1]), None)
     if first is None:

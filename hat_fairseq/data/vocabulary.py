@@ -1,27 +1,19 @@
 """The BPE and the dictionary of a run: GPT-2's, a sentencepiece model, given codes, or those of an earlier run."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from hat_fairseq.data.bpe import (
-    Bpe,
-    Gpt2Bpe,
-    LearnedBpe,
-    NoBpe,
-    SentencePieceBpe,
-    find_gpt2_files,
-    find_sentencepiece_model,
-)
+from hat_fairseq.data.bpe import Bpe, LearnedBpe, NoBpe
 from hat_fairseq.data.dictionary import Dictionary
+from hat_fairseq.data.gpt2_bpe import Gpt2Bpe, find_gpt2_files
 from hat_fairseq.data.kinds import kind_of
 from hat_fairseq.data.labels import read_label_dictionary
 from hat_fairseq.data.options import Options, Settings, flag, options_of
 from hat_fairseq.data.pipeline import TextPipeline
+from hat_fairseq.data.sentencepiece_bpe import SentencePieceBpe, find_sentencepiece_model
 from hat_fairseq.data.text import SEPARATOR
 
 # Where the dictionary of the input is: of examples, of pre-training, of documents with targets.
@@ -33,30 +25,19 @@ OTHER_VOCABULARIES = ("codes", "num_codes")
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The BPE, dictionary and settings of an earlier `bin` directory.
+    """The BPE, dictionary and settings of an earlier `bin` directory."""
 
-    Args:
-        pipeline: its settings and its BPE.
-        dictionary: fairseq's dictionary of its input.
-        labels: its labels in the order of their classes, or None.
-    """
-
-    pipeline: TextPipeline
-    dictionary: Path
-    labels: list[str] | None
+    pipeline: TextPipeline  # its settings and its BPE
+    dictionary: Path  # fairseq's dictionary of its input
+    labels: list[str] | None  # its labels in the order of their classes, or None
 
     @property
     def settings(self) -> Settings:
-        """The settings of its pipeline."""
         return self.pipeline.settings
 
     @classmethod
-    def open(cls, directory: str | Path) -> Vocabulary:
-        """Read a directory that `hat preprocess` wrote.
-
-        Raises:
-            ValueError: it is none, or was changed, or has no dictionary.
-        """
+    def open(cls, directory: str | Path) -> Self:
+        """Read a directory that `hat preprocess` wrote; ValueError if it is none, was changed, or has no dictionary."""
         directory = Path(directory)
         pipeline = TextPipeline.load(directory)
         found = [path for name in DICTIONARIES if (path := directory / name).is_file()]
@@ -67,15 +48,7 @@ class Vocabulary:
 
 
 def inherit(options: Options, given: Mapping[str, Any]) -> Options:
-    """The options, with those that `--vocabulary` sets.
-
-    Args:
-        options: as resolved, defaults included.
-        given: those that the user gave; the others are None.
-
-    Raises:
-        ValueError: an option was given that contradicts the vocabulary.
-    """
+    """The options, with those that `--vocabulary` sets; ValueError if one `given` by the user contradicts it."""
     directory = options.vocabulary
     vocabulary = Vocabulary.open(str(directory))
     settings = vocabulary.settings
@@ -106,11 +79,7 @@ def inherit(options: Options, given: Mapping[str, Any]) -> Options:
 
 
 def ready_made(options: Options, bpe_dir: Path | None, dictionary: Path) -> Bpe | None:
-    """The BPE, unless it is still to be learned; its dictionary, if it comes with one, is copied to `dictionary`.
-
-    Raises:
-        ValueError: files are missing or were changed.
-    """
+    """The BPE, or None if it is to be learned; its dictionary is copied if it has one. ValueError for missing files."""
     if options.vocabulary:
         vocabulary = Vocabulary.open(options.vocabulary)
         Dictionary.load(vocabulary.dictionary)  # an error there names the user's file

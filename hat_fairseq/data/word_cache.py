@@ -1,17 +1,12 @@
 """Cache of BPE encodings by word: a text has few distinct words, and repeats most of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 MOST = 200_000  # words; some 60 MB
 
 
 class WordCache(dict[str, list[str]]):
-    """`cache[word]` is `encode(word)`, computed once; when the cache is full, new words are computed each time.
-
-    Pickling leaves the entries out.
-    """
+    """`cache[word]` is `encode(word)`, computed once unless the cache is full; pickling leaves the entries out."""
 
     def __init__(self, encode: Callable[[str], list[str]]):
         super().__init__()
@@ -23,5 +18,5 @@ class WordCache(dict[str, list[str]]):
             self[word] = tokens
         return tokens
 
-    def __reduce__(self) -> tuple[type[WordCache], tuple[Callable[[str], list[str]]]]:
+    def __reduce__(self) -> tuple[type, tuple[Callable[[str], list[str]]]]:
         return WordCache, (self._encode,)

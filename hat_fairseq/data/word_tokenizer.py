@@ -36,24 +36,15 @@ _LONG_RUN = re.compile(r"([\w.+#&%-]{1000})")
 
 @dataclass(frozen=True)
 class WordTokenizer:
-    """Two functions from text to text.
+    """Two functions from text to text."""
 
-    Args:
-        tokenize: normalised, escaped text with a space on each side of every word, punctuation marks among them.
-        detokenize: words with spaces between them as running text.
-    """
-
-    tokenize: Callable[[str], str]
-    detokenize: Callable[[str], str]
+    tokenize: Callable[[str], str]  # puts a space on each side of every word, in normalised, escaped text
+    detokenize: Callable[[str], str]  # words with spaces between them as running text
 
 
 @cache
 def word_tokenizer(name: str, language: str) -> WordTokenizer:
-    """One of `NAMES` for a language (ISO 639-1), made once in each process.
-
-    Raises:
-        ValueError: unknown name, or its package is missing.
-    """
+    """One of `NAMES` for a language (ISO 639-1), made once a process; ValueError if its package is missing."""
     if name == "moses":
         return _moses(language)
     if name == "jieba":

@@ -14,7 +14,7 @@ from ..data.records_json import read_records, with_meta
 from ..data.rows import read_ids
 from ..scoring import bleu_command
 from ..scoring import command as score_command
-from ..scoring.bleu_settings import make_bleu
+from ..scoring.bleu import make_bleu
 from . import shards
 from .join_chunks import join, read_generated, write_joined
 from .options import check_generation_flags

@@ -20,24 +20,13 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class AnswerOptions:
-    """How answers are chosen.
+    """How answers are chosen; ValueError if one of the first two is below 1."""
 
-    Args:
-        n_best: how many are listed.
-        max_length: longest answer, in tokens.
-        threshold: a question has no answer if its no-answer score is greater.
-        paragraph_threshold: of a document, no paragraph with a lower score is the answer.
-        answer_threshold: of a document, nothing with a lower score is the short answer, `yes` or `no`.
-
-    Raises:
-        ValueError: one of the first two is below 1.
-    """
-
-    n_best: int = 20
-    max_length: int = 30
-    threshold: float = 0.0
-    paragraph_threshold: float = -math.inf
-    answer_threshold: float = -math.inf
+    n_best: int = 20  # how many are listed
+    max_length: int = 30  # longest answer, in tokens
+    threshold: float = 0.0  # a question has no answer if its no-answer score is greater
+    paragraph_threshold: float = -math.inf  # of a document, no paragraph with a lower score is the answer
+    answer_threshold: float = -math.inf  # of a document, nothing with a lower score is the short answer, `yes` or `no`
 
     def __post_init__(self) -> None:
         for name, value in (("n-best", self.n_best), ("max-length", self.max_length)):
@@ -64,14 +53,12 @@ class WindowAnswers:
 
 
 def window_answers(logits: Tensor, spans: Sequence[Any], n_best: int, max_length: int) -> WindowAnswers:
-    """Finds the best answers of a window.
+    """Finds the `n_best` best answers of a window, of at most `max_length` tokens.
 
     Args:
         logits: (T, 2) of starts and ends, -inf where none is allowed; position 0 stands for no answer. T may exceed the
             number of spans: the rest is padding.
         spans: the characters (begin, end) that each token stands for, the paragraph that begins with it, or None.
-        n_best: how many spans to keep.
-        max_length: longest answer, in tokens.
     """
     spans = spans[: len(logits)]
     start, end = logits[: len(spans)].float().T
@@ -89,12 +76,7 @@ def n_best_spans(
 ) -> list[tuple[float, int, int]]:
     """Returns the best `(score, start, end)` of at most `max_length` tokens, best first; the end belongs to the span.
 
-    Args:
-        start: (T,) logits; -inf where no span starts.
-        end: (T,) logits, likewise.
-        n_best: number of spans, at most.
-        max_length: of a span, in tokens.
-        parts: (T,) the part of the text that each token is in; a span is in one.
+    `start`, `end`: (T,) logits; -inf where none is. `parts`: (T,) the part of the text of each token; a span is in one.
     """
     length = len(start)
     scores = start.new_full((min(max_length, length), length), float("-inf"))  # [tokens more than one, start]
@@ -112,17 +94,11 @@ def n_best_spans(
 def answer_question(
     windows: Sequence[WindowAnswers], context: str, n_best: int, threshold: float
 ) -> tuple[str, float, list[tuple[str, float]]]:
-    """Joins the windows of a question.
-
-    Args:
-        windows: at least one of them with a span.
-        context: the text as given.
-        n_best: number of answers in the list, at most.
-        threshold: there is no answer if the no-answer score is greater.
+    """Joins the windows of a question on a text, at least one of which has a span.
 
     Returns:
-        The answer, empty if there is none; the no-answer score: the lowest one of all windows minus the score of the
-        best span; and the best texts with their scores, all different, best first.
+        The answer, empty if the no-answer score exceeds the threshold; the no-answer score, the lowest one of all
+        windows minus that of the best span; and the `n_best` best texts with scores, all different, best first.
     """
     spans = sorted((span for window in windows for span in window.spans), key=lambda span: -span.score)
     texts: dict[str, float] = {}

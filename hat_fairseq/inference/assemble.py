@@ -29,11 +29,7 @@ Best = list[tuple[str, float]]  # the n best answers to a question, with their s
 
 
 class Spans(Sequence[tuple[int, list[Any]]]):
-    """For each row the number of elements of its document, and what each token stands for; see `Row`.
-
-    Args:
-        rows: encoded rows, or lines of `bin/SPLIT.spans`, each of which is parsed when it is needed.
-    """
+    """For each row its number of elements and its spans (`Row`); lines of `bin/SPLIT.spans` are parsed when needed."""
 
     def __init__(self, rows: Sequence[Row] | Sequence[str]) -> None:
         self.rows = rows
@@ -65,11 +61,10 @@ class Assembler:
         chunks: the line of the ids file for each row of the dataset.
         spans: of the rows, for the kinds whose predictions are about parts of the text.
         contexts: the texts of questions, by document id.
-        options: of answers.
     """
 
-    needs_spans = False
-    needs_contexts = False
+    needs_spans = needs_contexts = False
+    joins_rows = False  # a sample is all rows of a document
 
     def __init__(
         self,
@@ -83,18 +78,13 @@ class Assembler:
         self.labels, self.dataset, self.options = task.labels, dataset, options or AnswerOptions()
         self.spans, self.contexts = spans, contexts or {}
         self.first = [row for row, chunk in enumerate(chunks) if chunk.number == 0]  # row of each document
-        self.samples = self._samples(chunks)
-
-    def _samples(self, chunks: Sequence[Chunk]) -> Sequence[Chunk]:
-        """The line of the ids file for each sample."""
-        return chunks
+        # The line of the ids file for each sample.
+        self.samples = [chunks[row] for row in self.first] if self.joins_rows else chunks
 
     def part(self, index: int, output: Any) -> Any:
-        """Reduces the output for sample `index` to its part of a prediction, here all of it.
+        """Reduces the output for sample `index` of the dataset to its part of a prediction, here all of it.
 
-        Args:
-            index: number of the sample in the dataset.
-            output: `task.scores` of the sample, padded at the end: a tensor, or several by their names.
+        `output`: `task.scores` of the sample, padded at the end: a tensor, or several by their names.
         """
         named = dict(zip(self.labels, output.tolist(), strict=True))
         best = max(named, key=named.__getitem__)
@@ -122,8 +112,7 @@ class Assembler:
 class PairAssembler(Assembler):
     """A label for each pair of rows."""
 
-    def _samples(self, chunks: Sequence[Chunk]) -> Sequence[Chunk]:
-        return [chunks[row] for row in self.first]
+    joins_rows = True
 
 
 class ChoiceAssembler(PairAssembler):
@@ -134,12 +123,8 @@ class ChoiceAssembler(PairAssembler):
         return self.samples[index].count
 
     def part(self, index: int, output: Tensor) -> Any:
-        output = output[: self.count(index)]
-        return {
-            "id": self.samples[index].document_id,
-            "label": str(int(output.argmax())),
-            "probabilities": output.tolist(),
-        }
+        output, identifier = output[: self.count(index)], self.samples[index].document_id
+        return {"id": identifier, "label": str(int(output.argmax())), "probabilities": output.tolist()}
 
 
 class CandidateAssembler(ChoiceAssembler):
@@ -158,8 +143,7 @@ class SegmentAssembler(Assembler):
 
     def elements(self, row: int) -> list[tuple[int, int]]:
         """(place in the output, number of the element) for each element that is left in a row."""
-        numbers = [number for number in self.kept_spans(row)[1] if number is not None]
-        return list(enumerate(numbers))
+        return list(enumerate(number for number in self.kept_spans(row)[1] if number is not None))
 
     def part(self, index: int, output: Tensor) -> Any:
         labels: list[str | None] = [None] * self.kept_spans(index)[0]

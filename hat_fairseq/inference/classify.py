@@ -1,7 +1,5 @@
 """Classify raw documents with a fine-tuned encoder, with a weight for each segment."""
 
-from __future__ import annotations
-
 import argparse
 import re
 import sys
@@ -15,44 +13,33 @@ from ..data.outputs import atomic_file, check_folder, check_output
 from ..data.parallel import progress
 from ..data.record import Record
 from ..data.records_json import read_records
+from . import command
 from .assemble import Prediction
-from .command import (
-    add_answers,
-    add_raw_input,
-    answer_options,
-    check_batch_size,
-    check_name,
-    report,
-    rows_in_order,
-    write_lines,
-)
 from .labels import DocumentClassifier
 from .loading import split_with
-from .look_labels import look_at_labels
+from .look_models import look_at_labels
 from .look_units import LookOptions
 
 NAME = 80  # characters of the name of a page
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `hat classify`."""
     examples = "examples as for hat preprocess, labels not needed: .jsonl or .jsonl.gz"
-    add_raw_input(parser, "a fine-tuned checkpoint or package", examples, "predictions to write: .jsonl")
-    parser.add_argument(
-        "--layer", type=int, metavar="N", help="weights of segments from this layer only, from 0 (default: mean of all)"
-    )
+    command.add_raw_input(parser, "a fine-tuned checkpoint or package", examples, "predictions to write: .jsonl")
+    layer = "weights of segments from this layer only, from 0 (default: mean of all)"
+    parser.add_argument("--layer", type=int, metavar="N", help=layer)
     pages = "also write the page of hat look for each document, with --occlusion where it has one label"
     parser.add_argument("--look", type=Path, metavar="DIR", help=pages)
-    add_answers(parser)
+    command.add_answers(parser)
 
 
 def main(args: argparse.Namespace) -> int:
     """Classifies examples and writes their records and pages; warns about truncation."""
-    check_name(args.out)
+    command.check_name(args.out)
     check_folder(args.out)
     check_output(args.out, args.overwrite, [args.input, args.path])
-    check_batch_size(args.batch_size)
-    options = answer_options(args)
+    command.check_batch_size(args.batch_size)
+    options = command.answer_options(args)
     model = DocumentClassifier.from_pretrained(
         args.path, args.data, args.device, args.precision, layer=args.layer, options=options
     )
@@ -62,9 +49,9 @@ def main(args: argparse.Namespace) -> int:
         raise ValueError(f"{args.input} is empty: nothing to classify")
     pages = {} if args.look is None else page_paths(args.look, examples, args.overwrite, model.task.kind)
     rows_of = partial(model.rows, batch_size=args.batch_size)
-    rows = rows_in_order(examples, rows_of, model.pipeline, args.on_empty, {"empty": True})
-    records = write_lines(args.out, progress(rows, "classify", len(examples)), len(examples))
-    report(args.out, model.task.kind, model.rows_cut, records)
+    rows = command.rows_in_order(examples, rows_of, model.pipeline, args.on_empty, {"empty": True})
+    records = command.write_lines(args.out, progress(rows, "classify", len(examples)), len(examples))
+    command.report(args.out, model.task.kind, model.rows_cut, records)
     if args.look is not None:
         look = LookOptions(occlusion=None, batch_size=args.batch_size, name="/".join(Path(args.path).parts[-2:]))
         write_pages(model, examples, records, pages, look)
@@ -72,11 +59,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def page_paths(folder: Path, examples: Iterable[Record], overwrite: bool, kind: str) -> dict[str, Path]:
-    """The page of each document by its id; names keep letters, digits, dots and dashes, and are all different.
-
-    Raises:
-        ValueError: answers, which are in several windows; a folder that cannot be made, or a page that exists.
-    """
+    """The page of each document by its id, all different; ValueError for answers, or a folder or page in the way."""
     if kind in ("qa", "document_qa"):
         raise ValueError("--look is for labels; for a window of a question: hat look --chunk N")
     check_folder(folder, "--look")

@@ -29,9 +29,8 @@ def add_machine(parser: argparse.ArgumentParser) -> None:
     help_text = "fp32, fp16 (GPU), bf16 (GPU, and CPUs that multiply it) or int8 (CPU) (default: %(default)s)"
     group.add_argument("--precision", choices=PRECISIONS, default="fp32", help=help_text)
     for name in ("fp16", "bf16"):
-        group.add_argument(
-            f"--{name}", dest="precision", action="store_const", const=name, help=f"the same as --precision {name}"
-        )
+        same: Any = {"dest": "precision", "action": "store_const", "const": name}
+        group.add_argument(f"--{name}", help=f"the same as --precision {name}", **same)
 
 
 def add_splitter(parser: argparse.ArgumentParser) -> None:
@@ -115,15 +114,7 @@ def check_name(out: Path) -> None:
 
 
 def write_lines(out: Path, records: Iterable[Any], expected: int | None = None, indent: int | None = None) -> list[Any]:
-    """Writes one JSON object a line, each at once, under the name OUT.partial until the file is complete.
-
-    Args:
-        expected: number of records.
-    Returns:
-        The records.
-    Raises:
-        ValueError: another number of records, or another process is writing OUT.partial.
-    """
+    """Writes one JSON object a line, each at once, to OUT.partial until all `expected` are there; returns them."""
     partial = out.with_name(f"{out.name}.partial")
     written = []
     with (

@@ -47,10 +47,7 @@ class DocumentWindow:
 def document_window(logits: Mapping[str, Tensor], spans: Sequence[Any], options: AnswerOptions) -> DocumentWindow:
     """The scores of a window.
 
-    Args:
-        logits: `span` (T, 2), `paragraph` (1 + N,), `type`; padded at the end.
-        spans: what each token stands for: a paragraph's number, its characters, or None.
-        options: of answers.
+    `logits`: `span` (T, 2), `paragraph` (1 + N,), `type`; padded at the end. `spans`: what each token stands for.
     """
     numbers = [span for span in spans[:-1] if isinstance(span, int)]  # truncation may leave a marker at the end
     scores = logits["paragraph"][1 : 1 + len(numbers)].tolist()
@@ -62,12 +59,7 @@ def document_window(logits: Mapping[str, Tensor], spans: Sequence[Any], options:
 def answer_document(
     windows: Sequence[DocumentWindow], texts: Sequence[str], options: AnswerOptions
 ) -> tuple[dict[str, Any], list[tuple[str, float]]]:
-    """Joins the windows of a document.
-
-    Args:
-        windows: at least one of them with a short answer.
-        texts: the paragraphs as given.
-        options: of answers.
+    """Joins the windows of a document, at least one of which has a short answer; `texts`: the paragraphs as given.
 
     Returns:
         The prediction without its id (see `assemble.py`); and the best short answers with their scores, all different.

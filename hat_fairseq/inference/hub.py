@@ -1,7 +1,5 @@
 """Models of the Hugging Face Hub: `user/name`, or `user/name@revision`, for a folder of `hat package`."""
 
-from __future__ import annotations
-
 import logging
 import os
 import re
@@ -21,11 +19,7 @@ def local_paths(checkpoints: str | Path) -> str:
 
 
 def push(folder: str | Path, name: str, private: bool = False) -> str:
-    """Uploads a folder of `hat package` as the model `name`, in one commit, and returns its address.
-
-    Raises:
-        ValueError: the folder is no package, or a changed one; or the Hub refuses it.
-    """
+    """Uploads a folder of `hat package` as model `name` in one commit; returns its address. ValueError if refused."""
     check_package(Path(folder))
     hub = _library(f"pushing to {name}")
     try:

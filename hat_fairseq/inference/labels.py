@@ -1,12 +1,10 @@
 """Labels and answers for raw documents from a trained model (`hat classify`, and `DocumentClassifier`)."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, Self
 
 from torch import Tensor
 
@@ -28,14 +26,8 @@ WITH_WEIGHTS = ("classification", "choice")
 class DocumentClassifier(Predictor):
     """A fine-tuned model with its task; it encodes raw examples like the training data and predicts.
 
-    Args:
-        models: one model.
-        task: its task.
-        layer: the layer whose attention gives the weights of segments; None for the mean of all.
-        options: of answers.
-
-    Raises:
-        ValueError: several models, data without pipeline.json, or a layer that does not attend between segments.
+    `layer`: the one whose attention gives the weights of segments; None for the mean of all. ValueError for several
+    models, data without pipeline.json, or a layer that does not attend between segments.
     """
 
     def __init__(
@@ -57,7 +49,7 @@ class DocumentClassifier(Predictor):
         precision: str = "fp32",
         layer: int | None = None,
         options: AnswerOptions | None = None,
-    ) -> DocumentClassifier:
+    ) -> Self:
         """Loads a checkpoint; see `loading.load_models`, also for errors, and the class for `layer` and `options`."""
         return cls(*load_models(checkpoint, data, EncoderTask, device, precision), layer, options)
 
@@ -66,11 +58,8 @@ class DocumentClassifier(Predictor):
 
         The record is that of `hat predict` (see `assemble.py`). `classification`, `choice` (the chosen one) and
         `segments` add `"segments"`: the text of each, and its `weight` and `share` (see `BatchRecorder`) or its
-        label and the probability of the label. All examples are encoded first, so a bad one is an error before
+        label and the probability of the label. All examples are encoded first, so a bad one is a ValueError before
         anything is predicted. Changes and truncation of the input are logged.
-
-        Raises:
-            ValueError: an example that cannot be encoded, or a batch size below 1.
         """
         check_batch_size(batch_size)
         examples = list(examples)
@@ -125,10 +114,7 @@ class DocumentClassifier(Predictor):
     def _weighted(self, words: list[str], recorder: BatchRecorder, place: int) -> list[Prediction]:
         """Returns the text, weight and share of each segment of a row.
 
-        Args:
-            words: the tokens of the row, without the final `</s>`, which is no text.
-            recorder: of its batch.
-            place: its number in the batch.
+        `words`: its tokens without the final `</s>`, which is no text; `place`: its number in the recorder's batch.
         """
         texts = unit_texts(words, recorder.rows[place, : len(words)], self.pipeline)
         segments: list[Prediction] = [{"text": text} for text in texts]

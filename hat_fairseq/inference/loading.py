@@ -1,7 +1,5 @@
 """Loads trained models with their task, and applies fine-tuned encoders to batches."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -96,11 +94,7 @@ def pipeline_of(task: Any) -> TextPipeline:
 
 
 def split_with(task: Any, splitter: str | None) -> None:
-    """Sets how running text is split, which a model trained on given sentences needs; None changes nothing.
-
-    Raises:
-        ValueError: an unknown splitter, or data that are no text.
-    """
+    """Sets how running text is split (None: no change); ValueError for an unknown splitter, or data without text."""
     pipeline = pipeline_of(task)
     if splitter is None:
         return
@@ -121,11 +115,9 @@ class Predictor:
 
     @torch.no_grad()
     def __call__(self, sample: dict[str, Any]) -> Any:
-        """Computes the mean of the models' scores; see `EncoderTask.scores`.
+        """Computes the mean of the models' `EncoderTask.scores`, in fp32 on the CPU, in the shape of `task.logits`.
 
-        Returns:
-            In fp32 on the CPU, in the shape of `task.logits`: for padded rows with padded outputs. Of tasks with
-            several heads a list of dictionaries, one for each sample.
+        Padded rows have padded outputs. Of tasks with several heads a list of dictionaries, one for each sample.
         """
         sample = utils.move_to_cuda(sample, self.device) if self.device.type == "cuda" else sample
         logits = [self.task.logits(model, sample) for model in self.models]

@@ -1,7 +1,5 @@
 """Show what a model looks at in a document (page, picture, table, JSON), or the curves of a training (picture)."""
 
-from __future__ import annotations
-
 import argparse
 from importlib.util import find_spec
 from itertools import islice
@@ -23,7 +21,6 @@ OF_TRAINING = ("training", "png", "overwrite")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `hat look`."""
     parser.add_argument("model", metavar="MODEL", nargs="?", help="checkpoint, or folder of hat package")
     parser.add_argument("--training", type=Path, metavar="DIR", help="draw the training in this --save-dir, with --png")
     parser.add_argument("--data", type=Path, metavar="BIN", help=DATA)
@@ -36,11 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--csv", type=Path, metavar="FILE", help="weights for sentences, mean and maximum of the heads")
     parser.add_argument("--json", type=Path, metavar="FILE", help="texts, weights of all heads, and occlusion")
     parser.add_argument("--overwrite", action="store_true", help="replace these files")
-    parser.add_argument(
-        "--occlusion",
-        action="store_true",
-        help="also leave out one sentence (or segment) at a time: the change in log-probability of the output",
-    )
+    text = "also leave out one sentence (or segment) at a time: the change in log-probability of the output"
+    parser.add_argument("--occlusion", action="store_true", help=text)
     parser.add_argument("--reference", action="store_true", help="the document's own target, not a generated one")
     parser.add_argument("--generation", default="{}", help="fairseq generation options as JSON, e.g. '{\"beam\": 4}'")
     parser.add_argument("--batch-size", type=int, default=8, metavar="N", help="of --occlusion (default: %(default)s)")
@@ -65,11 +59,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def outputs(args: argparse.Namespace) -> dict[str, Path]:
-    """The files to write, by form.
-
-    Raises:
-        ValueError: none, one that exists, or one that cannot be written.
-    """
+    """The files to write, by form; ValueError for none, one that exists, or one that cannot be written."""
     wanted = {name: path for name in FORMS if (path := getattr(args, name)) is not None}
     if not wanted:
         raise ValueError("say what to write: --out page.html, --png, --csv or --json")
@@ -95,11 +85,7 @@ def draw_training(args: argparse.Namespace) -> int:
 
 
 def find(path: str, name: str | None, kind: str) -> Record:
-    """The document with this id, or the first one.
-
-    Raises:
-        ValueError: there is none.
-    """
+    """The document with this id, or the first one; ValueError if there is none."""
     records = (record for record in read_records(path, kind) if name in (None, record.id))
     for record in islice(records, 1):
         return record

@@ -1,6 +1,4 @@
-"""The common parts of `look_text.py` and `look_labels.py`: options, texts of units, and rows without a unit."""
-
-from __future__ import annotations
+"""The parts that the functions of `look_models.py` share: options, texts of units, and rows without a unit."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,19 +15,12 @@ from ..data.rows import EOS, Row
 
 @dataclass(frozen=True)
 class LookOptions:
-    """What `hat look` is asked for.
+    """What `hat look` is asked for."""
 
-    Args:
-        occlusion: also leave out each unit in turn; None: where a document has one label, and several units.
-        chunk: which chunk of the document (or choice, or window), from 1.
-        batch_size: rows in a batch of occlusion.
-        name: of the model, for the reader.
-    """
-
-    occlusion: bool | None = False
-    chunk: int = 1
-    batch_size: int = 8
-    name: str = ""
+    occlusion: bool | None = False  # leave out each unit in turn; None: where a document has one label, several units
+    chunk: int = 1  # which chunk of the document (or choice, or window), from 1
+    batch_size: int = 8  # rows in a batch of occlusion
+    name: str = ""  # of the model
 
     def number(self, count: int, record: Record) -> tuple[int, str]:
         """The number of the chunk from 0, and a note for the reader; ValueError if the document has fewer."""

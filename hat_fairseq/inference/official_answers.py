@@ -15,15 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..data.record import Record
-from ..scoring.official_qa import (
-    NaturalAnswer,
-    NaturalPrediction,
-    Span,
-    TydiAnswer,
-    TydiPrediction,
-    write_natural_predictions,
-    write_tydi_predictions,
-)
+from ..scoring import official_qa as qa
 
 #: By the name of the dataset, which is the key in `meta`: the name of the file.
 FILES = {"natural_questions": "natural_questions.json", "tydi_qa": "tydi_qa.jsonl"}
@@ -42,18 +34,13 @@ def without_offsets(prediction: dict[str, Any]) -> dict[str, Any]:
 
 
 def write_official_answers(folder: Path, dataset: str, predictions: Iterable[tuple[Record, Mapping[str, Any]]]) -> Path:
-    """Writes the file of a dataset into `folder` from each record as stored and its prediction; returns its path.
-
-    Raises:
-        ValueError: a record of another dataset, or with another id than the release has.
-    """
+    """Writes the file of a dataset from stored records and predictions; returns its path. ValueError for other data."""
     path = folder / FILES[dataset]
     if dataset == "natural_questions":
-        write_natural_predictions(
-            path, (_natural(_meta(dataset, record), record, each) for record, each in predictions)
-        )
+        answers = (_natural(_meta(dataset, record), record, each) for record, each in predictions)
+        qa.write_natural_predictions(path, answers)
     else:
-        write_tydi_predictions(path, (_tydi(_meta(dataset, record), record, each) for record, each in predictions))
+        qa.write_tydi_predictions(path, (_tydi(_meta(dataset, record), record, each) for record, each in predictions))
     return path
 
 
@@ -64,22 +51,22 @@ def _meta(dataset: str, record: Record) -> Mapping[str, Any]:
     return meta
 
 
-def _natural(meta: Mapping[str, Any], record: Record, prediction: Mapping[str, Any]) -> NaturalPrediction:
-    long_answer: Span | None = None
-    short_answers: tuple[Span, ...] = ()
+def _natural(meta: Mapping[str, Any], record: Record, prediction: Mapping[str, Any]) -> qa.NaturalPrediction:
+    long_answer: qa.Span | None = None
+    short_answers: tuple[qa.Span, ...] = ()
     if prediction["paragraph"] is not None:
         first, end = meta["candidates"][prediction["paragraph"]][:2]
-        long_answer = Span(token=(first, end)) if first >= 0 else None
+        long_answer = qa.Span(token=(first, end)) if first >= 0 else None
     if around := _around(record, prediction):
         runs = meta["candidates"][prediction["answer_paragraph"]][2:]
         words = [first + i for first, count in zip(runs[::2], runs[1::2], strict=True) for i in range(count)]
         first, last = (words[text.count(" ")] for text in around)
-        short_answers = (Span(token=(first, last + 1)),)
-    answer = NaturalAnswer(long_answer, short_answers, _yes_no(prediction))
-    return NaturalPrediction(int(record.id), answer, prediction["paragraph_score"], prediction["answer_score"])
+        short_answers = (qa.Span(token=(first, last + 1)),)
+    answer = qa.NaturalAnswer(long_answer, short_answers, _yes_no(prediction))
+    return qa.NaturalPrediction(int(record.id), answer, prediction["paragraph_score"], prediction["answer_score"])
 
 
-def _tydi(meta: Mapping[str, Any], record: Record, prediction: Mapping[str, Any]) -> TydiPrediction:
+def _tydi(meta: Mapping[str, Any], record: Record, prediction: Mapping[str, Any]) -> qa.TydiPrediction:
     passage: int | None = None
     minimal: tuple[int, int] | None = None
     if prediction["paragraph"] is not None:
@@ -89,9 +76,9 @@ def _tydi(meta: Mapping[str, Any], record: Record, prediction: Mapping[str, Any]
         begin = meta["candidates"][prediction["answer_paragraph"]][1]
         first, last = (begin + len(text.encode(errors="surrogatepass")) for text in around)
         minimal = first, last
-    answer = TydiAnswer(passage, minimal, _yes_no(prediction))
+    answer = qa.TydiAnswer(passage, minimal, _yes_no(prediction))
     scores = prediction["paragraph_score"], prediction["answer_score"]
-    return TydiPrediction(int(record.id), meta["language"], answer, *scores)
+    return qa.TydiPrediction(int(record.id), meta["language"], answer, *scores)
 
 
 def _around(record: Record, prediction: Mapping[str, Any]) -> tuple[str, str] | None:

@@ -20,17 +20,8 @@ from ..data.records_json import read_records, with_meta
 from ..tasks.bin_folder import load_ids
 from ..tasks.encoder_task import EncoderTask, check_max_tokens
 from ..tasks.row_dataset import RowDataset
+from . import command
 from .assemble import ASSEMBLERS, Assembler, Best, Prediction, Spans
-from .command import (
-    add_answers,
-    add_machine,
-    add_out,
-    answer_options,
-    check_batch_size,
-    check_name,
-    report,
-    write_lines,
-)
 from .loading import Predictor, load_models
 from .official_answers import FILES, dataset_of, without_offsets, write_official_answers
 
@@ -39,36 +30,29 @@ OFFICIAL = ("predictions", "null_odds", "nbest_predictions")  # SQuAD's own file
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `hat predict`."""
     parser.add_argument("data", metavar="BIN", type=Path, help="bin directory of hat preprocess; before all flags")
     parser.add_argument("--path", required=True, help="checkpoint, or several with colons between them: an ensemble")
     parser.add_argument("--split", default="test", help="split to predict (default: %(default)s)")
-    add_out(parser, "predictions to write: .jsonl")
-    parser.add_argument(
-        "--examples",
-        type=Path,
-        metavar="FILE",
-        help="questions of the split with their texts (qa, document_qa) (default: BIN/../text/SPLIT.jsonl)",
-    )
-    parser.add_argument(
-        "--batch-size", type=int, metavar="N", help=f"samples in a batch (default: {BATCH_SIZE} without --max-tokens)"
-    )
+    command.add_out(parser, "predictions to write: .jsonl")
+    text = "questions of the split with their texts (qa, document_qa) (default: BIN/../text/SPLIT.jsonl)"
+    parser.add_argument("--examples", type=Path, metavar="FILE", help=text)
+    text = f"samples in a batch (default: {BATCH_SIZE} without --max-tokens)"
+    parser.add_argument("--batch-size", type=int, metavar="N", help=text)
     parser.add_argument("--max-tokens", type=int, metavar="N", help="tokens in a batch, padding included")
-    parser.add_argument(
-        "--long-source", choices=("error", "truncate"), help="rows longer than the model (default: as trained)"
-    )
-    add_machine(parser)
-    add_answers(parser)
+    text = "rows longer than the model (default: as trained)"
+    parser.add_argument("--long-source", choices=("error", "truncate"), help=text)
+    command.add_machine(parser)
+    command.add_answers(parser)
 
 
 def main(args: argparse.Namespace) -> int:
     """Predicts a split and writes its records; warns about truncation."""
-    check_name(args.out)
+    command.check_name(args.out)
     inputs = [args.examples, *args.path.split(os.pathsep)]
     check_output(args.out, args.overwrite, inputs)
-    check_batch_size(args.batch_size)
+    command.check_batch_size(args.batch_size)
     check_files(args.data, args.split, contents=True)
-    answer_options(args)  # a mistake is known before the model is loaded
+    command.answer_options(args)  # a mistake is known before the model is loaded
     args.out.parent.mkdir(parents=True, exist_ok=True)  # before the work: this may fail
     overrides = {"long_source": args.long_source} if args.long_source else {}
     predictor = Predictor(*load_models(args.path, args.data, EncoderTask, args.device, args.precision, **overrides))
@@ -77,7 +61,8 @@ def main(args: argparse.Namespace) -> int:
     if task.kind == "document_qa" and records_of(args).is_file():
         first = next(read_records(records_of(args), task.kind), None)
         dataset_name = dataset_of(first) if first else None
-    for name in official_files(task.kind, dataset_name):
+    official = [f"{name}.json" for name in OFFICIAL] if task.kind == "qa" else []
+    for name in [FILES[dataset_name]] if dataset_name else official:
         check_output(args.out.with_name(name), args.overwrite, inputs)
     task.load_dataset(args.split)
     dataset = task.dataset(args.split)
@@ -99,18 +84,15 @@ def main(args: argparse.Namespace) -> int:
         path = write_official_answers(args.out.parent, dataset_name, ((each, by_id[each.id]) for each in records))
         print(f"{path}: for hat score {dataset_name}")
         rows = list(map(without_offsets, rows))
-    written = write_lines(args.out, rows)
-    report(args.out, task.kind, len(dataset.removed), written)
+    written = command.write_lines(args.out, rows)
+    command.report(args.out, task.kind, len(dataset.removed), written)
     return 0
 
 
 def batches(dataset: RowDataset, batch_size: int | None, max_tokens: int | None) -> Iterator[dict[str, Any]]:
-    """Yields batches, samples of similar length together; deterministic.
+    """Yields batches, samples of similar length together; deterministic. ValueError if `max_tokens` is too low.
 
     A batch has at most as much padding as tokens: one long sample does not lengthen the short ones of its batch.
-
-    Raises:
-        ValueError: `max_tokens` is lower than one sample needs.
     """
     check_max_tokens(dataset, max_tokens)
     order = np.argsort(dataset.sizes, kind="stable")
@@ -132,11 +114,7 @@ def similar(batch: Sequence[int], sizes: np.ndarray) -> Iterator[Sequence[int]]:
 
 
 def make_assembler(args: argparse.Namespace, task: EncoderTask, dataset: RowDataset) -> Assembler:
-    """Returns the assembler of the split's predictions.
-
-    Raises:
-        ValueError: the ids, spans or examples are missing, or are not those of the split.
-    """
+    """The assembler of the split's predictions; ValueError if its ids, spans or examples are missing, or of another."""
     form, num_rows = ASSEMBLERS[task.kind], len(dataset.dataset)
     chunks = load_ids(args.data / f"{args.split}.ids", num_rows, "BIN must be the bin directory of hat preprocess")
     spans = Spans.load(args.data / f"{args.split}.spans", num_rows) if form.needs_spans else None
@@ -148,17 +126,12 @@ def make_assembler(args: argparse.Namespace, task: EncoderTask, dataset: RowData
         contexts = {example.id: example.parts[-1] for example in read_records(path, task.kind)}
     elif args.examples is not None:
         raise ValueError(f"--examples has no effect with data of the kind {task.kind}; remove it")
-    return form(task, dataset, chunks, spans, contexts, answer_options(args))
+    return form(task, dataset, chunks, spans, contexts, command.answer_options(args))
 
 
 def records_of(args: argparse.Namespace) -> Path:
     """The records of the split as `hat preprocess` stored them, or as given."""
     return args.examples or args.data.resolve().parent / "text" / f"{args.split}.jsonl"
-
-
-def official_files(kind: str, dataset: str | None) -> list[str]:
-    """The names of the files written beside `--out`."""
-    return [f"{name}.json" for name in OFFICIAL] if kind == "qa" else [FILES[dataset]] if dataset else []
 
 
 def write_official(out: Path, records: Iterable[tuple[Prediction, Best]]) -> None:
@@ -169,4 +142,4 @@ def write_official(out: Path, records: Iterable[tuple[Prediction, Best]]) -> Non
         files["null_odds"][record["id"]] = record["no_answer_score"]
         files["nbest_predictions"][record["id"]] = [{"text": text, "score": score} for text, score in best]
     for name, content in files.items():
-        write_lines(out.with_name(f"{name}.json"), [content], indent=1)
+        command.write_lines(out.with_name(f"{name}.json"), [content], indent=1)

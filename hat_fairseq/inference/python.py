@@ -1,7 +1,5 @@
 """A trained model as one Python object: `hat_fairseq.load(DIR)`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,8 +16,7 @@ from .assemble import Prediction
 from .hub import local_paths, push
 from .labels import DocumentClassifier
 from .loading import Data, load_models, pipeline_of, split_with
-from .look_labels import look_at_labels
-from .look_text import look_at_text
+from .look_models import look_at_labels, look_at_text
 from .look_units import LookOptions
 from .texts import DocumentToText
 

@@ -1,14 +1,12 @@
 """Texts for raw documents from a trained model (`hat summarize`, and the Python interface `DocumentToText`)."""
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import os
 from argparse import Namespace
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import torch
 from fairseq.data import data_utils
@@ -29,15 +27,10 @@ from .loading import Data, load_models, pipeline_of, split_with
 
 
 class DocumentToText:
-    """A trained model with its task; it encodes raw documents like the training data and generates texts.
+    """A trained ensemble with its task; it encodes raw documents like the training data and generates texts.
 
-    Args:
-        models: an ensemble of at least one model.
-        task: their task, with its pipeline.
-        generation: fairseq's generation options, e.g. beam=4, lenpen=1.0, max_len_b=400.
-
-    Raises:
-        ValueError: the data have no pipeline.json, or an option is unknown or out of range.
+    `generation`: fairseq's options, e.g. beam=4, lenpen=1.0, max_len_b=400. ValueError for data without pipeline.json,
+    or an option that is unknown or out of range.
     """
 
     def __init__(self, models: list[Any], task: DocumentToTextTask, **generation: Any) -> None:
@@ -49,7 +42,7 @@ class DocumentToText:
     @classmethod
     def from_pretrained(
         cls, checkpoints: str, data: Data = None, device: str | None = None, precision: str = "fp32", **generation: Any
-    ) -> DocumentToText:
+    ) -> Self:
         """Loads checkpoints; see `loading.load_models`, and the class for `generation`, before a package's."""
         checkpoints = local_paths(checkpoints)
         models, task = load_models(checkpoints, data, DocumentToTextTask, device, precision)
@@ -68,11 +61,8 @@ class DocumentToText:
         """Yields `{"id", "text"}` for each document, in order and as soon as it is generated, its chunks joined.
 
         Where the model puts `<sep>` between segments, also `"segments"`, and `"meta"` where the document has it. All
-        documents are encoded first, so a bad one is an error before anything has been generated. Changes and truncation
-        of the input are logged.
-
-        Raises:
-            ValueError: a document that cannot be encoded, or a batch size below 1.
+        documents are encoded first, so a bad one is a ValueError before anything has been generated. Changes and
+        truncation of the input are logged.
         """
         check_batch_size(batch_size)
         documents = list(documents)
@@ -108,7 +98,6 @@ class DocumentToText:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `hat summarize`."""
     models = "checkpoint or package, or several with colons between them: an ensemble"
     texts = "texts to write: .jsonl with id, text (and segments)"
     add_raw_input(parser, models, "documents: .jsonl, .jsonl.gz", texts)

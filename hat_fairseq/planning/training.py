@@ -12,8 +12,7 @@ import torch
 from fairseq import options, tasks
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
-from ..data.kind import Kind
-from ..data.kinds import KINDS
+from ..data.kinds import KINDS, Kind
 from ..register import register
 
 CHOICES = 4  # of a question, as in RACE

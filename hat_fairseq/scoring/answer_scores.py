@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .bootstrap import Interval, bootstrap
-from .report import digits
+from .report import Interval, bootstrap, digits, resampling
 
 TARGETS = (0.5, 0.75, 0.9)  # precisions of recall at precision
 
@@ -55,11 +54,7 @@ class AnswerCurve:
         self.thresholds = scores[self.last]
 
     def points(self, weights: np.ndarray | None = None) -> np.ndarray:
-        """F1, precision and recall at each distinct score, the highest first: (3, scores).
-
-        Args:
-            weights: how often each question of the test set counts; by default once.
-        """
+        """(3, scores): F1, precision and recall at each distinct score, the highest first; `weights` of questions."""
         counts = self.counts if weights is None else self.counts * weights[self.questions, None]
         gold, predicted, value = counts.cumsum(axis=0).T
         precision, recall = _ratio(value[self.last], predicted[self.last]), _ratio(value[self.last], gold[-1])
@@ -108,14 +103,12 @@ def check_annotations(annotations: Collection[Sequence[object]], args: argparse.
     if not annotations:
         raise ValueError(f"{' '.join(args.references)}: no questions, so there is nothing to score")
     few = sum(len(each) < args.annotators for each in annotations)
-    text = (
-        f"{few} of {len(annotations)} questions have fewer than {args.annotators} annotations, so they have no answer"
-    )
-    return [f"{text}; --annotators 1 is for parts with one annotation"] if few else []
+    text = f"{few} of {len(annotations)} questions have fewer than {args.annotators} annotations, so they have no "
+    return [f"{text}answer; --annotators 1 is for parts with one annotation"] if few else []
 
 
 def signature(name: str, questions: int, args: argparse.Namespace) -> str:
     """The settings that the figures depend on."""
-    resampled = f"{args.bootstrap_samples} of questions (95 %, seed {args.seed})" if args.bootstrap_samples else "none"
+    resampled = resampling(args.bootstrap_samples, args.seed, "questions")
     settings = f"annotators: {args.annotators} | threshold: of the best F1 | bootstrap: {resampled}"
     return f"{name} | {settings} | questions: {questions}"

@@ -20,13 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", required=True, metavar="DIR", help="receives lead.jsonl and constant.jsonl")
     parser.add_argument("--overwrite", action="store_true", help="replace these two files")
     parser.add_argument("--words", type=int, help="length of the lead (default: mean of the training summaries)")
-    parser.add_argument(
-        "--candidates",
-        type=int,
-        default=200,
-        metavar="N",
-        help="take the constant from at most N random training summaries (default: %(default)s)",
-    )
+    text = "take the constant from at most N random training summaries (default: %(default)s)"
+    parser.add_argument("--candidates", type=int, default=200, metavar="N", help=text)
     parser.add_argument("--seed", type=int, default=0, help="of that choice (default: %(default)s)")
 
 
@@ -69,7 +64,7 @@ def mean_words(documents: Sequence[Record]) -> int:
 
 
 def best_constant(documents: Sequence[Record]) -> tuple[Record, float]:
-    """The document whose target is nearest to all other targets, and its mean ROUGE-1 F + ROUGE-2 F (stemmed, 0 to 2).
+    """The document whose target is nearest to all others, and its mean ROUGE-1 F + ROUGE-2 F (stemmed, 0 to 2).
 
     Raises:
         ValueError: fewer than two documents.

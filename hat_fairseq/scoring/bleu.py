@@ -6,6 +6,7 @@ aligned.
 """
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,9 +14,19 @@ from itertools import chain, zip_longest
 from typing import Any
 
 from ..data.word_tokenizer import join_sentences
-from .bleu_settings import BleuSettings, make_bleu
 
 DOCUMENT_BLEU, CHRF2, SENTENCE_BLEU = "document BLEU", "chrF2", "s-BLEU"
+
+
+@dataclass(frozen=True)
+class BleuSettings:
+    """Everything besides the texts that the figures depend on."""
+
+    tokenize: str | None = None  # sacrebleu's name, e.g. 13a, zh, intl, char; None for that of the language
+    lowercase: bool = False  # compare in lower case
+    bootstrap_samples: int = 1000  # test sets of resampled documents behind intervals and p-values; 0 for neither
+    seed: int = 12345  # of the resampling; sacrebleu takes 0 for "no seed"
+    language: str = "en"  # ISO 639-1 code of the texts
 
 
 @dataclass(frozen=True)
@@ -42,26 +53,16 @@ class Figure:
 
 @dataclass(frozen=True)
 class BleuReport:
-    """The figures of one system.
+    """The figures of one system."""
 
-    Attributes:
-        scores: by name; without "s-BLEU" where no document matches.
-        documents, segments: of the first references.
-        unmatched_documents: those without a reference of as many segments; s-BLEU leaves them out.
-        unmatched_segments: the first references' segments in these.
-        empty_hypotheses: documents for which nothing was generated.
-        without_segments: documents whose segments are not known.
-        same_as_first: the texts are those of the first system, so there is nothing to test.
-    """
-
-    scores: dict[str, Figure]
+    scores: dict[str, Figure]  # by name; without "s-BLEU" where no document matches
     documents: int
-    segments: int
-    unmatched_documents: int
-    unmatched_segments: int
-    empty_hypotheses: int
-    without_segments: int
-    same_as_first: bool
+    segments: int  # of the first references
+    unmatched_documents: int  # those without a reference of as many segments; s-BLEU leaves them out
+    unmatched_segments: int  # the first references' segments in these
+    empty_hypotheses: int  # documents for which nothing was generated
+    without_segments: int  # documents whose segments are not known
+    same_as_first: bool  # the texts are those of the first system, so there is nothing to test
 
 
 def bleu(
@@ -71,13 +72,10 @@ def bleu(
 
     Args:
         systems: by name, the documents in the references' order.
-        references: of each document one or more, each as its segments; sacrebleu takes all.
+        references: of each document one or more, each as its segments; none is empty. sacrebleu takes all.
 
     Returns:
         The reports by name of system, and sacrebleu's signatures by name of score.
-
-    Raises:
-        ValueError: no document, or an empty reference.
     """
     whole = [[join_sentences(segments, settings.language).strip() for segments in each] for each in references]
     if not references:
@@ -110,6 +108,22 @@ def bleu(
             same_as_first=name != first and name in same,
         )
     return reports, signatures
+
+
+def make_bleu(settings: BleuSettings, force: bool = False) -> Any:
+    """sacrebleu's metric BLEU, with `force` without warning of tokenised text; ValueError for an unusable tokenizer."""
+    from sacrebleu.metrics import BLEU
+
+    if settings.tokenize not in (None, *BLEU.TOKENIZERS):
+        raise ValueError(f"unknown tokenizer {settings.tokenize!r} (sacrebleu's are: {', '.join(BLEU.TOKENIZERS)})")
+    try:
+        language = "" if settings.tokenize else settings.language  # with both it warns
+        return BLEU(tokenize=settings.tokenize, trg_lang=language, lowercase=settings.lowercase, force=force)
+    except (RuntimeError, ImportError) as error:
+        package = re.search(r"pip install (\S+)", str(error))
+        name = f"{settings.tokenize!r}" if settings.tokenize else f"of the language {settings.language!r}"
+        needed = f"the package {package[1]}: pip install '{package[1]}'" if package else " ".join(str(error).split())
+        raise ValueError(f"sacrebleu's tokenizer {name} needs {needed}, or choose another with --tokenize") from error
 
 
 def _of_segments(segments: Sequence[str] | None, references: Sequence[Sequence[str]]) -> list[tuple[str, Any]]:

@@ -7,8 +7,16 @@ from dataclasses import asdict
 
 from hat_fairseq.data.pipeline import recorded_language
 from hat_fairseq.data.word_tokenizer import join_sentences
-from hat_fairseq.scoring.bleu import CHRF2, DOCUMENT_BLEU, SENTENCE_BLEU, BleuReport, Translation, bleu
-from hat_fairseq.scoring.bleu_settings import BleuSettings, make_bleu
+from hat_fairseq.scoring.bleu import (
+    CHRF2,
+    DOCUMENT_BLEU,
+    SENTENCE_BLEU,
+    BleuReport,
+    BleuSettings,
+    Translation,
+    bleu,
+    make_bleu,
+)
 from hat_fairseq.scoring.files import DocumentTexts, read_hypotheses, read_references
 from hat_fairseq.scoring.report import Report, aligned
 
@@ -58,11 +66,7 @@ def settings_of(args: argparse.Namespace) -> BleuSettings:
 
 
 def language_of(references: Sequence[str]) -> str:
-    """The target language of the run of `hat preprocess` that wrote the references into its folder `text`; else `en`.
-
-    Raises:
-        ValueError: references of several languages.
-    """
+    """The language that `hat preprocess` recorded beside the references, else `en`; ValueError if there are several."""
     found = set(filter(None, map(recorded_language, references)))
     if len(found) > 1:
         raise ValueError(f"the references are of the languages {', '.join(sorted(found))}: choose one with --language")
@@ -70,11 +74,7 @@ def language_of(references: Sequence[str]) -> str:
 
 
 def read_translations(path: str, references: DocumentTexts, language: str) -> list[Translation]:
-    """A system's documents in the references' order.
-
-    Raises:
-        ValueError: as `read_hypotheses`; or a document whose `segments` are not its `text`.
-    """
+    """A system's documents in the references' order; ValueError if `segments`, joined, are not the `text`."""
     texts = read_hypotheses(path, references)
     parts = read_hypotheses(path, references, ("segments", "text"))
     translations = []

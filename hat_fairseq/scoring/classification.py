@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from hat_fairseq.scoring.bootstrap import Interval, bootstrap
 from hat_fairseq.scoring.files import by_id, check_joined, json_lines
-from hat_fairseq.scoring.report import Report, aligned
+from hat_fairseq.scoring.report import Interval, Report, aligned, bootstrap, resampling
 
 HYPOTHESES = ".jsonl with id and label (or labels), as hat predict writes it"
 REFERENCES = "text/SPLIT.jsonl of hat preprocess, or your own"
@@ -53,14 +52,9 @@ class ClassificationReport:
 def score_labels(
     hypotheses: Mapping[str, Labels], references: Mapping[str, Labels], samples: int = 1000, seed: int = 0
 ) -> ClassificationReport:
-    """Scores labels, joined by document id.
+    """Scores labels, joined by document id: as many for a document in `hypotheses` as in `references`.
 
-    Args:
-        hypotheses, references: the labels of each document, as many in one as in the other.
-        samples, seed: of the bootstrap over documents; 0 samples for no intervals.
-
-    Raises:
-        ValueError: no documents.
+    `samples`, `seed`: of the bootstrap over documents; 0 samples for no intervals. ValueError without documents.
     """
     names = sorted(
         {label for labels in (*references.values(), *hypotheses.values()) for label in labels if label is not None}
@@ -87,7 +81,7 @@ def score_labels(
     signature = {
         "labels": "one a document" if all(len(gold) == 1 for gold in references.values()) else "pooled over documents",
         "F1": "of the classes found among references and hypotheses",
-        "bootstrap": f"{samples} of documents (95 %, seed {seed})" if samples else "none",
+        "bootstrap": resampling(samples, seed, "documents"),
         "classes": len(names),
         "documents": len(references),
     }
@@ -152,12 +146,7 @@ def read_labels(path: str, missing: bool = False) -> dict[str, Labels]:
     """The labels of each document, in the file's order: one where it has `label`, else its `labels`.
 
     Other keys are ignored, so examples and predictions are read alike. A whole number stands for its digits.
-
-    Args:
-        missing: a null among `labels` is allowed: an element without prediction.
-
-    Raises:
-        ValueError: with file and line: no id, an id twice, no labels, or something else in their place; an empty file.
+    `missing`: a null among `labels` is allowed, an element without prediction. ValueError with file and line.
     """
 
     def parse(record: Mapping[str, Any], where: str) -> Labels:

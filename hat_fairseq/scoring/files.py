@@ -29,11 +29,7 @@ def json_lines(path: str | Path) -> Iterable[tuple[str, dict[str, Any]]]:
 def by_id(
     path: str | Path, records: Iterable[tuple[str, Mapping[str, Any]]], parse: Callable[[Mapping[str, Any], str], T]
 ) -> dict[str, T]:
-    """What `parse(record, place)` makes of each record, by the record's id.
-
-    Raises:
-        ValueError: no id, an id for the second time, no records; what `parse` raises.
-    """
+    """What `parse(record, place)` makes of each record, by its id; ValueError for no id, an id twice, or no records."""
     found: dict[str, T] = {}
     for where, record in records:
         identifier = record.get("id")
@@ -69,10 +65,7 @@ def read_texts(path: str | Path, keys: Sequence[str]) -> DocumentTexts:
     """Reads JSON lines (an id, and a text under the first present of `keys`), or plain text with a document a line.
 
     Ids that are no strings count as their text. Either all lines have an id, or none. A list of lists of strings is
-    several texts of the document.
-
-    Raises:
-        ValueError: with file and line: not UTF-8, not a JSON object, no such key, an id twice, ids on some lines only.
+    several texts of the document. ValueError with file and line.
     """
     if not is_lines(path):
         return DocumentTexts(str(path), [[line] for _, line in read_lines(path)], None)
@@ -99,11 +92,7 @@ def _texts(record: Mapping[str, Any], where: str, keys: Sequence[str]) -> list[S
 
 
 def read_references(paths: Sequence[str]) -> DocumentTexts:
-    """Reads files of references of the same documents, in the order of the first file.
-
-    Raises:
-        ValueError: as `read_texts` and `pair`.
-    """
+    """Reads files of references, in the order of the first file's documents; ValueError as `read_texts` and `pair`."""
     first, *others = [read_texts(path, REFERENCE_KEYS) for path in paths]
     for other in others:
         for texts, added in zip(first.texts, pair(other, first), strict=True):
@@ -117,11 +106,7 @@ def read_hypotheses(path: str, references: DocumentTexts, keys: Sequence[str] = 
 
 
 def pair(hypotheses: DocumentTexts, references: DocumentTexts) -> list[list[Summary]]:
-    """The hypotheses in the references' order: by id where both files have ids, else line by line.
-
-    Raises:
-        ValueError: differing numbers of documents, or ids that only one of the files has.
-    """
+    """The hypotheses in the references' order: by id where both have ids, else by line; ValueError if they differ."""
     if hypotheses.ids is None or references.ids is None:
         for ours, other in ((hypotheses, references), (references, hypotheses)):
             if ours.ids is None and other.ids is not None and is_lines(ours.path):

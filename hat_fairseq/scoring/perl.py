@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from hat_fairseq.scoring.bootstrap import Interval
+from hat_fairseq.scoring.report import Interval
 from hat_fairseq.scoring.rouge_settings import RougeSettings
 
 INSTALL = "pip install 'hat_fairseq[rouge-perl]' and, on Debian or Ubuntu, apt-get install perl libxml-parser-perl"
@@ -43,12 +43,8 @@ def score(
 ) -> tuple[dict[str, Interval], str]:
     """F x 100 with the script's own intervals per metric, and the backend's name for the signature.
 
-    Args:
-        hypotheses, references: per document, its sentences.
-        settings: `stem` and `bootstrap_samples` are used.
-
-    Raises:
-        ValueError: something is not installed, no resampling was asked for, or the script failed.
+    `hypotheses`, `references`: per document, its sentences. `settings`: `stem` and `bootstrap_samples` are used.
+    ValueError if something is not installed, no resampling was asked for, or the script failed.
     """
     if lacking := missing():
         raise ValueError(f"the perl backend lacks {', '.join(lacking)}: {INSTALL}")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hat_fairseq.scoring.bootstrap import Interval, bootstrap_mean
+from hat_fairseq.scoring.report import Interval, bootstrap_mean
 from hat_fairseq.scoring.rouge_settings import RougeSettings, split_summary
 
 METRICS = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeLsum": "ROUGE-L (summary)"}
@@ -20,37 +20,21 @@ Summary = str | Sequence[str]
 
 @dataclass(frozen=True)
 class RougeReport:
-    """The scores of one system.
+    """The scores of one system."""
 
-    Attributes:
-        scores: from `METRICS`' keys to F x 100.
-        signature: how they were computed.
-        documents: number scored.
-        empty_hypotheses: documents without any generated word (they score 0 and are part of the mean).
-        non_ascii_documents: documents with letters or digits that ROUGE's tokenizer (a-z, 0-9) drops.
-    """
-
-    scores: dict[str, Interval]
+    scores: dict[str, Interval]  # from `METRICS`' keys to F x 100
     signature: str
     documents: int
-    empty_hypotheses: int
-    non_ascii_documents: int
+    empty_hypotheses: int  # documents without any generated word (they score 0 and are part of the mean)
+    non_ascii_documents: int  # documents with letters or digits that ROUGE's tokenizer (a-z, 0-9) drops
 
 
 def rouge(
-    hypotheses: Sequence[Summary],
-    references: Sequence[Sequence[Summary]],
-    settings: RougeSettings | None = None,
+    hypotheses: Sequence[Summary], references: Sequence[Sequence[Summary]], settings: RougeSettings | None = None
 ) -> RougeReport:
-    """Scores summaries against their references, document by document.
+    """Scores summaries (a text or its sentences) against the references of each document, in the same order.
 
-    Args:
-        hypotheses: generated summaries, one per document: a text or its sentences.
-        references: the reference summaries of each document, in the same order.
-        settings: the defaults if None.
-
-    Raises:
-        ValueError: several references with the Perl backend; no documents, or a reference in which ROUGE finds no word.
+    ValueError for several references with the Perl backend, no documents, or a reference without a word for ROUGE.
     """
     settings = settings or RougeSettings()
     hypothesis_lines = [split_summary(summary, settings.hypothesis_sentences) for summary in hypotheses]
@@ -97,10 +81,7 @@ def score_against_others(
     """Mean F x 100 of every summary against the first references of the next `OTHERS` documents (going round).
 
     Where documents are alike, a summary that fits any of them scores well. The drop against mismatched references shows
-    how much of the score is specific to the document.
-
-    Raises:
-        ValueError: a single document has no others.
+    how much of the score is specific to the document. ValueError for a single document.
     """
     if len(references) < 2:
         raise ValueError("one document alone cannot be scored against others")

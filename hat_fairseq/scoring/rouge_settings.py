@@ -21,32 +21,18 @@ PRESETS: dict[str | None, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class RougeSettings:
-    """Settings of ROUGE.
+    """Settings of ROUGE."""
 
-    Attributes:
-        backend: `rouge-score` (Python) or `perl` (ROUGE-1.5.5).
-        stem: compare Porter stems instead of words.
-        hypothesis_sentences, reference_sentences: one of `SENTENCE_METHODS` each.
-        several_references: a document's score is the best one against its references, by metric, or their mean.
-        bootstrap_samples: resampled test sets behind the intervals; 0 for none.
-        seed: of the resampling (the Perl script has its own, fixed).
-    """
-
-    backend: str = "rouge-score"
-    stem: bool = True
-    hypothesis_sentences: str = "punctuation"
+    backend: str = "rouge-score"  # `rouge-score` (Python) or `perl` (ROUGE-1.5.5)
+    stem: bool = True  # compare Porter stems instead of words
+    hypothesis_sentences: str = "punctuation"  # one of `SENTENCE_METHODS`
     reference_sentences: str = "given"
-    several_references: str = "best"
-    bootstrap_samples: int = 1000
-    seed: int = 0
+    several_references: str = "best"  # a document's score is the best one against its references, or their mean
+    bootstrap_samples: int = 1000  # resampled test sets behind the intervals; 0 for none
+    seed: int = 0  # of the resampling (the Perl script has its own, fixed)
 
     def signature(self, backend: str, documents: int, references: int) -> str:
-        """The line that makes a score comparable.
-
-        Args:
-            backend: name and version of what computed it.
-            documents, references: their numbers.
-        """
+        """The line that makes a score comparable; `backend`: name and version of what computed it."""
         seed = "its own" if self.backend == "perl" else self.seed
         parts = {
             "backend": backend,
@@ -64,9 +50,7 @@ class RougeSettings:
 def split_summary(summary: str | Sequence[str], method: str) -> list[str]:
     """The sentences of a summary, without line breaks and empty ones; the split moves ROUGE-L by up to 7 points.
 
-    Args:
-        summary: a text, or its sentences, which every method but `given` joins by a space first.
-        method: one of `SENTENCE_METHODS`.
+    `summary`: a text, or its sentences, which every method (of `SENTENCE_METHODS`) but `given` joins by a space first.
     """
     given = summary.split("\n") if isinstance(summary, str) else list(summary)
     text = " ".join(" ".join(given).split())

@@ -106,11 +106,7 @@ def render(document: Record, summary: list[str], num_sentences: int) -> list[str
 
 
 def render_segments(document: Record, generated: list[str], num_segments: int) -> list[str]:
-    """Lines to print: of each segment its chrF2, and source, generated text and reference in three columns.
-
-    Raises:
-        ValueError: the three do not have the same number of segments.
-    """
+    """Lines to print: each segment's chrF2, and source, text and reference in columns; ValueError if numbers differ."""
     parts = [list(document.sentences or ()), generated, list(document.target or ())]
     if not parts[0] or len({len(part) for part in parts}) > 1:
         counts = "{} of the source, {} generated, {} of the reference".format(*map(len, parts))

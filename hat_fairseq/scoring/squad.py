@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hat_fairseq.scoring.bootstrap import Interval, bootstrap_mean
+from hat_fairseq.scoring.report import Interval, bootstrap_mean, resampling
 
 Answers = Mapping[str, Sequence[str]]  # gold answers of each question; none: it has no answer
 
@@ -68,7 +68,6 @@ def score_answers(
 
     Args:
         predictions: the empty string where no answer is thought to exist; the ids are those of `golds`.
-        golds: gold answers.
         no_answer_scores: for each question, higher where no answer is more likely; any unit. Without them there is no
             search for a threshold.
         threshold: questions with a higher score count as unanswered, whatever the text is (SQuAD's default: 1).
@@ -91,9 +90,8 @@ def score_answers(
         for name, by_id in raw.items():
             best, where = best_threshold(predictions, by_id, no_answer_scores, answerable)
             scores |= {f"best_{name}": best, f"best_{name}_thresh": where}
-    resampled = f"{samples} of questions (95 %, seed {seed})" if samples else "none"
     limit = "" if no_answer_scores is None else f"no-answer-threshold: {threshold:g} | "
-    signature = f"SQuAD 2.0 | {limit}bootstrap: {resampled} | questions: {len(golds)}"
+    signature = f"SQuAD 2.0 | {limit}bootstrap: {resampling(samples, seed, 'questions')} | questions: {len(golds)}"
     return SquadReport(scores, intervals, signature)
 
 
@@ -122,11 +120,7 @@ def best_threshold(
     threshold; 0 if it is best to answer none.
 
     Questions are taken one by one in the order of their no-answer scores, as SQuAD does it: of equal scores the first
-    in `no_answer_scores` comes first, and a threshold may fall between them.
-
-    Args:
-        scores: exact or F1 of each question (0 to 1).
-        answerable: whether a question has an answer.
+    in `no_answer_scores` comes first, and a threshold may fall between them. `scores`: exact or F1, 0 to 1.
     """
     value = best = float(sum(not has_answer for has_answer in answerable.values()))
     threshold = 0.0

@@ -52,11 +52,7 @@ def render(report: SquadReport) -> list[str]:
 
 
 def read_predictions(path: str) -> tuple[dict[str, str], dict[str, float] | None]:
-    """The text of each question, and the no-answer scores if the file has them.
-
-    Raises:
-        ValueError: not what `--hypotheses` may be, with file and line or question.
-    """
+    """The text of each question, and no-answer scores if the file has them; ValueError with the place in the file."""
     if not is_lines(path):
         return {key: _text(text, f"{path}: question {key!r}") for key, text in _json_object(path).items()}, None
     records = by_id(path, json_lines(path), lambda record, where: (record, where))
@@ -68,11 +64,7 @@ def read_predictions(path: str) -> tuple[dict[str, str], dict[str, float] | None
 
 
 def read_golds(path: str) -> dict[str, list[str]]:
-    """The gold answers of each question, none for one that has no answer.
-
-    Raises:
-        ValueError: neither SQuAD's JSON nor JSON lines with answers; a question twice; no questions.
-    """
+    """The gold answers of each question, none for one without answer; ValueError for other files, or an id twice."""
     try:
         return by_id(path, _questions(path), lambda record, where: [_text(a["text"], where) for a in record["answers"]])
     except (KeyError, TypeError, AttributeError) as error:

@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 
 from hat_fairseq.data.files import Fields, read_json
-from hat_fairseq.scoring.bootstrap import bootstrap_mean
 from hat_fairseq.scoring.files import is_lines, json_lines
-from hat_fairseq.scoring.report import Report, aligned
+from hat_fairseq.scoring.report import Report, aligned, bootstrap_mean, resampling
 from hat_fairseq.scoring.squad import ARTICLES, word_f1
 from hat_fairseq.scoring.squad_command import read_predictions
 
@@ -52,7 +51,7 @@ def score(args: argparse.Namespace) -> Report:
     (wanted,) = args.references
     golds = read_golds(wanted)
     report = Report([], [], {})
-    drawn = f"{args.bootstrap_samples} of questions (95 %, seed {args.seed})" if args.bootstrap_samples else "none"
+    drawn = resampling(args.bootstrap_samples, args.seed, "questions")
     signature = f"TriviaQA (Wikipedia) | bootstrap: {drawn} | questions: {len(golds)}"
     for path in args.hypotheses:
         answers = join_pages(*read_predictions(path), path)

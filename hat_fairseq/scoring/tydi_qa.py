@@ -13,9 +13,8 @@ from dataclasses import asdict, dataclass
 
 from .answer_scores import AnswerCurve, BestFigures, Outcome, best_f1, check_annotations, signature
 from .answer_scores import add_arguments as add_arguments
-from .bootstrap import Interval
 from .official_qa import Offsets, TydiAnswer, TydiPrediction, TydiQuestion, read_tydi_annotations, read_tydi_predictions
-from .report import Report, aligned
+from .report import Interval, Report, aligned
 
 HYPOTHESES = "predictions in the format of tydi_eval.py, .jsonl"
 REFERENCES = "development part of the release, .jsonl or .jsonl.gz, or text/SPLIT.jsonl of hat preprocess tydi_qa"
@@ -118,9 +117,7 @@ def score(args: argparse.Namespace) -> Report:
     return Report([*aligned(rows), settings, *tables], notes, record)
 
 
-def check_predictions(
-    golds: Mapping[int, TydiQuestion], predictions: Mapping[int, TydiPrediction], path: str
-) -> list[str]:
+def check_predictions(golds: dict[int, TydiQuestion], predictions: dict[int, TydiPrediction], path: str) -> list[str]:
     """Notes on what lacks a prediction or a question; ValueError if nothing matches, or a language differs."""
     known = {i: prediction for i, prediction in predictions.items() if i in golds}
     if not known:

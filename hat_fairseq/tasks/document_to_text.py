@@ -21,7 +21,7 @@ from ..data.manifest import check_files
 from ..data.rows import Chunk
 from ..generation.beam_search import BeamSearchGenerator
 from ..generation.options import MINIMUM, POSITIVE, check_ranges, parse_generation_options
-from ..scoring.bleu_settings import BleuSettings
+from ..scoring.bleu import BleuSettings
 from .bin_folder import check_data, load_ids, load_pipeline
 from .config import DocumentToTextConfig
 from .document_dataset import DocumentPairDataset, load_documents

@@ -18,7 +18,7 @@ from fairseq.logging import metrics
 
 from ..data.rows import Chunk
 from ..data.word_tokenizer import join_sentences
-from ..scoring.bleu_settings import BleuSettings, make_bleu
+from ..scoring.bleu import BleuSettings, make_bleu
 from ..scoring.rouge import score_documents
 from ..scoring.rouge_settings import split_summary
 

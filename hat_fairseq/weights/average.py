@@ -1,7 +1,5 @@
 """Average the weights of the last, or of the best, checkpoints of a training."""
 
-from __future__ import annotations
-
 import argparse
 import zipfile
 from pathlib import Path
@@ -86,7 +84,6 @@ def average(states: list[dict[str, Any]]) -> dict[str, Any]:
             model[name] = means[place] = mean.to(tensor.dtype)
         else:
             model[name] = tensor.clone()
-    names = [state["path"].name for state in states]
     checkpoint = bare_checkpoint(model, states[0].get("cfg"), states[0]["optimizer_history"][-1]["num_updates"])
-    checkpoint["extra_state"]["averaged"] = names
+    checkpoint["extra_state"]["averaged"] = [state["path"].name for state in states]
     return checkpoint | {"args": states[0].get("args")}

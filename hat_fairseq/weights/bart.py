@@ -13,15 +13,9 @@ from .hugging_face import SPECIAL_IDS
 from .rename import Converted, RenameTable, meta_model, nearest_architecture, rename_state
 
 # What fairseq's BART fixes; older config.json files spell some of these out.
-FIXED = {
-    "model_type": "bart",
-    "activation_function": "gelu",
-    "scale_embedding": False,
-    "normalize_before": False,
-    "normalize_embedding": True,
-    "add_final_layer_norm": False,
-    "static_position_embeddings": False,
-} | SPECIAL_IDS
+OFF = ("scale_embedding", "normalize_before", "add_final_layer_norm", "static_position_embeddings")
+FIXED = {"model_type": "bart", "activation_function": "gelu", "normalize_embedding": True} | SPECIAL_IDS
+FIXED |= dict.fromkeys(OFF, False)
 SIZES = {"encoder_embed_dim": "d_model", "decoder_embed_dim": "d_model"} | {  # ours -> theirs
     f"{side}_{ours}": f"{side}_{theirs}"
     for ours, theirs in (("ffn_embed_dim", "ffn_dim"), ("layers", "layers"), ("attention_heads", "attention_heads"))

@@ -21,13 +21,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..data.dictionary import SPECIAL
 from ..data.outputs import atomic_file
 from ..data.package import bare_checkpoint
 from ..data.sentencepiece_bpe import MODEL
 from . import bart, released_hat, roberta
 from .hugging_face import read_config, read_weights
 from .rename import Converted
-from .vocabulary import MASK, SPECIALS, read_pieces, read_symbols
+from .vocabulary import MASK, read_pieces, read_symbols
 
 OURS = "hat_fairseq"
 ARCHITECTURE = "architecture"  # the key of the settings that our converters know; fairseq does not read it
@@ -35,19 +36,13 @@ ARCHITECTURE = "architecture"  # the key of the settings that our converters kno
 
 @dataclass(frozen=True)
 class Release:
-    """How the folder of a release is read.
+    """How the folder of a release is read."""
 
-    Attributes:
-        config: reads config.json.
-        convert: weights and config to ours.
-        symbols: the lines of dict.txt for that many rows of the embedding, None without the files of the vocabulary.
-        vocabulary: names of these files.
-    """
-
-    config: Callable[[Path], dict[str, Any]]
-    convert: Callable[..., Converted]
+    config: Callable[[Path], dict[str, Any]]  # reads config.json
+    convert: Callable[..., Converted]  # weights and config to ours
+    # the lines of dict.txt for that many rows of the embedding; None without the files of the vocabulary
     symbols: Callable[[Path, int], list[str] | None] = read_symbols
-    vocabulary: str = "vocab.json and merges.txt"
+    vocabulary: str = "vocab.json and merges.txt"  # names of these files
 
 
 RELEASES = {
@@ -67,12 +62,9 @@ RELEASES = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("release", choices=[*RELEASES, OURS], help="whose weights they are")
-    parser.add_argument(
-        "--segment-positions",
-        choices=["none", "add"],
-        help="hierarchical_transformer: positions of segments; default none, as the released weights were trained; "
-        "add: for weights that were trained with them",
-    )
+    text = "hierarchical_transformer: positions of segments; default none, as the released weights were trained; "
+    text += "add: for weights that were trained with them"
+    parser.add_argument("--segment-positions", choices=["none", "add"], help=text)
     parser.add_argument("directory", type=Path, metavar="HF_DIR", help="folder with config.json and the weights")
     parser.add_argument("--out", type=Path, required=True, help="checkpoint to write; dict.txt goes beside it")
     parser.add_argument("--overwrite", action="store_true", help="replace existing files")
@@ -84,13 +76,13 @@ def main(args: argparse.Namespace) -> int:
     if not args.directory.is_dir():
         raise ValueError(f"{args.directory} is not a folder")
     if args.release == OURS:
-        from .exported import restore
+        from .export_folder import restore
 
         return restore(args.directory, args.out, args.overwrite)
     release = RELEASES[args.release]
     config = release.config(args.directory / "config.json")
     symbols = release.symbols(args.directory, config["vocab_size"])
-    no_mask = symbols is not None and MASK not in symbols and len(SPECIALS) + len(symbols) == config["vocab_size"]
+    no_mask = symbols is not None and MASK not in symbols and len(SPECIAL) + len(symbols) == config["vocab_size"]
     if no_mask and args.release != "bart":
         raise ValueError(f"the vocabulary has no {MASK}; fairseq's RoBERTa has a row for it, the last one")
     for path in [args.out] if symbols is None else [args.out, args.out.parent / "dict.txt"]:

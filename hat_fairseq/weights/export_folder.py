@@ -3,30 +3,33 @@
 `config.json`, `model.safetensors` and `generation_config.json` are those of transformers. `modeling_hat_fairseq.py`,
 its two modules and `tokenization_hat_fairseq.py` come from `weights/hf`, with the vocabulary of the data
 and the modules of `data` that the tokenizer is made of. `hat_fairseq.json` has the settings of the training, the names
-of the tensors in fairseq, and the fingerprints of the dictionaries.
+of the tensors in fairseq, and the fingerprints of the dictionaries. The weights that are read back may have been
+trained further with transformers: the names and shapes of the tensors must be the same.
 """
-
-from __future__ import annotations
 
 import json
 import shutil
-from argparse import Namespace
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
+from omegaconf import OmegaConf
 from torch import Tensor
 
 from ..data.bpe import FILES
-from ..data.outputs import atomic_directory
+from ..data.files import Fields
+from ..data.outputs import atomic_directory, atomic_file
+from ..data.package import BIN, bare_checkpoint
 from ..data.pipeline import FILE_NAME, TextPipeline
-from .hugging_face import write_weights
-from .package import as_json, load, portable
+from .hugging_face import read_json, read_weights, write_weights
+from .package import as_json, load, recorded
+from .roberta import POSITIONS, TYPES
 
 FINGERPRINT = "_fingerprint"
 ORIGIN = "hat_fairseq.json"
+FLAT = {FILE_NAME, *(name for names in FILES.values() for name in names)}  # of the data, without dictionaries
 CODE, DATA = Path(__file__).with_name("hf"), Path(__file__).parents[1] / "data"
 MODELING, TOKENIZATION = "modeling_hat_fairseq", "tokenization_hat_fairseq"
 LAYERS = ("layers_hat_fairseq", "attention_hat_fairseq")  # which it imports
@@ -43,21 +46,16 @@ DICTIONARIES = {  # in the folder -> where a bin directory has it; the first tha
 
 @dataclass
 class Trained:
-    """A model that is to be exported.
-
-    Attributes:
-        model, cfg, task, updates: as `weights.package.load` returns them.
-        data: its bin directory.
-    """
+    """A model that is to be exported."""
 
     model: Any
     cfg: Any
     task: Any
     updates: int
-    data: Path
+    data: Path  # its bin directory
 
     @classmethod
-    def load(cls, path: Path, data: Path | None) -> Trained:
+    def load(cls, path: Path, data: Path | None) -> Self:
         """Loads a checkpoint with its data; ValueError if they do not belong together, or the data are not given."""
         if data is None:
             raise ValueError(f"{path} is no package: give --data, the bin directory of its training, for the tokenizer")
@@ -109,12 +107,10 @@ def write_folder(
 
 def origin(trained: Trained, names: dict[str, str]) -> dict[str, Any]:
     """What `hat import hat_fairseq` needs beside the weights."""
-    sections = {name: trained.cfg[name] for name in ("task", "model", "criterion")}
     buffers = {name: t for name, t in trained.model.state_dict().items() if name.endswith(FINGERPRINT)}
     return {
         "updates": trained.updates,
-        "namespaces": [name for name, section in sections.items() if isinstance(section, Namespace)],
-        "cfg": {name: portable(section) for name, section in sections.items()},
+        **recorded(trained.cfg),
         "names": names,
         "fingerprints": {name: tensor.tolist() for name, tensor in buffers.items()},
     }
@@ -155,3 +151,45 @@ def write_tokenizer(folder: Path, trained: Trained, limits: dict[str, Any]) -> t
 def copy(data: Path, folder: Path, names: Mapping[str, str]) -> None:
     for name, place in names.items():
         shutil.copyfile(data / place, folder / name)
+
+
+def restore(directory: Path, out: Path, overwrite: bool) -> int:
+    """Writes the checkpoint that a folder was made of, and beside it `bin` with its data; ValueError for any other."""
+    from ..fairseq_fixes.packages import settings
+
+    if not (directory / ORIGIN).is_file():
+        raise ValueError(f"{directory / ORIGIN} is missing: not a folder of hat export")
+    known = ("updates", "namespaces", "cfg", "names", "fingerprints", "data")
+    fields = Fields(read_json(directory / ORIGIN), str(directory / ORIGIN), known)
+    names, data, data_folder = fields.get("names", dict), fields.get("data", dict), out.parent / BIN
+    places = {place for each in DICTIONARIES.values() for place in each} | FLAT
+    if surplus := sorted((set(data.values()) - places) | (data.keys() - DICTIONARIES.keys() - FLAT)):
+        raise fields.error(f"refused, because it names {surplus[0]!r}, which is no file of the data")
+    for path in (out, *(data_folder / place for place in data.values())):
+        if path.exists() and not overwrite:
+            raise ValueError(f"{path} exists; give another --out or --overwrite")
+    weights = read_weights(directory)
+    bias, types = weights.pop("final_logits_bias", None), weights.pop(f"roberta.{TYPES}", None)
+    if bias is not None and bool(bias.any()):
+        raise ValueError(f"{directory}: final_logits_bias is not zero, and fairseq's BART has no bias on its output")
+    if missing := sorted(set(names.values()) - weights.keys()):
+        raise ValueError(f"{directory}: {len(missing)} tensors are missing: {', '.join(missing[:8])}")
+    if unknown := sorted(weights.keys() - set(names.values())):
+        raise ValueError(f"{directory}: {len(unknown)} tensors are unknown: {', '.join(unknown[:8])}")
+    model = {ours: weights[theirs] for ours, theirs in names.items()}
+    if types is not None and bool(types.any()):  # trained further: every token has this row
+        model[POSITIONS] = model[POSITIONS] + types
+    for name, words in fields.get("fingerprints", dict).items():
+        if not name.endswith(FINGERPRINT):
+            raise fields.error(f"{name!r:.80} is no fingerprint")
+        model[name] = torch.tensor(words)
+    cfg: Any = OmegaConf.create(settings(fields, data_folder), flags={"allow_objects": True})
+    for name, place in data.items():
+        (data_folder / place).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(directory / name, data_folder / place)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_file(out) as file:
+        torch.save(bare_checkpoint(model, cfg, fields.get("updates", int)), file)
+    print(f"wrote {out}: {len(names)} tensors, and {data_folder}: {', '.join(sorted(data.values()))}")
+    print(f"use it with --path {out} --data {data_folder}, or start from it with --finetune-from-model {out}")
+    return 0

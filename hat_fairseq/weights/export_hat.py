@@ -1,7 +1,5 @@
 """`hat export` of an encoder-decoder: as BART if it equals BART, else with our code in the folder."""
 
-from __future__ import annotations
-
 import argparse
 from dataclasses import asdict, fields
 from typing import Any
@@ -11,18 +9,20 @@ from .bart import SIZES
 from .export_folder import MODELING, Trained, renamed, write_folder
 from .hugging_face import SPECIAL_IDS
 
-# What BART of transformers computes; a model with another setting is exported with our code.
-BART = {
+# What BART and RoBERTa of transformers compute; a model with another setting is exported with our code.
+PLAIN = {
     "no_hierarchy": True,
     "encoder_attention": "full",
     "encoder_learned_pos": True,
-    "decoder_learned_pos": True,
     "layernorm_embedding": True,
     "encoder_normalize_before": False,
+    "encoder_qkv_dim": None,
+}
+BART = PLAIN | {
+    "decoder_learned_pos": True,
     "decoder_normalize_before": False,
     "share_all_embeddings": True,
     "layer_norm_eps": 1e-5,
-    "encoder_qkv_dim": None,
     "decoder_kv_heads": None,
 }
 RATES = ("dropout", "attention_dropout", "activation_dropout")
@@ -63,12 +63,7 @@ def settings_of(model: Any) -> dict[str, Any]:
 
 
 def common(settings: dict[str, Any], name: str, auto: str) -> dict[str, Any]:
-    """What config.json has of all models with our code.
-
-    Args:
-        name: of the class.
-        auto: of the class of transformers that finds it.
-    """
+    """What config.json has of all models with our code; `auto`: the class of transformers that finds `name`."""
     return {
         "architectures": [name],
         "model_type": "hat_fairseq",
@@ -112,13 +107,10 @@ def hat_config(settings: dict[str, Any], model: Any, positions: tuple[int, int])
 
 
 def generation_config(options: dict[str, Any], positions: int) -> dict[str, Any]:
-    """fairseq's options of generation, and its defaults, as those of transformers.
+    """fairseq's options of generation, and its defaults, as those of transformers; ValueError for one it does not have.
 
     Both divide a score by the length with `</s>` to the power of lenpen. transformers counts the first token, the
     `</s>` that starts every text, as part of the length; fairseq does not.
-
-    Raises:
-        ValueError: an option that transformers does not have.
     """
     from fairseq.dataclass.configs import GenerationConfig
 
@@ -128,9 +120,8 @@ def generation_config(options: dict[str, Any], positions: int) -> dict[str, Any]
             raise ValueError(f"generation option {name} {value!r}: transformers has no such option; leave it out")
     longest = min(int(values["max_len_b"]), positions - 1)
     if values["min_len"] > longest:
-        raise ValueError(
-            f"generation option min_len {values['min_len']} is more than the longest text, {longest} tokens"
-        )
+        least = values["min_len"]
+        raise ValueError(f"generation option min_len {least} is more than the longest text, {longest} tokens")
     return {
         **SPECIAL_IDS,
         "decoder_start_token_id": 2,

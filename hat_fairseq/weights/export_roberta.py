@@ -1,27 +1,18 @@
 """`hat export` of an encoder: as RoBERTa if it equals RoBERTa, else with our code in the folder."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 
 import torch
 
 from .export_folder import Trained, renamed, write_folder
-from .export_hat import common, settings_of
+from .export_hat import PLAIN, common, settings_of
 from .hugging_face import SPECIAL_IDS
 from .roberta import OURS, TABLE, TYPES, UNUSED_POSITIONS
 from .roberta import SIZES as ROBERTA_SIZES
 
-# What RoBERTa of transformers computes; a model with another setting is exported with our code.
-ROBERTA = {
-    "no_hierarchy": True,
-    "encoder_attention": "full",
-    "encoder_learned_pos": True,
-    "layernorm_embedding": True,
+ROBERTA = PLAIN | {
     "no_scale_embedding": True,
-    "encoder_normalize_before": False,
-    "encoder_qkv_dim": None,
     "activation_fn": "gelu",
     "activation_dropout": 0.0,
     "untie_weights_roberta": False,

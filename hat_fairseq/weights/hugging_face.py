@@ -27,15 +27,10 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_config(path: Path, fixed: Mapping[str, Any], numbers: Iterable[str], target: str) -> dict[str, Any]:
-    """`config.json`.
+    """`config.json`; ValueError if it describes something that `target`, the model to convert to, cannot compute.
 
-    Args:
-        fixed: settings that `target` has, too, and cannot change; they may be missing.
-        numbers: settings that must be there; whole numbers, except epsilons and probabilities.
-        target: what the weights are converted to, for the error.
-
-    Raises:
-        ValueError: it describes something that `target` cannot compute.
+    `fixed`: settings that `target` cannot change; they may be missing. `numbers`: settings that must be there; whole
+    numbers, except epsilons and probabilities.
     """
     config = read_json(path)
     kinds = {key: (int, float) if key.endswith(("_eps", "_prob")) else (int,) for key in numbers}
@@ -48,11 +43,7 @@ def read_config(path: Path, fixed: Mapping[str, Any], numbers: Iterable[str], ta
 
 
 def read_weights(directory: Path) -> dict[str, Tensor]:
-    """All tensors of `model.safetensors` or else `pytorch_model.bin` in `directory`.
-
-    Raises:
-        ValueError: neither is there, or it is damaged, or holds more than tensors, or NaN or infinite values.
-    """
+    """All tensors of `model.safetensors`, else `pytorch_model.bin`; ValueError if damaged, or not finite tensors."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 

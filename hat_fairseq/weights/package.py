@@ -1,7 +1,5 @@
 """Write one folder that holds a trained model, for all commands and for `hat_fairseq.load` (docs/using.md)."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import re
@@ -46,10 +44,8 @@ def main(args: argparse.Namespace) -> int:
         model, cfg, _, updates = load(args.checkpoint, args.data)
         if generation and not hasattr(model, "decoder"):
             raise ValueError("--generation is for models that write texts; remove it")
-        config: dict[str, Any] = {"updates": updates, "tied": write_state(folder, model.state_dict(), args.half)}
-        sections = {name: cfg[name] for name in ("task", "model", "criterion")}
-        config["namespaces"] = [name for name, section in sections.items() if isinstance(section, Namespace)]
-        config["cfg"] = {name: portable(section) for name, section in sections.items()}
+        tied = write_state(folder, model.state_dict(), args.half)
+        config = {"updates": updates, "tied": tied} | recorded(cfg)
         for path in [*args.data.glob("dict*.txt"), *args.data.glob("*/dict.txt")]:
             copy = folder / BIN / path.relative_to(args.data)
             copy.parent.mkdir(parents=True, exist_ok=True)
@@ -99,6 +95,13 @@ def write_state(folder: Path, state: dict[str, Tensor], half: bool) -> dict[str,
             raise ValueError(f"{name} has numbers up to {float(tensor.abs().max()):g}, too large for fp16: no --half")
     write_weights(folder, tensors)
     return tied
+
+
+def recorded(cfg: Any) -> dict[str, Any]:
+    """The settings of a training as `config.json` has them."""
+    sections = {name: cfg[name] for name in ("task", "model", "criterion")}
+    namespaces = [name for name, section in sections.items() if isinstance(section, Namespace)]
+    return {"namespaces": namespaces, "cfg": {name: portable(section) for name, section in sections.items()}}
 
 
 def portable(section: Any) -> dict[str, Any]:

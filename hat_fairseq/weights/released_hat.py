@@ -19,11 +19,6 @@ from .rename import Converted, RenameTable, meta_model, rename_state
 
 ARCHITECTURE = "hierarchical_transformer"
 PAD = SPECIAL_IDS["pad_token_id"]
-FIXED: dict[str, Any] = {
-    "hidden_act": "gelu",
-    "type_vocab_size": 1,
-    "position_embedding_type": "absolute",
-} | SPECIAL_IDS
 FIELDS = roberta.SIZES | {  # theirs -> ours
     "max_sentences": "max_segments",
     "hidden_dropout_prob": "dropout",
@@ -62,7 +57,7 @@ def table(pooled: bool) -> RenameTable:
 
 def read_released_config(path: Path) -> dict[str, Any]:
     """`config.json`; ValueError where it describes something that our model cannot compute."""
-    config = read_config(path, FIXED, (*FIELDS, "vocab_size"), f"a {ARCHITECTURE}")
+    config = read_config(path, roberta.BERT, (*FIELDS, "vocab_size"), f"a {ARCHITECTURE}")
     layers = config.get("encoder_layout")
     if not isinstance(layers, dict) or sorted(layers, key=len) != [str(number) for number in range(len(layers))]:
         raise ValueError(f"{path}: no encoder_layout with the kinds of layers 0, 1, ...")
@@ -77,12 +72,8 @@ def read_released_config(path: Path) -> dict[str, Any]:
 def convert(weights: dict[str, Tensor], config: dict[str, Any], segment_positions: str = "none") -> Converted:
     """A release under our names, with the flags that compute what its weights were trained to compute.
 
-    Args:
-        segment_positions: `add` keeps the table of segment positions. The code that the released weights were trained
-            with did not use it.
-
-    Raises:
-        ValueError: a tensor is unknown, missing or of another shape, or copies of one tensor differ.
+    `segment_positions`: `add` keeps the table of segment positions, which the code that the released weights were
+    trained with did not use. ValueError as `rename_state`.
     """
     weights = {name.removeprefix(PREFIX): tensor for name, tensor in weights.items()}
     weights.pop("embeddings.position_ids", None)  # consecutive numbers, no weights
@@ -135,16 +126,13 @@ def head_settings(weights: Mapping[str, Tensor]) -> dict[str, str]:
 def to_hugging_face(
     state: dict[str, Tensor], max_segments: int, segment_length: int, pooled: bool = True
 ) -> dict[str, Tensor]:
-    """Our state under the released names, for one of the released classes with a head.
+    """Our state under the released names, for a released class with a head; ValueError for an unknown tensor.
 
     Args:
         state: of a model with at most one classification head, which is called `HEAD`.
         max_segments, segment_length: as in our config. Without a table of segment positions one of zeros is written:
             then their code computes what ours does, whether it adds them or not.
         pooled: False if the classification head reads each segment.
-
-    Raises:
-        ValueError: an unknown tensor.
     """
     names, released = table(pooled), {}
     for name, tensor in state.items():
@@ -182,5 +170,5 @@ def released_config(settings: Mapping[str, Any], vocab_size: int) -> dict[str, A
         "classifier_dropout": settings["pooler_dropout"],
         "initializer_range": 0.02,
         **{theirs: settings[ours] for theirs, ours in FIELDS.items()},
-        **FIXED,
+        **roberta.BERT,
     }

@@ -19,32 +19,20 @@ LAYER_NUMBER = re.compile(r"\.(\d+)\.")
 
 @dataclass
 class Converted:
-    """Weights of a release, ready to be written as a checkpoint of fairseq.
+    """Weights of a release, ready to be written as a checkpoint of fairseq."""
 
-    Attributes:
-        model: state under our names.
-        starts: flags of fairseq-train that build a model for it; each list is one way to start.
-        report: further lines for the user.
-        architecture: our settings, kept in the checkpoint for `hat export`.
-    """
-
-    model: dict[str, Tensor]
-    starts: list[list[str]]
-    report: list[str] = field(default_factory=list)
-    architecture: dict[str, Any] | None = None
+    model: dict[str, Tensor]  # state under our names
+    starts: list[list[str]]  # flags of fairseq-train that build a model for it; each list is one way to start
+    report: list[str] = field(default_factory=list)  # further lines for the user
+    architecture: dict[str, Any] | None = None  # our settings, kept in the checkpoint for `hat export`
 
 
 @dataclass(frozen=True)
 class RenameTable:
-    """Names of modules in a release and in ours.
+    """Names of modules in a release and in ours."""
 
-    Attributes:
-        modules: their module -> ours; `{}` stands for the number of a layer.
-        copies: tensors that the release stores a second time -> the tensor of ours.
-    """
-
-    modules: Mapping[str, str]
-    copies: Mapping[str, str]
+    modules: Mapping[str, str]  # their module -> ours; `{}` stands for the number of a layer
+    copies: Mapping[str, str]  # tensors that the release stores a second time -> the tensor of ours
 
     def ours(self, name: str) -> str:
         """Our name of a tensor; a name that is not in the table stays as it is."""
@@ -66,14 +54,10 @@ def _rename(modules: Mapping[str, str], name: str) -> str | None:
 def rename_state(
     weights: Mapping[str, Tensor], table: RenameTable, model: nn.Module, optional: str | None = None
 ) -> dict[str, Tensor]:
-    """`weights` under our names, tied parameters under each of theirs.
+    """`weights` under our names, tied parameters under each of theirs, for a `model` on the meta device.
 
-    Args:
-        model: what the weights are for; on the meta device.
-        optional: a prefix of our names that may be missing altogether.
-
-    Raises:
-        ValueError: a tensor is unknown, missing or of another shape, or copies of one tensor differ.
+    `optional`: a prefix of our names that may be missing altogether. ValueError for a tensor that is unknown, missing
+    or of another shape, or copies of one tensor that differ.
     """
     expected = dict(model.named_parameters(remove_duplicate=False))
     if unknown := [name for name in weights if table.ours(name) not in expected]:
@@ -110,11 +94,7 @@ def parse_flags(flags: Sequence[str]) -> Namespace:
 
 
 def meta_model(flags: Sequence[str], weights: Mapping[str, Tensor], rows: int) -> nn.Module:
-    """The model that fairseq-train builds from `flags`, with an embedding of `rows`.
-
-    Raises:
-        ValueError: no model can be built, or `weights` have too few tensors for its layers or too few rows.
-    """
+    """The model that fairseq-train builds from `flags`, with `rows` of embedding; ValueError if it cannot be built."""
     from fairseq.data import Dictionary
     from fairseq.models import ARCH_MODEL_REGISTRY
 

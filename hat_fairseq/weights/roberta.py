@@ -14,14 +14,8 @@ from torch import Tensor
 from .hugging_face import SPECIAL_IDS
 from .rename import Converted, RenameTable, meta_model, nearest_architecture, rename_state
 
-FIXED = {
-    "model_type": "roberta",
-    "hidden_act": "gelu",
-    "type_vocab_size": 1,
-    "position_embedding_type": "absolute",
-    "is_decoder": False,
-    "add_cross_attention": False,
-} | SPECIAL_IDS
+BERT: dict[str, Any] = {"hidden_act": "gelu", "type_vocab_size": 1, "position_embedding_type": "absolute"} | SPECIAL_IDS
+FIXED = {"model_type": "roberta"} | BERT | {"is_decoder": False, "add_cross_attention": False}
 FIXED_XLM = FIXED | {"model_type": "xlm-roberta"}
 SIZES = {  # theirs -> ours
     "hidden_size": "encoder_embed_dim",
@@ -41,19 +35,12 @@ LAYER = {  # of a layer of BERT's family -> fairseq's
     "output.dense": "fc2",
     "output.LayerNorm": "final_layer_norm",
 }
-LM_HEAD = {
-    "lm_head.dense": "encoder.lm_head.dense",
-    "lm_head.layer_norm": "encoder.lm_head.layer_norm",
-    "lm_head": "encoder.lm_head",
-}
+LM_HEAD = {name: f"encoder.{name}" for name in ("lm_head.dense", "lm_head.layer_norm", "lm_head")}
 OURS = "encoder.sentence_encoder."
 EMBEDDING, POSITIONS = f"{OURS}embed_tokens.weight", f"{OURS}embed_positions.weight"
 TYPES = "embeddings.token_type_embeddings.weight"
-COPIES = {
-    "embeddings.word_embeddings.weight": EMBEDDING,
-    "lm_head.decoder.weight": EMBEDDING,
-    "lm_head.decoder.bias": "encoder.lm_head.bias",
-}
+COPIES = dict.fromkeys(("embeddings.word_embeddings.weight", "lm_head.decoder.weight"), EMBEDDING)
+COPIES["lm_head.decoder.bias"] = "encoder.lm_head.bias"
 TABLE = RenameTable(
     LM_HEAD
     | {
@@ -67,11 +54,7 @@ TABLE = RenameTable(
 
 
 def convert(weights: dict[str, Tensor], config: dict[str, Any]) -> Converted:
-    """RoBERTa under fairseq's names, with or without its masked-LM head.
-
-    Raises:
-        ValueError: a head of a fine-tuned model, an output table of its own, or another tensor that does not fit.
-    """
+    """RoBERTa under fairseq's names, with or without its masked-LM head; ValueError for a tensor that does not fit."""
     report = []
     weights = {name.removeprefix("roberta."): tensor for name, tensor in weights.items()}
     if pooler := sorted(name for name in weights if name.startswith("pooler.")):

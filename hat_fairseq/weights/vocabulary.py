@@ -16,11 +16,11 @@ from typing import Any
 from tokenizers.pre_tokenizers import ByteLevel
 from torch import Tensor
 
+from ..data.dictionary import SPECIAL
 from ..data.files import read_lines
 from ..data.sentencepiece_bpe import MODEL, SentencePieceBpe
 from .hugging_face import read_json
 
-SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")  # fairseq's first four entries, not in dict.txt
 MASK = "<mask>"
 
 
@@ -40,8 +40,8 @@ def dictionary_symbols(ids: Mapping[str, int], merges: Iterable[str], source: st
     tokens = sorted(ids, key=lambda token: ids[token])
     if [ids[token] for token in tokens] != list(range(len(tokens))):
         raise ValueError(f"{source}: the {len(tokens)} ids are not 0 to {len(tokens) - 1}, each once")
-    if tuple(tokens[:4]) != SPECIALS:
-        raise ValueError(f"{source} starts with {tokens[:4]}, fairseq's dictionaries with {list(SPECIALS)}")
+    if tuple(tokens[:4]) != SPECIAL:
+        raise ValueError(f"{source} starts with {tokens[:4]}, fairseq's dictionaries with {list(SPECIAL)}")
     numbers = gpt2_numbers(merges)
     body = tokens[4:-1] if tokens[-1] == MASK else tokens[4:]
     return [str(numbers.get(token, token)) for token in body]
@@ -50,10 +50,7 @@ def dictionary_symbols(ids: Mapping[str, int], merges: Iterable[str], source: st
 def token_rows(symbols: Iterable[str], numbers: Mapping[str, int]) -> dict[str, int]:
     """The reverse: vocab.json for the entries of a fairseq dictionary, its first four and `<mask>` included.
 
-    Args:
-        numbers: of the tokens, as in encoder.json.
-    Raises:
-        ValueError: two entries are the same token.
+    `numbers`: of the tokens, as in encoder.json. ValueError if two entries are the same token.
     """
     tokens = {str(number): token for token, number in numbers.items()}
     rows: dict[str, int] = {}
@@ -68,10 +65,7 @@ def token_rows(symbols: Iterable[str], numbers: Mapping[str, int]) -> dict[str, 
 def read_symbols(directory: Path, vocab_size: int) -> list[str] | None:
     """Lines of the dict.txt that gives fairseq the row numbers of these weights; None without tokenizer files.
 
-    Read from vocab.json and merges.txt, or from the tokenizer.json that newer versions write instead.
-
-    Raises:
-        ValueError: one of two files is missing, the BPE is of another kind, or no dict.txt can have these rows.
+    Read from vocab.json and merges.txt, or from the tokenizer.json that newer versions write instead; else ValueError.
     """
     source, merges_file = directory / "vocab.json", directory / "merges.txt"
     if source.is_file() and merges_file.is_file():
@@ -92,15 +86,11 @@ def read_symbols(directory: Path, vocab_size: int) -> list[str] | None:
 
 
 def read_pieces(directory: Path, vocab_size: int) -> list[str] | None:
-    """The same for a sentencepiece model numbered as XLM-RoBERTa's; None without one.
-
-    Raises:
-        ValueError: it has other pieces than the embedding has rows.
-    """
+    """The same for a sentencepiece model numbered as XLM-RoBERTa's; None without one, ValueError for other numbers."""
     if not (path := directory / MODEL).is_file():
         return None
     pieces = SentencePieceBpe(path).pieces()
-    expected = range(len(SPECIALS) - 1, vocab_size - 2)  # in the rows <mask> follows
+    expected = range(len(SPECIAL) - 1, vocab_size - 2)  # in the rows <mask> follows
     if list(pieces.values()) != list(expected):
         raise ValueError(
             f"{path} has {len(pieces)} pieces from number {min(pieces.values(), default=0)} on; an XLM-RoBERTa of "

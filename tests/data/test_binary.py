@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from warm import WarmPython
 
-from hat_fairseq.data import binary
+from hat_fairseq.data import binarize
 from hat_fairseq.data.binarize import Binarization, of_documents, of_rows
 from hat_fairseq.data.dictionary import UNKNOWN, Dictionary
 
@@ -95,7 +95,7 @@ def test_a_large_dictionary_takes_four_bytes(tmp_path: Path, warm: WarmPython) -
     (tmp_path / "data/bin").mkdir()
     for side in ("source", "target"):
         (tmp_path / f"data/text/train.{side}").write_text("w1 w65499 w70000 w0\n", encoding="utf-8")
-    text = "".join(f"w{number} 1\n" for number in range(binary._SMALL + 3))
+    text = "".join(f"w{number} 1\n" for number in range(binarize._SMALL + 3))
     (tmp_path / "data/bin/dict.txt").write_text(text, encoding="utf-8")
     same_as_fairseq(tmp_path, of_documents(("train",), (), Path("bin", "dict.txt"), roles=False), warm)
 

@@ -18,7 +18,7 @@ from preprocess.parallel_containers import (
 )
 
 from hat_fairseq.data.binarize import of_documents
-from hat_fairseq.data.formats import tsv_corpus, wmt_sgm, wmt_xml
+from hat_fairseq.data.formats import wmt_corpora, wmt_sgm, wmt_xml
 from hat_fairseq.data.formats.bitext import join
 from hat_fairseq.data.readers import find_reader
 from hat_fairseq.data.record import Record
@@ -275,7 +275,7 @@ def test_without_root_the_readers_say_what_they_need(tmp_path: Path) -> None:
 def test_a_corpus_in_two_columns_is_read_in_the_order_of_its_name(tmp_path: Path) -> None:
     counts: Counter[str] = Counter()
     write(tmp_path / "x.tsv", ["eins\tone", "12.\tzwölf\ttwelve", "eins", "", "zwei\ttwo"])
-    first, _ = tsv_corpus.read_sides(tmp_path / "x.tsv", counts)
+    first, _ = wmt_corpora.read_tsv(tmp_path / "x.tsv", counts)
     assert [side.segments for side in first] == [["eins"], ["one"]]
     assert counts == {"lines_with_other_columns_left_out": 2}
 

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from hat_fairseq.scoring import bleu as scoring
-from hat_fairseq.scoring.bleu import CHRF2, DOCUMENT_BLEU, SENTENCE_BLEU, Translation
-from hat_fairseq.scoring.bleu_settings import BleuSettings, make_bleu
+from hat_fairseq.scoring.bleu import CHRF2, DOCUMENT_BLEU, SENTENCE_BLEU, BleuSettings, Translation, make_bleu
 
 REFERENCES = [["The cat sat on the mat .", "It slept there ."], ["A dog ran through the whole house ."]]
 PLAIN = BleuSettings(bootstrap_samples=0)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hat_fairseq.scoring.bootstrap import bootstrap_mean
+from hat_fairseq.scoring.report import bootstrap_mean
 
 
 def test_interval_agrees_with_the_normal_approximation():

@@ -9,8 +9,7 @@ from rouge_score.rouge_scorer import RougeScorer
 from sacrebleu.metrics import BLEU
 
 from hat_fairseq import cli
-from hat_fairseq.scoring.bleu import DOCUMENT_BLEU, SENTENCE_BLEU, Translation, bleu
-from hat_fairseq.scoring.bleu_settings import BleuSettings
+from hat_fairseq.scoring.bleu import DOCUMENT_BLEU, SENTENCE_BLEU, BleuSettings, Translation, bleu
 from hat_fairseq.scoring.rouge import METRICS, rouge
 from hat_fairseq.scoring.rouge_settings import RougeSettings
 

@@ -10,7 +10,7 @@ import torch
 from fairseq.data import Dictionary, data_utils
 
 from hat_fairseq import cli
-from hat_fairseq.data.binary import binarize_text
+from hat_fairseq.data.binarize import binarize_text
 from hat_fairseq.data.dictionary import Dictionary as TextDictionary
 from hat_fairseq.register import register
 from hat_fairseq.tasks.bin_folder import check_known

@@ -16,8 +16,7 @@ from fairseq.data import Dictionary, data_utils
 from fairseq.logging import metrics
 
 from hat_fairseq.data.rows import Chunk
-from hat_fairseq.scoring.bleu import DOCUMENT_BLEU, Translation, bleu
-from hat_fairseq.scoring.bleu_settings import BleuSettings
+from hat_fairseq.scoring.bleu import DOCUMENT_BLEU, BleuSettings, Translation, bleu
 from hat_fairseq.tasks.bin_folder import load_ids
 from hat_fairseq.tasks.validation_meters import DocumentBleuMeter
 

@@ -147,7 +147,7 @@ def test_truncated_answers_are_none(data_of: Data, caplog: pytest.LogCaptureFixt
     ],
 )
 def test_damaged_labels_are_refused(words: str, message: str, data_of: Data, tmp_path: Path) -> None:
-    from hat_fairseq.data.binary import binarize_text
+    from hat_fairseq.data.binarize import binarize_text
     from hat_fairseq.data.dictionary import Dictionary
 
     data = shutil.copytree(data_of("document_qa"), tmp_path / "bin")

@@ -9,41 +9,32 @@ from hat_fairseq.data.record import Record
 
 @dataclass
 class Side:
-    """A document in one language.
+    """A document in one language."""
 
-    Args:
-        path: the file it stands in.
-        first: number of its first line in the file, from 1.
-        id: what joins it to the other language.
-        last: number of its last line.
-        segments: its text, also empty strings.
-        keys: the ids of the segments, where the format has any.
-    """
-
-    path: Path
-    first: int
-    id: str = ""
-    last: int = 0
-    segments: list[str] = field(default_factory=list)
-    keys: list[str] = field(default_factory=list)
+    path: Path  # the file it stands in
+    first: int  # number of its first line in the file, from 1
+    id: str = ""  # what joins it to the other language
+    last: int = 0  # number of its last line
+    segments: list[str] = field(default_factory=list)  # its text, also empty strings
+    keys: list[str] = field(default_factory=list)  # the ids of the segments, where the format has any
 
     @property
     def where(self) -> str:
         """File and line for messages about the beginning of the document."""
         return f"{self.path}:{self.first}"
 
-    @property
-    def origin(self) -> str:
-        """File and lines, without the folder."""
-        return f"{self.path.name}:{self.first}-{self.last}"
+    def open_segment(self, key: str = "") -> None:
+        """Begin a segment with this id."""
+        self.segments.append("")
+        self.keys.append(key)
+
+    def add_text(self, text: str) -> None:
+        """Go on with the last segment."""
+        self.segments[-1] = f"{self.segments[-1]} {text.strip()}".strip()
 
 
 def pair(source: Side, target: Side, id_: str | None = None) -> Record:
-    """One document of two sides, which may still have different numbers of segments.
-
-    Raises:
-        ValueError: equally many segments, but with different ids, so that they are no translations of one another.
-    """
+    """One document of two sides; ValueError for equally many segments with different ids, which are no translations."""
     if len(source.keys) == len(target.keys):
         for ours, theirs in zip(source.keys, target.keys, strict=True):
             if ours != theirs:
@@ -55,16 +46,12 @@ def pair(source: Side, target: Side, id_: str | None = None) -> Record:
         id=source.id if id_ is None else id_,
         parts=(tuple(source.segments),),
         target=tuple(target.segments),
-        origin=f"{source.origin}, {target.origin}",
+        origin=", ".join(f"{side.path.name}:{side.first}-{side.last}" for side in (source, target)),
     )
 
 
 def join(sources: Iterable[Side], targets: Iterable[Side], prefix: str = "") -> Iterator[Record]:
-    """Join two files by the ids of their documents, in the order of the first; `prefix` goes before the ids.
-
-    Raises:
-        ValueError: an id that occurs twice in a file, or in one of the files only.
-    """
+    """Join two files by document id, in the order of the first; ValueError for an id twice, or in one file only."""
     ours, theirs = _by_id(sources), _by_id(targets)
     for sides, others in ((ours, theirs), (theirs, ours)):
         lonely = [side for id_, side in sides.items() if id_ not in others]

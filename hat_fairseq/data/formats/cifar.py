@@ -48,11 +48,7 @@ class _Names(pickle.Unpickler):
 
 
 def read_batch(path: Path) -> Iterator[Picture]:
-    """Yield the pictures of a batch.
-
-    Raises:
-        ValueError: the file is damaged, names anything but numpy's arrays, or holds something else.
-    """
+    """Yield the pictures of a batch; ValueError if it is damaged or names anything but numpy's arrays."""
     note_input(path)
     try:
         with open(path, "rb") as file:

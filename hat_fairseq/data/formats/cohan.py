@@ -31,13 +31,8 @@ def read_articles(split: str, root: Path | None, archive: str, counts: Counter[s
     """Yield the articles of a split: the sentences of `article_text`, abstracts as targets.
 
     `article_text` is what others measure on; where the sections say something else, that is counted. The release
-    has articles without any text: they come as they are, for `--on-empty` to decide.
-
-    Args:
-        archive: the name of the folder in the release, for messages.
-
-    Raises:
-        ValueError: a file is missing or not in this format; with file and line.
+    has articles without any text: they come as they are, for `--on-empty` to decide. `archive`: the name of the
+    folder in the release. ValueError with file and line for a missing file or another format.
     """
     content = f"{', '.join(FILES.values())}, as the folder {archive} of the release does"
     for number, record in read_json_lines(release_file(release_folder(root, content) / FILES[split], content)):
@@ -50,9 +45,7 @@ def read_articles(split: str, root: Path | None, archive: str, counts: Counter[s
 
 def _article(fields: Fields, counts: Counter[str]) -> Record:
     body, abstract = fields.texts("article_text"), fields.texts("abstract_text")
-    sections = [
-        fields.checked(text, str, "a sentence of sections") for s in fields.items("sections", list) for text in s
-    ]
+    sections = [fields.checked(t, str, "a sentence of sections") for s in fields.items("sections", list) for t in s]
     counts["articles_unlike_their_sections"] += list(filter(str.strip, body)) != list(filter(str.strip, sections))
     counts["abstract_sentences_without_marks"] += sum(not MARK.search(line) for line in abstract if line.strip())
     target = [MARK.sub(" ", sentence).strip() for sentence in abstract]

@@ -29,15 +29,12 @@ def question_record(
     meta: dict[str, dict[str, Any]] | None,
     counts: Counter[str],
 ) -> Record:
-    """The record of a question.
+    """The record of a question on a page with the keys that both releases have, and on the paragraphs `texts`.
 
     Args:
-        page: with the keys that both releases have.
-        texts: the paragraphs.
         answer: key of an annotation that holds the number of the chosen candidate.
         find: what an annotation says of the candidate with this number; None if it has no paragraph.
         meta: by the name of the dataset, what is kept beside id and annotations; None to keep nothing.
-        counts: of losses.
     """
     identifier, annotations = page.get("example_id", int), None
     kept: dict[str, Any] = {"example_id": identifier}

@@ -22,11 +22,7 @@ _DESCRIPTION = re.compile(rf"\s*<(?:/?doc|{'|'.join(DESCRIPTIONS)})\b")
 
 
 def read_set(path: Path) -> Iterator[Side]:
-    """Yield the talks of a dev or test set in one language.
-
-    Raises:
-        ValueError: as `wmt_sgm.read_sides`.
-    """
+    """Yield the talks of a dev or test set in one language; ValueError as `wmt_sgm.read_sides`."""
     return read_sides(path, DESCRIPTIONS, "talkid")
 
 

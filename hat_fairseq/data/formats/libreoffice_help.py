@@ -85,11 +85,7 @@ class _Page(HTMLParser):
 
 
 def page_paths(root: Path, languages: tuple[str, str], counts: Counter[str]) -> list[str]:
-    """The paths of the pages that both languages have, sorted, without folder of the language and ending.
-
-    Raises:
-        ValueError: a language has no pages.
-    """
+    """The sorted paths, without folder and ending, of the pages in both languages; ValueError if one has none."""
     found: list[set[str]] = []
     for language in languages:
         folder = root / HELP / language / "text"
@@ -110,8 +106,7 @@ def read_page(root: Path, page: str, languages: tuple[str, str], counts: Counter
         if id_ not in theirs:
             continue
         texts = [" ".join(one.text.split()) for one in (block, theirs[id_])]
-        reason = _why_not(texts, block.style)
-        if reason is not None:
+        if reason := _why_not(texts, block.style):
             counts[reason] += 1
             continue
         for side, text, one in zip(sides, texts, (block, theirs[id_]), strict=True):

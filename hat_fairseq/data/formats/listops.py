@@ -23,7 +23,7 @@ SYMBOLS = np.array([*map(str, range(10)), *OPERATORS, END])
 MIN, MAX, MED, SM = range(10, 14)
 OPERATOR_SHARE = 0.25
 TREES = 4096  # drawn at once; most of them are too short
-PATIENCE = 200  # times without a new expression
+PATIENCE = 200  # draws of `TREES` trees without a new expression
 
 Ints = NDArray[np.int64]
 
@@ -58,11 +58,7 @@ class Level:
 
 
 def expressions(rng: np.random.Generator, limits: Limits) -> Iterator[tuple[str, int]]:
-    """Different expressions and their values, as many as are asked for.
-
-    Raises:
-        ValueError: no new one is found in `PATIENCE` x `TREES` trees.
-    """
+    """Different expressions and their values; ValueError if `PATIENCE` draws give no new one."""
     seen: set[bytes] = set()
     missed = 0
     while missed < PATIENCE:
@@ -117,13 +113,8 @@ def _apply(operator: Ints, arguments: Ints, starts: Ints, args: Ints) -> Ints:
     order = np.lexsort((arguments, np.repeat(np.arange(len(args)), args)))
     ordered = arguments[order]
     median = (ordered[starts + (args - 1) // 2] + ordered[starts + args // 2]) // 2
-    results = {
-        MIN: ordered[starts],
-        MAX: ordered[starts + args - 1],
-        MED: median,
-        SM: np.add.reduceat(arguments, starts) % 10,
-    }
-    return np.select([operator == which for which in results], list(results.values()))
+    results = [ordered[starts], ordered[starts + args - 1], median, np.add.reduceat(arguments, starts) % 10]
+    return np.select([operator == which for which in (MIN, MAX, MED, SM)], results)
 
 
 def _texts(levels: list[Level], sizes: list[Ints]) -> Iterator[str]:

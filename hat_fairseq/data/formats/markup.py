@@ -30,11 +30,8 @@ class Tag:
 def scan(path: Path, names: Sequence[str]) -> Iterator[tuple[int, Tag | str]]:
     """Yield the tags with one of `names` and the text between them, each with its line number.
 
-    Character references are resolved, line by line. `<seg/>` gives an opening and a closing tag.
-
-    Raises:
-        ValueError: a tag with one of the names that cannot be read, or that does not end on its line; with file and
-            line. Also as `read_lines`.
+    Character references are resolved, line by line. `<seg/>` gives an opening and a closing tag. ValueError as
+    `read_lines`, and for a tag of these names that cannot be read, or does not end on its line.
     """
     any_of = "|".join(names)
     begin = re.compile(rf"<(?=/?(?:{any_of})(?![\w.:-]))", re.IGNORECASE)
@@ -45,13 +42,15 @@ def scan(path: Path, names: Sequence[str]) -> Iterator[tuple[int, Tag | str]]:
             found = tag.match(line, start.start())
             if found is None:
                 raise ValueError(f"{path}:{number}: cannot read the tag {line[start.start() :]:.60}")
-            yield from ((number, text) for text in _text(line[done : found.start()]))
+            if text := line[done : found.start()].removesuffix("\r"):
+                yield number, unescape(text)
             name = found[2].lower()
             yield number, Tag(name, bool(found[1]), _values(found[3]))
             if found[4]:
                 yield number, Tag(name, closing=True)
             done = found.end()
-        yield from ((number, text) for text in _text(line[done:]))
+        if text := line[done:].removesuffix("\r"):
+            yield number, unescape(text)
 
 
 def unescape(text: str) -> str:
@@ -62,11 +61,6 @@ def unescape(text: str) -> str:
 def is_stray(text: str) -> bool:
     """Whether text between known tags is more than white space and an element of a name that is not known."""
     return bool(text.strip()) and not re.fullmatch(r"<.*>", text.strip())
-
-
-def _text(piece: str) -> Iterator[str]:
-    if piece := piece.removesuffix("\r"):
-        yield unescape(piece)
 
 
 def _values(attributes: str) -> dict[str, str]:

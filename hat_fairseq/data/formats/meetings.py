@@ -28,17 +28,13 @@ ENDS = frozenset({".", "..", "...", "?", "!"})
 def read_meetings(split: str, folder: Path, corpus: str, counts: Counter[str]) -> Iterator[Record]:
     """Yield the meetings of a split; turns without a word in them are dropped and counted.
 
-    Args:
-        folder: holds `{corpus}.train.jsonl.gz`, `{corpus}.dev.jsonl.gz` (our `valid`) and
-            `{corpus}.test.jsonl.gz`.
-
-    Raises:
-        ValueError: a file is missing, or no such meetings; with file and line.
+    `folder`: holds `{corpus}.train.jsonl.gz`, `{corpus}.dev.jsonl.gz` (our `valid`) and `{corpus}.test.jsonl.gz`.
+    ValueError with file and line for a missing file, or no such meetings.
     """
     content = ", ".join(f"{corpus}.{name}" for name in FILES.values())
     for meeting in read_records(release_file(folder / f"{corpus}.{FILES[split]}", content)):
         turns = [filter_words(turn.split(), counts) for turn in meeting.sentences or ()]
-        kept = [index for index, words in enumerate(turns) if any(map(_is_word, words))]
+        kept = [index for index, words in enumerate(turns) if any(map(str.isalnum, "".join(words)))]
         counts["turns_without_words_dropped"] += len(turns) - len(kept)
         yield replace(
             meeting,
@@ -60,7 +56,3 @@ def filter_words(words: list[str], counts: Counter[str]) -> list[str]:
             if kept and kept[-1] in PAUSES and word in ENDS:  # "right , ." ends with the full stop
                 kept[-1] = word
     return kept
-
-
-def _is_word(word: str) -> bool:
-    return any(map(str.isalnum, word))

@@ -19,11 +19,7 @@ MOST_SEGMENTS = 500  # of a file with a single document
 
 
 def files(folder: Path, split: str) -> tuple[Path, Path] | None:
-    """The source and the target file of a split, or None if there are no such files.
-
-    Raises:
-        ValueError: one without the other, several pairs, or names that do not tell the direction.
-    """
+    """Source and target file of a split, None without; ValueError for one alone, several pairs, or no direction."""
     names = {file.name.removesuffix(".gz"): file for file in sorted(folder.glob(f"{split}.*")) if file.is_file()}
     pairs = {(f"{split}.source", f"{split}.target")}
     for name in names:
@@ -46,13 +42,8 @@ def read(source: Path, target: Path, counts: Counter[str], one_document: bool = 
     """Yield the documents of two files; their ids are the split and their number from 1: `train-1`.
 
     Files with equally many lines are parallel line by line, so the same lines must be blank in both. Files with
-    different numbers of lines need the same number of documents.
-
-    Args:
-        one_document: a long file without blank lines is meant as one document.
-
-    Raises:
-        ValueError: they have not; with file and line.
+    different numbers of lines need the same number of documents. Else ValueError with file and line. `one_document`: a
+    long file without blank lines is meant as one document.
     """
     del counts  # nothing is left out here
     (ours, our_lines), (theirs, their_lines) = _blocks(source), _blocks(target)

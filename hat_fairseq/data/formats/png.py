@@ -25,11 +25,7 @@ def write_png(pixels: Pixels) -> bytes:
 
 
 def read_png(data: bytes, where: str) -> Pixels:
-    """(H, W) pixels of a file; `where` is its path, for messages.
-
-    Raises:
-        ValueError: it is damaged, or not greyscale with 8 bits and without interlacing.
-    """
+    """(H, W) pixels of the file at `where`; ValueError if it is damaged, not greyscale of 8 bits, or interlaced."""
     try:
         chunks = list(_chunks(data))
         width, height, *form = HEADER.unpack(chunks[0][1])

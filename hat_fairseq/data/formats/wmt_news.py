@@ -13,10 +13,9 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from hat_fairseq.data.formats import tsv_corpus, wmt_sgm, wmt_xml, xliff
+from hat_fairseq.data.formats import wmt_corpora, wmt_sgm, wmt_xml
 from hat_fairseq.data.formats.bitext import Side, join, pair
-from hat_fairseq.data.formats.lookup import find
-from hat_fairseq.data.formats.release import release_folder
+from hat_fairseq.data.formats.release import find, release_folder
 from hat_fairseq.data.record import Record
 
 SETS = {"valid": "newstest2018", "test": "newstest2020", "test1": "newstest2019"}
@@ -69,5 +68,5 @@ def _read_corpora(root: Path, language: str, counts: Counter[str]) -> Iterator[R
 def _sides(file: Path, language: str, counts: Counter[str]) -> Iterator[tuple[Side, Side]]:
     """The other language and English, as the names of the corpora have them."""
     if ".xlf" in file.suffixes:
-        return xliff.read_sides(file, (language, "en"))
-    return tsv_corpus.read_sides(file, counts)
+        return wmt_corpora.read_xliff(file, (language, "en"))
+    return wmt_corpora.read_tsv(file, counts)

@@ -14,16 +14,10 @@ TAGS = (*SETS, "doc", "hl", "p", "seg")
 
 
 def read_sides(path: Path, described_by: Sequence[str] = (), id_element: str | None = None) -> Iterator[Side]:
-    """Yield the documents of a file.
+    """Yield the documents of a file: `.sgm`, `.xml`, or such a file gzipped; ValueError with file and line.
 
-    Args:
-        path: `.sgm`, `.xml`, or such a file gzipped.
-        described_by: elements that describe a document; their text is no part of it.
-        id_element: the one of them that holds the id which both languages share; None for the attribute `docid`.
-
-    Raises:
-        ValueError: text or a segment that is in no place for it, a document without id, a file without documents;
-            with file and line.
+    `described_by`: elements that describe a document; their text is no part of it. `id_element`: the one of them that
+    holds the id which both languages share; None for the attribute `docid`.
     """
     found = 0
     for side in _documents(path, (*TAGS, *described_by), id_element):
@@ -65,14 +59,13 @@ def _enter(side: Side | None, tag: Tag, where: str) -> str | None:
     if tag.name == "seg":
         if side is None:
             raise ValueError(f"{where}: <seg> outside of <doc>")
-        side.segments.append("")
-        side.keys.append(tag.attributes.get("id", ""))
+        side.open_segment(tag.attributes.get("id", ""))
     return tag.name
 
 
 def _add_text(side: Side, inside: str | None, text: str, id_element: str | None, where: str) -> None:
     if inside == "seg":
-        side.segments[-1] = f"{side.segments[-1]} {text.strip()}".strip()
+        side.add_text(text)
     elif inside is not None and inside == id_element:
         side.id = text.strip() or side.id
     elif inside is None and is_stray(text):

@@ -35,11 +35,8 @@ class _Doc:
 def read(path: Path, source_language: str, target_language: str, counts: Counter[str]) -> Iterator[Record]:
     """Yield the documents of a file with their first reference in `target_language`.
 
-    Further references and the documents of test suites are left out and counted.
-
-    Raises:
-        ValueError: a document without id, source or reference, an id that occurs twice, text outside of a segment, a
-            file without documents; with file and line.
+    Further references and the documents of test suites are left out and counted. ValueError with file and line for a
+    document without id, source or reference, an id twice, text outside of a segment, a file without documents.
     """
     seen: dict[str, str] = {}
     for doc in _documents(path):
@@ -68,7 +65,11 @@ def _documents(path: Path) -> Iterator[_Doc]:
     in_segment = False
     for number, item in scan(path, TAGS):
         if isinstance(item, str):
-            _add_text(doc, side if in_segment else None, item, f"{path}:{number}")
+            if side is not None and in_segment:
+                side.add_text(item)
+                side.last = number
+            elif doc is not None and is_stray(item):
+                raise ValueError(f"{path}:{number}: text outside of <seg>: {item.strip():.60}")
             continue
         in_segment = item.name == "seg" and not item.closing
         if item.name == "doc":
@@ -83,17 +84,8 @@ def _documents(path: Path) -> Iterator[_Doc]:
         elif in_segment:
             if side is None:
                 raise ValueError(f"{path}:{number}: <seg> outside of <src>, <ref> and <hyp>")
-            side.segments.append("")
-            side.keys.append(item.attributes.get("id", ""))
+            side.open_segment(item.attributes.get("id", ""))
         if side is not None:
             side.last = number
     if doc is not None:
         yield doc
-
-
-def _add_text(doc: _Doc | None, side: Side | None, text: str, where: str) -> None:
-    if side is not None:
-        side.segments[-1] = f"{side.segments[-1]} {text.strip()}".strip()
-        side.last = int(where.rpartition(":")[2])
-    elif doc is not None and is_stray(text):
-        raise ValueError(f"{where}: text outside of <seg>: {text.strip():.60}")

@@ -18,8 +18,7 @@ from torch import Tensor
 import hat_fairseq  # registers the plugin first  # noqa: F401
 from hat_fairseq.criterions.labels import LabelCriterion
 from hat_fairseq.data.encode_examples import encode_pair
-from hat_fairseq.data.kind import Kind
-from hat_fairseq.data.kinds import KINDS
+from hat_fairseq.data.kinds import KINDS, Kind
 from hat_fairseq.data.labels import label_of
 from hat_fairseq.inference.assemble import ASSEMBLERS, Assembler
 from hat_fairseq.tasks.config import EncoderTaskConfig

@@ -1,0 +1,107 @@
+"""Training corpora of the news task: `.tsv` with one segment pair on a line, and XLIFF 2, the form of Rapid.
+
+What is sure: `news-commentary-v15.de-en.tsv.gz` has German in the first column and English in the second, and a line
+without text (empty, or a tab alone) ends a document. A line with text in one language only is a segment that nobody
+translated. `europarl-v10.de-en.tsv.gz` has the same two columns.
+
+What is not: in which way the parallel files of Europarl v10 mark their documents. Those in one language name the
+document (`ep-96-04-15`, `ep-07-01-15-003`) in a column behind the text. So both ways are read, a line without text
+and a change of that name, and a file with neither is refused: it would be one document of a million segments.
+
+A few lines of Europarl have a tab within a text. A line with more or fewer columns than the first is left out and
+counted, because nobody can tell what belongs to what.
+
+XLIFF: `<file id=> <unit id=> <segment> <source xml:lang=> <target xml:lang=>`; each `<file>` is a document.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from hat_fairseq.data.files import read_lines
+from hat_fairseq.data.formats.bitext import Side
+from hat_fairseq.data.formats.markup import Tag, scan
+
+_SITTING = re.compile(r"ep-\d\d-\d\d-\d\d(?:-\d+)?")
+TAGS = ("file", "segment", "source", "target")
+
+
+def read_tsv(path: Path, counts: Counter[str]) -> Iterator[tuple[Side, Side]]:
+    """Yield the documents, first column first; their ids are numbers. ValueError for one column, or no boundaries."""
+    sides: tuple[Side, Side] | None = None
+    name, found, width = "", 0, 0
+    for number, line in read_lines(path):
+        columns = line.removesuffix("\r").split("\t")
+        has_text = any(column.strip() for column in columns[:2])
+        width = width or (has_text and len(columns))
+        if has_text and len(columns) != width:
+            counts["lines_with_other_columns_left_out"] += 1
+            continue
+        new_name = next(filter(_SITTING.fullmatch, columns[2:]), "")
+        if sides is not None and (not has_text or new_name != name):
+            yield sides
+            sides = None
+        if not has_text:
+            continue
+        if width < 2:
+            raise ValueError(f"{path}:{number}: one column instead of two with a tab between them: {line:.60}")
+        if sides is None:
+            found, name = found + 1, new_name
+            sides = Side(path, number, str(found)), Side(path, number, str(found))
+        for side, column in zip(sides, columns, strict=False):
+            side.segments.append(column)
+            side.last = number
+    if sides is not None:
+        if found == 1:
+            raise ValueError(
+                f"{path}: no line without text and no names of documents (ep-...) in {sides[0].last} lines, so this "
+                "release has no document boundaries; take one that has"
+            )
+        yield sides
+
+
+def read_xliff(path: Path, languages: tuple[str, str]) -> Iterator[tuple[Side, Side]]:
+    """Yield the documents of a file in the order of `languages`; a segment without `<target>` has the empty string.
+
+    Raises:
+        ValueError: text in another language or outside of a file, a file without documents; with file and line.
+    """
+    sides: tuple[Side, Side] | None = None
+    inside: Side | None = None
+    found = 0
+    for number, item in scan(path, TAGS):
+        if isinstance(item, str):
+            if inside is not None:
+                inside.add_text(item)
+        elif item.name == "file":
+            if item.closing:
+                if sides is not None:
+                    yield sides
+                sides = None
+                continue
+            found += 1
+            id_ = item.attributes.get("id", "")
+            sides = Side(path, number, id_), Side(path, number, id_)
+        elif sides is None:
+            raise ValueError(f"{path}:{number}: <{item.name}> outside of <file>")
+        elif item.name == "segment":
+            if not item.closing:
+                for side in sides:
+                    side.segments.append("")
+        else:
+            inside = None if item.closing else _enter(sides, item, languages, f"{path}:{number}")
+        for side in sides or ():
+            side.last = number
+    if not found:
+        raise ValueError(f"{path}: no <file> in it, so this is no XLIFF corpus")
+
+
+def _enter(sides: tuple[Side, Side], tag: Tag, languages: tuple[str, str], where: str) -> Side:
+    index = ("source", "target").index(tag.name)
+    language = tag.attributes.get("xml:lang", languages[index])
+    if language.partition("-")[0].lower() != languages[index]:
+        raise ValueError(f"{where}: <{tag.name}> is in {language!r} instead of {languages[index]!r}")
+    if not sides[index].segments:
+        raise ValueError(f"{where}: <{tag.name}> outside of <segment>")
+    return sides[index]
