@@ -160,7 +160,11 @@ def test_empty_documents_are_refused_or_counted(tmp_path: Path, capsys: pytest.C
             ["--max-source-tokens", "3"],
             "document 'a' (train:1): its source is too long",
         ),
-        (b'{"id": "a", "sentences": ["x y"], "target": "x"}', ["--workers", "0"], "workers must be at least 1, not 0"),
+        (
+            b'{"id": "a", "sentences": ["x y"], "target": "x"}',
+            ["--workers", "0"],
+            "--workers 0: the number of workers must be from 1 to 1,024",
+        ),
         (b'{"id": "a", "sentences": ["x y"], "target": "x"}', ["--limit", "0"], "--limit must be at least 1, not 0"),
         (b"", [], "the split train has no documents"),
     ],

@@ -142,7 +142,7 @@ def test_fine_tuning_reaches_every_parameter(variant: str, of: str) -> None:
     model(documents(LENGTHS), features_only=True, classification_head_name="genre")[0].sum().backward()
     assert [name for name, p in model.named_parameters() if p.grad is None] == []
     assert model.encoder.lm_head is None
-    with pytest.raises(ValueError, match="replaced by a classification head"):
+    with pytest.raises(ValueError, match="no masked-LM head: give classification_head_name"):
         model(documents([9]))
     with pytest.raises(ValueError, match="no classification head 'topic'; the model has: genre"):
         model(documents([9]), classification_head_name="topic")

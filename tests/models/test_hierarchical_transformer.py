@@ -60,7 +60,7 @@ def test_every_parameter_gets_a_gradient_from_a_classification_head(pooling: str
     classify(model, documents([29, 14])).square().sum().backward()
     assert [name for name, p in model.named_parameters() if p.grad is None] == []
     assert model.encoder.lm_head is None
-    with pytest.raises(ValueError, match="replaced by a classification head"):
+    with pytest.raises(ValueError, match="no masked-LM head: give classification_head_name"):
         model(documents([9]))
 
 
