@@ -1,15 +1,15 @@
-"""One HTML file that shows a `Look` without a network: data, style and script are inside.
+"""Writes a `Look` as one HTML file, with data, style and script inside, so that it needs no network.
 
-A weight w is stored as the byte round(255 sqrt(w)), so that (byte / 255)^2 is within 0.004 of it. Of each row the page
-has the k largest weights. A map is one gzip stream of planes of bytes, which `look.js` reads in the same order, for
-N = L * H * Q rows:
+A weight w is stored as the byte round(255 sqrt(w)); (byte / 255)^2 differs from w by at most 0.004. The page keeps the
+k largest weights of each row. Each map is one gzip stream, which `look.js` reads in the same order, for N = L * H * Q
+rows:
 
-    units    (k, N) in order of descending weight; from 257 units on first all low bytes, then all high bytes
-    weights  (k, N) the first of a row as it is, the others as the difference from the one before
-    effective number of units, the same without the first unit, weight outside the first unit, all of the whole row:
-             (2, N) each, low and high bytes of round(64 ln x) + 32768; 0 stands for x = 0
+    units    (k, N), by descending weight. With more than 256 units, all low bytes and then all high bytes
+    weights  (k, N), the first of a row as it is, the others as the difference from the one before
+    numbers  three times (2, N), low and high bytes of round(64 ln x) + 32768, or 0 for x = 0. x is the effective number
+             of units, the same without the first unit, and the weight outside the first unit; each of the whole row
 
-Units and weights leave the rows of the head "max" out: they follow exactly from those of the other heads.
+The head "max" is not stored, because the other heads give it exactly.
 """
 
 from __future__ import annotations

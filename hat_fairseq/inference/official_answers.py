@@ -1,13 +1,12 @@
-"""Writes answers in the files that the official scripts of Natural Questions and TyDi QA score.
+"""Writes answers in the file formats of the official scorers of Natural Questions and TyDi QA.
 
-The readers of both (`preprocess/`) keep in `meta`, under the name of the dataset, what leads back to its offsets:
+The readers of both datasets (`preprocess/`) keep in `meta` how to get from our paragraphs to the dataset's offsets:
 
     natural_questions  {"candidates": [[start token, end token, first of a run of words, its length, ...], ...]}
     tydi_qa            {"language", "candidates": [[index of the candidate, its first byte], ...]}
 
-with an item for each paragraph, and -1 for a page without candidates, which is one paragraph. The words of Natural
-Questions are the tokens that are no HTML tags; one space stands between two of them. Beside them, `example_id` and
-`annotations` are those of the release, for `hat score`.
+Each paragraph has one item. A page without candidates is one paragraph, with -1. The words of Natural Questions are its
+tokens that are no HTML tags, joined by single spaces. `meta` also has the release's `example_id` and `annotations`.
 """
 
 from collections.abc import Iterable, Mapping
