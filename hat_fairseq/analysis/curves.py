@@ -54,7 +54,7 @@ def read_history(path: Path) -> dict[str, dict[str, Curve]]:
 
 
 def panels_of(curves: dict[str, dict[str, Curve]]) -> list[tuple[str, dict[str, Curve]]]:
-    """What is drawn, in its order: the loss, each figure of a validation, the learning rate.
+    """The curves, in order: the loss, each figure of a validation, the learning rate.
 
     "train_inner" has the figures of `--log-interval` updates, "train" those of an epoch: the finer ones are drawn.
     """

@@ -49,7 +49,7 @@ class AttentionMap:
 
 @dataclass(frozen=True)
 class Occlusion:
-    """What leaving one unit of the source out changes.
+    """Sentence occlusion: the effect of leaving out one unit of the source.
 
     Attributes:
         rows: what is predicted: the target sentences, or the label.

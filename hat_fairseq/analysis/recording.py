@@ -51,7 +51,7 @@ class Recorder:
             handle.remove()
 
     def maps(self) -> list[AttentionMap]:
-        """What was recorded; rows sum to the weight on tokens that belong to a unit."""
+        """The recorded weights; rows sum to the weight on tokens that belong to a unit."""
         return [
             AttentionMap(name, queries, tuple(layers), torch.stack(list(layers.values())))
             for (name, queries), layers in self._found.items()

@@ -121,7 +121,7 @@ class Binarization:
 
 
 def of_documents(splits: Sequence[str], blind: list[str], dictionary: Path | None, roles: bool) -> list[Binarization]:
-    """What fairseq's translation reads: sources and targets (not of the splits `blind`), and the role stream."""
+    """Writes the files of fairseq's translation task: sources, targets (not of the splits `blind`), the role stream."""
     with_targets = tuple(split for split in splits if split not in blind)
     pair, calls, folder = ("source", "target"), [], Path("bin")
     if with_targets:
@@ -135,7 +135,7 @@ def of_documents(splits: Sequence[str], blind: list[str], dictionary: Path | Non
 
 
 def of_rows(splits: Sequence[str], labelled: Iterable[str], dictionary: Path | None, folder: str) -> list[Binarization]:
-    """What fairseq's `sentence_prediction`, or in the folder `bin` itself its `masked_lm`, reads: rows and labels."""
+    """Writes rows and labels for fairseq's `sentence_prediction`, or in the folder `bin` itself for its `masked_lm`."""
     calls = [Binarization(Path("bin", folder), tuple(splits), ("source",), None, dictionary)]
     if labelled := tuple(labelled):
         calls.append(Binarization(Path("bin", "label"), labelled, ("label",), None, LABELS))

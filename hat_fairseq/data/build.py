@@ -94,7 +94,7 @@ class Build:
             self.finish(pipeline)
 
     def finish(self, pipeline: TextPipeline) -> None:
-        """What all rows of all splits decide."""
+        """The steps that need all rows of all splits."""
         for split, report in self.reports.items():
             if not report.lengths["source"]:
                 raise ValueError(

@@ -95,7 +95,7 @@ class Encoder:
         return [pair for number, part in enumerate(parts) for pair in (*(BETWEEN if number else ()), *part)]
 
     def slices(self, record: Record, tokens: Sequence[str], side: str) -> list[slice]:
-        """What to keep of a whole source or target: one slice, or for chunks several."""
+        """The slices of a source or target to keep: one, or for chunks several."""
         limit, policy = self.limit(side), getattr(self.settings, f"long_{side}")
         if limit is None or len(tokens) <= limit:
             return [slice(0, len(tokens))]

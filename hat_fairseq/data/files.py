@@ -73,7 +73,7 @@ def read_json_lines(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def read_json(path: str | Path) -> Any:
-    """What a file that is one JSON value holds; ValueError as `read_lines` and `parse_json`, with the file."""
+    """The value in a JSON file; ValueError as in `read_lines` and `parse_json`, with the file."""
     text = "\n".join(line for _, line in read_lines(path, longest=-1))
     try:
         return parse_json(text)

@@ -114,7 +114,7 @@ def _shares(lengths: Sequence[int], limit: int, truncated: int | None) -> list[i
 
 
 def _truncated_end(starts: list[int], max_tokens: int, whole_sentences: bool) -> int:
-    """Where to stop, at most `max_tokens` and at least 1."""
+    """The end of the kept tokens, at most `max_tokens` and at least 1."""
     within = [start for start in starts if 0 < start <= max_tokens]
     if whole_sentences and within:
         return within[-1]

@@ -174,7 +174,7 @@ def table(manifest: Mapping[str, Any]) -> str:
 
 
 def _label_rows(splits: Mapping[str, Any]) -> list[list[str]]:
-    """How often each label occurs, the most frequent ones of all splits."""
+    """Counts of the most frequent labels of all splits."""
     total: Counter[str] = Counter()
     for split in splits.values():
         total.update(split.get("labels", {}))
@@ -191,7 +191,7 @@ def _label_rows(splits: Mapping[str, Any]) -> list[list[str]]:
 
 
 def _lost_answers(split: Mapping[str, Any]) -> str:
-    """How many examples with an answer are left without one, by the reader or by the limits of windows."""
+    """Number of examples whose answer was lost, by the reader or by the limits of windows."""
     treatments = split["treatments"]
     by_reader = treatments.get("answers_lost_by_reader", 0)
     total = split["labels"].get("with an answer", 0) + by_reader

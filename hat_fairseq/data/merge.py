@@ -111,7 +111,7 @@ def _open(directory: Path) -> Shard:
 
 
 def _decisive(shard: Shard) -> dict[str, Any]:
-    """What all shards have in common. Paths may differ: another machine can see the same files elsewhere."""
+    """The settings that all shards share. Paths may differ: another machine can see the same files elsewhere."""
     options, inputs = shard.settings["options"], shard.settings["inputs"]
     found = {"--of": shard.of, **shard.settings["versions"], **{name: shard.settings[name] for name in _READER}}
     found |= {f"--{name.replace('_', '-')}": value for name, value in options.items() if name != "vocabulary"}

@@ -27,7 +27,7 @@ def option(default: Any, text: str, choices: Sequence[str] = (), **more: Any) ->
 
 @dataclass(frozen=True)
 class Settings:
-    """How a text becomes tokens, apart from the BPE; kept in `pipeline.json` beside the binary data."""
+    """Settings of tokenization, apart from the BPE; kept in `pipeline.json` beside the binary data."""
 
     kind: str = "text"  # of data; no option of its own
     role_labels: tuple[str, ...] = ()  # of the role stream; likewise
@@ -98,7 +98,7 @@ class Options(Settings):
     partial: bool = option(False, "the release may be incomplete")
 
     def settings(self, role_labels: tuple[str, ...] = ()) -> Settings:
-        """Those of the options that `pipeline.json` keeps."""
+        """The options that `pipeline.json` keeps."""
         values = {item.name: getattr(self, item.name) for item in fields(Settings)}
         return Settings(**{**values, "role_labels": role_labels})
 

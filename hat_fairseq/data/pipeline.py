@@ -113,7 +113,7 @@ class TextPipeline:
 
 
 def _recorded(path: Path, *keys: str) -> str | None:
-    """What a JSON file has under these keys; None if it is missing, none of ours, or of another version."""
+    """The values of these keys in a JSON file; None if it is missing, none of ours, or of another version."""
     try:
         value = parse_json(path.read_text(encoding="utf-8"))
         for key in keys:

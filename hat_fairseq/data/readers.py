@@ -30,7 +30,7 @@ Read = Callable[[str, Path | None, Counter[str]], Iterator[Record]]
 
 @dataclass(frozen=True)
 class Reader:
-    """What a reader module offers."""
+    """The contents of a reader module."""
 
     name: str  # for messages and the manifest
     # `read(split, root, counts)` yields the documents of one split; `root` is where the raw release is, or None;

@@ -90,7 +90,7 @@ class Record:
 
     @property
     def source(self) -> object:
-        """What is read, to compare records by."""
+        """The parts and choices of a record, by which records are compared."""
         return self.parts, self.choices
 
     @property

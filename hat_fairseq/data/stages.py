@@ -24,7 +24,7 @@ SEGMENTS = 5000  # of a split, at most, that `round_trip` encodes and decodes
 
 
 def records_path(text: Path, split: str) -> Path:
-    """Where the prepared records of a split are kept."""
+    """Path of the prepared records of a split."""
     return text / f"{split}.jsonl"
 
 

@@ -159,7 +159,7 @@ def check_file(path: str) -> None:
 
 @functools.cache
 def _damage(path: str, size: int, modified: int) -> str | None:
-    """What is wrong with a zip archive; a file is read once."""
+    """Describes the damage of a zip archive; a file is read once."""
     if not zipfile.is_zipfile(path):
         return None
     try:

@@ -83,7 +83,7 @@ def load_checkpoint(original: Callable[..., Any], cfg: Any, trainer: Any, **kwar
 
 
 def _agreed(cfg: Any, trainer: Any) -> str | None:
-    """What the first process has found in the `--save-dir`, in all processes; see `save_dir.prepare`."""
+    """Gives all processes the result of `save_dir.prepare`, which the first process calls."""
     found: list[str | None] = [None, None]
     if trainer.is_data_parallel_master:
         try:

@@ -140,7 +140,7 @@ def last_finite(save_dir: Path) -> Path | None:
 
 @replaces(NanDetector, "_detect")
 def detect(original: Callable[..., Any], self: Any, tensor: Any, name: str, backward: bool) -> str | None:
-    """What is wrong with an output of a module, if anything; the first such is kept for the last message."""
+    """Describes an output of a module that is not finite, if there is one; the first is kept for the last message."""
     problem = original(self, tensor, name, backward)
     if problem is not None:
         _places.append(f"{'gradient' if backward else 'output'} of {name or 'the model'}")

@@ -133,7 +133,7 @@ def _lock(file: BinaryIO, kind: int, folder: Path) -> None:
 
 
 def describe_setup(data: Path, subset: str, path: str, flags: Sequence[str], machine: Machine | None = None) -> Setup:
-    """What determines the texts: the files of the split, the checkpoints, the flags; and the number of machines.
+    """Everything that determines the texts: the files of the split, the checkpoints, the flags, the number of machines.
 
     Raises:
         ValueError: a checkpoint does not exist.

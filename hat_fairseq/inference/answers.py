@@ -20,7 +20,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class AnswerOptions:
-    """How answers are chosen; ValueError if one of the first two is below 1."""
+    """Settings for choosing answers; ValueError if one of the first two is below 1."""
 
     n_best: int = 20  # how many are listed
     max_length: int = 30  # longest answer, in tokens

@@ -119,7 +119,7 @@ class ChoiceAssembler(PairAssembler):
     """The chosen one of several continuations."""
 
     def count(self, index: int) -> int:
-        """How many there are to choose from."""
+        """Number of choices."""
         return self.samples[index].count
 
     def part(self, index: int, output: Tensor) -> Any:

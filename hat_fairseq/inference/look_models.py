@@ -1,4 +1,4 @@
-"""What a model looks at in a document (`hat look`): an encoder-decoder while it writes a text, or an encoder.
+"""Attention of a model in a document (`hat look`): of an encoder-decoder while it writes a text, or of an encoder.
 
 Legend: T source tokens, U target tokens, S units of the source, R target sentences, H heads.
 """

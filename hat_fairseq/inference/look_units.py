@@ -15,7 +15,7 @@ from ..data.rows import EOS, Row
 
 @dataclass(frozen=True)
 class LookOptions:
-    """What `hat look` is asked for."""
+    """Options of `hat look`."""
 
     occlusion: bool | None = False  # leave out each unit in turn; None: where a document has one label, several units
     chunk: int = 1  # which chunk of the document (or choice, or window), from 1

@@ -72,7 +72,7 @@ class Model:
         splitter: str | None = None,
         **generation: Any,
     ) -> Look:
-        """What the model looks at in a document; see `LookOptions` and `look_at_text`; `generation`: as above."""
+        """The attention of the model in a document; see `LookOptions` and `look_at_text`; `generation`: as above."""
         split_with(self.task, splitter or self.splitter)
         (record,), options = self._records([document]), LookOptions(occlusion, chunk, batch_size, self.name)
         if isinstance(self.task, DocumentToTextTask):

@@ -140,7 +140,7 @@ class Encoder(EmbedsTokens, FairseqEncoder):
         return EncoderOut(layout.restore(x), padding)
 
     def with_spans(self, tokens: Tensor, x: Tensor, layout: BatchLayout) -> EncoderOut:
-        """What the encoder returns if it has the states of representatives beside those of the (B, T, C) tokens."""
+        """The encoder's result with the states of representatives beside those of the (B, T, C) tokens."""
         assert layout.representatives is not None
         states, padding = layout.representatives.gather(x), layout.representatives.padding
         if padding is None:
@@ -148,7 +148,7 @@ class Encoder(EmbedsTokens, FairseqEncoder):
         return EncoderOut(tokens, None, states, padding)
 
     def units(self, tokens: Tensor) -> tuple[str, Tensor]:
-        """What analysis divides a text into: sentences, or blocks of 64 tokens where it has no markers.
+        """The units of a text in analysis: sentences, or blocks of 64 tokens where it has no markers.
 
         Args:
             tokens: (B, T) token ids, padded on the right.

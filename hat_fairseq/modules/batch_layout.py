@@ -107,7 +107,7 @@ class BatchLayout:
         return KeyMask(prepare_mask(allowed, x.dtype), empty.unsqueeze(-1) if self.empty_rows else None, lengths)
 
     def cached(self, key: Hashable, make: Callable[[], Cached]) -> Cached:
-        """What `make` returns; called once for each key, by the first layer that needs it."""
+        """The result of `make`, which is called once for each key, by the first layer that needs it."""
         if key not in self._cache:
             self._cache[key] = make()
         return self._cache[key]

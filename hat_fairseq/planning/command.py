@@ -142,7 +142,7 @@ def longest_document(args: argparse.Namespace, preprocess: Mapping[str, Any], tr
 
 
 def batch_of(cfg: Any) -> tuple[str, int, int]:
-    """What a batch is counted in, its size, and --update-freq."""
+    """The unit in which batches are counted, the size of a batch in it, and --update-freq."""
     for unit, size in (("batch-size", cfg.dataset.batch_size), ("max-tokens", cfg.dataset.max_tokens)):
         if size:
             return unit, size, cfg.optimization.update_freq[0]
@@ -150,7 +150,7 @@ def batch_of(cfg: Any) -> tuple[str, int, int]:
 
 
 def documents_of(size: Mapping[str, int], document: Mapping[str, int]) -> int:
-    """How many of the longest documents a batch of this size has; fairseq counts the longer side of each."""
+    """Number of the longest documents in a batch of this size; fairseq counts the longer side of each."""
     return size.get("batch-size") or max(1, size["max-tokens"] // max(document["source"], document["target"]))
 
 

@@ -21,7 +21,7 @@ NAMES, SPECIAL = 4, 4  # roles or labels; symbols that fairseq adds to every dic
 
 
 class Training(NamedTuple):
-    """What fairseq-train works with, and the kind of the task's data."""
+    """The configuration, task, model and criterion of a fairseq-train command, and the kind of the task's data."""
 
     cfg: Any
     task: Any

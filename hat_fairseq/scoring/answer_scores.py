@@ -18,7 +18,7 @@ TARGETS = (0.5, 0.75, 0.9)  # precisions of recall at precision
 
 
 class Outcome(NamedTuple):
-    """What a question adds to the sums, and the score of its prediction."""
+    """Counts of one question, which are added up, and the score of its prediction."""
 
     gold: bool  # the question has an answer
     predicted: bool

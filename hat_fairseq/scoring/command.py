@@ -19,7 +19,7 @@ from hat_fairseq.scoring.report import Report
 
 
 class Metric(Protocol):
-    """What `hat score` needs of a metric; the first line of `__doc__` is its help text."""
+    """A metric of `hat score`; the first line of `__doc__` is its help text."""
 
     __doc__: str | None
     HYPOTHESES: str  # what --hypotheses may be

@@ -29,7 +29,7 @@ def json_lines(path: str | Path) -> Iterable[tuple[str, dict[str, Any]]]:
 def by_id(
     path: str | Path, records: Iterable[tuple[str, Mapping[str, Any]]], parse: Callable[[Mapping[str, Any], str], T]
 ) -> dict[str, T]:
-    """What `parse(record, place)` makes of each record, by its id; ValueError for no id, an id twice, or no records."""
+    """The result of `parse(record, place)` for each id; ValueError for no id, an id twice, or no records."""
     found: dict[str, T] = {}
     for where, record in records:
         identifier = record.get("id")

@@ -41,7 +41,7 @@ class Span(NamedTuple):
 
 
 class NaturalAnswer(NamedTuple):
-    """What an annotator or a model answers to a question of Natural Questions."""
+    """An annotator's or a model's answer to a question of Natural Questions."""
 
     long_answer: Span | None = None
     short_answers: tuple[Span, ...] = ()
@@ -49,7 +49,7 @@ class NaturalAnswer(NamedTuple):
 
 
 class TydiAnswer(NamedTuple):
-    """What an annotator or a model answers to a question of TyDi QA."""
+    """An annotator's or a model's answer to a question of TyDi QA."""
 
     passage: int | None = None  # index into `passage_answer_candidates`
     minimal: Offsets = None
@@ -171,7 +171,7 @@ def _lines(*paths: str | Path) -> Iterable[Fields]:
 
 
 def _by_id(questions: Iterable[Fields], parse: Callable[[Fields], T]) -> dict[int, T]:
-    """What `parse` makes of each question, by its number."""
+    """The result of `parse` for each question, by its number."""
     found: dict[int, T] = {}
     for fields in questions:
         identifier = fields.get("example_id", int)

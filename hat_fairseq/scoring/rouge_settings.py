@@ -1,4 +1,4 @@
-"""What decides a ROUGE score besides the texts: settings, presets of other tools, sentence splitting, signature."""
+"""Settings that decide a ROUGE score: presets of other tools, sentence splitting, signature."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -36,7 +36,7 @@ ARCHITECTURE = "architecture"  # the key of the settings that our converters kno
 
 @dataclass(frozen=True)
 class Release:
-    """How the folder of a release is read."""
+    """The reader of a release's folder."""
 
     config: Callable[[Path], dict[str, Any]]  # reads config.json
     convert: Callable[..., Converted]  # weights and config to ours

@@ -106,7 +106,7 @@ def write_folder(
 
 
 def origin(trained: Trained, names: dict[str, str]) -> dict[str, Any]:
-    """What `hat import hat_fairseq` needs beside the weights."""
+    """Settings that `hat import hat_fairseq` needs beside the weights."""
     buffers = {name: t for name, t in trained.model.state_dict().items() if name.endswith(FINGERPRINT)}
     return {
         "updates": trained.updates,

@@ -63,7 +63,7 @@ def settings_of(model: Any) -> dict[str, Any]:
 
 
 def common(settings: dict[str, Any], name: str, auto: str) -> dict[str, Any]:
-    """What config.json has of all models with our code; `auto`: the class of transformers that finds `name`."""
+    """Entries of config.json for all models with our code; `auto`: the class of transformers that finds `name`."""
     return {
         "architectures": [name],
         "model_type": "hat_fairseq",

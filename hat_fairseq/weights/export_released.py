@@ -139,7 +139,7 @@ def check_expressible(values: Mapping[str, Any], head: str | None) -> None:
 
 
 def refuse_differences(values: Mapping[str, Any], head: str | None, accepted: list[str]) -> list[str]:
-    """Where their code computes something else on some documents: a line about each difference that is accepted.
+    """The accepted differences between their code and ours, for documents on which they compute something else.
 
     ValueError for another difference, with how to avoid it; or an accepted name that is none.
     """
@@ -167,7 +167,7 @@ def refuse_differences(values: Mapping[str, Any], head: str | None, accepted: li
 
 
 def instructions(values: Mapping[str, Any], head: str | None) -> list[str]:
-    """How to call their model so that it computes what ours does."""
+    """Instructions for calling their model so that it computes what ours does."""
     pooling = f", pooling={str(values['pooling'])!r}" if head in ("document", "choice") else ""
     length = values["segment_length"]
     lines = [

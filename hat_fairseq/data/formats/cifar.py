@@ -26,7 +26,7 @@ class Picture(NamedTuple):
 
 
 class _Array:
-    """What numpy's pickled arrays are made with; keeps their bytes."""
+    """Stands for the function that numpy's pickled arrays are made with; keeps their bytes."""
 
     data = b""
 

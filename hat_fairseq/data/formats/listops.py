@@ -30,7 +30,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Limits:
-    """What an expression may be; lengths count operators, digits and closing brackets, and lie strictly between."""
+    """Limits of an expression; its length, of operators, digits and closing brackets, lies strictly between two."""
 
     min_length: int = 500
     max_length: int = 2000
@@ -47,7 +47,7 @@ class Level:
     args: Ints
 
     def of(self, kept: NDArray[np.bool_]) -> "Level":
-        """Those of the kept trees."""
+        """The nodes of the kept trees."""
         nodes = kept[self.tree]
         return Level(self.tree[nodes], self.symbol[nodes], self.args[nodes])
 
