@@ -101,7 +101,7 @@ class SelfAttentionRegularization(FairseqCriterion):
             return super().forward(model, sample, reduce)
         if self.roll and not getattr(model, "can_roll", False):
             raise ValueError(f"--sar-roll {self.roll}: needs an encoder of this package (--arch hat_roberta_base, ...)")
-        if self.roll and getattr(model.config, "encoder_attention", None) == "full":
+        if self.roll and model.config.encoder_attention == "full":
             raise ValueError(f"--sar-roll {self.roll} changes nothing with --encoder-attention full; give 0 for R-Drop")
         rolled = {**sample, "net_input": {**sample["net_input"], "roll": self.roll}} if self.roll else sample
         first, second = self.outputs(model, sample), self.outputs(model, rolled)

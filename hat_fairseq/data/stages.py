@@ -1,4 +1,4 @@
-"""Stages of preprocessing: read a split or a share of it, prepare its records, learn BPE; what decoding loses."""
+"""The stages of preprocessing: read a split or a shard, prepare records, learn BPE, measure what decoding loses."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator

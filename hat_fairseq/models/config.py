@@ -3,6 +3,7 @@
 `build_model` reads the flags into a config once; modules get plain numbers. Flags that fairseq has keep their names.
 """
 
+import re
 from argparse import Namespace
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Optional, Self
@@ -80,12 +81,12 @@ class EncoderConfig(FairseqDataclass):
         """Reads the flags of a run; flags that an older checkpoint lacks get their defaults."""
         values: dict[str, Any] = {f.name: getattr(args, f.name, f.default) for f in fields(cls)}
         config = cls(**values)
-        for name in ("encoder_layers", "encoder_embed_dim", "encoder_ffn_embed_dim", "encoder_attention_heads"):
-            if values.get(name, 1) < 1:
-                raise ValueError(f"--{name.replace('_', '-')} {values[name]}: it must be at least 1")
-        for name in (name for name in values if name.endswith("dropout")):
-            if not 0 <= values[name] <= 1:
-                raise ValueError(f"--{name.replace('_', '-')} {values[name]}: it must be from 0 to 1")
+        for name, value in values.items():
+            flag_name = f"--{name.replace('_', '-')}"
+            if re.fullmatch(r"(en|de)coder_(layers|(ffn_)?embed_dim|attention_heads)", name) and value < 1:
+                raise ValueError(f"{flag_name} {value}: it must be at least 1")
+            if name.endswith("dropout") and not 0 <= value <= 1:
+                raise ValueError(f"{flag_name} {value}: it must be from 0 to 1")
         config.check()
         return config
 

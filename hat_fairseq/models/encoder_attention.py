@@ -27,12 +27,14 @@ class EncoderAttention:
         options: config fields that this attention reads; giving one to an attention that does not read it is an error.
         elsewhere: name of the attention of the layers outside `--encoder-attention-layers`.
         seeded: the builder gets the number of the layer as `seed`.
+        check: a function of the model's config that raises ValueError for impossible values of the options.
     """
 
     build: Callable[[Any], AttentionBuilder]
     options: tuple[str, ...] = ()
     elsewhere: str = "full"
     seeded: bool = False
+    check: Callable[[Any], None] = lambda config: None
 
 
 SEGMENT_LENGTH = 128  # as in Chalkidis et al.
@@ -68,6 +70,19 @@ def _block_sparse(config: Any) -> AttentionBuilder:
     return partial(BlockSparseAttention, pattern=block_pattern(config), **_given(config, WIDTH))
 
 
+def _check_blocks(config: Any) -> None:
+    longest = getattr(config, "max_positions", None)
+    if longest is None:
+        return
+    block = block_pattern(config).block
+    for name in ("window", "random"):
+        if (given := getattr(config, f"sparse_{name}") or 0) > (most := -(-longest // block)):
+            raise ValueError(
+                f"--sparse-{name} {given}: --max-positions {longest} is only {most} blocks of {block} tokens; "
+                "give fewer, or --encoder-attention full"
+            )
+
+
 def _window(config: Any) -> AttentionBuilder:
     return partial(SlidingWindowAttention, **_given(config, WINDOW))
 
@@ -81,7 +96,7 @@ ATTENTIONS: dict[str, EncoderAttention] = {
     "segments": EncoderAttention(_segments, options=("segment_length",)),
     "window": EncoderAttention(_window, options=(*WINDOW, "global_tokens")),
     "pooling": EncoderAttention(_pooling, options=(*WINDOW, *LEVEL, "global_tokens"), elsewhere="window"),
-    "block-sparse": EncoderAttention(_block_sparse, options=(*BLOCKS, *WIDTH), seeded=True),
+    "block-sparse": EncoderAttention(_block_sparse, options=(*BLOCKS, *WIDTH), seeded=True, check=_check_blocks),
 }
 
 
@@ -108,22 +123,14 @@ def check_options(config: Any, besides: tuple[str, ...] = ()) -> None:
     Args:
         besides: options that may be set for any attention.
     Raises:
-        ValueError: an option that the chosen attention does not read, or more blocks than documents have.
+        ValueError: an option that the chosen attention does not read, or an impossible value of one that it reads.
     """
     used = _entry(config.encoder_attention).options
     for name in sorted({name for entry in ATTENTIONS.values() for name in entry.options} - {*used, *besides}):
         if getattr(config, name, None) is not None:
             flag = f"--{name.replace('_', '-')}"
             raise ValueError(f"{flag} has no effect with --encoder-attention {config.encoder_attention}; remove it")
-    longest, block = getattr(config, "max_positions", None), block_pattern(config).block
-    if longest is None:
-        return
-    for name in ("window", "random"):
-        if (given := getattr(config, f"sparse_{name}", None) or 0) > (most := -(-longest // block)):
-            raise ValueError(
-                f"--sparse-{name} {given}: --max-positions {longest} is only {most} blocks of {block} tokens; "
-                "give fewer, or --encoder-attention full"
-            )
+    _entry(config.encoder_attention).check(config)
 
 
 def _entry(name: str) -> EncoderAttention:
