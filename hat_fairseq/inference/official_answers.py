@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from ..data.record import Record
-from ..scoring import official_qa as qa
+from ..scoring import natural_questions_files as nq
+from ..scoring import tydi_qa_files as tydi
 
 #: By the name of the dataset, which is the key in `meta`: the name of the file.
 FILES = {"natural_questions": "natural_questions.json", "tydi_qa": "tydi_qa.jsonl"}
@@ -37,9 +38,9 @@ def write_official_answers(folder: Path, dataset: str, predictions: Iterable[tup
     path = folder / FILES[dataset]
     if dataset == "natural_questions":
         answers = (_natural(_meta(dataset, record), record, each) for record, each in predictions)
-        qa.write_natural_predictions(path, answers)
+        nq.write_natural_predictions(path, answers)
     else:
-        qa.write_tydi_predictions(path, (_tydi(_meta(dataset, record), record, each) for record, each in predictions))
+        tydi.write_tydi_predictions(path, (_tydi(_meta(dataset, record), record, each) for record, each in predictions))
     return path
 
 
@@ -50,22 +51,22 @@ def _meta(dataset: str, record: Record) -> Mapping[str, Any]:
     return meta
 
 
-def _natural(meta: Mapping[str, Any], record: Record, prediction: Mapping[str, Any]) -> qa.NaturalPrediction:
-    long_answer: qa.Span | None = None
-    short_answers: tuple[qa.Span, ...] = ()
+def _natural(meta: Mapping[str, Any], record: Record, prediction: Mapping[str, Any]) -> nq.NaturalPrediction:
+    long_answer: nq.Span | None = None
+    short_answers: tuple[nq.Span, ...] = ()
     if prediction["paragraph"] is not None:
         first, end = meta["candidates"][prediction["paragraph"]][:2]
-        long_answer = qa.Span(token=(first, end)) if first >= 0 else None
+        long_answer = nq.Span(token=(first, end)) if first >= 0 else None
     if around := _around(record, prediction):
         runs = meta["candidates"][prediction["answer_paragraph"]][2:]
         words = [first + i for first, count in zip(runs[::2], runs[1::2], strict=True) for i in range(count)]
         first, last = (words[text.count(" ")] for text in around)
-        short_answers = (qa.Span(token=(first, last + 1)),)
-    answer = qa.NaturalAnswer(long_answer, short_answers, _yes_no(prediction))
-    return qa.NaturalPrediction(int(record.id), answer, prediction["paragraph_score"], prediction["answer_score"])
+        short_answers = (nq.Span(token=(first, last + 1)),)
+    answer = nq.NaturalAnswer(long_answer, short_answers, _yes_no(prediction))
+    return nq.NaturalPrediction(int(record.id), answer, prediction["paragraph_score"], prediction["answer_score"])
 
 
-def _tydi(meta: Mapping[str, Any], record: Record, prediction: Mapping[str, Any]) -> qa.TydiPrediction:
+def _tydi(meta: Mapping[str, Any], record: Record, prediction: Mapping[str, Any]) -> tydi.TydiPrediction:
     passage: int | None = None
     minimal: tuple[int, int] | None = None
     if prediction["paragraph"] is not None:
@@ -75,9 +76,9 @@ def _tydi(meta: Mapping[str, Any], record: Record, prediction: Mapping[str, Any]
         begin = meta["candidates"][prediction["answer_paragraph"]][1]
         first, last = (begin + len(text.encode(errors="surrogatepass")) for text in around)
         minimal = first, last
-    answer = qa.TydiAnswer(passage, minimal, _yes_no(prediction))
+    answer = tydi.TydiAnswer(passage, minimal, _yes_no(prediction))
     scores = prediction["paragraph_score"], prediction["answer_score"]
-    return qa.TydiPrediction(int(record.id), meta["language"], answer, *scores)
+    return tydi.TydiPrediction(int(record.id), meta["language"], answer, *scores)
 
 
 def _around(record: Record, prediction: Mapping[str, Any]) -> tuple[str, str] | None:

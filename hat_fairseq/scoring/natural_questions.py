@@ -12,7 +12,13 @@ from dataclasses import asdict
 from .answer_scores import AnswerCurve, Outcome, best_f1, check_annotations, signature
 from .answer_scores import add_arguments as add_arguments
 from .files import check_joined
-from .official_qa import NaturalAnswer, NaturalPrediction, Span, read_natural_annotations, read_natural_predictions
+from .natural_questions_files import (
+    NaturalAnswer,
+    NaturalPrediction,
+    Span,
+    read_natural_annotations,
+    read_natural_predictions,
+)
 from .report import Report, aligned
 
 HYPOTHESES = "predictions in the format of nq_eval, .json"

@@ -13,8 +13,15 @@ from dataclasses import asdict, dataclass
 
 from .answer_scores import AnswerCurve, BestFigures, Outcome, best_f1, check_annotations, signature
 from .answer_scores import add_arguments as add_arguments
-from .official_qa import Offsets, TydiAnswer, TydiPrediction, TydiQuestion, read_tydi_annotations, read_tydi_predictions
 from .report import Interval, Report, aligned
+from .tydi_qa_files import (
+    Offsets,
+    TydiAnswer,
+    TydiPrediction,
+    TydiQuestion,
+    read_tydi_annotations,
+    read_tydi_predictions,
+)
 
 HYPOTHESES = "predictions in the format of tydi_eval.py, .jsonl"
 REFERENCES = "development part of the release, .jsonl or .jsonl.gz, or text/SPLIT.jsonl of hat preprocess tydi_qa"

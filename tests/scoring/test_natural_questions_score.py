@@ -12,7 +12,7 @@ from official_predictions import natural_predictions, natural_questions
 
 from hat_fairseq import cli
 from hat_fairseq.scoring.natural_questions import long_outcome, short_outcome
-from hat_fairseq.scoring.official_qa import NaturalAnswer, NaturalPrediction, Span
+from hat_fairseq.scoring.natural_questions_files import NaturalAnswer, NaturalPrediction, Span
 
 A, B, C = Span((10, 20), (2, 4)), Span((30, 45), (6, 9)), Span((50, 60), (11, 12))
 

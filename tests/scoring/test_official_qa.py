@@ -9,17 +9,19 @@ from typing import Any
 
 import pytest
 
-from hat_fairseq.scoring.official_qa import (
+from hat_fairseq.scoring.natural_questions_files import (
     NaturalAnswer,
     NaturalPrediction,
     Span,
-    TydiAnswer,
-    TydiPrediction,
     read_natural_annotations,
     read_natural_predictions,
+    write_natural_predictions,
+)
+from hat_fairseq.scoring.tydi_qa_files import (
+    TydiAnswer,
+    TydiPrediction,
     read_tydi_annotations,
     read_tydi_predictions,
-    write_natural_predictions,
     write_tydi_predictions,
 )
 

@@ -16,8 +16,8 @@ from commands import REPOSITORY
 from official_predictions import tydi_predictions, tydi_questions
 
 from hat_fairseq import cli
-from hat_fairseq.scoring.official_qa import Offsets, TydiAnswer, TydiPrediction
 from hat_fairseq.scoring.tydi_qa import byte_f1, minimal_outcome, passage_outcome
+from hat_fairseq.scoring.tydi_qa_files import Offsets, TydiAnswer, TydiPrediction
 
 GOLDEN = REPOSITORY / "tests/golden/tydi_qa.json"
 SEEDS = range(4)
