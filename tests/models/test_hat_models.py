@@ -224,3 +224,9 @@ NETWORKS = {
 def test_golden_losses(arch: str, twin: str) -> None:
     model, source, target = build(arch, TINY + twin), documents(LENGTHS), targets(3, 8)
     check_losses(NETWORKS[arch] + ("_plain" if twin else ""), model, lambda: loss(model, source, target))
+
+
+@pytest.mark.parametrize("flag", ["decoder-layers", "decoder-attention-heads", "encoder-ffn-embed-dim"])
+def test_a_side_without_layers_heads_or_channels_is_refused(flag: str) -> None:
+    with pytest.raises(ValueError, match=f"--{flag} 0: it must be at least 1"):
+        build("hat_transformer", f"{TINY} --{flag} 0")
