@@ -121,7 +121,7 @@ class Binarization:
 
 
 def of_documents(splits: Sequence[str], blind: list[str], dictionary: Path | None, roles: bool) -> list[Binarization]:
-    """Writes the files of fairseq's translation task: sources, targets (not of the splits `blind`), the role stream."""
+    """The calls for fairseq's translation task: sources, targets (not of the splits `blind`), the role stream."""
     with_targets = tuple(split for split in splits if split not in blind)
     pair, calls, folder = ("source", "target"), [], Path("bin")
     if with_targets:
@@ -135,7 +135,7 @@ def of_documents(splits: Sequence[str], blind: list[str], dictionary: Path | Non
 
 
 def of_rows(splits: Sequence[str], labelled: Iterable[str], dictionary: Path | None, folder: str) -> list[Binarization]:
-    """Writes rows and labels for fairseq's `sentence_prediction`, or in the folder `bin` itself for its `masked_lm`."""
+    """The calls for `sentence_prediction`, or in the folder `bin` itself for `masked_lm`: rows and labels."""
     calls = [Binarization(Path("bin", folder), tuple(splits), ("source",), None, dictionary)]
     if labelled := tuple(labelled):
         calls.append(Binarization(Path("bin", "label"), labelled, ("label",), None, LABELS))

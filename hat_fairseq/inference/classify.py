@@ -17,7 +17,7 @@ from . import command
 from .assemble import Prediction
 from .labels import DocumentClassifier
 from .loading import split_with
-from .look_models import look_at_labels
+from .look_labels import look_at_labels
 from .look_units import LookOptions
 
 NAME = 80  # characters of the name of a page

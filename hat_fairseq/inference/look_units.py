@@ -1,4 +1,4 @@
-"""The parts that the functions of `look_models.py` share: options, texts of units, and rows without a unit."""
+"""The parts that `look_text.py` and `look_labels.py` share: options, texts of units, and rows without a unit."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -16,7 +16,8 @@ from .assemble import Prediction
 from .hub import local_paths, push
 from .labels import DocumentClassifier
 from .loading import Data, load_models, pipeline_of, split_with
-from .look_models import look_at_labels, look_at_text
+from .look_labels import look_at_labels
+from .look_text import look_at_text
 from .look_units import LookOptions
 from .texts import DocumentToText
 

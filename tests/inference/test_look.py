@@ -15,7 +15,8 @@ from hat_fairseq import cli
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.inference import DocumentToText
 from hat_fairseq.inference.labels import DocumentClassifier
-from hat_fairseq.inference.look_models import look_at_labels, look_at_text
+from hat_fairseq.inference.look_labels import look_at_labels
+from hat_fairseq.inference.look_text import look_at_text
 from hat_fairseq.inference.look_units import LookOptions
 
 OPTIONS = {"beam": 2, "max_len_b": 12, "min_len": 6}
