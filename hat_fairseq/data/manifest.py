@@ -191,7 +191,7 @@ def _label_rows(splits: Mapping[str, Any]) -> list[list[str]]:
 
 
 def _lost_answers(split: Mapping[str, Any]) -> str:
-    """Number of examples whose answer was lost, by the reader or by the limits of windows."""
+    """Number and share of examples whose answer was lost, by the reader or by the limits of windows."""
     treatments = split["treatments"]
     by_reader = treatments.get("answers_lost_by_reader", 0)
     total = split["labels"].get("with an answer", 0) + by_reader

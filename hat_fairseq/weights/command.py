@@ -36,7 +36,7 @@ ARCHITECTURE = "architecture"  # the key of the settings that our converters kno
 
 @dataclass(frozen=True)
 class Release:
-    """The reader of a release's folder."""
+    """The functions that read the folder of a release."""
 
     config: Callable[[Path], dict[str, Any]]  # reads config.json
     convert: Callable[..., Converted]  # weights and config to ours
