@@ -1,0 +1,73 @@
+"""Golden transcripts: the commands of a folder and what they print, rewritten with `HAT_GOLDEN=1`.
+
+A line `$ hat ...` of `transcript.txt` runs that command in a copy of the folder. The lines below it are its output, and
+after `!` its notes on stderr. `$ cat FILE` shows a file that a command has written. Decimal numbers are compared to 1e-4.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import os
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+from commands import REPOSITORY
+
+from hat_fairseq import cli
+
+FOLDER = REPOSITORY / "tests/golden"
+DECIMAL = re.compile(r"-?\d+\.\d+(?:e[-+]?\d+)?|-?\d+e-\d+")
+TOLERANCE = 1e-4
+
+
+def check_transcript(folder: Path, work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Runs the commands of the transcript in `work`, the current directory, and compares."""
+    path = folder / "transcript.txt"
+    recorded = path.read_text(encoding="utf-8")
+    shutil.copytree(folder, work, dirs_exist_ok=True)
+    printed = [f"$ {line[2:]}\n{run(line[2:], capsys)}" for line in recorded.splitlines() if line.startswith("$ ")]
+    text = with_recorded_numbers("\n".join(printed), recorded)
+    if os.environ.get("HAT_GOLDEN"):
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+def run(command: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """What a command prints; notes, but no progress, of stderr."""
+    program, *words = shlex.split(command)
+    if program == "cat":
+        return "".join(Path(word).read_text(encoding="utf-8") for word in words)
+    assert program == "hat"
+    capsys.readouterr()
+    status = cli.main(words)
+    output, errors = capsys.readouterr()
+    assert status == 0, errors
+    return output + "".join(f"! {line}\n" for line in errors.splitlines() if "\r" not in line)
+
+
+def with_recorded_numbers(text: str, recorded: str) -> str:
+    """The text with five decimals, and the recorded spelling where a number is within the tolerance of it."""
+    text = DECIMAL.sub(shortened, text)
+    ours, theirs = text.split("\n"), recorded.split("\n")
+    for tag, first, last, other, _ in difflib.SequenceMatcher(
+        None, *([DECIMAL.sub("0.0", line) for line in lines] for lines in (ours, theirs)), autojunk=False
+    ).get_opcodes():
+        if tag == "equal":
+            for place in range(first, last):
+                old = theirs[other + place - first]
+                ours[place] = old if near(ours[place], old) else ours[place]
+    return "\n".join(ours)
+
+
+def near(line: str, other: str) -> bool:
+    numbers = [[float(number) for number in DECIMAL.findall(each)] for each in (line, other)]
+    return all(math.isclose(a, b, rel_tol=TOLERANCE, abs_tol=TOLERANCE) for a, b in zip(*numbers, strict=True))
+
+
+def shortened(number: re.Match[str]) -> str:
+    text = number.group()
+    return f"{float(text):.5f}" if len(text.partition(".")[2]) > 5 or "e" in text else text

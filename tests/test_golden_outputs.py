@@ -1,0 +1,21 @@
+"""Scores, predictions and generated texts stay as they are: the transcripts in `golden/scores` and `golden/predictions`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from transcripts import FOLDER, check_transcript
+
+from hat_fairseq.scoring import perl
+
+LACKING = perl.missing()
+SCORES = sorted(path.name for path in (FOLDER / "scores").iterdir())
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_scores(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    if name == "rouge_perl" and LACKING:
+        pytest.skip(f"lacks {', '.join(LACKING)}: {perl.INSTALL}")
+    monkeypatch.chdir(tmp_path)
+    check_transcript(FOLDER / "scores" / name, tmp_path, capsys)
