@@ -1,4 +1,4 @@
-"""Scores, predictions and generated texts stay as they are: the transcripts in `golden/scores` and `golden/predictions`."""
+"""Scores, predictions and generated texts stay as they are: transcripts in `golden/scores`, `golden/predictions`."""
 
 from __future__ import annotations
 

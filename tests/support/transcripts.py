@@ -1,7 +1,8 @@
 """Golden transcripts: the commands of a folder and what they print, rewritten with `HAT_GOLDEN=1`.
 
 A line `$ hat ...` of `transcript.txt` runs that command in a copy of the folder. The lines below it are its output, and
-after `!` its notes on stderr. `$ cat FILE` shows a file that a command has written. Decimal numbers are compared to 1e-4.
+after `!` its notes on stderr. `$ cat FILE` shows a file that a command has written. Decimal numbers are compared to
+1e-4.
 """
 
 from __future__ import annotations
