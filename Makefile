@@ -22,7 +22,7 @@ EXTRAS := test,bench,lint,splitter,rouge-perl,translation,tables,sentencepiece
 FAIRSEQ := fairseq-fixed
 BUILT := $(VENV)/.fairseq-built
 TIMED := long_attention long_encoders regularization training_hierarchy training_fairseq generation_fairseq generation_transformers \
-  generation_ctranslate2 precision kv_heads source_length preprocessing start_up waiting
+  generation_ctranslate2 precision kv_heads source_length preprocessing start_up waiting ablation
 SCRIPTS = $(wildcard .ci/run scripts/* train_scripts/*.sh generate_scripts/*.sh predict_scripts/*.sh examples/*.sh)
 # torch and what torch itself requires: with a torch of the user's own, our pins for these do not apply
 TORCH_FAMILY := torch|filelock|typing[-_]extensions|sympy|mpmath|networkx|jinja2|markupsafe|fsspec

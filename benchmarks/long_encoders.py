@@ -85,11 +85,13 @@ def job(name: str, setting: Setting) -> Job:
 
     tables = sum(m.weight.numel() for m in model.modules() if isinstance(m, nn.Embedding))
     facts = {"parameters": sum(parameter.numel() for parameter in model.parameters()), "tables": tables}
-    return Job(step, facts, lambda: described(last["states"]))
+    return Job(step, facts, lambda: described(last["states"], model))
 
 
-def described(states: Tensor) -> Facts:
-    return {"states": list(states.shape), "finite": bool(states.isfinite().all())}
+def described(states: Tensor, model: nn.Module) -> Facts:
+    gradients = [parameter.grad.norm() for parameter in model.parameters() if parameter.grad is not None]
+    facts = {"magnitude": float(states.abs().mean()), "gradient": float(torch.stack(gradients).norm())}
+    return {"states": list(states.shape), "finite": bool(states.isfinite().all()), **facts}
 
 
 def check(setting: Setting, ends: dict[str, Facts]) -> list[str]:

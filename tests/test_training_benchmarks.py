@@ -31,6 +31,23 @@ def test_it_measures_comparable_updates(script: str, contenders: list[str], sent
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("settings", "sizes"),
+    [
+        ("0", "width=48 heads=4 vocabulary=500 layers=1 source=300 batch=2 new=8"),
+        ("2 3", "width=32 heads=4 vocabulary=100 layers=1 source=300 target=20"),
+        ("6 7", "width=32 heads=4 vocabulary=100 layers=1 length=700"),
+    ],
+    ids=["generation", "updates", "encoders"],
+)
+def test_plain_parts_compute_what_fast_parts_compute(settings: str, sizes: str, tmp_path: Path) -> None:
+    flags = ["--rounds", "1", "--threads", "1", "--settings", *settings.split(), "--set", *sizes.split()]
+    run_command(sys.executable, BENCHMARKS / "ablation.py", *flags, "--out", tmp_path / "result.json")
+    checks = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))["checks"]
+    assert all("the same" in check["verified"][0] for check in checks)
+
+
+@pytest.mark.slow
 def test_a_curve_is_drawn(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="pip install 'hat_fairseq[bench]'")
     out = tmp_path / "result.json"
