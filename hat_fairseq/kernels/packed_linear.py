@@ -14,9 +14,10 @@ import torch
 from torch import Tensor, nn
 
 from . import torch_private
+from .exact_int8 import exact_product
 from .linear import SMALLEST, Linear
 from .naive import activated
-from .torch_private import int8_product, onednn_linear
+from .torch_private import onednn_linear
 
 CPU_PRECISIONS = ("fp32", "bf16", "int8")
 ROWS = 512  # the number of rows that weights are laid out for; the layout is as good for 4 and for 3,000
@@ -28,6 +29,8 @@ class PackedLinear(nn.Module):
     Args:
         source: a map on the CPU, fp32 (or bf16, which stays bf16); it is not changed.
         precision: one of `CPU_PRECISIONS`.
+    Raises:
+        ValueError: products of 8-bit integers are wrong on this processor.
     """
 
     def __init__(self, source: nn.Linear, precision: str = "fp32") -> None:
@@ -39,6 +42,7 @@ class PackedLinear(nn.Module):
         self.cache_dtype = torch.float32 if self.precision == "fp32" else torch.bfloat16  # see `Linear`
         self.bias = None if source.bias is None else source.bias.detach().to(self.dtype)
         if self.precision == "int8":
+            self.product = exact_product()
             # symmetric, so that the weights' zero is 0
             self.scales = weight.float().abs().amax(1).clamp(min=1e-12) / 127
             integers = (weight / self.scales[:, None]).round()
@@ -53,7 +57,7 @@ class PackedLinear(nn.Module):
         if self.precision != "int8":
             return onednn_linear(x.to(self.dtype), self.packed, self.bias, activation)
         integers, scales, offsets = quantise(x.float())
-        out = int8_product(integers, self.packed, self.scales, self.zeros)
+        out = self.product(integers, self.packed, self.scales, self.zeros)
         out = out.mul_(scales).addcmul_(offsets, self.sums)
         if self.bias is not None:
             out += self.bias

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from . import torch_private
+from .exact_int8 import exact_product
 from .packed_linear import pack_linears
 
 PRECISIONS = ("fp32", "fp16", "bf16", "int8")
@@ -17,7 +18,7 @@ _DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 
 
 def check_precision(precision: str, device: torch.device | str) -> None:
-    """Raises ValueError if `precision` is unknown, or not supported natively by `device`."""
+    """Raises ValueError if `precision` is unknown, not supported natively by `device`, or wrong there."""
     kind = torch.device(device).type
     if precision not in PRECISIONS:
         raise ValueError(f"unknown precision {precision!r}; choose one of {', '.join(PRECISIONS)}")
@@ -30,6 +31,8 @@ def check_precision(precision: str, device: torch.device | str) -> None:
             raise ValueError(f"precision {precision} needs a torch with oneDNN; this one has none: use fp32")
         if precision == "bf16" and not torch_private.BF16:
             raise ValueError("precision bf16: this CPU cannot multiply bf16; use int8 or fp32")
+        if precision == "int8":
+            exact_product()
     elif precision == "int8":
         raise ValueError(f"precision int8 is CPU-only (device: {device}); on a GPU use fp16 or bf16")
     elif precision == "bf16" and kind == "cuda" and not torch.cuda.is_bf16_supported(including_emulation=False):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from hat_fairseq.kernels import Linear, check_precision, chosen_precision, set_precision, torch_private
+from hat_fairseq.kernels import Linear, check_precision, chosen_precision, exact_int8, set_precision, torch_private
 from hat_fairseq.kernels.packed_linear import PackedLinear
 
 
@@ -38,6 +38,14 @@ def test_unknown_and_unsupported_precisions(monkeypatch: pytest.MonkeyPatch) -> 
     check_precision("fp32", "cpu")
     with pytest.raises(ValueError, match="precision int8 needs a torch with oneDNN"):
         check_precision("int8", "cpu")
+
+
+@pytest.mark.skipif(not torch_private.INT8, reason="this torch has no oneDNN")
+def test_wrong_products_of_integers_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exact_int8, "int8_product", lambda x, *others: 0.9 * torch_private.int8_product(x, *others))
+    exact_int8.exact_product.cache_clear()
+    with pytest.raises(ValueError, match="precision int8: torch's products of 8-bit integers are wrong on this"):
+        set_precision(torch.nn.Sequential(Linear(8, 8)), "int8")
 
 
 def test_flags_choose_one_precision() -> None:
