@@ -24,6 +24,7 @@ from torch import Tensor
 
 from . import torch_private
 from .blockwise_attention import blockwise_attention
+from .naive import wide
 
 SMALLEST = 1 << 16  # T x S from which on blocks are the faster kernel
 FEWEST = 32  # queries, likewise
@@ -125,7 +126,7 @@ def step_attention(
     if q.dtype is torch.float32 and torch_private.PREFER_ONEDNN:
         scores = torch.bmm(k, q.transpose(1, 2)).transpose(1, 2)
     else:
-        scores = torch.bmm(q, k.transpose(1, 2)).float()
+        scores = wide(torch.bmm(q, k.transpose(1, 2)))
     if mask is not None:
         scores = torch.where(mask, scores.unflatten(0, (rows, heads)), float("-inf")).flatten(0, 1)
     weights = scores.softmax(-1).to(v.dtype)

@@ -76,7 +76,7 @@ class _BlockAttention(torch.autograd.Function):
         q, k, v, numbers, added, dropout, seed = args
         out = torch.empty_like(q)
         flash = FLASH and not dropout and q.device.type == "cpu"
-        logsumexp = q.new_empty(q.shape[:2], dtype=torch.float32) if flash else None
+        logsumexp = q.new_empty(q.shape[:2], dtype=torch.promote_types(q.dtype, torch.float32)) if flash else None
         for part, index in _chunks(numbers, added):
             inputs = _inputs(q, k, v, added, part, index)
             if logsumexp is None:

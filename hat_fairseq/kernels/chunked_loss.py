@@ -22,6 +22,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from .linear import fastest_product
+from .naive import wide
 
 CHUNK = 1 << 24  # logits of a chunk: 64 MB
 FP16_SCALE = 16.0  # keeps the small gradients of logits above fp16's smallest number
@@ -34,11 +35,11 @@ def chunked_label_smoothed_loss(
     """Loss, negative log-likelihood and number of correct predictions, summed over positions.
 
     Args:
-        features: (..., C) and weight: (V, C), of one dtype; logits are computed in it, the loss in fp32.
+        features: (..., C) and weight: (V, C), of one dtype; logits are computed in it, the loss in fp32 or wider.
         target: (...) symbols; `pad` is ignored.
         count_correct: otherwise the number is 0.
     Returns:
-        Three fp32 scalars; gradients flow through the first.
+        Three scalars; gradients flow through the first.
     """
     features, target = features.reshape(-1, features.size(-1)), target.reshape(-1)
     if target.device.type == "cpu":  # elsewhere this would synchronise host and device
@@ -57,11 +58,11 @@ class _ChunkedLoss(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *args: Any) -> tuple[Tensor, Tensor, Tensor]:
         features, weight, target, smoothing, pad, count_correct, wanted = args
-        sums = torch.zeros(3, device=features.device)
+        sums = wide(features.new_zeros(3))
         gradients = _Gradients(features, weight) if wanted else None
         product = fastest_product(features, weight)
         for chunk in _chunks(len(target), len(weight)):
-            log_probabilities = product(features[chunk], weight, None).float()
+            log_probabilities = wide(product(features[chunk], weight, None))
             if count_correct:
                 sums[2] += (log_probabilities.argmax(1).eq(target[chunk]) & target[chunk].ne(pad)).sum()
             torch.log_softmax(log_probabilities, -1, out=log_probabilities)
@@ -84,7 +85,7 @@ class _ChunkedLoss(torch.autograd.Function):
 
 
 class _Gradients:
-    """Sums over chunks, in fp32.
+    """Sums over chunks, in fp32 or wider.
 
     In fp16 no product overflows here, whatever the features are: only `scaled` may give infinities, which depend on the
     loss scale, so a trainer that lowers it recovers as it does without chunks.
@@ -113,8 +114,8 @@ class _Gradients:
             product = (of_logits.t() @ (features * down)).float().div_(down)
             self._of_weight = product if self._of_weight is None else self._of_weight.add_(product)
         elif self._of_weight is None:
-            self._of_weight = (of_logits.t() @ features).float()
-        elif weight.dtype is torch.float32:
+            self._of_weight = wide(of_logits.t() @ features)
+        elif weight.dtype is self._of_weight.dtype:
             self._of_weight.addmm_(of_logits.t(), features)
         else:
             self._of_weight += of_logits.t() @ features

@@ -17,6 +17,11 @@ def activated(x: Tensor, activation: str | None) -> Tensor:
     return x if activation is None else ACTIVATIONS[activation](x)
 
 
+def wide(x: Tensor) -> Tensor:
+    """`x` in fp32, or in fp64 if it is."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
 def attention(
     queries: Tensor,
     keys: Tensor,
@@ -26,7 +31,7 @@ def attention(
     causal: bool = False,
     kept: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Vaswani et al. 2017, section 3.2.1: softmax(queries keys^T / sqrt(E)) values, with a softmax in fp32.
+    """Vaswani et al. 2017, section 3.2.1: softmax(queries keys^T / sqrt(E)) values, with a softmax in fp32 or wider.
 
     Args:
         queries, keys, values: (B, H, T, E), (B, N, S, E) and (B, N, S, E); H / N heads of queries share one of keys.
@@ -44,7 +49,7 @@ def attention(
         scores = scores.masked_fill(~mask, float("-inf")) if mask.dtype is torch.bool else scores + mask
     if causal:
         scores = scores.masked_fill(~torch.ones_like(scores, dtype=torch.bool).tril(), float("-inf"))
-    weights = scores.float().softmax(-1).to(scores)
+    weights = wide(scores).softmax(-1).to(scores)
     dropped = F.dropout(weights, dropout) if kept is None else weights * kept / (1 - dropout)
     return dropped @ values, weights
 
@@ -99,7 +104,7 @@ def label_smoothed_loss(
 
     Szegedy et al. 2016, section 7, as fairseq does it: the share `smoothing` is spread over the V - 1 wrong symbols.
     """
-    log_probabilities = F.linear(features, weight).float().log_softmax(-1)[target.ne(pad)]
+    log_probabilities = wide(F.linear(features, weight)).log_softmax(-1)[target.ne(pad)]
     nll = -log_probabilities.gather(-1, target[target.ne(pad)][:, None]).sum()
     share = smoothing / (log_probabilities.size(-1) - 1)
     return (1 - smoothing - share) * nll - share * log_probabilities.sum(), nll

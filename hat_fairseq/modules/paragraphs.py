@@ -11,6 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..kernels import naive
+
 
 def paragraph_numbers(tokens: Tensor, starts: Tensor, bos: int, eos: int, pad: int) -> tuple[Tensor, Tensor]:
     """The paragraph of each token.
@@ -32,7 +34,7 @@ def paragraph_numbers(tokens: Tensor, starts: Tensor, bos: int, eos: int, pad: i
 
 
 def paragraph_means(states: Tensor, numbers: Tensor, most: int) -> tuple[Tensor, Tensor]:
-    """The mean state of each paragraph, summed in fp32.
+    """The mean state of each paragraph, summed in fp32 or wider.
 
     Args:
         states: (B, T, C).
@@ -43,10 +45,10 @@ def paragraph_means(states: Tensor, numbers: Tensor, most: int) -> tuple[Tensor,
     """
     # The states of tokens in no paragraph go to a spare last slot.
     slots = torch.where(numbers < 0, most, numbers)
-    wide = states.float()
-    total = wide.new_zeros(len(states), most + 1, states.size(2))
-    total = total.scatter_add(1, slots.unsqueeze(-1).expand_as(wide), wide)[:, :most]
-    sizes = wide.new_zeros(len(states), most + 1).scatter_add(1, slots, torch.ones_like(slots, dtype=wide.dtype))
+    summed = naive.wide(states)
+    total = summed.new_zeros(len(states), most + 1, states.size(2))
+    total = total.scatter_add(1, slots.unsqueeze(-1).expand_as(summed), summed)[:, :most]
+    sizes = summed.new_zeros(len(states), most + 1).scatter_add(1, slots, torch.ones_like(slots, dtype=summed.dtype))
     sizes = sizes[:, :most]
     return (total / sizes.clamp(min=1).unsqueeze(-1)).to(states), sizes.eq(0)
 
