@@ -164,15 +164,12 @@ def big_bird() -> Callable[[Tensor], Tensor]:
     from transformers import BigBirdConfig
     from transformers.models.big_bird.modeling_big_bird import BigBirdBlockSparseAttention, BigBirdModel
 
-    config = BigBirdConfig(
-        hidden_size=WIDTH, num_attention_heads=HEADS, attention_probs_dropout_prob=0.0, max_position_embeddings=16384
-    )
+    config = BigBirdConfig(hidden_size=WIDTH, num_attention_heads=HEADS, attention_probs_dropout_prob=0.0)
     attention = BigBirdBlockSparseAttention(config, seed=0).train()
     attention.query = attention.key = attention.value = nn.Identity()
     masks: dict[int, Any] = {}
 
     def attend(x: Tensor) -> Tensor:
-        attention.max_seqlen = x.size(1)  # the longest document, for which it draws random blocks
         if x.size(1) not in masks:
             made = BigBirdModel.create_masks_for_block_sparse_attn(x.new_ones(x.shape[:2]), 64)
             names = ("from_blocked_mask", "band_mask", "from_mask", "to_mask")

@@ -62,8 +62,9 @@ BLOCKS = {"sparse_block": "block"} | {f"sparse_{name}": name for name in ("windo
 
 
 def block_pattern(config: Any) -> BlockPattern:
-    """The pattern of block-sparse attention."""
-    return BlockPattern(**_given(config, BLOCKS))
+    """The pattern of block-sparse attention; with representative tokens random blocks come from the whole document."""
+    representatives = hasattr(config, "representative_weights") and not config.no_hierarchy
+    return BlockPattern(**_given(config, BLOCKS), whole_document=representatives)
 
 
 def _block_sparse(config: Any) -> AttentionBuilder:

@@ -3,10 +3,11 @@
 Zaheer et al. 2020 (BigBird, section 2 and appendix D), as in Liu et al. 2022 (ERNIE-Sparse), section 3.1. Tokens are
 divided into blocks. A token attends to all tokens of its own block and of the blocks around it (the window), of the
 global blocks at the beginning and at the end of the document, and of a few random blocks; tokens of global blocks
-attend to all tokens. The random blocks are drawn for each head and number of blocks, by the rules of the published code
-and with a fixed seed, so they are the same in training and evaluation. A document that is too short for random blocks
-has full attention. All of this follows from the document's own length, not from that of other documents in the batch.
-O(T) operations.
+attend to all tokens. The random blocks are drawn for each head and number of blocks with a fixed seed, so they are the
+same in training and evaluation: for BigBird's pattern by the rules of the published code
+(https://github.com/google-research/bigbird), else from the whole document, as the paper describes. A document that is
+too short for random blocks has full attention. All of this follows from the document's own length, not from that of
+other documents in the batch. O(T) operations.
 
 Legend: B documents, T tokens, C channels, H heads, E = C / H, N blocks of L tokens, K key blocks of a query block, G
 tokens of global blocks.
@@ -24,8 +25,8 @@ from ..kernels import KeyBlocks, attend, attend_blocks, key_blocks, prepare_mask
 from .attention import FullAttention
 from .batch_layout import BatchLayout
 
-PUBLISHED_LENGTHS = (1024, 3072, 4096)  # at these lengths BigBird draws random blocks from the first 1024 tokens
-FIRST_TOKENS = 1024
+# For these lengths the published code draws random blocks from the first 1,024 tokens, for each block of 4,096 tokens.
+SPECIAL_LENGTHS = (1024, 3072, 4096)
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class BlockPattern:
         random: random blocks.
         first: global blocks at the beginning of the document.
         last: global blocks at the end.
+        whole_document: random blocks are drawn from the whole document, also in BigBird's pattern.
     Raises:
         ValueError: a value that is too small, or an even window.
     """
@@ -47,6 +49,7 @@ class BlockPattern:
     random: int = 3
     first: int = 1
     last: int = 1
+    whole_document: bool = False
 
     def __post_init__(self) -> None:
         if self.block < 1 or min(self.random, self.first, self.last) < 0:
@@ -59,31 +62,56 @@ class BlockPattern:
         """A document of at most this many blocks has full attention: 11 with the defaults, which are BigBird's."""
         return self.first + self.window + self.last + 2 * self.random
 
-    def random_end(self, num_blocks: int) -> int:
-        """The number of the block before which random blocks are drawn."""
-        published = num_blocks * self.block in PUBLISHED_LENGTHS and FIRST_TOKENS // self.block >= self.dense
-        return FIRST_TOKENS // self.block if published else self.dense
+    @property
+    def published(self) -> bool:
+        """Whether the published code says which random blocks are drawn."""
+        return not self.whole_document and (self.window, self.first, self.last) == (3, 1, 1)
+
+    def special(self, num_blocks: int) -> bool:
+        """Whether a document has one of `SPECIAL_LENGTHS`, and the first 1,024 tokens have enough blocks to draw."""
+        return num_blocks * self.block in SPECIAL_LENGTHS and SPECIAL_LENGTHS[0] // self.block >= self.random + 4
 
 
 @lru_cache(maxsize=512)
 def visible_blocks(pattern: BlockPattern, num_blocks: int, num_heads: int, seed: int) -> Tensor:
     """(H, N, K) numbers of the key blocks of each query block, each once; -1 for none.
 
-    Only for more than `pattern.dense` blocks. The draws are those of the published code, in its order.
+    Only for more than `pattern.dense` blocks.
     """
-    random = np.random.RandomState(seed)
-    side, last = pattern.window // 2, num_blocks - pattern.last
-    ends = [*range(pattern.first), *range(last, num_blocks)]
+    side = pattern.window // 2
+    ends = [*range(pattern.first), *range(num_blocks - pattern.last, num_blocks)]
     table = np.full((num_heads, num_blocks, pattern.window + len(ends) + pattern.random), -1)
-    for head in range(num_heads):
-        for block in range(num_blocks):
-            near = [other for other in range(block - side, block + side + 1) if 0 <= other < num_blocks]
-            blocks = near + [other for other in ends if other not in near]
-            if pattern.first <= block < last:
-                others = range(pattern.first, min(last, pattern.random_end(num_blocks)))
-                blocks += [*random.permutation([j for j in others if abs(j - block) > side])[: pattern.random]]
-            table[head, block, : len(blocks)] = blocks
+    drawn = _random_blocks(pattern, num_blocks, num_heads, np.random.RandomState(seed))
+    for head, block in np.ndindex(num_heads, num_blocks):
+        near = range(max(0, block - side), min(num_blocks, block + side + 1))
+        blocks = [*dict.fromkeys([*near, *ends, *drawn.get((head, block), [])])]
+        table[head, block, : len(blocks)] = blocks
     return torch.from_numpy(table)
+
+
+def _random_blocks(
+    pattern: BlockPattern, num_blocks: int, num_heads: int, random: np.random.RandomState
+) -> dict[tuple[int, int], list[int]]:
+    """The random blocks of each head and block of queries."""
+    rows = candidates = range(pattern.first, num_blocks - pattern.last)
+    if pattern.published and not pattern.special(num_blocks):
+        return {(head, row): _early_blocks(pattern, row, random) for row in rows for head in range(num_heads)}
+    if pattern.published:
+        most, early = (length // pattern.block for length in (SPECIAL_LENGTHS[-1], SPECIAL_LENGTHS[0]))
+        rows, candidates = range(1, most - 1), range(1, early)
+    legal = {row: [n for n in candidates if abs(n - row) > pattern.window // 2] for row in rows}
+    return {
+        (head, row): random.permutation(legal[row]).tolist()[: pattern.random]
+        for head in range(num_heads)
+        for row in rows
+    }
+
+
+def _early_blocks(pattern: BlockPattern, row: int, random: np.random.RandomState) -> list[int]:
+    """The published draw for a block of queries: from as many blocks as a document has that is too short for it."""
+    end = pattern.dense
+    illegal = {0, row - 1, row, row + 1, end - 1} | {1: {end - 2}, end - 2: {1}}.get(row, set())
+    return [n for n in random.permutation(end).tolist() if n not in illegal][: pattern.random]
 
 
 @dataclass(frozen=True)

@@ -210,6 +210,18 @@ def test_attention_is_as_printed() -> None:
     assert (config.document_pooling, config.representative_weights, config.activation_fn) == ("mean", "shared", "gelu")
 
 
+@pytest.mark.parametrize("representatives", ["", " --no-hierarchy"])
+@pytest.mark.parametrize("ends", ["", " --sparse-first 1 --sparse-last 1"])
+def test_only_bigbird_draws_random_blocks_from_the_beginning(ends: str, representatives: str) -> None:
+    """The published code draws from the first 7 blocks here, the papers from all."""
+    attention = small(f"{ends}{representatives}").encoder.sentence_encoder.layers[0].self_attn
+    blocks = torch.arange(35)
+    seen = attention.allowed(4 * blocks[:, None], 4 * blocks, BatchLayout())[0].any(dim=0)
+    random = seen & ((blocks[:, None] - blocks).abs() > 1)
+    late = int(random[2:34, 7:34].any(dim=0).sum())
+    assert late == 0 if ends and representatives else late > 15
+
+
 @pytest.mark.parametrize("task", LRA)
 def test_long_range_arena_sizes(task: str) -> None:
     """The three models of a task differ in the attention alone, and the representatives' projections."""

@@ -10,6 +10,7 @@ from typing import Any
 import labelled
 import pytest
 import torch
+from building import TINY_ENCODER, build
 from commands import USER_DIR
 from fine_tuned import fine_tune, spread, write_meetings
 
@@ -17,7 +18,9 @@ import hat_fairseq
 from hat_fairseq import cli
 from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.records_json import record_from_json
+from hat_fairseq.modules.batch_layout import BatchLayout
 from hat_fairseq.register import register
+from hat_fairseq.weights.hf import attention_hat_fairseq
 from hat_fairseq.weights.package import load
 
 transformers = pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
@@ -125,6 +128,17 @@ def test_logits_are_ours(exported: tuple[str, Path, Path, Path]) -> None:
         inputs = [{"id": record["id"], "segments": record["segments"]} for record in records]
         answers = hat_fairseq.load(str(checkpoint), data=data, device="cpu").classify(inputs)
         assert [row["label"] for row in answers] == [peer.config.id2label[int(i)] for i in theirs.argmax(dim=1)]
+
+
+@pytest.mark.parametrize("length", [768, 1000, 3072, 4160])
+@pytest.mark.parametrize("flags", ["", "--no-hierarchy ", "--sparse-first 2 --sparse-last 0 "])
+def test_the_exported_blocks_are_ours(length: int, flags: str) -> None:
+    """At lengths that the exported models above do not reach."""
+    model = build("ernie_sparse_base", f"{TINY_ENCODER} --encoder-layers 1 --max-positions 5000 {flags}")
+    exported = attention_hat_fairseq.block_sparse(model.config, 0, length, length)
+    places = torch.arange(0, length, 64)
+    ours = model.encoder.sentence_encoder.layers[0].self_attn.allowed(places[:, None], places, BatchLayout())[0]
+    assert torch.equal(exported[:, ::64, ::64], ours)
 
 
 def test_back_again_everything_is_the_same(exported: tuple[str, Path, Path, Path], tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ def chosen_layers(settings: SimpleNamespace) -> set[int]:
 
 
 def block_sparse(settings: SimpleNamespace, seed: int, size: int, length: int) -> Tensor:
-    """(H, size, size) BigBird's blocks for a document of `length` tokens; the draws are those of the published code."""
+    """(H, size, size) BigBird's blocks for a document of `length` tokens."""
     block, window = given(settings.sparse_block, 64), given(settings.sparse_window, 3)
     drawn, first, last = (
         given(getattr(settings, f"sparse_{x}"), n) for x, n in (("random", 3), ("first", 1), ("last", 1))
@@ -132,23 +132,45 @@ def block_sparse(settings: SimpleNamespace, seed: int, size: int, length: int) -
     inside = torch.arange(size) < count * block
     if count <= dense:
         return (inside[:, None] & inside).expand(heads, -1, -1)
-    published = count * block in (1024, 3072, 4096) and 1024 // block >= dense
-    end, side, random = (
-        min(count - last, 1024 // block if published else dense),
-        window // 2,
-        np.random.RandomState(seed),
-    )
-    seen = torch.zeros(heads, count, count, dtype=torch.bool)
-    for head in range(heads):
-        for row in range(count):
-            seen[head, row, max(0, row - side) : row + side + 1] = True
-            if first <= row < count - last:
-                others = random.permutation([other for other in range(first, end) if abs(other - row) > side])
-                seen[head, row, others[:drawn].tolist()] = True
+    representatives = hasattr(settings, "representative_weights") and not settings.no_hierarchy
+    if (window, first, last) == (3, 1, 1) and not representatives:
+        numbers = published_blocks(np.random.RandomState(seed), heads, count, block, drawn)
+    else:
+        numbers = blocks_of_all(np.random.RandomState(seed), heads, range(first, count - last), window // 2, drawn)
+    rows = torch.arange(count)
+    seen = ((rows[:, None] - rows).abs() <= window // 2).repeat(heads, 1, 1)
+    for (head, row), others in numbers.items():
+        if row < count - last:
+            seen[head, row, others] = True
     globals_ = [*range(first), *range(count - last, count)]
     seen[:, globals_] = seen[:, :, globals_] = True
-    numbers = (torch.arange(size) // block).clamp(max=count - 1)
-    return seen[:, numbers][:, :, numbers] & inside[:, None] & inside
+    token_blocks = (torch.arange(size) // block).clamp(max=count - 1)
+    return seen[:, token_blocks][:, :, token_blocks] & inside[:, None] & inside
+
+
+def blocks_of_all(
+    random: np.random.RandomState, heads: int, rows: range, side: int, drawn: int, columns: range | None = None
+) -> dict[tuple[int, int], list[int]]:
+    """The random blocks of each head and block: from `columns` (default: `rows`), but not within `side` blocks."""
+    return {
+        (head, row): random.permutation([n for n in columns or rows if abs(n - row) > side])[:drawn].tolist()
+        for head in range(heads)
+        for row in rows
+    }
+
+
+def published_blocks(
+    random: np.random.RandomState, heads: int, count: int, block: int, drawn: int
+) -> dict[tuple[int, int], list[int]]:
+    """The random blocks of each head and block, as the published code of BigBird draws them."""
+    if count * block in (1024, 3072, 4096) and 1024 // block >= drawn + 4:
+        return blocks_of_all(random, heads, range(1, 4096 // block - 1), 1, drawn, range(1, 1024 // block))
+    end, numbers = 2 * drawn + 5, {}
+    for row in range(1, count - 1):
+        illegal = {0, row - 1, row, row + 1, end - 1} | {1: {end - 2}, end - 2: {1}}.get(row, set())
+        for head in range(heads):
+            numbers[head, row] = [n for n in random.permutation(end).tolist() if n not in illegal][:drawn]
+    return numbers
 
 
 class Pooling(nn.Module):
