@@ -2,16 +2,19 @@
 
 import errno
 import fcntl
+import functools
 import glob
 import json
+import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, Any, BinaryIO
 
+logger = logging.getLogger(__name__)
 HISTORY = "history.jsonl"  # the figures of a training, in its --save-dir
 
 
@@ -60,8 +63,8 @@ def check_folder(out: Path, flag: str = "--out") -> None:
 def atomic_directory(final: str | Path, manifest: str | None = None, overwrite: bool = False) -> Iterator[Path]:
     """A hidden sibling of `final`, renamed to `final` when the block ends without an error.
 
-    The sibling is locked while it is written. What a killed process has left is removed. ValueError if `final` exists
-    and may not be replaced, or another process is writing it.
+    The sibling is locked while it is written. What a killed process has left is removed, where the file system has
+    locks. ValueError if `final` exists and may not be replaced, or another process is writing it.
 
     `manifest`: name of a JSON file with the key `files`, the paths of all files of a finished directory. With
     `overwrite` a directory is replaced only if it has no other file, so that nobody's work is deleted. None: never.
@@ -70,8 +73,9 @@ def atomic_directory(final: str | Path, manifest: str | None = None, overwrite: 
     _check_replaceable(final, manifest, overwrite)
     final.parent.mkdir(parents=True, exist_ok=True)
     for left in final.parent.glob(f".{glob.escape(final.name)}.partial-*"):
-        with locked(left, f"another process is writing {final}; wait for it, or choose another directory"):
-            shutil.rmtree(left)
+        with locked(left, f"another process is writing {final}; wait for it, or choose another directory") as has_lock:
+            if has_lock:
+                shutil.rmtree(left)
     partial = Path(tempfile.mkdtemp(prefix=f".{final.name}.partial-", dir=final.parent))
     partial.chmod(0o777 & ~_umask())
     try:
@@ -108,16 +112,40 @@ def check_space(directory: Path, needed: float) -> None:
 
 
 @contextmanager
-def locked(path: Path, message: str) -> Iterator[None]:
-    """Holds the lock of a file or folder; ValueError with the message if another process has it."""
+def locked(path: Path, message: str) -> Iterator[bool]:
+    """Holds the lock of a file or folder; ValueError with the message if another process has it. Yields as `lock`."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
+        yield lock(descriptor, path.parent)
     except BlockingIOError:
         raise ValueError(message) from None
     finally:
         os.close(descriptor)
+
+
+def lock(
+    file: int | IO[Any], folder: Path, kind: int = fcntl.LOCK_EX, function: Callable[..., object] = fcntl.flock
+) -> bool:
+    """Locks an open file or folder in `folder` without waiting; False and a warning if its file system has no locks.
+
+    `function`: `fcntl.flock`, whose locks child processes share, or `fcntl.lockf`, whose locks they do not.
+
+    Raises:
+        BlockingIOError: another process has the lock.
+    """
+    try:
+        function(file, kind | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EAGAIN, errno.EACCES):  # POSIX allows both
+            raise BlockingIOError(error.errno, error.strerror, str(folder)) from None
+        _warn_of_no_locks(folder, str(error.strerror))
+        return False
+    return True
+
+
+@functools.cache
+def _warn_of_no_locks(folder: Path, cause: str) -> None:
+    logger.warning("%s: files cannot be locked (%s): run no other command that writes there", folder, cause)
 
 
 def _umask() -> int:

@@ -17,6 +17,7 @@ import fairseq.distributed.utils as distributed_utils
 import torch
 from fairseq.trainer import Trainer
 
+from ..data.outputs import lock
 from .checkpoints import CheckpointError, check_file
 from .replace import replaces
 
@@ -67,14 +68,12 @@ def _lock(folder: Path, trainer: Any) -> int:
     recorded, *owner = file.read().split(maxsplit=1) or ["0"]
     updates = int(recorded) if recorded.isdecimal() else 0
     try:
-        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):
+        lock(file, folder, function=fcntl.lockf)
+    except BlockingIOError:
         raise CheckpointError(
             f"--save-dir {folder}: another training ({' '.join(owner)}) writes its checkpoints there; choose another "
             "--save-dir, or wait for its end"
         ) from None
-    except OSError as error:
-        logger.warning(f"{folder} cannot be locked ({error}): start no other training with it")
     _record(file, updates)
     # A checkpoint is written beside the older one, and Adam keeps two numbers for each weight.
     copies = 1 if trainer.cfg.checkpoint.no_save_optimizer_state else 3

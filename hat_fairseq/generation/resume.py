@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ..data.files import sha256_of
-from ..data.outputs import atomic_file
+from ..data.outputs import atomic_file, lock
 from ..data.package import MANIFEST, is_package
 
 RECORD = "run.json"
@@ -58,9 +58,9 @@ class PartialResults:
         with ExitStack() as files:
             names = ["lock"] if machine is None else ["lock", f"lock-{machine[0]}"]
             locks = [files.enter_context((folder / name).open("ab")) for name in names]
-            for lock in locks:
-                shared = machine is not None and lock is locks[0]
-                _lock(lock, fcntl.LOCK_SH if shared else fcntl.LOCK_EX, folder)
+            for file in locks:
+                shared = machine is not None and file is locks[0]
+                _wait_for_lock(file, fcntl.LOCK_SH if shared else fcntl.LOCK_EX, folder)
             if overwrite:
                 for path in folder.iterdir():
                     if path.is_dir():
@@ -86,14 +86,15 @@ class PartialResults:
             file.write(json.dumps(setup, indent=2).encode())
 
     def _alone(self) -> bool:
-        """Whether no other machine is at work."""
+        """Whether no other machine is at work, which only locks tell."""
+        if self.machine is None:
+            return True
         try:
-            fcntl.flock(self.locks[0], fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return lock(self.locks[0], self.folder)
         except BlockingIOError:
             return False
         finally:
-            fcntl.flock(self.locks[0], fcntl.LOCK_SH if self.machine else fcntl.LOCK_EX)
-        return True
+            _wait_for_lock(self.locks[0], fcntl.LOCK_SH, self.folder)
 
     @property
     def prefix(self) -> str:
@@ -120,11 +121,11 @@ class PartialResults:
         return samples
 
 
-def _lock(file: BinaryIO, kind: int, folder: Path) -> None:
+def _wait_for_lock(file: BinaryIO, kind: int, folder: Path) -> bool:
     give_up = time.monotonic() + LONGEST_WAIT
     while True:
         try:
-            return fcntl.flock(file, kind | fcntl.LOCK_NB)
+            return lock(file, folder, kind)
         except BlockingIOError:
             if time.monotonic() > give_up:
                 message = f"{folder} is in use by another hat generate, or by shards that are still running"

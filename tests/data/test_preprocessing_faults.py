@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from commands import HEEDING, REPOSITORY
+from commands import HEEDING, REPOSITORY, WITHOUT_LOCKS, run_command
 
 from hat_fairseq import cli
 
@@ -104,6 +104,15 @@ def test_two_runs_with_one_output(tmp_path: Path) -> None:
     assert (second.returncode, second.stderr) == (2, f"hat: error: {message}\n")
     (tmp_path / "go").touch()
     assert first.wait(timeout=60) == 0 and hat("doctor", "--data", tmp_path / "out") == 0
+
+
+@fault(AREA, "a file system without locks", "a warning; what a killed run has left stays")
+def test_no_locks(documents: Path, tmp_path: Path) -> None:
+    (left := tmp_path / ".out.partial-x").mkdir()  # another run may be writing it
+    words = [*WITHOUT_LOCKS, *HAT, "preprocess", documents, "--num-codes", 5, "--limit", 5, "--out", tmp_path / "out"]
+    warning = f"{tmp_path}: files cannot be locked (Function not implemented): run no other command that writes there"
+    assert run_command(*words).stderr == f"{warning}\n" and left.is_dir()
+    assert hat("doctor", "--data", tmp_path / "out") == 0
 
 
 @fault(AREA, "too many open files", "exit 2, never a hang")

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from commands import REPOSITORY
+from commands import REPOSITORY, WITHOUT_LOCKS, run_command
 
 from hat_fairseq import cli
 from hat_fairseq.generation import resume
@@ -188,6 +188,14 @@ def test_a_finished_run_is_joined_again_and_nothing_else(generate, tmp_path, cap
     with PartialResults.open(tmp_path / "test.parts", overwrite=False):
         assert generate(tmp_path) == 2
     assert "is in use by another hat generate" in capsys.readouterr().err
+
+
+@pytest.mark.fault("Generation and prediction", "hat generate on a file system without locks", "a warning")
+def test_no_locks(ami: Path, checkpoint: Path, tmp_path: Path) -> None:
+    words = ["generate", ami / "bin", "--path", checkpoint, "--results-path", tmp_path, *FLAGS.split()]
+    done = run_command(*WITHOUT_LOCKS, sys.executable, "-m", "hat_fairseq.cli", *words)
+    assert done.stderr.startswith(f"{tmp_path}/test.parts: files cannot be locked (Function not implemented): ")
+    assert done.stderr.count("locked") == 1 and len(rows(tmp_path)) == 6
 
 
 @pytest.mark.fault(

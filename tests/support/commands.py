@@ -10,6 +10,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[2]
 USER_DIR = REPOSITORY / "hat_fairseq"
 TWO_PROCESSES = ("torchrun", "--standalone", "--nproc-per-node", 2, "-m", "fairseq_cli.train")
+WITHOUT_LOCKS = (sys.executable, str(REPOSITORY / "tests/support/without_locks.py"))  # before a command
 # Before a command that gets signals: nohup and a shell's background have their processes ignore some of them.
 HEEDING = ("env", "--default-signal=INT,HUP")
 TINY_TRAINING = (

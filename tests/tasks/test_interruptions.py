@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from commands import REPOSITORY, run_command, training_words
+from commands import REPOSITORY, WITHOUT_LOCKS, run_command, training_words
 
 from hat_fairseq.register import register
 
@@ -155,6 +155,13 @@ def test_one_training_for_a_save_dir_and_no_lock_stays(train, quick, background,
     assert second.stderr.splitlines()[-1].startswith(line)
     assert first.result()[0] == -signal.SIGKILL
     assert quick(folder, "--max-update", 1, "--disable-validation")[0] == 0
+
+
+@pytest.mark.fault("Training", "a file system without locks", "a warning")
+def test_no_locks(train, tmp_path: Path) -> None:
+    command = Path(sys.executable).with_name("fairseq-train")
+    done = train(tmp_path, "--max-update", 1, "--disable-validation", launcher=[*WITHOUT_LOCKS, command])
+    assert f"{tmp_path}: files cannot be locked (Function not implemented)" in done.stdout + done.stderr
 
 
 @pytest.fixture(scope="module")
