@@ -8,7 +8,7 @@ restoring.py               refuses to resume with another model, and an unknown 
 position.py                resumes at the right sample with other batches, data or processes
 history.py                 writes the figures of a training to history.jsonl
 trackers.py                reports in one line that TensorBoard or Weights & Biases is not installed
-signals.py                 on SIGTERM, finishes the update and saves
+signals.py                 on SIGTERM and its like, finishes the update and saves
 datasets.py                names damaged binary data
 training.py                the batches of an update; reports NaN and a lack of memory in one message
 processes.py               refuses a number of processes other than --gpus; fp16 on GPUs without bf16; torchrun on CPUs

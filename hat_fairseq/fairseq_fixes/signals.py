@@ -1,8 +1,8 @@
-"""SIGTERM, SIGUSR1 and Ctrl-C end a training after the current update, with a checkpoint for exact resumption.
+"""SIGTERM, SIGHUP, SIGUSR1 and Ctrl-C end a training after the current update, with a checkpoint for exact resumption.
 
 All processes of a run agree after each update, so a signal to one of them is enough. A running validation is finished,
 but the checkpoint is written before that. A second signal stops the process at once. The exit status is 128 + the
-number of the signal: 143, 138, 130.
+number of the signal: 143, 129, 138, 130. What the process ignores at its start, as SIGHUP under nohup, stays ignored.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from fairseq.trainer import Trainer
 
 from .replace import replaces
 
-SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
+SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGINT)
 # Launchers and terminals send the same signal to several processes, and pass it on: what comes this soon is no second.
 SECOND_AFTER = 1.0  # seconds
 _asked: list[int] = []  # the first signal, once it has come
@@ -41,6 +41,11 @@ def largest(number: int = 0) -> int:
     return int(distributed_utils.all_reduce(numbers, distributed_utils.get_global_group(), "max"))
 
 
+def heeded() -> list[int]:
+    """Those of `SIGNALS` that the process does not ignore; nohup has it ignore SIGHUP."""
+    return [signum for signum in SIGNALS if signal.getsignal(signum) is not signal.SIG_IGN]
+
+
 def watch() -> None:
     """Records signals from now on; the thread hears them also while the process waits for another one."""
     if threading.current_thread() is not threading.main_thread():
@@ -48,9 +53,8 @@ def watch() -> None:
     read, write = os.pipe()
     os.set_blocking(write, False)
     signal.set_wakeup_fd(write, warn_on_full_buffer=False)
-    for signum in SIGNALS:
-        if signal.getsignal(signum) is not signal.SIG_IGN:  # nohup
-            signal.signal(signum, lambda *_: None)
+    for signum in heeded():
+        signal.signal(signum, lambda *_: None)
     threading.Thread(target=_listen, args=(read,), daemon=True).start()
     for name in ("fairseq_cli.train", "__main__"):  # torchrun runs the module as a script
         original = getattr(sys.modules.get(name), "validate_and_save", None)
@@ -141,13 +145,14 @@ def passing_on() -> Iterator[None]:
         for child in multiprocessing.active_children():
             os.kill(child.pid or 0, signum)
 
-    previous = {signum: signal.signal(signum, pass_on) for signum in SIGNALS}
+    previous = {signum: signal.signal(signum, pass_on) for signum in heeded()}
     try:
         yield
     except torch.multiprocessing.ProcessExitedException as error:
-        if abs(error.exit_code) % 128 not in SIGNALS:
+        signum = -error.exit_code if error.exit_code < 0 else error.exit_code - 128
+        if signum not in SIGNALS:
             raise
-        sys.exit(128 + abs(error.exit_code) % 128)
+        sys.exit(128 + signum)
     finally:
         for signum, handler in previous.items():
             signal.signal(signum, handler)

@@ -46,6 +46,8 @@ def interrupt(words: Sequence[str], folder: Path, log: Path, signum: int, whole_
             AREA, "SIGTERM to torchrun", "all processes save at the same update; the same command goes on exactly")),
         pytest.param(SPAWNED, signal.SIGTERM, False, 143, marks=pytest.mark.fault(
             AREA, "SIGTERM to fairseq-train that has started processes", "all save at the same update, exit 143")),
+        pytest.param(SPAWNED, signal.SIGHUP, True, 129, marks=pytest.mark.fault(
+            AREA, "SIGHUP from the terminal of several processes", "all save at the same update, exit 129")),
         pytest.param(SPAWNED, signal.SIGINT, True, 130, marks=pytest.mark.fault(
             AREA, "Ctrl-C in the terminal of several processes", "all save at the same update, exit 130")),
     ],

@@ -101,6 +101,7 @@ ROW = "the update is finished, checkpoint_last.pt written, exit {}; the same com
         )
         for name, status, *also in (
             ("SIGTERM", 143),
+            ("SIGHUP", 129),
             ("SIGUSR1", 138, pytest.mark.slow),
             ("SIGINT", 130, pytest.mark.slow),
         )
@@ -126,6 +127,15 @@ def test_a_signal_saves_and_the_same_command_goes_on(quick, background, whole, t
     assert_same_result(folder, whole)
     assert "nothing to train" in quick(folder, *LONG)[1]  # fairseq trains one more update
     assert_same_result(folder, whole)
+
+
+@pytest.mark.fault("Training", "SIGHUP to a training under nohup", "it goes on")
+def test_nohup(train, background, tmp_path: Path) -> None:
+    command = Path(sys.executable).with_name("fairseq-train")
+    run = background.submit(train, tmp_path, *LONG, launcher=["nohup", command])
+    wait_for(tmp_path / "history.jsonl", '"update": 3')
+    os.kill(process_of(tmp_path), signal.SIGHUP)
+    assert run.result().returncode == 0 and checkpoint(tmp_path)["optimizer_history"][-1]["num_updates"] == 24
 
 
 @pytest.mark.slow
