@@ -119,6 +119,21 @@ def ending_signals() -> Iterator[None]:
             signal.signal(number, signal.SIG_DFL)
 
 
+def flush_output() -> None:
+    """Writes what has been printed; an OSError names the standard output."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        discard_output()
+        error.filename = "standard output"
+        raise
+
+
+def discard_output() -> None:
+    """What has been printed goes nowhere, so that Python has nothing to report when it writes the rest at its exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `hat` with `argv` (default: the process's arguments) and return the exit status.
 
@@ -140,14 +155,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         args.others = others
         with ending_signals():
             status = int(args.run(args))
-        sys.stdout.flush()
+        flush_output()
         return status
     except KeyboardInterrupt:
         print("hat: interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # The reader of a pipe (`hat ... | head`) has gone: end quietly, also when Python flushes stdout at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_output()  # the reader of a pipe (`hat ... | head`) has gone
         return EXIT_BROKEN_PIPE
     except (ValueError, OSError, MemoryError) as error:
         if os.environ.get("HAT_TRACEBACK"):

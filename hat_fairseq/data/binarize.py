@@ -142,11 +142,10 @@ def of_rows(splits: Sequence[str], labelled: Iterable[str], dictionary: Path | N
     return calls
 
 
-def run(calls: Iterable[Binarization], directory: Path, shown_as: Path, workers: int) -> dict[str, Binarized]:
-    """Run the calls in a directory, after printing their commands as typed for the directory `shown_as`."""
+def run(calls: Iterable[Binarization], directory: Path) -> dict[str, Binarized]:
+    """Run the calls in a directory; returns the counts of each text by name."""
     counts: dict[str, Binarized] = {}
     for call in calls:
-        print(f"(cd {shlex.quote(str(shown_as))} && {shlex.join(call.command(workers))})", flush=True)
         counts |= call.run(directory)
     check_known(counts)
     return counts

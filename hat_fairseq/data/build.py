@@ -1,5 +1,6 @@
 """`Build`: the stages of one run of preprocessing, in order, for one directory."""
 
+import shlex
 import sys
 from collections import Counter
 from dataclasses import dataclass, field
@@ -111,8 +112,8 @@ class Build:
             positions = map(str, range(longest - 1)) if self.kind.positions else ()
             write_label_dictionary([*classes, *positions], self.directory / binarize.LABELS)
 
-    def binarize(self, shown_as: Path) -> None:
-        """Write what fairseq-preprocess would; its commands are printed as typed for the directory `shown_as`."""
+    def binarize(self, shown_as: Path) -> list[str]:
+        """Write what fairseq-preprocess would; returns its commands as typed for the directory `shown_as`."""
         splits = self.reader.splits
         dictionary = self.dictionary if has_dictionary(self.options) else None
         if self.kind.has_target:
@@ -121,7 +122,7 @@ class Build:
         else:
             labelled = [split for split in splits if (self.text / f"{split}.label").is_file()]
             calls = binarize.of_rows(splits, labelled, dictionary, self.kind.folder)
-        for text, found in binarize.run(calls, self.directory, shown_as, self.workers).items():
+        for text, found in binarize.run(calls, self.directory).items():
             split, stream = text.rsplit(".", 1)
             if stream in ("source", "target"):
                 self.reports[split].treatments[f"{stream}_tokens_unknown_to_dictionary"] += found.unknown
@@ -131,6 +132,8 @@ class Build:
             known.write_bytes(labels.read_bytes())
         if self.kind.has_target and not (target := self.directory / "bin/dict.target.txt").exists():  # all splits blind
             target.write_bytes(target.with_name("dict.source.txt").read_bytes())
+        folder = shlex.quote(str(shown_as))
+        return [f"(cd {folder} && {shlex.join(call.command(self.workers))})" for call in calls]
 
     def _check_tests(self) -> None:
         """fairseq numbers test, test1, ... those with and without targets or labels on their own."""

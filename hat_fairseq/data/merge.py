@@ -62,9 +62,9 @@ def main(args: argparse.Namespace) -> int:
         reader = Reader(**{name: settings[name] for name in _READER}, read=partial(_stand_ins, shards))
         build = Build(reader, Options(**settings["options"]), directory)
         merge(shards, build)
-        build.binarize(shown_as=args.out)
+        commands = build.binarize(shown_as=args.out)
         record = manifest.write_manifest(directory, reader, build.options, build.reports, settings["inputs"])
-    print(f"{manifest.table(record)}\nwrote {args.out}")
+    print(*commands, manifest.table(record), f"wrote {args.out}", sep="\n")
     return 0
 
 

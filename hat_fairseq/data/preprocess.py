@@ -46,6 +46,7 @@ def main(args: argparse.Namespace) -> int:
     if os.pathsep in str(args.out):
         raise ValueError(f"--out {args.out}: fairseq takes {os.pathsep!r} for the end of a path; choose another name")
     share = share_of(args, options)
+    lines = []  # printed at the end: a full disk of stdout loses nothing
     with atomic_directory(args.out, merge.FILE_NAME if share else manifest.FILE_NAME, args.overwrite) as directory:
         build = Build(reader, options, directory, args.root, args.bpe_dir, args.workers, share)
         build.text_and_pipeline()
@@ -54,9 +55,10 @@ def main(args: argparse.Namespace) -> int:
             merge.write_shard(build, share, inputs)
         else:
             if not args.no_binarize:
-                build.binarize(shown_as=args.out)
-            print(manifest.table(manifest.write_manifest(directory, reader, options, build.reports, inputs)))
-    print(f"wrote {args.out}" + (f", shard {share.number} of {share.of}" if share else ""))
+                lines += build.binarize(shown_as=args.out)
+            lines.append(manifest.table(manifest.write_manifest(directory, reader, options, build.reports, inputs)))
+    lines.append(f"wrote {args.out}" + (f", shard {share.number} of {share.of}" if share else ""))
+    print("\n".join(lines))
     return 0
 
 
