@@ -85,10 +85,11 @@ def build_commands(verb: str, name: str, extra: Iterable[str] = ()) -> list[list
         raise ValueError(f"recipe {name!r} cannot {verb}: it has no section {verb!r}")
     flags = {flag: value for section in sections for flag, value in recipe[section].items()}
     trailing = _remove(flags, split(extra))
-    if flags.get(positional, "") in NOTHING:
+    flags = files.flags_with_value(flags)
+    if positional not in flags:
         raise ValueError(f"recipe {name!r} cannot {verb}: it has no {positional!r} in section {' or '.join(sections)}")
     if verb == "train":
-        trailing = update.apply(flags, recipe["update"], trailing)
+        trailing = update.apply(flags, files.flags_with_value(recipe["update"]), trailing)
     score: str | list[str] = []
     if verb == "predict":
         score = values_of(trailing).get("score", flags.pop("score", ""))
@@ -129,6 +130,4 @@ def _words(flag: str, value: str | list[str]) -> list[str]:
     """Returns the words of one `flag: value`."""
     if value == "true":
         return [f"--{flag}"]
-    if value in NOTHING:
-        return []
     return [f"--{flag}", *([value] if isinstance(value, str) else value)]

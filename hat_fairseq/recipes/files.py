@@ -53,6 +53,11 @@ def load(path: Path, below: tuple[Path, ...] = ()) -> Recipe:
     return {name: {k: v for recipe in recipes for k, v in recipe.get(name, {}).items()} for name in SECTIONS}
 
 
+def flags_with_value(flags: Flags) -> Flags:
+    """Returns the flags that have a value."""
+    return {flag: value for flag, value in flags.items() if value not in NOTHING}
+
+
 def read(path: Path) -> dict[str, Any]:
     """Returns the content of one file, without its bases: `base` (a list) and some of `SECTIONS`.
 

@@ -70,7 +70,7 @@ def apply(flags: Flags, section: Flags, extra: Sequence[Flag]) -> list[Flag]:
     if gpus is not None:
         flags["distributed-world-size"] = str(_number(gpus, "gpus"))
     asked: Flags = {unit: given[f"update-{unit}"] for unit in UNITS if f"update-{unit}" in given}
-    totals = asked or {unit: section[unit] for unit in UNITS if section.get(unit, "null") != "null"}
+    totals = asked or {unit: section[unit] for unit in UNITS if unit in section}
     if len(totals) == 2:
         raise ValueError("an update is counted in documents or in tokens: give batch-size or max-tokens, not both")
     if asked and "update-freq" in given:

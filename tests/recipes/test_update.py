@@ -34,6 +34,14 @@ TOKENS = "task: {data: d}\ntrain: {max-tokens: 1024}\nupdate: {max-tokens: 13107
             "2 GPUs x 2,048 tokens x 2 = 8,192 tokens an update",
         ),
         ("task: {data: d}\ntrain: {batch-size: 4}", "--gpus 2", None, "2", ""),
+        (
+            "task: {data: d}\ntrain: {batch-size: 4, max-tokens: null, update-freq: false}\n"
+            "update: {batch-size: 8, max-tokens: null, gpus: 1}",
+            "",
+            "2",
+            "1",
+            "4 documents x 2 = 8 documents an update",
+        ),
     ],
 )
 def test_update_freq_follows_from_what_an_update_sees(configs, text, extra, freq, gpus, said):
