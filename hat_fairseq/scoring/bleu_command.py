@@ -19,6 +19,7 @@ from hat_fairseq.scoring.bleu import (
 )
 from hat_fairseq.scoring.files import DocumentTexts, read_hypotheses, read_references
 from hat_fairseq.scoring.report import Report, aligned
+from hat_fairseq.scoring.script import settings_by_script
 
 HYPOTHESES = (
     ".jsonl (id, text and, for s-BLEU, segments), or plain text with one document a line; "
@@ -32,9 +33,10 @@ SEVERAL_REFERENCES = True
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    text = "sacrebleu's tokenizer, e.g. 13a, zh, intl, char (default: that of the language)"
+    text = "sacrebleu's tokenizer, e.g. 13a, zh, intl, char (default: that of the language or the script)"
     parser.add_argument("--tokenize", metavar="NAME", help=text)
-    text = "ISO 639-1 code of the texts (default: what hat preprocess recorded beside the references, else en)"
+    text = "ISO 639-1 code of the texts (default: what hat preprocess recorded beside the references, unless it is en; "
+    text += "else what their script says: zh, ja, ko or en)"
     parser.add_argument("--language", metavar="CODE", help=text)
     parser.add_argument("--lowercase", action="store_true", help="compare in lower case")
     parser.set_defaults(seed=BleuSettings().seed)
@@ -48,14 +50,18 @@ def score(args: argparse.Namespace) -> Report:
     settings = settings_of(args)
     make_bleu(settings)  # a missing package is known before the files are read
     references = read_references(args.references)
-    systems = {path: read_translations(path, references, settings.language) for path in args.hypotheses}
     segments = [
         [text.split("\n") if isinstance(text, str) else text for text in of_document]
         for of_document in references.texts
     ]
+    reason = ""
+    if not args.language:
+        settings, reason = settings_by_script(settings, (line for each in segments for text in each for line in text))
+    systems = {path: read_translations(path, references, settings.language) for path in args.hypotheses}
     reports, signatures = bleu(systems, segments, settings)
     record = {"systems": {path: asdict(report) for path, report in reports.items()}, "signatures": signatures}
     lines = table(reports) + [f"{metric}: {signature}" for metric, signature in signatures.items()]
+    lines += [reason] if reason else []
     return Report(lines, notes(reports), record)
 
 

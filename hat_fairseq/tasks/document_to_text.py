@@ -84,6 +84,8 @@ class DocumentToTextTask(PluginTask, TranslationTask):
         if self.cfg.eval_doc_bleu and not training:
             path = Path(folder) / f"{split}.ids"
             self._chunks[split] = load_ids(path, len(self.datasets[split]), "--eval-doc-bleu needs it")
+            if self.doc_bleu is not None:
+                self.doc_bleu.choose_tokenizer(split, self.datasets[split].tgt)
 
     # Validation
 

@@ -6,7 +6,7 @@ document counts its n-grams, and fairseq sums the counts.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,12 +21,14 @@ from ..data.word_tokenizer import join_sentences
 from ..scoring.bleu import BleuSettings, make_bleu
 from ..scoring.rouge import score_documents
 from ..scoring.rouge_settings import split_summary
+from ..scoring.script import settings_by_script
 
 logger = logging.getLogger(__name__)
 
 ROUGE = {"rouge1": "rouge1", "rouge2": "rouge2", "rougeLsum": "rougeL"}  # names of rouge-score, and ours in the logs
 ORDER = 4  # of BLEU's n-grams
 SUMS = ("sys_len", "ref_len", *(f"{name}_{n}" for name in ("counts", "totals") for n in range(ORDER)))
+SOME_REFERENCES = 200  # enough to know their script
 UNKNOWN_REFERENCE = "\u2047"  # for <unk> in a reference: an unknown word that is generated as <unk> is no match
 TextPair = tuple[str, str]  # a hypothesis and its reference
 
@@ -92,9 +94,18 @@ class DocumentBleuMeter(GenerationMeter):
         settings: BleuSettings,
     ) -> None:
         super().__init__(generator, dictionary, decode)
-        self._chunks, self._bleu = chunks, make_bleu(settings, force=True)
-        self._language = settings.language
+        self._chunks, self._settings, self._bleu = chunks, settings, make_bleu(settings, force=True)
+        self._scorers: dict[str, Any] = {}  # of subsets; `_bleu` for others
         self._parts: dict[str, dict[str, dict[int, TextPair]]] = {}  # of each document by subset, and their texts
+
+    def choose_tokenizer(self, subset: str, targets: Sequence[torch.Tensor]) -> None:
+        """Choose the tokenizer of a subset by the script of some of its references, if no language is stated."""
+        step = max(len(targets) // SOME_REFERENCES, 1)
+        texts = (self._text(targets[number]) for number in range(0, len(targets), step))
+        settings, reason = settings_by_script(self._settings, texts)
+        self._scorers[subset] = make_bleu(settings, force=True)
+        if reason:
+            logger.info("doc_bleu of %s: %s", subset, reason)
 
     def start(self) -> None:
         """Forget all texts: a validation begins."""
@@ -131,7 +142,7 @@ class DocumentBleuMeter(GenerationMeter):
         values = [0] * len(SUMS)
         if completed:
             generated, references = map(list, zip(*completed, strict=True))
-            score = self._bleu.corpus_score(generated, [references])
+            score = self._scorers.get(sample["subset"], self._bleu).corpus_score(generated, [references])
             values = [score.sys_len, score.ref_len, *score.counts, *score.totals]
         return {f"_doc_bleu_{name}": value for name, value in zip(SUMS, values, strict=True)}
 
@@ -146,7 +157,8 @@ class DocumentBleuMeter(GenerationMeter):
             return None
         ordered = [parts[number] for number in sorted(parts)]
         hypotheses, references = zip(*ordered, strict=True)
-        return join_sentences(hypotheses, self._language), join_sentences(references, self._language)
+        language = self._settings.language
+        return join_sentences(hypotheses, language), join_sentences(references, language)
 
     @staticmethod
     def reduce(logging_outputs: list[dict[str, Any]]) -> None:

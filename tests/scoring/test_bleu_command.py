@@ -115,6 +115,33 @@ def test_the_tokenizer_follows_the_language_that_the_pipeline_recorded(chinese, 
     assert (float(re.findall(r"h\.jsonl +([\d.]+)", out)[0]) > 50) == (tokenizer != "13a")
 
 
+LATIN = "Der Hund läuft durch das Haus, und die Katze schläft."
+
+
+@pytest.mark.fault(
+    "Scoring", "BLEU of Chinese references whose language is not stated", "tokenizer by script, and a line"
+)
+@pytest.mark.parametrize(
+    ("text", "flags", "tokenizer", "reason"),
+    [
+        ("今天的天气非常好。我们用 Python 工作。", [], "zh", "tokenizer zh: 68% of the references' letters"),
+        ("今天的天气非常好。", ["--language", "en"], "13a", ""),
+        ("今日はとても天気がいいです。", [], "char", "sacrebleu[ja] is not installed"),
+        ("오늘은 날씨가 아주 좋습니다.", [], "char", "sacrebleu[ko] is not installed"),
+        (LATIN + " 你好", [], "13a", ""),
+    ],
+)
+def test_the_tokenizer_follows_the_script_of_the_references(tmp_path, capsys, text, flags, tokenizer, reason):
+    if "sacrebleu[" in reason and any(map(importlib.util.find_spec, ("MeCab", "mecab_ko"))):
+        pytest.skip("a tokenizer of these languages is installed")
+    references = jsonl(tmp_path / "r.jsonl", {"id": "x", "target": [text]})
+    hypotheses = jsonl(tmp_path / "h.jsonl", {"id": "x", "text": text[:-2] + text[-1]})
+    given = ["--hypotheses", str(hypotheses), "--references", str(references), "--bootstrap-samples", "0"]
+    assert cli.main(["score", "bleu", *given, *flags]) == 0
+    out = capsys.readouterr().out
+    assert f"tok:{tokenizer}|" in out and reason in out and ("tokenizer " in out) == bool(reason)
+
+
 @pytest.mark.fault("Scoring", "references of two languages", "names both and the option, exit 2")
 def test_references_of_two_languages_and_none(chinese, files, capsys):
     other = chinese.parent / "other"

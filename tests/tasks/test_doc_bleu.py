@@ -15,6 +15,7 @@ from fairseq import options, tasks
 from fairseq.data import Dictionary, data_utils
 from fairseq.logging import metrics
 
+from hat_fairseq import cli
 from hat_fairseq.data.rows import Chunk
 from hat_fairseq.scoring.bleu import DOCUMENT_BLEU, BleuSettings, Translation, bleu
 from hat_fairseq.tasks.bin_folder import load_ids
@@ -166,3 +167,21 @@ def test_the_tokenizer_follows_the_language_of_the_data(ami: Path, tmp_path: Pat
     task = tasks.setup_task(args)
     task.build_model(args)
     assert task.doc_bleu._bleu.tokenizer_signature == tokenizer
+
+
+def test_the_tokenizer_follows_the_script_of_the_references(tmp_path: Path) -> None:
+    """The data do not state that their target is Chinese."""
+    row = {"id": "x", "sentences": ["Fine weather."], "target": ["今天天气很好。", "明天会下雨。"]}
+    for split in ("train", "valid"):
+        (tmp_path / f"{split}.jsonl").write_text(json.dumps(row) + "\n")
+    assert cli.main(["preprocess", str(tmp_path), "--num-codes", "20", "--out", str(tmp_path / "data")]) == 0
+    given = f"{tmp_path}/data/bin --task document_to_text --arch hat_transformer_tiny --cpu --eval-doc-bleu"
+    args = options.parse_args_and_arch(options.get_training_parser(), input_args=given.split())
+    task = tasks.setup_task(args)
+    task.build_model(args)
+    task.load_dataset("valid")
+    target = task.datasets["valid"].tgt[0]
+    near = torch.cat([target[:-2], target[-1:]])
+    sample = {"id": torch.tensor([0]), "target": target[None], "subset": "valid"}
+    log = task.doc_bleu.score([[{"tokens": near}]], sample)
+    assert log["_doc_bleu_ref_len"] == len("今天天气很好。明天会下雨。")
