@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +16,10 @@ from .files import grid, to_png
 NO_FIGURES = {
     "part", "update", "epoch", "num_updates", "bsz", "wpb", "wps", "ups", "gnorm", "clip", "loss_scale", "train_wall",
     "gb_free", "cuda_gb_allocated", "cuda_gb_reserved", "cuda_gb_free", "wall", "lr", "oom", "nsentences", "ntokens",
+    "ppl",  # 2 to the power of the loss (or nll_loss, without label smoothing), which has its panel
 }  # fmt: skip
 TRAINING = {"train", "train_inner"}
+STYLES = ("-", "--", ":", "-.")  # of the parts, where a training has one colour
 Curve = list[tuple[int, float]]  # update and figure
 
 
@@ -69,18 +73,38 @@ def panels_of(curves: dict[str, dict[str, Curve]]) -> list[tuple[str, dict[str, 
     return shown
 
 
-def picture_of_training(folder: Path) -> bytes:
-    """A PNG of the curves of the training in a `--save-dir`; see `read_history` for errors."""
-    panels = panels_of(read_history(folder / HISTORY))
-    figure, axes = grid(len(panels), width=4.5)
-    for axis, (name, parts) in zip(axes.flat, panels, strict=False):
-        for part, curve in parts.items():
-            label = "training" if part in TRAINING else part
-            axis.plot(*zip(*curve, strict=True), label=label, marker="o" if len(curve) < 20 else "", markersize=3)
+def picture_of_trainings(folders: Sequence[Path]) -> bytes:
+    """A PNG of the curves of the trainings in these `--save-dir`s, a panel for each figure.
+
+    Of several trainings each has a colour, and each part a style of line. See `read_history` for errors.
+    """
+    runs = [dict(panels_of(read_history(folder / HISTORY))) for folder in folders]
+    names = sorted({name: None for run in runs for name in run}, key="lr".__eq__)
+    figure, axes = grid(len(names), width=4.5)
+    for axis, name in zip(axes.flat, names, strict=False):
+        if len(runs) == 1:
+            _draw(axis, runs[0][name])
+        else:
+            for number, (run, label) in enumerate(zip(runs, _labels(folders), strict=True)):
+                _draw(axis, run.get(name, {}), f"{label}: ", f"C{number}")
         axis.xaxis.get_major_locator().set_params(integer=True)
         axis.set(title={"lr": "learning rate"}.get(name, name), xlabel="update")
         axis.grid(alpha=0.3)
-        if len(parts) > 1 or name != "lr":
+        if len(axis.lines) > 1 or name != "lr":
             axis.legend()
-    figure.suptitle(folder.name)
+    if len(runs) == 1:
+        figure.suptitle(folders[0].name)
     return to_png(figure)
+
+
+def _labels(folders: Sequence[Path]) -> list[str]:
+    """The folders' names; the whole paths if two names are the same."""
+    names = [folder.name for folder in folders]
+    return names if len(set(names)) == len(names) else [str(folder) for folder in folders]
+
+
+def _draw(axis: Any, parts: dict[str, Curve], prefix: str = "", color: str | None = None) -> None:
+    for (part, curve), style in zip(parts.items(), cycle(STYLES if color else "-"), strict=False):
+        label = prefix + ("training" if part in TRAINING else part)
+        marker = "o" if len(curve) < 20 else ""
+        axis.plot(*zip(*curve, strict=True), label=label, color=color, linestyle=style, marker=marker, markersize=3)

@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 
-from ..analysis.curves import picture_of_training
+from ..analysis.curves import picture_of_trainings
 from ..analysis.files import picture, to_csv, to_json
 from ..analysis.page import page
 from ..data.outputs import atomic_file, check_folder, check_output
@@ -22,7 +22,8 @@ OF_TRAINING = ("training", "png", "overwrite")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", nargs="?", help="checkpoint, or folder of hat package")
-    parser.add_argument("--training", type=Path, metavar="DIR", help="draw the training in this --save-dir, with --png")
+    text = "draw the training in this --save-dir, with --png; several --training are drawn over each other"
+    parser.add_argument("--training", type=Path, action="append", metavar="DIR", help=text)
     parser.add_argument("--data", type=Path, metavar="BIN", help=DATA)
     parser.add_argument("--input", metavar="FILE", help="documents: .jsonl or .jsonl.gz")
     add_splitter(parser)
@@ -74,13 +75,13 @@ def outputs(args: argparse.Namespace) -> dict[str, Path]:
 
 
 def draw_training(args: argparse.Namespace) -> int:
-    """Writes the curves of a training."""
+    """Writes the curves of one or more trainings."""
     parser = argparse.ArgumentParser()
     add_arguments(parser)
     defaults = vars(parser.parse_args([]))
     if others := [name for name in defaults if name not in OF_TRAINING and getattr(args, name) != defaults[name]]:
         raise ValueError(f"--training draws with --png only: remove {', '.join(others)}")
-    write(outputs(args)["png"], picture_of_training(args.training))
+    write(outputs(args)["png"], picture_of_trainings(args.training))
     return 0
 
 

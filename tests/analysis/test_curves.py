@@ -32,7 +32,7 @@ def test_the_figures_are_those_of_the_log(trained: tuple[Path, str]) -> None:
         assert expected and curves["loss"][part] == expected
     assert [update for update, _ in curves["lr"]["train_inner"]] == [1, 2, 3, 4, 5]
     names = [name for name, _ in panels_of(curves)]
-    assert names[0] == "loss" and names[-1] == "lr" and "ppl" in names and "wps" not in names, names
+    assert names[0] == "loss" and names[-1] == "lr" and not {"ppl", "wps"} & set(names), names
     assert list(dict(panels_of(curves))["loss"]) == ["train_inner", "valid"]
 
 
@@ -40,6 +40,21 @@ def test_a_picture(trained: tuple[Path, str], tmp_path: Path, capsys: pytest.Cap
     picture = tmp_path / "run.png"
     assert cli.main(["look", "--training", str(trained[0]), "--png", str(picture)]) == 0
     assert picture.read_bytes().startswith(b"\x89PNG") and f"wrote {picture}" in capsys.readouterr().out
+
+
+def test_several_trainings_are_in_one_picture(trained: tuple[Path, str], tmp_path: Path) -> None:
+    """Each one changes the picture, whichever comes last."""
+    other = tmp_path / "other"
+    other.mkdir()
+    lines = [json.loads(line) for line in (trained[0] / "history.jsonl").open()]
+    with (other / "history.jsonl").open("w") as file:
+        file.writelines(json.dumps(line | {"loss": line.get("loss", 0) + 1, "rougeL": 9}) + "\n" for line in lines)
+    pictures = []
+    for number, runs in enumerate(([trained[0]], [other], [trained[0], other], [other, trained[0]])):
+        words = [word for run in runs for word in ("--training", str(run))]
+        assert cli.main(["look", *words, "--png", str(tmp_path / f"{number}.png")]) == 0
+        pictures.append((tmp_path / f"{number}.png").read_bytes())
+    assert len(set(pictures)) == 4
 
 
 @pytest.mark.fault("Training", "killed while it writes history.jsonl, and resumed", "each update has one figure")
