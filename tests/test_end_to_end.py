@@ -121,7 +121,7 @@ def test_long_documents_are_cut_and_counted_or_refused(train, tmp_path: Path, po
     quiet = ["--disable-validation"]
     refused = train(tmp_path, *flags, *quiet, check=False)
     last = refused.stderr.strip().splitlines()[-1]
-    assert re.search(r"train source document \d+: \d+ tokens are more than the limit of 63", last)
+    assert re.search(r"train source document \d+: \d+ tokens with </s> are more than the limit of 64;", last)
     assert last.endswith("choose another policy: truncate, truncate-sentences")
     cut = train(tmp_path, *flags, *quiet, "--long-source", policy, "--long-target", "truncate")
     report = re.search(

@@ -55,8 +55,8 @@ def fit(
         starts.insert(0, 0)
     if policy == "error":
         raise LongInputError(
-            f"{length} tokens are more than the limit of {max_tokens}; raise the limit or choose another policy: "
-            f"{', '.join(offered)}"
+            f"{length + 1} tokens with </s> are more than the limit of {max_tokens + 1}; raise the limit or choose "
+            f"another policy: {', '.join(offered)}"
         )
     counts = Counter(documents_over_limit=1)
     if policy == "chunk":
@@ -89,14 +89,14 @@ def fit_parts(
     if policy == "error":
         ways = " or ".join(offered)
         raise LongInputError(
-            f"{total} tokens are more than the limit of {limit}; raise --max-source-tokens, or choose --long-source "
-            f"{ways}"
+            f"{total + 1} tokens with </s> are more than the limit of {limit + 1}; raise --max-source-tokens, or choose "
+            f"--long-source {ways}"
         )
     counts = Counter(rows_over_limit=1)
     ends = []
     for flags, share in zip(is_bos, _shares(lengths, limit, truncated), strict=True):
         if share < LEAST:
-            raise LongInputError(f"its parts have {lengths} tokens, so the limit of {limit} leaves no room for both")
+            raise LongInputError(f"its parts have {lengths} tokens, so the limit of {limit + 1} leaves no room for both")
         (kept,), cost = fit(flags, share, policy)
         ends.append(kept.stop)
         counts.update({f"source_{name}": number for name, number in cost.items() if name != "documents_over_limit"})

@@ -135,6 +135,6 @@ def progress(
         if (now := time.monotonic()) - last >= every:
             last = now
             left = (now - begin) / number * (total - number) / 60 if total else 0
-            of, rest = (f" of {total:,}", f", about {left:.0f} minutes left") if total else ("", "")
-            line = f"{what}: {number:,}{of} {unit} in {(now - begin) / 60:.0f} minutes{rest}"
+            of, rest = (f" of {total:,}", f", about {left:.0f} min left") if total else ("", "")
+            line = f"{what}: {number:,}{of} {unit} in {(now - begin) / 60:.0f} min{rest}"
             print(line, file=sys.stderr, flush=True)

@@ -7,6 +7,7 @@ save_dir.py                locks --save-dir for one training; chooses the checkp
 restoring.py               refuses to resume with another model, and an unknown --best-checkpoint-metric
 position.py                resumes at the right sample with other batches, data or processes
 history.py                 writes the figures of a training to history.jsonl
+training_log.py            a short log of a training, with the time that is left
 trackers.py                reports in one line that TensorBoard or Weights & Biases is not installed
 signals.py                 on SIGTERM and its like, finishes the update and saves
 datasets.py                names damaged binary data
@@ -32,6 +33,7 @@ from . import (  # noqa: F401
     settings_of_checkpoint,
     trackers,
     training,
+    training_log,
 )
 from .replace import apply_all
 
@@ -42,4 +44,5 @@ def apply() -> None:
     checkpoints.allow_checkpoint_types()
     patches.give_numpy_compat()
     background.end_threads_at_exit()
+    training_log.make_quiet()
     apply_all()

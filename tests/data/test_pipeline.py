@@ -135,7 +135,7 @@ def test_chunks_cover_everything_and_begin_with_a_marker(bpe: Bpe, meetings: lis
 
 def test_too_long_is_an_error_by_default(learned_bpe: LearnedBpe, meetings: list[Record]) -> None:
     pipeline = TextPipeline(Settings(max_source_tokens=101, max_target_tokens=11), learned_bpe)
-    with pytest.raises(LongInputError, match="document 'ES2005b' .*: its source is too long: .* limit of 100"):
+    with pytest.raises(LongInputError, match="document 'ES2005b' .*: its source is too long: .* limit of 101;"):
         pipeline.encode(meetings[0])
     with pytest.raises(LongInputError, match="document 'ES2005b' .*: its target is too long"):
         TextPipeline(Settings(max_target_tokens=11), learned_bpe).rows(meetings[0])

@@ -19,7 +19,7 @@ def test_lines_with_totals_and_the_time_left(capsys: pytest.CaptureFixture[str])
     assert list(progress(slow(), "train: BPE", 10, every=0.1)) == list(range(10))
     lines = capsys.readouterr().err.splitlines()
     assert 1 <= len(lines) <= 2
-    assert re.fullmatch(r"train: BPE: \d of 10 documents in 0 minutes, about 0 minutes left", lines[0])
+    assert re.fullmatch(r"train: BPE: \d of 10 documents in 0 min, about 0 min left", lines[0])
     assert list(progress(slow(), "count", every=0.15)) == list(range(10))
-    assert re.fullmatch(r"count: \d documents in 0 minutes", capsys.readouterr().err.splitlines()[0])
+    assert re.fullmatch(r"count: \d documents in 0 min", capsys.readouterr().err.splitlines()[0])
     assert list(progress(range(5), "fast", 5)) == list(range(5)) and not capsys.readouterr().err

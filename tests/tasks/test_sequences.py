@@ -118,7 +118,7 @@ LINE = '{"id": "a", "label": "x", %s}'
         ("byte_sequence", '"text": "a"', "--bpe gpt2", "--bpe gpt2 has no effect with --kind byte_sequence; remove"),
         ("byte_sequence", '"text": "a"', "--splitter library", "--splitter library has no effect with --kind byte_seq"),
         ("sequence", '"tokens": ["a"]', "--long-source truncate-sentences", "is not for --kind sequence; choose error"),
-        ("byte_sequence", '"text": "abc"', "--max-source-tokens 4", "4 tokens are more than the limit of 3; raise the"),
+        ("byte_sequence", '"text": "abc"', "--max-source-tokens 4", "5 tokens with </s> are more than the limit of 4;"),
     ],
 )
 def test_what_is_refused(
