@@ -1,13 +1,15 @@
 """Golden transcripts: the commands of a folder and what they print, rewritten with `HAT_GOLDEN=1`.
 
 A line `$ hat ...` of `transcript.txt` runs that command in a copy of the folder. The lines below it are its output, and
-after `!` its notes on stderr. `$ cat FILE` shows a file that a command has written. Decimal numbers are compared to
-1e-4.
+after `!` its notes on stderr. `$ cat FILE` shows a file that a command has written, and
+`$ scores FILE` the hypotheses of fairseq-generate. What a command with `> log` prints is of no interest. Decimal
+numbers are compared to 1e-4.
 """
 
 from __future__ import annotations
 
 import difflib
+import gzip
 import math
 import os
 import re
@@ -16,11 +18,14 @@ import shutil
 from pathlib import Path
 
 import pytest
-from commands import REPOSITORY
+from commands import REPOSITORY, USER_DIR
+from fairseq_cli import generate
 
 from hat_fairseq import cli
 
 FOLDER = REPOSITORY / "tests/golden"
+SCORED = re.compile("[HDP]-")  # tokens, text and scores of a hypothesis in the output of fairseq-generate
+PROGRESS = re.compile(r"\r|\| (INFO|WARNING) \|")
 DECIMAL = re.compile(r"-?\d+\.\d+(?:e[-+]?\d+)?|-?\d+e-\d+")
 TOLERANCE = 1e-4
 
@@ -30,6 +35,8 @@ def check_transcript(folder: Path, work: Path, capsys: pytest.CaptureFixture[str
     path = folder / "transcript.txt"
     recorded = path.read_text(encoding="utf-8")
     shutil.copytree(folder, work, dirs_exist_ok=True)
+    for model in work.glob("*.pt.gz"):
+        model.with_suffix("").write_bytes(gzip.decompress(model.read_bytes()))
     printed = [f"$ {line[2:]}\n{run(line[2:], capsys)}" for line in recorded.splitlines() if line.startswith("$ ")]
     text = with_recorded_numbers("\n".join(printed), recorded)
     if os.environ.get("HAT_GOLDEN"):
@@ -39,15 +46,23 @@ def check_transcript(folder: Path, work: Path, capsys: pytest.CaptureFixture[str
 
 def run(command: str, capsys: pytest.CaptureFixture[str]) -> str:
     """What a command prints; notes, but no progress, of stderr."""
+    command, hidden, _ = command.partition(" > log")
     program, *words = shlex.split(command)
-    if program == "cat":
-        return "".join(Path(word).read_text(encoding="utf-8") for word in words)
-    assert program == "hat"
+    if program in ("cat", "scores"):
+        lines = "".join(Path(word).read_text(encoding="utf-8") for word in words).splitlines(keepends=True)
+        return "".join(sorted(filter(SCORED.match, lines)) if program == "scores" else lines)
     capsys.readouterr()
-    status = cli.main(words)
+    if program == "hat":
+        status = cli.main(words)
+    else:
+        assert program == "fairseq-generate"
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("sys.argv", [program, *words, "--user-dir", str(USER_DIR)])
+            status = generate.cli_main() or 0
     output, errors = capsys.readouterr()
     assert status == 0, errors
-    return output + "".join(f"! {line}\n" for line in errors.splitlines() if "\r" not in line)
+    notes = (line for line in errors.splitlines() if not PROGRESS.search(line))
+    return "" if hidden else output + "".join(f"! {line}\n" for line in notes)
 
 
 def with_recorded_numbers(text: str, recorded: str) -> str:
