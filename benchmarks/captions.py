@@ -39,7 +39,6 @@ LABELS: dict[str, dict[str, str]] = {
     },
     "needle_look": {},
     "lra": {},
-    "bottleneck": {},
     "gpu": {
         **HAT,
         "hat fp16": "`hat_bart_base`, our generator, fp16",

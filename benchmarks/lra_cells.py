@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from recipe_runs import RESULTS, RUNS, flags_of, run_recipe, write_result
 
+from hat_fairseq.data.formats.listops_baselines import BASELINES, Baselines
+from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import read_records
 
 SPARSE = ["--arch", "ernie_sparse_lra_{task}"]
@@ -19,7 +22,7 @@ Cell = dict[str, Any]
 
 
 def cell_parser(doc: str | None, seeds: Sequence[int]) -> argparse.ArgumentParser:
-    """The flags of both benchmarks."""
+    """The flags that do not say which models are trained."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("task", choices=("listops", "text"))
     parser.add_argument("--seeds", type=int, nargs="+", default=list(seeds))
@@ -53,13 +56,15 @@ def run_cells(
     settings["max-update"] = str(args.updates or settings["max-update"])
     earlier = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     runs = earlier["runs"] if earlier.get("settings") == settings else []
-    for cell in cells:
-        if any(cell.items() <= run.items() for run in runs):
-            continue
+    missing = [cell for cell in cells if not any(cell.items() <= run.items() for run in runs)]
+    for cell in missing:
         folder = RUNS / question / args.task / "-".join(map(str, cell.values())).replace(" ", "_")
         runs.append({**cell, **train(cell, folder, int(settings["max-update"]))})
         runs.sort(key=order)
-        write_result(question, path, recipe=recipe, settings=settings, runs=runs, summary=summary(runs))
+        figures = {"baselines": baselines(recipe), "runs": runs, "summary": summary(runs)}
+        write_result(question, path, recipe=recipe, settings=settings, **figures)
+    if not missing:  # the command and the versions remain those of the runs
+        path.write_text(json.dumps({**earlier, "baselines": baselines(recipe)}, indent=2) + "\n", encoding="utf-8")
     return path
 
 
@@ -108,12 +113,34 @@ def finished_run(
     return {"accuracy": found, "minutes": round((time.monotonic() - begin) / 60, 1)}
 
 
-def accuracy(recipe: str, predictions: Path) -> float:
-    """In percent, of the test part."""
+def references(recipe: str, split: str) -> Iterator[Record]:
     folder = Path(flags_of("preprocess", recipe)["--out"])
     kind = json.loads((folder / "bin/pipeline.json").read_text(encoding="utf-8"))["settings"]["kind"]
-    references = read_records(folder / "text/test.jsonl", kind)
+    return read_records(folder / f"text/{split}.jsonl", kind)
+
+
+def baselines(recipe: str) -> dict[str, float]:
+    """Accuracy in percent of the baselines of ListOps on the test part; of other data, that of the best constant."""
+    if "listops" not in recipe:
+        ((label, _),) = Counter(record.label for record in references(recipe, "train")).most_common(1)
+        labels = [record.label for record in references(recipe, "test")]
+        return {"constant": round(100 * labels.count(label) / len(labels), 2)}
+    fitted, test = Baselines(), list(expressions(recipe, "test"))
+    for text, value in expressions(recipe, "train"):
+        fitted.learn(text, value)
+    right = Counter(name for text, value in test for name in fitted.right(text, value))
+    return {name: round(100 * right[name] / len(test), 2) for name in BASELINES}
+
+
+def expressions(recipe: str, split: str) -> Iterator[tuple[str, int]]:
+    """ListOps as it was before preprocessing, and the values."""
+    for record in references(recipe, split):
+        yield " ".join("]" if symbol == "X" else symbol for symbol in record.parts[0]), int(record.label or "")
+
+
+def accuracy(recipe: str, predictions: Path) -> float:
+    """In percent, of the test part."""
     lines = predictions.read_text(encoding="utf-8").splitlines()
     labels = {line["id"]: line["label"] for line in map(json.loads, lines)}
-    right = [labels[record.id] == record.label for record in references]
+    right = [labels[record.id] == record.label for record in references(recipe, "test")]
     return round(100 * sum(right) / len(right), 2)

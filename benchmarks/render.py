@@ -30,7 +30,6 @@ OWN_TABLES = {
     "needle": tables.needle,
     "needle_look": tables.needle_look,
     "lra": tables.lra,
-    "bottleneck": tables.bottleneck,
     "load": tables.load,
     "gpu": tables.gpu,
 }

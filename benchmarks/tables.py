@@ -172,7 +172,7 @@ def needle_look(record: Record) -> str:
 
 
 def lra(record: Record) -> str:
-    """Accuracy of each model from scratch and after self-pretraining, the mean and seed by seed."""
+    """Accuracy of baselines, and of each model from scratch and after self-pretraining, the mean and seed by seed."""
     told = ", ".join(f"{key} {value}" for key, value in record["settings"].items())
     starts = list(dict.fromkeys(run["start"] for run in record["runs"]))
     lines = [
@@ -181,32 +181,14 @@ def lra(record: Record) -> str:
         f"| model | {' | '.join(starts)} |",
         "|" + "---|" * (len(starts) + 1),
     ]
+    for name, value in record.get("baselines", {}).items():
+        lines.append(f"| baseline: {name} |" + f" {value:.2f} |" * len(starts))
     for model in dict.fromkeys(run["model"] for run in record["runs"]):
         cells = []
         for start in starts:
             found = record["summary"].get(f"{model}, {start}")
             by_seed = ", ".join(f"{value:.1f}" for value in found["seeds"]) if found else ""
             cells.append(f"{found['mean']:.1f} ({by_seed})" if found else "not run")
-        lines.append(f"| {model} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
-
-
-def bottleneck(record: Record) -> str:
-    """Accuracy for each number of global tokens."""
-    told = ", ".join(f"{key} {value}" for key, value in record["settings"].items())
-    numbers = sorted({run["global"] for run in record["runs"]})
-    lines = [
-        f"\n### {record['recipe']}\n\n`{record['command']}`: {told}; {settings(record)}.\n",
-        f"| global tokens | {' | '.join(map(str, numbers))} |",
-        "|" + "---|" * (len(numbers) + 1),
-    ]
-    for model, row in record["summary"].items():
-        cells = [
-            f"{row[str(n)]['mean']:.1f} ({', '.join(f'{value:.1f}' for value in row[str(n)]['seeds'])})"
-            if str(n) in row
-            else "not run"
-            for n in numbers
-        ]
         lines.append(f"| {model} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 

@@ -5,6 +5,7 @@ the same files, whatever the number of processes.
 """
 
 import argparse
+from collections import Counter
 from collections.abc import Iterable
 from functools import partial
 from itertools import islice
@@ -13,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from hat_fairseq.data.formats.listops import Limits, expressions
+from hat_fairseq.data.formats.listops_baselines import BASELINES, Baselines
 from hat_fairseq.data.formats.pathfinder import Image, draw_image
 from hat_fairseq.data.formats.png import write_png
 from hat_fairseq.data.outputs import atomic_directory
@@ -59,18 +61,29 @@ def main(args: argparse.Namespace) -> int:
 
 
 def write_listops(folder: Path, sizes: Iterable[int], limits: Limits, seed: int) -> None:
-    """Writes `basic_{train,val,test}.tsv`; no expression is in two of them. ValueError for limits without a length."""
+    """Writes `basic_{train,val,test}.tsv`, and prints how often baselines are right in the last two.
+
+    No expression is in two of them. ValueError for limits without a length.
+    """
     if not 0 <= limits.min_length < limits.max_length - 1:
         raise ValueError(
             f"--lengths {limits.min_length} {limits.max_length}: MIN must be at least 0, and MAX at least MIN + 2"
         )
-    drawn = expressions(np.random.default_rng(seed), limits)
+    drawn, baselines = expressions(np.random.default_rng(seed), limits), Baselines()
     for split, size in zip(SPLITS, sizes, strict=True):
-        name = f"basic_{split}.tsv"
+        name, right = f"basic_{split}.tsv", Counter[str]()
+        part = progress(islice(drawn, size), name, size)
         with open(folder / name, "w", encoding="utf-8", newline="\n") as file:
             file.write("Source\tTarget\n")
-            for text, value in progress(islice(drawn, size), name, size):
+            for text, value in part:
                 file.write(f"{text}\t{value}\n")
+                if split == "train":
+                    baselines.learn(text, value)
+                else:
+                    right.update(baselines.right(text, value))
+        if split != "train":
+            counts = ", ".join(f"{each} {right[each]} ({right[each] / size:.2%})" for each in BASELINES)
+            print(f"{name}: baselines, right of {size}: {counts}")
 
 
 def write_pathfinder(folder: Path, images: int, seed: int, workers: int) -> None:
