@@ -183,11 +183,14 @@ def lra(record: Record) -> str:
     ]
     for name, value in record.get("baselines", {}).items():
         lines.append(f"| baseline: {name} |" + f" {value:.2f} |" * len(starts))
+    most = max(len(cell["seeds"]) for cell in record["summary"].values())
     for model in dict.fromkeys(run["model"] for run in record["runs"]):
         cells = []
         for start in starts:
             found = record["summary"].get(f"{model}, {start}")
             by_seed = ", ".join(f"{value:.1f}" for value in found["seeds"]) if found else ""
+            if found and len(found["seeds"]) < most:
+                by_seed += f"; {len(found['seeds'])} of {most} seeds"
             cells.append(f"{found['mean']:.1f} ({by_seed})" if found else "not run")
         lines.append(f"| {model} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"

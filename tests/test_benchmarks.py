@@ -120,8 +120,10 @@ def test_the_table_of_long_range_arena() -> None:
     record = {"recipe": "r", "command": "c", "settings": {"lr": "1"}, "device": "CPU", "threads": 1, "runs": runs}
     record["baselines"] = {"root operator": 33.15}
     table = tables.lra({**record, "versions": {"torch": "2"}, "summary": summary})
-    assert "| baseline: root operator | 33.15 | 33.15 |\n| A | 20.5 (20.0, 21.0) | 30.0 (30.0) |\n" in table
-    assert "\n| B | 17.0 (17.0) | not run |\n" in table
+    assert (
+        "| baseline: root operator | 33.15 | 33.15 |\n| A | 20.5 (20.0, 21.0) | 30.0 (30.0; 1 of 2 seeds) |\n" in table
+    )
+    assert "\n| B | 17.0 (17.0; 1 of 2 seeds) | not run |\n" in table
 
 
 @pytest.mark.slow
