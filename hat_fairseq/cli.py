@@ -101,6 +101,8 @@ def describe(error: Exception) -> str:
         text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     else:
         text = str(error) or ("out of memory" if isinstance(error, MemoryError) else type(error).__name__)
+        if not isinstance(error, ValueError | OSError | MemoryError):
+            text = f"{type(error).__name__}: {text} (HAT_TRACEBACK=1 shows where it was raised)"
     # The message may quote input that contains control characters of terminals.
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in " ".join(text.split()))
 
@@ -137,7 +139,7 @@ def discard_output() -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `hat` with `argv` (default: the process's arguments) and return the exit status.
 
-    ValueError, OSError and MemoryError become one line on stderr and status 2; HAT_TRACEBACK=1 shows the traceback.
+    An error becomes one line on stderr and status 2; HAT_TRACEBACK=1 shows the traceback.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 the caller has closed it
@@ -163,7 +165,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         discard_output()  # the reader of a pipe (`hat ... | head`) has gone
         return EXIT_BROKEN_PIPE
-    except (ValueError, OSError, MemoryError) as error:
+    except Exception as error:
         if os.environ.get("HAT_TRACEBACK"):
             raise
         print(f"hat: error: {describe(error)}", file=sys.stderr)

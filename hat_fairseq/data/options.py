@@ -121,7 +121,7 @@ def check_value(item: Field[Any], value: Any) -> None:
     choices, least = item.metadata["choices"], item.metadata["least"]
     if choices and value not in choices:
         raise ValueError(f"{flag(item)} must be one of {', '.join(choices)}, not {value!r}")
-    if least is not None and value is not None and value < least:
+    if least is not None and value is not None and not value >= least:
         raise ValueError(f"{flag(item)} must be at least {least}, not {value}")
 
 

@@ -135,6 +135,25 @@ def load_checkpoint_to_cpu(original: Callable[..., Any], path: str, *args: Any, 
         raise CheckpointError(f"{path}: not a complete checkpoint ({Path(path).stat().st_size} bytes)") from None
 
 
+@replaces(fairseq.checkpoint_utils, "load_model_ensemble_and_task")
+def load_model_ensemble_and_task(original: Callable[..., Any], filenames: Any, *args: Any, **kwargs: Any) -> Any:
+    """Builds the models of checkpoints, with one line where none can be built."""
+    with named_failures(os.pathsep.join(filenames)):
+        return original(filenames, *args, **kwargs)
+
+
+@contextlib.contextmanager
+def named_failures(path: str) -> Iterator[None]:
+    """Raises CheckpointError for what fails because of the settings of a checkpoint, of which any may be wrong."""
+    try:
+        yield
+    except (ValueError, OSError, MemoryError):
+        raise
+    except Exception as error:
+        cause = f"{type(error).__name__}: {' '.join(str(error).split()):.400}"
+        raise CheckpointError(f"{path}: no model can be built from it ({cause})") from error
+
+
 def check_file(path: str) -> None:
     """Checks what can be known of a checkpoint without loading it; a file that does not exist is left to the caller.
 

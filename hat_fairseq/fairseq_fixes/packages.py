@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 
 from ..data.files import Fields, is_deeper, read_json
 from ..data.package import BIN, CONFIG, WEIGHTS, bare_checkpoint, check_package, is_package
-from .checkpoints import CheckpointError
+from .checkpoints import CheckpointError, named_failures
 from .replace import replaces
 
 DEEPEST = 20  # levels of settings
@@ -31,9 +31,13 @@ def isfile(original: Callable[[str], bool], path: str) -> bool:
 @replaces(fairseq.checkpoint_utils, "load_checkpoint_to_cpu")
 def load_package(original: Callable[..., Any], path: str, arg_overrides: Any = None, *args: Any, **kwargs: Any) -> Any:
     """Loads a checkpoint, or a package; ValueError for changed files, and for settings as of a checkpoint."""
-    if not is_package(path):
-        return original(path, arg_overrides, *args, **kwargs)
-    folder = Path(path)
+    with named_failures(path):
+        if not is_package(path):
+            return original(path, arg_overrides, *args, **kwargs)
+        return _load(Path(path), arg_overrides)
+
+
+def _load(folder: Path, arg_overrides: Any) -> Any:
     check_package(folder)
     config = Fields(read_json(folder / CONFIG), str(folder / CONFIG), ("updates", "tied", "namespaces", "cfg"))
     try:

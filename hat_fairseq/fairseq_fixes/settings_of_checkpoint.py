@@ -54,7 +54,7 @@ def recorded_flags(path: str, given: str | None) -> list[str]:
         else:
             check_file(path)
             state = torch.load(path, map_location="cpu", weights_only=True, mmap=True)  # reads no tensors
-            task = _plain(state["cfg"]["task"] if state.get("cfg") else state["args"])
+            task = plain(state["cfg"]["task"] if state.get("cfg") else state["args"])
         name = str(task.get("_name") or task["task"])
     except Exception:
         return []
@@ -74,7 +74,7 @@ def upgrade_state_dict(original: Callable[..., Any], state: Any) -> Any:
     """
     if not isinstance(state, Mapping) or not isinstance(state.get("model"), Mapping):
         raise CheckpointError("no checkpoint of fairseq: it has no weights under the name 'model'")
-    args, cfg = _plain(state.get("args")), _plain(state.get("cfg") or {})
+    args, cfg = plain(state.get("args")), plain(state.get("cfg") or {})
     if not isinstance(cfg, dict):
         raise CheckpointError("its settings are no dictionary")
     if isinstance(args, dict):
@@ -123,15 +123,15 @@ def _check_values(section: object) -> None:
             raise CheckpointError(f"refused, because its setting {name} is not a number: {_short(value)}")
 
 
-def _plain(settings: Any) -> Any:
+def plain(settings: Any) -> Any:
     """Namespaces and omegaconf's containers as dictionaries and lists, with their interpolations resolved."""
     if isinstance(settings, DictConfig):
         settings = OmegaConf.to_container(settings, resolve=True)
     if isinstance(settings, Namespace):
         settings = vars(settings)
     if isinstance(settings, Mapping):
-        return {str(name): _plain(value) for name, value in settings.items()}
-    return [_plain(item) for item in settings] if isinstance(settings, list | tuple) else settings
+        return {str(name): plain(value) for name, value in settings.items()}
+    return [plain(item) for item in settings] if isinstance(settings, list | tuple) else settings
 
 
 def _all_entries(section: Any, name: str = "") -> Iterator[tuple[str, Any]]:

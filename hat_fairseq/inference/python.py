@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ..analysis.look import Look
+from ..data.files import Fields
 from ..data.parallel import progress
 from ..data.record import Record
 from ..data.records_json import record_from_json
@@ -107,7 +108,7 @@ class Model:
     def _record(self, number: int, document: Input) -> Record:
         if isinstance(document, Record):
             return document
-        fields = {"text": document} if isinstance(document, str) else dict(document)
+        fields = {"text": document} if isinstance(document, str) else Fields(document, f"document {number}").record
         return record_from_json({"id": str(number), **fields}, f"document {number}", self.kind)
 
     def _rows(self, rows_of: Callable[..., Iterator[Prediction]], documents: Any, batch_size: int) -> list[Prediction]:

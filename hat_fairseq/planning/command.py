@@ -65,6 +65,9 @@ def main(args: argparse.Namespace) -> int:
 def make_plan(args: argparse.Namespace) -> dict[str, Any]:
     """The estimates with and without --checkpoint-activations, and what they are about."""
     memory = None if args.gpu_memory is None else parse_memory(args.gpu_memory)
+    for name in ("dictionary_size", "source_tokens", "target_tokens"):
+        if (number := getattr(args, name)) is not None and number < 1:
+            raise ValueError(f"--{name.replace('_', '-')} must be at least 1, not {number}")
     words, size = arguments(args.recipe, args.others, args.dictionary_size)
     preprocess = files.load(files.find(args.recipe))["preprocess"]
     trainings = {name: build([*words, *flags], size) for name, flags in VARIANTS.items()}

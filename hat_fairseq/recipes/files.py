@@ -79,8 +79,9 @@ def read(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path}: expected sections {', '.join(SECTIONS)}, found {str(content)[:60]!r}")
     if unknown := [key for key in content if key not in ("base", *SECTIONS)]:
         raise ValueError(f"{path}: unknown section {unknown[0]!r} (known: base, {', '.join(SECTIONS)})")
-    if not isinstance(content.get("base", []), list):
-        raise ValueError(f"{path}: base must be a list of files, found {content['base']!r}")
+    base = content.get("base", [])
+    if not isinstance(base, list) or not all(isinstance(name, str) for name in base):
+        raise ValueError(f"{path}: base must be a list of files, found {base!r}")
     for section in content.keys() - {"base"}:
         if not isinstance(flags := content[section], dict):
             raise ValueError(f"{path}: section {section!r} must hold `flag: value` lines, found {flags!r}")

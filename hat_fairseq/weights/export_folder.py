@@ -179,10 +179,11 @@ def restore(directory: Path, out: Path, overwrite: bool) -> int:
     model = {ours: weights[theirs] for ours, theirs in names.items()}
     if types is not None and bool(types.any()):  # trained further: every token has this row
         model[POSITIONS] = model[POSITIONS] + types
-    for name, words in fields.get("fingerprints", dict).items():
+    fingerprints = Fields(fields.get("fingerprints", dict), f"{fields.where}: fingerprints")
+    for name in fingerprints.record:
         if not name.endswith(FINGERPRINT):
             raise fields.error(f"{name!r:.80} is no fingerprint")
-        model[name] = torch.tensor(words)
+        model[name] = torch.tensor(fingerprints.items(name, int))
     cfg: Any = OmegaConf.create(settings(fields, data_folder), flags={"allow_objects": True})
     for name, place in data.items():
         (data_folder / place).parent.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from dataclasses import replace
@@ -12,7 +13,7 @@ from hat_fairseq.data.bpe import Bpe, Gpt2Bpe
 from hat_fairseq.data.clean import EmptyDocumentError
 from hat_fairseq.data.learned_bpe import LearnedBpe
 from hat_fairseq.data.long_input import LongInputError
-from hat_fairseq.data.options import Settings
+from hat_fairseq.data.options import Options, Settings
 from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.rows import BOS
@@ -233,12 +234,13 @@ def test_a_changed_directory_is_refused(learned_bpe: LearnedBpe, tmp_path: Path)
         ({"splitter": "nltk"}, "--splitter must be one of given, punctuation, library, not 'nltk'"),
         ({"source_tokenizer": "spacy"}, "--source-tokenizer must be one of none, moses, jieba, not 'spacy'"),
         ({"long_target": "chunk"}, "--long-target must be one of error, truncate, not 'chunk'"),
+        ({"negative_windows": math.nan}, "--negative-windows must be at least 0, not nan"),
         ({"max_source_tokens": 2}, "--max-source-tokens must be at least 3, not 2"),
     ],
 )
 def test_bad_settings_are_refused(setting: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Settings(**setting)
+        Options(**setting)
 
 
 @pytest.mark.parametrize(("language", "text"), [("zh", "今天 很好。明天会下雨。"), ("th", "今天 很好。 明天会下雨。")])

@@ -179,6 +179,7 @@ RECIPES = {
     "circle": ("base: [circle.yaml]", "is its own base"),
     "outside": ("base: [../../../../etc/passwd]", "etc/passwd"),
     "list": ("- a", "expected sections"),
+    "base": ("base: [{a: b}]", "base must be a list of files"),
 }
 
 

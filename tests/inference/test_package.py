@@ -157,6 +157,7 @@ def test_texts_in_python(made: Path) -> None:
         (lambda: model.classify(["a"]), "cannot classify: a model of the kind 'text' can generate and look"),
         (lambda: model.generate("Good morning."), r"give a list of documents: \[document\]"),
         (lambda: model.generate(["Good morning.", " "]), "document '2' .* has an empty source"),
+        (lambda: model.generate([3]), "document 1: expected a JSON object, found 3"),
         (lambda: model.generate([{"id": "a", "txt": "b"}]), "document 1: unknown key 'txt'"),
         (lambda: model.generate(["a b", {"id": "1", "text": "b"}]), "two documents have the same id"),
         (lambda: model.generate(["a b"], beem=2), "unknown generation option 'beem'"),
@@ -165,6 +166,12 @@ def test_texts_in_python(made: Path) -> None:
     ):
         with pytest.raises(ValueError, match=message):
             call()
+
+
+def test_settings_as_namespace(made: Path, tmp_path: Path) -> None:
+    edit(lambda config: config.update(namespaces=["task"]))(folder := Path(shutil.copytree(made / "P", tmp_path / "P")))
+    with pytest.raises(ValueError, match="P: no model can be built from it"):
+        hat_fairseq.load(folder, device="cpu")
 
 
 @pytest.mark.parametrize("kind", ["classification", "choice", "qa", "document_qa"])
@@ -221,6 +228,7 @@ def case(message: str, change: Callable[[Path], object], fault: str = "", area: 
 
 CODE, DEEP = {"_name": "fconv", "encoder_layers": "open('ran', 'w')"}, json.loads('{"a":' * 200 + "1" + "}" * 200)
 OUTSIDE = "a package with a link, or with a name outside of it", "Security"
+WRONG_TYPES = ("a package whose settings have wrong types",)
 FAULTS = [
     case("tensors is missing, or", lambda p: change_byte(p / "model.safetensors"), "a package with a changed byte"),
     case("codes is missing, or", lambda p: (p / "bin/bpe.codes").unlink(), "a package without one of its files"),
@@ -233,6 +241,9 @@ FAULTS = [
     case("config.json: cfg must be an object", edit(lambda c: c.update(cfg="${oc.env:HOME}"))),
     case("Interpolation", edit(lambda c: c["cfg"]["task"].update(x="${nosuch.x}"))),
     case("unknown key 'x'", edit(lambda c: c.update(x=2))),
+    case("no model can be built", edit(lambda c: c["cfg"]["model"].update(arch=["a"])), *WRONG_TYPES),
+    case("no model can be built", edit(lambda c: c["cfg"]["model"].update(__class__="a")), *WRONG_TYPES),
+    case("no model can be built", edit(lambda c: c["cfg"]["model"].update(decoder_kv_heads="two")), *WRONG_TYPES),
     case("'x' cannot be tied to", edit(lambda c: c["tied"].update(x=["y"]))),
 ]
 

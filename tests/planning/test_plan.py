@@ -138,6 +138,8 @@ def test_long_documents_in_a_batch_of_tokens() -> None:
         (["--gpu-memory", "24"], "--gpu-memory 24: write it as 24G or 16000M"),
         (["--batch-size=null", "--update-freq", "1"], "give --batch-size or --max-tokens"),
         (["--amp"], "not --amp"),
+        (["--dictionary-size", "-5"], "--dictionary-size must be at least 1, not -5"),
+        (["--source-tokens", "-1"], "--source-tokens must be at least 1, not -1"),
         (["--source-tokens", "2000"], "raise --max-source-positions"),
     ],
 )

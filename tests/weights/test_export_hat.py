@@ -186,6 +186,8 @@ def test_a_folder_that_does_not_fit_is_refused(
         ({"data": {"pipeline.json": "../pipeline.json"}}, "refused, because it names '../pipeline.json'"),
         ({"data": {"../model.pt": "pipeline.json"}}, "refused, because it names '../model.pt'"),
         ({"fingerprints": {"encoder.embed_tokens.weight": [1]}}, "is no fingerprint"),
+        ({"fingerprints": {"encoder.dictionary_fingerprint": "text"}}, "dictionary_fingerprint must be a list"),
+        ({"names": {"decoder.new": []}}, "TypeError: unhashable type: 'list' (HAT_TRACEBACK=1"),
         ({"extra": 1}, "unknown key 'extra'"),
     ):
         (folder / "hat_fairseq.json").write_text(json.dumps(origin | change))
