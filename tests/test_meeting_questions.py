@@ -1,4 +1,4 @@
-"""Questions on meetings, from QMSum's files by the program of the page to predictions of a small model."""
+"""Questions on meetings, from QMSum's files by the program of the page to the score of a small model."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from commands import REPOSITORY, USER_DIR, run_command
 
 from hat_fairseq import cli
@@ -15,7 +16,7 @@ from hat_fairseq.data.files import read_json_lines
 SAMPLE = Path(__file__).parent / "samples/qmsum_ami.jsonl.gz"
 
 
-def test_from_qmsum_to_predictions(tmp_path: Path) -> None:
+def test_from_qmsum_to_scores(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = (REPOSITORY / "docs/datasets_encoders.md").read_text(encoding="utf-8")
     (program,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     names: dict[str, Any] = {"__name__": "page"}
@@ -52,4 +53,10 @@ def test_from_qmsum_to_predictions(tmp_path: Path) -> None:
         if prediction["type"] == "span":
             text = record["paragraphs"][prediction["answer_paragraph"]]
             assert text[prediction["start"] :].startswith(prediction["answer"])
+    for references in (tmp_path / "raw/test.jsonl", data / "text/test.jsonl"):
+        assert cli.main(["score", "qa", "--hypotheses", str(out), "--references", str(references)]) == 0
+    first, second = [line for line in capsys.readouterr().out.splitlines() if line.startswith(f"{out}  ")]
+    chosen = [{each["paragraph"] for each in record["annotations"]} for record in records["test"]]
+    right = [each["paragraph"] in paragraphs for each, paragraphs in zip(predictions, chosen, strict=True)]
+    assert first == second and first.endswith(f"{100 * sum(right) / len(right):.2f}")
     assert [path.name for path in out.parent.iterdir()] == ["test.jsonl"], "no official file for data of one's own"

@@ -89,14 +89,14 @@ def fit_parts(
     if policy == "error":
         ways = " or ".join(offered)
         raise LongInputError(
-            f"{total + 1} tokens with </s> are more than the limit of {limit + 1}; raise --max-source-tokens, or choose "
-            f"--long-source {ways}"
+            f"{total + 1} tokens with </s> are more than the limit of {limit + 1}; raise --max-source-tokens, or "
+            f"choose --long-source {ways}"
         )
     counts = Counter(rows_over_limit=1)
     ends = []
     for flags, share in zip(is_bos, _shares(lengths, limit, truncated), strict=True):
         if share < LEAST:
-            raise LongInputError(f"its parts have {lengths} tokens, so the limit of {limit + 1} leaves no room for both")
+            raise LongInputError(f"its parts have {lengths} tokens: the limit of {limit + 1} leaves no room for both")
         (kept,), cost = fit(flags, share, policy)
         ends.append(kept.stop)
         counts.update({f"source_{name}": number for name, number in cost.items() if name != "documents_over_limit"})

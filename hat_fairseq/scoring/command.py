@@ -1,4 +1,4 @@
-"""Score a model's output: `hat score rouge` and `bleu` for texts, `classification` and `squad` for predictions."""
+"""Score a model's output: `hat score rouge` and `bleu` for texts, `classification` and `qa` for predictions."""
 
 import argparse
 import json
@@ -10,6 +10,7 @@ from hat_fairseq.scoring import (
     bleu_command,
     classification,
     natural_questions,
+    qa,
     rouge_command,
     squad_command,
     triviaqa,
@@ -37,6 +38,7 @@ METRICS: dict[str, Metric] = {
     "rouge": rouge_command,
     "bleu": bleu_command,
     "classification": classification,
+    "qa": qa,
     "squad": squad_command,
     "natural_questions": natural_questions,
     "tydi_qa": tydi_qa,
