@@ -52,6 +52,14 @@ def test_fairseq_preprocess_with_the_plugin_gives_the_same_data(run, ami: Path, 
         assert (tmp_path / name).read_bytes() == (ami / "bin" / name).read_bytes(), name
 
 
+@pytest.mark.fault("Training", "most generated texts of a validation are empty or one word", "a warning")
+@pytest.mark.parametrize(("length", "warned"), [(1, True), (20, False)])
+def test_texts_of_one_word_are_a_warning(train, tmp_path: Path, length: int, warned: bool) -> None:
+    options = json.dumps({"beam": 1, "min_len": length, "max_len_b": length, "no_repeat_ngram_size": 2})
+    log = train(tmp_path, "--max-update", 1, "--no-save", "--eval-rouge", "--eval-rouge-args", options).stdout
+    assert ("100% of the generated texts are empty or one word" in log) == warned and "valid_rougeL" in log
+
+
 def test_training_reports_rouge_and_keeps_the_best_by_it(trained) -> None:
     directory, result = trained
     logs = [json.loads(m) for m in re.findall(r"\| valid \| (\{.*?\})", result.stdout + result.stderr)]

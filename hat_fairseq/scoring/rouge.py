@@ -1,7 +1,7 @@
 """ROUGE-1, ROUGE-2 and summary-level ROUGE-L (Lin 2004): F x 100 with intervals over documents and a signature."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -26,6 +26,8 @@ class RougeReport:
     signature: str
     documents: int
     empty_hypotheses: int  # documents without any generated word (they score 0 and are part of the mean)
+    repeated_trigrams: float  # of the hypotheses, see `repeated_ngrams`
+    repeated_in_references: float
     non_ascii_documents: int  # documents with letters or digits that ROUGE's tokenizer (a-z, 0-9) drops
 
 
@@ -62,11 +64,26 @@ def rouge(
         signature=settings.signature(backend, len(references), len(flat)),
         documents=len(references),
         empty_hypotheses=sum(not _has_word(lines) for lines in hypothesis_lines),
+        repeated_trigrams=repeated_ngrams(map(" ".join, hypothesis_lines)),
+        repeated_in_references=repeated_ngrams(map(" ".join, flat)),
         non_ascii_documents=sum(
             any(_NON_ASCII_WORD.search(line) for lines in (hypothesis, *of_document) for line in lines)
             for hypothesis, of_document in zip(hypothesis_lines, reference_lines, strict=True)
         ),
     )
+
+
+def repeated_ngrams(texts: Iterable[str], n: int = 3) -> float:
+    """seq-rep-n of Welleck et al. 2020 in percent: the mean over texts of 1 - (different n-grams / n-grams) of words.
+
+    0 for a text of less than n words; words are divided by spaces and compared in lower case.
+    """
+    shares = []
+    for text in texts:
+        words = text.lower().split()
+        ngrams = list(zip(*(words[start:] for start in range(n)), strict=False))
+        shares.append(1 - len(set(ngrams)) / len(ngrams) if ngrams else 0.0)
+    return 100 * sum(shares) / len(shares)
 
 
 def _of_documents(values: np.ndarray, counts: np.ndarray, several: str) -> np.ndarray:

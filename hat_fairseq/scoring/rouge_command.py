@@ -49,6 +49,8 @@ def score(args: argparse.Namespace) -> Report:
     lines = [*aligned(rows), *dict.fromkeys(report.signature for report in reports.values())]
     notes = []
     for path, report in reports.items():
+        repeated = f"{report.repeated_trigrams:.2f} % (references: {report.repeated_in_references:.2f} %)"
+        lines.append(f"repeated 3-grams: {path} {repeated}")
         if args.against_others:
             means = score_against_others(systems[path], references.texts, settings)
             figures = " ".join(f"{mean:.2f}" for mean in means.values())

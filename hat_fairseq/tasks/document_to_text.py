@@ -27,7 +27,7 @@ from .config import DocumentToTextConfig
 from .document_dataset import DocumentPairDataset, load_documents
 from .raw_documents import encode_documents, parse_line, row_of
 from .training import PluginTask
-from .validation_meters import DocumentBleuMeter, RougeMeter
+from .validation_meters import DocumentBleuMeter, GenerationMeter, RougeMeter
 
 logger = logging.getLogger(__name__)
 
@@ -120,9 +120,11 @@ class DocumentToTextTask(PluginTask, TranslationTask):
         super().reduce_metrics(logging_outputs, criterion)
         RougeMeter.reduce(logging_outputs)
         DocumentBleuMeter.reduce(logging_outputs)
+        GenerationMeter.reduce_short(logging_outputs)
 
     def post_validate(self, model: Any, stats: dict[str, Any], aggregator: Any) -> None:
         """Called by fairseq after each validation subset."""
+        GenerationMeter.warn_of_short(aggregator)
         if self.doc_bleu is not None:
             self.doc_bleu.finish()
 

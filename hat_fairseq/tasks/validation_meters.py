@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 ROUGE = {"rouge1": "rouge1", "rouge2": "rouge2", "rougeLsum": "rougeL"}  # names of rouge-score, and ours in the logs
 ORDER = 4  # of BLEU's n-grams
 SUMS = ("sys_len", "ref_len", *(f"{name}_{n}" for name in ("counts", "totals") for n in range(ORDER)))
+MANY = 0.5  # of all hypotheses: a share that is a warning
 SOME_REFERENCES = 200  # enough to know their script
 UNKNOWN_REFERENCE = "\u2047"  # for <unk> in a reference: an unknown word that is generated as <unk> is no match
 TextPair = tuple[str, str]  # a hypothesis and its reference
@@ -51,6 +52,28 @@ class GenerationMeter:
         pairs = zip(hypotheses, sample["target"], strict=True)
         return [(self._text(beams[0]["tokens"]), self._text(target, **of_references)) for beams, target in pairs]
 
+    @staticmethod
+    def count_short(pairs: list[TextPair]) -> dict[str, float]:
+        """Counts of all hypotheses and of those of at most one word, for a batch's logging output."""
+        return {"_hypotheses": len(pairs), "_short_hypotheses": sum(_is_short(*pair) for pair in pairs)}
+
+    @staticmethod
+    def reduce_short(logging_outputs: list[dict[str, Any]]) -> None:
+        """Log the share of short hypotheses for `warn_of_short`."""
+        if number := sum(log.get("_hypotheses", 0) for log in logging_outputs):
+            short = sum(log["_short_hypotheses"] for log in logging_outputs if "_hypotheses" in log)
+            metrics.log_scalar("_short_hypotheses", short / number, number)
+
+    @staticmethod
+    def warn_of_short(meters: Mapping[str, Any]) -> None:
+        """Warn if most hypotheses of a validation subset are empty or one word, which no score shows."""
+        share = meters["_short_hypotheses"].avg if "_short_hypotheses" in meters else 0.0
+        if share > MANY and _rank() == 0:
+            logger.warning(
+                "%.0f%% of the generated texts are empty or one word, so their scores say nothing; if this stays so, "
+                "look at min_len, max_len_b and lenpen of the generation, and at the learning rate", 100 * share,
+            )  # fmt: skip
+
     def _text(self, tokens: torch.Tensor, **options: str) -> str:
         tokens = utils.strip_pad(tokens, self._dictionary.pad()).int().cpu()
         return self._decode(self._dictionary.string(tokens, **options))
@@ -65,7 +88,7 @@ class RougeMeter(GenerationMeter):
         generated, references = ([split_summary(pair[side], "punctuation") for pair in pairs] for side in (0, 1))
         scores = score_documents(generated, references, stem=True)
         sums = {f"_{ours}_sum": 100 * float(scores[theirs].sum()) for theirs, ours in ROUGE.items()}
-        return {**sums, "_rouge_documents": len(pairs)}
+        return {**sums, "_rouge_documents": len(pairs), **self.count_short(pairs)}
 
     @staticmethod
     def reduce(logging_outputs: list[dict[str, Any]]) -> None:
@@ -144,7 +167,8 @@ class DocumentBleuMeter(GenerationMeter):
             generated, references = map(list, zip(*completed, strict=True))
             score = self._scorers.get(sample["subset"], self._bleu).corpus_score(generated, [references])
             values = [score.sys_len, score.ref_len, *score.counts, *score.totals]
-        return {f"_doc_bleu_{name}": value for name, value in zip(SUMS, values, strict=True)}
+        sums = {f"_doc_bleu_{name}": value for name, value in zip(SUMS, values, strict=True)}
+        return sums | self.count_short(pairs)
 
     def _add(self, subset: str, index: int, pair: TextPair) -> TextPair | None:
         """The texts of the whole document if sample `index` was the last one missing; None else, or if repeated."""
@@ -168,6 +192,11 @@ class DocumentBleuMeter(GenerationMeter):
         sums = [float(sum(log.get(f"_doc_bleu_{name}", 0) for log in logging_outputs)) for name in SUMS]
         metrics.log_scalar("_doc_bleu_sums", np.array(sums))
         metrics.log_derived("doc_bleu", lambda meters: round(_bleu_of(meters["_doc_bleu_sums"].sum), 2))
+
+
+def _is_short(hypothesis: str, reference: str) -> bool:
+    """Whether it is at most one word, or one character where words are not separated, and the reference is longer."""
+    return len(hypothesis.split()) <= 1 < len(reference.split()) or len(hypothesis) <= 1 < len(reference)
 
 
 def _one_line(text: str) -> str:

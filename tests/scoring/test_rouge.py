@@ -82,6 +82,13 @@ def test_empty_and_foreign_text_is_counted():
     assert (report.empty_hypotheses, report.non_ascii_documents) == (1, 1)
 
 
+def test_repeated_ngrams_by_hand():
+    hypotheses = ["a b c A b c", "one", ["x y", "x y"], "no repeated words here"]  # 1 of 4, 0, 0 of 2, 0
+    report = rouge(hypotheses, ["a b c"] * 3 + ["a a a a a"], RougeSettings(bootstrap_samples=0))
+    assert report.repeated_trigrams == pytest.approx(100 * (1 / 4) / 4)
+    assert report.repeated_in_references == pytest.approx(100 * (2 / 3) / 4)
+
+
 def test_a_reference_that_cannot_be_scored():
     with pytest.raises(ValueError, match="reference 2 has no word.*天气"):
         rouge(["a", "a"], ["a", "天气很好。"])

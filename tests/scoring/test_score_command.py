@@ -39,10 +39,11 @@ def test_table_notes_and_json(files):
     done = run("rouge", "--hypotheses", files / "a.txt", files / "b.txt", "--references", files / "r.jsonl",
                "--json", files / "out.json")  # fmt: skip
     assert done.returncode == 0, done.stderr
-    header, first, second, signature = done.stdout.splitlines()
+    header, first, second, signature, *repeated = done.stdout.splitlines()
     assert header.split("  ")[-1] == "ROUGE-L (summary)"
     assert (first.split()[0], second.split()[0]) == (str(files / "a.txt"), str(files / "b.txt"))
     assert "hypothesis-sentences: punctuation" in signature
+    assert repeated == [f"repeated 3-grams: {files / name} 0.00 % (references: 0.00 %)" for name in ("a.txt", "b.txt")]
     assert "a.txt: 1 of 2 hypotheses are empty and score 0" in done.stderr
     assert "b.txt: 1 of 2 documents have letters outside a-z" in done.stderr
     written = json.loads((files / "out.json").read_text())
