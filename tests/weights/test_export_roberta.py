@@ -90,6 +90,7 @@ def exported(
 
 @torch.no_grad()
 def test_logits_are_ours(exported: tuple[str, Path, Path, Path]) -> None:
+    """In fp64, where no processor's order of operations matters."""
     name, checkpoint, data, out = exported
     about_words = name in WORDS
     auto = transformers.AutoModelForMaskedLM if about_words else transformers.AutoModelForSequenceClassification
@@ -113,16 +114,16 @@ def test_logits_are_ours(exported: tuple[str, Path, Path, Path]) -> None:
         (expected,) = pipeline.encode(record_from_json(record, "here", pipeline.settings.kind))
         ids = task.source_dictionary.encode_line(" ".join(expected.tokens), add_if_not_exist=False).tolist()
         assert row[real.bool()].tolist() == ids
-    found = model.eval()(tokens, **({} if about_words else {"classification_head_name": HEAD}))[0]
-    theirs = peer(**encoded).logits
-    assert torch.allclose(*((x[mask.bool()] if about_words else x) for x in (found, theirs)), atol=1e-5, rtol=1e-5)
+    found = model.double().eval()(tokens, **({} if about_words else {"classification_head_name": HEAD}))[0]
+    theirs = peer.double()(**encoded).logits
+    assert torch.allclose(*((x[mask.bool()] if about_words else x) for x in (found, theirs)), atol=1e-10, rtol=0)
     assert found.flatten(0, -2).std(dim=0).min() > 1e-3
     left = torch.full_like(tokens[:1], 1)  # the second document, padded on the left
     left[0, -int(mask[1].sum()) :] = tokens[1][mask[1].bool()]
     if name not in PLAIN:  # RoBERTa reads the first slot
         alone = peer(left).logits[0, -int(mask[1].sum()) :] if about_words else peer(left).logits[0]
         expected = found[1][mask[1].bool()] if about_words else found[1]
-        assert torch.allclose(alone, expected, atol=1e-5, rtol=1e-5)
+        assert torch.allclose(alone, expected, atol=1e-10, rtol=0)
     if not about_words:
         assert [peer.config.id2label[i] for i in range(2)] == task.labels
         inputs = [{"id": record["id"], "segments": record["segments"]} for record in records]
