@@ -23,15 +23,21 @@ FAIRSEQ := fairseq-fixed
 BUILT := $(VENV)/.fairseq-built
 TIMED := long_attention long_encoders regularization training_hierarchy training_fairseq generation_fairseq generation_transformers \
   generation_ctranslate2 precision kv_heads source_length preprocessing start_up waiting ablation
+# Variables of oneDNN and torch that keep to the instructions of older processors; one product tells the kernels used.
+PROCESSORS := "ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2" "ATEN_CPU_CAPABILITY=default"
+PROCESSOR_TESTS := tests/kernels tests/generation tests/weights/test_export*.py \
+  tests/test_old_checkpoints.py tests/test_gpu_benchmark.py
+PRODUCT := import torch; from hat_fairseq.kernels.packed_linear import PackedLinear; \
+  print("torch", torch.backends.cpu.get_cpu_capability()); PackedLinear(torch.nn.Linear(64, 64), "int8")(torch.ones(4, 64))
 SCRIPTS = $(wildcard .ci/run scripts/* train_scripts/*.sh generate_scripts/*.sh predict_scripts/*.sh examples/*.sh)
 # torch and what torch itself requires: with a torch of the user's own, our pins for these do not apply
 TORCH_FAMILY := torch|filelock|typing[-_]extensions|sympy|mpmath|networkx|jinja2|markupsafe|fsspec
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint bench clean check-choice
+.PHONY: help setup demo test test-all test-processors lint bench clean check-choice
 
 help:  ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@grep -E '^# (TORCH|PYTHON|JOBS|BENCH)=' $(firstword $(MAKEFILE_LIST)) | cut -c 3-
 
 setup: $(STAMP) check-choice  ## create .venv and install everything (TORCH=, PYTHON=: see below)
@@ -45,6 +51,11 @@ test: setup  ## the tests, without the slow runs of whole recipes and benchmarks
 
 test-all: setup  ## all tests, as continuous integration runs them
 	OMP_NUM_THREADS=1 $(PY) -m pytest -q -n $(JOBS) --dist loadfile tests
+
+test-processors: setup  ## tests of kernels, generation and export with the instructions of older processors
+	@for setting in $(PROCESSORS); do echo "test-processors: $$setting"; \
+	  env $$setting ONEDNN_VERBOSE=1 $(PY) -c '$(PRODUCT)' | grep -E '^torch|,exec,cpu,matmul,' | cut -d, -f6- | head -n 2; \
+	  env $$setting OMP_NUM_THREADS=1 $(PY) -m pytest -q -n $(JOBS) --dist loadfile -m "not slow" $(PROCESSOR_TESTS) || exit 1; done
 
 lint: setup  ## ruff, mypy, shellcheck
 	$(VENV)/bin/ruff check .

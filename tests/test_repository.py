@@ -138,7 +138,7 @@ def test_links_between_pages_lead_somewhere() -> None:
 
 def test_make_help_lists_the_targets() -> None:
     output = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    for target in ("setup", "demo", "test", "lint", "bench", "clean"):
+    for target in ("setup", "demo", "test", "test-processors", "lint", "bench", "clean"):
         assert f"make {target} " in output
     assert "TORCH=none" in output and "PYTHON=" in output
 
