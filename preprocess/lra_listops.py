@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from hat_fairseq.data.formats.listops import FUNCTIONS, value_of
 from hat_fairseq.data.formats.release import release_file, release_folder
 from hat_fairseq.data.formats.tables import read_tsv
 from hat_fairseq.data.record import Record
@@ -24,7 +25,7 @@ FILES = {"train": "basic_train.tsv", "valid": "basic_val.tsv", "test": "basic_te
 CONTENT = "basic_train.tsv, basic_val.tsv and basic_test.tsv, as `hat make-data listops` writes them"
 SYMBOLS = str.maketrans({"(": "", ")": "", "]": "X"})
 VALUES = tuple(map(str, range(10)))
-KNOWN = {*VALUES, "[MIN", "[MAX", "[MED", "[SM", "[FIRST", "[LAST", "X"}
+KNOWN = {*VALUES, *FUNCTIONS, "X"}
 
 
 def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
@@ -36,4 +37,6 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record
         tokens = tuple(row["Source"].translate(SYMBOLS).split())
         if unknown := [token for token in tokens if token not in KNOWN]:
             raise ValueError(f"{path}:{number}: {unknown[0]!r:.60} is no digit, operator or bracket of ListOps")
+        if str(value_of(tokens)) != row["Target"]:
+            raise ValueError(f"{path}:{number}: the expression has the value {value_of(tokens)}, not {row['Target']}")
         yield Record(f"{split}-{number}", (tokens,), label=row["Target"], origin=f"{path}:{number}")

@@ -64,7 +64,7 @@ def _record(page: Fields, is_train: bool, counts: Counter[str]) -> Record:
         text, of_paragraph = _paragraph(tokens, 0, len(tokens))
         texts, candidates = [text], [[-1, -1, *_runs(list(of_paragraph))]]
     meta = None if is_train else {"natural_questions": {"candidates": candidates}}
-    return question_record(page, texts, "long_answer", partial(_find, texts, words, counts), meta, counts)
+    return question_record(page, texts, "long_answer", partial(_find, len(tokens), texts, words, counts), meta, counts)
 
 
 def _tokens(page: Fields) -> list[str | None]:
@@ -99,19 +99,27 @@ def _runs(numbers: Sequence[int]) -> list[int]:
 
 
 def _find(
-    texts: Sequence[str], words: dict[int, tuple[int, Words]], counts: Counter[str], annotation: Fields, candidate: int
+    size: int,
+    texts: Sequence[str],
+    words: dict[int, tuple[int, Words]],
+    counts: Counter[str],
+    annotation: Fields,
+    candidate: int,
 ) -> Found | None:
+    """The paragraph and the short answers of an annotation; `size`: number of the page's tokens."""
     if candidate not in words:
         counts["annotations_in_skipped_candidates"] += candidate >= 0
         return None
     paragraph, of_paragraph = words[candidate]
     spans = []
     for answer in annotation.objects("short_answers"):
-        tokens = range(answer.get("start_token", int), answer.get("end_token", int))
-        inside = [of_paragraph[number] for number in tokens if number in of_paragraph]
+        first, end = answer.get("start_token", int), answer.get("end_token", int)
+        if not 0 <= first < end <= size:
+            raise answer.error(f"a short answer has the tokens {first} to {end} of {size}")
+        inside = [of_paragraph[number] for number in range(first, end) if number in of_paragraph]
         if inside:
-            begin, end = inside[0][0], inside[-1][1]
-            spans.append(Answer(texts[paragraph][begin:end], begin))
+            begin = inside[0][0]
+            spans.append(Answer(texts[paragraph][begin : inside[-1][1]], begin))
         else:
             counts["short_answers_outside_paragraph"] += 1
     return paragraph, tuple(spans)

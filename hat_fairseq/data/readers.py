@@ -81,6 +81,9 @@ def _folder_reader(folder: Path, kind: str, one_document: bool) -> Reader:
         if files := file or pair:
             found[split] = files
     parallel = any(isinstance(files, tuple) for files in found.values())
+    data_files = (path for path in sorted(folder.iterdir()) if DATA_FILE.fullmatch(path.name))
+    if unreadable := [path for path in data_files if not (path.is_file() or path.is_dir())]:
+        raise ValueError(f"{unreadable[0]} is a link to nothing or to itself, or a pipe; put a file there")
     if not found:
         raise ValueError(f"{folder} has no {_EXPECTED}")
     if parallel and not kind_of(kind).has_target:

@@ -2,7 +2,7 @@
 
 import argparse
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 
 from hat_fairseq.data.pipeline import recorded_language
@@ -62,7 +62,7 @@ def score(args: argparse.Namespace) -> Report:
     record = {"systems": {path: asdict(report) for path, report in reports.items()}, "signatures": signatures}
     lines = table(reports) + [f"{metric}: {signature}" for metric, signature in signatures.items()]
     lines += [reason] if reason else []
-    return Report(lines, notes(reports), record)
+    return Report(lines, [*notes(reports), *tokenized(systems)], record)
 
 
 def settings_of(args: argparse.Namespace) -> BleuSettings:
@@ -92,6 +92,15 @@ def read_translations(path: str, references: DocumentTexts, language: str) -> li
             raise ValueError(f"{path}: the segments of {name}, joined, are not its text")
         translations.append(Translation(whole, known))
     return translations
+
+
+def tokenized(systems: Mapping[str, Sequence[Translation]]) -> Iterator[str]:
+    """A note for each system that seems to have been scored as tokens; sacrebleu warns from 100 documents on."""
+    for path, documents in systems.items():
+        count = sum(document.text.rstrip().endswith(" .") for document in documents)
+        if 2 * count > len(documents):
+            what = f"{count} of {len(documents)} documents end in a full stop after a space"
+            yield f"{path}: {what}: if the texts are tokenised, detokenise them, or BLEU is not comparable"
 
 
 def table(reports: dict[str, BleuReport]) -> list[str]:

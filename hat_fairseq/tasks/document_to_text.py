@@ -92,6 +92,8 @@ class DocumentToTextTask(PluginTask, TranslationTask):
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
         model = super().build_model(cfg, from_checkpoint)
         decode = self.pipeline.decode if self.pipeline else partial(data_utils.post_process, symbol="@@ ")
+        if self.cfg.eval_rouge or self.cfg.eval_doc_bleu:
+            decode("")  # a missing package is known before the first epoch
         if self.cfg.eval_rouge:
             options = parse_generation_options(self.cfg.eval_rouge_args, "--eval-rouge-args")
             self.rouge = RougeMeter(self.build_generator([model], Namespace(**options)), self.tgt_dict, decode)

@@ -151,7 +151,7 @@ def test_what_works(documents: Path, tmp_path: Path) -> None:
 
 
 @fault(AREA, "a colon in --out, which fairseq takes for the end of a path", "refused")
-@fault("Input", "a dangling link as a split", "refused with its name")
+@fault("Input", "a dangling link, a link to itself or a pipe as a split", "refused with its name")
 @fault("Input", "a line of more than 100 MB", "refused with file and line")
 @fault("Input", "a key twice in a JSON object", "refused with file, line and key")
 def test_refused_in_one_line(documents: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -160,9 +160,11 @@ def test_refused_in_one_line(documents: Path, tmp_path: Path, capsys: pytest.Cap
         return capsys.readouterr().err
 
     assert "fairseq takes ':' for the end of a path; choose another name" in refusal("a:b")
-    (documents / "valid.jsonl").symlink_to("nowhere")
-    assert "has valid.jsonl, which is no split" in refusal("out")
-    (documents / "valid.jsonl").unlink()
+    valid = documents / "valid.jsonl"
+    for make in (lambda: valid.symlink_to("nowhere"), lambda: valid.symlink_to(valid), lambda: os.mkfifo(valid)):
+        make()
+        assert f"{valid} is a link to nothing or to itself, or a pipe; put a file there" in refusal("out")
+        valid.unlink()
     os.truncate(documents / "train.jsonl", 10**9)  # zeros, which take no space
     assert "train.jsonl:601: the line has more than 100,000,000 bytes; a line is one document" in refusal("out")
     (documents / "train.jsonl").write_text('{"id": "a", "text": "x", "id": "b", "target": "y"}\n')

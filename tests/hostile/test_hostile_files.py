@@ -13,9 +13,12 @@ import sys
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+import pyarrow
 import pytest
 from commands import REPOSITORY, run_command
 from preprocess.encoder_containers import write_hyperpartisan
+from pyarrow import parquet
 
 GIGABYTES = 6 * 2**30
 LEARNED = ["--bpe", "learned", "--num-codes", 30]
@@ -108,6 +111,19 @@ def test_a_gzip_bomb(tmp_path: Path) -> None:
     part = gzip.compress(b'{"id": "' + b"a" * 2**26)  # a file may be several of these
     stderr = preprocess(tmp_path, part * 40, name="train.jsonl.gz")
     assert "train.jsonl.gz:1: the line has more than 100,000,000 bytes" in stderr
+
+
+@pytest.mark.fault("Security", "a Parquet bomb", "refused at 100 MB in one line")
+def test_a_parquet_bomb(tmp_path: Path) -> None:
+    """600 rows of 101 MB each, which is once in the file."""
+    text = pyarrow.DictionaryArray.from_arrays(np.zeros(600, np.int32), ["a" * 101_000_000])
+    table = pyarrow.table({"id": [str(n) for n in range(600)], "text": text, "target": ["b"] * 600})
+    parquet.write_table(table, tmp_path / "bomb", compression="zstd", dictionary_pagesize_limit=2**30)
+    bomb = (tmp_path / "bomb").read_bytes()
+    (tmp_path / "bomb").unlink()
+    assert len(bomb) < 100_000
+    stderr = preprocess(tmp_path, bomb, name="train.parquet")
+    assert "train.parquet, row 1: it has more than 100,000,000 bytes; divide it" in stderr
 
 
 @pytest.mark.fault("Security", "too little memory for an input", "one line, exit 2, nothing is left behind")

@@ -222,6 +222,19 @@ REFUSED = [
     ("natural_questions", {"long_answer_candidates": None}, "long_answer_candidates must be a list"),
     ("natural_questions", {"long_answer_candidates": [{"start_token": 3, "end_token": 999999}]}, "candidate 0 has the"),
     ("natural_questions", {"annotations": [{}]}, "there is no long_answer"),
+    (
+        "natural_questions",
+        {
+            "annotations": [
+                {
+                    "long_answer": {"candidate_index": 0},
+                    "short_answers": [{"start_token": 3, "end_token": 999999}],
+                    "yes_no_answer": "NONE",
+                }
+            ]
+        },
+        "a short answer has the tokens 3 to 999999 of",
+    ),
     ("tydi_qa", {"document_plaintext": None}, "document_plaintext must be a string"),
     ("tydi_qa", {"annotations": [{}]}, "there is no passage_answer"),
     (

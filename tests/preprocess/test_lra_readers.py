@@ -20,7 +20,7 @@ from preprocess.lra_containers import PER_BATCH, WRITERS, pickled, pictures
 from hat_fairseq import cli
 from hat_fairseq.data.formats import pathfinder
 from hat_fairseq.data.formats.listops import Limits, expressions
-from hat_fairseq.data.formats.png import SIGNATURE, read_png, write_png
+from hat_fairseq.data.formats.png import HEADER, PLAIN, SIGNATURE, read_png, write_png
 from hat_fairseq.data.readers import find_reader
 from hat_fairseq.data.record import Record
 
@@ -261,6 +261,14 @@ def batch(**given: Any) -> Callable[[Path], object]:
     return lambda root: (root / "data_batch_1").write_bytes(data)
 
 
+def png_of_size(side: int) -> bytes:
+    """A PNG image whose header says that it has `side` lines of as many pixels; it has one."""
+    header = b"IHDR" + HEADER.pack(side, side, *PLAIN)
+    plain = write_png(np.zeros((1, 1), np.uint8))
+    framed = (len(header) - 4).to_bytes(4, "big") + header + zlib.crc32(header).to_bytes(4, "big")
+    return SIGNATURE + framed + plain[plain.index(b"IDAT") - 4 :]
+
+
 META = "curv_contour_length_14/metadata/0.npy"
 PNG = "curv_contour_length_14/imgs/0/sample_0.png"
 REFUSED: list[tuple[str, Callable[[Path], object], str]] = [
@@ -274,6 +282,16 @@ REFUSED: list[tuple[str, Callable[[Path], object], str]] = [
         "lra_listops",
         lambda root: (root / "basic_train.tsv").write_text("Source\tTarget\n[MAX 1 [SUM 2 ] ]\t1\n"),
         r"basic_train\.tsv:2: '\[SUM' is no digit, operator or bracket",
+    ),
+    (
+        "lra_listops",
+        lambda root: (root / "basic_train.tsv").write_text("Source\tTarget\n[MED 1 [MAX 2 4 ] ]\t1\n"),
+        r"basic_train\.tsv:2: the expression has the value 2, not 1",
+    ),
+    (
+        "lra_listops",
+        lambda root: (root / "basic_train.tsv").write_text("Source\tTarget\n[MAX 1 ] ]\t1\n"),
+        r"basic_train\.tsv:2: the expression has the value None, not 1",
     ),
     (
         "lra_retrieval",
@@ -306,6 +324,11 @@ REFUSED: list[tuple[str, Callable[[Path], object], str]] = [
         "lra_pathfinder",
         lambda root: (root / META).write_text("imgs/0 a.png\n" * 10),
         r"0\.npy:1: expected folder, file, n",
+    ),
+    (
+        "lra_pathfinder",
+        lambda root: (root / PNG).write_bytes(png_of_size(60_000)),
+        r"sample_0\.png: no PNG image that can be read: 60000 x 60000 pixels are more than 16,777,216 bytes",
     ),
     ("lra_pathfinder", lambda root: (root / PNG).write_bytes(b"GIF"), r"sample_0\.png: no PNG image .* not begin like"),
     (

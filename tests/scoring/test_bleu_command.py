@@ -61,8 +61,11 @@ def test_one_system_and_plain_text_without_resampling(files):
     (files / "h.txt").write_text("Der Hund läuft durch das Haus. Er schläft.\nEine Katze sitzt auf der Matte.\n")
     done = run("--hypotheses", files / "h.txt", "--references", files / "r.jsonl", "--bootstrap-samples", 0)
     header, row, *signatures = done.stdout.splitlines()
-    assert row.split("  ")[1] == "100.00" and " p " not in header
+    assert row.split("  ")[1] == "100.00" and " p " not in header and "full stop" not in done.stderr
     assert len(signatures) == 2 and "bs:" not in signatures[0]
+    (files / "h.txt").write_text("Der Hund läuft . Er schläft .\nEine Katze sitzt auf der Matte .\n")
+    done = run("--hypotheses", files / "h.txt", "--references", files / "r.jsonl", "--bootstrap-samples", 0)
+    assert "h.txt: 2 of 2 documents end in a full stop after a space: if the texts are tokenised" in done.stderr
 
 
 @pytest.mark.fault("Scoring", "ids missing, segments that are not the text, unknown tokenizer", "one line, exit 2")

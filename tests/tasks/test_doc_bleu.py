@@ -6,6 +6,7 @@ import json
 import logging
 import random
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from fairseq.logging import metrics
 
 from hat_fairseq import cli
 from hat_fairseq.data.rows import Chunk
+from hat_fairseq.data.word_tokenizer import word_tokenizer
 from hat_fairseq.scoring.bleu import DOCUMENT_BLEU, BleuSettings, Translation, bleu
 from hat_fairseq.tasks.bin_folder import load_ids
 from hat_fairseq.tasks.validation_meters import DocumentBleuMeter
@@ -156,16 +158,33 @@ def test_an_unknown_tokenizer_is_known_before_training(subset: Subset) -> None:
         DocumentBleuMeter(None, subset.words, str, {}, BleuSettings("nonsense"))
 
 
-@pytest.mark.parametrize(("language", "flags", "tokenizer"), [("zh", "", "zh"), ("de", "", "13a"),
-                         ("zh", "--eval-doc-bleu-tokenize char", "char")])  # fmt: skip
-def test_the_tokenizer_follows_the_language_of_the_data(ami: Path, tmp_path: Path, language, flags, tokenizer) -> None:
-    shutil.copytree(ami / "bin", tmp_path / "bin")
-    path = tmp_path / "bin/pipeline.json"
-    path.write_text(path.read_text().replace('"target_language": "en"', f'"target_language": "{language}"'))
+def built(ami: Path, folder: Path, setting: str, other: str, flags: str = "") -> Any:
+    """A task that has built its model, on data with another setting."""
+    shutil.copytree(ami / "bin", folder / "bin")
+    path = folder / "bin/pipeline.json"
+    assert setting in path.read_text()
+    path.write_text(path.read_text().replace(setting, other))
     given = f"{path.parent} --task document_to_text --arch hat_transformer_tiny --cpu --eval-doc-bleu {flags}"
     args = options.parse_args_and_arch(options.get_training_parser(), input_args=given.split())
     task = tasks.setup_task(args)
     task.build_model(args)
+    return task
+
+
+@pytest.mark.fault("Training", "--eval-doc-bleu without the package of the word tokenizer", "refused at the start")
+def test_a_missing_word_tokenizer_is_known_before_training(
+    ami: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "jieba", None)  # importing it fails as if it were not installed
+    word_tokenizer.cache_clear()
+    with pytest.raises(ValueError, match="the word tokenizer jieba needs the package jieba"):
+        built(ami, tmp_path, '"target_tokenizer": "none"', '"target_tokenizer": "jieba"')
+
+
+@pytest.mark.parametrize(("language", "flags", "tokenizer"), [("zh", "", "zh"), ("de", "", "13a"),
+                         ("zh", "--eval-doc-bleu-tokenize char", "char")])  # fmt: skip
+def test_the_tokenizer_follows_the_language_of_the_data(ami: Path, tmp_path: Path, language, flags, tokenizer) -> None:
+    task = built(ami, tmp_path, '"target_language": "en"', f'"target_language": "{language}"', flags)
     assert task.doc_bleu._bleu.tokenizer_signature == tokenizer
 
 

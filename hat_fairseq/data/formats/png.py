@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 HEADER = struct.Struct(">IIBBBBB")  # width, height, bits, colour type, compression, filter method, interlacing
 PLAIN = (8, 0, 0, 0, 0)
+MOST_BYTES = 2**24  # of the pixels; few compressed bytes could be gigabytes
 PAETH = 4  # the last filter
 
 Pixels = NDArray[np.uint8]
@@ -31,8 +32,11 @@ def read_png(data: bytes, where: str) -> Pixels:
         width, height, *form = HEADER.unpack(chunks[0][1])
         if tuple(form) != PLAIN:
             raise ValueError("it is not greyscale with 8 bits a pixel; convert it, for example with ImageMagick")
-        lines = zlib.decompress(b"".join(content for name, content in chunks if name == b"IDAT"))
-        if len(lines) != height * (width + 1):
+        if (size := height * (width + 1)) > MOST_BYTES:
+            raise ValueError(f"{width} x {height} pixels are more than {MOST_BYTES:,} bytes")
+        compressed = b"".join(content for name, content in chunks if name == b"IDAT")
+        lines = zlib.decompressobj().decompress(compressed, size + 1)
+        if len(lines) != size:
             raise ValueError("it has another number of pixels than its header says")
         filtered = np.frombuffer(lines, np.uint8).reshape(height, width + 1)
         if (filtered[:, 0] > PAETH).any():

@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from hat_fairseq.data.files import Fields, note_input, read_json, read_json_lines, read_lines
+from hat_fairseq.data.files import MAX_LINE, Fields, note_input, read_json, read_json_lines, read_lines
 
 #: What the file of a split may end in, besides the endings of JSON lines, if its columns are the keys of records.
 ENDINGS = (".csv", ".csv.gz", ".parquet")
 NAMES = {"train": ("train",), "valid": ("validation", "valid", "val"), "test": ("test",)}  # of tables of texts
+ROWS_AT_ONCE = 16  # of Parquet: each may be large, and take few bytes in the file
 LONGEST_CELL = 2**24  # characters; the csv module's own limit of 131,072 is less than a long article has
 
 Rows = Iterator[tuple[str, dict[str, Any]]]  # where each row stands, and its cells by column
@@ -122,12 +123,16 @@ def _arrow_rows(path: Path) -> Rows:
     for file in sorted(path.glob("*.arrow")) if path.is_dir() else [path]:
         note_input(file)
         try:
-            batches = ipc.open_stream(file) if path.is_dir() else parquet.ParquetFile(file).iter_batches(1000)
+            batches = ipc.open_stream(file) if path.is_dir() else parquet.ParquetFile(file).iter_batches(ROWS_AT_ONCE)
             for batch in batches:
                 _check_names(batch.schema.names, file)
-                for row in batch.to_pylist():
-                    number += 1
-                    yield f"{path}, row {number}", row
+                parts = [batch] if batch.nbytes <= MAX_LINE else [batch.slice(n, 1) for n in range(len(batch))]
+                for part in parts:
+                    if part.nbytes > MAX_LINE:
+                        raise ValueError(f"{path}, row {number + 1}: it has more than {MAX_LINE:,} bytes; divide it")
+                    for row in part.to_pylist():
+                        number += 1
+                        yield f"{path}, row {number}", row
         except (pyarrow.ArrowException, OSError) as error:
             raise ValueError(f"{file}: {error}; is the file cut off?") from error
 
