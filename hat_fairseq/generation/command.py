@@ -61,7 +61,8 @@ def main(args: argparse.Namespace) -> int:
     check_files(args.data, args.gen_subset, contents=True)
     chunks = read_ids(ids)
     settings = TextPipeline.load(args.data).settings
-    with PartialResults.open(args.results_path / f"{args.gen_subset}.parts", args.overwrite, machine) as parts:
+    folder, results = out.with_suffix(".parts"), [out, *([out.with_suffix(".score.json")] if score else [])]
+    with PartialResults.open(folder, args.overwrite, machine, results) as parts:
         parts.check(describe_setup(args.data, args.gen_subset, args.path, flags, machine))
         samples = range(len(chunks))
         missing = parts.share(samples) - parts.finished()
@@ -128,7 +129,7 @@ def score_words(words: str, data: Path, subset: str, hypotheses: Path) -> list[s
         raise ValueError(f"{references} has no targets, so the texts cannot be scored: leave out --score")
     arguments = [*shlex.split(words), "--hypotheses", str(hypotheses), "--references", str(references)]
     if "--json" not in arguments:
-        arguments += ["--json", str(hypotheses.with_name(f"{subset}.score.json")), "--overwrite"]
+        arguments += ["--json", str(hypotheses.with_suffix(".score.json")), "--overwrite"]
     return arguments
 
 

@@ -46,14 +46,18 @@ class PartialResults:
 
     @classmethod
     @contextmanager
-    def open(cls, folder: Path, overwrite: bool, machine: Machine | None = None) -> Iterator[PartialResults]:
+    def open(
+        cls, folder: Path, overwrite: bool, machine: Machine | None = None, results: Iterable[Path] = ()
+    ) -> Iterator[PartialResults]:
         """Locks the folder, or the part of this machine, and empties the folder if `overwrite`.
 
         Raises:
-            ValueError: another process has locked it, or it was not written by `hat generate`.
+            ValueError: another process has locked it, or `hat generate` wrote neither it nor the `results`.
         """
-        if overwrite and folder.exists() and not (folder / RECORD).is_file():
-            raise ValueError(f"{folder} has no {RECORD}, so it was not written by hat generate: not overwritten")
+        replaced = [folder, *results] if overwrite else results
+        if not (folder / RECORD).is_file() and (foreign := [path for path in replaced if path.exists()]):
+            why = f"it was not written by hat generate ({folder} has no {RECORD})"
+            raise ValueError(f"{foreign[0]} exists, and {why}: choose another --results-path")
         folder.mkdir(parents=True, exist_ok=True)
         with ExitStack() as files:
             names = ["lock"] if machine is None else ["lock", f"lock-{machine[0]}"]
@@ -65,7 +69,6 @@ class PartialResults:
                 for path in folder.iterdir():
                     if path.is_dir():
                         shutil.rmtree(path)
-                (folder / RECORD).unlink(missing_ok=True)
             yield cls(folder, locks, machine)
 
     def check(self, setup: Setup) -> None:

@@ -259,11 +259,23 @@ def test_a_wrong_score_is_known_before_generation(generate, tmp_path, capsys) ->
 
 
 @pytest.mark.fault("Generation and prediction", "hat generate --overwrite on a foreign folder", "refused")
-def test_overwriting_leaves_foreign_directories_alone(generate, tmp_path, capsys) -> None:
-    precious = tmp_path / "test.parts" / "precious.txt"
-    precious.parent.mkdir()
+@pytest.mark.fault(
+    "Generation and prediction", "--results-path has a SPLIT.jsonl that hat generate did not write", "refused"
+)
+@pytest.mark.parametrize(
+    ("name", "flags"),
+    [
+        ("test.parts/precious.txt", ["--overwrite"]),
+        ("test.jsonl", []),
+        ("test.jsonl", ["--overwrite"]),
+        ("test.score.json", ["--score", "rouge"]),
+    ],
+)
+def test_files_of_others_are_not_replaced(generate, tmp_path, capsys, name, flags) -> None:
+    precious = tmp_path / name
+    precious.parent.mkdir(exist_ok=True)
     precious.write_text("mine")
-    assert generate(tmp_path, "--overwrite") == 2
+    assert generate(tmp_path, *flags) == 2
     assert "was not written by hat generate" in capsys.readouterr().err and precious.read_text() == "mine"
 
 
