@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    with atomic_directory(args.out, manifest.FILE_NAME, args.overwrite) as directory:
+    with atomic_directory(args.out, manifest.FILE_NAME, args.overwrite, "reader") as directory:
         shards = open_shards(args.shards)
         settings = shards[0].settings
         reader = Reader(**{name: settings[name] for name in _READER}, read=partial(_stand_ins, shards))

@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
+from hat_fairseq.data.files import sha256_of
+
 logger = logging.getLogger(__name__)
 HISTORY = "history.jsonl"  # the figures of a training, in its --save-dir
 
@@ -60,17 +62,20 @@ def check_folder(out: Path, flag: str = "--out") -> None:
 
 
 @contextmanager
-def atomic_directory(final: str | Path, manifest: str | None = None, overwrite: bool = False) -> Iterator[Path]:
+def atomic_directory(
+    final: str | Path, manifest: str | None = None, overwrite: bool = False, key: str = "files"
+) -> Iterator[Path]:
     """A hidden sibling of `final`, renamed to `final` when the block ends without an error.
 
     The sibling is locked while it is written. What a killed process has left is removed, where the file system has
     locks. ValueError if `final` exists and may not be replaced, or another process is writing it.
 
-    `manifest`: name of a JSON file with the key `files`, the paths of all files of a finished directory. With
-    `overwrite` a directory is replaced only if it has no other file, so that nobody's work is deleted. None: never.
+    `manifest`: name of a JSON file with SHA-256 of all files of a finished directory, under `sha256` or `files`. With
+    `overwrite` a directory is replaced only if its manifest has `key`, which shows the command that wrote it, and if it
+    has no other or changed file, so that nobody's work is deleted. None: never.
     """
     final = Path(final).resolve()  # through a link, the link stays
-    _check_replaceable(final, manifest, overwrite)
+    _check_replaceable(final, manifest, overwrite, key)
     final.parent.mkdir(parents=True, exist_ok=True)
     for left in final.parent.glob(f".{glob.escape(final.name)}.partial-*"):
         with locked(left, f"another process is writing {final}; wait for it, or choose another directory") as has_lock:
@@ -81,7 +86,7 @@ def atomic_directory(final: str | Path, manifest: str | None = None, overwrite: 
     try:
         with named_errors(final), locked(partial, f"another process has taken {partial}"):
             yield partial
-            _check_replaceable(final, manifest, overwrite)  # somebody else may have finished meanwhile
+            _check_replaceable(final, manifest, overwrite, key)  # somebody else may have finished meanwhile
             if final.exists():
                 final.rename(replaced := Path(tempfile.mkdtemp(prefix=f".{final.name}.replaced-", dir=final.parent)))
                 partial.rename(final)
@@ -159,7 +164,7 @@ def files_below(directory: Path) -> list[str]:
     return sorted(str(path.relative_to(directory)) for path in directory.rglob("*") if not path.is_dir())
 
 
-def _check_replaceable(final: Path, manifest: str | None, overwrite: bool) -> None:
+def _check_replaceable(final: Path, manifest: str | None, overwrite: bool, key: str) -> None:
     if not final.exists() and not final.is_symlink():
         return
     if manifest is None or not overwrite:
@@ -167,9 +172,14 @@ def _check_replaceable(final: Path, manifest: str | None, overwrite: bool) -> No
         raise ValueError(f"{final} already exists; choose another directory{replace}")
     why = "so --overwrite does not replace it: choose another directory, or remove it yourself"
     try:
-        listed = json.loads((final / manifest).read_text(encoding="utf-8"))["files"]
-        known = {manifest, *listed}
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        raise ValueError(f"{final} has no {manifest} with a list of its files, {why}") from None
-    if others := [name for name in files_below(final) if name not in known]:
+        record = json.loads((final / manifest).read_text(encoding="utf-8"))
+        hashes = dict(record.get("sha256", record["files"]))
+        if key not in record:
+            raise KeyError(key)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise ValueError(f"{final} has no {manifest} of this command, {why}") from None
+    names = [name for name in files_below(final) if name != manifest]
+    if others := [name for name in names if name not in hashes]:
         raise ValueError(f"{final} has {len(others)} files that are not in its {manifest}, {others[0]} for one, {why}")
+    if changed := [name for name in names if sha256_of(final / name) != hashes[name]]:
+        raise ValueError(f"{final / changed[0]} has changed since {manifest} was written, {why}")

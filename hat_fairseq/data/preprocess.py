@@ -47,7 +47,8 @@ def main(args: argparse.Namespace) -> int:
         raise ValueError(f"--out {args.out}: fairseq takes {os.pathsep!r} for the end of a path; choose another name")
     share = share_of(args, options)
     lines = []  # printed at the end: a full disk of stdout loses nothing
-    with atomic_directory(args.out, merge.FILE_NAME if share else manifest.FILE_NAME, args.overwrite) as directory:
+    name, key = (merge.FILE_NAME, "settings") if share else (manifest.FILE_NAME, "reader")
+    with atomic_directory(args.out, name, args.overwrite, key) as directory:
         build = Build(reader, options, directory, args.root, args.bpe_dir, args.workers, share)
         build.text_and_pipeline()
         inputs = manifest.describe_inputs(build.inputs)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from hat_fairseq.data.outputs import atomic_directory, atomic_file, check_output, files_below
+from hat_fairseq.data.package import describe_files
 
 
 def write(folder: Path, **files: str) -> Path:
@@ -18,7 +19,7 @@ def write(folder: Path, **files: str) -> Path:
     with atomic_directory(folder, "manifest.json") as directory:
         for name, text in files.items():
             (directory / name).write_text(text)
-        (directory / "manifest.json").write_text(json.dumps({"files": files_below(directory)}))
+        (directory / "manifest.json").write_text(json.dumps(describe_files(directory)))
     return folder
 
 
@@ -54,7 +55,9 @@ def test_overwrite_replaces_what_the_manifest_lists(tmp_path: Path) -> None:
     assert files_below(folder) == ["b"] and list(tmp_path.iterdir()) == [folder]
 
 
-@pytest.mark.parametrize("manifest", [None, "[]", "{}", '{"files": 3}', "not JSON", '{"files": ["a"]}'])
+@pytest.mark.parametrize(
+    "manifest", [None, "[]", "{}", '{"files": 3}', "not JSON", '{"files": ["a"]}', '{"files": {"a": ""}}']
+)
 def test_a_directory_of_somebody_else_is_not_replaced(tmp_path: Path, manifest: str | None) -> None:
     """Work of another program may have a manifest.json, and a user may put a checkpoint into our directory."""
     folder = tmp_path / "data"
@@ -68,7 +71,7 @@ def test_a_directory_of_somebody_else_is_not_replaced(tmp_path: Path, manifest: 
     with pytest.raises(ValueError, match="--overwrite does not replace it") as refused, never:
         pass
     assert files_below(folder) == before and list(tmp_path.iterdir()) == [folder]
-    if manifest == '{"files": ["a"]}':
+    if manifest == '{"files": {"a": ""}}':
         assert "has 1 files that are not in its manifest.json, runs/checkpoint.pt for one" in str(refused.value)
 
 

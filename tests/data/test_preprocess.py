@@ -16,6 +16,7 @@ from fairseq.data import Dictionary, data_utils
 from hat_fairseq import cli
 from hat_fairseq.data.files import sha256_of
 from hat_fairseq.data.outputs import files_below
+from hat_fairseq.data.package import describe_files
 from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import read_records, record_to_json
@@ -180,10 +181,19 @@ def test_bad_input_is_one_line_and_leaves_nothing(
 @pytest.mark.fault(
     "Preprocessing", "--out exists", "refused; --overwrite replaces nothing that hat preprocess did not write"
 )
+@pytest.mark.fault("Preprocessing", "--overwrite on a folder of hat package", "refused")
+@pytest.mark.fault("Preprocessing", "--overwrite on a result of which a file has changed", "refused")
 def test_existing_directories_are_safe(result: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "already exists; choose another directory" in failure(["ami", "--out", str(result)], capsys)
+    words = ["ami", "--out", str(tmp_path), "--overwrite", "--limit", "1"]
     (tmp_path / "thesis.tex").touch()
-    assert "--overwrite does not replace it" in failure(["ami", "--out", str(tmp_path), "--overwrite"], capsys)
+    assert "--overwrite does not replace it" in failure(words, capsys)
+    (tmp_path / "manifest.json").write_text(json.dumps(package := describe_files(tmp_path)))
+    assert "has no manifest.json of this command" in failure(words, capsys)
+    (tmp_path / "manifest.json").write_text(json.dumps({**package, "reader": "ami"}))
+    (tmp_path / "thesis.tex").write_text("years of work")
+    assert "thesis.tex has changed since manifest.json was written" in failure(words, capsys)
+    assert (tmp_path / "thesis.tex").read_text() == "years of work"
 
 
 def test_overwrite_replaces_an_earlier_result(folder: Path, tmp_path: Path) -> None:
