@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from multiprocessing.connection import Connection, wait
 from typing import Any, NoReturn, TypeVar
@@ -21,6 +22,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 MOST_WORKERS = 1024  # a number with a digit too many would fill the memory with processes
+ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 _BATCH = 16  # items sent at once: enough to hide the cost of sending, few enough for a steady progress bar
 
 
@@ -38,13 +40,34 @@ def ordered_map(function: Callable[[Item], Result], items: Iterable[Item], worke
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # we have our own; tokenizers warns of the two together
     pool: list[_Worker] = []
     try:
-        pool += (_Worker(function) for _ in range(workers))
+        with deferred_signals():
+            pool += (_Worker(function) for _ in range(workers))
         yield from _results(pool, iter(items))
     finally:
         for worker in pool:
             worker.process.kill()
             worker.process.join()
             worker.pipe.close()
+
+
+@contextmanager
+def deferred_signals() -> Iterator[None]:
+    """Signals that Python handles wait for the end of the block, in which processes are started.
+
+    Python ignores an exception in what it runs around a fork: a signal that should end the run would be lost.
+    """
+    arrived: list[int] = []
+    handlers = {each: signal.getsignal(each) for each in ENDING if callable(signal.getsignal(each))}
+    handlers = handlers if threading.current_thread() is threading.main_thread() else {}
+    for each in handlers:
+        signal.signal(each, lambda number, _: arrived.append(number))
+    try:
+        yield
+    finally:
+        for each, handler in handlers.items():
+            signal.signal(each, handler)
+    for number in arrived:
+        signal.raise_signal(number)
 
 
 class _Worker:
@@ -100,6 +123,9 @@ def _results(pool: list[_Worker], remaining: Iterator[Any]) -> Iterator[Any]:
 
 
 def _work(pipe: Connection, function: Callable[[Any], Any]) -> None:
+    for each in ENDING:
+        if callable(signal.getsignal(each)):  # that of `deferred_signals`
+            signal.signal(each, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent ends its workers
     threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:

@@ -93,6 +93,20 @@ def test_an_ended_run_leaves_nothing(name: str, status: int, message: str, tmp_p
     assert hat("doctor", "--data", tmp_path / "out") == 0
 
 
+@fault(AREA, "SIGTERM or SIGHUP while workers are started", "as at any other time")
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_signal_while_workers_are_started(name: str, tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(READER)
+    words = ["preprocess", tmp_path / "slow.py", "--root", tmp_path, "--out", tmp_path / "out", "--workers", 60]
+    process = subprocess.Popen([*HEEDING, *HAT, *map(str, words)], stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
+    (tmp_path / "go").touch()
+    while not Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text():
+        assert process.poll() is None
+    process.send_signal(number := signal.Signals[name])
+    assert process.communicate(timeout=60)[1] == "" and process.returncode == 128 + number
+    assert not list(tmp_path.glob("*out*"))
+
+
 @fault(AREA, "two runs with one --out, in two containers with equal process ids", "the second is refused")
 def test_two_runs_with_one_output(tmp_path: Path) -> None:
     space = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
