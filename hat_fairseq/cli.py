@@ -136,13 +136,22 @@ def discard_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def replace_closed_streams() -> None:
+    """Opens /dev/null for each standard stream that the caller has closed: else the next file gets its number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            stream = open(os.devnull, mode)  # noqa: SIM115 until the process ends
+            os.set_inheritable(stream.fileno(), True)
+            setattr(sys, name, stream)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `hat` with `argv` (default: the process's arguments) and return the exit status.
 
     An error becomes one line on stderr and status 2; HAT_TRACEBACK=1 shows the traceback.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
-    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 the caller has closed it
+    replace_closed_streams()
     if arguments and (new := OLD_NAMES.get(arguments[0])):
         print(
             f"hat {arguments[0]} is now `hat {' '.join(new)}`; it will be removed in the next version", file=sys.stderr

@@ -149,12 +149,14 @@ def test_too_few_resources(documents: Path, tmp_path: Path) -> None:
 
 
 @fault(AREA, "--overwrite through a link", "its target is replaced, the link stays")
-@fault(AREA, "stdout is closed", "the data is written, exit 0")
+@fault(AREA, "stdout or stderr is closed", "the data is written, exit 0")
 @fault(AREA, "the disk of stdout is full", "the data is written, one line names the standard output, exit 2")
 @fault(AREA, "--num-codes 1000000000", "as many as there are")
 def test_what_works(documents: Path, tmp_path: Path) -> None:
     words = ["preprocess", documents, "--num-codes", 10**9, "--limit", 5]
-    assert shell('"$@" >&-', *words, "--out", "real", cwd=tmp_path) == (0, "")
+    assert shell('"$@" 2>&-', *words, "--out", "real", cwd=tmp_path) == (0, "")
+    assert hat("doctor", "--data", tmp_path / "real") == 0
+    assert shell('"$@" >&-', *words, "--out", "real", "--overwrite", cwd=tmp_path) == (0, "")
     full = shell('env -u PYTHONUNBUFFERED "$@" > /dev/full', *words, "--out", "full", cwd=tmp_path)
     assert full == (2, "hat: error: standard output: No space left on device\n")
     assert hat("doctor", "--data", tmp_path / "full") == 0
