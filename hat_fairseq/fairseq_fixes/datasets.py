@@ -50,14 +50,16 @@ def infer_dataset_impl(original: Callable[..., Any], path: str) -> Any:
 
 @replaces(fairseq.data.indexed_dataset, "make_dataset")
 def make_dataset(original: Callable[..., Any], path: str, impl: str, *args: Any, **kwargs: Any) -> Any:
-    """Opens `path`.idx and `path`.bin; ValueError if one of them has another size than it says."""
+    """Opens `path`.idx and `path`.bin; ValueError if one has another size than it says, or an id too large."""
     if impl == "mmap" and MMapIndexedDataset.exists(path):
         with open(f"{path}.idx", "rb") as file:
             header = file.read(_HEADER.size)
         *_, code, rows = _HEADER.unpack(header) if len(header) == _HEADER.size else (0, 0)
         _check_size(f"{path}.idx", _HEADER.size + rows * _ROW)
         tokens = np.fromfile(f"{path}.idx", np.int32, rows, offset=_HEADER.size).sum(dtype=np.int64)
-        _check_size(f"{path}.bin", int(tokens) * np.dtype(_code_to_dtype[code]).itemsize)
+        _check_size(f"{path}.bin", int(tokens) * (width := np.dtype(_code_to_dtype[code]).itemsize))
+        if tokens and (dictionary := kwargs.get("dictionary")) is not None:
+            _check_ids(f"{path}.bin", width, len(dictionary))
     return original(path, impl, *args, **kwargs)
 
 
@@ -70,3 +72,12 @@ def _check_pair(path: str) -> None:
 def _check_size(path: str, expected: int) -> None:
     if (size := os.path.getsize(path)) != expected:
         raise ValueError(f"{path} has {size} bytes instead of {expected}: damaged; run hat preprocess again")
+
+
+def _check_ids(path: str, width: int, words: int) -> None:
+    """Reads all ids, a gigabyte of them in about 0.1 seconds if the file is in memory; a negative id is a large one."""
+    if (largest := int(np.memmap(path, f"u{width}", "r").max())) >= words:
+        raise ValueError(
+            f"{path} has the id {largest}, and the dictionary ends at {words - 1}: damaged, or of another dictionary; "
+            "run hat preprocess again"
+        )

@@ -112,8 +112,25 @@ def test_changed_data(data: Path, checkpoint: Path, error_of, tmp_path: Path, ca
     assert error.endswith(f"the split train has no targets to train on; {AGAIN}")
 
 
+@fault(DATA, "the content of a .bin is damaged, not its size", "named before training, up to 1 GB")
+@fault(DATA, "a .bin has an id that is not in the dictionary", "named before training, without a manifest, too")
+def test_changed_bytes(data: Path, error_of, tmp_path: Path) -> None:
+    path = data / "bin/train.source-target.target.bin"
+    content, line = path.read_bytes(), f"fairseq_cli.train {data}/bin {TRAIN} {tmp_path} --max-update 1"
+    path.write_bytes(bytes([content[0] ^ 1]) + content[1:])
+    error = error_of(line)
+    assert error.endswith(f": {path} has changed since manifest.json was written; {AGAIN}")
+    (data / "manifest.json").unlink()
+    path.write_bytes(b"\xff\xff" + content[2:])
+    last = len((data / "bin/dict.target.txt").read_text().splitlines()) + 3
+    error = error_of(line)
+    expected = f"{path} has the id 65535, and the dictionary ends at {last}: damaged, or of another dictionary; {AGAIN}"
+    assert error.endswith(f": {expected}")
+
+
 @fault(DATA, "training on rows without a sentence marker", "a warning")
 def test_no_markers(data: Path, warm: WarmPython, tmp_path: Path) -> None:
+    (data / "manifest.json").unlink()
     path = data / "bin/train.source-target.source.bin"
     tokens = np.fromfile(path, np.uint16)
     np.where(tokens == 0, 5, tokens).astype(np.uint16).tofile(path)
