@@ -50,7 +50,7 @@ def recorded_flags(path: str, given: str | None) -> list[str]:
     """
     try:
         if is_package(path):
-            task = read_json(Path(path, CONFIG))["cfg"]["task"]
+            task = plain(read_json(Path(path, CONFIG))["cfg"]["task"])
         else:
             check_file(path)
             state = torch.load(path, map_location="cpu", weights_only=True, mmap=True)  # reads no tensors
@@ -124,9 +124,12 @@ def _check_values(section: object) -> None:
 
 
 def plain(settings: Any) -> Any:
-    """Namespaces and omegaconf's containers as dictionaries and lists, with their interpolations resolved."""
+    """Namespaces and omegaconf's containers as dictionaries and lists; CheckpointError for an interpolation."""
     if isinstance(settings, DictConfig):
-        settings = OmegaConf.to_container(settings, resolve=True)
+        settings = OmegaConf.to_container(settings, resolve=False)
+    if isinstance(settings, str) and "${" in settings:
+        what = "as with a variable of the environment"
+        raise CheckpointError(f"refused, because omegaconf would fill in the setting {_short(settings)}, {what}")
     if isinstance(settings, Namespace):
         settings = vars(settings)
     if isinstance(settings, Mapping):

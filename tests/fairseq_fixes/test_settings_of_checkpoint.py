@@ -66,6 +66,13 @@ def load(path: Path) -> None:
         ({"adaptive_softmax_cutoff": "{}"}, "would run its setting adaptive_softmax_cutoff as code"),
         ({"encoder_xformers_att_config": "{}"}, "would run its setting encoder_xformers_att_config as code"),
         ({"encoder_layers": "{}"}, "its setting encoder_layers is not a number"),
+        pytest.param(
+            {"source_lang": "${{oc.env:HOME}}"},
+            "omegaconf would fill in the setting '..oc.env:HOME",
+            marks=pytest.mark.fault(
+                "Security", "a checkpoint whose settings name variables of the environment", "refused"
+            ),
+        ),
     ],
     ids=str,
 )
