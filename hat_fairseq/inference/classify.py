@@ -20,7 +20,7 @@ from .loading import split_with
 from .look_labels import look_at_labels
 from .look_units import LookOptions
 
-NAME = 80  # characters of the name of a page
+NAME = 80  # bytes of the name of a page
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,7 +68,8 @@ def page_paths(folder: Path, examples: Iterable[Record], overwrite: bool, kind: 
     paths: dict[str, Path] = {}
     taken: set[str] = set()
     for example in examples:
-        name = stem = re.sub(r"[^\w.-]+", "_", example.id)[:NAME].strip("._") or "document"
+        letters = re.sub(r"[^\w.-]+", "_", example.id).encode()[:NAME].decode(errors="ignore")
+        name = stem = letters.strip("._") or "document"
         number = 1
         while name.casefold() in taken:
             number += 1

@@ -155,7 +155,7 @@ def test_classify_writes_the_page_of_each_document(fine_tuned, tmp_path: Path, c
     """Byte for byte that of `hat look --occlusion`; ids that are no names of files, no text, one segment."""
     made = fine_tuned("classification")
     (first, *_) = map(json.loads, (made.raw / "test.jsonl").open())
-    texts = {"../a b": first["segments"], "..a/B": first["segments"][:3], "none": [], "one": first["segments"][:1]}
+    texts = {"../a b": first["segments"], "..a/B": first["segments"][:3], "none": [], "長" * 100: first["segments"][:1]}
     rows = [json.dumps({"id": name, "segments": segments}) + "\n" for name, segments in texts.items()]
     (tmp_path / "in.jsonl").write_text("".join(rows))
     common = ["--data", str(made.data / "bin"), "--input", str(tmp_path / "in.jsonl"), "--device", "cpu"]
@@ -163,8 +163,9 @@ def test_classify_writes_the_page_of_each_document(fine_tuned, tmp_path: Path, c
     assert cli.main([*words, "--on-empty", "keep", "--out", str(tmp_path / "out.jsonl")]) == 0
     out, err = capsys.readouterr()
     assert f"{tmp_path}/pages: 3 pages" in out and "1 documents have no page" in err and "'none'" in err
-    assert "2 pages have another name than the id, e.g. a_b.html" in err
-    assert sorted(path.name for path in (tmp_path / "pages").iterdir()) == ["a_B-2.html", "a_b.html", "one.html"]
+    assert "3 pages have another name than the id, e.g. a_b.html" in err
+    names = ["a_B-2.html", "a_b.html", "長" * 26 + ".html"]
+    assert sorted(path.name for path in (tmp_path / "pages").iterdir()) == names
     for name, page in (("../a b", "a_b"), ("..a/B", "a_B-2")):
         look = ["look", str(made.checkpoint), *common, "--occlusion", "--id", name, "--batch-size", "1"]
         assert cli.main([*look, "--out", str(tmp_path / f"{page}.html")]) == 0
