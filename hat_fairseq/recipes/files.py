@@ -30,12 +30,13 @@ def find(name: str) -> Path:
     return CONFIGS / f"{name}.yaml"
 
 
-def load(path: Path, below: tuple[Path, ...] = ()) -> Recipe:
+def load(path: Path, below: tuple[Path, ...] = (), bases: dict[Path, Recipe] | None = None) -> Recipe:
     """Returns a recipe merged with its bases. Every section is present; removed flags are still in it.
 
     Args:
         path: of the YAML file.
         below: the files that led here, to find circles.
+        bases: the files that were read, each once.
 
     Raises:
         ValueError: a circle of bases, a missing base, or a malformed file.
@@ -43,12 +44,14 @@ def load(path: Path, below: tuple[Path, ...] = ()) -> Recipe:
     if path in below:
         raise ValueError(f"{path}: is its own base (through {', '.join(str(file.name) for file in below)})")
     content = read(path)
-    recipes = []
+    recipes, bases = [], {} if bases is None else bases
     for base in content.pop("base", []):
         base_path = (path.parent / base).resolve()
         if not base_path.is_file():
             raise ValueError(f"{path}: its base {base!r} does not exist (looked for {base_path})")
-        recipes.append(load(base_path, (*below, path)))
+        if base_path not in bases:
+            bases[base_path] = load(base_path, (*below, path), bases)
+        recipes.append(bases[base_path])
     recipes.append(content)
     return {name: {k: v for recipe in recipes for k, v in recipe.get(name, {}).items()} for name in SECTIONS}
 
