@@ -50,11 +50,11 @@ def recorded_flags(path: str, given: str | None) -> list[str]:
     """
     try:
         if is_package(path):
-            task = plain(read_json(Path(path, CONFIG))["cfg"]["task"])
+            task = _plain(read_json(Path(path, CONFIG))["cfg"]["task"])
         else:
             check_file(path)
             state = torch.load(path, map_location="cpu", weights_only=True, mmap=True)  # reads no tensors
-            task = plain(state["cfg"]["task"] if state.get("cfg") else state["args"])
+            task = _plain(state["cfg"]["task"] if state.get("cfg") else state["args"])
         name = str(task.get("_name") or task["task"])
     except Exception:
         return []
@@ -74,7 +74,7 @@ def upgrade_state_dict(original: Callable[..., Any], state: Any) -> Any:
     """
     if not isinstance(state, Mapping) or not isinstance(state.get("model"), Mapping):
         raise CheckpointError("no checkpoint of fairseq: it has no weights under the name 'model'")
-    args, cfg = plain(state.get("args")), plain(state.get("cfg") or {})
+    args, cfg = _plain(state.get("args")), _plain(state.get("cfg") or {})
     if not isinstance(cfg, dict):
         raise CheckpointError("its settings are no dictionary")
     if isinstance(args, dict):
@@ -123,7 +123,7 @@ def _check_values(section: object) -> None:
             raise CheckpointError(f"refused, because its setting {name} is not a number: {_short(value)}")
 
 
-def plain(settings: Any) -> Any:
+def _plain(settings: Any) -> Any:
     """Namespaces and omegaconf's containers as dictionaries and lists; CheckpointError for an interpolation."""
     if isinstance(settings, DictConfig):
         settings = OmegaConf.to_container(settings, resolve=False)
@@ -133,8 +133,8 @@ def plain(settings: Any) -> Any:
     if isinstance(settings, Namespace):
         settings = vars(settings)
     if isinstance(settings, Mapping):
-        return {str(name): plain(value) for name, value in settings.items()}
-    return [plain(item) for item in settings] if isinstance(settings, list | tuple) else settings
+        return {str(name): _plain(value) for name, value in settings.items()}
+    return [_plain(item) for item in settings] if isinstance(settings, list | tuple) else settings
 
 
 def _all_entries(section: Any, name: str = "") -> Iterator[tuple[str, Any]]:

@@ -1,5 +1,6 @@
 """Loads trained models with their task, and applies fine-tuned encoders to batches."""
 
+from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,6 @@ from torch import Tensor
 from ..data.package import BIN, is_package
 from ..data.pipeline import TextPipeline
 from ..data.text import SPLITTERS
-from ..fairseq_fixes.settings_of_checkpoint import plain
 from ..kernels import check_precision, set_precision
 from ..tasks.encoder_task import EncoderTask
 from .hub import local_paths
@@ -79,7 +79,8 @@ def refuse_other_tasks(state: dict[str, Any], path: str, task_class: Tasks) -> N
     """Raises ValueError for the content of a checkpoint whose task is not of this class, or of one of these."""
     if not state.get("cfg") and not state.get("args"):
         raise ValueError(f"{path} has weights and no settings of a training: train with it first")
-    settings = plain(state["cfg"]["task"] if state.get("cfg") else state["args"])
+    section = state["cfg"]["task"] if state.get("cfg") else state["args"]
+    settings = vars(section) if isinstance(section, Namespace) else section
     name = settings.get("_name") or settings["task"]
     task = TASK_REGISTRY.get(name)
     if task is None or not issubclass(task, task_class):
