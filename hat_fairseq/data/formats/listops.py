@@ -145,12 +145,6 @@ def _apply(operator: Ints, arguments: Ints, starts: Ints, args: Ints) -> Ints:
     return np.select([operator == which for which in (MIN, MAX, MED, SM)], results)
 
 
-def evaluate(operator: str, digits: Ints) -> int:
-    """The value of an operator with these digits, at least one."""
-    symbol = np.array([MIN + OPERATORS.index(operator)])
-    return int(_apply(symbol, digits, np.array([0]), np.array([len(digits)]))[0])
-
-
 def _texts(levels: list[Level], sizes: list[Ints]) -> Iterator[str]:
     """The expressions in writing: an operator, its arguments, and the closing bracket."""
     begin = np.cumsum(sizes[0]) - sizes[0]

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 
 import numpy as np
 
-from .listops import evaluate
+from .listops import FUNCTIONS
 
 BASELINES = ("constant", "root operator", "root operator and its digits")
 
@@ -35,4 +35,4 @@ def _views(text: str) -> list[tuple[object, ...]]:
     characters = np.frombuffer(text.encode(), dtype=np.uint8)
     depths = np.cumsum((characters == ord("[")).astype(int) - (characters == ord("]")))
     digits = characters[(depths == 1) & (characters >= ord("0")) & (characters <= ord("9"))].astype(int) - ord("0")
-    return [(), (root,), (root, evaluate(root, digits) if len(digits) else None)]
+    return [(), (root,), (root, FUNCTIONS[root](digits.tolist()) if len(digits) else None)]
