@@ -16,6 +16,7 @@ from .files import grid, to_png
 NO_FIGURES = {
     "part", "update", "epoch", "num_updates", "bsz", "wpb", "wps", "ups", "gnorm", "clip", "loss_scale", "train_wall",
     "gb_free", "cuda_gb_allocated", "cuda_gb_reserved", "cuda_gb_free", "wall", "lr", "oom", "nsentences", "ntokens",
+    "minutes_left",
     "ppl",  # 2 to the power of the loss (or nll_loss, without label smoothing), which has its panel
 }  # fmt: skip
 TRAINING = {"train", "train_inner"}

@@ -6,6 +6,7 @@ fairseq logs every setting in one line, the modules of the model, and how it mak
 
 import logging
 import math
+import os
 import re
 import shlex
 import sys
@@ -42,16 +43,16 @@ HIDDEN = {
 
 
 def make_quiet() -> None:
-    """Hides the lines and warnings above."""
+    """Hides the warnings above and, unless `LOGLEVEL` is DEBUG, the lines; fairseq resets the levels of loggers."""
     for message in WARNINGS:
         warnings.filterwarnings("ignore", message)
-    for name in HIDDEN:
+    for name in HIDDEN if os.environ.get("LOGLEVEL", "").upper() != "DEBUG" else ():
         logging.getLogger(name).addFilter(is_shown)
 
 
 def is_shown(record: logging.LogRecord) -> bool:
     """Whether a record is shown; that of all settings becomes the command."""
-    if record.levelno > logging.INFO or logging.getLogger(record.name).isEnabledFor(logging.DEBUG):
+    if record.levelno > logging.INFO:
         return True
     if isinstance(record.msg, DictConfig):
         record.msg = f"settings: {shlex.join(sys.argv[1:])}"
@@ -59,7 +60,7 @@ def is_shown(record: logging.LogRecord) -> bool:
 
 
 class _TimeLeft(BaseProgressBar):
-    """A progress bar of an epoch that adds `eta` (hours:minutes:seconds) to the figures of a training."""
+    """A progress bar of an epoch that adds `minutes_left` to the figures of a training."""
 
     updates, begin = 0, 0.0  # that this process has begun, and when the first
 
@@ -74,10 +75,10 @@ class _TimeLeft(BaseProgressBar):
             yield samples
 
     def log(self, stats: Any, tag: str | None = None, step: int | None = None) -> None:
-        self.bar.log(self._with_eta(stats, step), tag=tag, step=step)
+        self.bar.log(self._with_minutes_left(stats, step), tag=tag, step=step)
 
     def print(self, stats: Any, tag: str | None = None, step: int | None = None) -> None:
-        self.bar.print(self._with_eta(stats, step), tag=tag, step=step)
+        self.bar.print(self._with_minutes_left(stats, step), tag=tag, step=step)
 
     def update_config(self, config: Any) -> None:
         """Tells how long the training is; fairseq calls it for no other bar."""
@@ -85,12 +86,12 @@ class _TimeLeft(BaseProgressBar):
         self.max_update, self.max_epoch = (optimization[n] or math.inf for n in ("max_update", "max_epoch"))
         self.bar.update_config(config)
 
-    def _with_eta(self, stats: Any, step: int | None) -> Any:
+    def _with_minutes_left(self, stats: Any, step: int | None) -> Any:
         left = min(self.max_update - (step or 0), (self.max_epoch - self.epoch + 1) * self.size - self.done)
         if not (self.updates and math.isfinite(left)):
             return stats
-        seconds = round((time.monotonic() - self.begin) / self.updates * max(left, 0))
-        return {**stats, "eta": f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"}
+        seconds = (time.monotonic() - self.begin) / self.updates * max(left, 0)
+        return {**stats, "minutes_left": round(seconds / 60, 1)}
 
 
 @replaces(progress_bar, "progress_bar")

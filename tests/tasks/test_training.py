@@ -56,7 +56,8 @@ def test_resume_is_exact_in_any_epoch(train, tmp_path: Path, uninterrupted, stop
     assert largest_difference(weights(whole), weights(tmp_path)) == 0.0
 
 
-def test_two_processes_equal_one_with_twice_the_batch(train, tmp_path: Path) -> None:
+def test_two_processes_equal_one_with_twice_the_batch(train, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("LOGLEVEL", "DEBUG")  # all settings are in the log
     flags = ["--max-update", 4, "--disable-validation", "--no-save", "--dropout", 0, "--batch-size", 1]
     one = train(tmp_path, *flags, "--update-freq", 2)
     two = train(tmp_path, *flags, launcher=TWO_PROCESSES)
