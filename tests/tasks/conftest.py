@@ -12,6 +12,9 @@ from warm import WarmPython
 
 from hat_fairseq import cli
 from hat_fairseq.data.binarize import of_rows
+from hat_fairseq.register import register
+
+register()  # some tests read checkpoints in this process
 
 OPTIONS = {"qa": "--splitter punctuation", "mlm": "--max-source-tokens 201"}
 
