@@ -24,7 +24,7 @@ from hat_fairseq.generation.beam_search import BeamSearchGenerator
 SIZES = {"width": 64, "heads": 4, "layers": 2, "vocabulary": 500, "max_positions": 512}
 SIZES |= {f"{part}dropout": 0.0 for part in ("", "attention_", "activation_")}
 SIZES |= {"max_source_positions": 512, "max_target_positions": 128}
-WINDOWS = {"attention_window": 8, "pooling_window": 32, "encoder_attention_layers": "1"}
+WINDOWS = {"attention_window": 8, "pooling_window": 32, "pooling_cells": "token", "encoder_attention_layers": "1"}
 BLOCKS = {"encoder_attention": "block-sparse", "sparse_block": 8, "sparse_random": 1}
 # One small model of every family and every attention of an encoder: architecture and flags.
 MODELS: dict[str, tuple[str, Facts]] = {

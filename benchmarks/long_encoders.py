@@ -141,6 +141,7 @@ def our_model(name: str, args: Namespace) -> nn.Module:
         flags.encoder_attention = name
     if name == "poolingformer":
         flags.encoder_attention, flags.encoder_attention_layers = "pooling", str(args.layers - 1)
+        flags.pooling_cells = "token"
     if name == OURS:
         flags.layout, flags.segment_length = args.layout, args.segment
         flags.max_segments = -(-args.positions // args.segment)

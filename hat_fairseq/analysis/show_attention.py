@@ -12,14 +12,16 @@ from torch import Tensor
 
 from ..models.encoder_attention import ATTENTIONS, layer_attentions
 from ..modules.batch_layout import BatchLayout
+from ..modules.pooling_attention import CELLS
 
 CELL = 8  # pixels a token
 NOT_LENGTHS = {
     "encoder_qkv_dim",
     "global_tokens",
     "key_pooling",
+    "pooling_cells",
     "pooling_variant",
-}  # options that change no length of a pattern
+}  # options that are no lengths
 SPAN = 8  # tokens: the lengths of training would cover a short document whole
 DEFAULTS = {"sparse_block": 4, "sparse_window": 3, "sparse_random": 3, "sparse_first": 1, "sparse_last": 1}
 
@@ -30,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name in sorted({name for entry in ATTENTIONS.values() for name in entry.options} - NOT_LENGTHS):
         flag, default = f"--{name.replace('_', '-')}", DEFAULTS.get(name, SPAN)
         parser.add_argument(flag, type=int, default=default, help=f"as in fairseq-train (here: {default})")
+    parser.add_argument("--pooling-cells", choices=CELLS, default="token", help="as in fairseq-train (default: token)")
     parser.add_argument("--out", type=Path, help="file to write; default: NAME.svg")
 
 

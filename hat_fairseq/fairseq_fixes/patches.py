@@ -48,7 +48,8 @@ def add_checkpoint_args(original: Callable[..., Any], parser: Any) -> Any:
 def parse_args_and_arch(original: Callable[..., Any], parser: Any, input_args: Any = None, **kwargs: Any) -> Any:
     """fairseq's arguments; `--bf16` without `--tpu` runs on a GPU or CPU; in fairseq it means a TPU.
 
-    In generation what the checkpoint knows of its task needs no flags; given ones count.
+    In generation what the checkpoint knows of its task needs no flags; given ones count. A new model with pooling
+    attention records its cells: a checkpoint without this setting is an older one, with the cells of the document.
     """
     input_args = list(sys.argv[1:] if input_args is None else input_args)
     if any(action.dest == "beam" for action in parser._actions):
@@ -62,6 +63,8 @@ def parse_args_and_arch(original: Callable[..., Any], parser: Any, input_args: A
     args = parsed[0] if isinstance(parsed, tuple) else parsed
     if "--tpu" not in input_args:
         args.tpu = False
+    if getattr(args, "encoder_attention", None) == "pooling" and getattr(args, "pooling_cells", None) is None:
+        args.pooling_cells = "token"
     return parsed
 
 

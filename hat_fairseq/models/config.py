@@ -57,6 +57,11 @@ class EncoderConfig(FairseqDataclass):
     pooling_variant: Optional[str] = flag(
         None, "mix: the second level reads the layer's input; share-weights: it has the first level's projections"
     )
+    pooling_cells: Optional[str] = flag(
+        None,
+        "where pooled keys begin: token, in the token's own window, as in the paper; document, at multiples of "
+        "--pooling-stride (default: token)",
+    )
     sparse_block: Optional[int] = flag(None, "tokens of a block, of --encoder-attention block-sparse (default: 64)")
     sparse_window: Optional[int] = flag(None, "blocks of the window around each block, itself included (default: 3)")
     sparse_random: Optional[int] = flag(None, "random blocks (default: 3)")

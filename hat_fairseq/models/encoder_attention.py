@@ -49,7 +49,8 @@ def _segments(config: Any) -> AttentionBuilder:
 NEW_PARTS = ("self_attn.pooled.",)
 WIDTH = {"encoder_qkv_dim": "inner_dim"}
 WINDOW = {"attention_window": "window"}
-LEVEL = {f"pooling_{name}": name for name in ("window", "kernel", "stride", "variant")} | {"key_pooling": "pooling"}
+LEVEL = {f"pooling_{name}": name for name in ("window", "kernel", "stride", "variant", "cells")}
+LEVEL["key_pooling"] = "pooling"
 
 
 def _given(config: Any, names: Mapping[str, str]) -> dict[str, Any]:
@@ -89,7 +90,8 @@ def _window(config: Any) -> AttentionBuilder:
 
 
 def _pooling(config: Any) -> AttentionBuilder:
-    return partial(PoolingAttention, level=SecondLevel(**_given(config, LEVEL)), **_given(config, WINDOW))
+    level = SecondLevel(**{"cells": "document"} | _given(config, LEVEL))  # older checkpoints do not name the cells
+    return partial(PoolingAttention, level=level, **_given(config, WINDOW))
 
 
 ATTENTIONS: dict[str, EncoderAttention] = {

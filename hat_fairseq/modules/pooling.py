@@ -9,9 +9,12 @@ every pooling is the identity.
 Legend: B documents, H heads, T tokens, E channels of a head, M cells, K tokens of a cell.
 """
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 POOLINGS = ("mean", "max", "ldconv", "mean-ldconv")
 
@@ -42,33 +45,61 @@ class Pooling(nn.Module):
         """(B, H, T, E) states, and (B or 1, M, K) True = a real token -> (B, H, M, E); zeros for a cell of padding."""
         num_cells = real.size(1)
         x = F.pad(x, (0, 0, 0, max(0, (num_cells - 1) * self.stride + self.kernel - x.size(2))))
-        last = (num_cells - 1) * self.stride + 1
-        tokens = [x[:, :, first : first + last : self.stride] for first in range(self.kernel)]  # K times B x H x M x E
         real = real.unsqueeze(1)  # B x 1 x M x K
-        if self.name == "max":
-            lowest = torch.finfo(x.dtype).min
-            hidden = [token.masked_fill(~real[..., i : i + 1], lowest) for i, token in enumerate(tokens)]
-            return torch.stack(hidden).amax(dim=0).masked_fill(~real.any(dim=-1, keepdim=True), 0)
-        return _weighted(tokens, self._weights(tokens, real))
+        if self.name != "max":
+            return _WeightedSum.apply(x, self._weights(x, real), self.stride)
+        lowest = torch.finfo(x.dtype).min
+        tokens = [_tokens(x, i, num_cells, self.stride) for i in range(self.kernel)]  # K times B x H x M x E
+        hidden = [token.masked_fill(~real[..., i : i + 1], lowest) for i, token in enumerate(tokens)]
+        return torch.stack(hidden).amax(dim=0).masked_fill(~real.any(dim=-1, keepdim=True), 0)
 
-    def _weights(self, tokens: list[Tensor], real: Tensor) -> Tensor:
+    def _weights(self, x: Tensor, real: Tensor) -> Tensor:
         """(B, H or 1, M, K) weights of the tokens of each cell; their sum is 1, or 0 for a cell of padding."""
-        number = real.sum(dim=-1, keepdim=True).clamp(min=1)
-        mean = real.to(tokens[0].dtype) / number
+        mean = real.to(x.dtype) / real.sum(dim=-1, keepdim=True).clamp(min=1)
         if self.weight is None:
             return mean
+        scores = x @ self.weight.transpose(1, 2)  # B x H x T x K, of a cell whose context is this token
         if self.name == "ldconv":
             middle = self.kernel // 2  # the token number ceil((1 + K) / 2), counted from 1
-            context = torch.where(real[..., middle : middle + 1], tokens[middle], tokens[0])
+            first, of_middle = (_tokens(scores, i, real.size(2), self.stride) for i in (0, middle))
+            scores = torch.where(real[..., middle : middle + 1], of_middle, first)
         else:
-            context = _weighted(tokens, mean)
-        scores = context @ self.weight.transpose(1, 2)
+            scores = _WeightedSum.apply(scores, mean, self.stride)
         return scores.masked_fill(~real, float("-inf")).softmax(dim=-1).masked_fill(~real, 0)
 
 
-def _weighted(tokens: list[Tensor], weights: Tensor) -> Tensor:
-    """K times (B, H, M, E), and (B, H or 1, M, K) weights -> (B, H, M, E)."""
-    return sum((token * weights[..., i : i + 1] for i, token in enumerate(tokens)), torch.zeros_like(tokens[0]))
+def _tokens(x: Tensor, number: int, num_cells: int, stride: int) -> Tensor:
+    """(B, H, T, E) -> (B, H, M, E), the token of this number of each cell, from 0."""
+    return x[:, :, number : number + (num_cells - 1) * stride + 1 : stride]
+
+
+class _WeightedSum(torch.autograd.Function):
+    """(B, H, T, E) states, and (B, H or 1, M, K) weights of the tokens of the cells -> (B, H, M, E).
+
+    Neither pass has a tensor of K states a cell.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weights: Tensor, stride: int) -> Tensor:
+        ctx.save_for_backward(x, weights)
+        ctx.stride = stride
+        num_cells, kernel = weights.shape[2:]
+        out = _tokens(x, 0, num_cells, stride) * weights[..., :1]
+        for i in range(1, kernel):
+            out.addcmul_(_tokens(x, i, num_cells, stride), weights[..., i : i + 1])
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        (gradient,), (x, weights) = gradients, ctx.saved_tensors
+        num_cells, kernel = weights.shape[2:]
+        of_x, of_weights = torch.zeros_like(x), []
+        for i in range(kernel):
+            _tokens(of_x, i, num_cells, ctx.stride).addcmul_(gradient, weights[..., i : i + 1])
+            if ctx.needs_input_grad[1]:
+                of_weights.append((gradient * _tokens(x, i, num_cells, ctx.stride)).sum(dim=-1))
+        return of_x, torch.stack(of_weights, dim=-1) if of_weights else None, None
 
 
 def cells_of(real: Tensor, num_cells: int, kernel: int, stride: int) -> Tensor:

@@ -4,10 +4,16 @@ Zhang et al. 2021 (Poolingformer), section 2.2. The first level gives y (`Slidin
 projects y again (equation 5), pools keys and values (equations 6 and 7), attends to the pooled keys in a window w2
 (equation 8) and gives z. The output is the output projection of y + z. O(T (w + w2 / stride)) operations.
 
-The paper pools the window of each token by itself, which repeats nearly all of the work for the next token. Here the
-document is pooled once. Token i attends to cell j, the tokens from j stride to j stride + kernel - 1, if the cell is
-inside i - w2 .. i + w2. For tokens with i <= w2 or i - w2 a multiple of the stride this is the paper's definition
-(`kernels.naive.pooled_window_attention`). The cells of other tokens begin up to stride - 1 tokens later.
+The second window of token i holds cells of neighbouring tokens. `SecondLevel.cells` says where they begin:
+
+    token       at i - w2 (at 0 if that is negative), and every `stride` tokens from there: the paper's definition
+                (`kernels.naive.pooled_window_attention`).
+    document    at the multiples of the stride, for all tokens. For tokens with i <= w2 or i - w2 a multiple of the
+                stride the result is the same. The cells of other tokens begin up to stride - 1 tokens later.
+
+With `token` the document is pooled with stride 1. A phase is the tokens and cells whose positions, counted from i - w2,
+have the same remainder modulo the stride. In a phase the second level is a sliding window over cells: the number of
+operations of the attention is that of `document`.
 
 Legend: B documents, T tokens, C channels, N blocks of L queries with W cells each, M cells, K tokens of a cell.
 """
@@ -15,14 +21,16 @@ Legend: B documents, T tokens, C channels, N blocks of L queries with W cells ea
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..kernels import Linear, Windows, attend_windows, naive, prepare_mask
+from ..kernels import Linear, Windows, attend, attend_windows, naive, prepare_mask
 from .batch_layout import BatchLayout
 from .pooling import Pooling, cells_of
 from .sliding_window import BLOCK, SlidingWindowAttention, merged
 
 VARIANTS = ("mix", "share-weights")
+CELLS = ("token", "document")
 
 
 @dataclass(frozen=True)
@@ -36,8 +44,9 @@ class SecondLevel:
         pooling: one of `pooling.POOLINGS`.
         variant: None; `mix`, project the layer's input instead of y; or `share-weights`, use the projections of the
             first level (the last two rows of Table 6).
+        cells: `token` or `document`, where cells begin; see the head of this file.
     Raises:
-        ValueError: unknown variant, or a window that is too short for a cell.
+        ValueError: unknown variant or cells, or a window that is too short for a cell.
     """
 
     window: int = 512
@@ -45,15 +54,23 @@ class SecondLevel:
     stride: int = 4
     pooling: str = "ldconv"
     variant: str | None = None
+    cells: str = "token"
 
     def __post_init__(self) -> None:
         if self.variant not in (None, *VARIANTS):
             raise ValueError(f"unknown variant {self.variant!r} of pooling; choose one of {', '.join(VARIANTS)}")
+        if self.cells not in CELLS:
+            raise ValueError(f"unknown pooling cells {self.cells!r}; choose one of {', '.join(CELLS)}")
         if self.window < (least := max(self.kernel, self.stride) - 1):
             raise ValueError(
                 f"pooling window {self.window}: with kernel {self.kernel} and stride {self.stride} it must be at least "
                 f"{least}, so that it contains a cell"
             )
+
+    @property
+    def step(self) -> int:
+        """Tokens from one pooled cell to the next."""
+        return 1 if self.cells == "token" else self.stride
 
 
 class PooledLevel(nn.Module):
@@ -65,7 +82,7 @@ class PooledLevel(nn.Module):
             self.k_proj, self.v_proj, self.q_proj = (Linear(embed_dim, embed_dim) for _ in range(3))
             for projection in (self.q_proj, self.k_proj, self.v_proj):
                 nn.init.xavier_uniform_(projection.weight, gain=2**-0.5)
-        sizes = level.pooling, level.kernel, level.stride, num_heads, embed_dim // num_heads
+        sizes = level.pooling, level.kernel, level.step, num_heads, embed_dim // num_heads
         self.key_pooling, self.value_pooling = Pooling(*sizes), Pooling(*sizes)
 
 
@@ -88,23 +105,35 @@ class PoolingAttention(SlidingWindowAttention):
         super().__init__(embed_dim, num_heads, dropout, window)
         self.pooled = PooledLevel(embed_dim, num_heads, level)
         self.level = level
+        if level.cells == "token":  # blocks of the queries of a phase
+            others = (2 * level.window - level.kernel + 1) // level.stride  # cells of a window after the first
+            block = min(BLOCK, max(32, others))  # as on the first level
+            self.cell_windows = Windows(block, block, 0, block + others)
+            return
         cells = -(-BLOCK // level.stride)  # of a block
         before = level.window // level.stride
         after = (cells * level.stride + level.window - level.kernel) // level.stride
         self.cell_windows = Windows(cells * level.stride, cells, before, before + after + 1)
 
-    def sees(self, query: Tensor, cell: Tensor) -> Tensor:
-        """Whether positions `query` have the cells of the given numbers in their second window."""
-        first = cell * self.level.stride
-        return (first >= query - self.level.window) & (first + self.level.kernel - 1 <= query + self.level.window)
+    def first_cell(self, query: Tensor) -> Tensor:
+        """Where the first cell of positions `query` begins; another one begins every `stride` tokens from there."""
+        window, stride = self.level.window, self.level.stride
+        first = query - window if self.level.cells == "token" else -((window - query) // stride) * stride
+        return first.clamp(min=0)
+
+    def sees(self, query: Tensor, first: Tensor) -> Tensor:
+        """Whether positions `query` have the cells that begin at positions `first` in their second window."""
+        after = first - self.first_cell(query)
+        last = first + self.level.kernel - 1
+        return (after >= 0) & (after % self.level.stride == 0) & (last <= query + self.level.window)
 
     def allowed(self, query: Tensor, key: Tensor, layout: BatchLayout) -> Tensor:
         """The first level, and the tokens of the cells that the second level sees; see `FullAttention.allowed`."""
-        kernel, stride, window = self.level.kernel, self.level.stride, self.level.window
-        # Cells with the key: from ceil((key - kernel + 1) / stride) to key // stride; cells of the query likewise.
-        lowest = torch.maximum((key - kernel + stride) // stride, -((window - query) // stride))
-        highest = torch.minimum(key // stride, (query + window - kernel + 1) // stride)
-        return super().allowed(query, key, layout) | (lowest.clamp(min=0) <= highest)
+        kernel, stride, first = self.level.kernel, self.level.stride, self.first_cell(query)
+        # Cells with the key, counted from the first cell of the query: from ceil((key - kernel + 1 - first) / stride).
+        lowest = (key - kernel + stride - first) // stride
+        highest = torch.minimum(key, query + self.level.window - kernel + 1) - first
+        return super().allowed(query, key, layout) | (lowest.clamp(min=0) <= highest // stride)
 
     def merged_heads(self, x: Tensor, layout: BatchLayout) -> Tensor:
         """(B, T, C) -> (B, T, C), y + z before the output projection."""
@@ -113,13 +142,29 @@ class PoolingAttention(SlidingWindowAttention):
 
     def _second_level(self, x: Tensor, layout: BatchLayout) -> Tensor:
         projections = self if self.level.variant == "share-weights" else self.pooled
-        real, mask = layout.cached(
+        real, masks = layout.cached(
             ("cells", x.dtype, x.size(1), self.cell_windows, self.level), lambda: self._cells(x, layout)
         )
         keys = self.pooled.key_pooling(self.heads(projections.k_proj(x)), real)
         values = self.pooled.value_pooling(self.heads(projections.v_proj(x)), real)
         queries = self.heads(projections.q_proj(x))
-        return merged(attend_windows(queries, keys, values, mask, self.cell_windows, self.dropout_rate))
+        if self.level.cells == "token":
+            return merged(self._attend_phases(queries, keys, values, masks))
+        return merged(attend_windows(queries, keys, values, masks[0], self.cell_windows, self.dropout_rate))
+
+    def _attend_phases(self, queries: Tensor, keys: Tensor, values: Tensor, masks: list[Tensor]) -> Tensor:
+        """(B, H, T, E), twice (B, H, M, E), and `_masks` -> (B, H, T, E)."""
+        window, stride, length = self.level.window, self.level.stride, queries.size(2)
+        cells = slice(0, 2 * window, stride)  # of the first w2 tokens
+        out = attend(queries[:, :, :window], keys[:, :, cells], values[:, :, cells], masks[0], self.dropout_rate)
+        if length <= window:
+            return out
+        # Token w2 + i sees the cells from i on. There are as many rows of queries as of cells.
+        queries = F.pad(queries[:, :, window:], (0, 0, 0, keys.size(2) - length + window))
+        windows = self._phase_windows(keys.size(2))
+        phases = zip(*(_phases(x, stride) for x in (queries, keys, values)), masks[1:], strict=True)
+        others = [attend_windows(q, k, v, mask, windows, self.dropout_rate) for q, k, v, mask in phases]
+        return torch.cat([out, torch.stack(others, dim=3).flatten(2, 3)[:, :, : length - window]], dim=2)
 
     def weights(self, x: Tensor, layout: BatchLayout, first_query_only: bool = False) -> Tensor:
         """(B, H, T, M) weights of the second level, which attends to M cells; O(T M) memory, for analysis."""
@@ -127,26 +172,57 @@ class PoolingAttention(SlidingWindowAttention):
         projections = self if self.level.variant == "share-weights" else self.pooled
         real, _ = self._cells(x, layout)
         keys = self.pooled.key_pooling(self.heads(projections.k_proj(y)), real)
-        tokens, cells = torch.arange(x.size(1), device=x.device)[:, None], torch.arange(keys.size(2), device=x.device)
-        filled = real.any(dim=-1)[:, None, None]
-        allowed = (self.sees(tokens, cells) & filled) | (tokens // self.level.stride == cells)
-        found = naive.attention(self.heads(projections.q_proj(y)), keys, keys, allowed)[1]
+        tokens = torch.arange(x.size(1), device=x.device)[:, None]
+        allowed = self._allowed_cells(tokens, torch.arange(keys.size(2), device=x.device)[None], real)
+        found = naive.attention(self.heads(projections.q_proj(y)), keys, keys, allowed.unsqueeze(1))[1]
         return found[:, :, :1] if first_query_only else found
 
     def middle_tokens(self, num_cells: int) -> Tensor:
         """(M,) position of the token in the middle of each cell."""
-        return torch.arange(num_cells) * self.level.stride + self.level.kernel // 2
+        return torch.arange(num_cells) * self.level.step + self.level.kernel // 2
 
-    def _cells(self, x: Tensor, layout: BatchLayout) -> tuple[Tensor, Tensor]:
-        """(B or 1, M, K) real tokens of the cells, and the (B N, 1, L, W) mask of the blocks."""
+    def _cells(self, x: Tensor, layout: BatchLayout) -> tuple[Tensor, list[Tensor]]:
+        """(B or 1, M, K) real tokens of the cells, and the masks of the second level."""
         length, windows, level = x.size(1), self.cell_windows, self.level
-        num_cells = windows.num_blocks(length) * windows.step
+        own = level.cells == "token"
+        num_cells = -(-length // level.stride) * level.stride if own else windows.num_blocks(length) * windows.step
         tokens = x.new_ones(1, length, dtype=torch.bool) if layout.padding is None else ~layout.padding
-        real = cells_of(tokens, num_cells, level.kernel, level.stride)
-        queries = windows.queries(length, x.device).unsqueeze(-1)
-        cells = windows.keys(length, x.device).unsqueeze(1)
-        filled = real.any(dim=-1)[:, cells.clamp(0, num_cells - 1)] & (cells >= 0) & (cells < num_cells)
-        # The cell of the token itself is always allowed: a softmax over no key is NaN.
-        allowed = (self.sees(queries, cells) & filled) | (queries // level.stride == cells)
-        allowed = allowed.expand(len(x), -1, -1, -1)
-        return real, prepare_mask(allowed.flatten(0, 1).unsqueeze(1), x.dtype)
+        real = cells_of(tokens, num_cells, level.kernel, level.step)
+        masks = [mask.expand(len(x), -1, -1, -1) for mask in self._masks(length, real)]
+        return real, [prepare_mask(mask.flatten(0, 1).unsqueeze(1), x.dtype) for mask in masks]
+
+    def _masks(self, length: int, real: Tensor) -> list[Tensor]:
+        """(B or 1, N, L, W) cells that each query of a block attends to.
+
+        With `token` the masks are (B or 1, 1, w2, M) for the first w2 tokens, which have the cells of phase 0, and one
+        for the tokens of each phase behind them.
+        """
+        window, stride, device = self.level.window, self.level.stride, real.device
+        own = self.level.cells == "token"
+        windows = self._phase_windows(real.size(1)) if own else self.cell_windows
+        number = real.size(1) // stride if own else length  # queries of a phase
+        queries, keys = windows.queries(number, device).unsqueeze(-1), windows.keys(number, device).unsqueeze(1)
+        if not own:
+            return [self._allowed_cells(queries, keys, real)]
+        first = torch.arange(min(window, length), device=device)[None, :, None]
+        cells = torch.arange(0, min(2 * window, real.size(1)), stride, device=device)[None, None]
+        phases = range(stride if length > window else 0)
+        others = [self._allowed_cells(window + i + stride * queries, i + stride * keys, real) for i in phases]
+        return [self._allowed_cells(first, cells, real), *others]
+
+    def _phase_windows(self, num_cells: int) -> Windows:
+        """The windows of a phase; one block where a window would be longer than the phase."""
+        number = num_cells // self.level.stride
+        return self.cell_windows if number > self.cell_windows.size else Windows(number, number, 0, number)
+
+    def _allowed_cells(self, query: Tensor, cell: Tensor, real: Tensor) -> Tensor:
+        """Whether positions `query` attend to the cells of these numbers, (B or 1, ...)."""
+        first, num_cells = cell * self.level.step, real.size(1)
+        filled = real.any(dim=-1)[:, cell.clamp(0, num_cells - 1)] & (cell >= 0) & (cell < num_cells)
+        # The first cell is always allowed: a softmax over no key is NaN.
+        return (self.sees(query, first) & filled) | (first == self.first_cell(query))
+
+
+def _phases(x: Tensor, stride: int) -> tuple[Tensor, ...]:
+    """(B, H, M, E) -> (B, H, M / stride, E) for each phase."""
+    return x.unflatten(2, (-1, stride)).unbind(3)

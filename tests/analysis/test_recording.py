@@ -88,7 +88,9 @@ def test_weights_among_representatives_give_the_layers_output(name: str) -> None
     assert len(seen) == 2
 
 
-@pytest.mark.parametrize("variant", ["", " --pooling-variant mix", " --pooling-variant share-weights"])
+@pytest.mark.parametrize(
+    "variant", ["", " --pooling-variant mix", " --pooling-variant share-weights", " --pooling-cells token"]
+)
 @torch.no_grad()
 def test_weights_on_cells_give_the_second_level(variant: str) -> None:
     torch.manual_seed(0)
@@ -105,7 +107,8 @@ def test_weights_on_cells_give_the_second_level(variant: str) -> None:
     level = torch.einsum("bhtm,bhme->bthe", weights, values).flatten(2)
     torch.testing.assert_close(first + level, attention.merged_heads(x, layout), atol=1e-5, rtol=1e-5)
     middle = attention.middle_tokens(weights.size(-1))
-    assert middle[:3].tolist() == [2, 6, 10]  # of tokens 0 to 4, 4 to 8, 8 to 12
+    # Of tokens 0 to 4, 1 to 5, 2 to 6; with the cells of the document of tokens 0 to 4, 4 to 8, 8 to 12.
+    assert middle[:3].tolist() == ([2, 3, 4] if "token" in variant else [2, 6, 10])
 
 
 def test_sums_and_means() -> None:

@@ -30,7 +30,11 @@ def test_segments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    ["segments --tokens 24 --segment-length 6", "block-sparse --tokens 64 --sparse-block 4 --sparse-random 1"],
+    [
+        "segments --tokens 24 --segment-length 6",
+        "block-sparse --tokens 64 --sparse-block 4 --sparse-random 1",
+        "pooling --attention-window 3 --pooling-window 16 --pooling-kernel 5 --pooling-stride 4",
+    ],
 )
 def test_pictures_of_the_pages(words: str, tmp_path: Path) -> None:
     page = Path(__file__).parents[2] / f"docs/attention_{words.split()[0].replace('-', '_')}.svg"

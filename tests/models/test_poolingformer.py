@@ -14,6 +14,7 @@ from torch import Tensor
 from hat_fairseq.models.loading.common import is_new_part
 from hat_fairseq.modules.pooling_attention import PoolingAttention, SecondLevel
 from hat_fairseq.modules.sliding_window import SlidingWindowAttention
+from hat_fairseq.weights.rename import parse_flags
 
 SHORT = " --attention-window 4 --pooling-window 9"
 ROBERTA, BART = ("poolingformer_base", TINY_ENCODER), ("poolingformer_bart_base", TINY)
@@ -62,9 +63,19 @@ def test_layers_and_numbers_are_the_papers() -> None:
         for number, layer in enumerate(encoder.layers):
             kind = PoolingAttention if first <= number <= last else SlidingWindowAttention
             assert type(layer.self_attn) is kind and layer.self_attn.window == 128
-            assert kind is SlidingWindowAttention or layer.self_attn.level == SecondLevel(512, 5, 4, "ldconv")
+            assert kind is SlidingWindowAttention or layer.self_attn.level == SecondLevel(
+                512, 5, 4, "ldconv", cells="document"
+            )
         assert encoder.config.global_tokens == ("first" if "11" in layers else "question")
         assert encoder.config.no_hierarchy and encoder.config.extend_positions == "tile"
+
+
+@pytest.mark.parametrize("flags", ["poolingformer_large", "hat_bart_base --encoder-attention pooling"])
+def test_a_new_model_has_the_cells_of_the_paper(flags: str) -> None:
+    """`build` gives no setting, as older checkpoints: there the cells are those of the document."""
+    words = ["--arch", *flags.split()]
+    assert parse_flags(words).pooling_cells == "token"
+    assert parse_flags([*words, "--pooling-cells", "document"]).pooling_cells == "document"
 
 
 @pytest.mark.parametrize("which", [ROBERTA, BART], ids=["RoBERTa", "BART"])
@@ -100,6 +111,7 @@ def test_the_start_from_a_pretrained_model(which: tuple[str, str]) -> None:
     [
         "--attention-window 6",
         "--pooling-window 40 --pooling-kernel 8 --pooling-stride 8",
+        "--pooling-cells token",
         "--key-pooling mean",
         "--key-pooling max",
         "--key-pooling mean-ldconv",
@@ -124,6 +136,7 @@ def test_every_row_of_the_ablations_is_a_flag(flags: str) -> None:
 
 
 def test_golden_losses() -> None:
+    """With the cells of the document, which a model without the setting has."""
     source, target = documents([33, 18]), targets(2, 8)
     hat = build("hat_bart_base", f"{TINY} --encoder-attention pooling{SHORT} --global-tokens first")
     for name, model in (("poolingformer_bart", small(BART)), ("hat_bart_pooling", hat)):

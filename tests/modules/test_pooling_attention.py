@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import references
 import torch
-from helpers import assert_close, padding
+from helpers import assert_close, outputs_and_gradients, padding
 from torch import Tensor
 
 from hat_fairseq.kernels import Windows, attend_windows, naive
@@ -13,7 +15,7 @@ from hat_fairseq.modules.attention import FullAttention
 from hat_fairseq.modules.batch_layout import BatchLayout, layout_of_documents
 from hat_fairseq.modules.global_tokens import global_tokens
 from hat_fairseq.modules.pooling import Pooling
-from hat_fairseq.modules.pooling_attention import PoolingAttention, SecondLevel
+from hat_fairseq.modules.pooling_attention import CELLS, PoolingAttention, SecondLevel
 from hat_fairseq.modules.sliding_window import SlidingWindowAttention
 
 BOS, PAD, EOS = 0, 1, 2
@@ -30,31 +32,57 @@ def with_random_weights(attention: PoolingAttention) -> PoolingAttention:
     return attention.eval()
 
 
+@pytest.mark.parametrize("cells", CELLS)
 @pytest.mark.parametrize("pooling", ["mean", "max", "ldconv", "mean-ldconv"])
-@pytest.mark.parametrize(("window", "kernel", "stride"), [(12, 5, 4), (13, 5, 4), (9, 3, 3), (30, 2, 5), (200, 5, 4)])
-@torch.no_grad()
-def test_the_second_level_is_the_papers_definition(pooling: str, window: int, kernel: int, stride: int) -> None:
-    """Where the window of a token begins with a cell: near the beginning, and at every `stride`-th token."""
-    length = 141
-    attention = with_random_weights(PoolingAttention(24, 4, 0.0, 7, SecondLevel(window, kernel, stride, pooling)))
-    x = states(1, length, 24)
-    level = attention._second_level(x, BatchLayout())[0].unflatten(1, (4, 6))
-    heads = [attention.heads(projection(x))[0] for projection in (*_second_projections(attention),)]
-    tokens = torch.arange(length)
-    same = (tokens <= window) | ((tokens - window) % stride == 0)
-    for head in range(4):
-        pools = [
-            lambda cell, p=p, h=head: references.pooled_cell(p, cell, h)
-            for p in (attention.pooled.key_pooling, attention.pooled.value_pooling)
-        ]
-        literal = naive.pooled_window_attention(*(x[head] for x in heads), window, kernel, stride, *pools)
-        assert_close(level[same, head], literal[same])
-        if not same.all() and stride > 1:
-            assert not torch.allclose(level[~same, head], literal[~same], atol=1e-4)
+@pytest.mark.parametrize(
+    ("window", "kernel", "stride", "lengths"),
+    [
+        (12, 5, 4, [549, 11]),  # several blocks of each phase
+        (13, 5, 4, [61, 14, 13, 1, 0]),
+        (9, 3, 3, [50, 9, 10]),
+        (30, 2, 5, [97]),
+        (200, 5, 4, [141, 3]),
+    ],
+)
+def test_the_second_level_is_the_papers_definition(
+    cells: str, pooling: str, window: int, kernel: int, stride: int, lengths: list[int]
+) -> None:
+    """With the cells of the document where they begin as the token's own: at the start, and at each `stride`-th token.
+
+    Outputs and gradients in fp64, each document alone against all in one batch.
+    """
+    level = SecondLevel(window, kernel, stride, pooling, cells=cells)
+    attention = with_random_weights(PoolingAttention(8, 2, 0.0, 7, level)).double()
+    x, mask = states(len(lengths), max(lengths), 8).double().requires_grad_(), padding(lengths)
+    tokens = torch.arange(max(lengths))
+    same = (tokens <= window) | ((tokens - window) % stride == 0) | (cells == "token")
+
+    def batched() -> Tensor:
+        layout = BatchLayout(mask if mask.any() else None, empty_rows=0 in lengths)
+        return attention._second_level(x, layout)[~mask & same]
+
+    def literal() -> Tensor:
+        rows = [literal_second_level(attention, row[:length]) for row, length in zip(x, lengths, strict=True) if length]
+        return torch.cat([row[same[: len(row)]] for row in rows])
+
+    (out, gradients), (expected, others) = (outputs_and_gradients(attention, [x], run) for run in (batched, literal))
+    torch.testing.assert_close(out, expected, atol=1e-12, rtol=1e-12)
+    for name, gradient in others.items():
+        torch.testing.assert_close(gradients[name], gradient, atol=1e-12, rtol=1e-12)
+    if not same.all():
+        row = literal_second_level(attention, x[0])[~same]
+        assert not torch.allclose(attention._second_level(x[:1], BatchLayout())[0, ~same], row, atol=1e-4)
 
 
-def _second_projections(attention: PoolingAttention) -> tuple[torch.nn.Module, ...]:
-    return attention.pooled.q_proj, attention.pooled.k_proj, attention.pooled.v_proj
+def literal_second_level(attention: PoolingAttention, x: Tensor) -> Tensor:
+    """One document, (T, C) -> (T, C), head by head."""
+    level, pooled, heads = attention.level, attention.pooled, []
+    q, k, v = (attention.heads(projection(x[None]))[0] for projection in (pooled.q_proj, pooled.k_proj, pooled.v_proj))
+    for head in range(attention.num_heads):
+        pools = [partial(references.pooled_cell, p, head=head) for p in (pooled.key_pooling, pooled.value_pooling)]
+        states_of_head = q[head], k[head], v[head]
+        heads.append(naive.pooled_window_attention(*states_of_head, level.window, level.kernel, level.stride, *pools))
+    return torch.cat(heads, dim=-1)
 
 
 @pytest.mark.parametrize("length", [1, 40, 65, 130])

@@ -36,13 +36,16 @@ def _heads(module: nn.Module, query: Tensor, memory: Tensor, allowed: Tensor) ->
 
 
 def two_level_attention(module: nn.Module, x: Tensor, allowed: Tensor, sees: Tensor) -> Tensor:
-    """One document: (T, C) states, (T, T) tokens of the first level and (T, M) cells of the second -> (T, C)."""
+    """One document: (T, C) states, (T, T) tokens of the first level and (T, T) cells of the second -> (T, C).
+
+    Cell t is the tokens from t on.
+    """
     level, head_dim = module.level, module.embed_dim // module.num_heads
     shared = module if level.variant == "share-weights" else module.pooled
     y = heads_of(module, x, x, allowed)
     base = x if level.variant == "mix" else y
     q, k, v = shared.q_proj(base), shared.k_proj(base), shared.v_proj(base)
-    cells = [slice(first, first + level.kernel) for first in range(0, len(x), level.stride)]
+    cells = [slice(first, first + level.kernel) for first in range(len(x))]
     heads = []
     for head in range(module.num_heads):
         part = slice(head * head_dim, (head + 1) * head_dim)

@@ -19,6 +19,7 @@ from hat_fairseq import cli
 from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.records_json import record_from_json
 from hat_fairseq.modules.batch_layout import BatchLayout
+from hat_fairseq.modules.pooling_attention import PoolingAttention
 from hat_fairseq.register import register
 from hat_fairseq.weights.hf import attention_hat_fairseq
 from hat_fairseq.weights.package import load
@@ -35,7 +36,8 @@ MODELS = {  # of documents
     "segments": TINY + "--encoder-attention segments --segment-length 16 --encoder-attention-layers 1-2",
     "window": TINY + "--encoder-attention window --attention-window 8 --global-tokens first --no-hierarchy",
     "poolingformer": "--arch poolingformer_tiny --max-positions 200",
-    "pooling-mix": "--arch poolingformer_tiny --max-positions 200 --pooling-variant mix --key-pooling mean-ldconv",
+    "pooling-mix": "--arch poolingformer_tiny --max-positions 200 --pooling-variant mix --key-pooling mean-ldconv "
+    "--pooling-cells document",
     "pooling-max": "--arch poolingformer_tiny --max-positions 200 --pooling-variant share-weights --key-pooling max",
     "ernie": SPARSE,
     "ernie-own": SPARSE + "--representative-weights separate --representative-update residual --document-pooling min "
@@ -154,6 +156,19 @@ def test_back_again_everything_is_the_same(exported: tuple[str, Path, Path, Path
     files = {path.relative_to(back.parent / "bin") for path in (back.parent / "bin").rglob("*") if path.is_file()}
     assert all((data / path).read_bytes() == (back.parent / "bin" / path).read_bytes() for path in files)
     load(back, back.parent / "bin")
+
+
+@pytest.mark.parametrize("exported", ["poolingformer"], indirect=True)
+def test_a_checkpoint_without_pooling_cells_has_those_of_the_document(
+    exported: tuple[str, Path, Path, Path], tmp_path: Path
+) -> None:
+    _, new, data, _ = exported
+    state, old = torch.load(new, weights_only=True), tmp_path / "old.pt"
+    del state["cfg"]["model"].pooling_cells
+    torch.save(state, old)
+    for path, cells in ((new, "token"), (old, "document")):
+        levels = [module.level for module in load(path, data)[0].modules() if isinstance(module, PoolingAttention)]
+        assert {level.cells for level in levels} == {cells}
 
 
 @pytest.mark.parametrize("exported", ["hat"], indirect=True)

@@ -205,6 +205,7 @@ class PoolingAttention(Attention):
         super().__init__(channels, heads, dropout)
         self.window, self.stride = given(settings.pooling_window, 512), given(settings.pooling_stride, 4)
         self.kernel, self.variant = given(settings.pooling_kernel, 5), settings.pooling_variant
+        self.own_cells = getattr(settings, "pooling_cells", None) == "token"  # those of each token's own window
         self.pooled = nn.Module()
         if self.variant != "share-weights":
             self.pooled.q_proj, self.pooled.k_proj = nn.Linear(channels, channels), nn.Linear(channels, channels)
@@ -217,7 +218,7 @@ class PoolingAttention(Attention):
         y = self.merged(self.heads(self.q_proj(x)), *self.keys_and_values(x), allowed)
         source, level = x if self.variant == "mix" else y, self if self.variant == "share-weights" else self.pooled
         places = torch.arange(x.size(1), device=x.device)
-        first = torch.arange(0, x.size(1), self.stride, device=x.device)  # of each cell
+        first = torch.arange(0, x.size(1), 1 if self.own_cells else self.stride, device=x.device)  # of each cell
         members = first[:, None] + torch.arange(self.kernel, device=x.device)  # M x K
         inside = members.clamp(max=x.size(1) - 1)
         real = (batch.real[:, inside] & (members < x.size(1))).unsqueeze(1)
@@ -225,5 +226,9 @@ class PoolingAttention(Attention):
         values = self.pooled.value_pooling(self.heads(level.v_proj(source))[:, :, inside], real)
         query = places[:, None]
         near = (first >= query - self.window) & (first + self.kernel - 1 <= query + self.window)
-        sees = near & real.any(dim=-1).unsqueeze(2) | (query // self.stride == first // self.stride)
+        always = query // self.stride == first // self.stride  # a cell of the window: a softmax over no key is NaN
+        if self.own_cells:
+            begin = (query - self.window).clamp(min=0)
+            near, always = near & ((first - begin) % self.stride == 0), first == begin
+        sees = near & real.any(dim=-1).unsqueeze(2) | always
         return self.out_proj(y + self.merged(self.heads(level.q_proj(source)), keys, values, sees))
