@@ -29,7 +29,8 @@ LABELS: dict[str, dict[str, str]] = {
     "needle": {
         "full": "full attention (`hat_roberta --no-hierarchy`)",
         "window": "window alone (`--encoder-attention window`)",
-        "pooling": "two levels (`--encoder-attention pooling`)",
+        "pooling": "two levels (`--pooling-cells document`)",
+        "pooling, token": "two levels (`--pooling-cells token`)",
         "hat": "HAT on the window (`hat_roberta`)",
         "segments": "`hierarchical_transformer`",
         "window, global": "window and global questions",

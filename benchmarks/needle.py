@@ -16,7 +16,8 @@ windows and segments stayed at chance in trial runs. The settings were chosen in
 validation meetings.
 
 The window is 16 tokens on either side, so four layers reach 4 x 16 = 64 tokens. The second level, 64 tokens on either
-side in the last two layers, adds 2 x 64. HAT has the same window, and attention to sentences. The segments of
+side in the last two layers, adds 2 x 64. Its pooled keys are those of the document (`pooling`) or of each token's own
+window (`pooling, token`). HAT has the same window, and attention to sentences. The segments of
 `hierarchical_transformer` are the sentences. In `window, global` the tokens of the questions are global. Block-sparse
 attention has blocks of 16 and attends to the neighbouring ones, so four layers reach 79 tokens. It is measured alone,
 with a representative token for each block (ERNIE-Sparse), and with a random block and BigBird's global blocks: the
@@ -24,9 +25,10 @@ first, which contains the questions, and the last.
 
 The window alone finds needles up to 32 tokens away, 41 to 93 % of those from 33 to 48, few from 49 to 64, and none
 beyond 64. The second level finds nearly all up to 64 tokens, 58 % from 65 to 96, and none beyond, although it reaches
-192. Full attention, HAT on the window, and global questions find the needle at any distance. `hierarchical_transformer`
-does so with two seeds; with the third it is right in about 40 % at every distance. Blocks alone find few needles beyond
-64 tokens and none beyond 96. With representatives they find 62 to 71 % beyond 64 tokens, and with global blocks all.
+192; where its pooled keys begin makes no difference. Full attention, HAT on the window, and global questions find the
+needle at any distance. `hierarchical_transformer` does so with two seeds; with the third it is right in about 40 % at
+every distance. Blocks alone find few needles beyond 64 tokens and none beyond 96. With representatives they find 62 to
+71 % beyond 64 tokens, and with global blocks all.
 """
 
 from __future__ import annotations
@@ -47,6 +49,7 @@ import torch
 from captions import LABELS
 from fairseq.data import Dictionary
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
+from machine import device
 from needle_documents import VALUES, Meetings, batch, dictionary, read
 from recipe_runs import RESULTS, write_result
 from torch import Tensor, nn
@@ -60,7 +63,11 @@ STAGES = ((0.7, 96), (0.85, 192), (1.0, LENGTH))
 DOCUMENTS, WARM_UP, LEARNING_RATE, TESTED = 3, 50, 2e-3, 240
 BINS = (16, 32, 48, 64, 96, 128, 192, 256, 384, 512)  # the longest distance of each
 LOCAL = {"encoder_attention": "window", "attention_window": WINDOW}
-LEVELS = {"pooling_window": SECOND, "encoder_attention_layers": f"{TWO_LEVELS[0]}-{TWO_LEVELS[-1]}"}
+LEVELS = {
+    "encoder_attention": "pooling",
+    "encoder_attention_layers": f"{TWO_LEVELS[0]}-{TWO_LEVELS[-1]}",
+    "pooling_window": SECOND,
+}
 BLOCKS = {
     "encoder_attention": "block-sparse",
     "sparse_block": 16,
@@ -71,7 +78,8 @@ BLOCKS = {
 MODELS: dict[str, dict[str, Any]] = {
     "full": {"no_hierarchy": True},
     "window": {"no_hierarchy": True, **LOCAL},
-    "pooling": {"no_hierarchy": True, **LOCAL, **LEVELS, "encoder_attention": "pooling"},
+    "pooling": {"no_hierarchy": True, **LOCAL, **LEVELS, "pooling_cells": "document"},
+    "pooling, token": {"no_hierarchy": True, **LOCAL, **LEVELS, "pooling_cells": "token"},
     "hat": LOCAL,
     "segments": {"layout": "S|SD|SD|S", "segment_by": "marker", "segment_length": 16, "max_segments": LENGTH // 4},
     "window, global": {"no_hierarchy": True, **LOCAL, "global_tokens": "question"},
@@ -83,7 +91,7 @@ ARCHITECTURES = {"segments": "hierarchical_transformer", "representatives": "ern
 # Tokens that information travels at most; None: any number.
 REACH = {
     "window": LAYERS * WINDOW,
-    "pooling": LAYERS * WINDOW + len(TWO_LEVELS) * SECOND,
+    **dict.fromkeys(("pooling", "pooling, token"), LAYERS * WINDOW + len(TWO_LEVELS) * SECOND),
     "blocks": (LAYERS + 1) * 16 - 1,
 }
 
@@ -110,6 +118,7 @@ def main() -> None:
             row = {"model": name, "seed": seed, **evaluate(model, words, validation)}
             row["cpu_seconds"] = round(time.process_time() - start, 1)
             row["parameters"] = sum(parameter.numel() for parameter in model.parameters())
+            row["device"] = device()
             print(json.dumps(row), flush=True)
             rows.append(row)
     rows.sort(key=lambda row: (row["seed"], list(MODELS).index(row["model"])))
@@ -123,7 +132,7 @@ def finished(path: Path, settings: dict[str, Any]) -> list[dict[str, Any]]:
     if not path.is_file():
         return []
     record = json.loads(path.read_text(encoding="utf-8"))
-    return list(record["runs"]) if record["settings"] == settings else []
+    return [{"device": record["device"], **run} for run in record["runs"]] if record["settings"] == settings else []
 
 
 def build(name: str, words: Dictionary, seed: int) -> nn.Module:

@@ -38,7 +38,7 @@ def write_result(question: str, path: Path, **content: Any) -> None:
     """Write a result with the entries common to all results."""
     record = {
         "question": question,
-        "command": f"python benchmarks/{question}.py {shlex.join(sys.argv[1:])}",
+        "command": f"python benchmarks/{question}.py {shlex.join(sys.argv[1:])}".rstrip(),
         "device": device(),
         "threads": torch.get_num_threads(),
         "versions": {"torch": torch.__version__, **versions()},

@@ -139,7 +139,7 @@ def needle(record: Record) -> str:
     by_model = {name: [run for run in record["runs"] if run["model"] == name] for name in record["summary"]}
     lines = [
         f"\n`{record['command']}`: seeds {', '.join(map(str, seeds))}; {told}; "
-        f"{settings(record)}; {minutes:.0f} minutes of CPU time.\n",
+        f"1 thread, torch {record['versions']['torch']}; {minutes:.0f} minutes of CPU time.\n",
         f"Accuracy in percent: mean (seed by seed). A guess: {record['chance']:g}.\n",
         f"| distance | questions | {' | '.join(LABELS['needle'][name] for name in by_model)} |",
         "|" + "---|" * (len(by_model) + 2),
@@ -154,6 +154,8 @@ def needle(record: Record) -> str:
     reach = [str(record["reach"].get(name, "any")) for name in by_model]
     lines.append(f"| longest possible | | {' | '.join(reach)} |")
     lines.append(f"| parameters | | {' | '.join(parameters)} |")
+    devices = [", ".join(sorted({run["device"] for run in runs})) for runs in by_model.values()]
+    lines.append(f"| device | | {' | '.join(devices)} |")
     return "\n".join(lines) + "\n"
 
 
