@@ -31,6 +31,7 @@ SAME = (  # settings that change the function of a model and no shape
     "decoder_normalize_before",
     "activation_fn",
     "no_scale_embedding",
+    "pooling_cells",
 )
 # the trainer whose checkpoint is being read
 restoring: contextvars.ContextVar[Any] = contextvars.ContextVar("restoring", default=None)
@@ -115,6 +116,8 @@ def check_same_function(original: Callable[..., Any], path: str, *args: Any, **k
         before, now = getattr(saved, name, None), getattr(current, name, None)
         if before is None and is_same_model:  # it has only the flags that were given and those of its architecture
             before = getattr(type(current), name, None)
+        if before is None and name == "pooling_cells" and getattr(saved, "encoder_attention", None) == "pooling":
+            before = "document"  # the only cells before there was this setting
         if before is not None and now is not None and str(before) != str(now):
             raise CheckpointError(
                 f"{path}: trained with --{name.replace('_', '-')} {before}, and this run has {now}: its weights would "

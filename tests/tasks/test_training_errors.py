@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from building import TINY, build
 
 import hat_fairseq  # noqa: F401  applies the corrections
@@ -57,6 +58,21 @@ def test_weights_are_not_restored_into_another_function(train, tmp_path: Path) -
     for flag, value, before in (("--encoder-attention-heads", 8, 4), ("--activation-fn", "gelu", "relu")):
         result = train(tmp_path, "--max-update", 2, "--disable-validation", flag, value, check=False)
         assert f"checkpoint_last.pt: trained with {flag} {before}, and this run has {value}" in last_line(result)
+
+
+@pytest.mark.fault(
+    "Checkpoints", "pooling attention of an older version, resumed without --pooling-cells", "refused, named"
+)
+def test_older_pooling_cells_are_not_resumed_as_others(train, tmp_path: Path) -> None:
+    flags = ["--encoder-attention", "pooling", "--max-source-positions", 128, "--disable-validation", "--max-update"]
+    train(tmp_path, *flags, 1, "--pooling-cells", "document")
+    (path,) = tmp_path.rglob("checkpoint_last.pt")
+    state = torch.load(path, weights_only=True)
+    del state["cfg"]["model"].pooling_cells
+    torch.save(state, path)
+    result = train(tmp_path, *flags, 2, check=False)
+    assert "trained with --pooling-cells document, and this run has token" in last_line(result)
+    train(tmp_path, *flags, 2, "--pooling-cells", "document")
 
 
 @pytest.mark.fault("Checkpoints", "resumed with another --criterion or --optimizer", "refused, both and the flag named")
