@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -353,7 +354,7 @@ def test_models_of_other_tasks_are_refused() -> None:
     with pytest.raises(ValueError, match=r"m.pt was trained on the task document_to_text, not .*\(texts are generated"):
         refuse_other_tasks(state, "m.pt", EncoderTask)
     with pytest.raises(ValueError, match="trained on the task masked_lm, not on candidate_selection, document_c"):
-        refuse_other_tasks({"cfg": None, "args": type("Args", (), {"task": "masked_lm"})}, "m.pt", EncoderTask)
+        refuse_other_tasks({"cfg": None, "args": Namespace(task="masked_lm")}, "m.pt", EncoderTask)
     refuse_other_tasks({"cfg": {"task": {"_name": "question_answering"}}}, "m.pt", EncoderTask)
     with pytest.raises(ValueError, match="m.pt has weights and no settings of a training"):
         refuse_other_tasks({"model": {}}, "m.pt", EncoderTask)
