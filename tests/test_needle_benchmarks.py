@@ -137,4 +137,4 @@ def test_the_benchmark_runs_and_its_result_is_rendered(tmp_path: Path) -> None:
     ]
     assert record["summary"] == needle.summary(record["runs"]) and out.with_suffix(".png").is_file()
     table = tables.needle(record)
-    assert table.count("\n| ") == 1 + len(needle.BINS) + 2 and "\n| 49 to 64 | 237 |" in table
+    assert table.count("\n| ") == 1 + len(needle.BINS) + 3 and "\n| 49 to 64 | 237 |" in table

@@ -98,4 +98,4 @@ def test_another_number_of_processes_goes_on_after_the_same_samples(train, tmp_p
     train(two, *flags, "--max-update", 3, "--batch-size", 1, launcher=TWO_PROCESSES)
     state = checkpoint(two)["extra_state"]["train_iterator"]
     assert (state["epoch"], state["iterations_in_epoch"]) == (2, 0)
-    assert difference(checkpoint(one)["model"], checkpoint(two)["model"]) < 1e-6
+    assert difference(checkpoint(one)["model"], checkpoint(two)["model"]) < 1e-5  # other samples change weights by 1e-3
