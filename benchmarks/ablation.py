@@ -6,7 +6,8 @@
 The first contender is the package as it is. In each other one a single part is replaced; a time above 1 is lost without
 the part (`GOMP_SPINCOUNT` is an addition, not a replacement). All contenders compute the same hypotheses, losses and
 gradients, which is checked. An update is forward, backward, clipping and Adam, with dropout 0.1. `update of ami_small`
-has the sizes of that recipe, and random documents. An encoder has three layers and no dropout; forward and backward.
+has about the sizes of that recipe, and random documents. An encoder has three layers, and no dropout; its time is that
+of forward and backward.
 """
 
 from __future__ import annotations

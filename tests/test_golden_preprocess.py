@@ -65,14 +65,15 @@ def check(name: str, out: Path) -> None:
     actual, path = hashes(out), FOLDER / name / "hashes"
     if os.environ.get("HAT_GOLDEN"):
         path.write_text("".join(f"{file} {value}\n" for file, value in actual.items()), encoding="utf-8")
-    kept = dict(line.split(" ", 1) for line in path.read_text(encoding="utf-8").splitlines())
-    changed = [file for file in kept if file in actual and kept[file] != actual[file]]
-    problems = {"changed": changed, "missing": list(kept.keys() - actual), "new": list(actual.keys() - kept)}
+    recorded = dict(line.split(" ", 1) for line in path.read_text(encoding="utf-8").splitlines())
+    changed = [file for file in recorded if file in actual and recorded[file] != actual[file]]
+    problems = {"changed": changed, "missing": list(recorded.keys() - actual), "new": list(actual.keys() - recorded)}
     texts = [f"{what}: {', '.join(sorted(files))}" for what, files in problems.items() if files]
-    runs = "; ".join(shlex.join(["hat", *words]) for words in commands(name, Path("/tmp/before")))
+    before = out.with_name("before")
+    runs = "; ".join(shlex.join(["hat", *words]) for words in commands(name, before))
     assert not texts, (
         f"golden/preprocess/{name}: {'; '.join(texts)}. To see the difference, run the code before the change and "
-        f"compare: (cd {FOLDER / name} && {runs}); diff -r /tmp/before {out}"
+        f"compare: (cd {FOLDER / name} && {runs}); diff -r {before} {out}"
     )
 
 
