@@ -68,7 +68,7 @@ def ours(
             setattr(args, name, value)
     ARCH_CONFIG_REGISTRY[arch](args)
     symbols = dictionary(vocabulary)
-    task = Namespace(source_dictionary=symbols, target_dictionary=symbols, segment_dictionary=None)
+    task = Namespace(source_dictionary=symbols, target_dictionary=symbols, role_dictionary=None)
     torch.manual_seed(seed)
     return ARCH_MODEL_REGISTRY[arch].build_model(args, task)
 

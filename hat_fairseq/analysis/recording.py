@@ -12,10 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..models.shown import ShownAttention
 from ..modules.batch_layout import BatchLayout
-from ..modules.segment_pooling import max_pooling_share
+from ..modules.heads import max_pooling_share
 from .look import AttentionMap
+from .shown import ShownAttention, shown_attentions, units
 
 
 class Recorder:
@@ -26,16 +26,16 @@ class Recorder:
         recorder.maps()
 
     Args:
-        encoder: an `Encoder`, or what has its `units` and `shown_attentions`; in evaluation mode.
+        encoder: an `Encoder`, in evaluation mode.
         tokens: (1, T) token ids.
         first_token: the first token is read for the document; record it as the query "document", too.
     """
 
     def __init__(self, encoder: Any, tokens: Tensor, first_token: bool = False) -> None:
-        self.unit, self.rows = encoder.units(tokens)
+        self.unit, self.rows = units(encoder, tokens)
         self.numbers = self.rows[0].cpu()  # (T,)
         self.num_units = int(self.numbers.max()) + 1
-        self._shown: list[ShownAttention] = encoder.shown_attentions()
+        self._shown: list[ShownAttention] = shown_attentions(encoder)
         self._first_token = first_token
         self._found: dict[tuple[str, str], dict[int, Tensor]] = {}
         self._handles: list[Any] = []
@@ -81,13 +81,13 @@ class BatchRecorder(Recorder):
     depend neither on padding nor on the other documents.
 
     Args:
-        model: an `EncoderModel`; in evaluation mode.
+        model: an `EncoderWithHeads`, in evaluation mode.
         tokens: (B, T) token ids.
         shown: what `segment_attentions` returned.
     """
 
     def __init__(self, model: Any, tokens: Tensor, shown: Sequence[ShownAttention]) -> None:
-        super().__init__(model.encoder, tokens, model.reads_first_token)
+        super().__init__(model.core, tokens, model.reads_first_token)
         self._shown = list(shown)
         if not shown:
             self.rows = torch.zeros_like(tokens)  # the document is one segment
@@ -132,7 +132,7 @@ def segment_attentions(encoder: Any, layer: int | None = None) -> list[ShownAtte
     Raises:
         ValueError: the layer has none.
     """
-    shown = [each for each in encoder.shown_attentions() if each.keys == "units" and each.covers]
+    shown = [each for each in shown_attentions(encoder) if each.keys == "units" and each.covers]
     if layer is None:
         return shown
     if not any(layer in each.layers for each in shown):

@@ -1,7 +1,7 @@
 """The criterion `self_attention_regularization`: two forward passes, and the divergence of their predictions.
 
 Liu et al. 2022 (ERNIE-Sparse), section 3.3. In the second pass the tokens are rolled by `--sar-roll` positions
-(`modules/rolling.py`); 0 is R-Drop (Liang et al. 2021), where the passes differ only in dropout. With P1 and P2 the
+(`batch_layout.rolled`); 0 is R-Drop (Liang et al. 2021), where the passes differ only in dropout. With P1 and P2 the
 distributions that `--base-criterion` is computed from, and L its loss:
 
     L(P1) + L(P2) + alpha/2 [KL(P1 || P2) + KL(P2 || P1)]
@@ -23,6 +23,7 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.logging import metrics
 from torch import Tensor
 
+from ..networks.encoder_with_heads import EncoderWithHeads
 from .answers import AnswerSpans, DocumentAnswers
 from .labels import Distributions, DocumentLabels
 
@@ -99,7 +100,7 @@ class SelfAttentionRegularization(FairseqCriterion):
         """
         if not self.training:
             return super().forward(model, sample, reduce)
-        if self.roll and not getattr(model, "can_roll", False):
+        if self.roll and not isinstance(model, EncoderWithHeads):
             raise ValueError(f"--sar-roll {self.roll}: needs an encoder of this package (--arch hat_roberta_base, ...)")
         if self.roll and model.config.encoder_attention == "full":
             raise ValueError(f"--sar-roll {self.roll} changes nothing with --encoder-attention full; give 0 for R-Drop")

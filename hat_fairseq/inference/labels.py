@@ -37,7 +37,7 @@ class DocumentClassifier(Predictor):
             raise ValueError("weights of segments are those of one model: give one checkpoint")
         super().__init__(models, task)
         self.pipeline, self.options = pipeline_of(task), options
-        self.shown = segment_attentions(self.models[0].encoder, layer) if task.kind in WITH_WEIGHTS else None
+        self.shown = segment_attentions(self.models[0].core, layer) if task.kind in WITH_WEIGHTS else None
         self.rows_cut = 0
 
     @classmethod

@@ -17,7 +17,7 @@ def look_at_labels(model: DocumentClassifier, record: Record, options: LookOptio
     """Looks at an encoder that reads a document; ValueError for several models, no such chunk, nothing to occlude."""
     options = options or LookOptions()
     net, task, pipeline = only(model.models), model.task, model.pipeline
-    one_label = task.head_of == "document" and task.num_scores is None
+    one_label = task.head_level == "document" and task.num_scores is None
     if options.occlusion and not one_label:
         raise ValueError(f"--occlusion needs one label for a document; the task {task.cfg._name} has others")
     rows = pipeline.encode(record)
@@ -27,7 +27,7 @@ def look_at_labels(model: DocumentClassifier, record: Record, options: LookOptio
     tokens = dataset.row(number)["tokens"]
     if dataset.removed:
         note = f"{note} {len(ids[number]) - len(tokens)} of {len(ids[number])} tokens were truncated.".strip()
-    with Recorder(net.encoder, tokens[None], net.reads_first_token) as recorder:
+    with Recorder(net.core, tokens[None], net.reads_first_token) as recorder:
         net(tokens[None].to(model.device), features_only=True)
     texts = unit_texts(words_of(rows[number], tokens, task.source_dictionary), recorder.numbers, pipeline)
     found = None

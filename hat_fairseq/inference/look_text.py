@@ -37,7 +37,7 @@ def look_at_text(
     encoded = encode_documents([record], task)
     number, note = options.number(len(encoded.tokens), record)
     source = encoded.tokens[number][None]
-    roles = encoded.segments[number][None] if encoded.segments else None
+    roles = encoded.roles[number][None] if encoded.roles else None
     if reference:
         rows = pipeline.rows(pipeline.prepare(record))
         if "target" not in rows[number].streams:
@@ -137,8 +137,8 @@ def _log_probabilities(
 ) -> Tensor:
     """(B, U) log-probabilities of the (U,) target tokens, in nats, from each source."""
     pad = net.encoder.dictionary.pad()
-    segments = None if roles is None else data_utils.collate_tokens(roles, pad).to(device)
-    encoded = net.encoder(data_utils.collate_tokens(rows, pad).to(device), segments=segments)
+    role_ids = None if roles is None else data_utils.collate_tokens(roles, pad).to(device)
+    encoded = net.encoder(data_utils.collate_tokens(rows, pad).to(device), roles=role_ids)
     shifted = target.roll(1).expand(len(rows), -1).to(device)  # </s> comes first
     logits, _ = net.decoder(shifted, encoded, need_weights=need_weights)
     wanted = target.to(device).expand(len(rows), -1)[..., None]

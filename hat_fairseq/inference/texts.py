@@ -72,7 +72,7 @@ class DocumentToText:
         def texts_of_rows() -> Iterator[tuple[int, str]]:
             for start in range(0, len(encoded.tokens), batch_size):
                 part = slice(start, start + batch_size)
-                texts = self._generate(encoded.tokens[part], encoded.segments[part])
+                texts = self._generate(encoded.tokens[part], encoded.roles[part])
                 yield from zip(encoded.owners[part], texts, strict=True)
 
         for owner, rows in itertools.groupby(texts_of_rows(), key=lambda row: row[0]):
@@ -80,19 +80,19 @@ class DocumentToText:
             row = document_row(documents[owner].id, pieces, settings.target_separator, settings.target_language)
             yield row | ({} if documents[owner].meta is None else {"meta": documents[owner].meta})
 
-    def _generate(self, tokens: list[Tensor], segments: list[Tensor]) -> list[str]:
+    def _generate(self, tokens: list[Tensor], roles: list[Tensor]) -> list[str]:
         dictionary = self.task.target_dictionary
-        return [self.pipeline.decode(dictionary.string(best)) for best in self.hypotheses(tokens, segments)]
+        return [self.pipeline.decode(dictionary.string(best)) for best in self.hypotheses(tokens, roles)]
 
-    def hypotheses(self, tokens: list[Tensor], segments: list[Tensor]) -> list[Tensor]:
-        """The best hypothesis of each row, token ids with `</s>`; `segments`: rows of role ids, or none."""
+    def hypotheses(self, tokens: list[Tensor], roles: list[Tensor]) -> list[Tensor]:
+        """The best hypothesis of each row, token ids with `</s>`; `roles`: rows of role ids, or none."""
         pad = self.task.source_dictionary.pad()
         net_input = {
             "src_tokens": data_utils.collate_tokens(tokens, pad),
             "src_lengths": torch.tensor([row.numel() for row in tokens]),
         }
-        if segments:
-            net_input["segments"] = data_utils.collate_tokens(segments, pad)
+        if roles:
+            net_input["roles"] = data_utils.collate_tokens(roles, pad)
         sample = {"net_input": {name: tensor.to(self.device) for name, tensor in net_input.items()}}
         return [beams[0]["tokens"] for beams in self.task.inference_step(self.generator, self.models, sample)]
 

@@ -11,13 +11,15 @@ Legend: B rows, T queries, S keys, C channels, H heads, N heads of keys, E = C /
 beam.
 """
 
+from dataclasses import dataclass
+
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..kernels import attend, naive, prepare_mask
-from .batch_layout import BatchLayout, KeyMask
+from .batch_layout import BatchLayout
 from .cache import GrowingCache, StaticCache
-from .projections import HeadProjections
+from .projections import HeadProjections, Width
 
 
 def safe_padding_mask(padding_mask: Tensor) -> Tensor:
@@ -50,22 +52,19 @@ class FullAttention(HeadProjections):
         """(B, T, C) -> (B, T, C)."""
         return self.attend_rows(x, layout.key_mask(x))
 
-    def attend_rows(self, x: Tensor, mask: KeyMask | None) -> Tensor:
-        """Self-attention within each of (R, L, C) rows; a row of nothing but padding attends uniformly."""
-        if mask is None:
-            return self.attend(x, x)
-        out = self.attend(x, x, mask.allowed, mask.lengths)
-        if mask.empty is None:
-            return out
-        # Equal weights on all values give the value of the mean state.
-        uniform = self.out_proj(self.v_proj(x.mean(dim=1, keepdim=True)))
-        return torch.where(mask.empty, uniform, out)
-
     def weights(self, x: Tensor, layout: BatchLayout, first_query_only: bool = False) -> Tensor:
         """(B, H, T, T) attention weights within rows, or (B, H, 1, T) those of the first position."""
-        mask = layout.key_mask(x)
-        queries = x[:, :1] if first_query_only else x
-        return self.explicit_weights(queries, x, None if mask is None else mask.allowed)
+        return self.row_weights(x, layout.key_mask(x), first_query_only)
+
+
+@dataclass(frozen=True)
+class Full:
+    """`--encoder-attention full`."""
+
+    width: Width = Width()  # noqa: RUF009 - frozen
+
+    def build(self, embed_dim: int, num_heads: int, dropout: float, layer: int = 0) -> nn.Module:
+        return FullAttention(embed_dim, num_heads, dropout, self.width.qkv_dim)
 
 
 class MultiheadAttention(HeadProjections):

@@ -1,17 +1,19 @@
-"""`BatchLayout`: padding and special tokens of a batch, computed once before the first layer of an encoder.
+"""`BatchLayout`: the facts about a batch that all layers of an encoder share, computed once before the first layer.
 
-The method `forward(x, layout)` of every encoder attention gets it. It says which positions are padding, which tokens
-represent spans (sentences, segments, blocks), which tokens are global, and where tokens are if the encoder moved them.
-Building it is the only host-device synchronisation of a forward pass. Attention masks are derived from it once and
-reused by all layers.
+Which positions are padding, which tokens represent spans of the document (sentences, segments, blocks), which tokens are
+global, and the slot of each input token. The layers see a sequence of slots. Moving padding to the right, cutting a
+document into segments, inserting representatives and rolling are one map from tokens to slots. Building a layout is the
+only host-device synchronisation of a forward pass. Attention masks are derived from it once and reused by all layers.
 
-Legend: B documents, T positions, S representatives of the document with most, R rows of L positions, C channels.
+Sentences: Rohde et al. 2021, section 3.1. Rolling: Liu et al. 2022 (ERNIE-Sparse), section 3.3 and A.4.
+
+Legend: B documents, T input tokens, T' slots, S representatives of the document with most, R rows of L slots, C channels.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -20,11 +22,68 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..kernels import prepare_mask
-from .representatives import Representatives, representatives_at
-from .segments import SegmentGrid
-from .sentences import sentence_starts
+from .positions import position_rows
 
 Cached = TypeVar("Cached")
+
+
+@dataclass(frozen=True)
+class Slots:
+    """The slot of each input token.
+
+    Attributes:
+        numbers: (B, T), from 0; `size` for padding, which has no slot.
+        size: T'.
+    """
+
+    numbers: Tensor
+    size: int
+
+    def scatter(self, ids: Tensor, fill: int) -> Tensor:
+        """(B, T) ids of tokens -> (B, T'), `fill` in every other slot."""
+        return ids.new_full((len(ids), self.size + 1), fill).scatter(1, self.numbers, ids)[:, : self.size]
+
+    def gather(self, x: Tensor) -> Tensor:
+        """(B, T', C) states of slots -> (B, T, C) states of tokens, zeros for padding."""
+        outside = (self.numbers == self.size).unsqueeze(-1)
+        index = self.numbers.unsqueeze(-1).masked_fill(outside, 0).expand(-1, -1, x.size(-1))
+        return x.gather(1, index).masked_fill(outside, 0)
+
+
+@dataclass(frozen=True)
+class Representatives:
+    """Tokens that represent spans, or global tokens.
+
+    Attributes:
+        positions: (B, S) slots; 0 where a document has fewer than S, and `exists` is False.
+        padding: (B, S) True = the document has no such representative; None when all have S.
+        exists: (B, S) False = `scatter` leaves it out; None writes all, which needs distinct positions in a row.
+        unit: what a representative stands for: sentence, segment or block.
+        inserted: the representatives are no tokens of the document.
+    """
+
+    positions: Tensor
+    padding: Tensor | None = None
+    exists: Tensor | None = None
+    unit: str = "sentence"
+    inserted: bool = False
+
+    def gather(self, x: Tensor) -> Tensor:
+        """(B, T', C) states of all slots -> (B, S, C) states of the representatives."""
+        return x.gather(1, self.positions.unsqueeze(-1).expand(-1, -1, x.size(-1)))
+
+    def scatter(self, x: Tensor, states: Tensor) -> Tensor:
+        """(B, T', C) states with those of the representatives replaced by the (B, S, C) `states`."""
+        if self.exists is None:
+            return x.scatter(1, self.positions.unsqueeze(-1).expand_as(states), states)
+        length = x.size(1)
+        target = self.positions.masked_fill(~self.exists, length).unsqueeze(-1).expand_as(states)
+        return F.pad(x, (0, 0, 0, 1)).scatter(1, target, states)[:, :length]
+
+
+def on_representatives(x: Tensor, where: Representatives, function: Callable[[Tensor], Tensor]) -> Tensor:
+    """(B, T', C) states in which those of the representatives are replaced by `function`, (B, S, C) -> (B, S, C)."""
+    return where.scatter(x, function(where.gather(x)))
 
 
 @dataclass(frozen=True)
@@ -35,12 +94,10 @@ class KeyMask:
         allowed: (R, 1, 1, L) as `kernels.attend` takes it; a row of nothing but padding allows all of its keys, because
             a softmax over no key is NaN.
         empty: (R, 1, 1) True = a row of nothing but padding; None where there is none.
-        lengths: tokens of each of the R rows; None if they are known to the device only.
     """
 
     allowed: Tensor
     empty: Tensor | None
-    lengths: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -48,63 +105,50 @@ class BatchLayout:
     """What all layers of an encoder need to know about a batch.
 
     Attributes:
-        padding: (B, T) True = padding; None when nothing is padded.
+        padding: (B, T') True = padding; None when nothing is padded.
         representatives: the tokens that represent spans, or None.
         global_tokens: the tokens that attend to all tokens and are attended to by all, or None.
-        blocks: the position of each input token, if the encoder divided the input into blocks, or None.
-        order: (B, T) the token of the input at each position, if the encoder moved padding to the right, or None.
-        empty_rows: whether a row or a block of nothing but padding exists.
-        row_lengths: the number of tokens of each row, or None.
+        slots: the slot of each input token; None: token t is in slot t.
+        empty_rows: whether a row or a segment of nothing but padding exists.
     """
 
     padding: Tensor | None = None
     representatives: Representatives | None = None
     global_tokens: Representatives | None = None
-    blocks: SegmentGrid | None = None
-    order: Tensor | None = None
+    slots: Slots | None = None
     empty_rows: bool = False
-    row_lengths: tuple[int, ...] | None = None
     _cache: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
-    def among(self) -> BatchLayout:
+    def of_representatives(self) -> BatchLayout:
         """The layout of the (B, S, C) representatives when they attend to each other."""
         assert self.representatives is not None
         return BatchLayout(self.representatives.padding, empty_rows=self.empty_rows)
 
-    def arrange(self, x: Tensor) -> Tensor:
-        """(B, T, ...) in the order of the input -> in the order of the layers."""
-        return x if self.order is None else _take(x, self.order)
+    def gather(self, x: Tensor) -> Tensor:
+        """(B, T', C) states of slots -> (B, T, C) states of input tokens."""
+        return x if self.slots is None else self.slots.gather(x)
 
-    def restore(self, x: Tensor) -> Tensor:
-        """(B, T, ...) in the order of the layers -> in the order of the input."""
-        return x if self.order is None else _take(x, self.order.argsort(dim=1))
-
-    def key_mask(self, x: Tensor, block_length: int | None = None) -> KeyMask | None:
-        """The mask of self-attention within rows, or within blocks of rows; None when nothing is masked.
+    def key_mask(self, x: Tensor, row_length: int | None = None) -> KeyMask | None:
+        """The mask of self-attention within rows; None when nothing is masked.
 
         Args:
-            x: (B, T, C) states, for their shape, type and device.
-            block_length: L; rows are divided into blocks of L positions, the last one filled up with padding. None: one
-                block a row.
+            x: (B, T', C) states, for their shape, type and device.
+            row_length: L; documents are divided into rows of L slots, the last one filled up with padding. None: one
+                row a document.
         """
-        missing = 0 if block_length is None else -x.size(1) % block_length
+        missing = 0 if row_length is None else -x.size(1) % row_length
         if self.padding is None and not missing:
             return None
-        length = x.size(1) if block_length is None else block_length
-        return self.cached(("keys", x.dtype, block_length), lambda: self._key_mask(x, length, missing))
+        length = x.size(1) if row_length is None else row_length
+        return self.cached(("keys", x.dtype, row_length), lambda: self._key_mask(x, length, missing))
 
     def _key_mask(self, x: Tensor, length: int, missing: int) -> KeyMask:
         padding = x.new_zeros(x.shape[:2], dtype=torch.bool) if self.padding is None else self.padding
         rows = F.pad(padding, (0, missing), value=True).reshape(-1, length)
         empty = rows.all(dim=1, keepdim=True)
         allowed = (~rows | empty)[:, None, None]
-        lengths = None
-        # Compiled code must not read them: other lengths would compile it again.
-        if not torch.compiler.is_compiling() and self.row_lengths is not None:
-            begins = range(0, x.size(1) + missing, length)
-            lengths = tuple(min(max(n - begin, 0), length) for n in self.row_lengths for begin in begins)
-        return KeyMask(prepare_mask(allowed, x.dtype), empty.unsqueeze(-1) if self.empty_rows else None, lengths)
+        return KeyMask(prepare_mask(allowed, x.dtype), empty.unsqueeze(-1) if self.empty_rows else None)
 
     def cached(self, key: Hashable, make: Callable[[], Cached]) -> Cached:
         """The result of `make`, which is called once for each key, by the first layer that needs it."""
@@ -113,9 +157,7 @@ class BatchLayout:
         return self._cache[key]
 
     def lengths(self, x: Tensor) -> Sequence[int]:
-        """The number of tokens of each row of the (B, T, C) states."""
-        if self.row_lengths is not None:
-            return self.row_lengths
+        """The number of tokens of each row of the (B, T', C) states."""
         if self.padding is None:
             return [x.size(1)] * len(x)
         padding = self.padding
@@ -135,42 +177,119 @@ class BatchLayout:
         return (where.view(*where.shape, *[1] * positions.dim()) == positions).any(dim=1)
 
 
-def _take(x: Tensor, index: Tensor) -> Tensor:
-    index = index.reshape(*index.shape, *[1] * (x.dim() - 2)).expand(*index.shape, *x.shape[2:])
-    return x.gather(1, index)
+@dataclass(frozen=True)
+class Arranged:
+    """A batch as the layers see it.
+
+    Attributes:
+        tokens: (B, T') ids.
+        rows: (B, T') rows of the position table, see `positions.position_rows`.
+        layout: the facts about it.
+    """
+
+    tokens: Tensor
+    rows: Tensor
+    layout: BatchLayout
 
 
-def layout_of_documents(
-    tokens: Tensor, pad: int, bos: int | None = None, is_global: Tensor | None = None
-) -> BatchLayout:
-    """The layout of documents whose tokens stay in their order.
+def sentence_starts(tokens: Tensor, bos: int, pad: int) -> Tensor:
+    """True where a sentence starts: at every BOS marker, and always at a document's first token.
+
+    A document without markers is one sentence, so that every parameter gets a gradient in every step.
 
     Args:
-        tokens: (B, T) token ids, padded on either side. Padding on the left is moved to the right (see `order`), so
-            that attention patterns that depend on positions give the same result for a document in any batch.
-        pad: id of the padding token.
-        bos: id of the sentence marker; None: no representatives.
-        is_global: (B, T) True = a global token; None: there are none.
+        tokens: (B, T) token ids, padded on either side.
+    Returns:
+        (B, T) bool, at least one True per row (also in a row of nothing but padding: its first position).
     """
+    first = tokens.ne(pad).to(torch.uint8).argmax(dim=1, keepdim=True)
+    return tokens.eq(bos).scatter(1, first, True)
+
+
+def representatives_at(starts: Tensor, most: int, fewest: int) -> Representatives:
+    """Representatives at the marked tokens.
+
+    Args:
+        starts: (B, T) True = a representative.
+        most: S, the largest number of representatives of a document.
+        fewest: the smallest. Both are arguments, because computing them here would synchronise with the device.
+    """
+    batch, length = starts.shape
+    # The k-th representative of a row goes to place k; all other tokens go to a spare last place, cut off below.
+    places = torch.where(starts, starts.cumsum(dim=1) - 1, most)
+    index = torch.arange(length, device=starts.device).expand(batch, length)
+    positions = index.new_zeros(batch, most + 1).scatter(1, places, index)[:, :most]
+    if most == fewest:
+        return Representatives(positions)
+    padding = torch.arange(most, device=starts.device) >= starts.sum(dim=1, keepdim=True)
+    return Representatives(positions.masked_fill(padding, 0), padding, exists=~padding)
+
+
+def arrange_documents(
+    tokens: Tensor, pad: int, bos: int | None = None, mark_global: Callable[[Tensor], Tensor] | None = None
+) -> Arranged:
+    """Documents whose tokens stay in their order.
+
+    Padding on the left is moved to the right, so that attention patterns that depend on positions give the same result
+    for a document in any batch.
+
+    Args:
+        tokens: (B, T) token ids, padded on either side.
+        pad: id of the padding token.
+        bos: id of the sentence marker, whose tokens are the representatives; None: there are none.
+        mark_global: (B, T) ids, padded on the right -> (B, T) True = a global token; None: there are none.
+    """
+    given = tokens.eq(pad)
+    slots = Slots(((~given).cumsum(dim=1) - 1).masked_fill(given, tokens.size(1)), tokens.size(1))
+    tokens = slots.scatter(tokens, pad)
     padding = tokens.eq(pad)
     starts = padding if bos is None else sentence_starts(tokens, bos, pad)
-    marked = padding if is_global is None else is_global
+    marked = padding if mark_global is None else mark_global(tokens)
     counts, global_counts = starts.sum(dim=1), marked.sum(dim=1)
-    before_token = padding[:, :-1] & ~padding[:, 1:]
-    facts = (padding.any(), padding.all(dim=1).any(), before_token.any(), *counts.aminmax(), *global_counts.aminmax())
+    moved = (given[:, :-1] & ~given[:, 1:]).any()
+    facts = (padding.any(), padding.all(dim=1).any(), moved, *counts.aminmax(), *global_counts.aminmax())
     # All numbers at once: one synchronisation.
-    numbers = torch.cat([torch.stack([x.long() for x in facts]), (~padding).sum(dim=1)]).tolist()
-    padded, empty, moved, fewest, most, fewest_global, most_global = numbers[: len(facts)]
-    order = None
-    if moved:
-        order = padding.to(torch.uint8).argsort(dim=1, stable=True)
-        padding, starts, marked = (x.gather(1, order) for x in (padding, starts, marked))
-    any_global = is_global is not None and most_global
-    return BatchLayout(
+    numbers = torch.stack([x.long() for x in facts]).tolist()
+    padded, empty, moved, fewest, most, fewest_global, most_global = numbers
+    any_global = mark_global is not None and most_global
+    layout = BatchLayout(
         padding=padding if padded else None,
         representatives=None if bos is None else representatives_at(starts, most, fewest),
         global_tokens=representatives_at(marked, most_global, fewest_global) if any_global else None,
-        order=order,
+        slots=slots if moved else None,
         empty_rows=bool(empty),
-        row_lengths=tuple(numbers[len(facts) :]),
     )
+    return Arranged(tokens, position_rows(tokens, pad), layout)
+
+
+def rolled(batch: Arranged, shift: int) -> Arranged:
+    """The batch with the tokens of each document shifted cyclically by `shift` places, and their positions with them.
+
+    The pattern of the attention stays in place: token i of n sits where token (i + shift) mod n was. Padding and
+    inserted representatives do not move, so the result does not depend on other documents of the batch. With full
+    attention nothing changes. O(T log T), no host-device synchronisation.
+
+    Raises:
+        ValueError: representatives that are tokens of the document; the layers would run on the wrong ones.
+    """
+    layout, size = batch.layout, batch.tokens.size(1)
+    if layout.representatives is not None and not layout.representatives.inserted:
+        raise ValueError(
+            f"roll {shift}: sentences or segments of this model are represented by tokens of the document, which "
+            "cannot be rolled; take a model without them (--no-hierarchy, or another --arch), or roll 0"
+        )
+    if layout.slots is None:
+        slots = torch.arange(size, device=batch.tokens.device).expand_as(batch.tokens)
+        slots = slots if layout.padding is None else slots.masked_fill(layout.padding, size)
+    else:
+        slots = layout.slots.numbers
+    real = slots < size
+    rank = (real.cumsum(dim=1) - 1 + shift) % real.sum(dim=1, keepdim=True).clamp(min=1)
+    target = slots.sort(dim=1).values.gather(1, rank.clamp(min=0)).masked_fill(~real, size)
+
+    def move(x: Tensor) -> Tensor:
+        x = F.pad(x, (0, 1))
+        return x.scatter(1, target, x.gather(1, slots))[:, :size]
+
+    layout = replace(layout, slots=Slots(target, size))
+    return Arranged(move(batch.tokens), move(batch.rows), layout)

@@ -15,15 +15,17 @@ tokens of global blocks.
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..kernels import KeyBlocks, attend, attend_blocks, key_blocks, prepare_mask
-from .attention import FullAttention
 from .batch_layout import BatchLayout
+from .options import option
+from .projections import HeadProjections, Width
 
 # For these lengths the published code draws random blocks from the first 1,024 tokens, for each block of 4,096 tokens.
 SPECIAL_LENGTHS = (1024, 3072, 4096)
@@ -33,29 +35,23 @@ SPECIAL_LENGTHS = (1024, 3072, 4096)
 class BlockPattern:
     """Which blocks attend to which.
 
-    Attributes:
-        block: L, tokens of a block.
-        window: blocks around each block, itself included; odd.
-        random: random blocks.
-        first: global blocks at the beginning of the document.
-        last: global blocks at the end.
-        whole_document: random blocks are drawn from the whole document, also in BigBird's pattern.
+    `whole_document`: random blocks are drawn from the whole document, also in BigBird's pattern.
+
     Raises:
-        ValueError: a value that is too small, or an even window.
+        ValueError: an even window.
     """
 
-    block: int = 64
-    window: int = 3
-    random: int = 3
-    first: int = 1
-    last: int = 1
+    prefix: ClassVar = "sparse_"
+    block: int = option(64, "tokens of a block", least=1)
+    window: int = option(3, "blocks of the window around each block, itself included", least=1)
+    random: int = option(3, "random blocks", least=0)
+    first: int = option(1, "global blocks at the beginning of a document", least=0)
+    last: int = option(1, "global blocks at the end", least=0)
     whole_document: bool = False
 
     def __post_init__(self) -> None:
-        if self.block < 1 or min(self.random, self.first, self.last) < 0:
-            raise ValueError(f"{self}: a block has at least one token, and no number may be negative")
-        if self.window < 1 or self.window % 2 == 0:
-            raise ValueError(f"window of {self.window} blocks: it must be odd, with the block itself in the middle")
+        if self.window % 2 == 0:
+            raise ValueError(f"--sparse-window {self.window}: it must be odd, with the block itself in the middle")
 
     @property
     def dense(self) -> int:
@@ -122,18 +118,39 @@ class SparseRows:
         index: (B',) their rows.
         short: the other rows; None if there are none.
         blocks: the keys that each block of queries attends to.
-        whole: (B', G) positions of the tokens of global blocks.
+        global_positions: (B', G) positions of the tokens of global blocks.
         real: mask of the (B', 1, 1, N L) keys that are tokens, as `kernels.attend` takes it.
     """
 
     index: Tensor
     short: Tensor | None
     blocks: KeyBlocks
-    whole: Tensor
+    global_positions: Tensor
     real: Tensor
 
 
-class BlockSparseAttention(FullAttention):
+@dataclass(frozen=True)
+class BlockSparse:
+    """`--encoder-attention block-sparse`."""
+
+    pattern: BlockPattern = BlockPattern()  # noqa: RUF009 - frozen
+    width: Width = Width()  # noqa: RUF009 - frozen
+
+    def check_length(self, longest: int) -> None:
+        """Raises ValueError if a document of `longest` tokens has fewer blocks than the pattern names."""
+        most = -(-longest // self.pattern.block)
+        for name in ("window", "random"):
+            if (number := getattr(self.pattern, name)) > most and number != getattr(BlockPattern, name):
+                raise ValueError(
+                    f"--sparse-{name} {number}: --max-positions {longest} is only {most} blocks of "
+                    f"{self.pattern.block} tokens; give fewer, or --encoder-attention full"
+                )
+
+    def build(self, embed_dim: int, num_heads: int, dropout: float, layer: int = 0) -> nn.Module:
+        return BlockSparseAttention(embed_dim, num_heads, dropout, self.pattern, layer, self.width.qkv_dim)
+
+
+class BlockSparseAttention(HeadProjections):
     """Self-attention under a `BlockPattern`.
 
     Args:
@@ -176,7 +193,7 @@ class BlockSparseAttention(FullAttention):
         """(B, T, C) -> (B, T, C)."""
         long = self._long_rows(x, layout)
         if long is None:
-            return super().forward(x, layout)
+            return self.attend_rows(x, layout.key_mask(x))
         keys, values = self.keys_and_values(x)
         queries = self.heads(self.q_proj(x)).to(keys.dtype)
         if long.short is None:
@@ -196,8 +213,8 @@ class BlockSparseAttention(FullAttention):
         queries, keys, values = (F.pad(x, (0, 0, 0, -length % block)) for x in (queries, keys, values))
         q, k, v = (x.unflatten(2, (-1, block)) for x in (queries, keys, values))
         out = attend_blocks(q, k, v, rows.blocks, self.dropout_rate).flatten(2, 3)
-        if rows.whole.size(1):
-            where = rows.whole[:, None, :, None].expand(-1, self.num_heads, -1, out.size(-1))
+        if rows.global_positions.size(1):
+            where = rows.global_positions[:, None, :, None].expand(-1, self.num_heads, -1, out.size(-1))
             everything = attend(queries.gather(2, where), keys, values, rows.real, self.dropout_rate)
             out = out.scatter(2, where, everything)
         return out[:, :, :length]

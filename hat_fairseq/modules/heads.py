@@ -1,8 +1,12 @@
 """Heads of an encoder: the masked-LM head, and classification heads for states or pooled segments.
 
 Liu et al. 2019, Chalkidis et al. 2022; layers and parameter names are fairseq's, so the heads of its checkpoints load.
+Poolings of segments: Chalkidis et al. 2022, section 4: `max`, `attentive` (a learned weight for each segment, softmax
+over the segments), `first` and `last`; Liu et al. 2022, section 3.2: `mean` and `min`. Paragraphs: the mean of the
+states of their tokens, and the mean of these means for a row (Zhang et al. 2021, section 3.2). O(N C) for N segments,
+`attentive` O(N C^2); O(T C) for paragraphs, no loop over the batch.
 
-Legend: B documents, N segments, V vocabulary, C channels, K classes.
+Legend: B rows (documents), T tokens, N segments or paragraphs of the row with most, V vocabulary, C channels, K classes.
 """
 
 from collections.abc import Callable
@@ -11,14 +15,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..kernels import ACTIVATIONS
+from ..kernels import ACTIVATIONS, naive
 from .attention import safe_padding_mask
-from .segment_pooling import SegmentPooling
 
 HEAD_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, **ACTIVATIONS}
-# What the states that a classification head reads represent. `paragraph`: each paragraph (the mean of its tokens);
-# `paragraphs`: the mean of all paragraphs; `pair`: two documents.
-OF = ("document", "segment", "token", "paragraph", "paragraphs", "pair")
+# What the states that a classification head reads represent. `paragraph`: each paragraph; `paragraphs`: the mean of all
+# paragraphs; `pair`: two documents.
+LEVELS = ("document", "segment", "token", "paragraph", "paragraphs", "pair")
+POOLINGS = ("max", "attentive", "first", "last", "mean", "min")
 
 
 class MaskedLMHead(nn.Module):
@@ -61,10 +65,10 @@ class ClassificationHead(nn.Module):
         num_classes: K; 1 for ranking or regression.
         dropout: before the projection.
         input_dropout: before the dense layer; RoBERTa uses the rate of `dropout` here, Chalkidis et al. none.
-        of: what the states represent, one of `OF`. The model passes these states to `forward`.
+        level: what the states represent, one of `LEVELS`. The model passes these states to `forward`.
         activation: after the dense layer, one of `HEAD_ACTIVATIONS`.
     Raises:
-        ValueError: unknown `of`.
+        ValueError: unknown level.
     """
 
     def __init__(
@@ -74,13 +78,13 @@ class ClassificationHead(nn.Module):
         num_classes: int,
         dropout: float = 0.0,
         input_dropout: float = 0.0,
-        of: str = "document",
+        level: str = "document",
         activation: str = "tanh",
     ) -> None:
         super().__init__()
-        if of not in OF:
-            raise ValueError(f"a classification head of {of!r}: choose one of {', '.join(OF)}")
-        self.of = of
+        if level not in LEVELS:
+            raise ValueError(f"a classification head of {level!r}: choose one of {', '.join(LEVELS)}")
+        self.level = level
         self.activation = HEAD_ACTIVATIONS[activation]
         self.input_dropout = nn.Dropout(input_dropout)
         self.dense = nn.Linear(embed_dim, inner_dim)
@@ -104,7 +108,9 @@ class PairClassificationHead(ClassificationHead):
     def __init__(
         self, embed_dim: int, inner_dim: int, num_classes: int, dropout: float = 0.0, activation: str = "tanh"
     ) -> None:
-        super().__init__(2 * embed_dim, inner_dim, num_classes, input_dropout=dropout, of="pair", activation=activation)
+        super().__init__(
+            2 * embed_dim, inner_dim, num_classes, input_dropout=dropout, level="pair", activation=activation
+        )
         self.dense_2 = nn.Linear(inner_dim, inner_dim // 2)
         self.out_proj = nn.Linear(inner_dim // 2, num_classes)
 
@@ -113,6 +119,43 @@ class PairClassificationHead(ClassificationHead):
         pairs = x.reshape(len(x) // 2, -1)
         hidden = self.activation(self.dense(self.input_dropout(pairs)))
         return self.out_proj(self.activation(self.dense_2(hidden)))
+
+
+class SegmentPooling(nn.Module):
+    """Pools segment states.
+
+    Args:
+        pooling: one of `POOLINGS`.
+        embed_dim: channels C; only `attentive` has parameters.
+    """
+
+    def __init__(self, pooling: str, embed_dim: int) -> None:
+        super().__init__()
+        assert pooling in POOLINGS
+        self.pooling = pooling
+        if pooling == "attentive":
+            self.projection = nn.Linear(embed_dim, embed_dim)
+            self.score = nn.Linear(embed_dim, 1, bias=False)
+
+    def forward(self, segments: Tensor, padding_mask: Tensor) -> Tensor:
+        """(B, N, C) -> (B, C).
+
+        `padding_mask`: (B, N), True = no such segment; every row has a segment.
+        """
+        if self.pooling == "max":
+            return segments.masked_fill(padding_mask.unsqueeze(-1), float("-inf")).amax(dim=1)
+        if self.pooling == "min":
+            return segments.masked_fill(padding_mask.unsqueeze(-1), float("inf")).amin(dim=1)
+        if self.pooling == "first":
+            return segments[:, 0]
+        if self.pooling == "last":
+            last = (~padding_mask).cumsum(dim=1).argmax(dim=1)
+            return segments[torch.arange(len(segments), device=segments.device), last]
+        scores = segments.new_zeros(padding_mask.shape)
+        if self.pooling == "attentive":
+            scores = torch.tanh(self.score(self.projection(segments))).squeeze(-1)
+        weights = scores.masked_fill(padding_mask, float("-inf")).softmax(dim=1)
+        return (weights.unsqueeze(-1) * segments).sum(dim=1)
 
 
 class PooledClassificationHead(ClassificationHead):
@@ -141,3 +184,61 @@ class PooledClassificationHead(ClassificationHead):
         """(B, N, C) segment states and their (B, N) padding mask -> (B, C)."""
         mask = torch.zeros_like(padding_mask) if self.pool_padded else safe_padding_mask(padding_mask)
         return self.pooling(segments, mask)
+
+
+def max_pooling_share(segments: Tensor, padding_mask: Tensor) -> Tensor:
+    """(B, N, C) states and their (B, N) padding mask -> (B, N): share of the channels that `max` takes from a segment.
+
+    Of equal maxima the first one counts.
+    """
+    winner = segments.masked_fill(padding_mask.unsqueeze(-1), float("-inf")).argmax(dim=1)  # B x C
+    won = winner.new_zeros(padding_mask.shape).scatter_add(1, winner, torch.ones_like(winner))
+    return won / winner.size(1)
+
+
+def paragraph_numbers(tokens: Tensor, starts: Tensor, bos: int, eos: int, pad: int) -> tuple[Tensor, Tensor]:
+    """The paragraph of each token.
+
+    A row is `<s> question </s> </s> <s> paragraph 1 <s> paragraph 2 </s>`. A paragraph is the tokens after a marker
+    `<s>` in the last part of the row. Tokens of earlier parts, markers and separators belong to no paragraph.
+
+    Args:
+        tokens: (B, T) token ids, padded on either side.
+        starts: (B, T) True = a sentence or segment starts.
+    Returns:
+        (B, T) number of each token's paragraph, from 0; -1 for tokens in no paragraph. (B,) paragraphs of each row: at
+        least one, which may be empty; 0 in a row of padding.
+    """
+    is_end = tokens.eq(eos)
+    parts = is_end.sum(dim=1, keepdim=True)
+    in_last = ((is_end.cumsum(dim=1) - is_end.long()) == (parts - 1).clamp(min=0)) & tokens.ne(pad)
+    begins = in_last & ~F.pad(in_last[:, :-1], (1, 0))  # also without a marker
+    numbers = (in_last & (starts | begins)).cumsum(dim=1)
+    inside = in_last & ~is_end & tokens.ne(bos)
+    return (numbers - 1).masked_fill(~inside, -1), numbers[:, -1]
+
+
+def paragraph_means(states: Tensor, numbers: Tensor, most: int) -> tuple[Tensor, Tensor]:
+    """The mean state of each paragraph, summed in fp32 or wider.
+
+    Args:
+        states: (B, T, C).
+        numbers: (B, T) as `paragraph_numbers` gives them.
+        most: N.
+    Returns:
+        (B, N, C) means, zeros for a paragraph without tokens; and (B, N), True = a paragraph without tokens.
+    """
+    # The states of tokens in no paragraph go to a spare last slot.
+    slots = torch.where(numbers < 0, most, numbers)
+    summed = naive.wide(states)
+    total = summed.new_zeros(len(states), most + 1, states.size(2))
+    total = total.scatter_add(1, slots.unsqueeze(-1).expand_as(summed), summed)[:, :most]
+    sizes = summed.new_zeros(len(states), most + 1).scatter_add(1, slots, torch.ones_like(slots, dtype=summed.dtype))
+    sizes = sizes[:, :most]
+    return (total / sizes.clamp(min=1).unsqueeze(-1)).to(states), sizes.eq(0)
+
+
+def mean_of_paragraphs(paragraphs: Tensor, empty: Tensor) -> Tensor:
+    """(B, N, C) states of paragraphs and (B, N), True = left out -> (B, C) their means; zeros for a row without any."""
+    filled = (~empty).unsqueeze(-1).to(paragraphs)
+    return (paragraphs * filled).sum(dim=1) / filled.sum(dim=1).clamp(min=1)

@@ -8,7 +8,6 @@ Legend: B hypotheses, T target tokens, D documents (B = D x beam), S source toke
 """
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from torch import Tensor, nn
@@ -36,11 +35,12 @@ class HierarchicalDecoderLayer(TransformerLayer):
 
     def __init__(self, sizes: LayerSizes, sentences: bool = True) -> None:
         super().__init__(sizes)
-        self.self_attn = self.attention(MultiheadAttention)
+        numbers = sizes.embed_dim, sizes.num_heads, sizes.attention_dropout
+        self.self_attn = MultiheadAttention(*numbers)
         self.self_attn_layer_norm = self.norm()
-        self.encoder_attn = self.attention(partial(MultiheadAttention, kv_heads=sizes.kv_heads))
+        self.encoder_attn = MultiheadAttention(*numbers, kv_heads=sizes.kv_heads)
         self.encoder_attn_layer_norm = self.norm()
-        self.sentence_attn = self.attention(MultiheadAttention) if sentences else None
+        self.sentence_attn = MultiheadAttention(*numbers) if sentences else None
         self.sentence_attn_layer_norm = self.norm() if sentences else None
 
     def forward(

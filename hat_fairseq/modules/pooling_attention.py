@@ -19,6 +19,7 @@ Legend: B documents, T tokens, C channels, N blocks of L queries with W cells ea
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -26,8 +27,10 @@ from torch import Tensor, nn
 
 from ..kernels import Linear, Windows, attend, attend_windows, naive, prepare_mask
 from .batch_layout import BatchLayout
-from .pooling import Pooling, cells_of
-from .sliding_window import BLOCK, SlidingWindowAttention, merged
+from .options import option
+from .pooling import POOLINGS, Pooling, cells_of
+from .projections import join_heads
+from .sliding_window import CHUNK, SlidingWindow, SlidingWindowAttention
 
 VARIANTS = ("mix", "share-weights")
 CELLS = ("token", "document")
@@ -35,42 +38,53 @@ CELLS = ("token", "document")
 
 @dataclass(frozen=True)
 class SecondLevel:
-    """Hyperparameters of the second level.
+    """The options of the second level.
 
-    Attributes:
-        window: w2.
-        kernel: tokens of a cell.
-        stride: tokens from one cell to the next.
-        pooling: one of `pooling.POOLINGS`.
-        variant: None; `mix`, project the layer's input instead of y; or `share-weights`, use the projections of the
-            first level (the last two rows of Table 6).
-        cells: `token` or `document`, where cells begin; see the head of this file.
     Raises:
-        ValueError: unknown variant or cells, or a window that is too short for a cell.
+        ValueError: a window that is too short for a cell.
     """
 
-    window: int = 512
-    kernel: int = 5
-    stride: int = 4
-    pooling: str = "ldconv"
-    variant: str | None = None
-    cells: str = "token"
+    prefix: ClassVar = "pooling_"
+    window: int = option(512, "tokens on either side in the second level of pooling", least=1)
+    kernel: int = option(5, "tokens pooled to one key", least=1)
+    stride: int = option(4, "tokens from one pooled key to the next", least=1)
+    pooling: str = option("ldconv", "pooling of keys and values", "key_pooling", choices=POOLINGS)
+    # The last two rows of Table 6.
+    variant: str | None = option(
+        None,
+        "mix: the second level reads the layer's input; share-weights: it has the first level's projections",
+        choices=VARIANTS,
+    )
+    cells: str = option(
+        "document",  # of models that were trained before the option was there; `fairseq_fixes` sets it for new ones
+        "where pooled keys begin: token, in the token's own window, as in the paper (default of new models); document, "
+        "at multiples of --pooling-stride",
+        choices=CELLS,
+    )
 
     def __post_init__(self) -> None:
-        if self.variant not in (None, *VARIANTS):
-            raise ValueError(f"unknown variant {self.variant!r} of pooling; choose one of {', '.join(VARIANTS)}")
-        if self.cells not in CELLS:
-            raise ValueError(f"unknown pooling cells {self.cells!r}; choose one of {', '.join(CELLS)}")
         if self.window < (least := max(self.kernel, self.stride) - 1):
             raise ValueError(
-                f"pooling window {self.window}: with kernel {self.kernel} and stride {self.stride} it must be at least "
-                f"{least}, so that it contains a cell"
+                f"--pooling-window {self.window}: with --pooling-kernel {self.kernel} and --pooling-stride {self.stride} "
+                f"it must be at least {least}, so that it contains a cell"
             )
 
     @property
     def step(self) -> int:
         """Tokens from one pooled cell to the next."""
         return 1 if self.cells == "token" else self.stride
+
+
+@dataclass(frozen=True)
+class TwoLevels:
+    """`--encoder-attention pooling`."""
+
+    other_layers: ClassVar = "window"
+    first: SlidingWindow = SlidingWindow()  # noqa: RUF009 - frozen
+    second: SecondLevel = SecondLevel()  # noqa: RUF009 - frozen
+
+    def build(self, embed_dim: int, num_heads: int, dropout: float, layer: int = 0) -> nn.Module:
+        return PoolingAttention(embed_dim, num_heads, dropout, self.first.window, self.second)
 
 
 class PooledLevel(nn.Module):
@@ -105,12 +119,12 @@ class PoolingAttention(SlidingWindowAttention):
         super().__init__(embed_dim, num_heads, dropout, window)
         self.pooled = PooledLevel(embed_dim, num_heads, level)
         self.level = level
-        if level.cells == "token":  # blocks of the queries of a phase
+        if level.cells == "token":  # chunks of the queries of a phase
             others = (2 * level.window - level.kernel + 1) // level.stride  # cells of a window after the first
-            block = min(BLOCK, max(32, others))  # as on the first level
-            self.cell_windows = Windows(block, block, 0, block + others)
+            chunk = min(CHUNK, max(32, others))  # as on the first level
+            self.cell_windows = Windows(chunk, chunk, 0, chunk + others)
             return
-        cells = -(-BLOCK // level.stride)  # of a block
+        cells = -(-CHUNK // level.stride)  # of a block
         before = level.window // level.stride
         after = (cells * level.stride + level.window - level.kernel) // level.stride
         self.cell_windows = Windows(cells * level.stride, cells, before, before + after + 1)
@@ -135,9 +149,9 @@ class PoolingAttention(SlidingWindowAttention):
         highest = torch.minimum(key, query + self.level.window - kernel + 1) - first
         return super().allowed(query, key, layout) | (lowest.clamp(min=0) <= highest // stride)
 
-    def merged_heads(self, x: Tensor, layout: BatchLayout) -> Tensor:
+    def output_of_heads(self, x: Tensor, layout: BatchLayout) -> Tensor:
         """(B, T, C) -> (B, T, C), y + z before the output projection."""
-        y = super().merged_heads(x, layout)
+        y = super().output_of_heads(x, layout)
         return y + self._second_level(x if self.level.variant == "mix" else y, layout)
 
     def _second_level(self, x: Tensor, layout: BatchLayout) -> Tensor:
@@ -149,8 +163,8 @@ class PoolingAttention(SlidingWindowAttention):
         values = self.pooled.value_pooling(self.heads(projections.v_proj(x)), real)
         queries = self.heads(projections.q_proj(x))
         if self.level.cells == "token":
-            return merged(self._attend_phases(queries, keys, values, masks))
-        return merged(attend_windows(queries, keys, values, masks[0], self.cell_windows, self.dropout_rate))
+            return join_heads(self._attend_phases(queries, keys, values, masks))
+        return join_heads(attend_windows(queries, keys, values, masks[0], self.cell_windows, self.dropout_rate))
 
     def _attend_phases(self, queries: Tensor, keys: Tensor, values: Tensor, masks: list[Tensor]) -> Tensor:
         """(B, H, T, E), twice (B, H, M, E), and `_masks` -> (B, H, T, E)."""
@@ -168,14 +182,14 @@ class PoolingAttention(SlidingWindowAttention):
 
     def weights(self, x: Tensor, layout: BatchLayout, first_query_only: bool = False) -> Tensor:
         """(B, H, T, M) weights of the second level, which attends to M cells; O(T M) memory, for analysis."""
-        y = x if self.level.variant == "mix" else super().merged_heads(x, layout)
+        y = x if self.level.variant == "mix" else super().output_of_heads(x, layout)
         projections = self if self.level.variant == "share-weights" else self.pooled
         real, _ = self._cells(x, layout)
         keys = self.pooled.key_pooling(self.heads(projections.k_proj(y)), real)
         tokens = torch.arange(x.size(1), device=x.device)[:, None]
         allowed = self._allowed_cells(tokens, torch.arange(keys.size(2), device=x.device)[None], real)
-        found = naive.attention(self.heads(projections.q_proj(y)), keys, keys, allowed.unsqueeze(1))[1]
-        return found[:, :, :1] if first_query_only else found
+        weights = naive.attention(self.heads(projections.q_proj(y)), keys, keys, allowed.unsqueeze(1))[1]
+        return weights[:, :, :1] if first_query_only else weights
 
     def middle_tokens(self, num_cells: int) -> Tensor:
         """(M,) position of the token in the middle of each cell."""

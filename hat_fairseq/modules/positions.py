@@ -21,14 +21,8 @@ def position_rows(tokens: Tensor, pad: int) -> Tensor:
     return (real.cumsum(dim=1) * real) + pad
 
 
-def _check_length(tokens: Tensor, pad: int, max_positions: int) -> None:
-    # Counting tokens synchronises with the device; only a batch wider than the table needs it.
-    if tokens.size(1) > max_positions and int(tokens.ne(pad).sum(dim=1).max()) > max_positions:
-        raise ValueError(f"a row of up to {tokens.size(1)} tokens, but only {max_positions} positions")
-
-
 class LearnedPositions(nn.Embedding):
-    """Learned position embeddings for up to `max_positions` tokens.
+    """Learned position embeddings for up to `max_positions` tokens; `forward` takes rows of the table.
 
     Args:
         max_positions: longest document, in tokens.
@@ -42,20 +36,6 @@ class LearnedPositions(nn.Embedding):
         nn.init.normal_(self.weight, std=embed_dim**-0.5)
         with torch.no_grad():
             self.weight[pad].zero_()
-
-    def forward(self, tokens: Tensor, start: int = 0) -> Tensor:
-        """(B, T) token ids -> (B, T - start, C) position vectors of the tokens from `start` on.
-
-        Raises:
-            ValueError: more tokens than positions.
-        """
-        assert self.padding_idx is not None
-        _check_length(tokens, self.padding_idx, self.max_positions)
-        return self.at(position_rows(tokens, self.padding_idx)[:, start:])
-
-    def at(self, rows: Tensor) -> Tensor:
-        """The vectors of the given rows of the table."""
-        return super().forward(rows)
 
 
 class SinusoidalPositions(nn.Module):
@@ -73,13 +53,8 @@ class SinusoidalPositions(nn.Module):
         table[pad] = 0
         self.register_buffer("table", table, persistent=False)
 
-    def forward(self, tokens: Tensor, start: int = 0) -> Tensor:
-        """(B, T) token ids -> (B, T - start, C); raises ValueError as `LearnedPositions` does."""
-        _check_length(tokens, self.pad, self.max_positions)
-        return self.at(position_rows(tokens, self.pad)[:, start:])
-
-    def at(self, rows: Tensor) -> Tensor:
-        """The vectors of the given rows of the table."""
+    def forward(self, rows: Tensor) -> Tensor:
+        """(...) rows of the table -> (..., C)."""
         return self.table[rows]
 
 

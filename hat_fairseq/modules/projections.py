@@ -7,11 +7,30 @@ query attends to.
 Legend: B rows, T queries, S keys, C channels, H heads, N heads of keys and values, E = C / H.
 """
 
-from collections.abc import Sequence
+from __future__ import annotations
 
+from dataclasses import dataclass
+
+import torch
 from torch import Tensor, nn
 
 from ..kernels import Linear, attend, naive
+from .batch_layout import KeyMask
+from .options import option
+
+
+@dataclass(frozen=True)
+class Width:
+    """The width of an attention whose heads may have another one than the layer."""
+
+    qkv_dim: int | None = option(
+        None, "width of queries, keys and values (default: --encoder-embed-dim)", "encoder_qkv_dim", least=1
+    )
+
+
+def join_heads(x: Tensor) -> Tensor:
+    """(B, H, T, E) -> (B, T, C)."""
+    return x.transpose(1, 2).flatten(2)
 
 
 class HeadProjections(nn.Module):
@@ -70,25 +89,37 @@ class HeadProjections(nn.Module):
 
     def merge(self, x: Tensor) -> Tensor:
         """(B, H, T, E) -> (B, T, C), through the output projection."""
-        return self.out_proj(x.transpose(1, 2).flatten(2))
+        return self.out_proj(join_heads(x))
 
-    def attend(
-        self, query: Tensor, memory: Tensor, allowed: Tensor | None = None, lengths: Sequence[int] | None = None
-    ) -> Tensor:
+    def attend_rows(self, x: Tensor, mask: KeyMask | None) -> Tensor:
+        """Full self-attention within each of (R, L, C) rows; a row of nothing but padding attends uniformly."""
+        if mask is None:
+            return self.attend(x, x)
+        out = self.attend(x, x, mask.allowed)
+        if mask.empty is None:
+            return out
+        # Equal weights on all values give the value of the mean state.
+        uniform = self.out_proj(self.v_proj(x.mean(dim=1, keepdim=True)))
+        return torch.where(mask.empty, uniform, out)
+
+    def row_weights(self, x: Tensor, mask: KeyMask | None, first_query_only: bool = False) -> Tensor:
+        """(R, H, L, L) attention weights within rows, or (R, H, 1, L) those of the first position."""
+        queries = x[:, :1] if first_query_only else x
+        return self.explicit_weights(queries, x, None if mask is None else mask.allowed)
+
+    def attend(self, query: Tensor, memory: Tensor, allowed: Tensor | None = None) -> Tensor:
         """Multi-head attention.
 
         Args:
             query: (B, T, C).
             memory: (B, S, C), of which keys and values are made.
             allowed: mask as `kernels.attend` takes it, broadcastable to (B, H, T, S), or None.
-            lengths: as `kernels.attend` takes them; None if `query` is not `memory`.
         Returns:
             (B, T, C).
         """
         keys, values = self.keys_and_values(memory)
         queries = self.heads(self.q_proj(query)).to(keys.dtype)
-        own = query is memory
-        out = attend(queries, keys, values, allowed, self.dropout_rate, self_attention=own, lengths=lengths)
+        out = attend(queries, keys, values, allowed, self.dropout_rate, self_attention=query is memory)
         return self.merge(out)
 
     def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:

@@ -12,16 +12,13 @@ Legend: B documents, T tokens, T' = T + S slots, S representatives of the longes
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from .attention import FullAttention
-from .batch_layout import BatchLayout
-from .representatives import Representatives, among
-from .segments import SegmentGrid
-from .transformer_layer import AttentionBuilder, EncoderLayer, LayerSizes
+from .batch_layout import Arranged, BatchLayout, Representatives, Slots, on_representatives
+from .projections import HeadProjections
+from .transformer_layer import EncoderLayer, LayerSizes
 
 WEIGHTS = ("shared", "separate")
 UPDATES = ("replace", "residual")
@@ -29,7 +26,7 @@ UPDATES = ("replace", "residual")
 
 @dataclass(frozen=True)
 class RepresentativeSlots:
-    """The positions (slots) of tokens and representatives in the longer sequence, which are equal for all documents.
+    """The slots of tokens and representatives in the longer sequence, which are equal for all documents.
 
     Attributes:
         num_global: g, tokens before the first representative.
@@ -60,32 +57,44 @@ class RepresentativeSlots:
         block, offset = local.div(self.block + 1, rounding_mode="floor"), local % (self.block + 1)
         return torch.where(local < 0, slots, self.num_global + block * self.block + (offset - 1).clamp(min=0))
 
-    def insert(self, tokens: Tensor, layout: BatchLayout, representative: int, pad: int) -> tuple[Tensor, BatchLayout]:
-        """(B, T) token ids, padded on the right, and their layout -> (B, T') with representatives, and its layout.
+    def insert(self, batch: Arranged, representative: int, pad: int, own_positions: bool = False) -> Arranged:
+        """The batch with representatives, `representative` being their token id.
 
-        A document without representatives gets its first token as one; `among` does not change its state.
+        A document without representatives gets its first token as one; `on_representatives` does not change its state.
+
+        Args:
+            own_positions: a representative has a position of its own in the sequence, not that of its block's first
+                token.
         """
-        batch, length = tokens.shape
-        slots = self.tokens(length, tokens.device)
-        size = length + self.count(length)
-        places = self.representatives(length, tokens.device).expand(batch, -1)
-        padding = tokens.new_zeros(tokens.shape, dtype=torch.bool) if layout.padding is None else layout.padding
+        tokens, layout = batch.tokens, batch.layout
+        rows, length = tokens.shape
+        slots, size = self.tokens(length, tokens.device), length + self.count(length)
+        places = self.representatives(length, tokens.device).expand(rows, -1)
+        padding = tokens.eq(pad)
         empty = padding[:, self.num_global :: self.block]  # the first token of each block
         assert empty.shape == places.shape
-        ids = tokens.new_full((batch, size), pad).index_copy(1, slots, tokens)
+        ids = tokens.new_full((rows, size), pad).index_copy(1, slots, tokens)
         ids = ids.scatter(1, places, torch.where(empty, pad, representative))
         if not places.size(1):
-            places, empty = places.new_zeros(batch, 1), empty.new_ones(batch, 1)
-        written = None if layout.padding is None and self.count(length) else ~empty
-        positions = places if written is None else places.masked_fill(empty, 0)
-        representatives = Representatives(positions, None if written is None else empty, written)
-        grid = SegmentGrid(
-            slots.expand(batch, -1).masked_fill(padding, size), 1, size, layout.padding is not None, False
+            places, empty = places.new_zeros(rows, 1), empty.new_ones(rows, 1)
+        exists = None if layout.padding is None and self.count(length) else ~empty
+        representatives = Representatives(
+            places if exists is None else places.masked_fill(empty, 0),
+            None if exists is None else empty,
+            exists,
+            unit="block",
+            inserted=True,
         )
+        numbers = slots.expand(rows, -1).masked_fill(padding, size)
+        if layout.slots is not None:  # of the tokens of the input, whose padding was moved
+            moved = layout.slots.numbers
+            numbers = torch.cat([numbers, numbers.new_full((rows, 1), size)], dim=1).gather(1, moved)
         masked = None if layout.padding is None else ids.eq(pad)
-        lengths = None if layout.row_lengths is None else tuple(n + self.count(n) for n in layout.row_lengths)
-        return ids, BatchLayout(
-            masked, representatives, blocks=grid, order=layout.order, empty_rows=layout.empty_rows, row_lengths=lengths
+        positions = torch.arange(size, device=ids.device) if own_positions else self.token_numbers(size, ids.device)
+        return Arranged(
+            ids,
+            (positions + pad + 1).masked_fill(ids.eq(pad), pad),
+            BatchLayout(masked, representatives, slots=Slots(numbers, size), empty_rows=layout.empty_rows),
         )
 
 
@@ -94,28 +103,25 @@ class RepresentativeLayer(EncoderLayer):
 
     Args:
         sizes, self_attn: of `EncoderLayer`.
-        weights: the representatives use the projections of the self-attention (`shared`) or their own (`separate`).
+        representative_attn: full attention with projections of its own; None: that with the self-attention's.
         update: `replace`: the output of the attention is the new state (equation 3). `residual`: it is added to the
             state, with a layer norm, as in other sub-layers.
-    Raises:
-        ValueError: unknown `weights` or `update`.
     """
 
-    def __init__(self, sizes: LayerSizes, self_attn: AttentionBuilder, weights: str, update: str) -> None:
+    def __init__(
+        self, sizes: LayerSizes, self_attn: nn.Module, representative_attn: nn.Module | None, update: str
+    ) -> None:
         super().__init__(sizes, self_attn)
-        for value, choices in ((weights, WEIGHTS), (update, UPDATES)):
-            if value not in choices:
-                raise ValueError(f"attention among representatives: {value!r} is not one of {', '.join(choices)}")
-        assert isinstance(self.self_attn, FullAttention)
-        build = partial(FullAttention, inner_dim=self.self_attn.q_proj.out_features)
-        self.representative_attn = self.attention(build) if weights == "separate" else None
+        assert update in UPDATES
+        self.representative_attn = representative_attn
         self.representative_attn_layer_norm = self.norm() if update == "residual" else None
 
     def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
         """(B, T', C) -> (B, T', C)."""
         x = super().forward(x, layout)
         assert layout.representatives is not None
-        return among(x, layout.representatives, lambda states: self._attend(states, layout.among))
+        inner = layout.of_representatives
+        return on_representatives(x, layout.representatives, lambda states: self._attend(states, inner))
 
     def weights(self, x: Tensor, layout: BatchLayout) -> Tensor:
         """(B, H, S, S) weights of the attention among representatives when the layer is called with these arguments."""
@@ -123,18 +129,19 @@ class RepresentativeLayer(EncoderLayer):
         states = layout.representatives.gather(super().forward(x, layout))
         if self.representative_attn_layer_norm is not None and self.sizes.normalize_before:
             states = self.representative_attn_layer_norm(states)
-        return FullAttention.weights(self.attention_among, states, layout.among)
+        return self.full_attention.row_weights(states, layout.of_representatives.key_mask(states))
 
     @property
-    def attention_among(self) -> FullAttention:
+    def full_attention(self) -> HeadProjections:
+        """The projections of the attention among representatives."""
         attention = self.self_attn if self.representative_attn is None else self.representative_attn
-        assert isinstance(attention, FullAttention)
+        assert isinstance(attention, HeadProjections)
         return attention
 
     def _attend(self, states: Tensor, layout: BatchLayout) -> Tensor:
-        attention = self.attention_among
+        def attend(h: Tensor) -> Tensor:
+            return self.full_attention.attend_rows(h, layout.key_mask(h))
+
         if self.representative_attn_layer_norm is None:
-            return FullAttention.forward(attention, states, layout).to(states.dtype)  # autocast changes the type
-        return self.residual(
-            states, self.representative_attn_layer_norm, lambda h: FullAttention.forward(attention, h, layout)
-        )
+            return attend(states).to(states.dtype)  # autocast changes the type
+        return self.residual(states, self.representative_attn_layer_norm, attend)

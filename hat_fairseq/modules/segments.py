@@ -1,68 +1,43 @@
-"""Division of a row of tokens into a grid of segments, and back.
+"""Segments of a document, attention within segments, and the layers of the Hierarchical Attention Transformer.
 
-Chalkidis et al. 2022, section 3: a document is N segments of at most L tokens, and the first token of a segment
+Chalkidis et al. 2022, section 3. A document is N segments of at most L tokens, and the first slot of a segment
 represents it. Segments have L tokens each, or begin at markers (of sentences, paragraphs or turns); one that is longer
-than L continues in another. A row may have any length. Linear in the number of tokens; building a grid is one
-host-device synchronisation.
+than L continues in another. A segment-wise layer (S) is an encoder layer over the tokens of each segment. A
+cross-segment layer (D) is an encoder layer over the first slots of all segments; its outputs replace their states. A
+layer pattern such as `S|S|SD` lists the layers; SD is S followed by D. O(T L + N^2) for T = N x L slots.
 
 Legend: B documents, T tokens, N segments of the longest document, L slots of a segment, C channels.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
-from torch import Tensor
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .batch_layout import Arranged, BatchLayout, Representatives, Slots, on_representatives
+from .options import option
+from .projections import HeadProjections
+from .transformer_layer import EncoderLayer, LayerSizes
+
+LAYERS = ("S", "D", "SD")
 
 
-@dataclass(frozen=True)
-class SegmentGrid:
-    """The positions (slots) of the tokens of a batch in its segments.
-
-    Attributes:
-        slots: (B, T) slot of each token, from 0; N x L for padding, which has no slot.
-        num_segments: N.
-        segment_length: L.
-        has_padding: whether a slot has no token.
-        has_empty: whether a segment has no token.
-    """
-
-    slots: Tensor
-    num_segments: int
-    segment_length: int
-    has_padding: bool
-    has_empty: bool
-
-    def scatter(self, tokens: Tensor, pad: int) -> Tensor:
-        """(B, T) token ids -> (B, N, L), `pad` in every other slot."""
-        size = self.num_segments * self.segment_length
-        grid = tokens.new_full((len(tokens), size + 1), pad).scatter(1, self.slots, tokens)[:, :size]
-        return grid.unflatten(1, (self.num_segments, self.segment_length))
-
-    def gather(self, x: Tensor) -> Tensor:
-        """(B, N L, C) states -> (B, T, C), zeros for padding."""
-        outside = (self.slots == x.size(1)).unsqueeze(-1)
-        index = self.slots.unsqueeze(-1).masked_fill(outside, 0).expand(-1, -1, x.size(-1))
-        return x.gather(1, index).masked_fill(outside, 0)
-
-
-def segments_of_length(tokens: Tensor, pad: int, segment_length: int) -> SegmentGrid:
+def slots_of_length(tokens: Tensor, pad: int, length: int) -> Slots:
     """Segments of L consecutive positions each; padding counts as a position.
 
     Args:
         tokens: (B, T) token ids, padded on the right; T may be any length.
     """
-    batch, length = tokens.shape
-    num_segments = -(-length // segment_length)
-    size = num_segments * segment_length
-    slots = torch.arange(length, device=tokens.device).expand_as(tokens).masked_fill(tokens.eq(pad), size)
-    filled = slots.new_zeros(batch, size + 1, dtype=torch.bool).scatter(1, slots, True)[:, :size]
-    in_segments = filled.unflatten(1, (num_segments, segment_length)).any(dim=2)
-    full, no_empty = torch.stack([filled.all(), in_segments.all()]).tolist()
-    return SegmentGrid(slots, num_segments, segment_length, not full, not no_empty)
+    size = -(-tokens.size(1) // length) * length
+    numbers = torch.arange(tokens.size(1), device=tokens.device).expand_as(tokens)
+    return Slots(numbers.masked_fill(tokens.eq(pad), size), size)
 
 
-def segments_at_markers(tokens: Tensor, bos: int, pad: int, segment_length: int) -> SegmentGrid:
-    """Segments that begin at every BOS marker and at a document's first token.
+def slots_at_markers(tokens: Tensor, bos: int, pad: int, length: int) -> Slots:
+    """Segments that begin at every BOS marker and at a document's first token. One host-device synchronisation.
 
     Args:
         tokens: (B, T) token ids; padding may be anywhere and does not count.
@@ -71,12 +46,120 @@ def segments_at_markers(tokens: Tensor, bos: int, pad: int, segment_length: int)
     index = real.cumsum(dim=1) - 1
     first = torch.where(tokens.eq(bos), index, 0).cummax(dim=1).values  # the segment's first token, as an index
     offset = index - first
-    heads = real & (offset % segment_length == 0)
-    counts = heads.sum(dim=1)
-    most, fewest, fewest_tokens = torch.stack([counts.max(), counts.min(), real.sum(dim=1).min()]).tolist()
-    num_segments = max(1, most)  # a batch of nothing but padding has one empty segment
-    size = num_segments * segment_length
-    slots = (heads.cumsum(dim=1) - 1) * segment_length + offset % segment_length
-    return SegmentGrid(
-        slots.masked_fill(~real, size), num_segments, segment_length, fewest_tokens < size, fewest < num_segments
+    heads = real & (offset % length == 0)
+    size = max(1, int(heads.sum(dim=1).max())) * length  # a batch of nothing but padding has one empty segment
+    slots = (heads.cumsum(dim=1) - 1) * length + offset % length
+    return Slots(slots.masked_fill(~real, size), size)
+
+
+def arrange_segments(tokens: Tensor, slots: Slots, length: int, pad: int, attend_padding: bool = False) -> Arranged:
+    """The batch in its segments; positions count from 0 in each segment, padding has row 0 of the position table.
+
+    Args:
+        tokens: (B, T) token ids.
+        attend_padding: padding inside a segment is attended to.
+    """
+    ids = slots.scatter(tokens, pad)
+    padding = ids.eq(pad)
+    empty = padding.unflatten(1, (-1, length)).all(dim=2)  # B x N
+    masked = empty.repeat_interleave(length, dim=1) if attend_padding else padding
+    any_masked, any_empty = torch.stack([masked.any(), empty.any()]).tolist()
+    positions = (torch.arange(empty.size(1), device=empty.device) * length).expand_as(empty)
+    layout = BatchLayout(
+        padding=masked if any_masked else None,
+        representatives=Representatives(positions, empty if any_empty else None, unit="segment"),
+        slots=slots,
+        empty_rows=any_empty,
     )
+    rows = torch.arange(slots.size, device=ids.device) % length + pad + 1
+    return Arranged(ids, rows.masked_fill(padding, 0), layout)
+
+
+class SegmentAttention(HeadProjections):
+    """Self-attention within consecutive segments of a fixed length; O(T L).
+
+    Args:
+        embed_dim, num_heads, dropout: of `HeadProjections`.
+        segment_length: L.
+    """
+
+    def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0, segment_length: int = 128) -> None:
+        super().__init__(embed_dim, num_heads, dropout)
+        self.segment_length = segment_length
+
+    def allowed(self, query: Tensor, key: Tensor, layout: BatchLayout) -> Tensor:
+        """Whether positions `query` attend to positions `key`: both are in one segment."""
+        return query // self.segment_length == key // self.segment_length
+
+    def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
+        """(B, T, C) -> (B, T, C); the last segment is shorter where T is no multiple of L."""
+        batch, length, channels = x.shape
+        mask = layout.key_mask(x, self.segment_length)
+        # B x T x C -> (B N) x L x C
+        rows = F.pad(x, (0, 0, 0, -length % self.segment_length)).reshape(-1, self.segment_length, channels)
+        return self.attend_rows(rows, mask).reshape(batch, -1, channels)[:, :length]
+
+
+@dataclass(frozen=True)
+class Segments:
+    """`--encoder-attention segments`."""
+
+    prefix: ClassVar = "segment_"
+    length: int = option(128, "tokens of a segment", least=1)
+
+    def build(self, embed_dim: int, num_heads: int, dropout: float, layer: int = 0) -> nn.Module:
+        return SegmentAttention(embed_dim, num_heads, dropout, self.length)
+
+
+def parse_layers(pattern: str) -> list[str]:
+    """`S|SD` -> ["S", "SD"].
+
+    Raises:
+        ValueError: a layer other than S, D and SD.
+    """
+    layers = pattern.split("|")
+    wrong = [layer for layer in layers if layer not in LAYERS]
+    if wrong:
+        raise ValueError(f"layout {pattern!r}: unknown layer {wrong[0]!r}; write layers S, D or SD with | between them")
+    return layers
+
+
+class SegmentLayer(nn.Module):
+    """A segment-wise layer, a cross-segment layer, or the first followed by the second.
+
+    Args:
+        sizes: hyperparameters of both layers.
+        segment_attn: attention of the segment-wise layer; None: there is no such layer.
+        cross_attn: attention of the cross-segment layer, over the representatives; None: there is no such layer.
+        positions: (B, N) rows -> (B, N, C) positions of segments, added before the cross-segment layer; or None. Row
+            1 + n is segment n, row 0 a segment of padding. The table belongs to the encoder.
+    """
+
+    def __init__(
+        self,
+        sizes: LayerSizes,
+        segment_attn: nn.Module | None,
+        cross_attn: nn.Module | None,
+        positions: Callable[[Tensor], Tensor] | None = None,
+    ) -> None:
+        super().__init__()
+        self.segment_wise = None if segment_attn is None else EncoderLayer(sizes, segment_attn)
+        self.cross_segment = None if cross_attn is None else EncoderLayer(sizes, cross_attn)
+        self.positions = positions
+
+    def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
+        """(B, T, C) -> (B, T, C); `layout.representatives` are the segments' first slots."""
+        if self.segment_wise is not None:
+            x = self.segment_wise(x, layout)
+        if self.cross_segment is not None:
+            assert layout.representatives is not None
+            x = on_representatives(x, layout.representatives, lambda states: self._cross(states, layout))
+        return x
+
+    def _cross(self, states: Tensor, layout: BatchLayout) -> Tensor:
+        assert self.cross_segment is not None and layout.representatives is not None
+        if self.positions is not None:
+            rows = torch.arange(1, states.size(1) + 1, device=states.device).expand(len(states), -1)
+            empty = layout.representatives.padding
+            states = states + self.positions(rows if empty is None else rows.masked_fill(empty, 0))
+        return self.cross_segment(states, layout.of_representatives)

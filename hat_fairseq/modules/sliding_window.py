@@ -7,39 +7,67 @@ all tokens attend to it. Global and other tokens share the projections. O(T (w +
 Legend: B documents, T tokens, C channels, H heads, E = C / H, N blocks of L queries with W keys each, G global tokens.
 """
 
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..kernels import Windows, attend, attend_windows, prepare_mask
-from .attention import FullAttention
 from .batch_layout import BatchLayout
+from .options import option
+from .projections import HeadProjections, join_heads
 
-BLOCK = 128  # queries: shorter blocks compute fewer masked entries, longer ones share more keys
-
-
-def merged(x: Tensor) -> Tensor:
-    """(B, H, T, E) -> (B, T, C)."""
-    return x.transpose(1, 2).flatten(2)
+CHUNK = 128  # queries computed together: fewer compute fewer masked scores, more share more keys
+GLOBAL_TOKENS = ("first", "question")
 
 
-class SlidingWindowAttention(FullAttention):
+def global_tokens(tokens: Tensor, rule: str, pad: int, eos: int) -> Tensor:
+    """(B, T) True = a global token.
+
+    Args:
+        tokens: (B, T) token ids, padded on either side.
+        rule: `first`, the first token; or `question`, the tokens before the first `</s>` that is not the last token.
+    """
+    assert rule in GLOBAL_TOKENS
+    real = tokens.ne(pad)
+    number = real.cumsum(dim=1)
+    if rule == "first":
+        return real & (number == 1)
+    ends = tokens.eq(eos) & (number < number[:, -1:])
+    return real & (ends.cumsum(dim=1) == 0) & ends.any(dim=1, keepdim=True)
+
+
+@dataclass(frozen=True)
+class SlidingWindow:
+    """`--encoder-attention window`; the first level of `--encoder-attention pooling`."""
+
+    prefix: ClassVar = "attention_"
+    window: int = option(128, "tokens on either side", least=1)
+    global_tokens: str | None = option(
+        None, "first, or question (before the first </s>); default: none", "global_tokens", choices=GLOBAL_TOKENS
+    )
+
+    def build(self, embed_dim: int, num_heads: int, dropout: float, layer: int = 0) -> nn.Module:
+        return SlidingWindowAttention(embed_dim, num_heads, dropout, self.window)
+
+
+class SlidingWindowAttention(HeadProjections):
     """Each token attends to the `window` tokens on either side, and to the layout's global tokens.
 
     Args:
         embed_dim, num_heads, dropout: of `HeadProjections`.
         window: w.
-    Raises:
-        ValueError: a window below 1.
     """
 
     def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0, window: int = 128) -> None:
         super().__init__(embed_dim, num_heads, dropout)
-        if window < 1:
-            raise ValueError(f"window {window}: it must be at least 1")
         self.window = window
-        # With a block much longer than the window, most computed entries would be masked.
-        block = min(BLOCK, max(32, window))
-        self.windows = Windows(block, block, window, block + 2 * window)
+        # With a chunk much longer than the window, most computed scores would be masked.
+        chunk = min(CHUNK, max(32, window))
+        self.windows = Windows(chunk, chunk, window, chunk + 2 * window)
 
     def near(self, query: Tensor, key: Tensor) -> Tensor:
         """Whether positions `query` have positions `key` in their window; both broadcast to each other."""
@@ -53,22 +81,22 @@ class SlidingWindowAttention(FullAttention):
 
     def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
         """(B, T, C) -> (B, T, C)."""
-        return self.out_proj(self.merged_heads(x, layout))
+        return self.out_proj(self.output_of_heads(x, layout))
 
-    def merged_heads(self, x: Tensor, layout: BatchLayout) -> Tensor:
+    def output_of_heads(self, x: Tensor, layout: BatchLayout) -> Tensor:
         """(B, T, C) -> (B, T, C), the output of the heads before the output projection."""
         keys, values = self.keys_and_values(x)
         queries = self.heads(self.q_proj(x)).to(keys.dtype)
         real = None if (padding := layout.key_mask(x)) is None else padding.allowed
         if x.size(1) <= self.window + 1:
-            return merged(attend(queries, keys, values, real, self.dropout_rate, self_attention=True))
+            return join_heads(attend(queries, keys, values, real, self.dropout_rate, self_attention=True))
         mask = layout.cached(("window", x.dtype, x.size(1), self.windows), lambda: self._mask(x, layout))
         if (where := layout.global_tokens) is None:
-            return merged(attend_windows(queries, keys, values, mask, self.windows, self.dropout_rate))
-        of_global = [self.heads(where.gather(merged(states))) for states in (queries, keys, values)]
-        out = attend_windows(queries, keys, values, mask, self.windows, self.dropout_rate, (of_global[1], of_global[2]))
-        everything = attend(of_global[0], keys, values, real, self.dropout_rate)
-        return where.scatter(merged(out), merged(everything))
+            return join_heads(attend_windows(queries, keys, values, mask, self.windows, self.dropout_rate))
+        at_global = [self.heads(where.gather(join_heads(states))) for states in (queries, keys, values)]
+        out = attend_windows(queries, keys, values, mask, self.windows, self.dropout_rate, (at_global[1], at_global[2]))
+        everything = attend(at_global[0], keys, values, real, self.dropout_rate)
+        return where.scatter(join_heads(out), join_heads(everything))
 
     def _mask(self, x: Tensor, layout: BatchLayout) -> Tensor:
         """(B N, 1, L, W + G) mask of the windows' keys, then of the global keys outside of the window."""

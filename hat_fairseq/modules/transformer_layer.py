@@ -2,27 +2,21 @@
 
 Vaswani et al. 2017, section 3: residual sub-layers, pre- or post-norm, and a feed-forward network. Parameter names
 (`fc1`, `fc2`, `final_layer_norm`) and the places of dropout are fairseq's. The self-attention of an encoder layer is an
-argument. With an attention to sentences it is the encoder layer of Rohde et al. 2021, section 7.
+argument. With an attention to the states of the BOS tokens it is the encoder layer of Rohde et al. 2021, section 7.
 
-Legend: B documents, T tokens, C channels.
+Legend: B documents, T tokens, S sentences of the document with most, H heads, C channels.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
 
 from torch import Tensor, nn
 
-from ..kernels import ACTIVATIONS, Linear, feed_forward
-from .attention import FullAttention
-from .batch_layout import BatchLayout
-from .representatives import among
-from .sentence_attention import QUERIES
+from ..kernels import Linear, feed_forward
+from .batch_layout import BatchLayout, on_representatives
+from .projections import HeadProjections
 
-# Builds an attention from embed_dim, num_heads and attention dropout: a class, or a `functools.partial` of one. A layer
-# gets the builder instead of the module, so that a seed gives the same initial weights as in earlier versions.
-AttentionBuilder = Callable[[int, int, float], nn.Module]
-Attention = TypeVar("Attention", bound=nn.Module)
+QUERIES = ("tokens", "bos")
 
 
 @dataclass(frozen=True)
@@ -44,10 +38,6 @@ class LayerSizes:
     layer_norm_eps: float = 1e-5
     kv_heads: int | None = None
 
-    def __post_init__(self) -> None:
-        if self.activation not in ACTIVATIONS:
-            raise ValueError(f"unknown activation {self.activation!r}; choose one of {sorted(ACTIVATIONS)}")
-
 
 class TransformerLayer(nn.Module):
     """Base of all layers: residual connections, layer norms and the feed-forward network."""
@@ -67,9 +57,6 @@ class TransformerLayer(nn.Module):
     def norm(self) -> nn.LayerNorm:
         return nn.LayerNorm(self.sizes.embed_dim, eps=self.sizes.layer_norm_eps)
 
-    def attention(self, build: Callable[[int, int, float], Attention]) -> Attention:
-        return build(self.sizes.embed_dim, self.sizes.num_heads, self.sizes.attention_dropout)
-
     def residual(self, x: Tensor, layer_norm: nn.Module, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """Post-norm LN(x + f(x)), or pre-norm x + f(LN(x)), with dropout on f's output."""
         if self.sizes.normalize_before:
@@ -81,32 +68,51 @@ class TransformerLayer(nn.Module):
         return feed_forward(x, self.fc1, self.fc2, self.sizes.activation, dropout)
 
 
+class SentenceAttention(HeadProjections):
+    """Every position attends to the layout's representatives; if it has none, to every position. O(T S) operations."""
+
+    def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
+        """(B, T, C) -> (B, T, C)."""
+        memory, allowed = self._memory(x, layout)
+        return self.attend(x, memory, allowed)
+
+    def weights(self, x: Tensor, layout: BatchLayout, first_query_only: bool = False) -> Tensor:
+        """(B, H, T, S) attention weights of `forward`, or (B, H, 1, S) those of the first position."""
+        memory, allowed = self._memory(x, layout)
+        return self.explicit_weights(x[:, :1] if first_query_only else x, memory, allowed)
+
+    def _memory(self, x: Tensor, layout: BatchLayout) -> tuple[Tensor, Tensor | None]:
+        inner = layout
+        if layout.representatives is not None:
+            x, inner = layout.representatives.gather(x), layout.of_representatives
+        mask = inner.key_mask(x)
+        return x, None if mask is None else mask.allowed
+
+
 class EncoderLayer(TransformerLayer):
     """Self-attention, optional attention to sentences, feed-forward network; each with residual and layer norm.
 
     Args:
         sizes: hyperparameters of the layer.
-        self_attn: builds the self-attention, whose `forward` takes (x, layout).
-        sentence_attn: builds the attention to the representatives, with the same `forward`; None: there is none.
-        queries: the tokens that attend to the representatives: `tokens` (all) or `bos` (the representatives).
-    Raises:
-        ValueError: unknown `queries`.
+        self_attn: the self-attention; its `forward` takes (x, layout).
+        sentence_attn: the attention to the representatives, with the same `forward`; None: there is none.
+        queries: the tokens that attend to the representatives: `tokens` (all) or `bos` (the representatives; the states
+            of other tokens stay unchanged). The paper does not say which.
     """
 
     def __init__(
         self,
         sizes: LayerSizes,
-        self_attn: AttentionBuilder = FullAttention,
-        sentence_attn: AttentionBuilder | None = None,
+        self_attn: nn.Module,
+        sentence_attn: nn.Module | None = None,
         queries: str = "tokens",
     ) -> None:
         super().__init__(sizes)
-        if queries not in QUERIES:
-            raise ValueError(f"unknown queries {queries!r} of the sentence attention; choose one of {list(QUERIES)}")
+        assert queries in QUERIES
         self.queries = queries
-        self.self_attn = self.attention(self_attn)
+        self.self_attn = self_attn
         self.self_attn_layer_norm = self.norm()
-        self.sentence_attn = None if sentence_attn is None else self.attention(sentence_attn)
+        self.sentence_attn = sentence_attn
         self.sentence_attn_layer_norm = None if sentence_attn is None else self.norm()
 
     def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
@@ -115,8 +121,9 @@ class EncoderLayer(TransformerLayer):
         if self.sentence_attn is not None and self.queries == "tokens":
             x = self._attend_to_sentences(x, layout)
         elif self.sentence_attn is not None:
-            assert layout.representatives is not None
-            x = among(x, layout.representatives, lambda states: self._attend_to_sentences(states, layout.among))
+            where, inner = layout.representatives, layout.of_representatives
+            assert where is not None
+            x = on_representatives(x, where, lambda states: self._attend_to_sentences(states, inner))
         return self.residual(x, self.final_layer_norm, self.feed_forward)
 
     def _attend_to_sentences(self, x: Tensor, layout: BatchLayout) -> Tensor:

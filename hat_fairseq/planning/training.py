@@ -61,8 +61,8 @@ def batch(training: Training, documents: int, source: int, target: int, marker_e
     inputs = {"src_tokens": tokens, "src_lengths": torch.full((rows,), source)}
     if training.kind.has_target:
         gold = inputs["prev_output_tokens"] = torch.full((rows, target), dictionary.nspecial)
-        if task.segment_dictionary is not None:
-            inputs["segments"] = torch.full_like(tokens, task.segment_dictionary.nspecial)
+        if task.role_dictionary is not None:
+            inputs["roles"] = torch.full_like(tokens, task.role_dictionary.nspecial)
     elif training.kind.packs:
         gold = tokens.masked_fill(torch.arange(source) % MASKED != 1, dictionary.pad())
     else:

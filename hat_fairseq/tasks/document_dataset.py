@@ -18,10 +18,10 @@ logger = logging.getLogger(__name__)
 
 
 class DocumentPairDataset(LanguagePairDataset):
-    """fairseq's pairs plus `segments`, the id of the role of each source token.
+    """fairseq's pairs plus `roles`, the id of the role of each source token.
 
     Args:
-        segments: the ids of each document, as many as it has tokens, or None.
+        roles: the ids of each document, as many as it has tokens, or None.
         subset: name that goes into every batch, so that a meter knows the split of its ids; None for no name.
         skipped: samples that are in no batch; the others keep their ids.
         split: name under which the share of padding is logged whenever batches are made.
@@ -31,14 +31,14 @@ class DocumentPairDataset(LanguagePairDataset):
     def __init__(
         self,
         *pair_arguments: Any,
-        segments: Sequence[Tensor] | None = None,
+        roles: Sequence[Tensor] | None = None,
         subset: str | None = None,
         skipped: frozenset[int] = frozenset(),
         split: str = "",
         **pair_options: Any,
     ) -> None:
         super().__init__(*pair_arguments, **pair_options)
-        self.segments, self.subset, self._skipped = segments, subset, sorted(skipped)
+        self.roles, self.subset, self._skipped = roles, subset, sorted(skipped)
         self._split = split
         # `src_sizes` and `tgt_sizes` are larger where --num-batch-buckets pads single documents.
         self._lengths = {"source": pair_arguments[1], "target": pair_arguments[4]}
@@ -62,16 +62,16 @@ class DocumentPairDataset(LanguagePairDataset):
 
     def __getitem__(self, index: int) -> dict[str, Any]:
         example = super().__getitem__(index)
-        return example if self.segments is None else {**example, "segments": self.segments[index]}
+        return example if self.roles is None else {**example, "roles": self.roles[index]}
 
     def collater(self, samples: list[dict[str, Any]], pad_to_length: dict[str, int] | None = None) -> dict[str, Any]:
         batch = super().collater(samples, pad_to_length)
         if self.subset is not None and batch:
             batch["subset"] = self.subset
-        if self.segments is not None and batch:
-            segments = {sample["id"]: sample["segments"] for sample in samples}  # the batch is in another order
-            batch["net_input"]["segments"] = data_utils.collate_tokens(
-                [segments[index] for index in batch["id"].tolist()],
+        if self.roles is not None and batch:
+            roles = {sample["id"]: sample["roles"] for sample in samples}  # the batch is in another order
+            batch["net_input"]["roles"] = data_utils.collate_tokens(
+                [roles[index] for index in batch["id"].tolist()],
                 self.src_dict.pad(),
                 left_pad=self.left_pad_source,
                 pad_to_length=batch["net_input"]["src_tokens"].size(1),
@@ -127,11 +127,11 @@ def load_documents(task: Any, folder: str, split: str, combine: bool) -> Documen
     if first and not any(row.eq(task.src_dict.bos()).any() for row in first):
         logger.warning("%s, %s: no sentence has a marker <s>, so a hierarchy has one sentence only", folder, split)
     source = _cut(pair.src, cfg.max_source_positions, cfg.long_source, task.src_dict, f"{split} source document")
-    target, segments = None, None
+    target, roles = None, None
     if pair.tgt is not None:
         target = _cut(pair.tgt, cfg.max_target_positions, cfg.long_target, task.tgt_dict, f"{split} target")
     if cfg.role_stream:
-        segments = CutRows(_load_stream(task, f"{folder}/{split}", pair.src.sizes, combine), source.removed)
+        roles = CutRows(_load_stream(task, f"{folder}/{split}", pair.src.sizes, combine), source.removed)
     return DocumentPairDataset(
         source,
         source.sizes,
@@ -144,7 +144,7 @@ def load_documents(task: Any, folder: str, split: str, combine: bool) -> Documen
         num_buckets=cfg.num_batch_buckets,
         shuffle=split != "test",
         pad_to_multiple=cfg.required_seq_len_multiple,
-        segments=segments,
+        roles=roles,
         subset=split if cfg.eval_doc_bleu else None,
         split=split,
         skipped=read_sample_numbers(cfg.skip_samples, len(source)) if cfg.skip_samples else frozenset(),
@@ -175,7 +175,7 @@ def _cut(documents: Any, limit: int, policy: object, dictionary: Dictionary, wha
 def _load_stream(task: Any, split_prefix: str, sizes: np.ndarray, combine: bool) -> Any:
     name = task.cfg.role_stream
     prefix = f"{split_prefix}.{name}-None.{name}"
-    stream = data_utils.load_indexed_dataset(prefix, task.segment_dictionary, task.cfg.dataset_impl, combine)
+    stream = data_utils.load_indexed_dataset(prefix, task.role_dictionary, task.cfg.dataset_impl, combine)
     if stream is None:
         raise FileNotFoundError(f"{prefix}.idx: the stream of --role-stream {name} is missing; binarise it as well")
     if not np.array_equal(stream.sizes, sizes):

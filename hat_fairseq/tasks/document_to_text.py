@@ -55,12 +55,12 @@ class DocumentToTextTask(PluginTask, TranslationTask):
         if cfg.truncate_source:  # fairseq's name for one of our policies
             cfg.long_source, cfg.truncate_source = "truncate", False
         data = Path(utils.split_paths(cfg.data)[0])
-        self.segment_dictionary: Dictionary | None = None
+        self.role_dictionary: Dictionary | None = None
         if cfg.role_stream:
             path = data / f"dict.{cfg.role_stream}.txt"
             if not path.is_file():
                 raise FileNotFoundError(f"{path} is missing: --role-stream needs data made by `hat preprocess --roles`")
-            self.segment_dictionary = self.load_dictionary(str(path))
+            self.role_dictionary = self.load_dictionary(str(path))
         self.pipeline = load_pipeline(data, "text")
         self.rouge: RougeMeter | None = None
         self.doc_bleu: DocumentBleuMeter | None = None
@@ -146,26 +146,26 @@ class DocumentToTextTask(PluginTask, TranslationTask):
                 "line: use `hat summarize`, which joins chunks again, or preprocess with another policy for long "
                 "sources"
             )
-        rows, roles = iter(encoded.tokens), iter(encoded.segments)
+        rows, roles = iter(encoded.tokens), iter(encoded.roles)
         tokens, self._roles = [], []
         for number in range(first, first + len(lines)):
             if number not in numbers:
                 logger.warning("line %d is empty: its text has no meaning", number)
             tokens.append(next(rows) if number in numbers else row_of([], self.src_dict))
-            if self.segment_dictionary is not None:
-                self._roles.append(next(roles) if number in numbers else row_of([], self.segment_dictionary))
+            if self.role_dictionary is not None:
+                self._roles.append(next(roles) if number in numbers else row_of([], self.role_dictionary))
         return tokens, [row.numel() for row in tokens]
 
     def build_dataset_for_inference(
         self, src_tokens: list[Tensor], src_lengths: list[int], constraints: Any = None
     ) -> LanguagePairDataset:
         """Documents of fairseq-interactive, with their roles."""
-        if self.segment_dictionary is None:
+        if self.role_dictionary is None:
             return super().build_dataset_for_inference(src_tokens, src_lengths, constraints)
         dataset = DocumentPairDataset(
             *(src_tokens, src_lengths, self.src_dict, None, None, self.tgt_dict),
             constraints=constraints,
-            segments=self._roles,
+            roles=self._roles,
         )
         collater = dataset.collater
 
@@ -201,8 +201,8 @@ class DocumentToTextTask(PluginTask, TranslationTask):
         constraints: Any = None,
     ) -> Any:
         net_input = sample["net_input"]
-        if self.segment_dictionary is not None and "segments" not in net_input:
+        if self.role_dictionary is not None and "roles" not in net_input:
             # fairseq-interactive keeps nothing but the tokens of a batch
             assert torch.equal(self._batch["src_tokens"], net_input["src_tokens"].cpu())
-            net_input["segments"] = self._batch["segments"].to(net_input["src_tokens"])
+            net_input["roles"] = self._batch["roles"].to(net_input["src_tokens"])
         return super().inference_step(generator, models, sample, prefix_tokens, constraints)

@@ -25,8 +25,7 @@ from ..data.labels import label_of
 from ..data.manifest import check_files
 from ..data.rows import Chunk
 from ..models.encoder_model import EncoderModel
-from ..models.fingerprint import fingerprint
-from ..models.loading.common import LABELS
+from ..models.loading import LABELS, fingerprint
 from .bin_folder import check_known, load_pipeline
 from .config import EncoderTaskConfig
 from .cut_rows import cut_rows, warn
@@ -42,7 +41,7 @@ class EncoderTask(PluginTask, FairseqTask):
     default_criterion: ClassVar[str] = "document_labels"
     kind: str  # of data
     num_scores: ClassVar[int | None] = None  # of the head; None: one for each label
-    head_of: str = "document"
+    head_level: str = "document"
     part_to_cut: ClassVar[str] = "longest"
     head_name = "sentence_classification_head"
     targets_class: ClassVar[type[RowTargets]] = RowTargets
@@ -85,8 +84,8 @@ class EncoderTask(PluginTask, FairseqTask):
     # Model
 
     def heads(self) -> dict[str, tuple[str, int]]:
-        """For each head by name: what its states represent (one of `modules.heads.OF`), and its number of logits."""
-        return {self.head_name: (self.head_of, self.num_scores or len(self.labels))}
+        """For each head by name: what its states represent (one of `modules.heads.LEVELS`), and its number of logits."""
+        return {self.head_name: (self.head_level, self.num_scores or len(self.labels))}
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
         """Builds the model and its heads.
@@ -100,8 +99,8 @@ class EncoderTask(PluginTask, FairseqTask):
                 f"the task {self.cfg._name} needs an encoder with classification heads (--arch hat_roberta_base, "
                 f"hierarchical_transformer_base_4096, ...), not {type(model).__name__}"
             )
-        for name, (of, num_classes) in self.heads().items():
-            model.register_classification_head(name, num_classes=num_classes, of=of)
+        for name, (level, num_classes) in self.heads().items():
+            model.register_classification_head(name, num_classes=num_classes, level=level)
         if self.labels:
             assert self.label_dictionary is not None
             head = model.classification_head(self.head_name)
@@ -163,9 +162,9 @@ class EncoderTask(PluginTask, FairseqTask):
         limit, model = self.cfg.max_positions or np.inf, self._model
 
         def fits(tokens: Tensor) -> bool:
-            return len(tokens) <= limit and (model is None or model.fits(tokens))
+            return len(tokens) <= limit and (model is None or model.core.fits(tokens))
 
-        safe_length = limit if model is None else min(limit, model.safe_length())
+        safe_length = limit if model is None else min(limit, model.core.safe_tokens)
         policy = str(self.cfg.long_source)
         removed, cost = cut_rows(rows, safe_length, fits, policy, self.part_to_cut, self.dictionary, what)
         warn(f"{what}: longer than the model, policy {policy}", cost)

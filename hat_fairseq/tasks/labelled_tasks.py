@@ -38,7 +38,7 @@ class SegmentClassificationTask(EncoderTask):
     """A label for each of N segments, from the state at its `<s>`: targets (B, N), logits (B, N, K)."""
 
     kind = "segments"
-    head_of = "segment"
+    head_level = "segment"
     targets_class = SegmentTargets
 
 
@@ -47,7 +47,7 @@ class TokenClassificationTask(EncoderTask):
     """A label for each word, at its first BPE piece: targets (B, T), logits (B, T, K); other tokens have no label."""
 
     kind = "tokens"
-    head_of = "token"
+    head_level = "token"
     targets_class = TokenTargets
 
 
@@ -65,7 +65,7 @@ class SequenceClassificationTask(EncoderTask):
         found = recorded_kind(cfg.data)
         if found in ("byte_sequence", self.pair):
             self.kind = found
-        self.head_of = "pair" if self.kind == self.pair else "document"
+        self.head_level = "pair" if self.kind == self.pair else "document"
         super().__init__(cfg)
 
     def build_dataset(
@@ -117,7 +117,7 @@ class CandidateSelectionTask(EncoderTask):
     """
 
     kind = "candidates"
-    head_of = "segment"
+    head_level = "segment"
     part_to_cut = "last"  # the text; question and candidates stay
     targets_class = CandidateTargets
     num_scores = 1
@@ -141,7 +141,7 @@ class QuestionAnsweringTask(EncoderTask):
 
     kind = "qa"
     default_criterion = "answer_spans"
-    head_of = "token"
+    head_level = "token"
     part_to_cut = "last"  # the text; the question stays
     targets_class = SpanTargets
     num_scores = 2

@@ -24,7 +24,7 @@ class EncodedRows:
     """Rows of token ids, of segment ids of the same lengths (or none), and the document that each row belongs to."""
 
     tokens: list[Tensor]
-    segments: list[Tensor]
+    roles: list[Tensor]
     owners: list[int]
 
 
@@ -67,19 +67,19 @@ def encode_documents(documents: Iterable[Record], task: Any) -> EncodedRows:
         for encoded in pipeline.encode(document):
             rows.append(row_of(encoded.tokens, dictionary))
             owners.append(number)
-            if task.segment_dictionary is None:
+            if task.role_dictionary is None:
                 continue
             if "role" not in encoded.streams:
                 raise ValueError(
                     f"document {encoded.id}: the model needs a role for every sentence; give turns with roles as JSON"
                 )
-            streams.append(row_of(encoded.streams["role"], task.segment_dictionary))
+            streams.append(row_of(encoded.streams["role"], task.role_dictionary))
     limits = cfg.max_source_positions, str(cfg.long_source), dictionary.bos()
     removed, cost = cut_documents(indexed(rows), *limits, "input")
     cut = Counter({f"source_{name}": number for name, number in cost.items()})
     warn_of_changes(pipeline.counts - before + cut, rows, dictionary)
-    segments = list(CutRows(indexed(streams), removed)) if streams else []
-    return EncodedRows(list(CutRows(indexed(rows), removed)), segments, owners)
+    roles = list(CutRows(indexed(streams), removed)) if streams else []
+    return EncodedRows(list(CutRows(indexed(rows), removed)), roles, owners)
 
 
 def warn_of_changes(changed: Counter[str], rows: Iterable[Tensor], dictionary: Dictionary) -> None:

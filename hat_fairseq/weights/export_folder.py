@@ -141,7 +141,7 @@ def write_tokenizer(folder: Path, trained: Trained, limits: dict[str, Any]) -> t
         "tokenizer_class": "HatFairseqTokenizer",
         "auto_map": {"AutoTokenizer": [f"{TOKENIZATION}.HatFairseqTokenizer", None]},
         **limits,
-        "uses_roles": getattr(task, "segment_dictionary", None) is not None,
+        "uses_roles": getattr(task, "role_dictionary", None) is not None,
         "has_mask": "<mask>" in task.source_dictionary,
     }
     (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer, indent=1) + "\n", encoding="utf-8")

@@ -107,7 +107,7 @@ def meta_model(flags: Sequence[str], weights: Mapping[str, Tensor], rows: int) -
     dictionary = Dictionary()
     for number in range(rows - len(dictionary)):
         dictionary.add_symbol(str(number))
-    task = Namespace(source_dictionary=dictionary, target_dictionary=dictionary, segment_dictionary=None)
+    task = Namespace(source_dictionary=dictionary, target_dictionary=dictionary, role_dictionary=None)
     try:
         with torch.device("meta"):
             return ARCH_MODEL_REGISTRY[args.arch].build_model(args, task)

@@ -54,7 +54,7 @@ def test_a_text_model(trained: tuple[Path, str]) -> None:
     rows = model.pipeline.encode(record)
     dictionary = model.task.source_dictionary
     source = torch.tensor([*map(dictionary.index, rows[0].tokens), dictionary.eos()])[None]
-    roles = model.task.segment_dictionary
+    roles = model.task.role_dictionary
     streams = torch.tensor([*map(roles.index, rows[0].streams["role"]), roles.eos()])[None]
     target = model.hypotheses([source[0]], [streams[0]])[0]
     encoded = net.encoder(source, segments=streams)

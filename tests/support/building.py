@@ -31,7 +31,7 @@ class Vocabulary:
 
     def __init__(self, size: int = 60, roles: int = 0, mask: bool = False) -> None:
         self.source_dictionary = self.target_dictionary = dictionary([f"w{i}" for i in range(size - 4 - mask)], mask)
-        self.segment_dictionary = dictionary([f"role{i}" for i in range(roles)]) if roles else None
+        self.role_dictionary = dictionary([f"role{i}" for i in range(roles)]) if roles else None
 
 
 def dictionary(words: list[str], mask: bool = False) -> Dictionary:

@@ -52,7 +52,7 @@ def exported(folder: Path, pipeline: TextPipeline, limits: list[tuple[int, str]]
     for name in ("source", "target"):
         (data / f"dict.{name}.txt").write_text("".join(f"{t} 1\n" for t in sorted(tokens)[: len(tokens) * 2 // 3]))
     words = Dictionary.load(str(data / "dict.source.txt"))
-    task = Namespace(source_dictionary=words, segment_dictionary=None)
+    task = Namespace(source_dictionary=words, role_dictionary=None)
     write_tokenizer(out, Trained(None, None, task, 0, data), {"limits": limits})
     return transformers.AutoTokenizer.from_pretrained(out, trust_remote_code=True), words
 

@@ -1,22 +1,59 @@
-"""Starting from a pretrained model without hierarchy: BART, RoBERTa, or a baseline of this package.
+"""Loading weights: from checkpoints of this package, and from pretrained models without hierarchy (BART, RoBERTa).
 
 `adapt_state` changes the state of a checkpoint in steps, and logs each. The embedding of `<mask>` is dropped if the
 dictionary has none (as in fairseq's BART). Position embeddings are extended. Tensors of the hierarchy are initialised.
 With `--decoder-kv-heads`, the heads of BART's keys and values are averaged by group. Any other difference is an error
 that names the tensors.
+
+The fingerprint of a dictionary is a buffer of the model, so that checkpoints contain it. A wrong dictionary of the right
+size would load without an error and give wrong text. Every command that loads the weights compares the fingerprints.
 """
 
+import hashlib
 import logging
+import re
 from typing import Any
 
 import torch
+from fairseq.data import Dictionary
 from torch import Tensor, nn
 
-from ...modules.attention import MultiheadAttention
-from ...modules.positions import LearnedPositions, extend_positions
-from ..fingerprint import BUFFER, check_fingerprints
+from ..modules.attention import MultiheadAttention
+from ..modules.positions import LearnedPositions, extend_positions
 
 logger = logging.getLogger(__name__)
+
+BUFFER = "_fingerprint"  # the names of all these buffers end with it
+
+
+def fingerprint(dictionary: Dictionary) -> Tensor:
+    """sha256 of the symbols in order, as 8 words of 32 bits.
+
+    The words are int64: averaging checkpoints sums all tensors and divides, which is exact for equal words.
+    """
+    digest = hashlib.sha256("\n".join(dictionary.symbols).encode("utf-8")).digest()
+    return torch.tensor([int.from_bytes(digest[i : i + 4], "big") for i in range(0, 32, 4)])
+
+
+def check_fingerprints(state: dict[str, Tensor], own: dict[str, Tensor]) -> None:
+    """Compares the fingerprints of a checkpoint's `state` with the model's; a checkpoint from elsewhere has none.
+
+    Raises:
+        ValueError: a dictionary differs.
+    """
+    for name in [name for name in own if name.endswith(BUFFER)]:
+        saved = state.setdefault(name, own[name].clone())
+        if not torch.equal(saved.cpu(), own[name].cpu()):
+            raise ValueError(
+                f"{name}: the checkpoint was trained with another dictionary "
+                f"({_short(saved)}, here {_short(own[name])}): "
+                "use the dict.*.txt files of the data directory that it was trained on"
+            )
+
+
+def _short(words: Tensor) -> str:
+    return "sha256 " + "".join(f"{int(word):08x}" for word in words[:2]) + "..."
+
 
 # Tensors of fairseq's models that carry no weights.
 BOOKKEEPING = (".version", "._float_tensor", ".embed_positions.weights")
@@ -45,7 +82,7 @@ def adapt_state(state: dict[str, Tensor], model: Any) -> None:
     for name in [name for name in state if name.endswith(BOOKKEEPING)]:
         del state[name]
     _tie_missing_tables(state, own)
-    if "<mask>" not in getattr(model, "decoder", model.encoder).dictionary:
+    if not model.has_mask:
         _drop_mask_row(state, own)
     _extend_position_tables(state, model)
     _add_new_parts(state, own, model)
@@ -81,7 +118,11 @@ def _pool_heads(state: dict[str, Tensor], model: nn.Module) -> None:
 def _extend_position_tables(state: dict[str, Tensor], model: Any) -> None:
     for prefix, module in model.named_modules():
         name = f"{prefix}.weight"
-        if not isinstance(module, LearnedPositions) or name not in state:
+        if (
+            not isinstance(module, LearnedPositions)
+            or name not in state
+            or not hasattr(model.config, "extend_positions")
+        ):
             continue
         pretrained, fresh = state[name], module.weight.detach()
         if len(pretrained) < len(fresh):
@@ -94,11 +135,11 @@ def _extend_position_tables(state: dict[str, Tensor], model: Any) -> None:
 def _add_new_parts(state: dict[str, Tensor], own: dict[str, Tensor], model: Any) -> None:
     missing = [name for name in own if name not in state and is_new_part(name, model)]
     for part in model.new_parts:
-        of_part = [name for name in missing if f".{part}" in f".{name}"]
+        missing_part = [name for name in missing if f".{part}" in f".{name}"]
         expected = [name for name in own if f".{part}" in f".{name}"]
-        if of_part and len(of_part) == len(expected):  # half a part is a damaged checkpoint, reported below
-            state.update({name: own[name].clone() for name in of_part})
-            logger.info("newly initialised %d tensors:\n  %s", len(of_part), "\n  ".join(of_part))
+        if missing_part and len(missing_part) == len(expected):  # half a part is a damaged checkpoint, reported below
+            state.update({name: own[name].clone() for name in missing_part})
+            logger.info("newly initialised %d tensors:\n  %s", len(missing_part), "\n  ".join(missing_part))
 
 
 def _check_fit(state: dict[str, Tensor], own: dict[str, Tensor]) -> None:
@@ -188,3 +229,62 @@ def _tie_output(state: dict[str, Tensor], model: nn.Module) -> None:
     for name, parameter in parameters.items():
         if OUTPUT in parameters and name != OUTPUT and parameter is parameters[OUTPUT] and name in state:
             state[OUTPUT] = state[name]
+
+
+ROBERTA = re.compile(r"^encoder\.(?:sentence_encoder\.)?")
+POSITIONS, SEGMENTS = "encoder.embed_positions.weight", "encoder.segment_positions.weight"
+
+
+def rename_old_layout(state: dict[str, Tensor]) -> None:
+    """Gives the tensors of a released RoBERTa today's names, in place.
+
+    `decoder.` was the encoder, `emb_layer_norm` the layer norm on embeddings, and query, key and value projections were
+    one (3C, C) matrix.
+    """
+    for name in list(state):
+        new = name.replace(".emb_layer_norm.", ".layernorm_embedding.")
+        if new.startswith("decoder."):
+            new = "encoder." + new.removeprefix("decoder.")
+        tensor = state.pop(name)
+        stem, joined, kind = new.partition("in_proj_")
+        if not joined:
+            state[new] = tensor
+            continue
+        for part, rows in zip("qkv", tensor.chunk(3), strict=True):
+            state[f"{stem}{part}_proj.{kind}"] = rows
+
+
+def start_from_roberta(state: dict[str, Tensor], model: nn.Module) -> None:
+    """Converts the `state` of a RoBERTa in place to one of `hierarchical_transformer`; any other state is unchanged.
+
+    As in Chalkidis et al. 2022, layer i of both kinds starts from RoBERTa's layer i, positions from those of the first
+    segment, and positions of segments from the first rows of the position table. The embedding of the token type is
+    zero, because fairseq's RoBERTa has none. Heads other than the masked-LM head stay unchanged.
+
+    Raises:
+        ValueError: the RoBERTa has fewer layers or fewer positions than are needed.
+    """
+    if not any(re.match(r"(?:encoder|decoder)\.sentence_encoder\.", name) for name in state):
+        return
+    rename_old_layout(state)
+    roberta = {ROBERTA.sub("", name): tensor for name, tensor in state.items()}
+    converted = {name: tensor for name, tensor in state.items() if name.startswith("classification_heads.")}
+    for name, tensor in model.state_dict().items():
+        source = re.sub(r"\.(segment_wise|cross_segment)\.", ".", name.removeprefix("encoder."))
+        if name in (POSITIONS, SEGMENTS):
+            first = 0 if name == POSITIONS else 1
+            rows = roberta["embed_positions.weight"][first : first + len(tensor)]
+            if len(rows) < len(tensor):
+                raise ValueError(
+                    f"{name} needs {first + len(tensor)} positions of RoBERTa, which has {first + len(rows)}"
+                )
+            converted[name] = rows.clone()
+        elif name == "encoder.embed_token_type.weight":
+            converted[name] = tensor.new_zeros(tensor.shape)
+        elif source in roberta:
+            converted[name] = roberta[source]
+        elif name.startswith("encoder.layers."):
+            raise ValueError(f"RoBERTa has no {source}: fewer layers than --layout has, or another layout of tensors")
+    logger.info("started from RoBERTa: both kinds of layer i from its layer i, positions cropped")
+    state.clear()
+    state.update(converted)

@@ -1,0 +1,148 @@
+"""The architectures: a table of sizes for each.
+
+An architecture sets what the user has not set. HAT: Rohde et al. 2021, section 4 (471M parameters for `hat_bart_large` at
+3,072 source positions, its baseline without hierarchy 408M; `hat_transformer_wmt_en_de` 260M and 222M,
+`hat_transformer_ted_zh_en` 64M and 55M; `hat_roberta_base` 153.1M and 124.7M, `hat_roberta_large` 456.2M and 355.4M).
+Chalkidis et al. 2022: `hierarchical_transformer_base_4096` has 153M; `mini_1024` is I3 of their ablation.
+Poolingformer: Zhang et al. 2021, section 3.2; we count its "6th to 11th" layers of 12 from 0; positions beyond the
+pretrained ones are copies (`tile`), as in Longformer. ERNIE-Sparse: Liu et al. 2022, Tables 8 to 10: 128 global, 192
+neighbouring and 192 random tokens. The `_lra_` architectures are those of Long Range Arena (Tay et al. 2021). `_tiny` is
+for tests and for trying things out.
+"""
+
+from argparse import Namespace
+from typing import Any
+
+from fairseq.models import register_model_architecture
+
+from . import encoder_model, hat_transformer  # noqa: F401 - register the models
+
+Sizes = dict[str, Any]
+
+
+def encoder(width: int, ffn: int, heads: int, layers: int | None = None) -> Sizes:
+    sizes = {"encoder_embed_dim": width, "encoder_ffn_embed_dim": ffn, "encoder_attention_heads": heads}
+    return sizes if layers is None else sizes | {"encoder_layers": layers}
+
+
+def both(width: int, ffn: int, heads: int, layers: int | None = None) -> Sizes:
+    """The sizes of encoder and decoder."""
+    sizes = encoder(width, ffn, heads, layers)
+    return sizes | {name.replace("encoder", "decoder"): value for name, value in sizes.items()}
+
+
+TRANSFORMER: Sizes = {"max_source_positions": 1024, "max_target_positions": 1024}
+BART: Sizes = TRANSFORMER | {
+    "encoder_learned_pos": True,
+    "decoder_learned_pos": True,
+    "share_all_embeddings": True,
+    "layernorm_embedding": True,
+    "no_scale_embedding": True,
+    "activation_fn": "gelu",
+}
+ROBERTA: Sizes = {
+    "encoder_learned_pos": True,
+    "layernorm_embedding": True,
+    "no_scale_embedding": True,
+    "activation_fn": "gelu",
+    "dropout": 0.1,
+    "attention_dropout": 0.1,
+}
+WMT: Sizes = (
+    TRANSFORMER | both(1024, 4096, 16) | {"share_all_embeddings": True, "activation_fn": "gelu", "dropout": 0.1}
+)
+BART_BASE, BART_LARGE = (BART | both(768, 3072, 12, 6), BART | both(1024, 4096, 16, 12))
+ROBERTA_BASE, ROBERTA_LARGE = (ROBERTA | encoder(768, 3072, 12, 12), ROBERTA | encoder(1024, 4096, 16, 24))
+ROBERTA_TINY = ROBERTA | encoder(64, 128, 4, 4)
+
+
+def pooling(layers: str, global_tokens: str) -> Sizes:
+    """Windows of 128 and 512 tokens, kernel 5, stride 4: the defaults of the options."""
+    pattern = {"encoder_attention": "pooling", "encoder_attention_layers": layers, "global_tokens": global_tokens}
+    return {"no_hierarchy": True, "extend_positions": "tile"} | pattern
+
+
+def representatives(weights: str) -> Sizes:
+    """Two global blocks at the beginning."""
+    return {"sparse_first": 2, "sparse_last": 0, "representative_weights": weights}
+
+
+# No representatives; one global block at either end, which is the default of the options.
+BIGBIRD: Sizes = {"no_hierarchy": True, "encoder_attention": "block-sparse"}
+
+
+def lra(width: int, ffn: int, heads: int, layers: int, positions: int, dropout: float = 0.1, **more: Any) -> Sizes:
+    """A row of Table 10; positions include `<s>` and `</s>`."""
+    common = {"dropout": dropout, "attention_dropout": 0.1, "activation_dropout": dropout, "activation_fn": "gelu"}
+    common |= {"encoder_normalize_before": True, "no_scale_embedding": True, "max_positions": positions}
+    head = {"pooler_inner_dim": ffn, "pooler_activation_fn": "relu", "init": "xavier"}
+    return encoder(width, ffn, heads, layers) | common | head | more
+
+
+LRA = {
+    "listops": lra(512, 1024, 8, 4, 2002),
+    "text": lra(256, 1024, 4, 4, 1002),
+    "retrieval": lra(128, 512, 4, 4, 4002),
+    "image": lra(32, 64, 1, 1, 1026, 0.3, attention_dropout=0.2, encoder_learned_pos=True),
+    "pathfinder": lra(64, 64, 2, 4, 1026, 0.2, encoder_learned_pos=True, encoder_qkv_dim=32),
+}
+LRA_MODELS = {
+    "ernie_sparse": representatives("separate"),
+    "bigbird": BIGBIRD,
+    "transformer": {"no_hierarchy": True, "encoder_attention": "full"},
+}
+
+ARCHITECTURES: dict[str, dict[str, Sizes]] = {
+    "hat_transformer": {
+        "hat_transformer": TRANSFORMER,
+        "hat_transformer_wmt_en_de": WMT,
+        "hat_transformer_wmt_en_cs": WMT | {"dropout": 0.2},
+        "hat_transformer_ted_zh_en": WMT | both(512, 1024, 4) | {"dropout": 0.3},
+        "hat_transformer_tiny": TRANSFORMER | both(64, 128, 4, 2) | {"share_all_embeddings": True, "dropout": 0.1},
+    },
+    "hat_bart": {
+        "hat_bart_large": BART_LARGE,
+        "hat_bart_base": BART_BASE,
+        "poolingformer_bart_large": BART_LARGE | pooling("6-11", "first"),
+        "poolingformer_bart_base": BART_BASE | pooling("3-5", "first"),
+    },
+    "hat_roberta": {
+        "hat_roberta_base": ROBERTA_BASE,
+        "hat_roberta_large": ROBERTA_LARGE,
+        "hat_roberta_tiny": ROBERTA_TINY,
+        "poolingformer_base": ROBERTA_BASE | pooling("6-8", "question") | {"max_positions": 4096},
+        "poolingformer_large": ROBERTA_LARGE | pooling("15-20", "question") | {"max_positions": 4096},
+        "poolingformer_tiny": ROBERTA_TINY | pooling("2-3", "question") | {"attention_window": 8, "pooling_window": 32},
+    },
+    "ernie_sparse": {
+        "ernie_sparse_base": ROBERTA_BASE
+        | representatives("shared")
+        | {"max_positions": 4096, "extend_positions": "tile"},
+        "ernie_sparse_tiny": ROBERTA_TINY | representatives("shared") | {"sparse_block": 8, "sparse_random": 1},
+        **{f"{model}_lra_{name}": LRA[name] | LRA_MODELS[model] for model in LRA_MODELS for name in LRA},
+    },
+    "hierarchical_transformer": {
+        "hierarchical_transformer": {},
+        "hierarchical_transformer_base_4096": {},
+        "hierarchical_transformer_mini_1024": encoder(256, 1024, 4)
+        | {"layout": "S|SD|S|SD|S|SD|S|SD", "max_segments": 8},
+        "hierarchical_transformer_tiny": encoder(64, 128, 4) | {"layout": "S|SD|S|SD", "segment_length": 16},
+    },
+}
+
+
+def _register(model: str, name: str, sizes: Sizes) -> None:
+    def architecture(args: Namespace) -> None:
+        defaults = dict(sizes)
+        if model in ("hat_roberta", "ernie_sparse"):
+            defaults.setdefault("max_positions", getattr(args, "tokens_per_sample", None) or 512)
+        for flag, value in defaults.items():
+            if getattr(args, flag, None) is None:
+                setattr(args, flag, value)
+
+    register_model_architecture(model, name)(architecture)
+
+
+for _model, _architectures in ARCHITECTURES.items():
+    for _name, _sizes in _architectures.items():
+        _register(_model, _name, _sizes)

@@ -1,1 +1,0 @@
-"""Starting a model from a checkpoint: of the same model, of its baseline without hierarchy, of BART or of RoBERTa."""

@@ -1,0 +1,91 @@
+"""Options: fields of dataclasses that are flags of fairseq-train and settings of a transformers model at the same time.
+
+A field says once what it is called, what it does and which values it may have. A field that is itself a dataclass
+contributes its own options.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentError, ArgumentParser
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import Field, field, fields, is_dataclass
+from types import NoneType
+from typing import Any, TypeVar, get_args, get_type_hints
+
+Options = TypeVar("Options")
+
+
+def option(
+    default: Any,
+    text: str,
+    name: str | None = None,
+    choices: Sequence[str] | None = None,
+    least: float | None = None,
+    most: float | None = None,
+) -> Any:
+    """A field that is an option.
+
+    Args:
+        text: for the help.
+        name: of the flag, with underscores; None: the field's name behind the `prefix` of its class.
+        choices: the only values.
+        least, most: limits of the value.
+    """
+    metadata = {"help": text, "name": name, "choices": choices, "least": least, "most": most}
+    return field(default=default, metadata=metadata)
+
+
+def changed(base: type, name: str, default: Any) -> Any:
+    """The option `name` of the dataclass `base` with another default."""
+    return field(default=default, metadata=dict(base.__dataclass_fields__[name].metadata))  # type: ignore[attr-defined]
+
+
+def options_of(kind: type) -> Iterator[tuple[str, Field[Any], type]]:
+    """The name of each option of a dataclass, its field and the type of its value."""
+    hints = get_type_hints(kind)
+    for each in fields(kind):
+        if is_dataclass(hints[each.name]):
+            yield from options_of(hints[each.name])
+        elif "help" in each.metadata:
+            types = [part for part in get_args(hints[each.name]) if part is not NoneType] or [hints[each.name]]
+            yield each.metadata["name"] or getattr(kind, "prefix", "") + each.name, each, types[0]
+
+
+def read(kind: type[Options], values: Any) -> Options:
+    """The dataclass with its options from `values`; what is absent there, or None, has its default.
+
+    Raises:
+        ValueError: a value that the option cannot have.
+    """
+    arguments, hints, prefix = dict[str, Any](), get_type_hints(kind), getattr(kind, "prefix", "")
+    for each in fields(kind):  # type: ignore[arg-type]
+        if is_dataclass(hints[each.name]):
+            arguments[each.name] = read(hints[each.name], values)
+        elif "help" in each.metadata:
+            name = each.metadata["name"] or prefix + each.name
+            if (value := getattr(values, name, None)) is not None:
+                check(name, value, each)
+                arguments[each.name] = value
+    return kind(**arguments)
+
+
+def check(name: str, value: Any, each: Field[Any]) -> None:
+    """Raises ValueError for a value that the option cannot have."""
+    flag, meta = f"--{name.replace('_', '-')} {value}", each.metadata
+    if meta["choices"] is not None and value not in meta["choices"]:
+        raise ValueError(f"{flag}: choose one of {', '.join(meta['choices'])}")
+    if meta["least"] is not None and value < meta["least"]:
+        raise ValueError(f"{flag}: it must be at least {meta['least']}")
+    if meta["most"] is not None and not value <= meta["most"]:
+        raise ValueError(f"{flag}: it must be at most {meta['most']}")
+
+
+def add_options(parser: ArgumentParser, kind: type) -> None:
+    """Adds a flag for each option; without defaults, so that an architecture can tell what the user has set."""
+    for name, each, value_type in options_of(kind):
+        settings: dict[str, Any] = {"action": "store_true"}
+        if value_type is not bool:
+            settings = {"type": value_type, "choices": each.metadata["choices"]}
+        with suppress(ArgumentError):  # a flag that the task has, too, such as --max-positions
+            parser.add_argument(f"--{name.replace('_', '-')}", help=each.metadata["help"], **settings)

@@ -1,0 +1,97 @@
+"""HAT, the encoder-decoder of Rohde et al. 2021, section 3, and its baseline without hierarchy.
+
+Section 3.2: token-level encoder layers, and on top a hierarchical encoder over the states of the sentences' BOS tokens.
+Its inputs already contain positions, so there are no further position embeddings. The token states stay unchanged.
+O(S^2) operations per layer of the hierarchical encoder.
+
+Legend: B documents, T source tokens, T' slots, S sentences, U target tokens, C channels, V vocabulary.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
+
+from torch import Tensor, nn
+
+from ..modules.attention import FullAttention
+from ..modules.batch_layout import Arranged, BatchLayout, arrange_documents
+from ..modules.sliding_window import global_tokens
+from ..modules.transformer_layer import EncoderLayer, LayerSizes
+from .attentions import layer_attentions
+from .config import HatConfig, TokenEncoderConfig
+from .embedding import token_table
+from .encoder import EncoderOut, EncoderParts, Vocabulary, token_states
+
+
+class HierarchicalEncoder(nn.Module):
+    """Encoder layers over the states of the representatives.
+
+    Args:
+        layers: modules that take (x, layout), usually `EncoderLayer`.
+        layer_norm: applied at the end of a pre-norm stack, None for post-norm.
+    """
+
+    def __init__(self, layers: Iterable[nn.Module], layer_norm: nn.Module | None = None) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+        self.layer_norm = layer_norm
+
+    def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
+        """(B, T', C) outputs of the token-level encoder -> (B, S, C) states of `layout.representatives`."""
+        assert layout.representatives is not None
+        states = layout.representatives.gather(x)
+        for layer in self.layers:
+            states = layer(states, layout.of_representatives)
+        return states if self.layer_norm is None else self.layer_norm(states)
+
+    def finish(self, x: Tensor, layout: BatchLayout) -> EncoderOut:
+        """The states of tokens and of sentences."""
+        assert layout.representatives is not None
+        return replace(token_states(x, layout), spans=self(x, layout), spans_padding=layout.representatives.padding)
+
+
+def full_attention(sizes: LayerSizes) -> FullAttention:
+    return FullAttention(sizes.embed_dim, sizes.num_heads, sizes.attention_dropout)
+
+
+def final_norm(sizes: LayerSizes) -> nn.LayerNorm | None:
+    """The norm after the last layer of a pre-norm stack."""
+    return nn.LayerNorm(sizes.embed_dim, eps=sizes.layer_norm_eps) if sizes.normalize_before else None
+
+
+def arrangement(config: TokenEncoderConfig, words: Vocabulary) -> Callable[[Tensor], Arranged]:
+    """The `arrange` of an encoder whose tokens stay in their order."""
+    mark_global = None
+    if config.global_tokens is not None:
+        mark_global = partial(global_tokens, rule=config.global_tokens, pad=words.pad, eos=words.eos)
+    bos = None if config.no_hierarchy else words.bos
+    return partial(arrange_documents, pad=words.pad, bos=bos, mark_global=mark_global)
+
+
+def hat_encoder_parts(
+    config: HatConfig, words: Vocabulary, table: nn.Embedding, max_positions: int, roles: int = 0
+) -> EncoderParts:
+    """The encoder of section 3.2; `roles`: number of roles of speakers, 0 without."""
+    sizes = config.encoder_sizes()
+    parts = EncoderParts(
+        words,
+        table,
+        config.embedding("encoder", max_positions, "--max-source-positions", roles),
+        [EncoderLayer(sizes, attention) for attention in layer_attentions(config, config.encoder_layers)],
+        arrangement(config, words),
+        layer_norm=final_norm(sizes),
+        checkpoint=config.checkpoint_activations,
+    )
+    if config.no_hierarchy:
+        return replace(parts, more={"hierarchical_encoder": None})
+    layers = [EncoderLayer(sizes, full_attention(sizes)) for _ in range(config.hierarchical_encoder_layers)]
+    hierarchical = HierarchicalEncoder(layers, final_norm(sizes))
+    return replace(parts, finish=hierarchical.finish, more={"hierarchical_encoder": hierarchical})
+
+
+def token_tables(config: HatConfig, source: Vocabulary, target: Vocabulary) -> tuple[nn.Embedding, nn.Embedding]:
+    """The embeddings of the tokens of encoder and decoder: one table with `config.share_all_embeddings`."""
+    table = token_table(source.size, config.encoder_embed_dim, source.pad)
+    if config.share_all_embeddings:
+        return table, table
+    return table, token_table(target.size, config.decoder_embed_dim, target.pad)
