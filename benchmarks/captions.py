@@ -43,7 +43,6 @@ LABELS: dict[str, dict[str, str]] = {
     "gpu": {
         **HAT,
         "hat fp16": "`hat_bart_base`, our generator, fp16",
-        "hat graph": "`hat_bart_base`, our generator, `--decoding graph`",
         "fairseq": "fairseq's `bart_base`",
         "transformers": "`transformers`, dynamic cache",
         "ctranslate2 fp16": "CTranslate2, fp16",

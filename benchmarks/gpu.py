@@ -6,10 +6,9 @@
     python benchmarks/gpu.py --device cpu --small   # tries all checks with tiny models, without a GPU
 
 `equality`: loss, outputs and gradients of every kind of model in fp32, bf16 and fp16 beside fp32 on the CPU, as
-relative distances. `beam`: how many documents get the same texts as from fairseq's loop, and as on the CPU; `graph`:
-with `--decoding graph` as without. `kernels`: the kernels of SDPA that ran in training and generation; the math kernel
-is a failure. `waits`: how often the host waited for the GPU. `batch`: the largest number of documents in an update, by
-doubling. The other checks are timed.
+relative distances. `beam`: how many documents get the same texts as from fairseq's loop, and as on the CPU. `kernels`:
+the kernels of SDPA that ran in training and generation; the math kernel is a failure. `waits`: how often the host
+waited for the GPU. `batch`: the largest number of documents in an update, by doubling. The other checks are timed.
 
 The file is written after each check. A check that fails does not stop the others, and makes the exit status 1. One that
 would probably not end within `--minutes` is left out and named.
@@ -43,21 +42,17 @@ PATIENCE = (120, 5)  # a check is ended after these seconds and so many times th
 
 
 def all_checks(small: bool) -> Checks:
-    """In the order in which they run: recorded graphs last, because a fault there may cost the most time."""
-    checks: Checks = {
+    """In the order in which they run."""
+    return {
         **{f"equality/{name}": (6, partial(gpu_equal.equality, name)) for name in gpu_equal.MODELS},
         **{f"beam/{name}": (20, partial(gpu_equal.beam, name)) for name in gpu_equal.SEARCHES},
-        **{f"graph/{name}": (20, partial(gpu_equal.graph, name)) for name in gpu_equal.SEARCHES},
         **{f"kernels/{name}": (8, partial(gpu_kernels.kernels, name)) for name in gpu_kernels.STEPPED},
-        "kernels/graph": (8, partial(gpu_kernels.kernels, "hat_bart", gpu_equal.GRAPH)),
-        "waits/decoding": (10, partial(gpu_kernels.decoding_waits, BeamSearchGenerator, {})),
-        "waits/graph": (10, partial(gpu_kernels.decoding_waits, BeamSearchGenerator, gpu_equal.GRAPH)),
-        "waits/fairseq": (10, partial(gpu_kernels.decoding_waits, SequenceGenerator, {})),
+        "waits/decoding": (10, partial(gpu_kernels.decoding_waits, BeamSearchGenerator)),
+        "waits/fairseq": (10, partial(gpu_kernels.decoding_waits, SequenceGenerator)),
         **{f"waits/{name}": (5, partial(gpu_kernels.training_waits, name)) for name in gpu_kernels.STEPPED},
         **dict.fromkeys(gpu_speed.SETTINGS, (45, None)),
         "batch/largest": (45, partial(gpu_speed.largest_batch, small)),
     }
-    return dict(sorted(checks.items(), key=lambda item: "graph" in item[0]))
 
 
 def main() -> None:

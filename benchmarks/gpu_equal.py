@@ -56,7 +56,6 @@ BATCH = {"documents": 4, "source": 300, "target": 60, "vocabulary": 500, "shares
 # Largest distance of loss and outputs, about twice what rounding costs on a CPU; gradients may be three times as far.
 TOLERANCES = {torch.float32: 1e-4, torch.bfloat16: 0.05, torch.float16: 0.01}
 TIE = 1e-4  # between the scores of two texts
-GRAPH = {"decoding": "graph"}
 NEW = 20  # tokens of the longest text
 SEARCH_OPTIONS: tuple[Facts, ...] = (
     {},
@@ -152,20 +151,6 @@ def beam(name: str) -> Facts:
         found["ok"] &= not fp32 or same["CPU"] == same["documents"]
         found[str(dtype)[6:]] = same
     return found | on_a_gpu_only("the GPU's side: both are the CPU's")
-
-
-def graph(name: str) -> Facts:
-    """Hypotheses with `--decoding graph` beside those without, as in `beam`."""
-    found: Facts = {"ok": True}
-    for dtype, model, _, tokens in searching(name):
-        same = {"documents": 0, "eager": 0}
-        for options in SEARCH_OPTIONS:
-            texts = search(model, BeamSearchGenerator, tokens, options | GRAPH)
-            same["documents"] += len(texts)
-            same["eager"] += alike(texts, search(model, BeamSearchGenerator, tokens, options))
-        found["ok"] &= same["eager"] >= same["documents"] * (1 if dtype is torch.float32 else 0.5)
-        found[str(dtype)[6:]] = same
-    return found | on_a_gpu_only("the recording of a graph")
 
 
 def searching(name: str) -> Iterator[tuple[torch.dtype, Any, Any, Tensor]]:

@@ -40,19 +40,17 @@ PLACES = 5  # the most frequent places of waits that are reported
 KERNEL = re.compile(r"aten::_scaled_dot_product_(?:attention_)?(math|flash|efficient|cudnn)(?!\w*backward)\w*")
 
 
-def kernels(name: str, options: Facts | None = None) -> Facts:
+def kernels(name: str) -> Facts:
     """Kernels of each attention in training, and in generation if there is a decoder, with and without padding.
 
-    None may be the math kernel. On the CPU a step of the decoder has a kernel of the package. With `options` of the
-    search there is only generation.
+    None may be the math kernel. On the CPU a step of the decoder has a kernel of the package.
     """
     model, found = trained(name), Facts()
     for padding, shares in (("without padding", [1, 1, 1, 1]), ("with padding", [1, 0.9, 0.5, 0.3])):
         data = batch(shares=shares)
-        if options is None:
-            found[f"training {padding}"] = attentions(model.train(), partial(training_step, model, data))
+        found[f"training {padding}"] = attentions(model.train(), partial(training_step, model, data))
         if hasattr(model, "decoder"):
-            generate = partial(texts_of, model.eval(), BeamSearchGenerator, data, 8, options or {})
+            generate = partial(texts_of, model.eval(), BeamSearchGenerator, data, 8)
             found[f"generation {padding}"] = attentions(model, generate)
     told = [{kernel for counts in part.values() for kernel in counts} for part in found.values()]
     if where() == "cpu":
@@ -73,9 +71,9 @@ def training_step(model: Any, data: dict[str, Any]) -> None:
     loss.backward()
 
 
-def texts_of(model: Any, generator_class: Any, data: dict[str, Any], new: int, options: Facts) -> None:
+def texts_of(model: Any, generator_class: Any, data: dict[str, Any], new: int) -> None:
     """Beam search for texts of exactly `new` tokens."""
-    search(model, generator_class, data["net_input"]["src_tokens"], {"min_len": new, "max_len_b": new, **options})
+    search(model, generator_class, data["net_input"]["src_tokens"], {"min_len": new, "max_len_b": new})
 
 
 def attentions(model: Any, run: Callable[[], None]) -> dict[str, dict[str, int]]:
@@ -120,11 +118,11 @@ def ancestors(event: Any) -> Any:
         yield event.name
 
 
-def decoding_waits(generator_class: Any, options: Facts) -> Facts:
+def decoding_waits(generator_class: Any) -> Facts:
     """Waits for each token of a beam search, and where they are."""
     model, data = trained("hat_bart").eval(), batch()
     model.decoder.output_projection.weight.data[[EOS, PAD]] = 0  # no text ends early
-    counts = [waits(partial(texts_of, model, generator_class, data, new, options)) for new in STEPS]
+    counts = [waits(partial(texts_of, model, generator_class, data, new)) for new in STEPS]
     more = {place: counts[1][place] - counts[0][place] for place in counts[1]}
     return {"a token": sum(more.values()) / (STEPS[1] - STEPS[0]), "places": most(more)} | on_a_gpu_only(NO_WAITS)
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import gc
 import importlib.util
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import generation_ctranslate2
@@ -22,7 +21,7 @@ import long_encoders
 import torch
 import training_fairseq
 import training_hierarchy
-from generation import SIZES, fairseq_job, forget_peak, hat, job, same_hypotheses, setting
+from generation import SIZES, fairseq_job, forget_peak, hat, job, setting
 from gpu_equal import on_a_gpu_only
 from harness import Facts, Job, Setting, run, where
 from machine import peak_memory
@@ -31,8 +30,8 @@ from train_step import OURS, THEIRS, checked_loss, checked_parameters, model_siz
 
 from hat_fairseq.generation.beam_search import BeamSearchGenerator
 
-FP16, AS_GRAPH, PEER = "hat fp16", "hat graph", "ctranslate2 fp16"
-CONTENDERS = ("hat", FP16, AS_GRAPH, "plain", "transformers", PEER, "fairseq", *long_encoders.FEW)
+FP16, PEER = "hat fp16", "ctranslate2 fp16"
+CONTENDERS = ("hat", FP16, "plain", "transformers", PEER, "fairseq", *long_encoders.FEW)
 TRAINING = {**SIZES, "target": 512, "attention_dropout": 0.1, "contenders": ("hat", "plain", "fairseq")}
 UPDATE = "update, {documents} documents of {source:,} to {target} tokens"
 
@@ -54,8 +53,6 @@ SETTINGS: dict[str, Setting] = {
     "generation/transformers-x1": generating(1, "hat", "plain", "transformers"),
     "generation/ctranslate2-x8": generating(8, "hat", FP16, "plain", PEER),
     "generation/ctranslate2-x1": generating(1, "hat", FP16, "plain", PEER),
-    "generation/graph-x8": generating(8, "hat", AS_GRAPH),
-    "generation/graph-x1": generating(1, "hat", AS_GRAPH),
     "training/fixed": {"name": UPDATE, "documents": 4, "source": 3072, **TRAINING},
     "training/variable": {
         "name": UPDATE + " or less",
@@ -101,8 +98,6 @@ def build(name: str, chosen: Setting) -> Job:
         return generation_transformers.build(name, chosen)
     if name == PEER:
         return generation_ctranslate2.ctranslate2_job("float16" if where() == "cuda" else "float32", False, chosen)
-    if name == AS_GRAPH:
-        return job(hat(chosen), partial(BeamSearchGenerator, decoding="graph"), chosen)
     if name == FP16:
         return job(hat(chosen), BeamSearchGenerator, chosen, kind=torch.float16)
     return fairseq_job(name, chosen)
@@ -115,8 +110,6 @@ def check(chosen: Setting, ends: dict[str, Facts]) -> list[str]:
             return long_encoders.check(chosen, ends)
         if "target" in chosen:
             return [checked_parameters(chosen, ends["hat"], ends["plain"]), checked_loss(chosen, ends["fairseq"])]
-        if AS_GRAPH in ends:
-            return [same_hypotheses(ends, list(ends))]
         module: Any = generation_transformers if "transformers" in ends else generation_ctranslate2
         return module.check(chosen, ends)
     except SystemExit as error:

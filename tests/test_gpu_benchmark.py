@@ -89,10 +89,10 @@ def test_a_failure_is_recorded_and_does_not_stop_the_others(tmp_path: Path) -> N
 @pytest.mark.slow
 def test_every_check_runs_without_a_gpu(tmp_path: Path) -> None:
     out = tmp_path / "out.json"
-    for only in ("equality", "beam", "graph", "kernels", "waits", "batch", *gpu_speed.SETTINGS):
+    for only in ("equality", "beam", "kernels", "waits", "batch", *gpu_speed.SETTINGS):
         run_command(sys.executable, SCRIPT, *SMALL, "--out", out, "--only", only)
     record = read(out)
-    assert record["not_run"] == [] and [one["check"] for one in record["tested"][-10:]] == list(gpu_speed.SETTINGS)
+    assert record["not_run"] == [] and [one["check"] for one in record["tested"][-8:]] == list(gpu_speed.SETTINGS)
     assert len({setting["name"] for setting in record["settings"]}) == len(gpu_speed.SETTINGS)
     assert all(one["ok"] and one["not on this device"] for one in record["tested"])
     page = render.section("gpu", [record])

@@ -15,12 +15,35 @@ from fairseq.search import BeamSearch
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
-from .decoding import WAYS, Decoding, decoding_of
 from .hypotheses import Beams, Candidates, Finished, best_continuations, block_repeated_ngrams
 
 logger = logging.getLogger(__name__)
 # Steps between two tests whether documents are finished, by device. On a GPU a test waits for the GPU.
 CHECK_INTERVALS = {"cpu": 1, "cuda": 8}
+
+
+class Decoding:
+    """The steps of one decoder for one batch.
+
+    Args:
+        decoder: a `HatDecoder`.
+        memory: the encoder's output.
+    """
+
+    def __init__(self, decoder: Any, memory: Any) -> None:
+        self.decoder, self.memory = decoder, memory
+        self.state: dict[str, Any] = {}
+
+    def logits(self, rows: Tensor) -> Tensor:
+        """(R, T) tokens so far -> (R, V) logits of the next token."""
+        features, _ = self.decoder.extract_features(rows, self.memory, self.state)
+        return self.decoder.output_layer(features[:, -1])
+
+    def reorder(self, left: Tensor | None, parents: Tensor) -> None:
+        """As `BeamCacheMask.reorder`."""
+        if left is not None:
+            self.memory = self.memory.select(left)
+        self.decoder.reorder_beams(self.state, left, parents)
 
 
 class BeamSearchGenerator(SequenceGenerator):
@@ -29,29 +52,19 @@ class BeamSearchGenerator(SequenceGenerator):
     Lexical constraints, searches with rules for the length or vocabulary, and a language model beside the decoder run
     in fairseq's own loop. A warning says so.
 
-    Args:
-        decoding: how steps are computed, one of `WAYS`.
     Raises:
-        ValueError: `no_repeat_ngram_size` is 1, which fairseq ignores; another `decoding`, or one beside what
-            runs in fairseq's loop.
+        ValueError: `no_repeat_ngram_size` is 1, which fairseq ignores.
     """
 
-    def __init__(
-        self, models: list[Any], tgt_dict: Any, no_repeat_ngram_size: int = 0, decoding: str = "eager", **options: Any
-    ) -> None:
+    def __init__(self, models: list[Any], tgt_dict: Any, no_repeat_ngram_size: int = 0, **options: Any) -> None:
         if no_repeat_ngram_size == 1:
             raise ValueError("--no-repeat-ngram-size 1 would allow no word twice; use 2 or more, or 0 for no blocking")
-        if decoding not in WAYS:
-            raise ValueError(f"unknown decoding {decoding!r}; choose one of {', '.join(WAYS)}")
-        self.decoding = decoding
         super().__init__(models, tgt_dict, no_repeat_ngram_size=no_repeat_ngram_size, **options)
         self.no_repeat_ngram_size = no_repeat_ngram_size
         own_rules = self.search.supports_constraints or self.search.stop_on_max_len or self.should_set_src_lengths
         self.left_to_fairseq = own_rules or self.lm_model is not None
         if self.left_to_fairseq:
             reason = type(self.search).__name__ if own_rules else "a language model beside the decoder"
-            if decoding != "eager":
-                raise ValueError(f"{reason} runs in fairseq's own loop: leave out --decoding {decoding}")
             logger.warning("%s: generating with fairseq's own loop, which is slower", reason)
 
     def _generate(
@@ -82,7 +95,7 @@ class BeamSearchGenerator(SequenceGenerator):
         finished = Finished(len(source), self.beam_size, longest + 1, self.eos, penalty, source.device)
         memories = self.model.forward_encoder(net_input)
         models = zip(self.model.models, memories, strict=True)
-        decodings = [decoding_of(self.decoding, model.decoder, memory) for model, memory in models]
+        decodings = [Decoding(model.decoder, memory) for model, memory in models]
         interval = CHECK_INTERVALS.get(source.device.type, 1)
         for step in range(longest + 1):
             log_probs = self._log_probs(beams.rows(step), decodings)
@@ -97,7 +110,7 @@ class BeamSearchGenerator(SequenceGenerator):
                 complete = finished.complete(beams.documents)
                 if all(complete):
                     break
-                if any(complete) and decodings[0].worth_dropping(sum(complete), len(complete)):
+                if any(complete):
                     unfinished = [place for place, done in enumerate(complete) if not done]
                     left = torch.tensor(unfinished, device=source.device)
                     candidates, ends = candidates.select(left), ends[left]

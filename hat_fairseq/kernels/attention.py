@@ -6,8 +6,7 @@ softmax(queries keys^T / sqrt(E)) values (`naive.attention`), by one of four num
     blocks  on the CPU for long sequences with dropout, and without gradients if it is not Intel's
             (`blockwise_attention.py`)
     step    on the CPU for the few queries of a decoding step
-    rows    for padded self-attention, on the CPU in bf16 and on a GPU in fp16 and bf16: SDPA for each row alone,
-            without its padding; on a GPU a mask would rule out the flash kernel
+    rows    on the CPU for padded self-attention in bf16: SDPA for each row alone, without its padding
 
 In grouped-query attention (Ainslie et al. 2023) the queries of a group of heads are joined to one longer row of
 queries, so no key is copied.
@@ -15,7 +14,7 @@ queries, so no key is copied.
 Legend: B rows, H heads, N heads of keys and values (H or a divisor), T queries, S keys, E channels of a head.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 
 import torch
@@ -28,7 +27,6 @@ from .naive import wide
 
 SMALLEST = 1 << 16  # T x S from which on blocks are the faster kernel
 FEWEST = 32  # queries, likewise
-ALONE = 512  # tokens of a padded row from which on each row is computed alone on a GPU
 MOST = 16  # queries up to which `step_attention` is the faster kernel
 ALIGNMENT = 8  # the memory-efficient SDPA kernel copies a mask whose strides are not multiples of 8
 Kernel = Callable[[Tensor, Tensor, Tensor, Tensor | None, float, bool], Tensor]
@@ -42,7 +40,6 @@ def attend(
     dropout: float = 0.0,
     causal: bool = False,
     self_attention: bool = False,
-    lengths: Sequence[int] | None = None,
 ) -> Tensor:
     """Softmax attention.
 
@@ -54,8 +51,6 @@ def attend(
         dropout: probability of dropping a weight.
         causal: query t attends to keys up to t only.
         self_attention: queries and keys are of the same tokens, so `mask` also hides queries that are padding.
-        lengths: of the rows in self-attention, 0 = T, if `mask` hides nothing but padding on the right, and they are
-            known without waiting for the device.
     Returns:
         (B, H, T, E).
     Raises:
@@ -69,20 +64,12 @@ def attend(
     if causal and mask is not None:
         past = torch.ones(queries.size(2), keys.size(2), dtype=torch.bool, device=mask.device).tril()
         mask, causal = mask & past if mask.dtype is torch.bool else mask.masked_fill(~past, float("-inf")), False
-    compiling = torch.compiler.is_compiling()
-    if not compiling and lengths is not None and mask is not None and _flash_is_faster(queries):
-        return attention_of_rows(queries, keys, values, mask, dropout, lengths=lengths)
-    if compiling or queries.device.type != "cpu" or (mask is not None and mask.dtype is not torch.bool):
+    if queries.device.type != "cpu" or (mask is not None and mask.dtype is not torch.bool):
         return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, causal)
     autocast, gradients = torch.is_autocast_enabled("cpu"), torch.is_grad_enabled()
     shape = queries.size(2), keys.size(2)
     kernel = _choose(*shape, queries.dtype, dropout, causal, gradients, autocast, self_attention)
     return kernel(queries, keys, values, mask, dropout, causal)
-
-
-def _flash_is_faster(queries: Tensor) -> bool:
-    half = queries.dtype in (torch.float16, torch.bfloat16)
-    return half and queries.device.type == "cuda" and queries.size(2) >= ALONE
 
 
 @lru_cache(maxsize=4096)
@@ -134,13 +121,7 @@ def step_attention(
 
 
 def attention_of_rows(
-    queries: Tensor,
-    keys: Tensor,
-    values: Tensor,
-    mask: Tensor | None,
-    dropout: float = 0.0,
-    causal: bool = False,
-    lengths: Sequence[int] | None = None,
+    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, dropout: float = 0.0, causal: bool = False
 ) -> Tensor:
     """Self-attention, each row without its padding; arguments and result of `attend`.
 
@@ -152,11 +133,11 @@ def attention_of_rows(
         return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, causal)
     out = []
     for row, allowed in enumerate(mask[:, 0, 0]):
-        end = int(allowed.nonzero()[-1]) + 1 if lengths is None else lengths[row] or length
+        end = int(allowed.nonzero()[-1]) + 1
         q, k, v = (x[row : row + 1, :, :end] for x in (queries, keys, values))
-        row_mask = None if lengths is not None or allowed[:end].all() else mask[row : row + 1, ..., :end]
-        of_row = F.scaled_dot_product_attention(q, k, v, row_mask, dropout)
-        out.append(F.pad(of_row, (0, 0, 0, length - end)))
+        row_mask = None if allowed[:end].all() else mask[row : row + 1, ..., :end]
+        row_out = F.scaled_dot_product_attention(q, k, v, row_mask, dropout)
+        out.append(F.pad(row_out, (0, 0, 0, length - end)))
     return torch.cat(out)
 
 

@@ -50,16 +50,14 @@ def feed_forward(x: Tensor, fc1: nn.Module, fc2: nn.Module, activation: str, dro
         activation: one of `ACTIVATIONS`.
         dropout: probability of dropping an output of the activation.
     """
-    transformed = torch.is_autocast_enabled(x.device.type) or torch.compiler.is_compiling()
-    if not isinstance(fc2, Linear) or dropout or transformed or not torch.is_grad_enabled():
+    autocast = torch.is_autocast_enabled(x.device.type)
+    if not isinstance(fc2, Linear) or dropout or autocast or not torch.is_grad_enabled():
         return fc2(F.dropout(fc1(x, activation), dropout))
     return _Linear.apply(fc1(x), fc2.weight, fc2.bias, activation, fastest_product(x, fc2.weight))
 
 
 def fastest_product(x: Tensor, weight: Tensor) -> Product:
     """`F.linear`, or `onednn_linear` (which autograd cannot differentiate) where that is faster for `x`."""
-    if torch.compiler.is_compiling():
-        return F.linear
     return _choose(x.dtype, weight.dtype, weight.device.type, weight.numel(), torch.is_autocast_enabled("cpu"))
 
 

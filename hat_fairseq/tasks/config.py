@@ -8,7 +8,6 @@ from fairseq.tasks.masked_lm import MaskedLMConfig
 from fairseq.tasks.translation import TranslationConfig
 from omegaconf import MISSING
 
-from ..generation.decoding import WAYS
 from ..kernels import CPU_PRECISIONS
 from .cut_rows import ROW_POLICIES, SOURCE_POLICIES, TARGET_POLICIES
 from .training import HELP
@@ -69,13 +68,6 @@ class DocumentToTextConfig(PluginTaskConfig, TranslationConfig):
     )
     cpu_precision: ChoiceEnum(list(CPU_PRECISIONS)) = field(  # type: ignore[valid-type]
         default="fp32", metadata={"help": "precision of linear layers in CPU generation (fp32: exact)"}
-    )
-    decoding: ChoiceEnum(list(WAYS)) = field(  # type: ignore[valid-type]
-        default="eager",
-        metadata={
-            "help": "how decoding steps are computed: launched from Python, as a graph of fixed shapes (a CUDA graph "
-            "on a GPU), or by torch.compile, which compiles the encoder's layers too"
-        },
     )
 
 

@@ -16,6 +16,7 @@ from fairseq.token_generation_constraints import pack_constraints
 from helpers import assert_close
 from torch import Tensor
 
+from hat_fairseq.generation import beam_search
 from hat_fairseq.generation.beam_search import BeamSearchGenerator
 from hat_fairseq.kernels.packed_linear import PackedLinear
 
@@ -90,6 +91,13 @@ def test_hypotheses_are_those_of_fairseq(name: str, twin: str) -> None:
     hypotheses = assert_same([confident(twin)], documents(LENGTHS), **OPTIONS[name])
     if name == "defaults":
         assert len({len(beams[0]["tokens"]) for beams in hypotheses}) > 1, "no document ends before another"
+
+
+@pytest.mark.parametrize("name", ["defaults", "wide", "trigrams", "nothing but the end"])
+def test_finished_documents_may_be_noticed_late(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a GPU the search looks only every eighth step."""
+    monkeypatch.setitem(beam_search.CHECK_INTERVALS, "cpu", 8)
+    assert_same([confident()], documents(LENGTHS), **OPTIONS[name])
 
 
 @pytest.mark.parametrize(("kv_heads", "seed"), [(1, 4), (2, 6)])

@@ -110,9 +110,6 @@ def test_a_scorer_is_a_scorer(chunked: tuple[Path, Path]) -> None:
     model = DocumentToText.from_pretrained(str(checkpoint), str(data / "bin"), "cpu", **OPTIONS)
     scorer = model.task.build_generator(model.models, Namespace(score_reference=True))
     assert type(scorer) is SequenceScorer
-    model.task.cfg.decoding = "graph"
-    with pytest.raises(ValueError, match="--decoding graph is for our beam search, not for fairseq's SequenceScorer"):
-        model.task.build_generator(model.models, Namespace(score_reference=True))
 
 
 @needs_int8

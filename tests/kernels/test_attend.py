@@ -119,24 +119,6 @@ def test_a_padded_row_in_bf16_is_the_row_alone() -> None:
             assert not together[row, :, length:].any()
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_rows_of_known_lengths_one_by_one(dtype: torch.dtype) -> None:
-    """What a GPU computes in place of a mask: outputs and gradients; a row of nothing but padding sees all its keys."""
-    lengths = [19, 7, 1, 0]
-    states = torch.randn(3, 4, 2, 19, 8).to(dtype)
-    real = torch.arange(19) < torch.tensor(lengths)[:, None]
-    mask = (real | ~real.any(1, keepdim=True))[:, None, None]
-    wanted, found = (states.detach().clone().requires_grad_() for _ in range(2))
-    weights = torch.randn(4, 2, 19, 8).to(dtype) * real[:, None, :, None]
-    (naive.attention(*wanted, mask)[0] * weights).sum().backward()
-    out = attention_of_rows(*found, mask, lengths=lengths)
-    (out * weights).sum().backward()
-    assert not out[1, :, 7:].any()
-    assert_close(out * real[:, None, :, None], naive.attention(*states, mask)[0] * real[:, None, :, None], dtype)
-    assert found.grad is not None and wanted.grad is not None
-    assert_close(found.grad, wanted.grad, dtype)
-
-
 def test_the_choice_is_made_once_for_a_shape() -> None:
     q, k = torch.randn(2, 3, 256, 8), torch.randn(2, 3, 300, 8)
     attention._choose.cache_clear()

@@ -2,13 +2,11 @@
 
 import pytest
 import torch
-from building import PAD, documents
 from helpers import assert_close, assert_same_run, outputs_and_gradients, padding
 from references import attention as reference
 from torch import Tensor
 
 from hat_fairseq.modules.attention import MultiheadAttention, mask_of_keys, safe_padding_mask
-from hat_fairseq.modules.batch_layout import layout_of_documents
 from hat_fairseq.modules.cache import DecoderCache, StaticCache
 
 DTYPES = [torch.float32, torch.bfloat16]
@@ -225,14 +223,3 @@ def test_equals_fairseq_with_the_same_weights() -> None:
         x.transpose(0, 1), memory.transpose(0, 1), memory.transpose(0, 1), key_padding_mask=mask, static_kv=True
     )[0]
     assert_close(module(x, memory, visible(mask))[0], expected.transpose(0, 1))
-
-
-@pytest.mark.parametrize("block", [None, 4, 7, 40])
-def test_the_lengths_of_a_mask_are_those_of_its_rows(block: int | None) -> None:
-    tokens = documents([17, 9, 1, 16])
-    layout = layout_of_documents(torch.cat([tokens, torch.full((1, 17), PAD)]), PAD)
-    mask = layout.key_mask(torch.zeros(5, 17, 2), block)
-    assert mask is not None and mask.lengths is not None
-    length = mask.allowed.size(-1)
-    assert [n or length for n in mask.lengths] == mask.allowed.sum(-1).flatten().tolist()
-    assert mask.empty is not None and [n == 0 for n in mask.lengths] == mask.empty.flatten().tolist()
