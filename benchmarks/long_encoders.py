@@ -127,7 +127,7 @@ def our_model(name: str, args: Namespace) -> nn.Module:
     from fairseq.data import Dictionary
     from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 
-    from hat_fairseq.models.encoder_attention import ATTENTIONS, EncoderAttention
+    from hat_fairseq.networks.attentions import ATTENTIONS, EncoderAttention
     from hat_fairseq.register import register
 
     register()

@@ -19,7 +19,7 @@ from torch.utils.checkpoint import checkpoint
 import hat_fairseq.criterions.chunked_label_smoothed_cross_entropy as criterion
 from hat_fairseq.generation import beam_search
 from hat_fairseq.kernels import attention, block_attention, linear, naive, precision, windows
-from hat_fairseq.models.hat_decoder import HatDecoder
+from hat_fairseq.models.hat_transformer import HatDecoder
 from hat_fairseq.models.hat_transformer import HatEncoder
 from hat_fairseq.modules.cache import DecoderCache, GrowingCache
 

@@ -10,18 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..models.encoder_attention import ATTENTIONS, layer_attentions
 from ..modules.batch_layout import BatchLayout
-from ..modules.pooling_attention import CELLS
+from ..modules.options import options_of, read
+from ..networks.attentions import ATTENTIONS, entry
 
 CELL = 8  # pixels a token
-NOT_LENGTHS = {
-    "encoder_qkv_dim",
-    "global_tokens",
-    "key_pooling",
-    "pooling_cells",
-    "pooling_variant",
-}  # options that are no lengths
 SPAN = 8  # tokens: the lengths of training would cover a short document whole
 DEFAULTS = {"sparse_block": 4, "sparse_window": 3, "sparse_random": 3, "sparse_first": 1, "sparse_last": 1}
 
@@ -29,10 +22,14 @@ DEFAULTS = {"sparse_block": 4, "sparse_window": 3, "sparse_random": 3, "sparse_f
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", help=f"one of {', '.join(ATTENTIONS)}")
     parser.add_argument("--tokens", type=int, default=48, help="length of the document (default: 48)")
-    for name in sorted({name for entry in ATTENTIONS.values() for name in entry.options} - NOT_LENGTHS):
-        flag, default = f"--{name.replace('_', '-')}", DEFAULTS.get(name, SPAN)
-        parser.add_argument(flag, type=int, default=default, help=f"as in fairseq-train (here: {default})")
-    parser.add_argument("--pooling-cells", choices=CELLS, default="token", help="as in fairseq-train (default: token)")
+    options = {name: option for kind in ATTENTIONS.values() for name, *option in options_of(kind)}
+    for name, (field, value_type) in sorted(options.items()):
+        default: Any = DEFAULTS.get(name, SPAN) if value_type is int else None
+        default = "token" if name == "pooling_cells" else default
+        if default is not None and name != "encoder_qkv_dim":
+            flag, choices = f"--{name.replace('_', '-')}", field.metadata["choices"]
+            text = f"as in fairseq-train (here: {default})"
+            parser.add_argument(flag, type=value_type, default=default, choices=choices, help=text)
     parser.add_argument("--out", type=Path, help="file to write; default: NAME.svg")
 
 
@@ -51,10 +48,8 @@ def main(args: argparse.Namespace) -> int:
 
 def pattern(args: Any) -> Tensor:
     """(T, T) bool: row t says which tokens token t attends to."""
-    args.encoder_attention, args.encoder_attention_layers = args.name, None
-    (build,) = layer_attentions(args, 1)
     positions = torch.arange(args.tokens)
-    attention: Any = build(1, 1, 0.0)
+    attention = read(entry(args.name), args).build(1, 1, 0.0)
     allowed = attention.allowed(positions[:, None], positions[None, :], BatchLayout())
     return allowed.flatten(0, -3)[0] if allowed.dim() > 2 else allowed.expand(args.tokens, args.tokens)
 

@@ -22,6 +22,7 @@ class EncoderModel(EncoderWithHeads, BaseFairseqModel):
     """An encoder with heads as fairseq calls it."""
 
     kind: ClassVar[EncoderKind]
+    new_parts: ClassVar[tuple[str, ...]]  # names of tensors that a pretrained checkpoint may lack
     # True for inference: then a checkpoint without this model's heads is an error.
     heads_must_load = False
 
@@ -36,10 +37,6 @@ class EncoderModel(EncoderWithHeads, BaseFairseqModel):
         model.encoder.register_buffer("dictionary_fingerprint", fingerprint(dictionary))
         model.has_mask = "<mask>" in dictionary
         return model
-
-    @property
-    def new_parts(self) -> tuple[str, ...]:
-        return self.kind.new_parts
 
     def max_positions(self) -> int:
         return self.core.max_tokens
@@ -58,6 +55,7 @@ class HatRobertaModel(EncoderModel):
     """RoBERTa with an attention to the sentences in every layer (Rohde et al. 2021, section 7)."""
 
     kind = KINDS["hat_roberta"]
+    new_parts = kind.new_parts
 
 
 @register_model("ernie_sparse")
@@ -65,6 +63,7 @@ class ErnieSparseModel(EncoderModel):
     """RoBERTa with representative tokens (Liu et al. 2022)."""
 
     kind = KINDS["ernie_sparse"]
+    new_parts = kind.new_parts
 
 
 @register_model("hierarchical_transformer")
@@ -72,3 +71,4 @@ class HierarchicalTransformerModel(EncoderModel):
     """The Hierarchical Attention Transformer of Chalkidis et al. 2022."""
 
     kind = KINDS["hierarchical_transformer"]
+    new_parts = kind.new_parts

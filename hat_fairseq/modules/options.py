@@ -30,7 +30,7 @@ def option(
         text: for the help.
         name: of the flag, with underscores; None: the field's name behind the `prefix` of its class.
         choices: the only values.
-        least, most: limits of the value.
+        least, most: limits of the value; with `most` give both.
     """
     metadata = {"help": text, "name": name, "choices": choices, "least": least, "most": most}
     return field(default=default, metadata=metadata)
@@ -75,10 +75,10 @@ def check(name: str, value: Any, each: Field[Any]) -> None:
     flag, meta = f"--{name.replace('_', '-')} {value}", each.metadata
     if meta["choices"] is not None and value not in meta["choices"]:
         raise ValueError(f"{flag}: choose one of {', '.join(meta['choices'])}")
+    if meta["most"] is not None and not meta["least"] <= value <= meta["most"]:
+        raise ValueError(f"{flag}: it must be from {meta['least']} to {meta['most']}")
     if meta["least"] is not None and value < meta["least"]:
         raise ValueError(f"{flag}: it must be at least {meta['least']}")
-    if meta["most"] is not None and not value <= meta["most"]:
-        raise ValueError(f"{flag}: it must be at most {meta['most']}")
 
 
 def add_options(parser: ArgumentParser, kind: type) -> None:

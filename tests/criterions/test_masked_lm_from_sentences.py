@@ -10,11 +10,10 @@ import torch
 import torch.nn.functional as F
 from building import BOS, PAD, TINY_ENCODER, Vocabulary, build, documents
 from fairseq.criterions.masked_lm import MaskedLmConfig, MaskedLmLoss
+from hat_fairseq.criterions.masked_lm_from_sentences import MaskedLMFromSentences, MaskedLMFromSentencesConfig
 from helpers import assert_close
 from references import sentence_starts
 from torch import Tensor
-
-from hat_fairseq.criterions.masked_lm_from_sentences import MaskedLMFromSentences, MaskedLMFromSentencesConfig
 
 MASK = 59
 VARIANTS = pytest.mark.parametrize("variant", ["", " --sentence-queries bos", " --no-hierarchy"])

@@ -16,7 +16,7 @@ from fairseq.models.bart import BARTModel
 
 from hat_fairseq import cli
 from hat_fairseq.fairseq_fixes.checkpoints import CheckpointError
-from hat_fairseq.models.hat_bart import HatBartModel
+from hat_fairseq.models.hat_transformer import HatBartModel
 from hat_fairseq.weights.command import checkpoint as state_of
 
 

@@ -57,7 +57,7 @@ def test_a_text_model(trained: tuple[Path, str]) -> None:
     roles = model.task.role_dictionary
     streams = torch.tensor([*map(roles.index, rows[0].streams["role"]), roles.eos()])[None]
     target = model.hypotheses([source[0]], [streams[0]])[0]
-    encoded = net.encoder(source, segments=streams)
+    encoded = net.encoder(source, roles=streams)
     logits, extra = net.decoder(target.roll(1)[None], encoded, need_weights=True)
     for layer, weights in enumerate(extra["attention_weights"]):
         mine = names["attention to sentences", "target tokens"].weights[layer]
@@ -70,7 +70,7 @@ def test_a_text_model(trained: tuple[Path, str]) -> None:
 
     # Occlusion, one document at a time.
     def score(keep: torch.Tensor) -> torch.Tensor:
-        encoded = net.encoder(source[:, keep], segments=streams[:, keep])
+        encoded = net.encoder(source[:, keep], roles=streams[:, keep])
         logits, _ = net.decoder(target.roll(1)[None], encoded)
         found = logits[0].log_softmax(-1).gather(1, target[:, None])[:, 0]
         ends = [*(b for _, b in look.target_sentences[:-1]), len(target)]

@@ -18,7 +18,7 @@ from hat_fairseq.kernels import (
     key_blocks,
     naive,
 )
-from hat_fairseq.modules.paragraphs import paragraph_means
+from hat_fairseq.modules.heads import paragraph_means
 
 FP64 = torch.float64
 BLOCKS = key_blocks(torch.tensor([[[[0, 1], [1, -1]]]]), torch.tensor([[[True] * 3, [True, True, False]]]), FP64)

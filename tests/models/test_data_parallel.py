@@ -19,9 +19,9 @@ def source_of(rank: int) -> torch.Tensor:
 
 def loss(model: torch.nn.Module, rank: int) -> torch.Tensor:
     source = source_of(rank)
-    segments = torch.where(source == 1, 1, 4)
+    roles = torch.where(source == 1, 1, 4)
     target = targets(len(source), 6, seed=rank)
-    logits = model(source, None, target, segments=segments)[0]
+    logits = model(source, None, target, roles=roles)[0]
     return torch.nn.functional.cross_entropy(logits[:, :-1].transpose(1, 2), target[:, 1:])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -14,12 +15,12 @@ from layouts import dense
 from torch import Tensor
 
 from hat_fairseq.kernels import naive
-from hat_fairseq.models.encoder_attention import ATTENTIONS, EncoderAttention, layer_attentions, parse_layers
-from hat_fairseq.modules.batch_layout import BatchLayout
+from hat_fairseq.modules.batch_layout import BatchLayout, representatives_at
+from hat_fairseq.modules.options import read
 from hat_fairseq.modules.pooling_attention import PoolingAttention
 from hat_fairseq.modules.projections import HeadProjections
-from hat_fairseq.modules.representatives import representatives_at
 from hat_fairseq.modules.transformer_layer import EncoderLayer, LayerSizes
+from hat_fairseq.networks.attentions import ATTENTIONS, entry, parse_layers
 
 
 class StridedLocal(HeadProjections):
@@ -37,9 +38,15 @@ class StridedLocal(HeadProjections):
         return self.attend(x, x, allowed)
 
 
+@dataclass(frozen=True)
+class Strided:
+    def build(self, embed_dim: int, num_heads: int, dropout: float, layer: int = 0) -> StridedLocal:
+        return StridedLocal(embed_dim, num_heads, dropout)
+
+
 @pytest.fixture(autouse=True)
 def strided() -> Iterator[None]:
-    ATTENTIONS["strided"] = EncoderAttention(lambda config: StridedLocal)
+    ATTENTIONS["strided"] = Strided
     yield
     del ATTENTIONS["strided"]
 
@@ -86,10 +93,8 @@ MODELS = {
 
 
 def attention_of(name: str, dtype: torch.dtype = torch.float32, dropout: float = 0.0) -> Any:
-    config = Namespace(encoder_attention=name.split()[0], encoder_attention_layers=None, segment_length=None)
-    vars(config).update(CASES[name])
     torch.manual_seed(0)
-    attention = layer_attentions(config, 1)[0](24, 4, dropout)
+    attention = read(entry(name.split()[0]), Namespace(**CASES[name])).build(24, 4, dropout)
     for key, parameter in attention.named_parameters():
         if "pooling" in key:  # zeros at first
             torch.nn.init.normal_(parameter)
@@ -166,11 +171,11 @@ def test_rows_of_nothing_but_padding_are_finite(name: str) -> None:
 
 @NAMES
 def test_checkpointing_changes_no_number(name: str) -> None:
-    layer = EncoderLayer(LayerSizes(24, 40, 4, dropout=0.3), lambda *sizes: attention_of(name, dropout=0.3))
+    layer = EncoderLayer(LayerSizes(24, 40, 4, dropout=0.3), attention_of(name, dropout=0.3))
     x, layout, runs = states([73, 7]), layout_for(name, padding([73, 7])), []
     for checkpoint in (False, True):
         torch.manual_seed(3)
-        from hat_fairseq.models.encoder import run_layer
+        from hat_fairseq.networks.encoder import run_layer
 
         runs.append(outputs_and_gradients(layer, [x], lambda c=checkpoint: run_layer(layer, x, layout, checkpoint=c)))
     assert torch.equal(runs[0][0], runs[1][0])
@@ -179,7 +184,7 @@ def test_checkpointing_changes_no_number(name: str) -> None:
 
 def test_one_segment_is_full_attention() -> None:
     from hat_fairseq.modules.attention import FullAttention
-    from hat_fairseq.modules.segment_attention import SegmentAttention
+    from hat_fairseq.modules.segments import SegmentAttention
 
     full, segments = FullAttention(24, 4), SegmentAttention(24, 4, segment_length=31)
     segments.load_state_dict(full.state_dict())
@@ -264,20 +269,17 @@ def test_layers_may_differ() -> None:
         ("--encoder-attention sliding", "--encoder-attention sliding: unknown; choose one of full, segments"),
         ("--encoder-attention window --pooling-window 8", "--pooling-window has no effect with --encoder-attention w"),
         ("--encoder-attention segments --global-tokens first", "--global-tokens has no effect with"),
-        ("--encoder-attention window --attention-window 0", "window 0: it must be at least 1"),
+        ("--encoder-attention window --attention-window 0", "--attention-window 0: it must be at least 1"),
         (
             "--encoder-attention pooling --pooling-window 3",
-            "pooling window 3: with kernel 5 and stride 4 it must be at",
+            "--pooling-window 3: with --pooling-kernel 5 and --pooling-stride 4 it must be at",
         ),
-        ("--encoder-attention pooling --pooling-stride 0", "kernel 5 and stride 0: both must be at least 1"),
-        ("--encoder-attention pooling --key-pooling sum", "unknown pooling 'sum'; choose one of mean, max, ldconv"),
-        ("--encoder-attention pooling --pooling-cells x", "unknown pooling cells 'x'; choose one of token, document"),
-        ("--encoder-attention pooling --pooling-variant x", "unknown variant 'x' of pooling; choose one of mix, share"),
+        ("--encoder-attention pooling --pooling-stride 0", "--pooling-stride 0: it must be at least 1"),
         ("--encoder-attention segments --encoder-attention-layers 2", "has layers 0 to 1"),
         ("--encoder-attention segments --encoder-attention-layers 1-", "write layers as 0,6-8"),
         ("--encoder-attention segments --encoder-attention-layers 1-0", "has layers 0 to 1"),
         ("--segment-length 8", "--segment-length has no effect with --encoder-attention full; remove it"),
-        ("--encoder-attention segments --segment-length 0", "segment_length 0: it must be at least 1"),
+        ("--encoder-attention segments --segment-length 0", "--segment-length 0: it must be at least 1"),
     ],
 )
 def test_wrong_flags_are_refused(flags: str, message: str) -> None:

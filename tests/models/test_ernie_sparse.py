@@ -11,9 +11,8 @@ from golden import check_losses
 from helpers import assert_close
 from torch import Tensor
 
-from hat_fairseq.models.encoder_attention import block_pattern
-from hat_fairseq.models.loading.common import is_new_part
-from hat_fairseq.models.long_range_arena import LRA
+from hat_fairseq.models.architectures import LRA
+from hat_fairseq.models.loading import is_new_part
 from hat_fairseq.modules.batch_layout import BatchLayout
 from hat_fairseq.modules.representative_tokens import RepresentativeSlots
 
@@ -204,7 +203,7 @@ def test_attention_is_as_printed() -> None:
     """Table 9: global, neighbouring and random tokens, pooling and the sharing of weights."""
     with torch.device("meta"):
         config = build("ernie_sparse_base", flags="").config
-    pattern = block_pattern(config)
+    pattern = config.attention().pattern
     numbers = pattern.first + pattern.last, pattern.window, pattern.random
     assert [pattern.block * number for number in numbers] == [128, 192, 192]
     assert (config.document_pooling, config.representative_weights, config.activation_fn) == ("mean", "shared", "gelu")
@@ -246,7 +245,7 @@ def test_long_range_arena_sizes(task: str) -> None:
         (" --encoder-attention full", "representative tokens need --encoder-attention block-sparse"),
         (" --global-tokens first", "--global-tokens has no effect with --encoder-attention block-sparse"),
         (" --sparse-block 1", "--sparse-block 1 has room for a representative only"),
-        (" --sparse-window 2", "window of 2 blocks: it must be odd"),
+        (" --sparse-window 2", "--sparse-window 2: it must be odd"),
         (" --no-hierarchy --encoder-attention full", "--sparse-block has no effect with --encoder-attention full"),
         (" --encoder-qkv-dim 25", "inner_dim .25. must be a multiple of num_heads"),
         (" --sparse-first 35", "--sparse-first 35 blocks of 4 tokens leave none of --max-positions 140 for rep"),

@@ -10,8 +10,8 @@ from building import PAD, TINY_ENCODER, Vocabulary, build, documents, released_r
 from helpers import assert_close
 from torch import Tensor
 
-from hat_fairseq.models.hat_roberta import HatRobertaModel
-from hat_fairseq.models.loading.common import is_new_part
+from hat_fairseq.models.encoder_model import HatRobertaModel
+from hat_fairseq.models.loading import is_new_part
 
 
 def model_of(flags: str = "", seed: int = 0, max_positions: int = 16, **options: object):

@@ -127,6 +127,6 @@ def test_segments_reach_the_encoder() -> None:
     generator = SequenceGenerator([model], model.decoder.dictionary, beam_size=2, max_len_b=6)
     outputs = []
     for role in (4, 5):
-        sample = {"net_input": {"src_tokens": source, "segments": torch.full_like(source, role)}}
+        sample = {"net_input": {"src_tokens": source, "roles": torch.full_like(source, role)}}
         outputs.append(generator.generate([model], sample)[0][0]["positional_scores"])
     assert not torch.equal(outputs[0], outputs[1])

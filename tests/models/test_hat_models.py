@@ -13,7 +13,7 @@ from golden import check_losses
 from helpers import assert_close, outputs_and_gradients
 from torch import Tensor
 
-from hat_fairseq.models.loading.common import is_new_part
+from hat_fairseq.models.loading import is_new_part
 
 ARCHITECTURES = sorted(name for name in ARCH_MODEL_REGISTRY if name.startswith(("hat_bart", "hat_transformer")))
 TWINS = pytest.mark.parametrize("twin", ["", " --no-hierarchy"], ids=["hat", "plain"])
@@ -21,8 +21,8 @@ EVERY_ARCHITECTURE = pytest.mark.parametrize("arch", ARCHITECTURES)
 LENGTHS = [17, 9, 2]
 
 
-def loss(model, source: Tensor, target: Tensor, segments: Tensor | None = None) -> Tensor:
-    logits = model(source, None, target, segments=segments)[0]
+def loss(model, source: Tensor, target: Tensor, roles: Tensor | None = None) -> Tensor:
+    logits = model(source, None, target, roles=roles)[0]
     return torch.nn.functional.cross_entropy(logits[:, :-1].float().transpose(1, 2), target[:, 1:])
 
 
@@ -97,8 +97,8 @@ def check_equal_to_fairseq(ours, theirs) -> None:
 def test_every_parameter_gets_a_gradient_even_without_markers(arch: str, twin: str) -> None:
     model = build(arch, TINY + twin, Vocabulary(roles=3))
     source = documents(LENGTHS).masked_fill(documents(LENGTHS) == 0, 7)  # no marker anywhere
-    segments = torch.where(source == PAD, PAD, 4 + torch.arange(17) % 3)
-    loss(model, source, targets(3, 8), segments).backward()
+    roles = torch.where(source == PAD, PAD, 4 + torch.arange(17) % 3)
+    loss(model, source, targets(3, 8), roles).backward()
     missing = [name for name, p in model.named_parameters() if p.grad is None or not p.grad.isfinite().all()]
     assert not missing
     zero = [name for name, p in model.named_parameters() if not p.grad.any()]
@@ -173,25 +173,23 @@ def test_loaded_equals_fresh(arch: str, twin: str) -> None:
     other = build(arch, TINY + twin, vocabulary, seed=1).eval()
     other.load_state_dict(torch.load(buffer, weights_only=True))
     source, target = documents(LENGTHS), targets(3, 8)
-    segments = torch.where(source == PAD, PAD, 4)
-    assert torch.equal(
-        other(source, None, target, segments=segments)[0], model(source, None, target, segments=segments)[0]
-    )
+    roles = torch.where(source == PAD, PAD, 4)
+    assert torch.equal(other(source, None, target, roles=roles)[0], model(source, None, target, roles=roles)[0])
 
 
-def test_segments_are_added_and_missing_or_surplus_ones_are_refused() -> None:
+def test_roles_are_added_and_missing_or_surplus_ones_are_refused() -> None:
     source, target = documents(LENGTHS), targets(3, 8)
-    segments = torch.where(source == PAD, PAD, 4)
-    with_segments = build("hat_transformer_tiny", task=Vocabulary(roles=2)).eval()
+    roles = torch.where(source == PAD, PAD, 4)
+    with_roles = build("hat_transformer_tiny", task=Vocabulary(roles=2)).eval()
     without = build("hat_transformer_tiny").eval()
     assert "encoder.embed_segments.weight" not in without.state_dict()
-    first = with_segments(source, None, target, segments=segments)[0]
-    second = with_segments(source, None, target, segments=segments.where(segments == PAD, 5))[0]
+    first = with_roles(source, None, target, roles=roles)[0]
+    second = with_roles(source, None, target, roles=roles.where(roles == PAD, 5))[0]
     assert not torch.allclose(first, second)
     with pytest.raises(ValueError, match="--role-stream"):
-        with_segments(source, None, target)
+        with_roles(source, None, target)
     with pytest.raises(ValueError, match="--role-stream"):
-        without(source, None, target, segments=segments)
+        without(source, None, target, roles=roles)
 
 
 def test_unequal_widths_and_unequal_dictionaries_are_refused() -> None:

@@ -15,9 +15,6 @@ from golden import check_losses
 from helpers import assert_close, outputs_and_gradients
 from torch import Tensor
 
-from hat_fairseq.models.encoder import SentenceAttendingEncoder
-from hat_fairseq.models.hat_roberta import HatRobertaModel
-
 VARIANTS = pytest.mark.parametrize(
     "variant", ["", " --sentence-queries bos", " --no-hierarchy"], ids=["tokens", "bos", "plain"]
 )
@@ -57,23 +54,6 @@ def test_parameter_counts(arch: str, plain: int, hat: int) -> None:
     width, layers = model.config.encoder_embed_dim, model.config.encoder_layers
     assert counts == [plain, hat, hat]
     assert hat - plain == layers * (4 * (width * width + width) + 2 * width)
-
-
-def test_a_subclass_names_its_encoder() -> None:
-    class LastStatesTwice(SentenceAttendingEncoder):
-        def finish(self, x: Tensor, layout: Any) -> Any:
-            encoded = super().finish(x, layout)
-            return encoded._replace(tokens=2 * encoded.tokens)
-
-    class Model(HatRobertaModel):
-        encoder_class = LastStatesTwice
-
-    model = model_of().eval()
-    other = Model.build_model(model.config, Vocabulary(mask=True)).eval()
-    other.load_state_dict(model.state_dict())
-    source = documents(LENGTHS)
-    states, twice = (each(source, features_only=True)[0] for each in (model, other))
-    assert_close(twice, 2 * states)
 
 
 def fairseq_roberta(ours: Any, vocabulary: Vocabulary, normalize_before: bool) -> Any:
@@ -138,7 +118,7 @@ def test_every_parameter_gets_a_gradient_even_without_markers(variant: str) -> N
 @OF
 def test_fine_tuning_reaches_every_parameter(variant: str, of: str) -> None:
     model = model_of(variant)
-    model.register_classification_head("genre", num_classes=3, of=of)
+    model.register_classification_head("genre", num_classes=3, level=of)
     model(documents(LENGTHS), features_only=True, classification_head_name="genre")[0].sum().backward()
     assert [name for name, p in model.named_parameters() if p.grad is None] == []
     assert model.encoder.lm_head is None

@@ -11,8 +11,7 @@ from building import BOS, EOS, PAD, Vocabulary, build, documents
 from helpers import assert_close
 from torch import Tensor
 
-from hat_fairseq.models.fingerprint import fingerprint
-from hat_fairseq.models.loading.common import LABELS
+from hat_fairseq.models.loading import LABELS, fingerprint
 
 MODELS = pytest.mark.parametrize(
     ("arch", "flags"),
@@ -30,7 +29,7 @@ LENGTHS = [33, 17, 1, 6]
 def model_of(arch: str, flags: str = "", of: str | None = "document", classes: int = 3, **options: Any) -> Any:
     model = build(arch, f"--dropout 0 --attention-dropout 0 {flags}", Vocabulary(mask=True), **options).eval()
     if of is not None:
-        model.register_classification_head("topic", classes, of=of)
+        model.register_classification_head("topic", classes, level=of)
     return model
 
 
@@ -99,9 +98,9 @@ def test_every_parameter_takes_part_also_without_markers(arch: str, flags: str, 
 def test_wrong_heads_are_refused() -> None:
     for arch in ("hat_roberta_tiny", "hierarchical_transformer_tiny"):
         with pytest.raises(ValueError, match="'topic'.*--num-classes"):
-            model_of(arch, of=None).register_classification_head("topic")
+            model_of(arch, level=None).register_classification_head("topic")
         with pytest.raises(ValueError, match="'page': choose one of document, segment, token, paragraph"):
-            model_of(arch, of="page")
+            model_of(arch, level="page")
         with pytest.raises(ValueError, match="no classification head 'genre'; the model has: topic"):
             model_of(arch)(documents([5]), classification_head_name="genre")
 

@@ -30,12 +30,12 @@ def test_what_the_table_holds_for_padding_is_irrelevant_unless_it_is_attended_to
     tokens = documents(LENGTHS)
     for flags, same in (("", True), ("--attend-segment-padding", False)):
         model = small("S|SD", flags).eval()
-        before = model(tokens, masked_tokens=tokens.ne(PAD))[1]["segments"]
+        before = model(tokens, masked_tokens=tokens.ne(PAD))[1]["spans"]
         absent = model(tokens)[1]["segments_padding"]
         with torch.no_grad():
             model.encoder.embed_tokens.weight[PAD] = torch.randn(24)
             model.encoder.embed_positions.weight[0] = torch.randn(24)
-        after = model(tokens)[1]["segments"]
+        after = model(tokens)[1]["spans"]
         assert torch.allclose(before[~absent], after[~absent], atol=1e-6) == same
 
 

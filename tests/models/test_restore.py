@@ -10,7 +10,7 @@ from building import TINY, Vocabulary, build, documents, targets
 from helpers import assert_close
 
 from hat_fairseq.models.hat_transformer import HatTransformerModel
-from hat_fairseq.models.loading.common import is_new_part
+from hat_fairseq.models.loading import is_new_part
 
 BART = TINY + " --no-hierarchy"
 

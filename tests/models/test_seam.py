@@ -59,7 +59,7 @@ def test_a_forward_pass_synchronises_once(name: str, lengths: list[int], monkeyp
             model(source, None, targets(len(lengths), 5))
         else:
             model(source)
-    assert mode.count == 1
+    assert mode.count == 1 + (name == "by marker")  # the number of segments, before anything is laid out
 
 
 @pytest.mark.parametrize("name", ENCODERS)
@@ -69,7 +69,7 @@ def test_several_heads_in_one_forward_pass(name: str) -> None:
     model, source = build(arch, flags), documents([17, 9, 2])
     heads = {"topic": ("document", 3), "role": ("segment", 2), "word": ("token", 4)}
     for head, (of, classes) in heads.items():
-        model.register_classification_head(head, num_classes=classes, of=of)
+        model.register_classification_head(head, num_classes=classes, level=of)
     passes = []
     model.encoder.register_forward_hook(lambda *unused: passes.append(1))
     logits, _ = model(source, classification_head_name=list(heads))

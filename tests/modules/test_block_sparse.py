@@ -150,9 +150,3 @@ def test_the_kernel_is_attention_under_a_mask(dropout: float) -> None:
     out = attend_blocks(q, k, v, blocks, dropout)
     (of_values,) = torch.autograd.grad(out.sum(), v)
     assert_close((of_values * v).sum(), out.sum())
-
-
-@pytest.mark.parametrize("numbers", [{"block": 0}, {"window": 2}, {"window": 0}, {"random": -1}])
-def test_wrong_numbers_are_refused(numbers: dict[str, int]) -> None:
-    with pytest.raises(ValueError, match="BlockPattern|odd"):
-        BlockPattern(**numbers)

@@ -11,8 +11,7 @@ from torch import Tensor
 
 from hat_fairseq.modules.attention import FullAttention
 from hat_fairseq.modules.batch_layout import BatchLayout
-from hat_fairseq.modules.sentence_attention import QUERIES, SentenceAttention
-from hat_fairseq.modules.transformer_layer import EncoderLayer, LayerSizes
+from hat_fairseq.modules.transformer_layer import QUERIES, EncoderLayer, LayerSizes, SentenceAttention
 
 SCHEMES = pytest.mark.parametrize("normalize_before", [False, True], ids=["post-norm", "pre-norm"])
 WHO_ASKS = pytest.mark.parametrize("queries", QUERIES)
@@ -26,7 +25,8 @@ BATCHES = [
 
 
 def encoder_layer(sizes: LayerSizes, queries: str) -> EncoderLayer:
-    return EncoderLayer(sizes, FullAttention, SentenceAttention, queries)
+    numbers = sizes.embed_dim, sizes.num_heads
+    return EncoderLayer(sizes, FullAttention(*numbers), SentenceAttention(*numbers), queries)
 
 
 def build(normalize_before: bool, queries: str) -> EncoderLayer:
@@ -77,7 +77,7 @@ def test_where_every_token_is_a_sentence_both_kinds_of_queries_agree(normalize_b
 
 def test_bos_queries_leave_the_other_tokens_as_a_plain_layer_makes_them() -> None:
     layer = build(True, "bos")
-    plain = EncoderLayer(layer.sizes)
+    plain = EncoderLayer(layer.sizes, FullAttention(24, 4))
     plain.load_state_dict({name: t for name, t in layer.state_dict().items() if "sentence_attn" not in name})
     x, starts = states(2, 9, 24), torch.zeros(2, 9, dtype=torch.bool)
     starts[:, [0, 4]] = True
@@ -91,13 +91,8 @@ def test_a_silent_sentence_attention_is_a_plain_pre_norm_layer(queries: str) -> 
     layer = build(True, queries)
     with torch.no_grad():
         layer.sentence_attn.out_proj.weight.zero_()
-    plain = EncoderLayer(layer.sizes)
+    plain = EncoderLayer(layer.sizes, FullAttention(24, 4))
     plain.load_state_dict({name: t for name, t in layer.state_dict().items() if "sentence_attn" not in name})
     x, mask = states(2, 7, 24), padding([7, 3])
     layout = layout_of(starts_of([(7, [0, 2]), (3, [0])]), mask)
     assert_close(layer(x, layout)[~mask], plain(x, layout)[~mask])
-
-
-def test_unknown_queries_are_refused() -> None:
-    with pytest.raises(ValueError, match="unknown queries 'all'.*bos"):
-        encoder_layer(LayerSizes(8, 8, 1), "all")

@@ -12,12 +12,12 @@ from helpers import assert_close, assert_same_run, outputs_and_gradients, paddin
 from layouts import layout_of
 from torch import Tensor
 
-from hat_fairseq.modules.attention import mask_of_keys
+from hat_fairseq.modules.attention import FullAttention, mask_of_keys
 from hat_fairseq.modules.batch_layout import BatchLayout
 from hat_fairseq.modules.cache import DecoderCache
 from hat_fairseq.modules.hierarchical_decoder_layer import HierarchicalDecoderLayer
-from hat_fairseq.modules.hierarchical_encoder import HierarchicalEncoder
 from hat_fairseq.modules.transformer_layer import EncoderLayer, LayerSizes
+from hat_fairseq.networks.hat import HierarchicalEncoder
 
 SCHEMES = pytest.mark.parametrize("normalize_before", [False, True], ids=["post-norm", "pre-norm"])
 DTYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -54,7 +54,7 @@ def random_norms(module: torch.nn.Module) -> None:
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 def test_encoder_layer_equals_fairseq(normalize_before: bool, activation: str) -> None:
     torch.manual_seed(0)
-    ours = EncoderLayer(sizes(normalize_before, activation))
+    ours = EncoderLayer(sizes(normalize_before, activation), FullAttention(24, 4))
     random_norms(ours)
     theirs = TransformerEncoderLayerBase(fairseq_config(normalize_before, activation))
     theirs.load_state_dict(ours.state_dict())
@@ -143,7 +143,7 @@ def test_incremental_decoder_layer_equals_full(normalize_before: bool) -> None:
 @pytest.mark.parametrize("num_layers", [1, 2])
 def test_hierarchical_encoder_is_its_definition(normalize_before: bool, dtype: torch.dtype, num_layers: int) -> None:
     torch.manual_seed(3)
-    layers = [EncoderLayer(sizes(normalize_before)) for _ in range(num_layers)]
+    layers = [EncoderLayer(sizes(normalize_before), FullAttention(24, 4)) for _ in range(num_layers)]
     module = HierarchicalEncoder(layers, torch.nn.LayerNorm(24) if normalize_before else None).to(dtype)
     random_norms(module)
     x = states(4, 11, 24, dtype=dtype)
@@ -163,15 +163,8 @@ def test_hierarchical_encoder_is_its_definition(normalize_before: bool, dtype: t
 
 def test_a_hierarchical_encoder_reads_nothing_but_sentence_starts() -> None:
     torch.manual_seed(4)
-    module = HierarchicalEncoder([EncoderLayer(sizes(False))])
+    module = HierarchicalEncoder([EncoderLayer(sizes(False), FullAttention(24, 4))])
     x, starts = states(2, 9, 24), torch.zeros(2, 9, dtype=torch.bool)
     starts[:, [0, 4]] = True
     module(x, layout_of(starts)).sum().backward()
     assert x.grad[~starts].eq(0).all() and x.grad[starts].ne(0).any()
-
-
-def test_no_layer_and_unknown_activation_are_refused() -> None:
-    with pytest.raises(ValueError, match="at least one layer"):
-        HierarchicalEncoder([])
-    with pytest.raises(ValueError, match="'tanh'.*gelu"):
-        LayerSizes(8, 8, 1, activation="tanh")

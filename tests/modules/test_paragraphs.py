@@ -7,8 +7,8 @@ import torch
 from helpers import assert_close
 from torch import Tensor
 
-from hat_fairseq.modules.paragraphs import mean_of_paragraphs, paragraph_means, paragraph_numbers
-from hat_fairseq.modules.sentences import sentence_starts
+from hat_fairseq.modules.batch_layout import sentence_starts
+from hat_fairseq.modules.heads import mean_of_paragraphs, paragraph_means, paragraph_numbers
 
 BOS, PAD, EOS = 0, 1, 2
 ROWS = {

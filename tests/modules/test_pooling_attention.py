@@ -12,11 +12,10 @@ from torch import Tensor
 
 from hat_fairseq.kernels import Windows, attend_windows, naive
 from hat_fairseq.modules.attention import FullAttention
-from hat_fairseq.modules.batch_layout import BatchLayout, layout_of_documents
-from hat_fairseq.modules.global_tokens import global_tokens
+from hat_fairseq.modules.batch_layout import BatchLayout, arrange_documents
 from hat_fairseq.modules.pooling import Pooling
 from hat_fairseq.modules.pooling_attention import CELLS, PoolingAttention, SecondLevel
-from hat_fairseq.modules.sliding_window import SlidingWindowAttention
+from hat_fairseq.modules.sliding_window import SlidingWindowAttention, global_tokens
 
 BOS, PAD, EOS = 0, 1, 2
 
@@ -103,8 +102,8 @@ def test_cells_of_one_token_are_a_second_sliding_window(pooling: str) -> None:
     for sliding in (first, second):
         sliding.load_state_dict(attention.state_dict(), strict=False)
     x, layout = states(3, 200, 24), BatchLayout(padding([200, 77, 3]))
-    y = first.merged_heads(x, layout)
-    expected = attention.out_proj(y + second.merged_heads(y, layout))
+    y = first.output_of_heads(x, layout)
+    expected = attention.out_proj(y + second.output_of_heads(y, layout))
     kept = ~padding([200, 77, 3])
     assert_close(attention(x, layout)[kept], expected[kept])
 
@@ -166,13 +165,12 @@ def test_which_tokens_are_global() -> None:
             [PAD] * 9,
         ]
     )
-    question = global_tokens(tokens, "question", PAD, EOS)
+    mark = partial(global_tokens, rule="question", pad=PAD, eos=EOS)
+    question = mark(tokens)
     assert question.nonzero().tolist() == [[0, 0], [0, 1], [0, 2], [1, 2], [1, 3]]
     first = global_tokens(tokens, "first", PAD, EOS)
     assert first.nonzero().tolist() == [[0, 0], [1, 2], [2, 0]]
-    layout = layout_of_documents(tokens, PAD, is_global=question)
+    layout = arrange_documents(tokens, PAD, mark_global=mark).layout
     assert layout.global_tokens is not None
     assert layout.is_global(torch.arange(9)).nonzero().tolist() == [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1]]
-    assert layout_of_documents(tokens[2:], PAD, is_global=question[2:]).global_tokens is None
-    with pytest.raises(ValueError, match="unknown global tokens 'last'; choose one of first, question"):
-        global_tokens(tokens, "last", PAD, EOS)
+    assert arrange_documents(tokens[2:], PAD, mark_global=mark).layout.global_tokens is None

@@ -5,7 +5,8 @@ import torch
 from fairseq.modules import LearnedPositionalEmbedding, SinusoidalPositionalEmbedding
 from helpers import assert_close
 
-from hat_fairseq.modules.positions import LearnedPositions, SinusoidalPositions, extend_positions
+from hat_fairseq.modules.positions import LearnedPositions, SinusoidalPositions, extend_positions, position_rows
+from hat_fairseq.networks.embedding import EmbeddingSizes, Embeds, token_table
 
 PAD = 1
 TOKENS = torch.tensor([[5, 6, 7, 8], [5, 6, 1, 1], [1, 1, 1, 9], [1, 1, 1, 1]])
@@ -15,25 +16,25 @@ def test_learned_positions_equal_fairseq() -> None:
     ours = LearnedPositions(10, 6, PAD)
     theirs = LearnedPositionalEmbedding(10 + PAD + 1, 6, PAD)
     theirs.load_state_dict(ours.state_dict())
-    assert_close(ours(TOKENS), theirs(TOKENS))
-    step = TOKENS[:1, :3]
-    assert_close(ours(step, start=2), theirs(step, incremental_state={}).expand(1, 1, -1))
+    assert_close(ours(position_rows(TOKENS, PAD)), theirs(TOKENS))
+    step = position_rows(TOKENS[:1, :3], PAD)[:, 2:]
+    assert_close(ours(step), theirs(TOKENS[:1, :3], incremental_state={}).expand(1, 1, -1))
 
 
 @pytest.mark.parametrize("embed_dim", [6, 7, 64])
 def test_sinusoidal_positions_equal_fairseq(embed_dim: int) -> None:
     ours, theirs = SinusoidalPositions(40, embed_dim, PAD), SinusoidalPositionalEmbedding(embed_dim, PAD, 42)
-    assert_close(ours(TOKENS), theirs(TOKENS))
-    assert_close(ours(TOKENS[:, :3], start=2), theirs(TOKENS)[:, 2:3])
+    assert_close(ours(position_rows(TOKENS, PAD)), theirs(TOKENS))
     assert not list(ours.parameters()) and not ours.state_dict()
 
 
-@pytest.mark.parametrize("positions", [LearnedPositions, SinusoidalPositions])
-def test_too_many_tokens_are_an_error(positions: type) -> None:
-    table = positions(3, 6, PAD)
-    assert table(TOKENS[1:3]).shape == (2, 4, 6)  # padding needs no position
-    with pytest.raises(ValueError, match="4 tokens, but only 3 positions"):
-        table(TOKENS)
+@pytest.mark.parametrize("learned", [True, False])
+def test_too_many_tokens_are_an_error(learned: bool) -> None:
+    embedding = type("Embedding", (Embeds, torch.nn.Module), {})()
+    embedding.build_embedding(token_table(10, 6, PAD), EmbeddingSizes(3, learned=learned, positions_flag="--flag"))
+    embedding.check_positions(position_rows(TOKENS[1:3], PAD))  # padding needs no position
+    with pytest.raises(ValueError, match="4 tokens, but only 3 positions: raise --flag"):
+        embedding.check_positions(position_rows(TOKENS, PAD))
 
 
 def table(positions: int, value: float = 0.0) -> torch.Tensor:

@@ -10,9 +10,7 @@ from building import PAD, TINY_ENCODER, Vocabulary, build, documents
 from helpers import assert_close
 from torch import Tensor
 
-from hat_fairseq.modules.batch_layout import BatchLayout
-from hat_fairseq.modules.rolling import rolled
-from hat_fairseq.modules.segments import SegmentGrid
+from hat_fairseq.modules.batch_layout import Arranged, BatchLayout, Slots, rolled
 
 PLAIN = f"{TINY_ENCODER} --no-hierarchy"
 WINDOW = f"{PLAIN} --encoder-attention window --attention-window 5"
@@ -38,25 +36,28 @@ def by_hand(row: list[Any], places: list[int], shift: int) -> list[Any]:
 
 @pytest.mark.parametrize("shift", [0, 1, 3, 7, 40, -2])
 def test_states_move_within_their_document(shift: int) -> None:
-    x = torch.randn(3, 7, 2)
+    ids = torch.arange(21).view(3, 7)
     for lengths in ([7, 4, 0], [7, 7, 7]):
         padding = torch.arange(7) >= torch.tensor(lengths)[:, None]
-        layout = BatchLayout(padding if padding.any() else None)
-        found = rolled(x, layout, shift)
+        batch = Arranged(ids, ids + 100, BatchLayout(padding if padding.any() else None))
+        moved = rolled(batch, shift)
         for row, length in enumerate(lengths):
-            assert found[row].tolist() == by_hand(x[row].tolist(), list(range(length)), shift)
-        assert torch.equal(rolled(found, layout, -shift), x)
+            assert moved.tokens[row].tolist() == by_hand(ids[row].tolist(), list(range(length)), shift)
+        assert torch.equal(moved.rows, moved.tokens + 100)
+        back = moved.layout.gather(moved.tokens.unsqueeze(-1)).squeeze(-1)
+        assert torch.equal(back, ids.masked_fill(padding, 0))
 
 
 @pytest.mark.parametrize("shift", [1, 3, 8])
 def test_what_is_inserted_between_blocks_stays_in_place(shift: int) -> None:
     """Blocks of four slots, the first of which no token has; padding of the input on either side."""
     slots = torch.tensor([[1, 2, 3, 5, 6, 7, 9], [12, 12, 1, 2, 3, 5, 6], [1, 12, 12, 12, 12, 12, 12]])
-    x, layout = torch.randn(3, 12, 2), BatchLayout(blocks=SegmentGrid(slots, 3, 4, True, True))
-    found = rolled(x, layout, shift)
+    ids, layout = torch.arange(36).view(3, 12), BatchLayout(slots=Slots(slots, 12))
+    moved = rolled(Arranged(ids, ids, layout), shift)
     for row, places in enumerate(slots.tolist()):
-        assert found[row].tolist() == by_hand(x[row].tolist(), [p for p in places if p < 12], shift)
-    assert torch.equal(rolled(found, layout, -shift), x)
+        assert moved.tokens[row].tolist() == by_hand(ids[row].tolist(), [p for p in places if p < 12], shift)
+    back = [each.slots.gather(x.unsqueeze(-1)) for each, x in ((layout, ids), (moved.layout, moved.tokens))]
+    assert torch.equal(*back)
 
 
 @pytest.mark.parametrize("roll", [1, 2, 8, 100])
@@ -89,7 +90,8 @@ def test_a_rolled_encoder_reads_the_rolled_embedding() -> None:
     model, tokens = model_of(WINDOW), documents([19, 11])
     encoder = model.encoder.sentence_encoder
     for row, length in enumerate([19, 11]):
-        x, layout = encoder.embed(tokens[row : row + 1, :length]), BatchLayout()
+        batch = encoder.arrange(tokens[row : row + 1, :length])
+        x, layout = encoder.embed(batch.tokens, batch.rows), BatchLayout()
         moved = torch.tensor(by_hand(list(range(length)), list(range(length)), 3))
         x = x[:, moved]
         for layer in encoder.layers:

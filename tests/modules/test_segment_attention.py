@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 import pytest
 import references
@@ -12,8 +11,9 @@ from helpers import assert_close, assert_same_run, outputs_and_gradients, paddin
 from layouts import segment_layout
 from torch import Tensor
 
+from hat_fairseq.modules.attention import FullAttention
 from hat_fairseq.modules.batch_layout import BatchLayout
-from hat_fairseq.modules.segment_attention import SegmentAttention, SegmentLayer, parse_layout
+from hat_fairseq.modules.segments import SegmentAttention, SegmentLayer, parse_layers
 from hat_fairseq.modules.transformer_layer import EncoderLayer, LayerSizes
 
 SIZES = LayerSizes(24, 40, 4, dropout=0.0, activation="gelu", layer_norm_eps=1e-3)
@@ -27,7 +27,8 @@ def states(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
 
 def layer_of(kind: str) -> SegmentLayer:
     torch.manual_seed(0)
-    layer = SegmentLayer(SIZES, kind, partial(SegmentAttention, segment_length=L))
+    within = SegmentAttention(24, 4, segment_length=L) if "S" in kind else None
+    layer = SegmentLayer(SIZES, within, FullAttention(24, 4) if "D" in kind else None)
     for name, parameter in layer.named_parameters():
         if "layer_norm" in name:
             torch.nn.init.normal_(parameter, 0.5, 0.5)
@@ -36,7 +37,8 @@ def layer_of(kind: str) -> SegmentLayer:
 
 def run(layer: SegmentLayer, x: Tensor, mask: Tensor, added: Tensor | None = None) -> Tensor:
     """(B, N, L, C) -> (B, N, L, C)."""
-    return layer(x.flatten(1, 2), segment_layout(mask, added)).view_as(x)
+    layer.positions = None if added is None else lambda rows: added
+    return layer(x.flatten(1, 2), segment_layout(mask)).view_as(x)
 
 
 @KINDS
@@ -75,7 +77,7 @@ def test_no_mask_equals_a_mask_of_nothing(kind: str) -> None:
 
 def test_one_segment_is_a_plain_encoder_layer() -> None:
     layer, x, mask = layer_of("S"), states(3, 1, L, 24), padding([5, 3, 1])
-    plain = EncoderLayer(SIZES)
+    plain = EncoderLayer(SIZES, FullAttention(24, 4))
     plain.load_state_dict(layer.segment_wise.state_dict())
     assert_close(run(layer, x, mask[:, None])[:, 0], plain(x[:, 0], BatchLayout(mask)))
 
@@ -91,7 +93,7 @@ def test_cross_segment_attention_touches_nothing_but_first_slots() -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 def test_a_row_of_nothing_but_padding_attends_uniformly(dtype: torch.dtype) -> None:
     torch.manual_seed(1)
-    layer = EncoderLayer(SIZES).to(dtype)
+    layer = EncoderLayer(SIZES, FullAttention(24, 4)).to(dtype)
     x, mask = states(2, L, 24, dtype=dtype), padding([3, 0], L)
     out, gradients = outputs_and_gradients(layer, [x], lambda: layer(x, BatchLayout(mask, empty_rows=True)))
     assert out.isfinite().all() and all(gradient.isfinite().all() for gradient in gradients.values())
@@ -108,7 +110,7 @@ def test_a_row_of_nothing_but_padding_attends_uniformly(dtype: torch.dtype) -> N
 
 
 def test_layouts() -> None:
-    assert parse_layout("S|SD|D") == ["S", "SD", "D"]
+    assert parse_layers("S|SD|D") == ["S", "SD", "D"]
     for wrong in ("", "S|", "S|DS", "s", "S,SD"):
         with pytest.raises(ValueError, match="unknown layer"):
-            parse_layout(wrong)
+            parse_layers(wrong)

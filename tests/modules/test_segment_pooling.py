@@ -7,7 +7,7 @@ import torch
 from helpers import assert_close, assert_same_run, padding
 from torch import Tensor
 
-from hat_fairseq.modules.segment_pooling import POOLINGS, SegmentPooling
+from hat_fairseq.modules.heads import POOLINGS, SegmentPooling
 
 COUNTS = [4, 1, 3]
 
@@ -40,8 +40,3 @@ def test_pooling_is_its_definition_whatever_stands_in_padding(pooling: str) -> N
     other = torch.where(mask.unsqueeze(-1), 1e4, x)
     assert torch.equal(module(other, mask), module(x, mask))
     assert_close(module(x[:, :1], mask[:, :1]), x[:, 0])
-
-
-def test_unknown_pooling_is_refused() -> None:
-    with pytest.raises(ValueError, match="'sum'.*attentive"):
-        SegmentPooling("sum", 8)

@@ -6,9 +6,7 @@ import torch
 from helpers import assert_same_run
 from torch import Tensor, nn
 
-from hat_fairseq.modules.batch_layout import layout_of_documents
-from hat_fairseq.modules.representatives import Representatives, among
-from hat_fairseq.modules.sentences import sentence_of_each_token, sentence_starts
+from hat_fairseq.modules.batch_layout import Representatives, arrange_documents, on_representatives
 
 BOS, PAD = 0, 1
 ROWS = {
@@ -24,7 +22,7 @@ ROWS = {
 
 def sentences_of(tokens: Tensor) -> tuple[Representatives, Tensor]:
     """The sentences' positions in the order of the layers, and their padding as a mask."""
-    sentences = layout_of_documents(tokens, PAD, BOS).representatives
+    sentences = arrange_documents(tokens, PAD, BOS).layout.representatives
     assert sentences is not None
     mask = torch.zeros_like(sentences.positions, dtype=torch.bool) if sentences.padding is None else sentences.padding
     return sentences, mask
@@ -33,9 +31,9 @@ def sentences_of(tokens: Tensor) -> tuple[Representatives, Tensor]:
 @pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS.keys())
 def test_positions_equal_a_loop(rows: list[list[int]]) -> None:
     tokens = torch.tensor(rows)
-    layout, (sentences, mask) = layout_of_documents(tokens, PAD, BOS), sentences_of(tokens)
+    moved, (sentences, mask) = arrange_documents(tokens, PAD, BOS).tokens, sentences_of(tokens)
     # padding on the left is moved to the right before the layers
-    expected = [references.sentence_starts(row, BOS, PAD) for row in layout.arrange(tokens).tolist()]
+    expected = [references.sentence_starts(row, BOS, PAD) for row in moved.tolist()]
     assert [p[~m].tolist() for p, m in zip(sentences.positions, mask, strict=True)] == expected
     assert sentences.positions.size(1) == max(map(len, expected))
     assert not mask.all(dim=1).any() and (sentences.padding is None) == (not mask.any())
@@ -44,13 +42,15 @@ def test_positions_equal_a_loop(rows: list[list[int]]) -> None:
 @pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS.keys())
 def test_a_layout_says_what_is_padded_and_moves_padding_to_the_right(rows: list[list[int]]) -> None:
     tokens = torch.tensor(rows)
-    layout = layout_of_documents(tokens, PAD)
+    batch = arrange_documents(tokens, PAD)
+    layout = batch.layout
     moved = [[token for token in row if token != PAD] + [PAD] * row.count(PAD) for row in rows]
-    assert layout.arrange(tokens).tolist() == moved
-    assert torch.equal(layout.restore(layout.arrange(tokens)), tokens)
-    states = torch.randn(*tokens.shape, 3)
-    assert torch.equal(layout.restore(layout.arrange(states)), states)
-    assert (layout.order is None) == (moved == rows)
+    assert batch.tokens.tolist() == moved
+    states = layout.gather(torch.stack([batch.tokens, batch.rows], dim=2))
+    real = tokens.ne(PAD)
+    assert torch.equal(states[..., 0][real], tokens[real])
+    assert torch.equal(states[..., 1][real], (real.cumsum(dim=1) + PAD)[real])
+    assert (layout.slots is None) == (moved == rows)
     expected = torch.tensor(moved).eq(PAD)
     assert layout.padding is None if not expected.any() else torch.equal(layout.padding, expected)
     assert layout.empty_rows == any(set(row) == {PAD} for row in rows)
@@ -79,7 +79,7 @@ def test_random_documents_gather_and_scatter(batch: int) -> None:
                 out[row, start] = new[row, slot]
         return out
 
-    assert_same_run(nn.Identity(), [x, new], lambda: among(x, sentences, lambda _: new), loop)
+    assert_same_run(nn.Identity(), [x, new], lambda: on_representatives(x, sentences, lambda _: new), loop)
 
 
 def test_many_sentences_in_one_long_document() -> None:
@@ -87,11 +87,3 @@ def test_many_sentences_in_one_long_document() -> None:
     tokens[0, ::100] = BOS
     sentences, mask = sentences_of(tokens)
     assert torch.equal(sentences.positions[0], torch.arange(0, 50_000, 100)) and not mask.any()
-
-
-@pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS.keys())
-def test_the_sentence_of_each_token_is_the_last_that_started(rows: list[list[int]]) -> None:
-    found = sentence_of_each_token(sentence_starts(torch.tensor(rows), BOS, PAD)).tolist()
-    for row, of_row in zip(rows, found, strict=True):
-        starts = references.sentence_starts(row, BOS, PAD)
-        assert of_row == [max([start for start in starts if start <= i], default=0) for i in range(len(row))]

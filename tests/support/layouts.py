@@ -8,9 +8,8 @@ import references
 import torch
 from torch import Tensor
 
-from hat_fairseq.modules.batch_layout import BatchLayout
+from hat_fairseq.modules.batch_layout import BatchLayout, Representatives, representatives_at
 from hat_fairseq.modules.pooling_attention import PoolingAttention
-from hat_fairseq.modules.representatives import Representatives, representatives_at
 
 
 def layout_of(starts: Tensor, padding: Tensor | None = None) -> BatchLayout:
@@ -19,14 +18,12 @@ def layout_of(starts: Tensor, padding: Tensor | None = None) -> BatchLayout:
     return BatchLayout(padding, representatives_at(starts, int(counts.max()), int(counts.min())))
 
 
-def segment_layout(padding: Tensor, added: Tensor | None = None) -> BatchLayout:
-    """Of documents in segments, from (B, N, L) padding; `added`: (B, N, C) embeddings of segments."""
+def segment_layout(padding: Tensor) -> BatchLayout:
+    """Of documents in segments, from (B, N, L) padding."""
     documents, number, length = padding.shape
     positions = (torch.arange(number) * length).expand(documents, -1)
     empty = padding.all(dim=2)
-    return BatchLayout(
-        padding.flatten(1), Representatives(positions, empty, embedding=added), empty_rows=bool(empty.any())
-    )
+    return BatchLayout(padding.flatten(1), Representatives(positions, empty), empty_rows=bool(empty.any()))
 
 
 def dense(attention: Any, x: Tensor, layout: BatchLayout) -> list[Tensor]:

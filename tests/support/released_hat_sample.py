@@ -62,7 +62,7 @@ def model_for(theirs: dict[str, Tensor], flags: str) -> Any:
     model = build("hierarchical_transformer", flags, Vocabulary(97, mask=True)).eval()
     if "classifier.weight" in theirs:
         of = "segment" if "sentencizer.dense.weight" in theirs else "document"
-        model.register_classification_head(HEAD, num_classes=len(theirs["classifier.weight"]), of=of)
+        model.register_classification_head(HEAD, num_classes=len(theirs["classifier.weight"]), level=of)
     return model
 
 

@@ -209,4 +209,4 @@ def test_classification_starts_from_the_pretraining_on_the_same_folder(
 def test_a_model_that_reads_no_pairs_says_so() -> None:
     model = build("hierarchical_transformer_tiny", "", Vocabulary())
     with pytest.raises(ValueError, match="reads single documents; for pairs use --arch hat_roberta_base"):
-        model.register_classification_head("head", num_classes=2, of="pair")
+        model.register_classification_head("head", num_classes=2, level="pair")

@@ -17,8 +17,8 @@ from small_peers import ENCODER_SIZES, assert_refused, small_peer
 from torch import Tensor
 
 from hat_fairseq import cli
-from hat_fairseq.models.hat_roberta import HatRobertaModel
-from hat_fairseq.models.loading.common import is_new_part
+from hat_fairseq.models.encoder_model import HatRobertaModel
+from hat_fairseq.models.loading import is_new_part
 
 transformers = pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
 
