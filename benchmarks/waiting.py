@@ -4,9 +4,8 @@
     python benchmarks/waiting.py
 
 Updates of a small and of a larger HAT and a generation, with two threads, on an idle machine and beside as many busy
-processes as there are cores. `default` is OpenMP's own waiting, `hat` that of the `hat` commands
-(hat_fairseq/threads.py), and with `passive` waiting threads sleep at once. Beside the busy processes, a fair share of
-the cores doubles the time.
+processes as there are cores. `default` is OpenMP's own waiting, `hat` is `GOMP_SPINCOUNT=3000`, and with `passive`
+waiting threads sleep at once. Beside the busy processes, a fair share of the cores doubles the time.
 """
 
 from __future__ import annotations
@@ -18,11 +17,9 @@ from harness import Facts, Job, Setting, run
 from peers import ours
 from train_step import OURS, model_sizes, update_job
 
-from hat_fairseq.threads import SPINS
-
 WAITING = {
     "default": {},
-    "hat": {"GOMP_SPINCOUNT": str(SPINS)},
+    "hat": {"GOMP_SPINCOUNT": "3000"},
     "passive": {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0"},
 }
 UPDATE = {"documents": 2, "target": 60, "layers": 2, "heads": 4, "vocabulary": 3000, "attention_dropout": 0.1}

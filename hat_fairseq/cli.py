@@ -70,9 +70,9 @@ def version() -> str:
 
 def import_verb(verb: str) -> ModuleType:
     """Imports the module of `verb`; ValueError if that fails."""
-    from hat_fairseq.threads import choose_waiting
+    from hat_fairseq.threads import limit_threads
 
-    choose_waiting()  # before the verb imports torch
+    limit_threads()  # before the verb imports torch
     try:
         return importlib.import_module(f"{PACKAGE}.{VERBS[verb]}")
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""Variables of OpenMP that `hat` sets before torch is imported."""
+"""The number of threads that `hat` sets before torch is imported."""
 
 from __future__ import annotations
 
@@ -12,16 +12,14 @@ from commands import REPOSITORY
 
 from hat_fairseq import threads
 
-SHOW = "import os; from hat_fairseq import threads; threads.choose_waiting(); print(os.environ.get('OMP_NUM_THREADS'))"
+SHOW = "import os; from hat_fairseq import threads; threads.limit_threads(); print(os.environ.get('OMP_NUM_THREADS'))"
 
 
 def test_variables_of_the_user_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "cpu_quota", lambda: None)
-    threads.choose_waiting(chosen := {})
-    assert chosen == {"GOMP_SPINCOUNT": "3000"}
-    for mine in ({"GOMP_SPINCOUNT": "0"}, {"OMP_WAIT_POLICY": "ACTIVE"}):
-        threads.choose_waiting(chosen := dict(mine))
-        assert chosen == mine
+    for quota, user in ((None, {}), (0.5, {"OMP_NUM_THREADS": "7"})):
+        monkeypatch.setattr(threads, "cpu_quota", lambda quota=quota: quota)
+        threads.limit_threads(chosen := dict(user))
+        assert chosen == user
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,7 @@
 softmax(queries keys^T / sqrt(E)) values (`naive.attention`), by one of four numerically equivalent kernels:
 
     SDPA    torch's scaled dot product attention: on a GPU, and on the CPU for short sequences
-    blocks  on the CPU for long sequences with dropout, and without gradients if it is not Intel's
-            (`blockwise_attention.py`)
+    blocks  on the CPU for long sequences with dropout (`blockwise_attention.py`)
     step    on the CPU for the few queries of a decoding step
     rows    on the CPU for padded self-attention in bf16: SDPA for each row alone, without its padding
 
@@ -90,10 +89,7 @@ def _choose(
             return step_attention
     if length < FEWEST or length * num_keys < SMALLEST or autocast:
         return F.scaled_dot_product_attention
-    if dropout:
-        known = dropout < 1 and dtype in (torch.float32, torch.bfloat16, torch.float16)
-    else:
-        known = torch_private.PREFER_ONEDNN and dtype is torch.float32 and not gradients
+    known = 0 < dropout < 1 and dtype in (torch.float32, torch.bfloat16, torch.float16)
     return blockwise_attention if known else F.scaled_dot_product_attention
 
 
