@@ -4,10 +4,10 @@
     python benchmarks/ablation.py
 
 The first contender is the package as it is. In each other one a single part is replaced; a time above 1 is lost without
-the part (`GOMP_SPINCOUNT` is an addition, not a replacement). All contenders compute the same hypotheses, losses and
-gradients, which is checked. An update is forward, backward, clipping and Adam, with dropout 0.1. `update of ami_small`
-has about the sizes of that recipe, and random documents. An encoder has three layers, and no dropout; its time is that
-of forward and backward.
+the part. All contenders compute the same hypotheses, losses and gradients, which is checked. An update is forward,
+backward, clipping and Adam, with dropout 0.1. `update of ami_small` has about the sizes of that recipe, and random
+documents. An encoder has three layers, and no dropout; its time is that of forward and backward. docs/speed.md names
+the parts that have been removed since.
 """
 
 from __future__ import annotations
@@ -22,13 +22,11 @@ from plain_parts import PLAIN
 from train_step import OURS, SIZES, criterion_of, model_sizes, sample, update_job
 
 from hat_fairseq.generation.beam_search import BeamSearchGenerator
-from hat_fairseq.threads import SPINS
 
 LONG = {"source": 3072, "target": 512, "documents": 1, "layers": 6, "vocabulary": 50265, **SIZES[768]}
 SMALL = {"source": 1023, "target": 400, "documents": 4, "layers": 2, "width": 128, "heads": 4, "vocabulary": 4000}
-GENERATION = ("query blocks", "packed maps", "oneDNN", "step", "mask of hypotheses", "top-k")
-SEARCH = ("search", "search, one memory")
-UPDATE = ("chunked loss", "oneDNN", "waiting")
+GENERATION = ("packed maps", "oneDNN", "step", "search")
+UPDATE = ("chunked loss", "oneDNN")
 DROPOUT = ("attention dropout", "chunked loss", "oneDNN")
 
 
@@ -36,7 +34,7 @@ def settings() -> list[Setting]:
     """The cases, each with the contenders that change something in it."""
     cases: list[tuple[Setting, tuple[str, ...]]] = []
     for source, batch in ((3072, 1), (512, 4)):
-        cases.append((generation.setting(source, batch), (*GENERATION, *SEARCH, "waiting")))
+        cases.append((generation.setting(source, batch), GENERATION))
     for name, sizes, dropout, names in (
         ("update, 3,072 to 512 tokens, attention dropout", LONG, 0.1, DROPOUT),
         ("update, 3,072 to 512 tokens", LONG, 0.0, UPDATE),
@@ -47,7 +45,7 @@ def settings() -> list[Setting]:
     for length in (4096, 16384):
         for model, part in (("poolingformer", "windows"), ("ernie_sparse", "blocks")):
             case = {"name": f"{model}, {length:,} tokens", "model": model, "length": length, "shares": [1]}
-            cases.append(({**case, **long_encoders.SIZES, **long_encoders.LAYOUT}, (part, "oneDNN", "waiting")))
+            cases.append(({**case, **long_encoders.SIZES, **long_encoders.LAYOUT}, (part, "oneDNN")))
     return [{**case, "contenders": ["as it is", *names]} for case, names in cases]
 
 
@@ -55,7 +53,7 @@ def build(name: str, setting: Setting) -> Job:
     for replace in PLAIN[name]:
         replace()
     if "new" in setting:
-        generator = SequenceGenerator if name.startswith("search") else BeamSearchGenerator
+        generator = SequenceGenerator if name == "search" else BeamSearchGenerator
         return generation.job(generation.hat(setting), generator, setting)
     if "model" in setting:
         return long_encoders.job(setting["model"], setting)
@@ -93,7 +91,6 @@ def main() -> None:
         settings=settings(),
         reference="as it is",
         check=check,
-        environments={"waiting": {"GOMP_SPINCOUNT": str(SPINS)}},
         rounds=3,
     )
 

@@ -2,8 +2,7 @@
 
 Each function replaces one part in the running process, before a model is built.
 
-Legend: B rows, H heads, T queries, S keys, E channels of a head, N blocks; D documents, K beam, R = D x K rows of
-hypotheses.
+Legend: B rows, H heads, T queries, S keys, E channels of a head, N blocks.
 """
 
 from __future__ import annotations
@@ -17,11 +16,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 import hat_fairseq.criterions.chunked_label_smoothed_cross_entropy as criterion
-from hat_fairseq.generation import beam_search
 from hat_fairseq.kernels import attention, block_attention, linear, naive, precision, windows
-from hat_fairseq.models.hat_transformer import HatDecoder
-from hat_fairseq.models.hat_transformer import HatEncoder
-from hat_fairseq.modules.cache import DecoderCache, GrowingCache
 
 QUERIES = 256  # of a chunk of full attention
 LOGITS = 1 << 24  # of a chunk of the loss, as in `kernels.chunked_loss`
@@ -33,21 +28,10 @@ def sdpa(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float = 
     return F.scaled_dot_product_attention(q, k, v, mask, dropout, causal)
 
 
-def query_blocks_to_sdpa() -> None:
-    """Full attention without dropout: SDPA in place of blocks of queries."""
-    blockwise = attention.blockwise_attention
-    attention.blockwise_attention = lambda q, k, v, mask, dropout, causal: (
-        blockwise(q, k, v, mask, dropout, causal) if dropout else sdpa(q, k, v, mask, dropout, causal)
-    )
-
-
 def dropout_to_checkpoint() -> None:
     """Full attention with dropout: SDPA for chunks of queries, each recomputed in the backward pass."""
-    blockwise = attention.blockwise_attention
 
     def chunks(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float, causal: bool) -> Tensor:
-        if not dropout:
-            return blockwise(q, k, v, mask, dropout, causal)
         if causal:
             mask = torch.ones(q.size(2), k.size(2), dtype=torch.bool).tril()
         out = []
@@ -93,63 +77,6 @@ def onednn_to_linear() -> None:
 def step_to_sdpa() -> None:
     """A decoding step: SDPA in place of two products."""
     attention.step_attention = sdpa
-
-
-def cache_to_index_select() -> None:
-    """Cached keys in a row for each hypothesis, copied by `index_select` whenever hypotheses are reordered."""
-
-    def append(cache: GrowingCache, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        beam = cache.beam_mask.beam
-        # D x H x K x E -> R x H x 1 x E: all steps of the search have one new token
-        states = [x.unflatten(2, (beam, -1)).transpose(1, 2).flatten(0, 1) for x in (keys, values)]
-        assert states[0].size(2) == 1
-        if cache._keys is not None and cache._values is not None:
-            states = [torch.cat(pair, dim=2) for pair in zip((cache._keys, cache._values), states, strict=True)]
-        cache._keys, cache._values = states
-        return states[0], states[1]
-
-    def append_slots(cache: DecoderCache, new: int, dtype: torch.dtype = torch.float32) -> None:
-        cache.beam_mask.length += new
-
-    def reorder(cache: DecoderCache, documents: Tensor | None, parents: Tensor) -> None:
-        first = torch.arange(len(parents)) if documents is None else documents
-        rows = (first[:, None] * cache.beam_mask.beam + parents).flatten()
-        for layer in cache.layers:
-            layer.self_attn.select(rows)
-            if documents is not None:
-                layer.encoder_attn.select(documents)
-                layer.sentence_attn.select(documents)
-
-    GrowingCache.append = append
-    DecoderCache.append_slots, DecoderCache.reorder = append_slots, reorder
-
-
-def blocks_to_topk() -> None:
-    """The best continuations by `topk` over all hypotheses and the whole vocabulary."""
-
-    def best(log_probs: Tensor, scores: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        sums = log_probs[:, :1] if scores is None else log_probs + scores.unsqueeze(2)
-        number = min(2 * log_probs.size(1), sums[0].numel() - 1)
-        values, places = sums.flatten(1).topk(number, dim=1)
-        return values, places % log_probs.size(2), places // log_probs.size(2)
-
-    beam_search.best_continuations = best
-
-
-def one_memory_in_fairseq() -> None:
-    """In fairseq's loop, the encoder's output stays one row for each document, and its keys are not reordered."""
-
-    def keep(encoder: HatEncoder, encoder_out: Any, new_order: Tensor) -> Any:
-        return encoder_out
-
-    def reorder(decoder: HatDecoder, state: dict[str, Any], new_order: Tensor) -> None:
-        cache = next(iter(state.values()))
-        beam = cache.beam_mask.beam
-        assert len(new_order) == cache.beam_mask.documents * beam  # no document is finished before the others
-        cache.reorder(None, new_order.view(-1, beam) % beam)
-
-    HatEncoder.reorder_encoder_out = keep
-    HatDecoder.reorder_incremental_state_scripting = reorder
 
 
 def windows_to_checkpoint() -> None:
@@ -221,17 +148,12 @@ def _module(name: str) -> Any:
 # Contender: the functions that it calls.
 PLAIN: dict[str, list[Callable[[], None]]] = {
     "as it is": [],
-    "query blocks": [query_blocks_to_sdpa],
     "attention dropout": [dropout_to_checkpoint],
     "chunked loss": [loss_to_checkpoint],
     "packed maps": [maps_to_linear],
     "oneDNN": [onednn_to_linear],
     "step": [step_to_sdpa],
-    "mask of hypotheses": [cache_to_index_select],
-    "top-k": [blocks_to_topk],
     "search": [],
-    "search, one memory": [one_memory_in_fairseq],
     "windows": [windows_to_checkpoint],
     "blocks": [blocks_to_checkpoint],
-    "waiting": [],
 }

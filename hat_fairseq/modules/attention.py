@@ -4,8 +4,7 @@ Vaswani et al. 2017, section 3.2.2. `FullAttention` is the self-attention of an 
 causal self-attention and the cross-attention of a decoder. O(T x S) operations; memory O(T + S) where SDPA has a fused
 kernel.
 
-In beam search the hypotheses of a document share its keys: their rows of queries are joined to one longer row. In
-self-attention with a cache, a mask says which cached tokens belong to each hypothesis.
+In beam search the hypotheses of a document share its keys: their rows of queries are joined to one longer row.
 
 Legend: B rows, T queries, S keys, C channels, H heads, N heads of keys, E = C / H, D memory rows (documents), B = D x
 beam.
@@ -86,20 +85,20 @@ class MultiheadAttention(HeadProjections):
             memory: (D, S, C), B a multiple of D; None means self-attention.
             mask: over the keys, as `kernels.attend` takes it, broadcastable to (D, H, T, S); see `mask_of_keys`.
             causal: query t attends to keys up to t.
-            cache: `GrowingCache` for causal self-attention without padding, opened for T tokens; `StaticCache` for
-                cross-attention (its memory is projected once).
+            cache: `GrowingCache` for causal self-attention without padding; `StaticCache` for cross-attention (its
+                memory is projected once).
             need_weights: also return the weights, through an explicit softmax (for analysis; quadratic memory).
         Returns:
             (B, T, C) output, and (B, H, T, S) weights or None.
         """
         rows, length, _ = query.shape
-        if isinstance(cache, StaticCache):
+        if isinstance(cache, GrowingCache):
+            keys, values = cache.append(*self.keys_and_values(query))
+            if past := keys.size(2) - length:  # these are visible to all, new tokens to themselves and to later ones
+                new = torch.ones(length, keys.size(2), dtype=torch.bool, device=keys.device).tril(past)
+                mask, causal = None if length == 1 else new, False
+        elif isinstance(cache, StaticCache):
             keys, values = self._static_keys(query if memory is None else memory, cache)
-        elif cache is not None:
-            # R x T x C -> D x (K T) x C: one row with the new tokens of all hypotheses of a document
-            new = query.reshape(cache.beam_mask.documents, -1, self.embed_dim)
-            keys, values = cache.append(*self.keys_and_values(new))
-            mask, causal = cache.allowed, False
         else:
             keys, values = self.keys_and_values(query if memory is None else memory)
         documents = keys.size(0)

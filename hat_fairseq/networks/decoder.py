@@ -5,7 +5,6 @@ Legend: B hypotheses, U target tokens, V vocabulary, C channels.
 
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from ..kernels import Linear
@@ -74,12 +73,10 @@ class Decoder(Embeds, nn.Module):
         assert encoder_out is not None
         rows = position_rows(prev_output_tokens, self.pad)
         self.check_positions(rows)
-        cache = None
+        cache: DecoderCache | None = None
         if incremental_state is not None:
-            cache = self.cache(incremental_state, len(prev_output_tokens), encoder_out)
-        seen = 0 if cache is None else cache.beam_mask.length
-        if cache is not None:
-            cache.append_slots(prev_output_tokens.size(1) - seen, encoder_out.tokens.dtype)
+            cache = incremental_state.setdefault(_CACHE, DecoderCache(len(self.layers)))
+        seen = 0 if cache is None else cache.length
         x = self.embed(prev_output_tokens[:, seen:], rows[:, seen:])
         # The masks are the same for all layers.
         tokens_mask = mask_of_keys(encoder_out.tokens_padding, x.dtype)
@@ -107,18 +104,11 @@ class Decoder(Embeds, nn.Module):
         """(B, U, C) -> (B, U, V)."""
         return self.output_projection(features)
 
-    def cache(self, incremental_state: dict[str, Any], rows: int, encoder_out: EncoderOut) -> DecoderCache:
-        """The cache in `incremental_state`; if there is none, a new one for `rows` hypotheses."""
-        if _CACHE not in incremental_state:
-            memory = encoder_out.tokens
-            incremental_state[_CACHE] = DecoderCache(rows, memory.size(0), len(self.layers), memory.device)
-        return incremental_state[_CACHE]
-
     def reorder_incremental_state_scripting(self, incremental_state: dict[str, Any], new_order: Tensor) -> None:
         """For fairseq's own generator, which has a row for each hypothesis: row i continues row `new_order[i]`."""
         if _CACHE in incremental_state:
-            self.reorder_beams(incremental_state, new_order, torch.zeros_like(new_order)[:, None])
+            self.reorder_beams(incremental_state, new_order, new_order)
 
-    def reorder_beams(self, incremental_state: dict[str, Any], documents: Tensor | None, parents: Tensor) -> None:
-        """For the search, see `DecoderCache.reorder`. No host-device synchronisation."""
-        incremental_state[_CACHE].reorder(documents, parents)
+    def reorder_beams(self, incremental_state: dict[str, Any], rows: Tensor, documents: Tensor | None) -> None:
+        """For our beam search, whose hypotheses share their document's memory; see `DecoderCache.reorder`."""
+        incremental_state[_CACHE].reorder(rows, documents)

@@ -1,8 +1,7 @@
-"""Our loop finds the hypotheses and scores of fairseq's, under every option that it takes."""
+"""Our search finds the hypotheses and scores of fairseq's, under every option."""
 
 from __future__ import annotations
 
-import logging
 from argparse import Namespace
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +15,6 @@ from fairseq.token_generation_constraints import pack_constraints
 from helpers import assert_close
 from torch import Tensor
 
-from hat_fairseq.generation import beam_search
 from hat_fairseq.generation.beam_search import BeamSearchGenerator
 from hat_fairseq.kernels.packed_linear import PackedLinear
 
@@ -30,7 +28,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "unnormalized": {"normalize_scores": False},
     "bigrams": {"no_repeat_ngram_size": 2},
     "trigrams": {"no_repeat_ngram_size": 3, "max_len_b": 60, "min_len": 40},
-    "long": {"max_len_b": 90, "min_len": 70},  # dead slots are given up on the way
+    "long": {"max_len_b": 90, "min_len": 70},
     "all of one length": {"max_len_b": 15, "min_len": 15},
     "one token": {"max_len_b": 1, "min_len": 1},
     "nothing but the end": {"max_len_b": 0, "min_len": 0},
@@ -91,13 +89,6 @@ def test_hypotheses_are_those_of_fairseq(name: str, twin: str) -> None:
     hypotheses = assert_same([confident(twin)], documents(LENGTHS), **OPTIONS[name])
     if name == "defaults":
         assert len({len(beams[0]["tokens"]) for beams in hypotheses}) > 1, "no document ends before another"
-
-
-@pytest.mark.parametrize("name", ["defaults", "wide", "trigrams", "nothing but the end"])
-def test_finished_documents_may_be_noticed_late(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a GPU the search looks only every eighth step."""
-    monkeypatch.setitem(beam_search.CHECK_INTERVALS, "cpu", 8)
-    assert_same([confident()], documents(LENGTHS), **OPTIONS[name])
 
 
 @pytest.mark.parametrize(("kv_heads", "seed"), [(1, 4), (2, 6)])
@@ -168,15 +159,26 @@ def test_a_model_prepared_for_inference_generates_the_same(shared: str) -> None:
     assert_same_hypotheses(generate(SequenceGenerator, [model], source, min_len=8), expected)
 
 
-def test_what_the_loop_does_not_do_is_left_to_fairseq_and_said(caplog: pytest.LogCaptureFixture) -> None:
-    model, source = confident(), documents(LENGTHS)
-    with caplog.at_level(logging.WARNING, logger="hat_fairseq.generation.beam_search"):
-        dictionary = model.decoder.dictionary
-        strategy = search.PrefixConstrainedBeamSearch(dictionary, lambda document, tokens: [EOS, 5, 6, 7, 8])
-        assert_same([model], source, strategy=lambda _: strategy)
-    assert [record.getMessage() for record in caplog.records] == [
-        "PrefixConstrainedBeamSearch: generating with fairseq's own loop, which is slower"
-    ]
+def test_other_searches_run_in_fairseqs_loop() -> None:
+    dictionary = confident().decoder.dictionary
+    strategy = search.PrefixConstrainedBeamSearch(dictionary, lambda document, tokens: [EOS, 5, 6, 7, 8])
+    assert_same([confident()], documents(LENGTHS), strategy=lambda _: strategy)
+
+
+def test_in_fairseqs_loop_the_hypotheses_of_a_document_share_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, shapes = confident(), []
+    forward = model.decoder.forward
+
+    def watched(tokens: Tensor, encoder_out: Any, incremental_state: Any) -> Any:
+        out = forward(tokens, encoder_out, incremental_state)
+        keys = incremental_state["hat_decoder"].layers[0].encoder_attn.keys
+        shapes.append((len(tokens), len(encoder_out.tokens), len(keys)))
+        return out
+
+    monkeypatch.setattr(model.decoder, "forward", watched)
+    generate(BeamSearchGenerator, [model], documents(LENGTHS), strategy=SEARCHES["sampling"])
+    assert shapes[0] == (20, 5, 5) and shapes[-1][0] < 20  # some documents end before others
+    assert all(hypotheses == 4 * rows == 4 * keys for hypotheses, rows, keys in shapes)
 
 
 def test_lexical_constraints_are_met_in_fairseqs_loop() -> None:

@@ -169,10 +169,8 @@ def test_packed_attention_keeps_its_keys_in_the_type_of_its_precision(precision:
     x, memory = torch.randn(6, 5, 256), torch.randn(2, 40, 256)
     expected = module(x, causal=True)[0], module(x, memory)[0]
     assert pack_linears(module, precision) == 4
-    cache = DecoderCache(6, 2, 1, x.device)
-    layer, steps = cache.layers[0], []
+    layer, steps = DecoderCache(1).layers[0], []
     for i in range(5):
-        cache.append_slots(1)
         steps.append(module(x[:, i : i + 1], causal=True, cache=layer.self_attn)[0])
     across = module(x, memory, cache=layer.encoder_attn)[0]
     assert layer.encoder_attn.keys.dtype is (torch.float32 if precision == "fp32" else torch.bfloat16)

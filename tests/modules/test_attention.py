@@ -145,40 +145,36 @@ def test_the_beam_is_read_off_the_shapes_and_never_remembered() -> None:
 def test_incremental_equals_full(padded: bool) -> None:
     module, x = make(), states(3, 70, 24)  # more than the first buffer holds
     full = module(x, causal=True)[0]
-    cache, begin, pieces = DecoderCache(3, 3, 1, x.device), 0, []
+    cache, begin, pieces = DecoderCache(1), 0, []
     for new in [5, *[1] * 55, 10]:  # a prefix, then one by one, then several at once
-        cache.append_slots(new)
         pieces.append(module(x[:, begin : begin + new], causal=True, cache=cache.layers[0].self_attn)[0])
         begin += new
     assert_close(torch.cat(pieces, 1), full)
 
 
 @pytest.mark.parametrize("beam", [2, 5])
-def test_hypotheses_that_share_a_past_see_it_once_and_nothing_of_each_other(beam: int) -> None:
+def test_reordered_hypotheses_attend_to_their_own_tokens(beam: int) -> None:
     """A beam search's reordering, against attention over every hypothesis's own tokens."""
-    module, cache = make(), DecoderCache(2 * beam, 2, 1, torch.device("cpu"))
+    module, cache = make(), DecoderCache(1)
     tokens = torch.empty(2 * beam, 0, 24)
     for step in range(40):
         tokens = torch.cat([tokens, torch.randn(2 * beam, 1, 24, generator=torch.Generator().manual_seed(step))], 1)
-        cache.append_slots(1)
         out = module(tokens[:, -1:], causal=True, cache=cache.layers[0].self_attn)[0]
         assert_close(out, module(tokens, causal=True)[0][:, -1:])
-        parents = torch.randint(beam, (2, beam), generator=torch.Generator().manual_seed(step))
-        cache.reorder(None, parents)
-        tokens = (
-            tokens.view(2, beam, -1, 24).gather(1, parents[:, :, None, None].expand(-1, -1, step + 1, 24)).flatten(0, 1)
-        )
+        rows = torch.randint(2 * beam, (2 * beam,), generator=torch.Generator().manual_seed(step))
+        cache.reorder(rows, None)
+        tokens = tokens[rows]
 
 
 def test_static_cache_projects_once_and_stays_right_after_documents_finish() -> None:
     module, memory, x = make(), states(3, 7, 24), states(6, 1, 24)
-    cache = DecoderCache(6, 3, 1, x.device)
+    cache = DecoderCache(1)
     static = cache.layers[0].encoder_attn
     first = module(x, memory, cache=static)[0]
     keys = static.keys
-    cache.reorder(None, torch.tensor([[1, 0], [0, 0], [1, 0]]))  # within the beams: nothing to do
+    cache.reorder(torch.tensor([1, 0, 2, 2, 5, 4]), None)  # within the beams: nothing to do
     assert static.keys is keys
-    cache.reorder(torch.tensor([0, 2]), torch.tensor([[1, 1], [1, 0]]))  # document 1 is finished
+    cache.reorder(torch.tensor([1, 1, 5, 4]), torch.tensor([0, 2]))  # document 1 is finished
     assert static.keys.size(0) == 2
     rows = [0, 1, 4, 5]
     assert_close(module(x[rows], memory[[0, 2]], cache=static)[0], first[rows])
@@ -223,3 +219,8 @@ def test_equals_fairseq_with_the_same_weights() -> None:
         x.transpose(0, 1), memory.transpose(0, 1), memory.transpose(0, 1), key_padding_mask=mask, static_kv=True
     )[0]
     assert_close(module(x, memory, visible(mask))[0], expected.transpose(0, 1))
+
+
+def test_rows_that_documents_cannot_share_are_refused() -> None:
+    with pytest.raises(ValueError, match="5 rows of queries are not a multiple of 2 rows of keys"):
+        make()(states(5, 1, 24), states(2, 7, 24))

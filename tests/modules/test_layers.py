@@ -127,10 +127,9 @@ def test_incremental_decoder_layer_equals_full(normalize_before: bool) -> None:
     x, tokens, sentences = states(4, 6, 24), states(2, 9, 24), states(2, 3, 24)
     memory = tokens, visible(padding([9, 5])), sentences, visible(padding([3, 2]))
     full = layer(x, *memory)[0]
-    cache = DecoderCache(4, 2, 1, x.device)
+    cache = DecoderCache(1)
     steps = []
     for i in range(6):
-        cache.append_slots(1)
         steps.append(layer(x[:, i : i + 1], *memory, cache=cache.layers[0])[0])
     assert_close(torch.cat(steps, 1), full)
     weights = layer(x, *memory, need_weights=True)[1]

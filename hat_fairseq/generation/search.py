@@ -1,0 +1,220 @@
+"""Beam search with one decoder, or with the mean probability of several. torch only.
+
+It gives the hypotheses and scores of fairseq's generator; those with equal scores may be in another order. The
+hypotheses of a document share its memory, and n-grams are compared on the device.
+
+A decoder has `extract_features(tokens, memory, state)`, `output_layer(features)` and
+`reorder_beams(state, rows, documents)`, as `HatDecoder` does; its memory has `select(documents)`.
+
+Legend: D unfinished documents, K beam, R = D K rows of hypotheses, C = 2 K candidates, T tokens, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """What is searched for.
+
+    Attributes:
+        start, end, pad, unk: ids of the first token of every hypothesis, of </s>, of padding and of unknown words.
+        max_len, min_len: tokens of the longest and of the shortest hypothesis, without </s>.
+        beam: K, less than V.
+        len_penalty: scores are divided by the length to this power; None: they are sums.
+        unk_penalty: subtracted from the log-probability of `unk`.
+        temperature: logits are divided by it.
+        no_repeat_ngram_size: n-grams that do not occur twice in a hypothesis, at least 2; 0: all may.
+        suppressed: ids that do not occur.
+    """
+
+    start: int
+    end: int
+    pad: int
+    unk: int
+    max_len: int
+    min_len: int = 1
+    beam: int = 4
+    len_penalty: float | None = 1.0
+    unk_penalty: float = 0.0
+    temperature: float = 1.0
+    no_repeat_ngram_size: int = 0
+    suppressed: tuple[int, ...] = ()
+
+
+class Hypothesis(NamedTuple):
+    """A finished hypothesis on the CPU: (T,) tokens with </s>, its score, and the (T,) log-probabilities of tokens."""
+
+    tokens: Tensor
+    score: Tensor
+    positional_scores: Tensor
+
+
+class Candidates(NamedTuple):
+    """(D, C) continuations, best first: sums of log-probabilities, tokens, and hypotheses (0..K-1) they continue."""
+
+    scores: Tensor
+    tokens: Tensor
+    parents: Tensor
+
+
+@torch.no_grad()
+def beam_search(
+    decoders: Sequence[Any], memories: Sequence[Any], documents: int, device: torch.device, options: SearchOptions
+) -> list[list[Hypothesis]]:
+    """Returns up to K hypotheses of each document, best first.
+
+    Args:
+        decoders: one, or an ensemble.
+        memories: the encoder's output for each decoder, with one row for each document.
+        documents: their number.
+        device: of the decoders.
+    """
+    beams, states = _Beams(documents, device, options), [dict[str, Any]() for _ in decoders]
+    memories = list(memories)
+    for step in range(options.max_len + 1):
+        rows = beams.tokens[:, :, : step + 1].flatten(0, 1)
+        log_probs = _log_probs(rows, zip(decoders, memories, states, strict=True), options.temperature)
+        _forbid(log_probs, rows, options)
+        scores = beams.scores[:, :, step - 1] if step else None
+        candidates = best_continuations(log_probs.unflatten(0, (-1, options.beam)), scores)
+        ends = beams.finish(step, candidates)
+        unfinished = beams.unfinished()
+        if step == options.max_len or not unfinished:
+            break
+        all_stay = len(unfinished) == len(beams.tokens)
+        places = torch.tensor(unfinished, device=device)
+        order = beams.advance(step, candidates, ends, places)
+        if not all_stay:
+            memories = [memory.select(places) for memory in memories]
+        for decoder, state in zip(decoders, states, strict=True):
+            decoder.reorder_beams(state, order, None if all_stay else places)
+    return [sorted(hypotheses, key=lambda h: -float(h.score)) for hypotheses in beams.finished]
+
+
+def _log_probs(rows: Tensor, decoders: Any, temperature: float) -> Tensor:
+    """(R, T) tokens -> (R, V) log-probabilities of the next token, fp32 or wider; those of the mean probability."""
+    log_probs = []
+    for decoder, memory, state in decoders:
+        features, _ = decoder.extract_features(rows, memory, state)
+        logits = decoder.output_layer(features[:, -1])
+        logits = logits if temperature == 1 else logits / temperature
+        log_probs.append(torch.log_softmax(logits, dim=-1, dtype=torch.promote_types(logits.dtype, torch.float32)))
+    return log_probs[0] if len(log_probs) == 1 else torch.stack(log_probs).logsumexp(0) - math.log(len(log_probs))
+
+
+def _forbid(log_probs: Tensor, rows: Tensor, options: SearchOptions) -> None:
+    """Sets the (R, V) log-probabilities of tokens that may not follow the (R, T) tokens to -inf, in place."""
+    step = rows.size(1) - 1
+    log_probs[:, options.pad] = -math.inf
+    log_probs[:, options.unk] -= options.unk_penalty
+    if step == options.max_len:
+        log_probs[:, : options.end] = -math.inf
+        log_probs[:, options.end + 1 :] = -math.inf
+    if step < options.min_len:
+        log_probs[:, options.end] = -math.inf
+    log_probs[:, list(options.suppressed)] = -math.inf
+    if options.no_repeat_ngram_size:
+        block_repeated_ngrams(log_probs, rows, options.no_repeat_ngram_size)
+
+
+def best_continuations(log_probs: Tensor, scores: Tensor | None) -> Candidates:
+    """The 2 K best candidates of each document; fewer if the vocabulary is smaller.
+
+    Args:
+        log_probs: (D, K, V) of the next token.
+        scores: (D, K) sums of log-probabilities so far; None in the first step, where all hypotheses are equal.
+    """
+    _, beam, vocabulary = log_probs.shape
+    sums = log_probs[:, 0] if scores is None else (log_probs + scores.unsqueeze(2)).flatten(1)
+    number = min(2 * beam, sums.size(1) - 1)  # less one: padding is never taken
+    best, places = sums.topk(number, dim=1)
+    return Candidates(best, places % vocabulary, places // vocabulary)
+
+
+def block_repeated_ngrams(log_probs: Tensor, tokens: Tensor, size: int) -> None:
+    """Sets to -inf every token that would repeat an n-gram of its hypothesis (Paulus et al. 2018, section 2.5).
+
+    Args:
+        log_probs: (R, V), changed in place.
+        tokens: (R, T) tokens of each hypothesis so far, start token included.
+        size: n, at least 2.
+    """
+    if tokens.size(1) < size:
+        return
+    windows = tokens.unfold(1, size, 1)  # (R, T - n + 1, n)
+    last = tokens[:, None, tokens.size(1) - size + 1 :]
+    repeats = windows[..., :-1].eq(last).all(dim=2)
+    # amin: inf keeps a token's value, and -inf wins where the token follows several windows
+    penalty = log_probs.new_full(repeats.shape, float("inf")).masked_fill(repeats, float("-inf"))
+    log_probs.scatter_reduce_(1, windows[..., -1], penalty, "amin")
+
+
+class _Beams:
+    """The hypotheses of a search.
+
+    Attributes:
+        finished: of every document.
+        tokens: (D, K, max_len + 2) of the active ones, with the start token.
+        scores: (D, K, max_len + 1) sums of log-probabilities up to each token after the first.
+    """
+
+    def __init__(self, documents: int, device: torch.device, options: SearchOptions) -> None:
+        self.finished: list[list[Hypothesis]] = [[] for _ in range(documents)]
+        self._documents = list(range(documents))  # the numbers of the unfinished ones
+        self._options, beam, longest = options, options.beam, options.max_len + 1
+        self.tokens = torch.full((documents, beam, longest + 1), options.start, device=device)
+        self.scores = torch.zeros(documents, beam, longest, device=device)
+        # hypotheses that have ended and only fill their places
+        self._ended = torch.zeros(documents, beam, dtype=torch.bool, device=device)
+
+    def finish(self, step: int, candidates: Candidates) -> Tensor:
+        """Takes the candidates that end, up to K of a document, and returns (D, C) True = it ends."""
+        beam = self._options.beam
+        ends = candidates.tokens.eq(self._options.end) & candidates.scores.ne(-math.inf)
+        ends[:, :beam] &= ~self._ended
+        for place, rank in ends[:, :beam].nonzero().tolist():
+            hypotheses = self.finished[self._documents[place]]
+            if len(hypotheses) < beam:
+                parent = candidates.parents[place, rank]
+                tokens = torch.cat([self.tokens[place, parent, 1 : step + 1], candidates.tokens[place, rank, None]])
+                sums = torch.cat([self.scores[place, parent, :step], candidates.scores[place, rank, None]])
+                hypotheses.append(self._hypothesis(tokens.cpu(), sums.cpu()))
+        return ends
+
+    def _hypothesis(self, tokens: Tensor, sums: Tensor) -> Hypothesis:
+        score, penalty = sums[-1], self._options.len_penalty
+        score = score.clone() if penalty is None else score / len(tokens) ** penalty
+        return Hypothesis(tokens, score, sums.diff(prepend=sums.new_zeros(1)))
+
+    def unfinished(self) -> list[int]:
+        """The places (0..D-1) of documents with fewer than K hypotheses."""
+        beam = self._options.beam
+        return [place for place, number in enumerate(self._documents) if len(self.finished[number]) < beam]
+
+    def advance(self, step: int, candidates: Candidates, ends: Tensor, places: Tensor) -> Tensor:
+        """Continues the documents at (D',) places with their best K candidates that do not end.
+
+        Returns:
+            (D' K,) the old row that each new one continues.
+        """
+        beam = self._options.beam
+        scores, tokens, parents = (x[places] for x in candidates)
+        excluded = ends[places]
+        excluded[:, :beam] |= self._ended[places]
+        rank = excluded * (2 * beam) + torch.arange(excluded.size(1), device=ends.device)
+        rank, chosen = rank.topk(beam, dim=1, largest=False)
+        rows = (places.unsqueeze(1) * beam + parents.gather(1, chosen)).flatten()
+        self._documents = [self._documents[place] for place in places.tolist()]
+        self._ended = rank >= 2 * beam
+        self.tokens, self.scores = (x.flatten(0, 1)[rows].unflatten(0, (-1, beam)) for x in (self.tokens, self.scores))
+        self.tokens[:, :, step + 1] = tokens.gather(1, chosen)
+        self.scores[:, :, step] = scores.gather(1, chosen)
+        return rows
