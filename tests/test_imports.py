@@ -20,12 +20,13 @@ MAY_IMPORT = {
     "models": {"kernels", "modules", "register"},
     "criterions": {"kernels", "modules", "register"},
     "data": set(),
+    "hf": {"data"},
     "scoring": {"data"},  # the readers of documents and of lines, nothing else
     "generation": {"kernels", "models", "modules", "data", "scoring"},
     "analysis": {"models", "modules", "data"},
     "tasks": {"kernels", "models", "data", "scoring", "generation", "register"},
     "inference": {"kernels", "models", "data", "scoring", "generation", "analysis", "tasks"},
-    "weights": {"models", "modules", "data", "generation", "register", "fairseq_fixes"},
+    "weights": {"models", "modules", "data", "hf", "generation", "register", "fairseq_fixes"},
     "recipes": set(),
     "planning": {"data", "recipes", "register"},  # models, tasks and criterions come from fairseq's registries
     "doctor": set(),
@@ -35,6 +36,7 @@ MAY_IMPORT = {
 FORBIDDEN_LIBRARIES = {
     "kernels": {"fairseq", "fairseq_cli", "omegaconf", "hydra"},
     "modules": {"fairseq", "fairseq_cli", "omegaconf", "hydra"},
+    "hf": {"fairseq", "fairseq_cli", "omegaconf", "hydra"},
     "data": {"torch", "fairseq", "fairseq_cli"},
     "scoring": {"torch", "fairseq", "fairseq_cli"},
     "recipes": {"torch", "fairseq", "fairseq_cli", "numpy"},

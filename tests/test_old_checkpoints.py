@@ -13,7 +13,7 @@ import torch
 from commands import USER_DIR
 from warm import WarmPython
 
-VERSIONS = sorted((Path(__file__).parent / "fixtures").glob("v*"))
+VERSIONS = sorted((Path(__file__).parent / "fixtures").glob("v?.?"))
 CHECKPOINTS = pytest.mark.parametrize("name", old_checkpoints.CHECKPOINTS)
 
 

@@ -1,13 +1,12 @@
 """The folder that `hat export` writes of a model of ours, and `hat import hat_fairseq` reads back.
 
-`config.json`, `model.safetensors` and `generation_config.json` are those of transformers. `modeling_hat_fairseq.py`,
-its two modules and `tokenization_hat_fairseq.py` come from `weights/hf`, with the vocabulary of the data
-and the modules of `data` that the tokenizer is made of. `hat_fairseq.json` has the settings of the training, the names
-of the tensors in fairseq, and the fingerprints of the dictionaries. The weights that are read back may have been
-trained further with transformers: the names and shapes of the tensors must be the same.
+`config.json`, `model.safetensors` and `generation_config.json` are those of transformers. `modeling_hat_fairseq.py` and
+its two modules come from `weights/hf`; the tokenizer is `hat_fairseq.hf.HatTokenizer`. `hat_fairseq.json` has the
+settings of the training, the names of the tensors in fairseq, and the fingerprints of the dictionaries. The weights
+that are read back may have been trained further with transformers: the names and shapes of the tensors must be the
+same.
 """
 
-import json
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from ..data.files import Fields
 from ..data.outputs import atomic_directory, atomic_file
 from ..data.package import BIN, bare_checkpoint
 from ..data.pipeline import FILE_NAME, TextPipeline
+from ..hf import HatTokenizer
 from .hugging_face import read_json, read_weights, write_weights
 from .package import as_json, load, recorded
 from .roberta import POSITIONS, TYPES
@@ -30,12 +30,9 @@ from .roberta import POSITIONS, TYPES
 FINGERPRINT = "_fingerprint"
 ORIGIN = "hat_fairseq.json"
 FLAT = {FILE_NAME, *(name for names in FILES.values() for name in names)}  # of the data, without dictionaries
-CODE, DATA = Path(__file__).with_name("hf"), Path(__file__).parents[1] / "data"
-MODELING, TOKENIZATION = "modeling_hat_fairseq", "tokenization_hat_fairseq"
+CODE = Path(__file__).with_name("hf")
+MODELING = "modeling_hat_fairseq"
 LAYERS = ("layers_hat_fairseq", "attention_hat_fairseq")  # which it imports
-TOKENIZER_MODULES = tuple(
-    f"{name}.py" for name in ("text", "word_tokenizer", "detokenize", "dictionary", "long_input", "packing")
-)
 DICTIONARIES = {  # in the folder -> where a bin directory has it; the first that exists
     "dict.source.txt": ("dict.source.txt", "input0/dict.txt", "dict.txt"),
     "dict.target.txt": ("dict.target.txt",),
@@ -80,7 +77,7 @@ def write_folder(
     names: dict[str, str],
     config: dict[str, Any],
     generation: dict[str, Any] | None,
-    limits: dict[str, Any],
+    limit: int,
 ) -> None:
     """Writes the folder and prints what is in it.
 
@@ -88,7 +85,7 @@ def write_folder(
         tensors, names: of `renamed`.
         config: of transformers; with `auto_map` our code is put into the folder.
         generation: generation_config.json; None for models that generate nothing.
-        limits: arguments of the tokenizer: `limits`, or `row_limit` of rows with labels.
+        limit: the longest input of the model, `</s>` included.
     """
     with atomic_directory(out) as folder:
         write_weights(folder, tensors)
@@ -98,7 +95,7 @@ def write_folder(
         if "auto_map" in config:
             for module in (MODELING, *LAYERS):
                 shutil.copyfile(CODE / f"{module}.py", folder / f"{module}.py")
-        data, note = write_tokenizer(folder, trained, limits)
+        data, note = write_tokenizer(folder, trained, limit)
         (folder / ORIGIN).write_text(as_json(origin(trained, names) | {"data": data}), encoding="utf-8")
     parameters = sum(tensor.numel() for tensor in tensors.values())
     print(f"wrote {out}: {len(tensors)} tensors, {parameters:,} parameters, as {config['architectures'][0]}")
@@ -116,7 +113,7 @@ def origin(trained: Trained, names: dict[str, str]) -> dict[str, Any]:
     }
 
 
-def write_tokenizer(folder: Path, trained: Trained, limits: dict[str, Any]) -> tuple[dict[str, str], str]:
+def write_tokenizer(folder: Path, trained: Trained, limit: int) -> tuple[dict[str, str], str]:
     """Writes the files of the data; returns where the bin directory has each, and a line about the tokenizer."""
     data = {}
     for name, places in DICTIONARIES.items():
@@ -128,24 +125,10 @@ def write_tokenizer(folder: Path, trained: Trained, limits: dict[str, Any]) -> t
     pipeline = TextPipeline.load(trained.data)
     data |= {name: name for name in (FILE_NAME, *FILES[pipeline.bpe.kind])}
     copy(trained.data, folder, data)
-    settings, task = pipeline.settings, trained.task
-    if pipeline.kind.name not in ("text", "classification", "mlm"):
-        return data, f"tokenizer: none, data of the kind {pipeline.kind.name} have no tokenizer of transformers"
-    if settings.max_source_tokens is not None:
-        first = (settings.max_source_tokens - 1, settings.long_source)
-        limits = limits | {"limits": [first, *limits.get("limits", [])]}
-    for module in TOKENIZER_MODULES:
-        shutil.copyfile(DATA / module, folder / module)
-    shutil.copyfile(CODE / f"{TOKENIZATION}.py", folder / f"{TOKENIZATION}.py")
-    tokenizer = {
-        "tokenizer_class": "HatFairseqTokenizer",
-        "auto_map": {"AutoTokenizer": [f"{TOKENIZATION}.HatFairseqTokenizer", None]},
-        **limits,
-        "uses_roles": getattr(task, "role_dictionary", None) is not None,
-        "has_mask": "<mask>" in task.source_dictionary,
-    }
-    (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer, indent=1) + "\n", encoding="utf-8")
-    return data, f"tokenizer: HatFairseqTokenizer, BPE {pipeline.bpe.kind}, splitter {settings.splitter}"
+    has_roles = getattr(trained.task, "role_dictionary", None) is not None
+    tokenizer = HatTokenizer(str(folder / FILE_NAME), limit, has_roles, "<mask>" in trained.task.source_dictionary)
+    tokenizer.save_pretrained(folder)
+    return data, f"tokenizer: HatTokenizer, BPE {pipeline.bpe.kind}, splitter {pipeline.settings.splitter}"
 
 
 def copy(data: Path, folder: Path, names: Mapping[str, str]) -> None:

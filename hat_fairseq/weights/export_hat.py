@@ -50,8 +50,7 @@ def export(args: argparse.Namespace, checkpoint: dict[str, Any]) -> None:
         config["num_roles"] = 0 if roles is None else len(roles.weight)
     config |= {"is_encoder_decoder": True, "decoder_start_token_id": 2, **SPECIAL_IDS}
     config["torch_dtype"] = str(next(model.parameters()).dtype)[6:]
-    limits = {"limits": [(positions[0] - 1, str(trained.task.cfg.long_source))]}
-    write_folder(args.out, trained, tensors, names, config, generation_config(options, positions[1]), limits)
+    write_folder(args.out, trained, tensors, names, config, generation_config(options, positions[1]), positions[0])
     if is_bart:
         print("differs: transformers' BART counts the </s> that ends a text of the greatest length as certain")
 

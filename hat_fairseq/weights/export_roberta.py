@@ -55,9 +55,8 @@ def export(args: argparse.Namespace, checkpoint: dict[str, Any]) -> None:
         config["label2id"] = {label: number for number, label in enumerate(labels)}
     config |= {"vocab_size": len(trained.task.source_dictionary), **SPECIAL_IDS}
     config["torch_dtype"] = str(next(model.parameters()).dtype)[6:]
-    policy = str(getattr(trained.task.cfg, "long_source", "error"))
     longest = min(model.max_positions(), getattr(trained.task.cfg, "max_positions", None) or positions)
-    write_folder(args.out, trained, tensors, names, config, None, {"row_limit": (longest, policy)})
+    write_folder(args.out, trained, tensors, names, config, None, longest)
 
 
 def hat_name(ours: str) -> str:

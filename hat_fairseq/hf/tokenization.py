@@ -1,0 +1,179 @@
+"""The text pipeline of hat_fairseq as a tokenizer of transformers: `<s>` before each sentence, words, BPE, limits.
+
+It reads the folder that `hat export` writes, and gives the ids that `hat preprocess` gives, for every kind of data.
+"""
+
+import shutil
+from collections import Counter
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from transformers import BatchEncoding, PreTrainedTokenizer
+
+from ..data import bpe, pipeline
+from ..data.dictionary import EOS, SPECIAL, Dictionary
+from ..data.kinds import DIVIDED
+from ..data.records_json import record_from_json
+from ..data.rows import Row
+from .configuration import LOADER, write_loader
+
+PAD = SPECIAL.index("<pad>")
+DICTIONARIES = ("dict.source.txt", "dict.target.txt", "dict.role.txt", "dict.label.txt")
+# The last one is for `hat import hat_fairseq`, as are the labels.
+FILES = (pipeline.FILE_NAME, *DICTIONARIES, *chain.from_iterable(bpe.FILES.values()), "hat_fairseq.json")
+
+
+class HatTokenizer(PreTrainedTokenizer):
+    """Documents to ids, and generated ids to text.
+
+    Args:
+        pipeline_json: path of `pipeline.json`; the other files lie beside it.
+        limit: the longest row that the model takes, `</s>` included; a longer one is refused.
+        uses_roles: the model reads the ids of roles.
+        has_mask: the dictionary ends with `<mask>`, which its file does not have.
+    """
+
+    vocab_files_names = {name.replace(".", "_"): name for name in FILES}
+    model_input_names = ["input_ids", "attention_mask", "role_ids"]
+    _auto_map = {"AutoTokenizer": (f"{LOADER.stem}.HatTokenizer", None)}
+
+    def __init__(
+        self,
+        pipeline_json: str,
+        limit: int | None = None,
+        uses_roles: bool = False,
+        has_mask: bool = False,
+        **kwargs: Any,
+    ):
+        self.folder, self.limit = Path(pipeline_json).parent, limit
+        self.pipeline = pipeline.TextPipeline.load(self.folder)
+        self.pipeline.settings = replace(self.pipeline.settings, roles=uses_roles)
+        source, target, roles = (self.folder / name for name in DICTIONARIES[:3])
+        self.source = load_dictionary(source, has_mask)
+        self.target = load_dictionary(target, has_mask) if target.is_file() else self.source
+        self.roles = Dictionary.load(roles) if uses_roles else None
+        names = ("bos_token", "pad_token", "eos_token", "unk_token")
+        tokens = dict(zip(names, SPECIAL, strict=True)) | ({"mask_token": "<mask>"} if has_mask else {})
+        rest = {name: value for name, value in kwargs.items() if name not in self.vocab_files_names}
+        super().__init__(**rest | tokens | {"limit": limit, "uses_roles": uses_roles, "has_mask": has_mask})
+
+    def __call__(  # type: ignore[override]
+        self,
+        documents: list[Any],
+        padding: bool = True,
+        return_tensors: str | None = None,
+        return_overflowing_tokens: bool = False,
+        **unknown: Any,
+    ) -> BatchEncoding:
+        """Encodes documents as the training data were.
+
+        Args:
+            documents: of the forms that `rows` takes.
+            padding: pad on the right to the longest row.
+            return_tensors: "pt" for tensors.
+            return_overflowing_tokens: a document may become several rows: chunks, windows, choices, the two of a pair.
+        Returns:
+            `input_ids` and `attention_mask` (B, T); `role_ids` (B, T) if the model has roles; with several rows a
+            document `overflow_to_sample_mapping` (B,), the number of the document of each row.
+        Raises:
+            ValueError: a document that is empty or too long, or lacks roles; or an argument that is none of these.
+        """
+        if unknown := {name: value for name, value in unknown.items() if value is not None}:
+            raise ValueError(f"unknown arguments {', '.join(unknown)}: limits and markers are those of the training")
+        if isinstance(documents, str | dict):
+            raise ValueError("give a list of documents: [document]")
+        rows = [(n, row) for n, document in enumerate(documents) for row in self.rows(document, n + 1)]
+        owners = [number for number, _ in rows]
+        for number, count in Counter(owners).items():
+            if count > 1 and not return_overflowing_tokens:
+                raise ValueError(
+                    f"document {number + 1} becomes {count} rows: give return_overflowing_tokens=True "
+                    "(overflow_to_sample_mapping says which rows are of which document)"
+                )
+        columns = {"input_ids": [[*map(self.source.numbers.__getitem__, row.tokens), EOS] for _, row in rows]}
+        columns["attention_mask"] = [[1] * len(ids) for ids in columns["input_ids"]]
+        if self.roles is not None:
+            numbers = self.roles.numbers
+            columns["role_ids"] = [[*map(numbers.__getitem__, row.streams["role"]), EOS] for _, row in rows]
+        if padding:
+            longest = max(map(len, columns["input_ids"]), default=0)
+            for name, column in columns.items():
+                fill = 0 if name == "attention_mask" else PAD
+                columns[name] = [ids + [fill] * (longest - len(ids)) for ids in column]
+        more = {"overflow_to_sample_mapping": owners} if return_overflowing_tokens else {}
+        return BatchEncoding(columns | more, tensor_type=return_tensors)
+
+    def rows(self, document: Any, number: int = 1) -> list[Row]:
+        """The rows of a document, without `</s>`; `Row.spans` says what each token stands for.
+
+        Args:
+            document: a list of sentences, segments or words; a list of turns `{"role", "text"}`; running text, which is
+                split as the training data were, or at line ends if these had given sentences; or a dictionary with the
+                keys of docs/data.md for the kind of the data.
+            number: names the document in messages.
+        """
+        kind, settings = self.pipeline.kind, self.pipeline.settings
+        divided = next((key for key in DIVIDED if key in kind.keys), "text")
+        if isinstance(document, str):
+            document = {"text": document}
+        elif not isinstance(document, dict):
+            document = {"turns" if any(isinstance(turn, dict) for turn in document) else divided: list(document)}
+        splits = kind.is_text and (settings.segments != "none" or kind.packs) and divided != "text"
+        if splits and settings.splitter == "given" and isinstance(text := document.get("text"), str):
+            document = {key: value for key, value in document.items() if key != "text"} | {divided: text.splitlines()}
+        record = record_from_json({"id": str(number), **document}, f"document {number}", kind)
+        rows = self.pipeline.encode(replace(record, origin=None))
+        longest = max(len(row.tokens) + 1 for row in rows)
+        if self.limit is not None and longest > self.limit:
+            raise ValueError(f"document {number}: {longest} tokens are more than the model takes, {self.limit}")
+        return rows
+
+    def decode(self, token_ids: Any, skip_special_tokens: bool = True, **unused: Any) -> Any:
+        """Text of generated ids (a list for a batch): BPE undone, words joined; a tab stands for each `<sep>`."""
+        token_ids = token_ids.tolist() if hasattr(token_ids, "tolist") else token_ids
+        if isinstance(token_ids, int):
+            token_ids = [token_ids]
+        if len(token_ids) and not isinstance(token_ids[0], int):
+            return [self.decode(row, skip_special_tokens) for row in token_ids]
+        tokens = map(self._convert_id_to_token, token_ids)
+        return self.convert_tokens_to_string(list(tokens)) if skip_special_tokens else " ".join(tokens)
+
+    def batch_decode(self, sequences: Any, skip_special_tokens: bool = True, **unused: Any) -> list[str]:  # type: ignore[override]
+        """The same for a batch; transformers' own keeps special tokens by default."""
+        return [self.decode(row, skip_special_tokens) for row in sequences]
+
+    def convert_tokens_to_string(self, tokens: list[str]) -> str:
+        return self.pipeline.decode(" ".join(tokens))
+
+    @property
+    def vocab_size(self) -> int:
+        return len(self.target)
+
+    def get_vocab(self) -> dict[str, int]:
+        return dict(self.target.numbers)
+
+    def _convert_token_to_id(self, token: str) -> int:
+        return self.target.numbers[token]
+
+    def _convert_id_to_token(self, index: int) -> str:
+        return SPECIAL[index] if index < len(SPECIAL) else self.target.counts[index - len(SPECIAL)][0]
+
+    def _tokenize(self, text: str, **unused: Any) -> list[str]:
+        return self.pipeline.bpe.encode(text)
+
+    def save_vocabulary(self, save_directory: str, filename_prefix: str | None = None) -> tuple[str, ...]:
+        """Copies the files of the folder; their names have no prefix, because the pipeline finds them by name."""
+        write_loader(save_directory)
+        copies = [(path, Path(save_directory, path.name)) for name in FILES if (path := self.folder / name).is_file()]
+        return tuple(str(shutil.copyfile(path, copy)) for path, copy in copies if path.resolve() != copy.resolve())
+
+    @classmethod
+    def register_for_auto_class(cls, auto_class: Any = "AutoTokenizer") -> None:
+        """Does nothing: transformers would copy this file, and the loader is enough."""
+
+
+def load_dictionary(path: Path, has_mask: bool) -> Dictionary:
+    counts = Dictionary.load(path).counts
+    return Dictionary([*counts, ("<mask>", 1)] if has_mask else counts)

@@ -1,0 +1,142 @@
+"""`HatTokenizer`: for every kind of data, BPE, splitter and policy the ids of `hat preprocess`, and its texts."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import labelled
+import pytest
+from byte_level_bpe import write_byte_level_bpe
+from exported_tokenizer import SENTENCES, TEXT, exported
+from sentencepiece_model import write_model
+
+from hat_fairseq import cli
+from hat_fairseq.data.bpe import Bpe, Gpt2Bpe, LearnedBpe, SentencePieceBpe
+from hat_fairseq.data.dictionary import EOS, UNKNOWN, Dictionary
+from hat_fairseq.data.options import Settings
+from hat_fairseq.data.pipeline import TextPipeline
+from hat_fairseq.data.records_json import record_from_json
+
+transformers = pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
+from hat_fairseq.hf import HatTokenizer  # noqa: E402
+
+DOCUMENTS: list[Any] = [
+    {"sentences": SENTENCES},
+    {"text": TEXT},
+    {"sentences": ["One .", "Two ."], "question": "Who spoke ?"},
+]
+KINDS = {  # options of hat preprocess
+    "choice": "",
+    "candidates": "",
+    "segments": "",
+    "tokens": "",
+    "qa": "--splitter punctuation --max-source-tokens 51 --long-source chunk --window-overlap 12",
+    "document_qa": "--max-source-tokens 91 --long-source chunk --window-overlap 50",
+    "mlm": "--no-pack",
+    "classification": "--max-source-tokens 41 --long-source truncate",
+}
+
+
+def bpe_of(kind: str, folder: Path) -> Bpe:
+    if kind == "learned":
+        return LearnedBpe.learn([TEXT, *SENTENCES, "start starts morning mornings"] * 3, 60)
+    if kind == "gpt2":
+        write_byte_level_bpe(folder / "gpt2")
+        return Gpt2Bpe(folder / "gpt2/encoder.json", folder / "gpt2/vocab.bpe")
+    return SentencePieceBpe(write_model(folder, [TEXT, *SENTENCES] * 20, vocab_size=90, character_coverage=1.0))
+
+
+def ids_of(pipeline: TextPipeline, dictionary: Dictionary, record: dict[str, Any]) -> list[int]:
+    (row,) = pipeline.encode(record_from_json({"id": "1", **record}, "here", pipeline.kind))
+    return [*map(dictionary.numbers.__getitem__, row.tokens), EOS]
+
+
+@pytest.mark.parametrize("tokenizer", ["none", "moses", "jieba"])
+@pytest.mark.parametrize("kind", ["learned", "gpt2", "sentencepiece"])
+def test_ids_and_texts_are_those_of_the_pipeline(kind: str, tokenizer: str, tmp_path: Path) -> None:
+    languages = {"source_language": "de", "target_language": "zh" if tokenizer == "jieba" else "de"}
+    words = {"source_tokenizer": tokenizer, "target_tokenizer": tokenizer}
+    pipeline = TextPipeline(Settings(splitter="punctuation", **languages, **words), bpe_of(kind, tmp_path))
+    peer, dictionary = exported(tmp_path, pipeline)
+    encoded = peer([SENTENCES, TEXT, DOCUMENTS[2]], return_tensors="pt")
+    for number, document in enumerate(DOCUMENTS):
+        length = int(encoded["attention_mask"][number].sum())
+        ids = encoded["input_ids"][number, :length].tolist()
+        assert ids == ids_of(pipeline, dictionary, document) and UNKNOWN in ids
+        tokens = [token for token in pipeline.bpe.encode(TEXT) if token in dictionary.numbers]
+        ids = [dictionary.numbers[token] for token in tokens]
+        assert peer.decode([2, *ids, 2, 1]) == pipeline.decode(" ".join(tokens))
+        assert peer.batch_decode([ids]) == [peer.decode(ids)]
+    assert (peer.bos_token_id, peer.pad_token_id, peer.eos_token_id, peer.unk_token_id) == (0, 1, 2, 3)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_are_those_of_hat_preprocess(kind: str, ami: Path, tmp_path: Path) -> None:
+    for split in ("train", "valid", "test"):
+        labelled.write(kind, ami / f"text/{split}.jsonl", tmp_path / f"raw/{split}.jsonl")
+    data, out = tmp_path / "data", tmp_path / "out"
+    words = f"preprocess {tmp_path / 'raw'} --kind {kind} --out {data} --vocabulary {ami / 'bin'} --workers 1"
+    assert cli.main([*words.split(), *KINDS[kind].split()]) == 0
+    shutil.copytree(data / "bin", out, ignore=lambda _, names: [n for n in names if n.startswith(("test", "train"))])
+    dictionary = next(path for path in (data / "bin/input0/dict.txt", data / "bin/dict.txt") if path.is_file())
+    shutil.copyfile(dictionary, out / "dict.source.txt")
+    tokenizer = HatTokenizer(str(out / "pipeline.json"))
+    records = [json.loads(line) for line in (tmp_path / "raw/test.jsonl").read_text().splitlines()]
+    found = tokenizer(records, padding=False, return_overflowing_tokens=True)
+    numbers, lines = tokenizer.source.numbers, (data / "text/test.source").read_text().splitlines()
+    assert found["input_ids"] == [[*(numbers[token] for token in line.split()), EOS] for line in lines]
+    ids = [records[number]["id"] for number in found["overflow_to_sample_mapping"]]
+    if kind != "mlm":  # whose rows have no ids
+        assert ids == [line.split("\t")[0] for line in (data / "text/test.ids").read_text().splitlines()]
+    assert (len(ids) > len(records)) == (kind in ("choice", "qa", "document_qa"))
+
+
+@pytest.mark.parametrize("policy", ["truncate", "truncate-sentences"])
+@pytest.mark.parametrize("limit", [3, 7, 12, 200])
+def test_long_documents_are_cut_as_the_pipeline_does(policy: str, limit: int, tmp_path: Path) -> None:
+    pipeline = TextPipeline(Settings(max_source_tokens=limit, long_source=policy), bpe_of("learned", tmp_path))
+    peer, dictionary = exported(tmp_path, pipeline, 500)
+    sentences = ["start", "starts all .", "a b c", "d"]
+    expected = ids_of(pipeline, dictionary, {"sentences": sentences})
+    assert peer([sentences])["input_ids"] == [expected] == peer(["\n".join(sentences)])["input_ids"]
+    peer.save_pretrained(tmp_path / "again")
+    copy = transformers.AutoTokenizer.from_pretrained(tmp_path / "again", trust_remote_code=True)
+    assert copy([sentences])["input_ids"] == [expected] and copy.limit == 500
+    assert sorted(path.name for path in (tmp_path / "again").glob("*.py")) == ["modeling_hat.py"]
+
+
+@pytest.mark.parametrize("segments", ["sentences", "packed", "none"])
+@pytest.mark.parametrize("limit", [None, 14])
+def test_rows_of_one_or_two_parts(segments: str, limit: int | None, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"max_source_tokens": limit, "long_source": "truncate"}
+    settings = Settings(kind="classification", splitter="punctuation", segments=segments, segment_length=9, **options)
+    pipeline = TextPipeline(settings, bpe_of("learned", tmp_path))
+    peer, dictionary = exported(tmp_path, pipeline)
+    documents = [{"text": TEXT}, {"segments": SENTENCES}, {"text": TEXT, "second": "start starts. Mornings end!"}]
+    for number, (document, ids) in enumerate(zip(documents, peer(documents, padding=False)["input_ids"], strict=True)):
+        assert ids == ids_of(pipeline, dictionary, document)
+        assert ids.count(2) == (3 if number == 2 else 1)
+
+
+def test_what_cannot_be_encoded_is_refused(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"role_in_text": True, "max_source_tokens": 20, "long_source": "chunk"}
+    peer, _ = exported(tmp_path, TextPipeline(Settings(**options), bpe_of("learned", tmp_path)))
+    turn = {"role": "PM", "text": "Fine ."}
+    assert peer([[turn]])["input_ids"] == peer([{"turns": [turn]}])["input_ids"]
+    for documents, words in (
+        ("one string", "give a list of documents"),
+        ([[{"role": "PM", "text": " \t"}]], "document '1' has an empty source"),
+        ([[turn], ["Without a role ."]], "document '2' has no roles"),
+        ([[turn] * 6], "document 1 becomes 3 rows: give return_overflowing_tokens=True"),
+        ([{"turns": [turn], "title": "x"}], "document 1: unknown key 'title'"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            peer(documents)
+    with pytest.raises(ValueError, match="unknown arguments max_length"):
+        peer([[turn]], max_length=3)
+    peer.limit = 10
+    with pytest.raises(ValueError, match="document 1: [0-9]+ tokens are more than the model takes, 10"):
+        peer([[{"role": "PM", "text": "a b c d e f g h i"}]])
