@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from commands import REPOSITORY, run_command, training_words
 from warm import WarmPython
+from without_fairseq import link_packages, run_code
 
 WARM = {"hat": "hat_fairseq.cli", "fairseq-train": "fairseq_cli.train", "fairseq-generate": "fairseq_cli.generate"}
 Command = Callable[..., subprocess.CompletedProcess]
@@ -56,6 +57,13 @@ def warm() -> Iterator[WarmPython]:
     """A process that runs commands without importing anything."""
     with WarmPython() as process:
         yield process
+
+
+@pytest.fixture(scope="session")
+def without_fairseq(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
+    """Runs code (and its arguments) where fairseq is not installed, and returns what it prints."""
+    packages = link_packages(tmp_path_factory.mktemp("packages"))
+    return lambda code, *arguments: run_code(code, packages, *arguments)
 
 
 @pytest.fixture(scope="session")
