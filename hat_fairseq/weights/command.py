@@ -13,7 +13,7 @@ For `hierarchical_transformer` they compute what the weights were trained to com
 
 import argparse
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,6 @@ from .rename import Converted
 from .vocabulary import MASK, read_pieces, read_symbols
 
 OURS = "hat_fairseq"
-ARCHITECTURE = "architecture"  # the key of the settings that our converters know; fairseq does not read it
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ def main(args: argparse.Namespace) -> int:
             raise ValueError(f"{path} exists; give another --out or --overwrite")
     options = {"segment_positions": args.segment_positions} if args.segment_positions else {}
     converted = release.convert(read_weights(args.directory), config, **options)
-    write_files(args.out, converted.model, symbols, converted.architecture)
+    write_files(args.out, converted.model, symbols)
     if symbols is None:
         print(f"no {release.vocabulary} in the folder: no dict.txt written")
     elif release.vocabulary == MODEL:
@@ -103,18 +102,11 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def checkpoint(model: dict[str, Tensor], architecture: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """A checkpoint without a training, and with the settings that our converters know."""
-    return bare_checkpoint(model) | ({} if architecture is None else {ARCHITECTURE: dict(architecture)})
-
-
-def write_files(
-    out: Path, model: dict[str, Tensor], symbols: list[str] | None, architecture: Mapping[str, Any] | None = None
-) -> None:
+def write_files(out: Path, model: dict[str, Tensor], symbols: list[str] | None) -> None:
     """Write a model as a checkpoint of fairseq, and beside it dict.txt where its entries are known."""
     out.parent.mkdir(parents=True, exist_ok=True)
     with atomic_file(out) as file:
-        torch.save(checkpoint(model, architecture), file)
+        torch.save(bare_checkpoint(model), file)
     print(f"wrote {out}: {sum(t.numel() for t in set(model.values()) if t.numel() > 1):,} parameters")
     if symbols is None:
         return

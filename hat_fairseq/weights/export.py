@@ -1,10 +1,8 @@
 """Write a trained model as a folder that Hugging Face's transformers reads: weights, settings and tokenizer.
 
 `hat_transformer`, `hat_bart`, `hat_roberta`, `ernie_sparse`: with our own code in the folder, or without hierarchy as
-BART and RoBERTa where they are that; the same hypotheses, scores and logits. `hierarchical_transformer`: for the code
-of Chalkidis et al. 2022, whose calls are printed. `hat import hat_fairseq` reads a folder of ours back. A model for
-which the exported code would compute something else is refused; a difference to the code of Chalkidis et al. that does
-not concern your documents can be accepted by name.
+BART and RoBERTa where they are that; the same hypotheses, scores and logits. `hat import hat_fairseq` reads a folder
+back.
 """
 
 import argparse
@@ -12,11 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from ..data.package import BIN, is_package
-from . import export_hat, export_released, export_roberta
-from .command import ARCHITECTURE
+from . import export_hat, export_roberta
 
 EXPORTERS = {  # registered name of a model -> what exports it
-    "hierarchical_transformer": export_released.export,
     "hat_transformer": export_hat.export,
     "hat_bart": export_hat.export,
     "hat_roberta": export_roberta.export,
@@ -32,10 +28,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", type=Path, metavar="BIN", help=data)
     defaults = "fairseq generation options as JSON, e.g. '{\"beam\": 4}' (default: those of the package)"
     parser.add_argument("--generation", metavar="JSON", help=defaults)
-    weights_format = "of the weights of a hierarchical_transformer (default: safetensors)"
-    parser.add_argument("--format", choices=["safetensors", "bin"], help=weights_format)
-    accept = "export a hierarchical_transformer although the authors' code differs in this on some documents"
-    parser.add_argument("--accept", nargs="+", default=[], metavar="NAME", help=accept)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -45,11 +37,6 @@ def main(args: argparse.Namespace) -> int:
     name = model_of(checkpoint, args.path)
     if name not in EXPORTERS:
         raise ValueError(f"{args.path} is a {name}: it cannot be exported; {', '.join(EXPORTERS)} can")
-    released = name == "hierarchical_transformer"
-    if not released and (args.accept or args.format):
-        raise ValueError(f"--accept and --format are for hierarchical_transformer, and {args.path} is a {name}")
-    if released and args.generation:
-        raise ValueError("--generation is for models that write texts; remove it")
     args.data = args.path / BIN if args.data is None and is_package(args.path) else args.data
     EXPORTERS[name](args, checkpoint)
     return 0
@@ -65,8 +52,8 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     if not path.exists():
         raise ValueError(f"{path} does not exist")
     checkpoint = checkpoint_utils.load_checkpoint_to_cpu(str(path))
-    if ARCHITECTURE not in checkpoint and checkpoint.get("cfg") is None:
-        raise ValueError(f"{path} has weights and no settings of a training; hat import keeps them")
+    if checkpoint.get("cfg") is None:
+        raise ValueError(f"{path} has weights and no settings of a training: train with it first")
     return checkpoint
 
 
@@ -74,8 +61,7 @@ def model_of(checkpoint: dict[str, Any], path: Path) -> str:
     """The registered name of the model, or of an architecture that is not known."""
     from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
 
-    cfg = checkpoint.get("cfg")
-    model = cfg["model"] if cfg else checkpoint[ARCHITECTURE]
+    model = checkpoint["cfg"]["model"]
     values = model if isinstance(model, dict) else vars(model)
     name = values.get("arch") or values.get("_name")
     model_class = (ARCH_MODEL_REGISTRY | MODEL_REGISTRY).get(name)

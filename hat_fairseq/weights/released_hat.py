@@ -1,4 +1,4 @@
-"""The released Hierarchical Attention Transformers (Chalkidis et al. 2022) for `hierarchical_transformer`, and back.
+"""The released Hierarchical Attention Transformers (Chalkidis et al. 2022) for `hierarchical_transformer`.
 
 Theirs repeat the table of segment positions in every layer that uses it and the embedding as the output layer, and name
 a head after its purpose. Ours have each of these once. Their settings are a `config.json` of Hugging Face; ours are the
@@ -43,10 +43,9 @@ MODULES = roberta.LM_HEAD | {
 }
 for theirs, ours in roberta.LAYER.items():
     MODULES |= {f"encoder.layer.{{}}.{kind}.{theirs}": f"encoder.layers.{{}}.{KINDS[kind]}.{ours}" for kind in KINDS}
-EMBEDDING, OUTPUT = "encoder.embed_tokens.weight", "encoder.lm_head.weight"
-POSITIONS, SEGMENTS = "embeddings.position_embeddings.weight", "encoder.segment_positions.weight"
+POSITIONS = "embeddings.position_embeddings.weight"
 REPEATED = re.compile(r"encoder\.layer\.\d+\.position_embeddings\.weight")
-COPIES = {"lm_head.decoder.weight": EMBEDDING, "lm_head.decoder.bias": "encoder.lm_head.bias"}
+COPIES = {"lm_head.decoder.weight": "encoder.embed_tokens.weight", "lm_head.decoder.bias": "encoder.lm_head.bias"}
 
 
 def table(pooled: bool) -> RenameTable:
@@ -91,7 +90,7 @@ def convert(weights: dict[str, Tensor], config: dict[str, Any], segment_position
         with torch.device("meta"):
             model.register_classification_head(HEAD, num_classes=classes, of=of)
     state = rename_state(weights, table(pooled=not segments), model, optional="encoder.lm_head.")
-    return Converted(state, [start], architecture={"task": "masked_lm"} | settings | head)
+    return Converted(state, [start])
 
 
 def read_settings(config: Mapping[str, Any], weights: Mapping[str, Tensor], segment_positions: str) -> dict[str, Any]:
@@ -121,54 +120,3 @@ def head_settings(weights: Mapping[str, Tensor]) -> dict[str, str]:
     pooling = "attentive" if "pooler.attentive_pooling.v.weight" in weights else "max"
     choice = len(weights["classifier.weight"]) == 1
     return {"task": "multiple_choice" if choice else "document_classification", "pooling": pooling}
-
-
-def to_hugging_face(
-    state: dict[str, Tensor], max_segments: int, segment_length: int, pooled: bool = True
-) -> dict[str, Tensor]:
-    """Our state under the released names, for a released class with a head; ValueError for an unknown tensor.
-
-    Args:
-        state: of a model with at most one classification head, which is called `HEAD`.
-        max_segments, segment_length: as in our config. Without a table of segment positions one of zeros is written:
-            then their code computes what ours does, whether it adds them or not.
-        pooled: False if the classification head reads each segment.
-    """
-    names, released = table(pooled), {}
-    for name, tensor in state.items():
-        if name in (OUTPUT, SEGMENTS) or name.endswith("_fingerprint"):
-            continue
-        theirs = names.theirs(name)
-        if theirs is None:
-            raise ValueError(f"unknown tensor {name} {list(tensor.shape)}: the released models have no such tensor")
-        released[theirs] = tensor
-    segments = state.get(SEGMENTS, state[EMBEDDING].new_zeros(max_segments + 1, state[EMBEDDING].size(1)))
-    for number in {name.split(".")[2] for name in released if ".document_encoder." in name}:
-        released[f"encoder.layer.{number}.position_embeddings.weight"] = segments
-    first = len(state["encoder.embed_positions.weight"]) - segment_length
-    released["embeddings.position_ids"] = torch.arange(first, first + segment_length).repeat(max_segments)[None]
-    if OUTPUT in state:
-        released |= {copy: state[name] for copy, name in COPIES.items()}
-    return {PREFIX + n if n.startswith(("encoder.", "embeddings.")) else n: t for n, t in released.items()}
-
-
-def released_config(settings: Mapping[str, Any], vocab_size: int) -> dict[str, Any]:
-    """`config.json` for our settings, without the name of the class and the labels."""
-    layers = str(settings["layout"]).split("|")
-    length = settings["segment_length"]
-    return {
-        "model_type": "hierarchical-transformer",
-        "vocab_size": vocab_size,
-        "num_hidden_layers": len(layers),
-        "encoder_layout": {
-            str(number): {part: letter in kind for part, letter in PARTS.items()} for number, kind in enumerate(layers)
-        },
-        "max_sentence_length": length,
-        "max_sentence_size": length,
-        "model_max_length": length * settings["max_segments"],
-        "max_position_embeddings": length + PAD + 1,
-        "classifier_dropout": settings["pooler_dropout"],
-        "initializer_range": 0.02,
-        **{theirs: settings[ours] for theirs, ours in FIELDS.items()},
-        **roberta.BERT,
-    }

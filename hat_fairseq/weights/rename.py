@@ -9,7 +9,6 @@ import shlex
 from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -24,7 +23,6 @@ class Converted:
     model: dict[str, Tensor]  # state under our names
     starts: list[list[str]]  # flags of fairseq-train that build a model for it; each list is one way to start
     report: list[str] = field(default_factory=list)  # further lines for the user
-    architecture: dict[str, Any] | None = None  # our settings, kept in the checkpoint for `hat export`
 
 
 @dataclass(frozen=True)

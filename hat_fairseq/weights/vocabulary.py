@@ -1,4 +1,4 @@
-"""Converts vocabularies of Hugging Face to fairseq's dictionaries and back: GPT-2's BPE, and XLM-RoBERTa's pieces.
+"""Converts vocabularies of Hugging Face to fairseq's dictionaries: GPT-2's BPE, and XLM-RoBERTa's pieces.
 
 fairseq's GPT-2 BPE writes numbers: 0-255 are the bytes, in the order in which GPT-2 lists them; 256 + i is what merge i
 produces; the next one is `<|endoftext|>`. The line of dict.txt on which a number stands, plus four, is the row of the
@@ -8,13 +8,10 @@ XLM-RoBERTa's dictionary has the pieces of its sentencepiece model in their orde
 row of the embedding is the number plus one.
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from tokenizers.pre_tokenizers import ByteLevel
-from torch import Tensor
 
 from ..data.dictionary import SPECIAL
 from ..data.files import read_lines
@@ -45,21 +42,6 @@ def dictionary_symbols(ids: Mapping[str, int], merges: Iterable[str], source: st
     numbers = gpt2_numbers(merges)
     body = tokens[4:-1] if tokens[-1] == MASK else tokens[4:]
     return [str(numbers.get(token, token)) for token in body]
-
-
-def token_rows(symbols: Iterable[str], numbers: Mapping[str, int]) -> dict[str, int]:
-    """The reverse: vocab.json for the entries of a fairseq dictionary, its first four and `<mask>` included.
-
-    `numbers`: of the tokens, as in encoder.json. ValueError if two entries are the same token.
-    """
-    tokens = {str(number): token for token, number in numbers.items()}
-    rows: dict[str, int] = {}
-    for row, symbol in enumerate(symbols):
-        token = tokens.get(symbol, symbol)
-        if token in rows:
-            raise ValueError(f"dictionary entries {rows[token]} and {row} are both {token!r}")
-        rows[token] = row
-    return rows
 
 
 def read_symbols(directory: Path, vocab_size: int) -> list[str] | None:
@@ -110,45 +92,3 @@ def _fast_tokenizer(path: Path) -> tuple[dict[str, int], list[str]]:
         return model["vocab"] | {token["content"]: token["id"] for token in record.get("added_tokens", [])}, merges
     except (KeyError, TypeError) as error:
         raise ValueError(f"{path} is not a tokenizer.json: {error!r}") from error
-
-
-def read_dictionary(data: Path, state: Mapping[str, Tensor]) -> list[str]:
-    """Entries in order of the embedding's rows; ValueError where `data` has none, or not those of the checkpoint."""
-    from fairseq.data import Dictionary
-
-    from ..models.fingerprint import fingerprint
-
-    path = next((path for path in (data / "input0" / "dict.txt", data / "dict.txt") if path.is_file()), None)
-    if path is None:
-        raise ValueError(f"{data} has no dict.txt: give the bin directory of the training")
-    dictionary = Dictionary.load(str(path))
-    dictionary.add_symbol(MASK)  # as the tasks do
-    rows = len(state["encoder.embed_tokens.weight"])
-    expected = state.get("encoder.dictionary_fingerprint")  # converted weights have none
-    if len(dictionary) != rows or (expected is not None and not expected.equal(fingerprint(dictionary))):
-        raise ValueError(
-            f"{path} with <mask> has {len(dictionary)} entries and is another dictionary than that of the "
-            f"checkpoint, which has {rows} rows"
-        )
-    return list(dictionary.symbols)
-
-
-def vocabulary_files(data: Path | None, state: Mapping[str, Tensor], max_length: int) -> tuple[dict[str, str], str]:
-    """Names and texts of the vocabulary files, and a line that says which are written or why none."""
-    if data is None:
-        return {}, "vocabulary: not written, --data was not given"
-    symbols = read_dictionary(data, state)
-    encoder, merges = data / "encoder.json", data / "vocab.bpe"
-    if not (encoder.is_file() and merges.is_file()):
-        return {}, f"vocabulary: not written, the BPE of {data} is another than GPT-2's, the only one that is exported"
-    tokens = dict(zip(("bos", "pad", "eos", "unk"), symbols, strict=False)) | {"mask": MASK}
-    settings: dict[str, Any] = {f"{name}_token": token for name, token in tokens.items()}
-    settings |= {"cls_token": tokens["bos"], "sep_token": tokens["eos"], "add_prefix_space": False}
-    settings |= {"tokenizer_class": "RobertaTokenizer", "model_max_length": max_length}
-    rows = token_rows(symbols, json.loads(encoder.read_text(encoding="utf-8")))
-    files = {
-        "vocab.json": json.dumps(rows, ensure_ascii=False),
-        "merges.txt": merges.read_text(encoding="utf-8"),
-        "tokenizer_config.json": json.dumps(settings, indent=2) + "\n",
-    }
-    return files, f"vocabulary: {', '.join(files)} (RobertaTokenizer; the caller lays out segments and their <s>)"

@@ -15,14 +15,14 @@ from fairseq.hub_utils import GeneratorHubInterface
 from fairseq.models.bart import BARTModel
 
 from hat_fairseq import cli
+from hat_fairseq.data.package import bare_checkpoint
 from hat_fairseq.fairseq_fixes.checkpoints import CheckpointError
-from hat_fairseq.models.hat_transformer import HatBartModel
-from hat_fairseq.weights.command import checkpoint as state_of
+from hat_fairseq.models.hat_bart import HatBartModel
 
 
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:
-    torch.save(state_of({"weight": torch.randn(100, 100)}), tmp_path / "model.pt")
+    torch.save(bare_checkpoint({"weight": torch.randn(100, 100)}), tmp_path / "model.pt")
     return tmp_path / "model.pt"
 
 

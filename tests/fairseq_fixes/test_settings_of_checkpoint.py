@@ -19,9 +19,9 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from omegaconf import OmegaConf
 
+from hat_fairseq.data.package import bare_checkpoint
 from hat_fairseq.fairseq_fixes.checkpoints import CheckpointError
 from hat_fairseq.fairseq_fixes.settings_of_checkpoint import TRUST, recorded_flags
-from hat_fairseq.weights.command import checkpoint
 
 LAYOUTS = ["args", "cfg"]  # of old and of new checkpoints
 
@@ -40,7 +40,7 @@ def save(tmp_path: Path) -> Callable[..., Path]:
         for name, value in settings.items():
             setattr(args, name, value)
         model = tasks.setup_task(args).build_model(args).state_dict() if weights else {}
-        state: dict[str, Any] = checkpoint(model)
+        state: dict[str, Any] = bare_checkpoint(model)
         if layout == "args":
             state["args"] = args
         else:

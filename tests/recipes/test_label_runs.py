@@ -21,11 +21,11 @@ from byte_level_bpe import write_byte_level_bpe
 from sentencepiece_model import write_model
 from warm import WarmPython
 
+from hat_fairseq.data.package import bare_checkpoint
 from hat_fairseq.data.sentencepiece_bpe import SentencePieceBpe
 from hat_fairseq.inference.official_answers import FILES
 from hat_fairseq.recipes import command as recipes
 from hat_fairseq.recipes import files
-from hat_fairseq.weights.command import checkpoint
 from preprocess import encoder_containers, long_containers, lra_containers, question_containers
 
 pytestmark = pytest.mark.slow
@@ -73,7 +73,7 @@ def weights(model: Any) -> dict[str, torch.Tensor]:
 
 def save(state: dict[str, torch.Tensor], folder: Path) -> None:
     folder.mkdir()
-    torch.save(checkpoint(state), folder / "model.pt")
+    torch.save(bare_checkpoint(state), folder / "model.pt")
 
 
 @cache

@@ -19,9 +19,9 @@ from building import Vocabulary, build
 from byte_level_bpe import write_byte_level_bpe
 from warm import WarmPython
 
+from hat_fairseq.data.package import bare_checkpoint
 from hat_fairseq.recipes import command as recipes
 from hat_fairseq.recipes import files
-from hat_fairseq.weights.command import checkpoint
 from preprocess import containers, parallel_containers
 
 pytestmark = pytest.mark.slow
@@ -51,7 +51,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     bart = build("hat_bart_base", f"{SIZES} --no-hierarchy", vocabulary, seed=7, **positions)
     state = {name: tensor for name, tensor in bart.state_dict().items() if not name.endswith("_fingerprint")}
     (folder / "bart.large").mkdir()
-    torch.save(checkpoint(state), folder / "bart.large/model.pt")
+    torch.save(bare_checkpoint(state), folder / "bart.large/model.pt")
     return folder
 
 

@@ -11,7 +11,7 @@ from fairseq.data import Dictionary
 from fairseq.data.encoders.gpt2_bpe_utils import Encoder
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from hat_fairseq.weights.vocabulary import dictionary_symbols, gpt2_numbers, token_rows
+from hat_fairseq.weights.vocabulary import dictionary_symbols, gpt2_numbers
 
 
 def gpt2_files() -> tuple[dict[str, int], list[str]]:
@@ -46,14 +46,3 @@ def test_dictionary_gives_fairseq_the_rows_of_the_tokenizer(tmp_path: Path) -> N
     text = " The chairwoman – naïve – said: “naïf” 会議 🙂\tand  left.\r\n"
     line = " ".join(map(str, bpe.encode(text)))
     assert dictionary.encode_line(line, append_eos=False).tolist() == peer_bpe.encode(text).ids
-
-
-def test_rows_of_a_dictionary_and_back() -> None:
-    merges = ["#version: 0.2", "a b", "ab c", ""]
-    numbers = gpt2_numbers(merges)
-    symbols = ["257", "64", "madeupword0000", "0"]
-    rows = token_rows(["<s>", "<pad>", "</s>", "<unk>", *symbols, "<mask>"], numbers)
-    assert rows["abc"] == 4 and rows["a"] == 5 and rows["!"] == 7 and rows["<mask>"] == 8
-    assert dictionary_symbols(rows, merges) == symbols
-    with pytest.raises(ValueError, match="dictionary entries 0 and 1 are both 'abc'"):
-        token_rows(["257", "257"], numbers)

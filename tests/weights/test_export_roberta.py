@@ -179,7 +179,6 @@ def test_other_options_are_refused(
     words = ["export", "--to", "hf", "--path", str(checkpoint), "--out", str(tmp_path / "out")]
     for flags, message in (
         (["--data", str(data), "--generation", "{}"], "--generation is for models that write texts"),
-        (["--data", str(data), "--format", "bin"], "--accept and --format are for hierarchical_transformer"),
         ([], "is no package: give --data"),
     ):
         assert cli.main([*words, *flags]) == 2 and message in capsys.readouterr().err
