@@ -40,10 +40,10 @@ meeting itself; many details are plausible rather than true. The paper's HAT sta
 END
 
 step "6/6 pictures: the training, and what the model looks at in the first test meeting"
-if [ -e "$checkpoints/history.jsonl" ]; then
+if [ -e "$checkpoints/train.log" ]; then
   hat look --training "$checkpoints" --png "$results/training.png" --overwrite
 else
-  echo "$checkpoints was trained by an earlier version, which has written no history.jsonl: no curves"
+  echo "$checkpoints was trained by an earlier version, which has written no train.log: no curves"
 fi
 hat look "$checkpoints/checkpoint_best.pt" --data "$data/bin" --input "$data/text/test.jsonl" \
   --out "$results/look.html" --png "$results/look.png" --overwrite

@@ -1,61 +1,71 @@
-"""Curves of a training: loss, the figures of its validations and the learning rate, from `history.jsonl`."""
+"""Curves of a training: loss, the figures of its validations and the learning rate, from fairseq's JSON log."""
 
 from __future__ import annotations
 
+import json
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-from ..data.files import parse_json, read_lines
-from ..data.outputs import HISTORY
 from .files import grid, to_png
 
+LOG = "train.log"  # in the --save-dir, as the recipes' --log-file
 # what fairseq logs besides the figures of a model
 NO_FIGURES = {
-    "part", "update", "epoch", "num_updates", "bsz", "wpb", "wps", "ups", "gnorm", "clip", "loss_scale", "train_wall",
-    "gb_free", "cuda_gb_allocated", "cuda_gb_reserved", "cuda_gb_free", "wall", "lr", "oom", "nsentences", "ntokens",
+    "update", "epoch", "num_updates", "bsz", "wpb", "wps", "ups", "gnorm", "clip", "loss_scale", "train_wall",
+    "gb_free", "cuda_gb_allocated", "cuda_gb_reserved", "cuda_gb_free", "wall", "oom", "nsentences", "ntokens",
     "minutes_left",
     "ppl",  # 2 to the power of the loss (or nll_loss, without label smoothing), which has its panel
 }  # fmt: skip
+UPDATE = "num_updates"
 TRAINING = {"train", "train_inner"}
 STYLES = ("-", "--", ":", "-.")  # of the parts, where a training has one colour
 Curve = list[tuple[int, float]]  # update and figure
 
 
-def read_history(path: Path) -> dict[str, dict[str, Curve]]:
-    """The curves of a training by figure and part: `["loss"]["valid"]`.
+def read_log(path: Path) -> dict[str, dict[str, Curve]]:
+    """The curves of a training by figure and part: `["loss"]["valid"]`; `path` is the log, or the folder that has it.
 
-    Where a training was resumed from an earlier update, the figures after that update count as they came last. A line
-    that is cut off, because the process was killed, is left out.
+    Where a training was resumed from an earlier update, the figures after that update count as they came last. Lines
+    without figures, or cut off because the process was killed, are left out.
 
     Raises:
         ValueError: there is no such file, or it has no figures.
     """
-    if not path.is_file():
-        raise ValueError(f"{path} is missing: it is written by fairseq-train with --user-dir hat_fairseq, since 0.4")
-    records: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for number, line in read_lines(path):
-        try:
-            record = parse_json(line)
-            part = records[record["part"]]
-            while part and part[-1]["update"] >= record["update"]:
-                part.pop()
-            part.append(record)
-        except (ValueError, KeyError, TypeError) as error:
-            if line.startswith('{"part"') and not line.endswith("}"):
-                continue
-            raise ValueError(f"{path}:{number}: no figures of a training: {line:.60}") from error
+    log = path / LOG if path.is_dir() else path
+    flags = f"train with --log-format json --log-file {log}"
+    if not log.is_file():
+        raise ValueError(f"{log} is missing: {flags}")
+    updates: dict[str, list[tuple[int, dict[str, Any]]]] = defaultdict(list)
+    for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
+        part, figures = _figures(line)
+        if UPDATE in figures:
+            update, earlier = int(figures[UPDATE]), updates[part]
+            while earlier and earlier[-1][0] >= update:
+                earlier.pop()
+            earlier.append((update, figures))
     curves: dict[str, dict[str, Curve]] = defaultdict(dict)
-    for name, part in records.items():
-        for figure in {figure: None for record in part for figure in record}:
-            if figure == "lr" or not (figure in NO_FIGURES or figure.startswith("best_")):
-                found = [(record["update"], record[figure]) for record in part if figure in record]
-                curves[figure][name] = found
+    for part, rows in updates.items():
+        for name in {name: None for _, figures in rows for name in figures}:
+            if not (name in NO_FIGURES or name.startswith("best_")):
+                curves[name][part] = [(update, figures[name]) for update, figures in rows if name in figures]
     if not curves:
-        raise ValueError(f"{path} is empty: the training has logged nothing yet (--log-interval)")
+        raise ValueError(f"{log} has no figures: {flags}, or wait for --log-interval updates")
     return dict(curves)
+
+
+def _figures(line: str) -> tuple[str, dict[str, float]]:
+    """Part and finite figures of a line; an epoch and a validation log theirs as "train_loss" and "valid_loss"."""
+    try:
+        record = json.loads(line)
+        prefix = next(key for key in record if key.endswith(UPDATE)).removesuffix(UPDATE)
+        numbers = {name.removeprefix(prefix): float(record[name]) for name in record if name.startswith(prefix)}
+    except (ValueError, TypeError, AttributeError, StopIteration, RecursionError):
+        return "", {}
+    return prefix[:-1] or "train_inner", {name: number for name, number in numbers.items() if math.isfinite(number)}
 
 
 def panels_of(curves: dict[str, dict[str, Curve]]) -> list[tuple[str, dict[str, Curve]]]:
@@ -75,11 +85,11 @@ def panels_of(curves: dict[str, dict[str, Curve]]) -> list[tuple[str, dict[str, 
 
 
 def picture_of_trainings(folders: Sequence[Path]) -> bytes:
-    """A PNG of the curves of the trainings in these `--save-dir`s, a panel for each figure.
+    """A PNG of the curves of the trainings in these `--save-dir`s or logs, a panel for each figure.
 
-    Of several trainings each has a colour, and each part a style of line. See `read_history` for errors.
+    Of several trainings each has a colour, and each part a style of line. See `read_log` for errors.
     """
-    runs = [dict(panels_of(read_history(folder / HISTORY))) for folder in folders]
+    runs = [dict(panels_of(read_log(folder))) for folder in folders]
     names = sorted({name: None for run in runs for name in run}, key="lr".__eq__)
     figure, axes = grid(len(names), width=4.5)
     for axis, name in zip(axes.flat, names, strict=False):

@@ -17,7 +17,6 @@ from typing import IO, Any, BinaryIO
 from hat_fairseq.data.files import sha256_of
 
 logger = logging.getLogger(__name__)
-HISTORY = "history.jsonl"  # the figures of a training, in its --save-dir
 
 
 @contextmanager

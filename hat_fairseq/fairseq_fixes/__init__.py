@@ -6,9 +6,7 @@ settings_of_checkpoint.py  refuses settings in a checkpoint that would run code
 save_dir.py                locks --save-dir for one training; chooses the checkpoint to restore
 restoring.py               refuses to resume with another model, and an unknown --best-checkpoint-metric
 position.py                resumes at the right sample with other batches, data or processes
-history.py                 writes the figures of a training to history.jsonl
 training_log.py            a short log of a training, with the time that is left
-trackers.py                reports in one line that TensorBoard or Weights & Biases is not installed
 signals.py                 on SIGTERM and its like, finishes the update and saves
 datasets.py                names damaged binary data
 training.py                the batches of an update; reports NaN and a lack of memory in one message
@@ -24,14 +22,12 @@ from . import (  # noqa: F401
     background,
     checkpoints,
     datasets,
-    history,
     packages,
     patches,
     position,
     processes,
     restoring,
     settings_of_checkpoint,
-    trackers,
     training,
     training_log,
 )

@@ -82,6 +82,8 @@ def fit_precision(common: Any, has_bfloat16: bool) -> str | None:
 def call_main(original: Callable[..., Any], cfg: Any, main: Callable[..., Any], **kwargs: Any) -> Any:
     """fairseq's `call_main` after the checks; a run that fails one ends with one line."""
     training = cfg.distributed_training
+    if cfg.common.log_file:
+        Path(cfg.common.log_file).parent.mkdir(parents=True, exist_ok=True)
     gpus, on_cpu = torch.cuda.device_count(), bool(cfg.common.cpu)
     on_gpus = gpus > 0 and not on_cpu
     started = started_processes(os.environ, training.distributed_port if on_gpus else 0, gpus)

@@ -1,11 +1,8 @@
-"""The batches of an update, and one message if it diverges or runs out of memory.
-
-fairseq repeats an update with NaN or infinity under its `NanDetector`. The detector's backward hooks fail at modules
-that do not return tensors, such as encoders, and their error hides the cause.
-"""
+"""An update of a training: the batches in it, one message if it diverges, and the time that is left."""
 
 import logging
-import zipfile
+import math
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,48 +11,31 @@ import torch
 from fairseq.logging import metrics
 from fairseq.nan_detector import NanDetector
 from fairseq.trainer import Trainer
-from torch.nn.parallel import DistributedDataParallel
 
 from .replace import replaces
 from .save_dir import newest_first
-from .signals import largest
 
 logger = logging.getLogger(__name__)
 SHOWN_IDS = 50
-_places: list[str] = []  # where the NanDetector has found NaN or infinity in this update
-
-
-class _Skipped(BaseException):
-    """All processes leave an update, because one of them has run out of memory; fairseq's trainer catches others."""
+_places: list[str] = []  # where the NanDetector has seen NaN or infinity in this update
 
 
 @replaces(Trainer, "train_step")
 def train_step(original: Callable[..., Any], self: Any, samples: list[Any], *args: Any, **kwargs: Any) -> Any:
     """An update without the empty batches that fill up the last update of an epoch, unless there is no other batch.
 
-    With several processes and `--update-freq`, fairseq's process that runs out of batches within an update does not
-    count those that it had. Every task that is trained with the plugin gets the corrected gradients.
-
-    If a process runs out of memory, all of them skip the update. With torch's DistributedDataParallel this holds for
-    the forward pass: a backward pass that ends in its middle ends the run.
+    In fairseq a process whose last batch of an update is empty drops the gradients of its earlier ones. If one of
+    several processes runs out of memory, the run ends; in fairseq the others would wait, or count its samples.
 
     Raises:
         FloatingPointError: the loss or a gradient is NaN or infinite (in fp16: at every loss scale); with the update,
             the samples, the first module and the last finite checkpoint.
     """
     samples = [sample for sample in samples if sample] or samples[:1]
-    active, counts = metrics._active_aggregators.copy(), metrics._active_aggregators_cnt.copy()
-    outer = vars(self.task).pop("train_step", None)  # of the same update, which AMP tries again
-    self.task.train_step = _skipping(self, samples, outer or self.task.train_step)
+    first = vars(self).setdefault("first_update", (self.get_num_updates(), time.monotonic()))
     _places.clear()
     try:
-        return original(self, samples, *args, **kwargs)
-    except _Skipped:
-        for current, before in ((metrics._active_aggregators, active), (metrics._active_aggregators_cnt, counts)):
-            current.clear()
-            current.update(before)
-        self.zero_grad()
-        return None
+        logged = original(self, samples, *args, **{"raise_oom": self.data_parallel_world_size > 1, **kwargs})
     except Exception as error:
         cause = error if isinstance(error, FloatingPointError) else error.__context__
         if not isinstance(cause, FloatingPointError):
@@ -66,53 +46,21 @@ def train_step(original: Callable[..., Any], self: Any, samples: list[Any], *arg
             f"update {self.get_num_updates() + 1}: {cause}{place}; {_names(self, samples)}; the last checkpoint with "
             f"finite weights: {path or 'none'}. Try a lower --lr, more --warmup-updates or --clip-norm 1"
         ) from None
-    finally:
-        del self.task.train_step
-        if outer:
-            self.task.train_step = outer
+    if hasattr(self, "epoch_iterator"):
+        log_minutes_left(self, *first)
+    return logged
 
 
-def _skipping(trainer: Any, samples: list[Any], step: Callable[..., Any]) -> Callable[..., Any]:
-    """A task's `train_step` for an update; after its last batch all processes skip it if one of them lacks memory."""
-    calls = failed = 0
-
-    def train_step(*args: Any, **kwargs: Any) -> Any:
-        nonlocal calls, failed
-        calls += 1
-        result, is_last = None, calls == len(samples)
-        try:
-            result = step(*args, **kwargs)
-        except RuntimeError as error:
-            is_oom = isinstance(error, torch.OutOfMemoryError) or "out of memory" in str(error)
-            if not is_oom or calls > len(samples):
-                raise
-            _report(trainer, samples[calls - 1], str(error).splitlines()[0])
-        if result is None:  # the error and what it held are gone
-            failed, result = 1, (torch.zeros(()), 0, {})
-            trainer.zero_grad()
-            if trainer.cuda:
-                torch.cuda.empty_cache()
-            if is_last and type(getattr(trainer.model, "module", None)) is DistributedDataParallel:
-                # whose backward pass waits for that of every process
-                sample, _ = trainer._prepare_sample(trainer._dummy_batch)
-                result = step(**{**kwargs, "sample": sample, "ignore_grad": True})
-        if is_last and largest(failed):
-            raise _Skipped
-        return result
-
-    return train_step
-
-
-def _report(trainer: Any, sample: Any, error: str) -> None:
-    trainer.skipped = getattr(trainer, "skipped", 0) + 1
-    lengths, dataset = sample.get("net_input", {}).get("src_lengths"), trainer.cfg.dataset
-    known = "" if lengths is None else f" with {lengths.tolist()[:SHOWN_IDS]} tokens"
-    logger.warning(
-        f"update {trainer.get_num_updates() + 1}: process {trainer.data_parallel_rank} is out of memory for "
-        f"{_names(trainer, [sample])}{known} ({error}). All processes skip the update; so far this one has caused "
-        f"{trainer.skipped}. Less memory: a lower --max-tokens ({dataset.max_tokens}) or --batch-size "
-        f"({dataset.batch_size})"
-    )
+def log_minutes_left(trainer: Any, first: int, begin: float) -> None:
+    """Logs the minutes until `--max-update` or `--max-epoch`, at the mean speed since update `first`."""
+    settings, iterator, updates = trainer.cfg.optimization, trainer.epoch_iterator, trainer.get_num_updates()
+    frequency = settings.update_freq[min(iterator.epoch, len(settings.update_freq)) - 1]
+    batches = (settings.max_epoch - iterator.epoch + 1) * len(iterator) - iterator.iterations_in_epoch
+    left = [settings.max_update - updates] * (settings.max_update > 0)
+    left += [math.ceil(batches / frequency)] * (settings.max_epoch > 0)
+    if left and updates > first:
+        minutes = (time.monotonic() - begin) / (updates - first) * max(min(left), 0) / 60
+        metrics.log_scalar("minutes_left", minutes, weight=0, priority=2000, round=1)  # weight 0: the last value
 
 
 def _names(trainer: Any, samples: list[Any]) -> str:
@@ -132,7 +80,7 @@ def _names(trainer: Any, samples: list[Any]) -> str:
 def last_finite(save_dir: Path) -> Path | None:
     """The newest checkpoint in a `--save-dir` whose weights are all finite."""
     for _, path in newest_first(save_dir):
-        weights = torch.load(path, map_location="cpu", mmap=zipfile.is_zipfile(path), weights_only=True)["model"]
+        weights = torch.load(path, map_location="cpu", weights_only=True)["model"]
         if all(bool(tensor.isfinite().all()) for tensor in weights.values()):
             return path
     return None
@@ -149,7 +97,10 @@ def detect(original: Callable[..., Any], self: Any, tensor: Any, name: str, back
 
 @replaces(NanDetector, "add_hooks")
 def add_hooks(original: Callable[..., Any], self: Any, module: torch.nn.Module) -> None:
-    """Watches the forward pass of every module, and the backward pass of modules without children."""
+    """Watches outputs of every module, and gradients of modules without children.
+
+    In fairseq the hooks of gradients fail at modules that return no tensors, such as encoders, and hide the cause.
+    """
     backward, self.backward = self.backward, self.backward and not list(module.children())
     original(self, module)
     self.backward = backward

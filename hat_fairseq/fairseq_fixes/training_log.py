@@ -1,22 +1,19 @@
-"""A short log of a training, with the time that is left.
+"""A short log of a training.
 
 fairseq logs every setting in one line, the modules of the model, and how it makes batches, before the first update.
 `LOGLEVEL=DEBUG` shows them. Warnings and errors stay, but those of `WARNINGS`, which no user of fairseq can act on.
 """
 
 import logging
-import math
 import os
 import re
 import shlex
 import sys
-import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from fairseq.logging import progress_bar
-from fairseq.logging.progress_bar import BaseProgressBar
 from omegaconf import DictConfig
 from torch import nn
 
@@ -59,43 +56,8 @@ def is_shown(record: logging.LogRecord) -> bool:
     return not (isinstance(record.msg, nn.Module) or re.match(HIDDEN[record.name], str(record.msg)))
 
 
-class _TimeLeft(BaseProgressBar):
-    """A progress bar of an epoch that adds `minutes_left` to the figures of a training."""
-
-    updates, begin = 0, 0.0  # that this process has begun, and when the first
-
-    def __init__(self, bar: Any, iterator: Any, epoch: int) -> None:
-        self.bar, self.size, self.done, self.epoch = bar, len(iterator), getattr(iterator, "n", 0), epoch
-        self.max_update = self.max_epoch = math.inf
-
-    def __iter__(self) -> Iterator[Any]:
-        for samples in self.bar:
-            _TimeLeft.begin = _TimeLeft.begin or time.monotonic()
-            _TimeLeft.updates, self.done = _TimeLeft.updates + 1, self.done + 1
-            yield samples
-
-    def log(self, stats: Any, tag: str | None = None, step: int | None = None) -> None:
-        self.bar.log(self._with_minutes_left(stats, step), tag=tag, step=step)
-
-    def print(self, stats: Any, tag: str | None = None, step: int | None = None) -> None:
-        self.bar.print(self._with_minutes_left(stats, step), tag=tag, step=step)
-
-    def update_config(self, config: Any) -> None:
-        """Tells how long the training is; fairseq calls it for no other bar."""
-        optimization = config["optimization"]
-        self.max_update, self.max_epoch = (optimization[n] or math.inf for n in ("max_update", "max_epoch"))
-        self.bar.update_config(config)
-
-    def _with_minutes_left(self, stats: Any, step: int | None) -> Any:
-        left = min(self.max_update - (step or 0), (self.max_epoch - self.epoch + 1) * self.size - self.done)
-        if not (self.updates and math.isfinite(left)):
-            return stats
-        seconds = (time.monotonic() - self.begin) / self.updates * max(left, 0)
-        return {**stats, "minutes_left": round(seconds / 60, 1)}
-
-
 @replaces(progress_bar, "progress_bar")
-def with_time_left(original: Callable[..., Any], iterator: Any, *args: Any, **kwargs: Any) -> Any:
-    """A progress bar with the time that is left, of an epoch."""
-    bar, epoch = original(iterator, *args, **kwargs), kwargs.get("epoch")
-    return bar if epoch is None else _TimeLeft(bar, iterator, epoch)
+def make_progress_bar(original: Callable[..., Any], *args: Any, log_file: str | None = None, **kwargs: Any) -> Any:
+    """Opens `--log-file` once; in fairseq each epoch opens it again, and a line is written as often."""
+    is_open = any(isinstance(handler, logging.FileHandler) for handler in progress_bar.logger.handlers)
+    return original(*args, log_file=None if is_open else log_file, **kwargs)

@@ -68,22 +68,19 @@ def test_all_processes_stop_after_the_same_update(ami, tmp_path, launcher, signu
 
 
 @pytest.mark.slow
-@pytest.mark.fault(AREA, "one process is out of memory", "all skip the same update; names the samples and the options")
-def test_all_processes_skip_an_update_for_which_one_lacks_memory(train, tmp_path: Path) -> None:
-    flags = ["--max-update", 4, "--disable-validation", "--batch-size", 1, "--update-freq", 1]
-    result = train(tmp_path, *flags, *FAULTY, "oom:1:2", launcher=TWO_PROCESSES)
-    output = result.stdout + result.stderr
-    assert output.count("update 2: process 1 is out of memory for sample ids ") == 1
-    assert "Less memory: a lower --max-tokens (None) or --batch-size (1)" in output
-    assert '"num_updates": "4"' in output and checkpoint(tmp_path)["extra_state"]["train_iterator"]["epoch"] == 2
-
-
-@pytest.mark.slow
-@pytest.mark.fault(AREA, "a process is killed", "the others end within seconds, exit 1; the last checkpoint is whole")
-def test_a_dead_process_ends_all(train, tmp_path: Path) -> None:
-    start = time.monotonic()
-    result = train(tmp_path, *SHORT, "--max-update", 9, *FAULTY, "die:1:2", launcher=TWO_PROCESSES, check=False)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=pytest.mark.fault(
+            AREA, fault, "the others end within seconds, exit 1; the last checkpoint is whole"))
+        for kind, fault in (("die", "a process is killed"), ("oom", "one process is out of memory"))
+    ],
+)  # fmt: skip
+def test_a_failed_process_ends_all(train, tmp_path: Path, kind: str) -> None:
+    start, flags = time.monotonic(), [*SHORT, "--max-update", 9, "--batch-size", 1, "--update-freq", 2]
+    result = train(tmp_path, *flags, *FAULTY, f"{kind}:1:3", launcher=TWO_PROCESSES, check=False)
     assert result.returncode == 1 and time.monotonic() - start < 60
+    assert kind == "die" or "CUDA out of memory" in result.stderr
     assert checkpoint(tmp_path)["optimizer_history"][-1]["num_updates"] == 1
 
 

@@ -132,8 +132,9 @@ def test_a_signal_saves_and_the_same_command_goes_on(quick, background, whole, t
 @pytest.mark.fault("Training", "SIGHUP to a training under nohup", "it goes on")
 def test_nohup(train, background, tmp_path: Path) -> None:
     command = Path(sys.executable).with_name("fairseq-train")
-    run = background.submit(train, tmp_path, *LONG, launcher=["nohup", command])
-    wait_for(tmp_path / "history.jsonl", '"update": 3')
+    log = tmp_path / "train.log"
+    run = background.submit(train, tmp_path, *LONG, "--log-file", log, launcher=["nohup", command])
+    wait_for(log, '"num_updates": "3"')
     os.kill(process_of(tmp_path), signal.SIGHUP)
     assert run.result().returncode == 0 and checkpoint(tmp_path)["optimizer_history"][-1]["num_updates"] == 24
 
