@@ -96,7 +96,7 @@ def fairseq_flags() -> frozenset[str]:
         options.get_validation_parser(),
     ]
     chosen = [("criterion", "label_smoothed_cross_entropy"), ("optimizer", "adam"), ("bpe", "document")]
-    chosen += [("lr_scheduler", "polynomial_decay"), ("criterion", "masked_lm_from_sentences")]
+    chosen += [("lr_scheduler", "polynomial_decay")]
     chosen.append(("criterion", "self_attention_regularization"))
     for kind, name in chosen:
         extra = argparse.ArgumentParser()

@@ -16,7 +16,7 @@ from fairseq.models import ARCH_MODEL_REGISTRY
 from fairseq.tasks import TASK_REGISTRY
 assert "document_to_text" in TASK_REGISTRY and "masked_document_lm" in TASK_REGISTRY
 assert "hat_bart_base" in ARCH_MODEL_REGISTRY and "hierarchical_transformer" in ARCH_MODEL_REGISTRY
-assert "masked_lm_from_sentences" in CRITERION_REGISTRY
+assert "self_attention_regularization" in CRITERION_REGISTRY
 import fairseq.file_io, hat_fairseq
 wrapped = fairseq.file_io.PathManager.copy.__wrapped__
 assert not hasattr(wrapped, "__wrapped__")  # wrapped once

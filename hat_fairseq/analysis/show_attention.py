@@ -22,7 +22,7 @@ DEFAULTS = {"sparse_block": 4, "sparse_window": 3, "sparse_random": 3, "sparse_f
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", help=f"one of {', '.join(ATTENTIONS)}")
     parser.add_argument("--tokens", type=int, default=48, help="length of the document (default: 48)")
-    options = {name: option for kind in ATTENTIONS.values() for name, *option in options_of(kind)}
+    options = {name: (field, kind) for entries in ATTENTIONS.values() for name, field, kind in options_of(entries)}
     for name, (field, value_type) in sorted(options.items()):
         default: Any = DEFAULTS.get(name, SPAN) if value_type is int else None
         default = "token" if name == "pooling_cells" else default

@@ -36,7 +36,7 @@ def load_models(
     """Loads checkpoints for inference (several with colons between them make an ensemble).
 
     The dictionaries of the data must be those of the training: their fingerprints are in the checkpoint
-    (`models/fingerprint.py`).
+    (`models/loading.py`).
 
     Args:
         checkpoints: paths, also of folders of `hat package`, or their names on the Hugging Face Hub (`hub.py`).

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ..modules.options import add_options
 from ..networks.encoder_with_heads import EncoderWithHeads
-from ..networks.encoders import KINDS, EncoderKind
+from ..networks.encoders import KINDS
 from .hat_transformer import vocabulary
 from .loading import adapt_heads, adapt_state, fingerprint, rename_old_layout, start_from_roberta
 
@@ -21,10 +21,10 @@ from .loading import adapt_heads, adapt_state, fingerprint, rename_old_layout, s
 class EncoderModel(EncoderWithHeads, BaseFairseqModel):
     """An encoder with heads as fairseq calls it."""
 
-    kind: ClassVar[EncoderKind]
     new_parts: ClassVar[tuple[str, ...]]  # names of tensors that a pretrained checkpoint may lack
     # True for inference: then a checkpoint without this model's heads is an error.
-    heads_must_load = False
+    heads_must_load: Any = False
+    has_mask: Any = False  # the dictionary has <mask>
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:

@@ -72,7 +72,8 @@ class EncoderConfig(AttentionFlags):  # type: ignore[misc,valid-type]
         Raises:
             ValueError: a value that a flag cannot have, or flags that contradict each other.
         """
-        config = cls(**{each.name: getattr(args, each.name, each.default) for each in fields(cls)})
+        values: dict[str, Any] = {each.name: getattr(args, each.name, each.default) for each in fields(cls)}
+        config = cls(**values)
         for each in fields(cls):
             if (value := getattr(config, each.name)) is not None:
                 check(each.name, value, each)

@@ -48,10 +48,12 @@ class EncoderWithHeads(nn.Module):
     """An encoder and its heads."""
 
     encoder: Any
+    kind: EncoderKind
+    config: Any
 
     def compose(self, kind: EncoderKind, config: Any, words: Vocabulary) -> None:
         """Adds the encoder, initialises it, and adds an empty dictionary of heads; call it from the constructor."""
-        self.kind, self.config, self.words = kind, config, words
+        self.kind, self.config, self.words = kind, config, words  # type: ignore[misc]
         parts = kind.parts(config, words)
         sizes, tied = config.encoder_sizes(), not getattr(config, "untie_weights_roberta", False)
         table = parts.table.weight if tied else None

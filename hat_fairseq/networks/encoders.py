@@ -84,15 +84,17 @@ def ernie_sparse_parts(config: ErnieSparseConfig, words: Vocabulary) -> EncoderP
     """RoBERTa with a representative before each block; without hierarchy BigBird."""
     if config.no_hierarchy:
         return roberta_parts(config, words)
+    assert config.max_positions is not None
     pattern, longest = config.attention().pattern, config.max_positions
     slots = RepresentativeSlots(pattern.first * pattern.block, pattern.block - 1)
     own_positions = config.representative_positions == "sequence"
     if own_positions:  # representatives take some of the positions
         longest -= -(-max(longest - slots.num_global, 0) // (slots.block + 1))
-    sizes, layers = config.encoder_sizes(), []
+    sizes, layers, separate = config.encoder_sizes(), [], None
     for attention in layer_attentions(config, config.encoder_layers):
-        numbers = sizes.embed_dim, sizes.num_heads, sizes.attention_dropout, attention.q_proj.out_features
-        separate = FullAttention(*numbers) if config.representative_weights == "separate" else None
+        if config.representative_weights == "separate":
+            numbers = sizes.embed_dim, sizes.num_heads, sizes.attention_dropout, config.encoder_qkv_dim
+            separate = FullAttention(*numbers)
         layers.append(RepresentativeLayer(sizes, attention, separate, config.representative_update))
 
     def arrange(tokens: Tensor) -> Arranged:

@@ -121,17 +121,6 @@ def test_two_updates(pretrain, tmp_path: Path, task: str, flags: list[str]) -> N
     assert len(found) == 2 and all(4 < loss < 12 for loss in found)
 
 
-def test_sentences_can_be_made_to_predict_their_words(pretrain, tmp_path: Path) -> None:
-    objective = ["--criterion", "masked_lm_from_sentences", "--sentence-weight", 0.5]
-    result = pretrain(tmp_path, "--max-update", 2, "--no-save", *objective)
-    logs = [json.loads(match) for match in CURVE.findall(result.stdout + result.stderr)]
-    assert len(logs) == 2
-    for log in logs:
-        parts = float(log["word_loss"]) + 0.5 * float(log["sentence_loss"])
-        assert float(log["loss"]) == pytest.approx(parts, abs=2e-3)
-        assert float(log["ppl"]) == pytest.approx(2 ** float(log["word_loss"]), rel=0.01)
-
-
 def test_resume_is_exact_in_the_second_epoch(pretrain, pretrained: tuple[Path, Any], tmp_path: Path) -> None:
     """Three updates an epoch, dropout on."""
     whole, result = pretrained

@@ -1,0 +1,121 @@
+"""A fifth attention is one file and one entry: LongT5's transient-global attention, and the models that take it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pytest
+import references
+import torch
+import torch.nn.functional as F
+from building import PAD, TINY, TINY_ENCODER, build, documents, targets
+from helpers import assert_close, assert_same_run, padding
+from torch import Tensor, nn
+
+from hat_fairseq.kernels import Windows, attend_windows, prepare_mask
+from hat_fairseq.modules.batch_layout import BatchLayout
+from hat_fairseq.modules.options import option
+from hat_fairseq.modules.projections import HeadProjections
+from hat_fairseq.networks.attentions import ATTENTIONS
+
+
+@dataclass(frozen=True)
+class TransientGlobal:
+    """`--encoder-attention transient-global`."""
+
+    prefix: ClassVar = "transient_"
+    window: int = option(4, "tokens on either side", least=1)
+    block: int = option(3, "tokens of a block, whose sum is a key for all tokens", least=1)
+
+    def build(self, embed_dim: int, num_heads: int, dropout: float, layer: int = 0) -> nn.Module:
+        return TransientGlobalAttention(embed_dim, num_heads, dropout, self)
+
+
+class TransientGlobalAttention(HeadProjections):
+    """A window, and the normalised sum of each block of tokens as one more key (Guo et al. 2022, section 3.1.2).
+
+    Without LongT5's relative positions, because the models here have absolute ones. O(T (w + T / block)) operations.
+    """
+
+    def __init__(self, embed_dim: int, num_heads: int, dropout: float, options: TransientGlobal) -> None:
+        super().__init__(embed_dim, num_heads, dropout)
+        self.options = options
+        self.windows = Windows(32, 32, options.window, 32 + 2 * options.window)
+        self.block_norm = nn.RMSNorm(embed_dim, eps=1e-6)
+
+    def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
+        """(B, T, C) -> (B, T, C)."""
+        keys, values = self.keys_and_values(x)
+        block_keys, block_values = self.keys_and_values(self.blocks(x, layout))
+        mask = layout.cached(("transient", x.dtype, x.size(1), self.options), lambda: self.mask(x, layout))
+        shared = (block_keys, block_values)
+        queries = self.heads(self.q_proj(x))
+        return self.merge(attend_windows(queries, keys, values, mask, self.windows, self.dropout_rate, shared))
+
+    def blocks(self, x: Tensor, layout: BatchLayout) -> Tensor:
+        """(B, T, C) states -> (B, G, C) normalised sums of the blocks."""
+        real = x if layout.padding is None else x.masked_fill(layout.padding.unsqueeze(-1), 0)
+        size = self.options.block
+        return self.block_norm(F.pad(real, (0, 0, 0, -x.size(1) % size)).unflatten(1, (-1, size)).sum(dim=2))
+
+    def mask(self, x: Tensor, layout: BatchLayout) -> Tensor:
+        """(B N, 1, L, W + G): the window's tokens, and the blocks that have a token."""
+        length = x.size(1)
+        queries = self.windows.queries(length, x.device).unsqueeze(-1)
+        keys = self.windows.keys(length, x.device).unsqueeze(1)
+        near = ((queries - keys).abs() <= self.options.window) & layout.real(keys, length)
+        near = (near | (queries == keys)).expand(len(x), -1, -1, -1)  # padding attends to itself
+        first = torch.arange(0, length, self.options.block, device=x.device)  # padding is on the right
+        blocks = layout.real(first, length).expand(len(x), -1)[:, None, None].expand(*near.shape[:3], -1)
+        return prepare_mask(torch.cat([near, blocks], dim=-1).flatten(0, 1).unsqueeze(1), x.dtype)
+
+
+@pytest.fixture(autouse=True)
+def entry() -> Iterator[None]:
+    ATTENTIONS["transient-global"] = TransientGlobal
+    yield
+    del ATTENTIONS["transient-global"]
+
+
+def dense(attention: TransientGlobalAttention, x: Tensor) -> Tensor:
+    """(T, C) -> (T, C): each token over the tokens near it and all blocks, with one softmax."""
+    size, window = attention.options.block, attention.options.window
+    blocks = [attention.block_norm(x[first : first + size].sum(dim=0)) for first in range(0, len(x), size)]
+    out = []
+    for i in range(len(x)):
+        memory = torch.cat([x[max(0, i - window) : i + window + 1], torch.stack(blocks)])
+        allowed = torch.ones(1, 1, len(memory), dtype=torch.bool)
+        out.append(references.attention(attention, x[i : i + 1], memory, allowed)[0])
+    return torch.cat(out)
+
+
+@pytest.mark.parametrize("lengths", [[1], [3], [7, 3, 1], [40, 33, 32, 5], [65]], ids=str)
+def test_it_is_its_definition(lengths: list[int]) -> None:
+    torch.manual_seed(0)
+    attention = TransientGlobal().build(24, 4, 0.0)
+    mask = padding(lengths)
+    x = torch.randn(*mask.shape, 24, requires_grad=True)
+    layout = BatchLayout(mask if mask.any() else None)
+    expected = lambda: torch.cat([dense(attention, x[row, :n]) for row, n in enumerate(lengths)])  # noqa: E731
+    assert_same_run(attention, [x], lambda: attention(x, layout)[~mask], expected)
+
+
+@pytest.mark.parametrize(
+    ("arch", "flags"),
+    [("hat_bart_base", TINY), ("hat_bart_base", f"{TINY} --no-hierarchy"), ("hat_roberta_base", TINY_ENCODER)],
+)
+def test_models_take_it(arch: str, flags: str) -> None:
+    """A document alone is the same as in a batch, padded on either side."""
+    model = build(arch, f"{flags} --encoder-attention transient-global").eval()
+    source, lengths = documents([17, 9, 2]), [17, 9, 2]
+
+    def run(tokens: Tensor) -> Tensor:
+        if hasattr(model, "decoder"):
+            return model(tokens, None, targets(3, 8)[-len(tokens) :])[0]
+        return model.core(tokens).tokens[tokens.ne(PAD)]
+
+    left = torch.stack([torch.cat([row[row == PAD], row[row != PAD]]) for row in source])
+    assert_close(run(left), run(source))
+    assert_close(run(source)[-2:], run(source[2:, : lengths[2]])[-2:] if "roberta" in arch else run(source)[-2:])
