@@ -27,7 +27,7 @@ TIMED := long_attention long_encoders regularization training_hierarchy training
 PROCESSORS := "ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2" "ATEN_CPU_CAPABILITY=default"
 PROCESSOR_TESTS := tests/kernels tests/generation tests/weights/test_export*.py \
   tests/test_old_checkpoints.py tests/test_gpu_benchmark.py
-PRODUCT := import torch; from hat_fairseq.kernels.packed_linear import PackedLinear; \
+PRODUCT := import torch; from hat_fairseq.kernels.precision import PackedLinear; \
   print("torch", torch.backends.cpu.get_cpu_capability()); PackedLinear(torch.nn.Linear(64, 64), "int8")(torch.ones(4, 64))
 SCRIPTS = $(wildcard .ci/run scripts/* train_scripts/*.sh generate_scripts/*.sh predict_scripts/*.sh examples/*.sh)
 # torch and what torch itself requires: with a torch of the user's own, our pins for these do not apply

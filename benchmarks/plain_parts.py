@@ -16,32 +16,15 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 import hat_fairseq.criterions.chunked_label_smoothed_cross_entropy as criterion
-from hat_fairseq.kernels import attention, block_attention, linear, naive, precision, windows
+from hat_fairseq.kernels import attention, blocks, linear, loss, naive, precision
 
-QUERIES = 256  # of a chunk of full attention
-LOGITS = 1 << 24  # of a chunk of the loss, as in `kernels.chunked_loss`
-KEYS = 1 << 14  # of a chunk of windows or blocks, as in `kernels.block_attention`
+LOGITS = 1 << 24  # of a chunk of the loss, as in `kernels.loss`
+KEYS = 1 << 14  # of a chunk of blocks, as in `kernels.blocks`
 
 
 def sdpa(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float = 0.0, causal: bool = False) -> Tensor:
     """torch's scaled dot product attention, with the arguments of our kernels."""
     return F.scaled_dot_product_attention(q, k, v, mask, dropout, causal)
-
-
-def dropout_to_checkpoint() -> None:
-    """Full attention with dropout: SDPA for chunks of queries, each recomputed in the backward pass."""
-
-    def chunks(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float, causal: bool) -> Tensor:
-        if causal:
-            mask = torch.ones(q.size(2), k.size(2), dtype=torch.bool).tril()
-        out = []
-        for first in range(0, q.size(2), QUERIES):
-            part = slice(first, first + QUERIES)
-            seen = mask[..., part, :] if mask is not None and mask.size(-2) > 1 else mask
-            out.append(checkpoint(sdpa, q[:, :, part], k, v, seen, dropout, use_reentrant=False))
-        return torch.cat(out, dim=2)
-
-    attention.blockwise_attention = chunks
 
 
 def loss_to_checkpoint() -> None:
@@ -71,7 +54,7 @@ def maps_to_linear() -> None:
 def onednn_to_linear() -> None:
     """`nn.Linear` in place of oneDNN's product, for weights that are packed and others."""
     maps_to_linear()
-    linear._choose = lambda *arguments: F.linear
+    linear.fastest_product = loss.fastest_product = lambda x, weight: F.linear
 
 
 def step_to_sdpa() -> None:
@@ -79,55 +62,14 @@ def step_to_sdpa() -> None:
     attention.step_attention = sdpa
 
 
-def windows_to_checkpoint() -> None:
-    """Windows of keys: a chunk of blocks at a time, recomputed in the backward pass, without a backward of our own."""
-
-    def attend(
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        mask: Tensor,
-        sizes: windows.Windows,
-        dropout: float = 0.0,
-        shared: tuple[Tensor, Tensor] | None = None,
-    ) -> Tensor:
-        assert shared is None  # no global tokens in these benchmarks
-        rows, _, length, _ = q.shape
-        number, chunk = sizes.num_blocks(length), max(1, KEYS // sizes.size)
-        q = F.pad(q, (0, 0, 0, number * sizes.block - length))
-        last = (number - 1) * sizes.step + sizes.size
-        k, v = (F.pad(x, (0, 0, sizes.before, last - sizes.before - x.size(2))) for x in (k, v))
-        mask = mask.unflatten(0, (rows, number))
-        out = []
-        for first in range(0, number, chunk):
-            end = min(first + chunk, number)
-            keys = slice(first * sizes.step, (end - 1) * sizes.step + sizes.size)
-            queries = q[:, :, first * sizes.block : end * sizes.block]
-            arguments = queries, k[:, :, keys], v[:, :, keys], mask[:, first:end], sizes, dropout
-            out.append(checkpoint(_windows, *arguments, use_reentrant=False))
-        return torch.cat(out, dim=2)[:, :, :length]
-
-    for user in ("sliding_window", "pooling_attention"):
-        _module(user).attend_windows = attend
-
-
-def _windows(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, sizes: windows.Windows, dropout: float) -> Tensor:
-    """(B, H, n L, E) queries and the keys of their n windows -> (B, H, n L, E)."""
-    queries = q.unflatten(2, (-1, sizes.block)).transpose(1, 2).flatten(0, 1)
-    # B x H x n x E x W -> (B n) x H x W x E
-    keys, values = (x.unfold(2, sizes.size, sizes.step).permute(0, 2, 1, 4, 3).flatten(0, 1) for x in (k, v))
-    out = sdpa(queries, keys, values, mask.flatten(0, 1), dropout)
-    return out.unflatten(0, (len(q), -1)).transpose(1, 2).flatten(2, 3)
-
-
 def blocks_to_checkpoint() -> None:
     """Blocks of keys: gathered for a chunk of query blocks, recomputed in the backward pass by autograd."""
 
-    def attend(q: Tensor, k: Tensor, v: Tensor, blocks: block_attention.KeyBlocks, dropout: float = 0.0) -> Tensor:
-        shape, chunk = q.shape, max(1, KEYS // blocks.added.size(1))
+    def attend(q: Tensor, k: Tensor, v: Tensor, table: blocks.KeyBlocks, dropout: float = 0.0) -> Tensor:
+        shape, chunk = q.shape, max(1, KEYS // table.added.size(1))
         q, k, v = (x.flatten(0, 2) for x in (q, k, v))
-        parts = zip(q.split(chunk), blocks.numbers.split(chunk), blocks.added.split(chunk), strict=True)
-        out = [checkpoint(_blocks, part, k, v, *table, dropout, use_reentrant=False) for part, *table in parts]
+        parts = zip(q.split(chunk), table.numbers.split(chunk), table.added.split(chunk), strict=True)
+        out = [checkpoint(_blocks, part, k, v, *pair, dropout, use_reentrant=False) for part, *pair in parts]
         return torch.cat(out).view(shape)
 
     _module("block_sparse").attend_blocks = attend
@@ -148,12 +90,10 @@ def _module(name: str) -> Any:
 # Contender: the functions that it calls.
 PLAIN: dict[str, list[Callable[[], None]]] = {
     "as it is": [],
-    "attention dropout": [dropout_to_checkpoint],
     "chunked loss": [loss_to_checkpoint],
     "packed maps": [maps_to_linear],
     "oneDNN": [onednn_to_linear],
     "step": [step_to_sdpa],
     "search": [],
-    "windows": [windows_to_checkpoint],
     "blocks": [blocks_to_checkpoint],
 }

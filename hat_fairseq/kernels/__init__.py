@@ -5,12 +5,18 @@ choose a kernel for each shape, data type and mode.
 """
 
 from .attention import attend, prepare_mask
-from .block_attention import KeyBlocks, attend_blocks, key_blocks
-from .chunked_loss import chunked_label_smoothed_loss
+from .blocks import KeyBlocks, attend_blocks, key_blocks
 from .linear import Linear, feed_forward
+from .loss import chunked_label_smoothed_loss
 from .naive import ACTIVATIONS
-from .packed_linear import CPU_PRECISIONS, pack_linears
-from .precision import PRECISIONS, check_precision, chosen_precision, set_precision
+from .precision import (
+    CPU_PRECISIONS,
+    PRECISIONS,
+    check_precision,
+    chosen_precision,
+    pack_linears,
+    set_precision,
+)
 from .windows import Windows, attend_windows
 
 __all__ = [

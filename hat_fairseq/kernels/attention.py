@@ -2,8 +2,8 @@
 
 softmax(queries keys^T / sqrt(E)) values (`naive.attention`), by one of four numerically equivalent kernels:
 
-    SDPA    torch's scaled dot product attention: on a GPU, and on the CPU for short sequences
-    blocks  on the CPU for long sequences with dropout (`blockwise_attention.py`)
+    SDPA    torch's scaled dot product attention: on a GPU, and on the CPU in most cases
+    chunks  on the CPU with dropout, for which SDPA has no fused kernel: SDPA for a chunk of queries at a time
     step    on the CPU for the few queries of a decoding step
     rows    on the CPU for padded self-attention in bf16: SDPA for each row alone, without its padding
 
@@ -13,22 +13,18 @@ queries, so no key is copied.
 Legend: B rows, H heads, N heads of keys and values (H or a divisor), T queries, S keys, E channels of a head.
 """
 
-from collections.abc import Callable
-from functools import lru_cache
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from . import torch_private
-from .blockwise_attention import blockwise_attention
 from .naive import wide
 
-SMALLEST = 1 << 16  # T x S from which on blocks are the faster kernel
-FEWEST = 32  # queries, likewise
-MOST = 16  # queries up to which `step_attention` is the faster kernel
+MIN_SCORES = 1 << 18  # T x S from which on attention with dropout is computed in chunks
+CHUNK = 256  # queries of a chunk
+MAX_STEP_QUERIES = 16  # queries up to which `step_attention` is the faster kernel
 ALIGNMENT = 8  # the memory-efficient SDPA kernel copies a mask whose strides are not multiples of 8
-Kernel = Callable[[Tensor, Tensor, Tensor, Tensor | None, float, bool], Tensor]
 
 
 def attend(
@@ -63,46 +59,39 @@ def attend(
     if causal and mask is not None:
         past = torch.ones(queries.size(2), keys.size(2), dtype=torch.bool, device=mask.device).tril()
         mask, causal = mask & past if mask.dtype is torch.bool else mask.masked_fill(~past, float("-inf")), False
-    if queries.device.type != "cpu" or (mask is not None and mask.dtype is not torch.bool):
-        return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, causal)
-    autocast, gradients = torch.is_autocast_enabled("cpu"), torch.is_grad_enabled()
-    shape = queries.size(2), keys.size(2)
-    kernel = _choose(*shape, queries.dtype, dropout, causal, gradients, autocast, self_attention)
-    return kernel(queries, keys, values, mask, dropout, causal)
+    if queries.device.type == "cpu" and (mask is None or mask.dtype is torch.bool):
+        length = queries.size(2)
+        if dropout and length * keys.size(2) >= MIN_SCORES:
+            return attention_in_chunks(queries, keys, values, mask, dropout, causal)
+        if not (dropout or causal or torch.is_grad_enabled()):
+            if self_attention and length > 1 and queries.dtype is torch.bfloat16:
+                return attention_of_rows(queries, keys, values, mask)
+            if length <= MAX_STEP_QUERIES:
+                return step_attention(queries, keys, values, mask)
+    return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, causal)
 
 
-@lru_cache(maxsize=4096)
-def _choose(
-    length: int,
-    num_keys: int,
-    dtype: torch.dtype,
-    dropout: float,
-    causal: bool,
-    gradients: bool,
-    autocast: bool,
-    self_attention: bool = False,
-) -> Kernel:
-    if not (dropout or causal or gradients):
-        if self_attention and dtype is torch.bfloat16 and length > 1 and not autocast:
-            return attention_of_rows
-        if length <= MOST:
-            return step_attention
-    if length < FEWEST or length * num_keys < SMALLEST or autocast:
-        return F.scaled_dot_product_attention
-    known = 0 < dropout < 1 and dtype in (torch.float32, torch.bfloat16, torch.float16)
-    return blockwise_attention if known else F.scaled_dot_product_attention
-
-
-def step_attention(
-    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, dropout: float = 0.0, causal: bool = False
+def attention_in_chunks(
+    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, dropout: float, causal: bool
 ) -> Tensor:
+    """Attention whose weights are in memory for one chunk of queries only; the backward pass computes them again."""
+    if causal:
+        mask = torch.ones(queries.size(2), keys.size(2), dtype=torch.bool).tril()
+    out = []
+    for first in range(0, queries.size(2), CHUNK):
+        chunk = slice(first, first + CHUNK)
+        chunk_mask = mask[..., chunk, :] if mask is not None and mask.size(-2) > 1 else mask
+        arguments = queries[:, :, chunk], keys, values, chunk_mask, dropout
+        out.append(checkpoint(F.scaled_dot_product_attention, *arguments, use_reentrant=False))
+    return torch.cat(out, dim=2)
+
+
+def step_attention(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
     """Attention of a few queries over many keys, without dropout; arguments and result of `attend`.
 
-    The time is that of reading keys and values. The products read them 1.3 times as fast as SDPA does in fp32, twice as
-    fast in bf16, and without a copy where they are views of longer buffers. In fp32 keys x queries is faster than
-    queries x keys on AMD's processors, slower on Intel's.
+    Memory-bound: 1.3 times (fp32) to twice (bf16) as fast as SDPA. In fp32 keys x queries is faster than queries x keys
+    on AMD's processors, slower on Intel's.
     """
-    assert not dropout and not causal
     rows, heads, length, channels = queries.shape
     q = (queries * channels**-0.5).flatten(0, 1)
     k, v = keys.flatten(0, 1), values.flatten(0, 1)
@@ -116,9 +105,7 @@ def step_attention(
     return torch.bmm(weights, v).view(rows, heads, length, channels)
 
 
-def attention_of_rows(
-    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, dropout: float = 0.0, causal: bool = False
-) -> Tensor:
+def attention_of_rows(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
     """Self-attention, each row without its padding; arguments and result of `attend`.
 
     SDPA rounds the weights to bf16 in blocks that depend on the padded length. Without padding, a row's result is the
@@ -126,13 +113,13 @@ def attention_of_rows(
     """
     rows, _, length, _ = queries.shape
     if mask is None or mask.shape != (rows, 1, 1, length):
-        return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, causal)
+        return F.scaled_dot_product_attention(queries, keys, values, mask)
     out = []
     for row, allowed in enumerate(mask[:, 0, 0]):
         end = int(allowed.nonzero()[-1]) + 1
         q, k, v = (x[row : row + 1, :, :end] for x in (queries, keys, values))
         row_mask = None if allowed[:end].all() else mask[row : row + 1, ..., :end]
-        row_out = F.scaled_dot_product_attention(q, k, v, row_mask, dropout)
+        row_out = F.scaled_dot_product_attention(q, k, v, row_mask)
         out.append(F.pad(row_out, (0, 0, 0, length - end)))
     return torch.cat(out)
 

@@ -3,7 +3,7 @@
 torch multiplies fp32 matrices on the CPU with MKL. oneDNN, which torch contains as well, is numerically equivalent and
 1.2 to 1.6 times as fast on processors that MKL is not optimised for (AMD). There `Linear` takes oneDNN for outputs and
 gradients of inputs if the weight is large. In all other cases (Intel's processors, GPU, bf16, autocast, small weights)
-it is `nn.Linear`. `packed_linear.py` is faster still for weights that are not trained.
+it is `nn.Linear`. `precision.py` is faster still for weights that are not trained.
 
 The two largest tensors of a transformer layer are the input and the output of the activation in its feed-forward
 network. `feed_forward` keeps the input only and recomputes the output in the backward pass, which saves a quarter of an
@@ -13,7 +13,6 @@ Legend: N rows (any number of leading axes), I inputs, O outputs; C channels, F 
 """
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import torch
@@ -23,9 +22,9 @@ from torch.autograd.function import once_differentiable
 
 from . import torch_private
 from .naive import activated
-from .torch_private import activation_backward, onednn_linear
+from .torch_private import onednn_linear
 
-SMALLEST = 1 << 16  # entries of a weight from which on oneDNN's call costs less than it saves
+MIN_WEIGHT = 1 << 16  # entries of a weight from which on oneDNN's call costs less than it saves
 Product = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 
 
@@ -58,15 +57,9 @@ def feed_forward(x: Tensor, fc1: nn.Module, fc2: nn.Module, activation: str, dro
 
 def fastest_product(x: Tensor, weight: Tensor) -> Product:
     """`F.linear`, or `onednn_linear` (which autograd cannot differentiate) where that is faster for `x`."""
-    return _choose(x.dtype, weight.dtype, weight.device.type, weight.numel(), torch.is_autocast_enabled("cpu"))
-
-
-@lru_cache(maxsize=1024)
-def _choose(x_dtype: torch.dtype, dtype: torch.dtype, device: str, entries: int, autocast: bool) -> Product:
-    suited = (
-        torch_private.PREFER_ONEDNN and device == "cpu" and x_dtype is dtype is torch.float32 and entries >= SMALLEST
-    )
-    return onednn_linear if suited and not autocast else F.linear
+    on_cpu = weight.device.type == "cpu" and not torch.is_autocast_enabled("cpu")
+    suited = on_cpu and x.dtype is weight.dtype is torch.float32 and weight.numel() >= MIN_WEIGHT
+    return onednn_linear if torch_private.PREFER_ONEDNN and suited else F.linear
 
 
 class _Linear(torch.autograd.Function):
@@ -84,15 +77,18 @@ class _Linear(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         (x, weight), gradient = ctx.saved_tensors, gradients[0]
-        of_x = of_weight = of_bias = None
+        grad_x = grad_weight = grad_bias = None
+        with torch.enable_grad():
+            x = x.detach().requires_grad_()
+            inputs = activated(x, ctx.activation)
         if ctx.needs_input_grad[0]:
             onednn = ctx.product is not F.linear
-            of_x = ctx.product(gradient, weight.t().contiguous(), None) if onednn else gradient @ weight
+            grad_x = ctx.product(gradient, weight.t().contiguous(), None) if onednn else gradient @ weight
             if ctx.activation is not None:
-                of_x = activation_backward(of_x, x, ctx.activation)
+                (grad_x,) = torch.autograd.grad(inputs, x, grad_x)
         rows = gradient.reshape(-1, gradient.size(-1))
         if ctx.needs_input_grad[1]:  # MKL is the faster library here
-            of_weight = rows.t() @ activated(x, ctx.activation).reshape(-1, x.size(-1))
+            grad_weight = rows.t() @ inputs.detach().reshape(-1, x.size(-1))
         if ctx.needs_input_grad[2]:
-            of_bias = rows.sum(0)
-        return of_x, of_weight, of_bias, None, None
+            grad_bias = rows.sum(0)
+        return grad_x, grad_weight, grad_bias, None, None

@@ -29,7 +29,7 @@ def attention(
     mask: Tensor | None = None,
     dropout: float = 0.0,
     causal: bool = False,
-    kept: Tensor | None = None,
+    keep: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Vaswani et al. 2017, section 3.2.1: softmax(queries keys^T / sqrt(E)) values, with a softmax in fp32 or wider.
 
@@ -38,7 +38,7 @@ def attention(
         mask: bool (True = may attend) or added to the scores; broadcastable to (B, H, T, S).
         dropout: probability of dropping a weight.
         causal: query t attends to keys up to t.
-        kept: (B, H, T, S) bool, the weights that dropout keeps; None draws them.
+        keep: (B, H, T, S) bool, the weights that dropout keeps; None draws them.
     Returns:
         (B, H, T, E) output, and (B, H, T, S) weights before dropout.
     """
@@ -50,7 +50,7 @@ def attention(
     if causal:
         scores = scores.masked_fill(~torch.ones_like(scores, dtype=torch.bool).tril(), float("-inf"))
     weights = wide(scores).softmax(-1).to(scores)
-    dropped = F.dropout(weights, dropout) if kept is None else weights * kept / (1 - dropout)
+    dropped = F.dropout(weights, dropout) if keep is None else weights * keep / (1 - dropout)
     return dropped @ values, weights
 
 

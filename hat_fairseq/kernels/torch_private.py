@@ -39,10 +39,6 @@ _reorder_linear_weight = _find("mkldnn._reorder_linear_weight")
 _is_bf16_supported = _find("mkldnn._is_mkldnn_bf16_supported")
 _qlinear_prepack = _find("onednn.qlinear_prepack")
 _qlinear_pointwise = _find("onednn.qlinear_pointwise")
-_softmax_backward = _find("aten._softmax_backward_data.out")
-_threshold_backward = _find("aten.threshold_backward.grad_input")
-_relu_backward = _find("aten.threshold_backward.default")
-_gelu_backward = _find("aten.gelu_backward.default")
 _flash_attention = _find("aten._scaled_dot_product_flash_attention_for_cpu")
 _flash_attention_backward = _find("aten._scaled_dot_product_flash_attention_for_cpu_backward")
 
@@ -61,13 +57,8 @@ def _is_intel() -> bool:
         return False
 
 
-# Whether oneDNN multiplies large fp32 matrices faster than MKL. On Intel's processors MKL, and with it SDPA, is faster.
+# Whether oneDNN multiplies large fp32 matrices faster than MKL; on Intel's processors MKL is the faster one.
 PREFER_ONEDNN = ONEDNN and not _is_intel()
-
-
-def large_product(x: Tensor, weight: Tensor) -> Tensor:
-    """(..., I) and a (O, I) matrix -> (..., O) by the faster of the two libraries."""
-    return onednn_linear(x, weight) if PREFER_ONEDNN else F.linear(x, weight)
 
 
 def onednn_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str | None = None) -> Tensor:
@@ -92,32 +83,6 @@ def int8_product(x: Tensor, packed: Tensor, scales: Tensor, zeros: Tensor) -> Te
     if not INT8:
         return F.linear(x.float(), packed) * scales
     return _qlinear_pointwise(x, 1.0, 0, packed, scales, zeros, None, 1.0, 0, torch.float32, "none", [], "")
-
-
-def softmax_backward_(gradient: Tensor, weights: Tensor) -> Tensor:
-    """Turns the gradient of `weights` = softmax(scores) over the last axis, both fp32, into that of the scores."""
-    if _softmax_backward is None:
-        products = gradient.mul_(weights)
-        return products.addcmul_(weights, products.sum(-1, keepdim=True), value=-1)
-    return _softmax_backward(gradient, weights, -1, torch.float32, grad_input=gradient)
-
-
-def keep_above(x: Tensor, numbers: Tensor, threshold: float, out: Tensor) -> Tensor:
-    """`x` where `numbers` exceed the threshold, otherwise 0; into `out`, which may be `x`."""
-    if _threshold_backward is None:
-        return torch.where(numbers > threshold, x, x.new_zeros(()), out=out)
-    return _threshold_backward(x, numbers, threshold, grad_input=out)
-
-
-def activation_backward(gradient: Tensor, x: Tensor, activation: str) -> Tensor:
-    """Gradient of `x` from that of `activation`(x)."""
-    if activation == "relu" and _relu_backward is not None:
-        return _relu_backward(gradient, x, 0)
-    if activation == "gelu" and _gelu_backward is not None:
-        return _gelu_backward(gradient, x)
-    with torch.enable_grad():
-        x = x.detach().requires_grad_()
-        return torch.autograd.grad(naive.activated(x, activation), x, gradient)[0]
 
 
 def flash_attention(queries: Tensor, keys: Tensor, values: Tensor, added: Tensor) -> tuple[Tensor, Tensor]:

@@ -15,7 +15,7 @@ from helpers import assert_close
 from torch import Tensor
 
 from hat_fairseq.criterions.chunked_label_smoothed_cross_entropy import ChunkedLabelSmoothedCrossEntropy
-from hat_fairseq.kernels import chunked_loss
+from hat_fairseq.kernels import loss
 
 TASK = Namespace(target_dictionary=Namespace(pad=lambda: PAD))
 LENGTHS = [[1], [16], [9, 16, 2]]
@@ -24,7 +24,7 @@ ARCHITECTURES = ["hat_transformer_tiny", "hat_bart_base", "transformer", "bart_b
 
 @pytest.fixture(params=[1, 7, 1000], ids=lambda rows: f"{rows} rows a chunk")
 def rows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(chunked_loss, "CHUNK", 60 * request.param)
+    monkeypatch.setattr(loss, "CHUNK", 60 * request.param)
     return request.param
 
 

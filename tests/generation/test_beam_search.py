@@ -16,7 +16,7 @@ from helpers import assert_close
 from torch import Tensor
 
 from hat_fairseq.generation.beam_search import BeamSearchGenerator
-from hat_fairseq.kernels.packed_linear import PackedLinear
+from hat_fairseq.kernels.precision import PackedLinear
 
 LENGTHS = [17, 9, 2, 17, 5]
 TWINS = pytest.mark.parametrize("twin", ["", " --no-hierarchy"], ids=["hat", "plain"])

@@ -19,7 +19,7 @@ from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import read_records, record_to_json
 from hat_fairseq.generation.beam_search import BeamSearchGenerator
 from hat_fairseq.inference import DocumentToText
-from hat_fairseq.kernels.packed_linear import PackedLinear
+from hat_fairseq.kernels.precision import PackedLinear
 from hat_fairseq.kernels.torch_private import BF16, INT8
 
 OPTIONS = {"beam": 2, "max_len_b": 8, "min_len": 4}

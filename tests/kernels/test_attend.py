@@ -1,19 +1,17 @@
-"""`attend` is naive attention by every kernel that it chooses, and chooses once for a shape."""
+"""`attend` is naive attention by every kernel that it chooses; dropout is the same in the backward pass."""
 
 from __future__ import annotations
 
 import pytest
 import torch
-import torch.nn.functional as F
 from helpers import assert_close
 from torch import Tensor
 
 from hat_fairseq.kernels import attend, attention, naive, prepare_mask
-from hat_fairseq.kernels.attention import MOST, attention_of_rows, step_attention
-from hat_fairseq.kernels.blockwise_attention import blockwise_attention
+from hat_fairseq.kernels.attention import CHUNK, MAX_STEP_QUERIES
+from hat_fairseq.modules.attention import MultiheadAttention
 
 pytestmark = pytest.mark.usefixtures("either_library")
-SDPA = F.scaled_dot_product_attention
 
 
 def expected(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool = False) -> Tensor:
@@ -23,7 +21,7 @@ def expected(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool 
 @pytest.mark.parametrize("gradients", [True, False])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("keys", [1, 2, 13, 64, 131])
-@pytest.mark.parametrize("queries", [1, 4, MOST, MOST + 1])
+@pytest.mark.parametrize("queries", [1, 4, MAX_STEP_QUERIES, MAX_STEP_QUERIES + 1])
 def test_it_is_naive_attention(queries: int, keys: int, dtype: torch.dtype, gradients: bool) -> None:
     torch.manual_seed(keys)
     q = torch.randn(3, 2, queries, 8, dtype=dtype)
@@ -78,27 +76,83 @@ def test_a_mask_is_prepared_for_the_device() -> None:
     assert added.shape == mask.shape and added.dtype is torch.bfloat16 and added.stride() == (80, 80, 16, 1)
 
 
-def test_the_fastest_kernel_is_chosen() -> None:
-    fp32, bf16 = torch.float32, torch.bfloat16
-    for arguments, kernel in [
-        ((MOST, 4096, fp32, 0.0, False, False, False), step_attention),
-        ((MOST, 4096, fp32, 0.0, False, True, False), SDPA),  # gradients are wanted
-        ((MOST, 4096, fp32, 0.0, True, False, False), SDPA),
-        ((MOST, 4096, fp32, 0.1, False, False, False), SDPA),
-        ((MOST + 1, 4096, fp32, 0.0, False, False, False), SDPA),
-        ((255, 255, fp32, 0.0, False, False, False), SDPA),
-        ((256, 256, fp32, 0.0, False, False, False), SDPA),
-        ((256, 256, fp32, 0.1, False, True, False), blockwise_attention),
-        ((256, 256, bf16, 0.0, False, False, False, True), attention_of_rows),
-        ((2, 2, bf16, 0.0, False, False, False, True), attention_of_rows),
-        ((1, 1, bf16, 0.0, False, False, False, True), step_attention),
-        ((2, 2, bf16, 0.0, False, False, False), step_attention),  # as many keys, but not of the queries' tokens
-        ((256, 256, bf16, 0.0, False, True, False), SDPA),
-        ((256, 256, bf16, 0.1, False, True, False), blockwise_attention),
-        ((256, 256, fp32, 0.1, False, True, True), SDPA),  # under autocast
-        ((256, 256, fp32, 1.0, False, True, False), SDPA),
+def test_the_fastest_kernel_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernels = ("attention_in_chunks", "step_attention", "attention_of_rows")
+    for kernel in kernels:
+        monkeypatch.setattr(attention, kernel, lambda *_, kernel=kernel: kernel)
+    fp32, bf16, few = torch.float32, torch.bfloat16, MAX_STEP_QUERIES
+    for length, keys, dtype, dropout, causal, gradients, own, wanted in [
+        (few, 4096, fp32, 0.0, False, False, False, "step_attention"),
+        (few, 4096, fp32, 0.0, False, True, False, None),
+        (few, 4096, fp32, 0.0, True, False, False, None),
+        (few + 1, 4096, fp32, 0.0, False, False, False, None),
+        (511, 512, fp32, 0.1, False, True, False, None),
+        (512, 512, fp32, 0.1, False, True, False, "attention_in_chunks"),
+        (128, 2048, bf16, 0.1, False, True, False, "attention_in_chunks"),
+        (256, 256, bf16, 0.0, False, False, True, "attention_of_rows"),
+        (1, 1, bf16, 0.0, False, False, True, "step_attention"),
+        (2, 2, bf16, 0.0, False, False, False, "step_attention"),  # as many keys, but not of the queries' tokens
+        (256, 256, bf16, 0.0, False, True, True, None),
     ]:
-        assert attention._choose(*arguments) is kernel, arguments
+        q, k = torch.zeros(1, 1, length, 8, dtype=dtype), torch.zeros(1, 1, keys, 8, dtype=dtype)
+        with torch.set_grad_enabled(gradients):
+            out = attend(q, k, k, None, dropout, causal, own)
+        assert (out if isinstance(out, str) else None) == wanted, (length, keys, dtype, dropout, causal)
+
+
+def states(length: int, number: int) -> Tensor:
+    """(2, 3, length, 8), laid out as projections are."""
+    generator = torch.Generator().manual_seed(number)
+    return torch.randn(2, length, 3, 8, generator=generator).transpose(1, 2).requires_grad_()
+
+
+@pytest.mark.parametrize("kind", ["none", "padding", "queries", "causal"])
+@pytest.mark.parametrize(("length", "keys"), [(512, 512), (CHUNK + 65, 900)])
+def test_dropout_in_chunks_is_dense_attention_with_the_same_dropped_weights(length: int, keys: int, kind: str) -> None:
+    inputs, rate = [states(length, 1), states(keys, 2), states(keys, 3)], 0.3
+    mask = {
+        "padding": (torch.arange(keys) < torch.tensor([keys // 3, keys])[:, None])[:, None, None],
+        "queries": torch.ones(length, keys, dtype=torch.bool).tril(2),
+    }.get(kind)
+
+    def attended(values: Tensor) -> Tensor:
+        torch.manual_seed(11)
+        return attend(inputs[0], inputs[1], values, mask, rate, kind == "causal")
+
+    keep = attended(torch.eye(keys).expand(2, 3, -1, -1)).ne(0)  # with these values the outputs are the weights
+    seen = naive.attention(*inputs, mask, causal=kind == "causal")[1].ne(0)
+    assert keep.sum() / seen.sum() == pytest.approx(1 - rate, abs=0.02)
+    dense = naive.attention(*inputs, mask, rate, kind == "causal", keep)[0]
+    upstream = torch.randn(dense.shape)
+    chunked = attended(inputs[2])
+    assert_close(chunked, dense)
+    gradients = [torch.autograd.grad(out, inputs, upstream) for out in (chunked, dense)]
+    for one, other in zip(*gradients, strict=True):
+        assert_close(one, other)
+
+
+def test_checkpointed_activations_drop_the_same_weights() -> None:
+    from torch.utils.checkpoint import checkpoint
+
+    torch.manual_seed(0)
+    module = MultiheadAttention(24, 3, dropout=0.4).train()
+    x = torch.randn(2, 2 * CHUNK + 9, 24, requires_grad=True)
+    results = []
+    for wrapped in (False, True):
+        torch.manual_seed(1)
+        out = checkpoint(module, x, use_reentrant=False)[0] if wrapped else module(x)[0]
+        results.append([out, *torch.autograd.grad(out.square().sum(), [x, *module.parameters()])])
+    for one, other in zip(*results, strict=True):
+        assert torch.equal(one, other)
+
+
+def test_no_matrix_of_weights_is_kept() -> None:
+    q, sizes = torch.randn(1, 2, 1024, 8, requires_grad=True), []
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: sizes.append(x.numel()) or x, lambda x: x):
+        attend(q, q, q, None, 0.1)
+        assert not any(size >= 1024 * CHUNK for size in sizes)
+        attend(q, q, q, torch.zeros(1, 1, 1024, 1024), 0.1)  # SDPA, as on a GPU
+        assert any(size >= 1024 * 1024 for size in sizes)
 
 
 def test_a_padded_row_in_bf16_is_the_row_alone() -> None:
@@ -115,25 +169,3 @@ def test_a_padded_row_in_bf16_is_the_row_alone() -> None:
             alone = attend(*(x[one, :, :length] for x in (q, k, v)), own, self_attention=True)
             assert torch.equal(together[one, :, :length], alone)
             assert not together[row, :, length:].any()
-
-
-def test_the_choice_is_made_once_for_a_shape() -> None:
-    q, k = torch.randn(2, 3, 256, 8), torch.randn(2, 3, 300, 8)
-    attention._choose.cache_clear()
-    with torch.no_grad():
-        for _ in range(5):
-            assert_close(attend(q, k, k), expected(q, k, k, None))
-            assert_close(attend(q[:, :, :4], k, k), expected(q[:, :, :4], k, k, None))
-    assert attention._choose.cache_info().misses == 2
-
-
-def test_the_choice_depends_on_the_mode() -> None:
-    """The same shape with gradients, without, and under autocast."""
-    q = torch.randn(1, 2, 4, 8)
-    attention._choose.cache_clear()
-    attend(q, q, q)
-    with torch.no_grad():
-        attend(q, q, q)
-    with torch.autocast("cpu", torch.bfloat16):
-        attend(q, q, q)
-    assert attention._choose.cache_info().misses == 3

@@ -35,7 +35,7 @@ KERNELS: dict[str, tuple[Callable[..., Tensor], list[tuple[int, ...]]]] = {
     "windows": (lambda *states: attend_windows(*states, WINDOW, Windows(3, 3, 2, 7)), [SHAPE] * 3),
     "attention": (attend, [SHAPE] * 3),
     "attention, dropout": (lambda *states: attend(*states, None, 0.3), [SHAPE] * 3),
-    "attention, dropout, long": (lambda *s: attend(*s, None, 0.3).mean(2), [(1, 1, 256, 1)] * 3),
+    "attention, dropout, long": (lambda *s: attend(*s, None, 0.3).mean(2), [(1, 1, 512, 1)] * 3),
 }
 
 

@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from helpers import assert_close, assert_same_run
 from torch import nn
 
-from hat_fairseq.kernels import ACTIVATIONS, Linear, linear, naive, torch_private
-from hat_fairseq.kernels.linear import SMALLEST, fastest_product
+from hat_fairseq.kernels import ACTIVATIONS, Linear, naive, torch_private
+from hat_fairseq.kernels.linear import MIN_WEIGHT, fastest_product
 from hat_fairseq.kernels.torch_private import onednn_linear
 
 pytestmark = pytest.mark.usefixtures("either_library")
@@ -24,21 +24,13 @@ def make(inputs: int = 257, outputs: int = 300, bias: bool = True, dtype: torch.
 def test_large_fp32_weights_go_to_onednn_and_nothing_else_does() -> None:
     x, large, small = torch.randn(3, 256), torch.randn(256, 256), torch.randn(255, 256)
     expected = onednn_linear if torch_private.PREFER_ONEDNN else F.linear
-    assert large.numel() == SMALLEST and fastest_product(x, large) is expected
+    assert large.numel() == MIN_WEIGHT and fastest_product(x, large) is expected
     assert fastest_product(x, small) is F.linear
     assert fastest_product(x.bfloat16(), large.bfloat16()) is F.linear
     assert fastest_product(x.to("meta"), large.to("meta")) is F.linear
     with torch.autocast("cpu", torch.bfloat16):
         assert fastest_product(x, large) is F.linear
         assert make()(torch.randn(2, 257)).dtype is torch.bfloat16
-
-
-def test_the_choice_is_made_once_for_a_weight() -> None:
-    module = make()
-    linear._choose.cache_clear()
-    for rows in (1, 4, 33):
-        module(torch.randn(rows, 257)).sum().backward()
-    assert linear._choose.cache_info().misses == 1
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)

@@ -11,7 +11,7 @@ from commands import REPOSITORY
 
 SCRIPT = """
 import resource, torch
-from hat_fairseq.kernels.packed_linear import PackedLinear
+from hat_fairseq.kernels.precision import PackedLinear
 layer = PackedLinear(torch.nn.Linear(256, 1024))
 layer(torch.zeros(600, 256))
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from hat_fairseq.kernels import Linear, check_precision, chosen_precision, exact_int8, set_precision, torch_private
-from hat_fairseq.kernels.packed_linear import PackedLinear
+from hat_fairseq.kernels import Linear, check_precision, chosen_precision, precision, set_precision, torch_private
+from hat_fairseq.kernels.precision import PackedLinear
 
 
 @pytest.mark.skipif(not torch_private.INT8, reason="this torch has no oneDNN")
@@ -42,8 +42,8 @@ def test_unknown_and_unsupported_precisions(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.skipif(not torch_private.INT8, reason="this torch has no oneDNN")
 def test_wrong_products_of_integers_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exact_int8, "int8_product", lambda x, *others: 0.9 * torch_private.int8_product(x, *others))
-    exact_int8.exact_product.cache_clear()
+    monkeypatch.setattr(precision, "int8_product", lambda x, *others: 0.9 * torch_private.int8_product(x, *others))
+    precision.exact_product.cache_clear()
     with pytest.raises(ValueError, match="precision int8: torch's products of 8-bit integers are wrong on this"):
         set_precision(torch.nn.Sequential(Linear(8, 8)), "int8")
 

@@ -13,12 +13,12 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from hat_fairseq.kernels import chunked_label_smoothed_loss, chunked_loss, naive
+from hat_fairseq.kernels import chunked_label_smoothed_loss, loss, naive
 
 
 @pytest.fixture(params=[1, 7, 1000], ids=lambda rows: f"{rows} rows a chunk")
 def rows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(chunked_loss, "CHUNK", 60 * request.param)
+    monkeypatch.setattr(loss, "CHUNK", 60 * request.param)
     return request.param
 
 
@@ -101,7 +101,7 @@ class Largest(TorchDispatchMode):
 
 
 def test_no_tensor_holds_the_logits_of_all_positions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunked_loss, "CHUNK", 8 * 5000)
+    monkeypatch.setattr(loss, "CHUNK", 8 * 5000)
     features, weight = torch.randn(64, 8, requires_grad=True), torch.randn(5000, 8, requires_grad=True)
     with Largest() as largest:
         chunked_label_smoothed_loss(features, weight, torch.full((64,), BOS), 0.1, PAD)[0].backward()

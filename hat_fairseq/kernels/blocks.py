@@ -94,19 +94,19 @@ class _BlockAttention(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         q, k, v, numbers, added, out, logsumexp = ctx.saved_tensors
         dropout, seed = ctx.dropout
-        of_queries, of_keys, of_values = torch.empty_like(q), torch.zeros_like(k), torch.zeros_like(v)
+        grad_queries, grad_keys, grad_values = torch.empty_like(q), torch.zeros_like(k), torch.zeros_like(v)
         for part, index in _chunks(numbers, added):
             inputs = _inputs(q, k, v, added, part, index)
             gradient = gradients[0][part].unsqueeze(1)
             if logsumexp is None:
-                of_inputs = _gradients(gradient, *inputs, dropout, seed + part.start)
+                grad_inputs = _gradients(gradient, *inputs, dropout, seed + part.start)
             else:
                 result, sums = out[part].unsqueeze(1), logsumexp[part].unsqueeze(1)
-                of_inputs = flash_attention_backward(gradient, *inputs, result, sums)
-            of_queries[part] = of_inputs[0].squeeze(1)
-            for total, pieces in zip((of_keys, of_values), of_inputs[1:], strict=True):
+                grad_inputs = flash_attention_backward(gradient, *inputs, result, sums)
+            grad_queries[part] = grad_inputs[0].squeeze(1)
+            for total, pieces in zip((grad_keys, grad_values), grad_inputs[1:], strict=True):
                 total.index_add_(0, index, pieces.reshape(-1, *total.shape[1:]))
-        return of_queries, of_keys, of_values, None, None, None, None
+        return grad_queries, grad_keys, grad_values, None, None, None, None
 
 
 def _chunks(numbers: Tensor, added: Tensor) -> Iterator[tuple[slice, Tensor]]:

@@ -68,7 +68,7 @@ class _ChunkedLoss(torch.autograd.Function):
             torch.log_softmax(log_probabilities, -1, out=log_probabilities)
             sums[:2] += _losses(log_probabilities, target[chunk], smoothing, pad)
             if gradients is not None:
-                gradients.add(chunk, _of_logits(log_probabilities, target[chunk], smoothing, pad))
+                gradients.add(chunk, _grad_logits(log_probabilities, target[chunk], smoothing, pad))
         ctx.gradients = gradients
         loss, nll, correct = sums.unbind()
         ctx.mark_non_differentiable(nll, correct)
@@ -79,16 +79,16 @@ class _ChunkedLoss(torch.autograd.Function):
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
         if ctx.gradients is None:
             raise RuntimeError("a second backward pass: the gradients of this loss are kept for one backward pass only")
-        of_features, of_weight = ctx.gradients.scaled(upstream[0])
+        grad_features, grad_weight = ctx.gradients.scaled(upstream[0])
         ctx.gradients = None
-        return of_features, of_weight, None, None, None, None, None
+        return grad_features, grad_weight, None, None, None, None, None
 
 
 class _Gradients:
     """Sums over chunks, in fp32 or wider.
 
-    In fp16 no product overflows here, whatever the features are: only `scaled` may give infinities, which depend on the
-    loss scale, so a trainer that lowers it recovers as it does without chunks.
+    Products are scaled so that fp16 cannot overflow before `scaled`; an overflow there is handled by dynamic loss
+    scaling as usual.
     """
 
     def __init__(self, features: Tensor, weight: Tensor) -> None:
@@ -96,39 +96,39 @@ class _Gradients:
         self._is_fp16 = weight.dtype is torch.float16
         # a row of gradients of logits sums up to less than 2
         self._scale = _power_of_two(FP16_LIMIT / 2 / _largest(weight), FP16_SCALE) if self._is_fp16 else 1.0
-        self._of_features = torch.empty_like(features)
-        self._of_weight: Tensor | None = None
+        self._grad_features = torch.empty_like(features)
+        self._grad_weight: Tensor | None = None
 
-    def add(self, chunk: slice, of_logits: Tensor) -> None:
-        """`of_logits`: (rows, V) fp32; it is overwritten."""
+    def add(self, chunk: slice, grad_logits: Tensor) -> None:
+        """`grad_logits`: (rows, V) fp32; it is overwritten."""
         features, weight = self._features[chunk], self._weight
         if self._is_fp16:
-            of_logits.mul_(self._scale)
-        of_logits = of_logits.to(weight)
+            grad_logits.mul_(self._scale)
+        grad_logits = grad_logits.to(weight)
         if self._product is F.linear:
-            torch.mm(of_logits, weight, out=self._of_features[chunk])
+            torch.mm(grad_logits, weight, out=self._grad_features[chunk])
         else:
-            self._of_features[chunk] = self._product(of_logits, weight.t(), None)
+            self._grad_features[chunk] = self._product(grad_logits, weight.t(), None)
         if self._is_fp16:  # a column of gradients of logits sums up to less than the number of rows
             down = _power_of_two(FP16_LIMIT / len(features) / self._scale / _largest(features), 1.0)
-            product = (of_logits.t() @ (features * down)).float().div_(down)
-            self._of_weight = product if self._of_weight is None else self._of_weight.add_(product)
-        elif self._of_weight is None:
-            self._of_weight = wide(of_logits.t() @ features)
-        elif weight.dtype is self._of_weight.dtype:
-            self._of_weight.addmm_(of_logits.t(), features)
+            product = (grad_logits.t() @ (features * down)).float().div_(down)
+            self._grad_weight = product if self._grad_weight is None else self._grad_weight.add_(product)
+        elif self._grad_weight is None:
+            self._grad_weight = wide(grad_logits.t() @ features)
+        elif weight.dtype is self._grad_weight.dtype:
+            self._grad_weight.addmm_(grad_logits.t(), features)
         else:
-            self._of_weight += of_logits.t() @ features
+            self._grad_weight += grad_logits.t() @ features
 
     def scaled(self, upstream: Tensor) -> tuple[Tensor, Tensor | None]:
         """The gradients, times the upstream gradient."""
         factor = upstream / self._scale
-        of_features, of_weight = self._of_features, self._of_weight
-        if of_weight is None:  # no position at all
-            of_weight = torch.zeros_like(self._weight)
+        grad_features, grad_weight = self._grad_features, self._grad_weight
+        if grad_weight is None:  # no position at all
+            grad_weight = torch.zeros_like(self._weight)
         if factor.device.type == "cpu" and factor == 1:
-            return of_features, of_weight.to(self._weight)
-        return of_features.mul_(factor), of_weight.mul_(factor).to(self._weight)
+            return grad_features, grad_weight.to(self._weight)
+        return grad_features.mul_(factor), grad_weight.mul_(factor).to(self._weight)
 
 
 def _largest(x: Tensor) -> Tensor:
@@ -158,7 +158,7 @@ def _losses(log_probabilities: Tensor, target: Tensor, smoothing: float, pad: in
     return torch.stack([(1 - smoothing - share) * nll + share * smooth, nll])
 
 
-def _of_logits(log_probabilities: Tensor, target: Tensor, smoothing: float, pad: int) -> Tensor:
+def _grad_logits(log_probabilities: Tensor, target: Tensor, smoothing: float, pad: int) -> Tensor:
     """(rows, V) log-probabilities, overwritten -> gradient of the loss with respect to the logits."""
     share = smoothing / (log_probabilities.size(1) - 1)
     gradient = log_probabilities.exp_().sub_(share)

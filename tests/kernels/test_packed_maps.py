@@ -11,7 +11,7 @@ from helpers import assert_close
 from torch import Tensor, nn
 
 from hat_fairseq.kernels import ACTIVATIONS, Linear, naive
-from hat_fairseq.kernels.packed_linear import PackedLinear, pack_linears, quantise
+from hat_fairseq.kernels.precision import PackedLinear, pack_linears, quantise
 from hat_fairseq.kernels.torch_private import BF16, INT8, onednn_linear
 from hat_fairseq.modules.attention import MultiheadAttention
 from hat_fairseq.modules.cache import DecoderCache
@@ -76,7 +76,7 @@ def test_int8_is_naive_int8(activation: str | None) -> None:
 
 LARGE_INPUTS = """
 import torch
-from hat_fairseq.kernels.packed_linear import PackedLinear
+from hat_fairseq.kernels.precision import PackedLinear
 torch.manual_seed(0)
 module, x = torch.nn.Linear(768, 300), torch.rand(33, 768) + 3
 with torch.no_grad():
