@@ -80,8 +80,8 @@ def read_generated(paths: Sequence[str | Path]) -> dict[int, str]:
                 )
             texts[sample] = line[match.end() :]
     if not texts:
-        found = f"only {undecoded} H- lines (tokens, not text)" if undecoded else "no H- or D- lines"
-        raise ValueError(f"{', '.join(map(str, paths))}: {found}: is it the output of fairseq-generate?")
+        content = f"only {undecoded} H- lines (tokens, not text)" if undecoded else "no H- or D- lines"
+        raise ValueError(f"{', '.join(map(str, paths))}: {content}: is it the output of fairseq-generate?")
     return texts
 
 

@@ -20,7 +20,7 @@ class KeyCache:
         self.values: Tensor | None = None
 
     def select(self, rows: Tensor) -> None:
-        """Keeps the given old rows, in this order; rows may be repeated or dropped."""
+        """Keeps these old rows, in this order; rows may be repeated or dropped."""
         if self.keys is not None and self.values is not None:
             self.keys, self.values = (x.index_select(0, rows) for x in (self.keys, self.values))
 
