@@ -11,6 +11,8 @@ from commands import REPOSITORY
 PAGE = (REPOSITORY / "docs/troubleshooting.md").read_text(encoding="utf-8").partition("## Faults of fairseq")[0]
 QUOTED = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
 OF_OTHERS = {  # messages of Python, of fairseq, and of both
+    "Criterion does not match; please reset the optimizer (--reset-optimizer). CrossEntropyCriterion vs "
+    "ChunkedLabelSmoothedCrossEntropy",
     "error: argument --task: invalid choice: 'document_to_text'",
     "FileNotFoundError: ...",
     "No such file or directory: 'data-bin/mine/bin/dict.role.txt'",

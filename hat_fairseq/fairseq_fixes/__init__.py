@@ -1,44 +1,85 @@
-"""Corrections of fairseq's faults. `apply()` installs them once, and they hold for every task of the process.
-
-checkpoints.py             loads tensors and plain data only, compares checksums, replaces files atomically
-packages.py                loads a folder of `hat package` as a checkpoint
-settings_of_checkpoint.py  refuses settings in a checkpoint that would run code
-save_dir.py                locks --save-dir for one training; chooses the checkpoint to restore
-restoring.py               refuses to resume with another model, and an unknown --best-checkpoint-metric
-position.py                resumes at the right sample with other batches, data or processes
-training_log.py            a short log of a training, with the time that is left
-signals.py                 on SIGTERM and its like, finishes the update and saves
-datasets.py                names damaged binary data
-training.py                the batches of an update; reports NaN and a lack of memory in one message
-processes.py               refuses a number of processes other than --gpus; fp16 on GPUs without bf16; torchrun on CPUs
-background.py              ends the threads that prepare batches before Python exits
-patches.py                 small corrections of options, generation and numpy
+"""Corrections of fairseq's faults: `apply()` replaces functions of fairseq, for every task of the process.
 
 `docs/troubleshooting.md` lists the symptoms. Our tasks correct three more: `rebuild_batches` (other batches after a
 resume), `reuse_dataloader` (the same masks in every epoch) and `get_batch_iterator` (the last batch is dropped).
 """
 
-from . import (  # noqa: F401
-    background,
-    checkpoints,
-    datasets,
-    packages,
-    patches,
-    position,
-    processes,
-    restoring,
-    settings_of_checkpoint,
-    training,
-    training_log,
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import fairseq.data.bucket_pad_length_dataset
+import fairseq.data.indexed_dataset
+import fairseq.distributed.utils
+import fairseq.file_utils
+import fairseq.options
+import torch.utils.data._utils.signal_handling
+from fairseq import checkpoint_utils
+from fairseq.data.iterators import EpochBatchIterator
+from fairseq.file_io import PathManager
+from fairseq.hub_utils import GeneratorHubInterface
+from fairseq.logging import progress_bar
+from fairseq.models.bart.hub_interface import BARTHubInterface
+from fairseq.models.roberta.hub_interface import RobertaHubInterface
+from fairseq.nan_detector import NanDetector
+from fairseq.ngram_repeat_block import NGramRepeatBlock
+from fairseq.trainer import Trainer
+
+from . import checkpoints, data, options, position, processes, restoring, settings_of_checkpoint, signals, training
+
+#: Module or class, its function, and what is called instead, with the replaced function as the first argument. What a
+#: function does before and after the replaced one is written in it; no function of fairseq is replaced twice.
+#: `signals.watch` replaces one more, `validate_and_save` of fairseq_cli.train, when a training begins.
+REPLACED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
+    # options, before anything is built
+    (fairseq.options, "add_checkpoint_args", options.add_checkpoint_args),
+    (fairseq.options, "parse_args_and_arch", options.parse_args_and_arch),
+    (fairseq.distributed.utils, "call_main", processes.call_main),
+    # reading a checkpoint, from the outermost call to the innermost
+    (checkpoint_utils, "load_checkpoint", restoring.load_checkpoint),
+    (checkpoint_utils, "load_model_ensemble_and_task", checkpoints.load_model_ensemble_and_task),
+    (checkpoint_utils, "load_checkpoint_to_cpu", restoring.load_checkpoint_to_cpu),
+    (checkpoint_utils, "_upgrade_state_dict", settings_of_checkpoint.upgrade_state_dict),
+    (PathManager, "isfile", checkpoints.is_file_or_folder),
+    (fairseq.file_utils, "load_archive_file", checkpoints.load_archive_file),
+    # writing one
+    (checkpoint_utils, "torch_persistent_save", checkpoints.save),
+    (PathManager, "copy", checkpoints.copy),
+    # data, and the place of a training in them
+    (fairseq.data.indexed_dataset, "dataset_exists", data.dataset_exists),
+    (fairseq.data.indexed_dataset, "make_dataset", data.make_dataset),
+    (fairseq.data.bucket_pad_length_dataset, "get_buckets", data.get_buckets),
+    (Trainer, "get_train_iterator", position.get_train_iterator),
+    (EpochBatchIterator, "state_dict", position.state_dict),
+    (EpochBatchIterator, "load_state_dict", position.load_state_dict),
+    (torch.utils.data._utils.signal_handling, "_set_worker_signal_handlers", signals.set_worker_signal_handlers),
+    # training
+    (Trainer, "train_step", training.train_step),
+    (Trainer, "valid_step", signals.valid_step),
+    (NanDetector, "add_hooks", training.add_hooks),
+    (progress_bar, "progress_bar", training.make_progress_bar),
+    # generation
+    (NGramRepeatBlock, "_no_repeat_ngram", options.no_repeat_ngram),
+    *(
+        (interface, name, options.refuse_text)
+        for interface in (GeneratorHubInterface, BARTHubInterface, RobertaHubInterface)
+        for name in ("encode", "decode")
+    ),
 )
-from .replace import apply_all
 
 
+@functools.cache
 def apply() -> None:
-    """Installs all corrections; `register` calls it once."""
+    """Installs all corrections; a second call does nothing."""
     checkpoints.show_own_errors_in_one_line()
     checkpoints.allow_checkpoint_types()
-    patches.give_numpy_compat()
-    background.end_threads_at_exit()
-    training_log.make_quiet()
-    apply_all()
+    data.give_numpy_compat()
+    data.end_threads_at_exit()
+    training.shorten_log()
+    for owner, name, function in REPLACED:
+        original = getattr(owner, name)
+        setattr(owner, name, functools.wraps(original)(_with_original(function, original)))
+
+
+def _with_original(function: Callable[..., Any], original: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *args, **kwargs: function(original, *args, **kwargs)  # as a method, too; a partial is none

@@ -1,4 +1,7 @@
-"""Checkpoint files: refuses code and damage with one line, and replaces files atomically."""
+"""Checkpoint files: replaced atomically, and read only if they are whole and hold nothing but tensors and plain data.
+
+A folder of `hat package` is read like a checkpoint.
+"""
 
 import argparse
 import collections
@@ -9,6 +12,7 @@ import pickle
 import re
 import shutil
 import sys
+import traceback
 import types
 import typing
 import zipfile
@@ -18,16 +22,20 @@ from typing import IO, Any
 
 import fairseq.checkpoint_utils
 import fairseq.distributed.utils as distributed_utils
-import fairseq.file_utils
 import numpy as np
 import omegaconf
 import torch
+from fairseq.dataclass.utils import overwrite_args_by_name
 from fairseq.file_io import PathManager
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 
-from .replace import replaces
+from ..data.files import Fields, is_deeper, read_json
+from ..data.package import BIN, CONFIG, WEIGHTS, bare_checkpoint, check_package, is_package
 
-_PICKLE = b"\x80"  # the first byte of checkpoints of torch before 1.6, which have no checksums
-_ZIP = b"PK"
+MAX_LEVELS = 20  # of the settings in a package
 PACKAGE = Path(__file__).resolve().parents[1]
 
 
@@ -36,27 +44,18 @@ class CheckpointError(ValueError):
 
 
 def show_own_errors_in_one_line() -> None:
-    """A command of fairseq that ends with an error of this package about its input prints the message only.
-
-    HAT_TRACEBACK=1 adds the traceback.
-    """
+    """Has a command of fairseq print the message alone of an error of this package; HAT_TRACEBACK=1 adds the rest."""
     previous = sys.excepthook
 
     def show(kind: type[BaseException], error: BaseException, trace: types.TracebackType | None) -> None:
-        if _is_about_input(error, trace) and not os.environ.get("HAT_TRACEBACK"):
+        place = traceback.extract_tb(trace)[-1].filename if trace else ""
+        is_own = isinstance(error, ValueError | FileNotFoundError) and Path(place).is_relative_to(PACKAGE)
+        if (is_own or isinstance(error, CheckpointError)) and not os.environ.get("HAT_TRACEBACK"):
             print(f"hat_fairseq: error: {error}", file=sys.stderr)
         else:
             previous(kind, error, trace)
 
     sys.excepthook = show
-
-
-def _is_about_input(error: BaseException, trace: types.TracebackType | None) -> bool:
-    """Whether this package has raised a ValueError, which stands for a mistake in what it was given."""
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    raised_here = trace is not None and Path(trace.tb_frame.f_code.co_filename).is_relative_to(PACKAGE)
-    return isinstance(error, CheckpointError) or (isinstance(error, ValueError | FileNotFoundError) and raised_here)
 
 
 def allow_checkpoint_types() -> None:
@@ -70,8 +69,7 @@ def allow_checkpoint_types() -> None:
     torch.serialization.add_safe_globals([*plain, *sent, *settings, *arrays, numpy._reconstruct, numpy.scalar])
 
 
-@replaces(PathManager, "copy")
-def atomic_copy(original: Callable[..., Any], src_path: str, dst_path: str, overwrite: bool = False) -> bool:
+def copy(original: Callable[..., Any], src_path: str, dst_path: str, overwrite: bool = False) -> bool:
     """Copies a file so that `dst_path` is at every moment either the old file or the whole new one."""
     if not overwrite and os.path.exists(dst_path):
         raise FileExistsError(dst_path)
@@ -80,8 +78,7 @@ def atomic_copy(original: Callable[..., Any], src_path: str, dst_path: str, over
     return True
 
 
-@replaces(fairseq.checkpoint_utils, "torch_persistent_save")
-def torch_persistent_save(original: Callable[..., Any], obj: Any, filename: str, async_write: bool = False) -> None:
+def save(original: Callable[..., Any], obj: Any, filename: str, async_write: bool = False) -> None:
     """Saves a checkpoint; a failure leaves the older file and names the path."""
     if async_write or not PathManager.supports_rename(filename):
         return original(obj, filename, async_write)
@@ -91,11 +88,7 @@ def torch_persistent_save(original: Callable[..., Any], obj: Any, filename: str,
 
 @contextlib.contextmanager
 def _replacing(path: str) -> Iterator[IO[bytes]]:
-    """A new file that takes the place of `path` when it is whole and on the disk.
-
-    Raises:
-        CheckpointError: it could not be written; it is removed, and `path` is as before.
-    """
+    """A new file that takes the place of `path` when it is whole and on the disk; CheckpointError if it cannot."""
     partial = f"{path}.tmp"
     try:
         with open(partial, "wb") as file:
@@ -109,33 +102,18 @@ def _replacing(path: str) -> Iterator[IO[bytes]]:
         raise CheckpointError(f"{path} could not be written ({cause}); a checkpoint there is as before") from None
 
 
-@replaces(fairseq.checkpoint_utils, "load_checkpoint_to_cpu")
-def load_checkpoint_to_cpu(original: Callable[..., Any], path: str, *args: Any, **kwargs: Any) -> Any:
-    """Loads a checkpoint; fairseq ends in pages of advice for one that cannot be read.
-
-    Raises:
-        CheckpointError: it holds more than plain data, names parts that it may not build, or is not whole.
-    """
-    try:
-        check_file(path)
-        return original(path, *args, **kwargs)
-    except CheckpointError as error:
-        raise CheckpointError(f"{path}: {error}") from None
-    except pickle.UnpicklingError as error:
-        culprit = re.search(r"GLOBAL (\S+)", str(error))
-        what = culprit.group(1) if culprit else "no checkpoint of torch"
-        raise CheckpointError(
-            f"{path}: refused, because it holds more than tensors and settings ({what}): loading it could run code"
-        ) from None
-    except FileNotFoundError:
-        raise
-    except (EOFError, OSError, RuntimeError) as error:
-        if isinstance(error, RuntimeError) and "PytorchStreamReader" not in str(error):
-            raise CheckpointError(f"{path}: torch cannot read it: {' '.join(str(error).split()):.200}") from error
-        raise CheckpointError(f"{path}: not a complete checkpoint ({Path(path).stat().st_size} bytes)") from None
+def load(original: Callable[..., Any], path: str, arg_overrides: Any = None, *args: Any, **kwargs: Any) -> Any:
+    """Loads a checkpoint, or a package; CheckpointError if it is not whole, or could run code."""
+    with named_failures(path):
+        try:
+            if is_package(path):
+                return _load_package(Path(path), arg_overrides)
+            check_file(path)
+            return original(path, arg_overrides, *args, **kwargs)
+        except (CheckpointError, OmegaConfBaseException, SafetensorError) as error:
+            raise CheckpointError(f"{path}: {str(error).splitlines()[0]}") from None
 
 
-@replaces(fairseq.checkpoint_utils, "load_model_ensemble_and_task")
 def load_model_ensemble_and_task(original: Callable[..., Any], filenames: Any, *args: Any, **kwargs: Any) -> Any:
     """Builds the models of checkpoints, with one line where none can be built."""
     with named_failures(os.pathsep.join(filenames)):
@@ -144,12 +122,21 @@ def load_model_ensemble_and_task(original: Callable[..., Any], filenames: Any, *
 
 @contextlib.contextmanager
 def named_failures(path: str) -> Iterator[None]:
-    """Raises CheckpointError for what fails because of the settings of a checkpoint, of which any may be wrong."""
+    """Raises CheckpointError for what fails because of the content of a checkpoint, of which any may be wrong."""
     try:
         yield
-    except (ValueError, OSError, MemoryError):
-        raise
+    except pickle.UnpicklingError as error:
+        culprit = re.search(r"GLOBAL (\S+)", str(error))
+        if culprit is None:
+            raise CheckpointError(f"{path}: not a checkpoint of torch") from None
+        what = f"more than tensors and settings ({culprit[1]}): loading it could run code"
+        raise CheckpointError(f"{path}: refused, because it holds {what}") from None
     except Exception as error:
+        from_torch = isinstance(error, OSError) and error.errno is not None and error.filename is None
+        if from_torch or isinstance(error, EOFError) or "PytorchStreamReader" in str(error):
+            raise CheckpointError(f"{path}: not a complete checkpoint ({Path(path).stat().st_size} bytes)") from None
+        if isinstance(error, ValueError | OSError | MemoryError):
+            raise
         cause = f"{type(error).__name__}: {' '.join(str(error).split()):.400}"
         raise CheckpointError(f"{path}: no model can be built from it ({cause})") from error
 
@@ -158,22 +145,15 @@ def check_file(path: str) -> None:
     """Checks what can be known of a checkpoint without loading it; a file that does not exist is left to the caller.
 
     `torch.save` writes a zip archive with a CRC-32 for each tensor, which `torch.load` does not compare: flipped bits
-    load. Comparing them takes about half a second for a gigabyte.
-
-    Raises:
-        CheckpointError: it is not a file of `torch.save`, or its content has changed since it was written.
+    load. Comparing them takes about half a second for a gigabyte. CheckpointError if they differ.
     """
     if Path(path).is_dir():
         raise CheckpointError("a directory; give the checkpoint in it")
     if not Path(path).is_file():
         return
-    with open(path, "rb") as file:
-        first = file.read(2)
-    if first and not first.startswith((_PICKLE, _ZIP)):
-        raise CheckpointError("not a checkpoint of torch, by its first bytes")
     status = os.stat(path)
-    if damaged := _damage(str(path), status.st_size, status.st_mtime_ns):
-        raise CheckpointError(f"damaged: {damaged}; use another checkpoint, or copy it again")
+    if damage := _damage(str(path), status.st_size, status.st_mtime_ns):
+        raise CheckpointError(f"damaged: {damage}; use another checkpoint, or copy it again")
 
 
 @functools.cache
@@ -191,15 +171,39 @@ def _damage(path: str, size: int, modified: int) -> str | None:
         return str(error)
 
 
-@replaces(fairseq.file_utils, "load_archive_file")
-def load_archive_file(original: Callable[..., Any], archive_file: str) -> str:
-    """The folder of a model for `from_pretrained`; fairseq also unpacks archives, outside of their folder, too.
+def is_file_or_folder(original: Callable[[str], bool], path: str) -> bool:
+    """Whether there is a file or a folder; in fairseq a folder as `--finetune-from-model` trains from scratch."""
+    return original(path) or os.path.isdir(path)
 
-    Raises:
-        CheckpointError: not a folder.
-    """
+
+def load_archive_file(original: Callable[..., Any], archive_file: str) -> str:
+    """The folder of a model for `from_pretrained`; in fairseq an archive is unpacked, also outside of its folder."""
     if not os.path.isdir(archive_file):
         raise CheckpointError(
             f"{archive_file} is not a folder: unpack an archive yourself and give the folder of model.pt"
         )
     return archive_file
+
+
+def _load_package(folder: Path, arg_overrides: Any) -> Any:
+    check_package(folder)
+    config = Fields(read_json(folder / CONFIG), str(folder / CONFIG), ("updates", "tied", "namespaces", "cfg"))
+    tensors = load_file(folder / WEIGHTS)
+    for name, stored in config.get("tied", dict).items():
+        if not isinstance(stored, str) or stored not in tensors or name in tensors:
+            raise config.error(f"{name!r} cannot be tied to {stored!r:.80}")
+        tensors[name] = tensors[stored]
+    cfg = OmegaConf.create(package_settings(config, folder / BIN), flags={"allow_objects": True})
+    overwrite_args_by_name(cfg, arg_overrides or {})
+    return fairseq.checkpoint_utils._upgrade_state_dict(bare_checkpoint(tensors, cfg, config.get("updates", int)))
+
+
+def package_settings(config: Fields, data: Path) -> dict[str, Any]:
+    """The settings of the training as its checkpoint has them, apart from the data."""
+    cfg = Fields(config.get("cfg", dict), f"{config.where}: cfg", ("task", "model", "criterion"))
+    if is_deeper(cfg.record, MAX_LEVELS):
+        raise config.error(f"its settings have more than {MAX_LEVELS} levels")
+    sections = {name: cfg.get(name, dict) for name in cfg.record}
+    sections.setdefault("task", {})["data"] = str(data)
+    namespaces = sections.keys() & config.texts("namespaces")
+    return sections | {name: argparse.Namespace(**sections[name]) for name in namespaces}

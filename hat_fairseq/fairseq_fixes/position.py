@@ -13,18 +13,15 @@ from typing import Any
 import numpy as np
 import torch
 from fairseq.data.iterators import EpochBatchIterator, ShardedIterator
-from fairseq.trainer import Trainer
 
 from .checkpoints import CheckpointError
-from .replace import replaces
-from .restoring import restoring
+from .restoring import current_trainer
 
-BLOCKS, BLOCK = 64, 1 << 16  # of a file, and bytes: smaller files are read as a whole
+CHUNKS, CHUNK = 64, 1 << 16  # of a file, and bytes: smaller files are read as a whole
 
 
-@replaces(Trainer, "get_train_iterator")
 def get_train_iterator(original: Callable[..., Any], self: Any, epoch: int, *args: Any, **kwargs: Any) -> Any:
-    """fairseq's iterator, which knows its data, when its batches were drawn, and which samples were seen in between."""
+    """The train iterator, annotated with data fingerprint, sampling epoch and consumed samples."""
     iterator = self.epoch_iterator = original(self, epoch, *args, **kwargs)
     if type(iterator) is EpochBatchIterator and not iterator._supports_prefetch and not hasattr(iterator, "entered"):
         self.data_fingerprint = getattr(self, "data_fingerprint", None) or fingerprint(self.cfg)
@@ -34,7 +31,7 @@ def get_train_iterator(original: Callable[..., Any], self: Any, epoch: int, *arg
 
 
 def fingerprint(cfg: Any) -> str:
-    """A digest of names, sizes and contents of the binary training data; of large files, 64 blocks."""
+    """A digest of names, sizes and contents of the binary training data; of large files, 64 chunks."""
     digest, names = hashlib.blake2b(digest_size=16), f"{cfg.dataset.train_subset}*"
     for folder in map(Path, str(getattr(cfg.task, "data", None) or "").split(os.pathsep)):
         for path in sorted([*folder.glob(names), *folder.glob(f"*/{names}")]):
@@ -42,9 +39,9 @@ def fingerprint(cfg: Any) -> str:
                 size = path.stat().st_size
                 digest.update(f"{path.relative_to(folder)} {size}\n".encode())
                 with open(path, "rb") as file:
-                    for start in range(0, size, max(size // BLOCKS, BLOCK)):
+                    for start in range(0, size, max(size // CHUNKS, CHUNK)):
                         file.seek(start)
-                        digest.update(file.read(BLOCK))
+                        digest.update(file.read(CHUNK))
     return digest.hexdigest()
 
 
@@ -60,7 +57,6 @@ def _order(iterator: Any, epoch: int, shuffle: bool, seen: np.ndarray) -> list[l
     return [rest.tolist() for batch in batches if len(rest := batch[~seen[batch]])]
 
 
-@replaces(EpochBatchIterator, "state_dict")
 def state_dict(original: Callable[..., Any], self: Any) -> dict[str, Any]:
     """fairseq's epoch and number of batches, and the samples in them."""
     state = original(self)
@@ -78,14 +74,9 @@ def state_dict(original: Callable[..., Any], self: Any) -> dict[str, Any]:
     return state
 
 
-@replaces(EpochBatchIterator, "load_state_dict")
 def load_state_dict(original: Callable[..., Any], self: Any, state: dict[str, Any]) -> None:
-    """Goes on after the samples that were seen.
-
-    Raises:
-        CheckpointError: the data are others.
-    """
-    position, trainer = state.get("position"), restoring.get()
+    """Goes on after the samples that were seen; CheckpointError if the data are others."""
+    position, trainer = state.get("position"), current_trainer.get()
     if position is None or trainer is None or not hasattr(self, "entered"):  # an older checkpoint
         return original(self, state)
     if position["data"] != self.data:

@@ -1,111 +1,166 @@
-"""Refuses to resume a training with tensors or settings that do not fit, or with an unknown metric, and names them.
+"""Restoring a training from its `--save-dir`: one training at a time, from the newest whole checkpoint, if it fits."""
 
-In fairseq a checkpoint loads without an error if, for example, the number of attention heads has changed.
-"""
-
+import contextlib
 import contextvars
 import copy
+import fcntl
 import logging
+import os
 import re
+import socket
 import sys
+import zipfile
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import IO, Any
 
-import fairseq.checkpoint_utils
 import fairseq.distributed.utils as distributed_utils
+import torch
 from fairseq.file_io import PathManager
-from fairseq.logging import metrics
 from fairseq.models import ARCH_MODEL_REGISTRY
 
+from ..data.outputs import lock
 from ..data.package import is_package
-from . import save_dir, signals
-from .checkpoints import CheckpointError
-from .replace import replaces
+from . import checkpoints, signals
+from .checkpoints import CheckpointError, check_file
 
 logger = logging.getLogger(__name__)
-
-SAME = (  # settings that change the function of a model and no shape
-    "encoder_attention_heads",
-    "decoder_attention_heads",
-    "encoder_normalize_before",
-    "decoder_normalize_before",
-    "activation_fn",
-    "no_scale_embedding",
-    "pooling_cells",
+LAST = "checkpoint_last.pt"
+STRICT = "--strict-restore"
+CHECKPOINT_NAME = re.compile(r"checkpoint(\d+|_\d+_\d+|_best|_last|\.best_.+)\.pt")
+# settings that change the function of a model and no shape
+SAME = (
+    *("encoder_attention_heads", "decoder_attention_heads", "encoder_normalize_before", "decoder_normalize_before"),
+    *("activation_fn", "no_scale_embedding", "pooling_cells"),
 )
 # the trainer whose checkpoint is being read
-restoring: contextvars.ContextVar[Any] = contextvars.ContextVar("restoring", default=None)
+current_trainer: contextvars.ContextVar[Any] = contextvars.ContextVar("current_trainer", default=None)
+_locks: list[IO[str]] = []  # POSIX locks end with the process, and processes that load data do not inherit them
 
 
-@replaces(fairseq.checkpoint_utils, "load_checkpoint")
 def load_checkpoint(original: Callable[..., Any], cfg: Any, trainer: Any, **kwargs: Any) -> Any:
-    """Restores a training; in fairseq a `--restore-file` that does not exist trains from scratch.
+    """Restores a training; ends the process if it already has `--max-update` updates; in fairseq it would do one more.
 
-    Raises:
-        CheckpointError: `--restore-file` does not exist, or does not fit; then the tensors or the dictionary are named.
-        ValueError: no validation logs `--best-checkpoint-metric`.
-        SystemExit: it already has `--max-update` updates.
+    In fairseq a `--restore-file` that does not exist trains from scratch, and an error of weights that do not fit does
+    not name the tensors. Here both are a CheckpointError that says so.
     """
-    if cfg.restore_file != "checkpoint_last.pt" and not PathManager.exists(cfg.restore_file):
+    if cfg.restore_file != LAST and not PathManager.exists(cfg.restore_file):
         raise CheckpointError(f"--restore-file {cfg.restore_file} does not exist")
     if is_package(cfg.restore_file):
         raise CheckpointError(f"--restore-file {cfg.restore_file}: a package has no optimizer state to go on with")
     signals.watch()
-    if (instead := _agreed(cfg, trainer)) is not None:
+    if (instead := _chosen_by_first_process(cfg, trainer)) is not None:
         cfg = copy.deepcopy(cfg)
         cfg.restore_file, cfg.finetune_from_model = instead, None
-    token = restoring.set(trainer)
+    token = current_trainer.set(trainer)
     try:
         restored = original(cfg, trainer, **kwargs)
     except Exception as error:
-        # fairseq replaces every error by a guess; the original error names the tensors or the dictionary.
         failed = re.match(r"Cannot load model parameters from checkpoint (.*?);", str(error))
-        if failed and isinstance(error.__context__, ValueError):
-            raise CheckpointError(f"{failed.group(1)}: {error.__context__}") from None
-        if str(error).startswith("--finetune-from-model"):
-            raise CheckpointError(
-                f"{error}: download it, convert it with `hat import`, or remove the flag to begin with random weights"
-            ) from None
-        if differ := re.match(r"(Criterion|Optimizer) does not match; .*\. (\w+) vs (\w+)", str(error)):
-            flag, before, now = differ.groups()
-            raise CheckpointError(
-                f"the checkpoint was trained with {before}, and this run has {now}: give the --{flag.lower()} of that "
-                "training to go on with it, or --reset-optimizer"
-            ) from None
+        if failed and isinstance(error.__context__, ValueError):  # it names the tensors, or the dictionary
+            raise CheckpointError(f"{failed[1]}: {error.__context__}") from None
         raise
     finally:
-        restoring.reset(token)
+        current_trainer.reset(token)
     max_update = trainer.cfg.optimization.max_update
     if 0 < max_update <= trainer.get_num_updates():
         logger.info(f"the checkpoint has {trainer.get_num_updates()} updates: nothing to train (--max-update)")
-        sys.exit(0)  # fairseq would train one more
-    check_metric(trainer)
+        sys.exit(0)
     return restored
 
 
-def _agreed(cfg: Any, trainer: Any) -> str | None:
-    """Gives all processes the result of `save_dir.prepare`, which the first process calls."""
-    found: list[str | None] = [None, None]
+def _chosen_by_first_process(cfg: Any, trainer: Any) -> str | None:
+    """Gives all processes the result of `choose`, which the first process calls."""
+    result: list[str | None] = [None, None]
     if trainer.is_data_parallel_master:
         try:
-            found = [save_dir.prepare(cfg, trainer), None]
-        except CheckpointError as problem:
-            found = [None, str(problem)]
+            result = [choose(cfg, trainer), None]
+        except CheckpointError as error:
+            result = [None, str(error)]
     if trainer.data_parallel_world_size > 1:
-        found = distributed_utils.broadcast_object(found, 0, trainer.data_parallel_process_group, trainer.device)
-    if found[1] is not None:
-        raise CheckpointError(found[1])
-    return found[0]
+        result = distributed_utils.broadcast_object(result, 0, trainer.data_parallel_process_group, trainer.device)
+    path, problem = result
+    if problem is not None:
+        raise CheckpointError(problem)
+    return path
 
 
-@replaces(fairseq.checkpoint_utils, "load_checkpoint_to_cpu")
-def check_same_function(original: Callable[..., Any], path: str, *args: Any, **kwargs: Any) -> Any:
-    """Loads a checkpoint; where it is restored, compares its settings with the model's, if both have them.
+def choose(cfg: Any, trainer: Any) -> str | None:
+    """Locks the folder, and chooses the checkpoint to restore instead of `checkpoint_last.pt`, if any.
 
-    Raises:
-        CheckpointError: they differ; with the flag.
+    CheckpointError if another training writes there, or there are only damaged checkpoints.
     """
-    state, trainer = original(path, *args, **kwargs), restoring.get()
+    folder = Path(cfg.save_dir)
+    if not cfg.no_save and distributed_utils.get_global_rank() == 0:
+        _lock(folder)
+    if cfg.restore_file != LAST or trainer.checkpoint_suffix:  # with a suffix each process has files of its own
+        return None
+    last = folder / LAST
+    if not (problem := problem_of(last)):
+        return None
+    for updates, path in newest_first(folder):
+        if problem_of(path):
+            continue
+        if STRICT in sys.argv:
+            raise CheckpointError(f"{last} {problem}; without {STRICT} the training goes on from {path}")
+        logger.warning(f"{last} {problem}: goes on from {path}, after update {updates}")
+        return str(path)
+    if any(CHECKPOINT_NAME.fullmatch(path.name) for path in folder.glob("*.pt")):
+        raise CheckpointError(f"{last} {problem}, and no other is whole: copy one there, or choose another --save-dir")
+    return None
+
+
+def _lock(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    _locks.append(file := open(folder / "training.lock", "a+", encoding="utf-8"))  # noqa: SIM115
+    try:
+        lock(file, folder, function=fcntl.lockf)
+    except BlockingIOError:
+        file.seek(0)
+        raise CheckpointError(
+            f"--save-dir {folder}: another training ({file.read()}) writes its checkpoints there; choose another "
+            "--save-dir, or wait for its end"
+        ) from None
+    file.truncate(0)
+    file.write(f"process {os.getpid()} on {socket.gethostname()}")
+    file.flush()
+
+
+def problem_of(path: Path) -> str:
+    """Why a checkpoint cannot be restored; empty if it is whole."""
+    if not path.exists():
+        return "is missing"
+    try:
+        check_file(str(path))
+        updates_in(path)
+    except (OSError, ValueError) as error:
+        return f"is broken ({error})"
+    return ""
+
+
+def newest_first(folder: Path) -> list[tuple[int, Path]]:
+    """The readable checkpoints of a run in its folder, with their numbers of updates; their tensors are not read."""
+    checkpoints_of_run = []
+    for path in folder.glob("checkpoint*.pt"):
+        with contextlib.suppress(OSError, ValueError):
+            checkpoints_of_run += [(updates_in(path), path)] if CHECKPOINT_NAME.fullmatch(path.name) else []
+    return sorted(checkpoints_of_run, reverse=True)
+
+
+def updates_in(path: Path) -> int:
+    """The number of updates of a checkpoint; CheckpointError if it cannot be read."""
+    with checkpoints.named_failures(str(path)):
+        state = torch.load(path, map_location="cpu", mmap=zipfile.is_zipfile(path), weights_only=True)
+        return int(state["optimizer_history"][-1]["num_updates"])
+
+
+def load_checkpoint_to_cpu(original: Callable[..., Any], path: str, *args: Any, **kwargs: Any) -> Any:
+    """Loads a checkpoint, and compares its settings with the model's where a training is restored from it.
+
+    In fairseq it loads without an error if, for example, the number of attention heads has changed. Here this is a
+    CheckpointError with the flag.
+    """
+    state, trainer = checkpoints.load(original, path, *args, **kwargs), current_trainer.get()
     saved = (state.get("cfg") or {}).get("model")
     if trainer is None or saved is None:  # converted weights have no settings
         return state
@@ -124,23 +179,3 @@ def check_same_function(original: Callable[..., Any], path: str, *args: Any, **k
                 "compute another function"
             )
     return state
-
-
-def check_metric(trainer: Any) -> None:
-    """Validates one batch and looks for `--best-checkpoint-metric`, which fairseq misses after the first validation.
-
-    Raises:
-        ValueError: the metric is not there; with the metrics that are.
-    """
-    dataset, name = trainer.cfg.dataset, trainer.cfg.checkpoint.best_checkpoint_metric
-    if name == "loss" or dataset.disable_validation:  # every criterion logs the loss
-        return
-    iterator = trainer.get_valid_iterator(dataset.valid_subset.split(",")[0])
-    batches = iterator.next_epoch_itr(shuffle=False, set_dataset_epoch=False)
-    trainer.begin_valid_epoch(1)
-    with metrics.aggregate(new_root=True) as aggregator:
-        trainer.valid_step(next(iter(batches)))
-    logged = aggregator.get_smoothed_values()
-    if name not in logged:
-        known = ", ".join(sorted(key for key in logged if not key.startswith("_")))
-        raise ValueError(f"--best-checkpoint-metric {name}: a validation of this run logs {known}")

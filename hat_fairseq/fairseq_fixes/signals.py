@@ -20,20 +20,16 @@ import fairseq.checkpoint_utils
 import fairseq.distributed.utils as distributed_utils
 import torch.distributed
 import torch.multiprocessing
-import torch.utils.data._utils.signal_handling as signals_of_workers
-from fairseq.trainer import Trainer
-
-from .replace import replaces
 
 SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGINT)
-# Launchers and terminals send the same signal to several processes, and pass it on: what comes this soon is no second.
-SECOND_AFTER = 1.0  # seconds
-_asked: list[int] = []  # the first signal, once it has come
+SECOND_AFTER = 1.0  # seconds: launchers and terminals repeat a signal; what comes sooner counts as the same
+_asked: list[tuple[int, float]] = []  # the first signal, once it has come, and when
 _save: list[Callable[[], None]] = []  # writes the checkpoint of the update whose validation is running
 
 
-def largest(number: int = 0) -> int:
-    """The largest of the numbers of all processes of the run; all of them have to call this."""
+def _agreed_signal() -> int:
+    """The signal that one of the processes of the run has got, or 0; all of them have to call this."""
+    number = _asked[0][0] if _asked else 0
     if not torch.distributed.is_initialized():
         return number
     on_gpu = torch.distributed.get_backend() == "nccl"
@@ -47,32 +43,21 @@ def heeded() -> list[int]:
 
 
 def watch() -> None:
-    """Records signals from now on; the thread hears them also while the process waits for another one."""
+    """Records signals from now on, and has `validate_and_save` look at them."""
     if threading.current_thread() is not threading.main_thread():
         return
-    read, write = os.pipe()
-    os.set_blocking(write, False)
-    signal.set_wakeup_fd(write, warn_on_full_buffer=False)
     for signum in heeded():
-        signal.signal(signum, lambda *_: None)
-    threading.Thread(target=_listen, args=(read,), daemon=True).start()
-    for name in ("fairseq_cli.train", "__main__"):  # torchrun runs the module as a script
-        original = getattr(sys.modules.get(name), "validate_and_save", None)
-        if original is not None:
-            wrapper = functools.partial(validate_and_save, original)
-            sys.modules[name].validate_and_save = wrapper  # type: ignore[attr-defined]
+        signal.signal(signum, _record)
+    for module in (sys.modules.get("fairseq_cli.train"), sys.modules["__main__"]):  # torchrun runs it as a script
+        if (original := getattr(module, "validate_and_save", None)) is not None:
+            module.validate_and_save = functools.partial(validate_and_save, original)  # type: ignore[union-attr]
 
 
-def _listen(read: int) -> None:
-    first = 0.0
-    while received := os.read(read, 1):
-        if received[0] not in SIGNALS:
-            continue
-        if not _asked:
-            first = time.monotonic()
-            _asked.append(received[0])
-        elif time.monotonic() - first > SECOND_AFTER:
-            os._exit(128 + received[0])
+def _record(signum: int, frame: object) -> None:
+    if not _asked:
+        _asked.append((signum, time.monotonic()))
+    elif time.monotonic() - _asked[0][1] > SECOND_AFTER:
+        os._exit(128 + signum)
 
 
 def validate_and_save(original: Any, cfg: Any, trainer: Any, task: Any, epoch_itr: Any, *args: Any) -> Any:
@@ -81,7 +66,7 @@ def validate_and_save(original: Any, cfg: Any, trainer: Any, task: Any, epoch_it
 
     def save() -> None:
         nonlocal saved
-        if not saved and largest(*_asked):
+        if not saved and _agreed_signal():
             fairseq.checkpoint_utils.save_checkpoint(cfg.checkpoint, trainer, epoch_itr, None)
             saved = True
 
@@ -91,12 +76,10 @@ def validate_and_save(original: Any, cfg: Any, trainer: Any, task: Any, epoch_it
     save()
     _save.clear()
     if saved and not should_stop:
-        largest()  # no process leaves before the file is written: its launcher would stop the others
-        _end(cfg.checkpoint, trainer)
+        _end(cfg.checkpoint, trainer, _agreed_signal())  # no process leaves before the file is written
     return losses, should_stop
 
 
-@replaces(Trainer, "valid_step")
 def valid_step(original: Callable[..., Any], self: Any, *args: Any, **kwargs: Any) -> Any:
     """A batch of a validation; a signal has the checkpoint written before the other batches."""
     for save in _save:
@@ -104,8 +87,7 @@ def valid_step(original: Callable[..., Any], self: Any, *args: Any, **kwargs: An
     return original(self, *args, **kwargs)
 
 
-def _end(settings: Any, trainer: Any) -> None:
-    signum = largest(*_asked)
+def _end(settings: Any, trainer: Any, signum: int) -> None:
     for each in SIGNALS:  # fairseq ends the other processes as soon as one has left
         signal.signal(each, signal.SIG_IGN)
     how = "" if settings.restore_file == "checkpoint_last.pt" else "without --restore-file and --reset-* "
@@ -118,15 +100,12 @@ def _end(settings: Any, trainer: Any) -> None:
     sys.exit(128 + signum)
 
 
-@replaces(signals_of_workers, "_set_worker_signal_handlers")
 def set_worker_signal_handlers(original: Callable[..., Any], *args: Any) -> None:
-    """In a process that loads data: only its parent ends it.
+    """In a process that loads data: only its parent ends it, since Slurm and terminals send signals to all processes.
 
-    Slurm and terminals send their signals to all processes, and a training could not finish its update. Under
-    fairseq's own start of several processes this needs a dataset of the plugin, because others do not import it.
+    Under fairseq's own start of several processes this needs a dataset of the plugin, because others do not import it.
     """
     original(*args)
-    signal.set_wakeup_fd(-1)
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     threading.Thread(target=_obey_parent, daemon=True).start()
 

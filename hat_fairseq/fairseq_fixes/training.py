@@ -1,27 +1,50 @@
-"""An update of a training: the batches in it, one message if it diverges, and the time that is left."""
+"""An update of a training: the batches in it, the message if it diverges, and its line in the log.
+
+In fairseq the log begins with all settings in one line, the modules of the model, and how batches are made. Here it has
+the command; `LOGLEVEL=DEBUG` shows the rest. Warnings and errors stay, but those of `WARNINGS`.
+"""
 
 import logging
 import math
+import os
+import re
+import shlex
+import sys
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
-from fairseq.logging import metrics
-from fairseq.nan_detector import NanDetector
-from fairseq.trainer import Trainer
+from fairseq.logging import metrics, progress_bar
+from omegaconf import DictConfig
+from torch import nn
 
-from .replace import replaces
-from .save_dir import newest_first
+from .restoring import newest_first
 
-logger = logging.getLogger(__name__)
 SHOWN_IDS = 50
-_places: list[str] = []  # where the NanDetector has seen NaN or infinity in this update
+#: Where fairseq and Hydra use what a library calls old, and pinned memory, which fairseq asks for on a CPU, too.
+WARNINGS = (
+    r"hydra\.experimental\.(initialize|compose)\(\) is no longer experimental",
+    r"\nThe version_base parameter is not specified",
+    r"In 'config': Usage of deprecated keyword in package header",
+    r"\n'config' is validated against ConfigStore schema with the same name",
+    r"\nThe strict flag in the compose API is deprecated",
+    r"'pin_memory' argument is set as true but no accelerator is found",
+    r"`torch\.cuda\.amp\.autocast\(args\.\.\.\)` is deprecated",
+)
+#: How lines begin that tell nothing of this training, by logger.
+HIDDEN = {
+    "fairseq_cli.train": r"num\. expert model params: 0 ",
+    "fairseq.tasks.fairseq_task": r"can_reuse_epoch_itr|reuse_dataloader|rebuild_batches|batches will be|creating new",
+    "fairseq.data.data_utils": r"loaded .*\.(source-target|role-None)\.",  # the task says how many there are
+    "fairseq.data.iterators": "grouped total_num_itrs",
+    "fairseq.trainer": "detected shared parameter",
+}
 
 
-@replaces(Trainer, "train_step")
-def train_step(original: Callable[..., Any], self: Any, samples: list[Any], *args: Any, **kwargs: Any) -> Any:
+def train_step(original: Callable[..., Any], self: Any, samples: list[Any], raise_oom: bool = False) -> Any:
     """An update without the empty batches that fill up the last update of an epoch, unless there is no other batch.
 
     In fairseq a process whose last batch of an update is empty drops the gradients of its earlier ones. If one of
@@ -29,26 +52,45 @@ def train_step(original: Callable[..., Any], self: Any, samples: list[Any], *arg
 
     Raises:
         FloatingPointError: the loss or a gradient is NaN or infinite (in fp16: at every loss scale); with the update,
-            the samples, the first module and the last finite checkpoint.
+            the samples and the last finite checkpoint. The log above names the first module.
     """
     samples = [sample for sample in samples if sample] or samples[:1]
     first = vars(self).setdefault("first_update", (self.get_num_updates(), time.monotonic()))
-    _places.clear()
     try:
-        logged = original(self, samples, *args, **{"raise_oom": self.data_parallel_world_size > 1, **kwargs})
+        logged = original(self, samples, raise_oom or self.data_parallel_world_size > 1)
     except Exception as error:
         cause = error if isinstance(error, FloatingPointError) else error.__context__
         if not isinstance(cause, FloatingPointError):
             raise
-        place = f", first in the {_places[0]}" if _places else ""
-        path = last_finite(Path(self.cfg.checkpoint.save_dir))
+        ids = [str(int(number)) for sample in samples if sample and "id" in sample for number in sample["id"]]
+        more = f" and {len(ids) - SHOWN_IDS} more" if len(ids) > SHOWN_IDS else ""
         raise FloatingPointError(
-            f"update {self.get_num_updates() + 1}: {cause}{place}; {_names(self, samples)}; the last checkpoint with "
-            f"finite weights: {path or 'none'}. Try a lower --lr, more --warmup-updates or --clip-norm 1"
+            f"update {self.get_num_updates() + 1}: {cause}; sample ids {', '.join(ids[:SHOWN_IDS])}{more}; the last "
+            f"checkpoint with finite weights: {last_finite(Path(self.cfg.checkpoint.save_dir)) or 'none'}. Try a lower "
+            "--lr, more --warmup-updates or --clip-norm 1"
         ) from None
     if hasattr(self, "epoch_iterator"):
         log_minutes_left(self, *first)
     return logged
+
+
+def last_finite(save_dir: Path) -> Path | None:
+    """The newest checkpoint in a `--save-dir` whose weights are all finite."""
+    for _, path in newest_first(save_dir):
+        weights = torch.load(path, map_location="cpu", weights_only=True)["model"]
+        if all(bool(tensor.isfinite().all()) for tensor in weights.values()):
+            return path
+    return None
+
+
+def add_hooks(original: Callable[..., Any], self: Any, module: nn.Module) -> None:
+    """Has fairseq's `NanDetector` watch outputs of every module, and gradients of modules without children.
+
+    In fairseq the hooks of gradients fail at modules that return no tensors, such as encoders, and hide the cause.
+    """
+    backward, self.backward = self.backward, self.backward and not list(module.children())
+    original(self, module)
+    self.backward = backward
 
 
 def log_minutes_left(trainer: Any, first: int, begin: float) -> None:
@@ -63,44 +105,24 @@ def log_minutes_left(trainer: Any, first: int, begin: float) -> None:
         metrics.log_scalar("minutes_left", minutes, weight=0, priority=2000, round=1)  # weight 0: the last value
 
 
-def _names(trainer: Any, samples: list[Any]) -> str:
-    """The ids of samples, and of their documents where the data have a line with the id for each sample."""
-    ids = [int(number) for sample in samples if sample and "id" in sample for number in sample["id"]]
-    subset = trainer.cfg.dataset.train_subset
-    names = [str(number) for number in ids[:SHOWN_IDS]]
-    path = Path(str(getattr(trainer.cfg.task, "data", ""))) / f"{subset}.ids"
-    if path.is_file():
-        lines = path.read_text(encoding="utf-8").splitlines()
-        if len(lines) == len(trainer.task.dataset(subset)):
-            names = [f"{number} ({lines[number].split(chr(9))[0]})" for number in ids[:SHOWN_IDS]]
-    more = f" and {len(ids) - SHOWN_IDS} more" if len(ids) > SHOWN_IDS else ""
-    return f"sample ids {', '.join(names)}{more}"
+def make_progress_bar(original: Callable[..., Any], *args: Any, log_file: str | None = None, **kwargs: Any) -> Any:
+    """Opens `--log-file` once; in fairseq each epoch opens it again, and a line is written as often."""
+    is_open = any(isinstance(handler, logging.FileHandler) for handler in progress_bar.logger.handlers)
+    return original(*args, log_file=None if is_open else log_file, **kwargs)
 
 
-def last_finite(save_dir: Path) -> Path | None:
-    """The newest checkpoint in a `--save-dir` whose weights are all finite."""
-    for _, path in newest_first(save_dir):
-        weights = torch.load(path, map_location="cpu", weights_only=True)["model"]
-        if all(bool(tensor.isfinite().all()) for tensor in weights.values()):
-            return path
-    return None
+def shorten_log() -> None:
+    """Hides the warnings above and, unless `LOGLEVEL` is DEBUG, the lines; fairseq resets the levels of loggers."""
+    for message in WARNINGS:
+        warnings.filterwarnings("ignore", message)
+    for name in HIDDEN if os.environ.get("LOGLEVEL", "").upper() != "DEBUG" else ():
+        logging.getLogger(name).addFilter(is_shown)
 
 
-@replaces(NanDetector, "_detect")
-def detect(original: Callable[..., Any], self: Any, tensor: Any, name: str, backward: bool) -> str | None:
-    """Describes an output of a module that is not finite, if there is one; the first is kept for the last message."""
-    problem = original(self, tensor, name, backward)
-    if problem is not None:
-        _places.append(f"{'gradient' if backward else 'output'} of {name or 'the model'}")
-    return problem
-
-
-@replaces(NanDetector, "add_hooks")
-def add_hooks(original: Callable[..., Any], self: Any, module: torch.nn.Module) -> None:
-    """Watches outputs of every module, and gradients of modules without children.
-
-    In fairseq the hooks of gradients fail at modules that return no tensors, such as encoders, and hide the cause.
-    """
-    backward, self.backward = self.backward, self.backward and not list(module.children())
-    original(self, module)
-    self.backward = backward
+def is_shown(record: logging.LogRecord) -> bool:
+    """Whether a record is shown; that of all settings becomes the command."""
+    if record.levelno > logging.INFO:
+        return True
+    if isinstance(record.msg, DictConfig):
+        record.msg = f"settings: {shlex.join(sys.argv[1:])}"
+    return not (isinstance(record.msg, nn.Module) or re.match(HIDDEN[record.name], str(record.msg)))

@@ -11,7 +11,7 @@ from torch import Tensor
 from ..data.outputs import atomic_file, check_folder, check_output
 from ..data.package import bare_checkpoint
 from ..fairseq_fixes.checkpoints import check_file
-from ..fairseq_fixes.save_dir import newest_first
+from ..fairseq_fixes.restoring import newest_first
 from ..register import register
 
 

@@ -138,7 +138,7 @@ def copy(data: Path, folder: Path, names: Mapping[str, str]) -> None:
 
 def restore(directory: Path, out: Path, overwrite: bool) -> int:
     """Writes the checkpoint that a folder was made of, and beside it `bin` with its data; ValueError for any other."""
-    from ..fairseq_fixes.packages import settings
+    from ..fairseq_fixes.checkpoints import package_settings
 
     if not (directory / ORIGIN).is_file():
         raise ValueError(f"{directory / ORIGIN} is missing: not a folder of hat export")
@@ -167,7 +167,7 @@ def restore(directory: Path, out: Path, overwrite: bool) -> int:
         if not name.endswith(FINGERPRINT):
             raise fields.error(f"{name!r:.80} is no fingerprint")
         model[name] = torch.tensor(fingerprints.items(name, int))
-    cfg: Any = OmegaConf.create(settings(fields, data_folder), flags={"allow_objects": True})
+    cfg: Any = OmegaConf.create(package_settings(fields, data_folder), flags={"allow_objects": True})
     for name, place in data.items():
         (data_folder / place).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(directory / name, data_folder / place)

@@ -14,9 +14,15 @@ from fairseq.data import LanguagePairDataset, ListDataset
 from fairseq.file_io import PathManager
 from fairseq.ngram_repeat_block import NGramRepeatBlock
 
+from hat_fairseq.fairseq_fixes import REPLACED
 from hat_fairseq.register import register
 
 register()  # applies the corrections
+
+
+def test_no_function_is_replaced_twice() -> None:
+    """Else the order of two corrections would depend on the order in which they are installed."""
+    assert len({(owner, name) for owner, name, _ in REPLACED}) == len(REPLACED) > 20
 
 
 def test_batch_buckets_work_with_numpy_2() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from commands import REPOSITORY, run_command
 
-from hat_fairseq.fairseq_fixes.processes import check_world_size, fit_precision, started_processes
+from hat_fairseq.fairseq_fixes.processes import check_bf16, check_world_size, started_processes
 
 TORCHRUN = {"RANK": "3", "WORLD_SIZE": "16", "MASTER_ADDR": "node1", "MASTER_PORT": "29500"}
 SLURM = {"SLURM_JOB_NODELIST": "node[1-2]", "SLURM_NNODES": "2", "SLURM_NTASKS": "2"}
@@ -32,24 +32,24 @@ def test_who_has_started_how_many(environment, port, started) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "explicit", "started", "gpus", "on_cpu"),
+    ("asked", "explicit", "started", "gpus"),
     [
-        (8, True, None, 8, False),
-        (1, True, None, 8, False),
-        (1, True, None, 0, False),  # one process finds no GPU and takes the CPU, as fairseq does
-        (16, True, ("torchrun", 16), 8, False),
-        (8, False, ("torchrun", 16), 8, False),  # fairseq's default is this machine's GPUs: nobody has asked for 8
+        (8, True, None, 8),
+        (1, True, None, 8),
+        (1, True, None, 0),  # one process finds no GPU and takes the CPU, as fairseq does
+        (16, True, ("torchrun", 16), 8),
+        (8, False, ("torchrun", 16), 8),  # fairseq's default is this machine's GPUs: nobody has asked for 8
     ],
 )
-def test_runs_that_fit(asked, explicit, started, gpus, on_cpu) -> None:
-    check_world_size(asked, explicit, started, gpus, on_cpu)
+def test_runs_that_fit(asked, explicit, started, gpus) -> None:
+    check_world_size(asked, explicit, started, gpus)
 
 
 @pytest.mark.parametrize(
     ("asked", "started", "gpus", "message"),
     [
-        (8, None, 1, r"the run is for 8 GPUs and this machine has 1: .*--gpus 1\), or start it by torchrun or Slurm"),
-        (2, None, 0, r"the run is for 2 GPUs and this machine has none: .*--gpus 1\)"),
+        (8, None, 1, r"the run is for 8 GPUs and this machine has 1, .*--gpus 1\), or start 8 processes by torchrun"),
+        (2, None, 0, r"the run is for 2 GPUs and this machine has none, .*--gpus 1\)"),
         (8, ("torchrun", 4), 4, r"torchrun has started 4 processes and the run is for 8: start 8, .*--gpus 4\)"),
         (8, ("torchrun", 1), 4, "torchrun has started 1 process and"),
         (8, ("Slurm", 16), 8, "Slurm has started 16 processes and the run is for 8"),
@@ -57,25 +57,16 @@ def test_runs_that_fit(asked, explicit, started, gpus, on_cpu) -> None:
 )
 def test_runs_that_do_not_fit(asked, started, gpus, message) -> None:
     with pytest.raises(ValueError, match=message):
-        check_world_size(asked, True, started, gpus, on_cpu=False)
+        check_world_size(asked, True, started, gpus)
 
 
-@pytest.mark.parametrize(
-    ("flags", "has_bfloat16", "after"),
-    [
-        ({"bf16"}, True, {"bf16"}),
-        ({"bf16"}, False, {"fp16"}),
-        ({"bf16", "memory_efficient_bf16"}, False, {"fp16", "memory_efficient_fp16"}),
-        ({"fp16"}, False, {"fp16"}),
-        (set(), False, set()),
-    ],
-)
-def test_bf16_where_there_is_none_becomes_fp16(flags, has_bfloat16, after) -> None:
-    names = ("bf16", "fp16", "memory_efficient_bf16", "memory_efficient_fp16")
-    common = Namespace(**{name: name in flags for name in names})
-    message = fit_precision(common, has_bfloat16)
-    assert {name for name in names if getattr(common, name)} == after
-    assert (message is None) == (after == flags) and (message is None or message.startswith("--bf16: "))
+@pytest.mark.parametrize("flag", ["bf16", "memory_efficient_bf16"])
+def test_bf16_where_there_is_none_is_refused(flag: str) -> None:
+    common = Namespace(**{"bf16": False, "memory_efficient_bf16": False, flag: True})
+    check_bf16(common, has_bfloat16=True)
+    with pytest.raises(ValueError, match=r"--bf16: this GPU has no bfloat16; use --fp16"):
+        check_bf16(common, has_bfloat16=False)
+    check_bf16(Namespace(bf16=False, memory_efficient_bf16=False), has_bfloat16=False)
 
 
 def test_a_run_for_more_gpus_than_there_are_ends_with_one_line(tmp_path: Path, monkeypatch) -> None:

@@ -6,7 +6,6 @@ import json
 import os
 import pickle
 import re
-import shlex
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -15,7 +14,7 @@ from typing import Any
 
 import pytest
 import torch
-from commands import TWO_PROCESSES, run_command
+from commands import TWO_PROCESSES
 
 from hat_fairseq.register import register
 
@@ -68,14 +67,10 @@ def test_two_processes_equal_one_with_twice_the_batch(train, tmp_path: Path, mon
 
 
 def test_several_cpu_processes_need_torchrun(train, tmp_path: Path) -> None:
-    """The message holds the command, which works as it is."""
     flags = ["--max-update", 1, "--disable-validation", "--no-save", "--distributed-world-size", 2]
     refused = train(tmp_path, *flags, check=False)
-    message = refused.stderr.strip().splitlines()[-1]
     assert refused.returncode == 1 and "Traceback" not in refused.stderr
-    start = "hat_fairseq: error: 2 processes on the CPU have to be started by torchrun: "
-    assert message.startswith(start)
-    assert len(losses(run_command(*shlex.split(message.removeprefix(start))))) == 1
+    assert refused.stderr.strip().endswith("or start 2 processes by torchrun or Slurm")
 
 
 @pytest.mark.slow

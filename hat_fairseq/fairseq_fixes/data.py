@@ -1,0 +1,102 @@
+"""Batches: refuses damaged binary data, works with numpy 2, and ends the threads that prepare batches."""
+
+import atexit
+import contextlib
+import os
+import queue
+import struct
+import threading
+import time
+import types
+from collections.abc import Callable
+from typing import Any
+
+import fairseq.data.indexed_dataset
+import fairseq.data.language_pair_dataset
+import fairseq.data.token_block_dataset
+import numpy as np
+from fairseq.data.indexed_dataset import MMapIndexedDataset, _code_to_dtype
+from fairseq.data.iterators import BackgroundConsumer
+
+LONGEST_WAIT = 30.0  # seconds, for a batch that never comes
+_HEADER = struct.Struct("<9sQBQ")  # magic, version, type, number of rows; then their sizes and places
+_ROW = 4 + 8
+
+
+def dataset_exists(original: Callable[..., Any], path: str, *args: Any, **kwargs: Any) -> Any:
+    """Whether there is a dataset; ValueError where only one of its two files is there."""
+    _check_pair(path)
+    return original(path, *args, **kwargs)
+
+
+def make_dataset(original: Callable[..., Any], path: str, impl: str, *args: Any, **kwargs: Any) -> Any:
+    """Opens `path`.idx and `path`.bin; ValueError if one is missing, has a wrong size, or an id is too large.
+
+    In fairseq such data give other samples, or an error that names no file.
+    """
+    _check_pair(path)
+    if os.path.exists(f"{path}.idx") and fairseq.data.indexed_dataset.infer_dataset_impl(path) is None:
+        raise ValueError(f"{path}.idx is damaged; run hat preprocess again")
+    if impl == "mmap" and MMapIndexedDataset.exists(path):
+        with open(f"{path}.idx", "rb") as file:
+            header = file.read(_HEADER.size)
+        *_, code, rows = _HEADER.unpack(header) if len(header) == _HEADER.size else (0, 0)
+        _check_size(f"{path}.idx", _HEADER.size + rows * _ROW)
+        tokens = np.fromfile(f"{path}.idx", np.int32, rows, offset=_HEADER.size).sum(dtype=np.int64)
+        _check_size(f"{path}.bin", int(tokens) * (width := np.dtype(_code_to_dtype[code]).itemsize))
+        if tokens and (dictionary := kwargs.get("dictionary")) is not None:
+            _check_ids(f"{path}.bin", width, len(dictionary))
+    return original(path, impl, *args, **kwargs)
+
+
+def _check_pair(path: str) -> None:
+    if len(absent := [name for name in (f"{path}.idx", f"{path}.bin") if not os.path.exists(name)]) == 1:
+        raise ValueError(f"{absent[0]} is missing; run hat preprocess again")
+
+
+def _check_size(path: str, expected: int) -> None:
+    if (size := os.path.getsize(path)) != expected:
+        raise ValueError(f"{path} has {size} bytes instead of {expected}: damaged; run hat preprocess again")
+
+
+def _check_ids(path: str, width: int, words: int) -> None:
+    """Reads all ids, a gigabyte of them in about 0.1 seconds if the file is in memory; a negative id is a large one."""
+    if (largest := int(np.memmap(path, f"u{width}", "r").max())) >= words:
+        raise ValueError(
+            f"{path} has the id {largest}, and the dictionary ends at {words - 1}: damaged, or of another dictionary; "
+            "run hat preprocess again"
+        )
+
+
+def give_numpy_compat() -> None:
+    """Gives two modules of fairseq a numpy with `np.compat.long`, which numpy 2 does not have; numpy itself stays."""
+    if hasattr(np, "compat"):
+        return
+    for module in (fairseq.data.token_block_dataset, fairseq.data.language_pair_dataset):
+        module.np = types.ModuleType("numpy")  # type: ignore[attr-defined]
+        vars(module.np).update(vars(np), compat=types.SimpleNamespace(long=int))
+
+
+def get_buckets(original: Callable[..., Any], sizes: np.ndarray, num_buckets: int) -> np.ndarray:
+    """fairseq's lengths of buckets for `--num-batch-buckets`, computed with the arguments of numpy 2."""
+    edges = np.percentile(sizes, np.linspace(0, 100, num_buckets + 1), method="lower")
+    return np.unique(edges[1:])
+
+
+def end_threads_at_exit() -> None:
+    """Has Python wait for the batch that each thread of fairseq is preparing.
+
+    In fairseq these are daemon threads: one inside of PyTorch at exit aborts the process with status 134.
+    """
+    atexit.register(_end_threads)
+
+
+def _end_threads() -> None:
+    threads = [thread for thread in threading.enumerate() if isinstance(thread, BackgroundConsumer)]
+    for thread in threads:
+        thread._max_len = 0  # its loop ends after the next batch
+    give_up = time.monotonic() + LONGEST_WAIT
+    for thread in threads:
+        while thread.is_alive() and time.monotonic() < give_up:
+            with contextlib.suppress(queue.Empty):  # a full queue would hold the thread
+                thread._queue.get(timeout=0.05)
