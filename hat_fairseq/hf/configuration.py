@@ -7,6 +7,13 @@ from typing import Any
 from transformers import PretrainedConfig
 
 LOADER = Path(__file__).with_name("modeling_hat.py")  # in each saved folder
+AUTO_MAP = {  # class of transformers -> ours
+    "AutoConfig": f"{LOADER.stem}.HatConfig",
+    "AutoModel": f"{LOADER.stem}.HatModel",
+    "AutoModelForMaskedLM": f"{LOADER.stem}.HatForMaskedLM",
+    "AutoModelForSeq2SeqLM": f"{LOADER.stem}.HatForConditionalGeneration",
+    "AutoModelForSequenceClassification": f"{LOADER.stem}.HatForSequenceClassification",
+}
 
 
 def write_loader(directory: str | Path) -> None:
@@ -21,7 +28,7 @@ class HatConfig(PretrainedConfig):
 
     def __init__(self, settings: dict[str, Any] | None = None, **kwargs: Any):
         self.settings = settings or {}
-        super().__init__(**kwargs | {"auto_map": {"AutoConfig": f"{LOADER.stem}.HatConfig"}})
+        super().__init__(**kwargs | {"auto_map": AUTO_MAP})
 
     def save_pretrained(self, save_directory: Any, *args: Any, **kwargs: Any) -> None:
         super().save_pretrained(save_directory, *args, **kwargs)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .hugging_face import SPECIAL_IDS
+from .hugging_face import PLAIN, SPECIAL_IDS
 from .rename import Converted, RenameTable, meta_model, nearest_architecture, rename_state
 
 # What fairseq's BART fixes; older config.json files spell some of these out.
@@ -25,6 +25,14 @@ NUMBERS = (*SIZES.values(), "vocab_size", "max_position_embeddings")
 EMBEDDING = "encoder.embed_tokens.weight"
 COPIES = dict.fromkeys(("shared.weight", EMBEDDING, "decoder.embed_tokens.weight", "lm_head.weight"), EMBEDDING)
 TABLE = RenameTable({}, COPIES)
+# Settings of ours with which transformers' BART computes the same.
+SAME = PLAIN | {
+    "decoder_learned_pos": True,
+    "decoder_normalize_before": False,
+    "share_all_embeddings": True,
+    "layer_norm_eps": 1e-5,
+    "decoder_kv_heads": None,
+}
 
 
 def convert(weights: dict[str, Tensor], config: dict[str, Any]) -> Converted:
@@ -47,3 +55,21 @@ def architecture_flags(config: dict[str, Any]) -> list[str]:
     positions = str(config["max_position_embeddings"])
     flags = nearest_architecture(("hat_bart_large", "hat_bart_base"), sizes)
     return [*flags, "--max-source-positions", positions, "--max-target-positions", positions]
+
+
+def written_name(ours: str) -> str:
+    """The name of a tensor in a BartForConditionalGeneration."""
+    return "model.shared.weight" if ours == EMBEDDING else f"model.{ours}"
+
+
+def written_config(settings: dict[str, Any], positions: int) -> dict[str, Any]:
+    """config.json of a BartForConditionalGeneration, for settings that have `SAME`."""
+    return {
+        "architectures": ["BartForConditionalGeneration"],
+        "model_type": "bart",
+        **{theirs: settings[ours] for ours, theirs in SIZES.items()},
+        **{name: settings[name] for name in ("dropout", "attention_dropout", "activation_dropout")},
+        "activation_function": settings["activation_fn"],
+        "scale_embedding": not settings["no_scale_embedding"],
+        "max_position_embeddings": positions,
+    }

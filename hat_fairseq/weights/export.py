@@ -1,22 +1,38 @@
 """Write a trained model as a folder that Hugging Face's transformers reads: weights, settings and tokenizer.
 
-`hat_transformer`, `hat_bart`, `hat_roberta`, `ernie_sparse`: with our own code in the folder, or without hierarchy as
-BART and RoBERTa where they are that; the same hypotheses, scores and logits. `hat import hat_fairseq` reads a folder
-back.
+A model that equals BART or RoBERTa is written as that; every other one with its own names for the classes of
+`hat_fairseq.hf`. `hat import hat_fairseq` reads a folder back.
 """
 
 import argparse
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from ..data.package import BIN, is_package
-from . import export_hat, export_roberta
+import torch
+from torch import Tensor
 
-EXPORTERS = {  # registered name of a model -> what exports it
-    "hat_transformer": export_hat.export,
-    "hat_bart": export_hat.export,
-    "hat_roberta": export_roberta.export,
-    "ernie_sparse": export_roberta.export,
+from ..data.bpe import FILES
+from ..data.outputs import atomic_directory
+from ..data.package import BIN, is_package
+from ..data.pipeline import FILE_NAME, TextPipeline
+from ..generation.options import packaged_options, parse_generation_options
+from . import bart, roberta
+from .hugging_face import SPECIAL_IDS, write_weights
+from .package import as_json, load, recorded
+
+MODELS = ("hat_transformer", "hat_bart", "hat_roberta", "ernie_sparse", "hierarchical_transformer")
+# Of fairseq's options those that generation_config.json expresses; all others must be unset or fairseq's default.
+EXPRESSED = ("beam", "nbest", "lenpen", "unnormalized", "min_len", "max_len_b", "no_repeat_ngram_size")
+FINGERPRINT, ROLES = "_fingerprint", "encoder.embed_segments.weight"
+ORIGIN = "hat_fairseq.json"
+DICTIONARIES = {  # in the folder -> where a bin directory has it; the first that exists
+    "dict.source.txt": ("dict.source.txt", "input0/dict.txt", "dict.txt"),
+    "dict.target.txt": ("dict.target.txt",),
+    "dict.role.txt": ("dict.role.txt",),
+    "dict.label.txt": ("label/dict.txt",),
 }
 
 
@@ -31,38 +47,203 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
+    """Loads a checkpoint with its data, and writes the folder."""
     if args.out.exists():
         raise ValueError(f"{args.out} exists; give another --out")
-    checkpoint = read_checkpoint(args.path)
-    name = model_of(checkpoint, args.path)
-    if name not in EXPORTERS:
-        raise ValueError(f"{args.path} is a {name}: it cannot be exported; {', '.join(EXPORTERS)} can")
-    args.data = args.path / BIN if args.data is None and is_package(args.path) else args.data
-    EXPORTERS[name](args, checkpoint)
+    if args.data is None and not is_package(args.path):
+        raise ValueError(
+            f"{args.path} is no package: give --data, the bin directory of its training, for the tokenizer"
+        )
+    trained = Trained(*load(args.path, data := args.data or args.path / BIN), data)
+    generation = None
+    if hasattr(trained.model, "decoder"):
+        chosen = parse_generation_options(args.generation, "--generation") if args.generation else None
+        options = packaged_options(args.path) if chosen is None else chosen
+        generation = generation_config(options, trained.model.decoder.max_positions())
+    elif args.generation is not None:
+        raise ValueError("--generation is for models that write texts; remove it")
+    with atomic_directory(args.out) as folder:
+        write_folder(folder, trained, generation)
+    print(f"wrote {args.out}")
     return 0
 
 
-def read_checkpoint(path: Path) -> dict[str, Any]:
-    """The content of a checkpoint of training or import; ValueError without settings."""
-    from fairseq import checkpoint_utils
+@dataclass(frozen=True)
+class Trained:
+    """A model that is to be exported.
 
-    from ..register import register
+    Attributes:
+        data: its bin directory.
+    """
 
-    register()
-    if not path.exists():
-        raise ValueError(f"{path} does not exist")
-    checkpoint = checkpoint_utils.load_checkpoint_to_cpu(str(path))
-    if checkpoint.get("cfg") is None:
-        raise ValueError(f"{path} has weights and no settings of a training: train with it first")
-    return checkpoint
+    model: Any
+    cfg: Any
+    task: Any
+    updates: int
+    data: Path
+
+    @property
+    def network(self) -> str:
+        """The registered name of the model; ValueError for one of another package."""
+        from fairseq.models import MODEL_REGISTRY
+
+        name = next(name for name, known in MODEL_REGISTRY.items() if known is type(self.model))
+        if name not in MODELS:
+            raise ValueError(f"the model is a {name}: it cannot be exported; {', '.join(MODELS)} can")
+        return name
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The numbers of the model as JSON has them."""
+        values = {name: value for name, value in asdict(self.model.config).items() if not name.startswith("_")}
+        return {name: v if v is None or isinstance(v, bool | int | float) else str(v) for name, v in values.items()}
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """The longest source, `</s>` included, and the longest target if there are targets."""
+        if hasattr(self.model, "decoder"):
+            return self.model.encoder.max_positions(), self.model.decoder.max_positions()
+        return (min(self.model.max_positions(), getattr(self.task.cfg, "max_positions", None) or 10**9),)
+
+    @property
+    def heads(self) -> dict[str, dict[str, Any]]:
+        """What each classification head is about, its number of classes, its width and its labels."""
+        levels = self.task.heads() if hasattr(self.task, "heads") else {}
+        found: dict[str, dict[str, Any]] = {}
+        for name, head in getattr(self.model, "classification_heads", {}).items():
+            classes, labels = len(head.out_proj.weight), getattr(self.task, "labels", None) or []
+            numbers = {
+                "level": levels.get(name, ("document",))[0],
+                "classes": classes,
+                "inner_dim": len(head.dense.weight),
+            }
+            found[name] = numbers | ({"labels": labels} if len(labels) == classes else {})
+        return found
 
 
-def model_of(checkpoint: dict[str, Any], path: Path) -> str:
-    """The registered name of the model, or of an architecture that is not known."""
-    from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
+def write_folder(folder: Path, trained: Trained, generation: dict[str, Any] | None) -> None:
+    """Writes the files and prints what they hold; `generation`: generation_config.json, None without."""
+    from ..hf.configuration import write_loader
 
-    model = checkpoint["cfg"]["model"]
-    values = model if isinstance(model, dict) else vars(model)
-    name = values.get("arch") or values.get("_name")
-    model_class = (ARCH_MODEL_REGISTRY | MODEL_REGISTRY).get(name)
-    return next((known for known in MODEL_REGISTRY if MODEL_REGISTRY[known] is model_class), str(name))
+    rename, config = layout(trained)
+    state = trained.model.state_dict()
+    tensors, names = renamed(state, rename)
+    if config["model_type"] == "roberta":  # the row of the token type, which fairseq does not have
+        tensors[f"roberta.{roberta.TYPES}"] = torch.zeros(1, config["hidden_size"])
+    write_weights(folder, tensors)
+    dtype = str(next(trained.model.parameters()).dtype).removeprefix("torch.")
+    (folder / "config.json").write_text(as_json(config | SPECIAL_IDS | {"torch_dtype": dtype}), encoding="utf-8")
+    if "auto_map" in config:
+        write_loader(folder)
+    if generation is not None:
+        (folder / "generation_config.json").write_text(as_json(generation), encoding="utf-8")
+    origin = {
+        "updates": trained.updates,
+        **recorded(trained.cfg),
+        "names": names,
+        "fingerprints": {name: t.tolist() for name, t in state.items() if name.endswith(FINGERPRINT)},
+        "data": copy_data(trained.data, folder),
+    }
+    (folder / ORIGIN).write_text(as_json(origin), encoding="utf-8")
+    parameters = sum(tensor.numel() for tensor in tensors.values())
+    print(f"{len(tensors)} tensors, {parameters:,} parameters, as {config['architectures'][0]}")
+    if generation is not None and config["model_type"] == "bart":
+        print("differs: transformers' BART counts the </s> that ends a text of the greatest length as certain")
+    print(write_tokenizer(folder, trained, ROLES in state))
+
+
+def renamed(state: dict[str, Tensor], rename: Callable[[str], str]) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The tensors of a model under the names of the folder, each once; and the name there of each of ours."""
+    tensors, names, first = dict[str, Tensor](), dict[str, str](), dict[int, str]()
+    for ours, tensor in state.items():
+        if not ours.endswith(FINGERPRINT):
+            names[ours] = first.setdefault(tensor.data_ptr(), rename(ours))
+            tensors[names[ours]] = tensor
+    return tensors, names
+
+
+def layout(trained: Trained) -> tuple[Callable[[str], str], dict[str, Any]]:
+    """The name of each tensor in the folder, and config.json."""
+    from ..hf.configuration import AUTO_MAP, HatConfig
+
+    settings, heads, positions, state = trained.settings, trained.heads, trained.positions, trained.model.state_dict()
+    words = trained.task.target_dictionary if len(positions) == 2 else trained.task.source_dictionary
+    numbers: dict[str, Any] = {"vocab_size": len(words)}
+    head = next(iter(heads.values())) if len(heads) == 1 else {}
+    about_documents = head.get("level") == "document"
+    if about_documents:
+        labels = head.get("labels") or [f"LABEL_{number}" for number in range(head["classes"])]
+        numbers |= {"id2label": dict(enumerate(labels)), "label2id": {label: i for i, label in enumerate(labels)}}
+    if len(positions) == 2:
+        numbers |= {"is_encoder_decoder": True, "decoder_start_token_id": 2}
+        if ROLES not in state and len({*positions}) == 1 and bart.SAME.items() <= settings.items():
+            return bart.written_name, numbers | bart.written_config(settings, positions[0])
+    purpose = "ForSequenceClassification" if about_documents else "Model" if heads else "ForMaskedLM"
+    plain_head = not heads or (about_documents and head["inner_dim"] == settings["encoder_embed_dim"])
+    if roberta.SAME.items() <= settings.items() and plain_head and len(positions) == 1:
+        return roberta.written_name, numbers | roberta.written_config(settings, purpose)
+    return str, numbers | {
+        "architectures": ["HatForConditionalGeneration" if len(positions) == 2 else f"Hat{purpose}"],
+        "model_type": HatConfig.model_type,
+        "auto_map": AUTO_MAP,
+        "network": trained.network,
+        "settings": settings,
+        "heads": heads,
+        "source_vocab_size": len(trained.task.source_dictionary),
+        "num_roles": len(state[ROLES]) if ROLES in state else 0,
+        **dict(zip(("max_source_positions", "max_target_positions"), positions, strict=False)),
+        "tie_word_embeddings": False,  # a table that is used twice is one parameter
+    }
+
+
+def generation_config(options: dict[str, Any], positions: int) -> dict[str, Any]:
+    """fairseq's options of generation, and its defaults, as those of transformers; ValueError for one it does not have.
+
+    Both divide a score by the length with `</s>` to the power of lenpen. transformers counts the first token, the
+    `</s>` that starts every text, as part of the length; fairseq does not.
+    """
+    from fairseq.dataclass.configs import GenerationConfig
+
+    values: dict[str, Any] = {each.name: each.default for each in fields(GenerationConfig)} | options
+    for name, value in options.items():
+        if name not in EXPRESSED and value != GenerationConfig.__dataclass_fields__[name].default:
+            raise ValueError(f"generation option {name} {value!r}: transformers has no such option; leave it out")
+    longest = min(int(values["max_len_b"]), positions - 1)
+    if values["min_len"] > longest:
+        least = values["min_len"]
+        raise ValueError(f"generation option min_len {least} is more than the longest text, {longest} tokens")
+    return {
+        **SPECIAL_IDS,
+        "decoder_start_token_id": 2,
+        "forced_eos_token_id": 2,
+        "suppress_tokens": [1],  # padding is never generated
+        "num_beams": values["beam"],
+        "num_return_sequences": values["nbest"],
+        "early_stopping": True,  # a document is finished with as many hypotheses as beams
+        "length_penalty": 0.0 if values["unnormalized"] else float(values["lenpen"]),
+        "min_length": values["min_len"] + 1,
+        "max_length": longest + 2,
+        "no_repeat_ngram_size": values["no_repeat_ngram_size"],
+    }
+
+
+def copy_data(data: Path, folder: Path) -> dict[str, str]:
+    """Copies dictionaries, pipeline and BPE into the folder; returns where the bin directory has each."""
+    names = {FILE_NAME: (FILE_NAME,), **{name: (name,) for files in FILES.values() for name in files}, **DICTIONARIES}
+    copied = {}
+    for name, places in names.items():
+        if place := next((place for place in places if (data / place).is_file()), None):
+            copied[name] = place
+            shutil.copyfile(data / place, folder / name)
+    return copied
+
+
+def write_tokenizer(folder: Path, trained: Trained, uses_roles: bool) -> str:
+    """Writes the tokenizer beside the files of its data; returns a line about it."""
+    from ..hf.tokenization import HatTokenizer
+
+    if not (folder / FILE_NAME).is_file():
+        return f"tokenizer: none, because {trained.data} was not made by hat preprocess"
+    pipeline, has_mask = TextPipeline.load(folder), "<mask>" in trained.task.source_dictionary
+    HatTokenizer(str(folder / FILE_NAME), trained.positions[0], uses_roles, has_mask).save_pretrained(folder)
+    return f"tokenizer: HatTokenizer, BPE {pipeline.bpe.kind}, splitter {pipeline.settings.splitter}"

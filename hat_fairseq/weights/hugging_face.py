@@ -16,6 +16,15 @@ from ..data import files
 from ..data.outputs import check_space
 
 SPECIAL_IDS = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
+# Settings of ours with which the encoder is that of BART and RoBERTa.
+PLAIN = {
+    "no_hierarchy": True,
+    "encoder_attention": "full",
+    "encoder_learned_pos": True,
+    "layernorm_embedding": True,
+    "encoder_normalize_before": False,
+    "encoder_qkv_dim": None,
+}
 
 
 def read_json(path: Path) -> dict[str, Any]:

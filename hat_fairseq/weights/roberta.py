@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import Tensor
 
-from .hugging_face import SPECIAL_IDS
+from .hugging_face import PLAIN, SPECIAL_IDS
 from .rename import Converted, RenameTable, meta_model, nearest_architecture, rename_state
 
 BERT: dict[str, Any] = {"hidden_act": "gelu", "type_vocab_size": 1, "position_embedding_type": "absolute"} | SPECIAL_IDS
@@ -51,6 +51,14 @@ TABLE = RenameTable(
     | {f"encoder.layer.{{}}.{theirs}": f"{OURS}layers.{{}}.{ours}" for theirs, ours in LAYER.items()},
     COPIES,
 )
+# Settings of ours with which transformers' RoBERTa computes the same.
+SAME = PLAIN | {
+    "no_scale_embedding": True,
+    "activation_fn": "gelu",
+    "activation_dropout": 0.0,
+    "untie_weights_roberta": False,
+    "pooler_activation_fn": "tanh",
+}
 
 
 def convert(weights: dict[str, Tensor], config: dict[str, Any]) -> Converted:
@@ -88,3 +96,28 @@ def start_flags(config: dict[str, Any]) -> list[list[str]]:
     hierarchical = nearest_architecture(("hierarchical_transformer",), sizes) + ["--layout", layout]
     hierarchical += ["--segment-length", str(min(128, positions)), "--max-segments", str(min(32, positions))]
     return [[*flat, "--max-positions", str(positions)], hierarchical]
+
+
+def written_name(ours: str) -> str:
+    """The name of a tensor in a RobertaForMaskedLM or RobertaForSequenceClassification."""
+    if ours.startswith("classification_heads."):
+        return "classifier." + ours.split(".", 2)[2]
+    theirs = TABLE.theirs(ours)
+    assert theirs is not None, ours
+    return theirs if theirs.startswith("lm_head.") else f"roberta.{theirs}"
+
+
+def written_config(settings: dict[str, Any], purpose: str) -> dict[str, Any]:
+    """config.json of a RoBERTa, for settings that have `SAME`; `purpose`: the end of the name of its class."""
+    return {
+        "architectures": [f"Roberta{purpose}"],
+        "model_type": "roberta",
+        **{theirs: settings[ours] for theirs, ours in SIZES.items()},
+        "num_hidden_layers": settings["encoder_layers"],
+        "hidden_act": "gelu",
+        "hidden_dropout_prob": settings["dropout"],
+        "attention_probs_dropout_prob": settings["attention_dropout"],
+        "classifier_dropout": settings["pooler_dropout"],
+        "max_position_embeddings": settings["max_positions"] + UNUSED_POSITIONS,
+        "type_vocab_size": 1,
+    }

@@ -81,7 +81,8 @@ def test_what_is_no_plain_checkpoint(name: str, checkpoint: Path, capsys: pytest
     write, message = REFUSED[name]
     path = checkpoint.with_name("other.pt")
     write(path, checkpoint)
-    assert cli.main(["export", "--to", "hf", "--path", str(path), "--out", str(path.parent / "out")]) == 2
+    words = ["export", "--to", "hf", "--path", path, "--data", path.parent, "--out", path.parent / "out"]
+    assert cli.main([*map(str, words)]) == 2
     error = capsys.readouterr().err
     assert f"{path}: " in error and message in error and error.count("\n") == 1
     assert not (path.parent / "out").exists()

@@ -197,8 +197,8 @@ def test_labels_and_answers(fine_tuned, kind: str, tmp_path: Path, capsys: pytes
     assert "--generation is for models that write texts" in capsys.readouterr().err
     if kind == "classification":
         for path, out, data in ((tuned.checkpoint, "x", ["--data", f"{tuned.data}/bin"]), (folder, "y", [])):
-            words = ["--path", str(path), "--out", f"{tmp_path}/{out}", *data, "--accept", "segment-by"]
-            assert cli.main(["export", "--to", "hf", *words, "pool-padded-segments"]) == 0
+            words = ["--path", str(path), "--out", f"{tmp_path}/{out}", *data]
+            assert cli.main(["export", "--to", "hf", *words]) == 0
         assert describe_files(tmp_path / "x") == describe_files(tmp_path / "y")
 
 

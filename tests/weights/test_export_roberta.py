@@ -10,7 +10,6 @@ from typing import Any
 import labelled
 import pytest
 import torch
-from building import TINY_ENCODER, build
 from commands import USER_DIR
 from fine_tuned import fine_tune, spread, write_meetings
 
@@ -18,10 +17,9 @@ import hat_fairseq
 from hat_fairseq import cli
 from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.records_json import record_from_json
-from hat_fairseq.modules.batch_layout import BatchLayout
 from hat_fairseq.modules.pooling_attention import PoolingAttention
 from hat_fairseq.register import register
-from hat_fairseq.weights.hf import attention_hat_fairseq
+from hat_fairseq.weights.hugging_face import read_weights
 from hat_fairseq.weights.package import load
 
 transformers = pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
@@ -50,6 +48,17 @@ WORDS = {
     "words-ernie": SPARSE + "--untie-weights-roberta",
 }
 HEAD = "sentence_classification_head"
+HEADS: dict[str, Any] = {  # of the kinds of `fine_tuned`
+    "classification": {HEAD: {"level": "document", "classes": 2, "inner_dim": 64, "labels": ["no", "yes"]}},
+    "segments": {HEAD: {"level": "segment", "classes": 4, "inner_dim": 64, "labels": ["ID", "ME", "PM", "UI"]}},
+    "tokens": {HEAD: {"level": "token", "classes": 2, "inner_dim": 64, "labels": ["mark", "word"]}},
+    "choice": {HEAD: {"level": "document", "classes": 1, "inner_dim": 64}},
+    "document_qa": {
+        "answer_span": {"level": "token", "classes": 2, "inner_dim": 64},
+        "answer_paragraph": {"level": "paragraph", "classes": 1, "inner_dim": 64},
+        "answer_type": {"level": "paragraphs", "classes": 5, "inner_dim": 64},
+    },
+}
 PLAIN = {"roberta": "RobertaForSequenceClassification", "words-roberta": "RobertaForMaskedLM"}
 
 
@@ -91,6 +100,7 @@ def exported(
 
 
 @torch.no_grad()
+@pytest.mark.parametrize("exported", PLAIN, indirect=True)
 def test_logits_are_ours(exported: tuple[str, Path, Path, Path]) -> None:
     """In fp64, where no processor's order of operations matters."""
     name, checkpoint, data, out = exported
@@ -133,23 +143,15 @@ def test_logits_are_ours(exported: tuple[str, Path, Path, Path]) -> None:
         assert [row["label"] for row in answers] == [peer.config.id2label[int(i)] for i in theirs.argmax(dim=1)]
 
 
-@pytest.mark.parametrize("length", [768, 1000, 3072, 4160])
-@pytest.mark.parametrize("flags", ["", "--no-hierarchy ", "--sparse-first 2 --sparse-last 0 "])
-def test_the_exported_blocks_are_ours(length: int, flags: str) -> None:
-    """At lengths that the exported models above do not reach."""
-    model = build("ernie_sparse_base", f"{TINY_ENCODER} --encoder-layers 1 --max-positions 5000 {flags}")
-    exported = attention_hat_fairseq.block_sparse(model.config, 0, length, length)
-    places = torch.arange(0, length, 64)
-    ours = model.encoder.sentence_encoder.layers[0].self_attn.allowed(places[:, None], places, BatchLayout())[0]
-    assert torch.equal(exported[:, ::64, ::64], ours)
-
-
 def test_back_again_everything_is_the_same(exported: tuple[str, Path, Path, Path], tmp_path: Path) -> None:
     name, checkpoint, data, out = exported
     back, saved = tmp_path / "new/model.pt", tmp_path / "saved"
     auto = transformers.AutoModelForMaskedLM if name in WORDS else transformers.AutoModelForSequenceClassification
-    for loaded in (auto, transformers.AutoTokenizer):  # saved by transformers, as after a training
-        loaded.from_pretrained(out, trust_remote_code=True).save_pretrained(saved)
+    if name in PLAIN:
+        for loaded in (auto, transformers.AutoTokenizer):  # saved by transformers, as after a training
+            loaded.from_pretrained(out, trust_remote_code=True).save_pretrained(saved)
+    else:
+        saved = out
     assert cli.main(["import", "hat_fairseq", str(saved), "--out", str(back)]) == 0
     before, after = (torch.load(path, weights_only=True)["model"] for path in (checkpoint, back))
     assert before.keys() == after.keys() and all(torch.equal(before[n], after[n]) for n in before)
@@ -185,9 +187,20 @@ def test_other_options_are_refused(
     assert not (tmp_path / "out").exists()
 
 
-def test_other_heads_are_refused(tmp_path: Path, warm: Any, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("kind", HEADS)
+def test_every_head_is_exported(kind: str, tmp_path: Path, warm: Any) -> None:
+    """The tensors of the checkpoint under their names, all numbers of its heads, and rows for the kind of the data."""
     write_meetings(tmp_path)
-    tuned = fine_tune("tokens", tmp_path, tmp_path, warm)
-    words = ["export", "--to", "hf", "--path", tuned.checkpoint, "--data", tuned.data / "bin", "--out", tmp_path / "hf"]
-    assert cli.main([*map(str, words)]) == 2 and not (tmp_path / "hf").exists()
-    assert "about a token: only words and one head about documents are exported" in capsys.readouterr().err
+    tuned, out, back = fine_tune(kind, tmp_path, tmp_path, warm), tmp_path / "hf", tmp_path / "back/model.pt"
+    words = ["export", "--to", "hf", "--path", tuned.checkpoint, "--data", tuned.data / "bin", "--out", out]
+    assert cli.main([*map(str, words)]) == 0
+    config, before = json.loads((out / "config.json").read_text()), torch.load(tuned.checkpoint, weights_only=True)
+    assert config["network"] == before["cfg"]["model"]._name.removesuffix("_tiny") and config["heads"] == HEADS[kind]
+    tensors = {name: t for name, t in before["model"].items() if not name.endswith("_fingerprint")}
+    assert read_weights(out).keys() <= tensors.keys()
+    assert cli.main(["import", "hat_fairseq", str(out), "--out", str(back)]) == 0
+    after = torch.load(back, weights_only=True)["model"]
+    assert before["model"].keys() == after.keys() and all(torch.equal(t, after[n]) for n, t in before["model"].items())
+    tokenizer = transformers.AutoTokenizer.from_pretrained(out, trust_remote_code=True)
+    records = [json.loads(line) for line in (tuned.raw / "test.jsonl").read_text().splitlines()]
+    assert len(tokenizer(records, return_overflowing_tokens=True)["input_ids"]) >= len(records)
