@@ -24,7 +24,7 @@ from train_step import OURS, criterion_of
 from worker import Facts, dtype, where
 
 from hat_fairseq.generation.beam_search import BeamSearchGenerator
-from hat_fairseq.modules.projections import HeadProjections
+from hat_fairseq.modules.attention import HeadProjections
 
 STEPPED = (
     "hat_bart",

@@ -26,9 +26,9 @@ from torch import Tensor, nn
 from hat_fairseq.modules.attention import FullAttention
 from hat_fairseq.modules.batch_layout import BatchLayout
 from hat_fairseq.modules.block_sparse import BlockSparseAttention
+from hat_fairseq.modules.layers import EncoderLayer, LayerSizes
 from hat_fairseq.modules.pooling_attention import PoolingAttention
 from hat_fairseq.modules.sliding_window import SlidingWindowAttention
-from hat_fairseq.modules.transformer_layer import EncoderLayer, LayerSizes
 
 OURS = {
     "two levels": PoolingAttention,

@@ -25,8 +25,8 @@ from harness import Facts, Job, Setting, dtype, run, where
 from long_attention import lsg_attention
 from torch import Tensor, nn
 
+from hat_fairseq.modules.attention import HeadProjections
 from hat_fairseq.modules.batch_layout import BatchLayout
-from hat_fairseq.modules.projections import HeadProjections
 
 OURS = "hierarchical_transformer"
 LINEAR = [OURS, "poolingformer", "ernie_sparse", "block-sparse", "lsg"]
@@ -127,7 +127,7 @@ def our_model(name: str, args: Namespace) -> nn.Module:
     from fairseq.data import Dictionary
     from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 
-    from hat_fairseq.networks.attentions import ATTENTIONS, EncoderAttention
+    from hat_fairseq.networks.config import ATTENTIONS, EncoderAttention
     from hat_fairseq.register import register
 
     register()

@@ -21,7 +21,7 @@ from commands import run_command
 from fairseq.models import ARCH_MODEL_REGISTRY
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from hat_fairseq.modules.projections import HeadProjections
+from hat_fairseq.modules.attention import HeadProjections
 
 SCRIPT = Path(gpu_speed.__file__).with_name("gpu.py")
 SMALL = ("--device", "cpu", "--small", "--threads", 1)

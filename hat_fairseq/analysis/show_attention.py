@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ..modules.batch_layout import BatchLayout
 from ..modules.options import options_of, read
-from ..networks.attentions import ATTENTIONS, entry
+from ..networks.config import ATTENTIONS, entry
 
 CELL = 8  # pixels a token
 SPAN = 8  # tokens: the lengths of training would cover a short document whole

@@ -85,7 +85,7 @@ def shown_attentions(encoder: Encoder) -> list[ShownAttention]:
             ShownAttention("attention to sentences", {i: each.sentence_attn for i, each in to.items()}, queries)
         )
     attentions = {i: getattr(layer, "self_attn", None) for i, layer in layers.items()}
-    if pooled := {i: each for i, each in attentions.items() if isinstance(each, PoolingAttention)}:
-        if not inserted:
-            shown.append(ShownAttention("attention to pooled tokens", pooled, "tokens", "cells"))
+    pooled = {i: each for i, each in attentions.items() if isinstance(each, PoolingAttention)}
+    if pooled and not inserted:
+        shown.append(ShownAttention("attention to pooled tokens", pooled, "tokens", "cells"))
     return shown

@@ -1,13 +1,13 @@
 """The architectures: a table of sizes for each.
 
-An architecture sets what the user has not set. HAT: Rohde et al. 2021, section 4 (471M parameters for `hat_bart_large` at
-3,072 source positions, its baseline without hierarchy 408M; `hat_transformer_wmt_en_de` 260M and 222M,
+An architecture sets what the user has not set. HAT: Rohde et al. 2021, section 4 (471M parameters for `hat_bart_large`
+at 3,072 source positions, its baseline without hierarchy 408M; `hat_transformer_wmt_en_de` 260M and 222M,
 `hat_transformer_ted_zh_en` 64M and 55M; `hat_roberta_base` 153.1M and 124.7M, `hat_roberta_large` 456.2M and 355.4M).
 Chalkidis et al. 2022: `hierarchical_transformer_base_4096` has 153M; `mini_1024` is I3 of their ablation.
 Poolingformer: Zhang et al. 2021, section 3.2; we count its "6th to 11th" layers of 12 from 0; positions beyond the
 pretrained ones are copies (`tile`), as in Longformer. ERNIE-Sparse: Liu et al. 2022, Tables 8 to 10: 128 global, 192
-neighbouring and 192 random tokens. The `_lra_` architectures are those of Long Range Arena (Tay et al. 2021). `_tiny` is
-for tests and for trying things out.
+neighbouring and 192 random tokens. The `_lra_` architectures are those of Long Range Arena (Tay et al. 2021). `_tiny`
+is for tests and for trying things out.
 """
 
 from argparse import Namespace

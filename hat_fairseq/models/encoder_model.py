@@ -12,8 +12,7 @@ from fairseq.models import BaseFairseqModel, register_model
 from torch import Tensor
 
 from ..modules.options import add_options
-from ..networks.encoder_with_heads import EncoderWithHeads
-from ..networks.encoders import KINDS
+from ..networks.encoder_with_heads import KINDS, EncoderWithHeads
 from .hat_transformer import vocabulary
 from .loading import adapt_heads, adapt_state, fingerprint, rename_old_layout, start_from_roberta
 

@@ -12,13 +12,12 @@ from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, FairseqIn
 from torch import Tensor
 
 from ..kernels import chosen_precision, set_precision
+from ..modules.embedding import initialise
 from ..modules.options import add_options
-from ..networks.attentions import NEW_PARTS
-from ..networks.config import HatConfig
+from ..networks.config import NEW_PARTS
 from ..networks.decoder import Decoder
-from ..networks.embedding import initialise
 from ..networks.encoder import Encoder, EncoderOut, Vocabulary
-from ..networks.hat import hat_encoder_parts, token_tables
+from ..networks.hat import HatConfig, hat_encoder_parts, token_tables
 from .loading import adapt_state, fingerprint
 
 

@@ -5,8 +5,9 @@ dictionary has none (as in fairseq's BART). Position embeddings are extended. Te
 With `--decoder-kv-heads`, the heads of BART's keys and values are averaged by group. Any other difference is an error
 that names the tensors.
 
-The fingerprint of a dictionary is a buffer of the model, so that checkpoints contain it. A wrong dictionary of the right
-size would load without an error and give wrong text. Every command that loads the weights compares the fingerprints.
+The fingerprint of a dictionary is a buffer of the model, so that checkpoints contain it. A wrong dictionary of the
+right size would load without an error and give wrong text. Every command that loads the weights compares the
+fingerprints.
 """
 
 import hashlib
@@ -19,7 +20,7 @@ from fairseq.data import Dictionary
 from torch import Tensor, nn
 
 from ..modules.attention import MultiheadAttention
-from ..modules.positions import LearnedPositions, extend_positions
+from ..modules.embedding import LearnedPositions, extend_positions
 
 logger = logging.getLogger(__name__)
 

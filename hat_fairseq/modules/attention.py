@@ -1,24 +1,27 @@
-"""Multi-head attention on torch's scaled dot product attention (SDPA).
+"""Multi-head attention: the projections that all attentions share, full self-attention, and the decoder's attention.
 
-Vaswani et al. 2017, section 3.2.2. `FullAttention` is the self-attention of an encoder. `MultiheadAttention` is the
-causal self-attention and the cross-attention of a decoder. O(T x S) operations; memory O(T + S) where SDPA has a fused
-kernel.
+Vaswani et al. 2017, section 3.2.2, on torch's scaled dot product attention (SDPA). Parameter names (`q_proj`, `k_proj`,
+`v_proj`, `out_proj`) and initialisation are fairseq's, so checkpoints of BART, RoBERTa and fairseq load. Every
+attention is a subclass of `HeadProjections`, which decides the keys that a query attends to. O(T x S) operations;
+memory O(T + S) where SDPA has a fused kernel.
 
 In beam search the hypotheses of a document share its keys: their rows of queries are joined to one longer row.
 
-Legend: B rows, T queries, S keys, C channels, H heads, N heads of keys, E = C / H, D memory rows (documents), B = D x
-beam.
+Legend: B rows, T queries, S keys, C channels, H heads, N heads of keys and values, E = C / H, D memory rows
+(documents), B = D x beam.
 """
+
+from __future__ import annotations
 
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from ..kernels import attend, naive, prepare_mask
-from .batch_layout import BatchLayout
+from ..kernels import Linear, attend, naive, prepare_mask
+from .batch_layout import BatchLayout, KeyMask
 from .cache import GrowingCache, StaticCache
-from .projections import HeadProjections, Width
+from .options import option
 
 
 def safe_padding_mask(padding_mask: Tensor) -> Tensor:
@@ -32,6 +35,121 @@ def safe_padding_mask(padding_mask: Tensor) -> Tensor:
 def mask_of_keys(padding_mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
     """(D, S) padding mask -> (D, 1, 1, S) mask for `kernels.attend`; no row may be all padding. None stays None."""
     return None if padding_mask is None else prepare_mask(~padding_mask[:, None, None], dtype)
+
+
+@dataclass(frozen=True)
+class Width:
+    """The width of an attention whose heads may have another one than the layer."""
+
+    qkv_dim: int | None = option(
+        None, "width of queries, keys and values (default: --encoder-embed-dim)", "encoder_qkv_dim", least=1
+    )
+
+
+def join_heads(x: Tensor) -> Tensor:
+    """(B, H, T, E) -> (B, T, C)."""
+    return x.transpose(1, 2).flatten(2)
+
+
+class HeadProjections(nn.Module):
+    """Linear maps to and from `num_heads` heads.
+
+    Args:
+        embed_dim: channels C of queries, memory and output.
+        num_heads: heads H; must divide `embed_dim`.
+        dropout: probability with which attention weights are dropped in training.
+        inner_dim: channels of all heads together; C by default.
+        kv_heads: heads N of keys and values, each for a group of H / N consecutive heads of queries (grouped-query
+            attention, Ainslie et al. 2023, section 2.2); H by default, 1 is multi-query attention (Shazeer 2019).
+    Raises:
+        ValueError: `embed_dim` (or `inner_dim`) is not a multiple of `num_heads`, or `num_heads` not one of `kv_heads`.
+    """
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        inner_dim: int | None = None,
+        kv_heads: int | None = None,
+    ) -> None:
+        super().__init__()
+        name, inner_dim = ("embed_dim", embed_dim) if inner_dim is None else ("inner_dim", inner_dim)
+        if inner_dim % num_heads:
+            raise ValueError(f"{name} ({inner_dim}) must be a multiple of num_heads ({num_heads})")
+        kv_heads = num_heads if kv_heads is None else kv_heads
+        if kv_heads < 1 or num_heads % kv_heads:
+            raise ValueError(f"num_heads ({num_heads}) must be a multiple of kv_heads ({kv_heads})")
+        self.embed_dim, self.num_heads, self.kv_heads = embed_dim, num_heads, kv_heads
+        self.head_dim = inner_dim // num_heads
+        self.dropout = nn.Dropout(dropout)  # a module, so that --dropout-schedule can set its rate
+        self.k_proj = Linear(embed_dim, kv_heads * self.head_dim)
+        self.v_proj = Linear(embed_dim, kv_heads * self.head_dim)
+        self.q_proj = Linear(embed_dim, inner_dim)
+        self.out_proj = Linear(inner_dim, embed_dim)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Initialises as fairseq does: q, k and v count as one matrix of three times the width, hence the gain."""
+        for projection in (self.q_proj, self.k_proj, self.v_proj):
+            nn.init.xavier_uniform_(projection.weight, gain=2**-0.5)
+        nn.init.xavier_uniform_(self.out_proj.weight)
+        nn.init.zeros_(self.out_proj.bias)
+
+    @property
+    def dropout_rate(self) -> float:
+        """The rate at which attention weights are dropped now; 0 outside training."""
+        return self.dropout.p if self.training else 0.0
+
+    def heads(self, x: Tensor) -> Tensor:
+        """(B, T, C) -> (B, H, T, E), or (B, T, N x E) -> (B, N, T, E)."""
+        return x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
+
+    def merge(self, x: Tensor) -> Tensor:
+        """(B, H, T, E) -> (B, T, C), through the output projection."""
+        return self.out_proj(join_heads(x))
+
+    def attend_rows(self, x: Tensor, mask: KeyMask | None) -> Tensor:
+        """Full self-attention within each of (R, L, C) rows; a row of nothing but padding attends uniformly."""
+        if mask is None:
+            return self.attend(x, x)
+        out = self.attend(x, x, mask.allowed)
+        if mask.empty is None:
+            return out
+        # Equal weights on all values give the value of the mean state.
+        uniform = self.out_proj(self.v_proj(x.mean(dim=1, keepdim=True)))
+        return torch.where(mask.empty, uniform, out)
+
+    def row_weights(self, x: Tensor, mask: KeyMask | None, first_query_only: bool = False) -> Tensor:
+        """(R, H, L, L) attention weights within rows, or (R, H, 1, L) those of the first position."""
+        queries = x[:, :1] if first_query_only else x
+        return self.explicit_weights(queries, x, None if mask is None else mask.allowed)
+
+    def attend(self, query: Tensor, memory: Tensor, allowed: Tensor | None = None) -> Tensor:
+        """Multi-head attention.
+
+        Args:
+            query: (B, T, C).
+            memory: (B, S, C), of which keys and values are made.
+            allowed: mask as `kernels.attend` takes it, broadcastable to (B, H, T, S), or None.
+        Returns:
+            (B, T, C).
+        """
+        keys, values = self.keys_and_values(memory)
+        queries = self.heads(self.q_proj(query)).to(keys.dtype)
+        out = attend(queries, keys, values, allowed, self.dropout_rate, self_attention=query is memory)
+        return self.merge(out)
+
+    def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, S, C) -> (B, N, S, E) keys and values; packed weights give them in their own data type."""
+        keys, values = self.heads(self.k_proj(memory)), self.heads(self.v_proj(memory))
+        dtype = self.k_proj.cache_dtype or keys.dtype
+        return keys.to(dtype), values.to(dtype)
+
+    def explicit_weights(self, query: Tensor, memory: Tensor, allowed: Tensor | None = None) -> Tensor:
+        """The (B, H, T, S) weights of `attend`, without dropout; quadratic memory, for analysis."""
+        queries, keys = self.heads(self.q_proj(query)), self.heads(self.k_proj(memory))
+        return naive.attention(queries, keys, keys, allowed)[1]
 
 
 class FullAttention(HeadProjections):

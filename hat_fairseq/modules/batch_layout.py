@@ -1,13 +1,14 @@
 """`BatchLayout`: the facts about a batch that all layers of an encoder share, computed once before the first layer.
 
-Which positions are padding, which tokens represent spans of the document (sentences, segments, blocks), which tokens are
-global, and the slot of each input token. The layers see a sequence of slots. Moving padding to the right, cutting a
+Which positions are padding, which tokens represent spans of the document (sentences, segments, blocks), which tokens
+are global, and the slot of each input token. The layers see a sequence of slots. Moving padding to the right, cutting a
 document into segments, inserting representatives and rolling are one map from tokens to slots. Building a layout is the
 only host-device synchronisation of a forward pass. Attention masks are derived from it once and reused by all layers.
 
 Sentences: Rohde et al. 2021, section 3.1. Rolling: Liu et al. 2022 (ERNIE-Sparse), section 3.3 and A.4.
 
-Legend: B documents, T input tokens, T' slots, S representatives of the document with most, R rows of L slots, C channels.
+Legend: B documents, T input tokens, T' slots, S representatives of the document with most, R rows of L slots, C
+channels.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..kernels import prepare_mask
-from .positions import position_rows
+from .embedding import position_rows
 
 Cached = TypeVar("Cached")
 

@@ -6,7 +6,8 @@ over the segments), `first` and `last`; Liu et al. 2022, section 3.2: `mean` and
 states of their tokens, and the mean of these means for a row (Zhang et al. 2021, section 3.2). O(N C) for N segments,
 `attentive` O(N C^2); O(T C) for paragraphs, no loop over the batch.
 
-Legend: B rows (documents), T tokens, N segments or paragraphs of the row with most, V vocabulary, C channels, K classes.
+Legend: B rows (documents), T tokens, N segments or paragraphs of the row with most, V vocabulary, C channels, K
+classes.
 """
 
 from collections.abc import Callable

@@ -26,10 +26,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..kernels import Linear, Windows, attend, attend_windows, naive, prepare_mask
+from .attention import join_heads
 from .batch_layout import BatchLayout
 from .options import option
 from .pooling import POOLINGS, Pooling, cells_of
-from .projections import join_heads
 from .sliding_window import CHUNK, SlidingWindow, SlidingWindowAttention
 
 VARIANTS = ("mix", "share-weights")
@@ -65,8 +65,8 @@ class SecondLevel:
     def __post_init__(self) -> None:
         if self.window < (least := max(self.kernel, self.stride) - 1):
             raise ValueError(
-                f"--pooling-window {self.window}: with --pooling-kernel {self.kernel} and --pooling-stride {self.stride} "
-                f"it must be at least {least}, so that it contains a cell"
+                f"--pooling-window {self.window}: with --pooling-kernel {self.kernel} and --pooling-stride "
+                f"{self.stride} it must be at least {least}, so that it contains a cell"
             )
 
     @property

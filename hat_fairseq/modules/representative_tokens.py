@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from .attention import HeadProjections
 from .batch_layout import Arranged, BatchLayout, Representatives, Slots, on_representatives
-from .projections import HeadProjections
-from .transformer_layer import EncoderLayer, LayerSizes
+from .layers import EncoderLayer, LayerSizes
 
 WEIGHTS = ("shared", "separate")
 UPDATES = ("replace", "residual")

@@ -17,10 +17,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .attention import HeadProjections
 from .batch_layout import Arranged, BatchLayout, Representatives, Slots, on_representatives
+from .layers import EncoderLayer, LayerSizes
 from .options import option
-from .projections import HeadProjections
-from .transformer_layer import EncoderLayer, LayerSizes
 
 LAYERS = ("S", "D", "SD")
 

@@ -1,29 +1,101 @@
-"""The numbers of the networks: one dataclass for each.
+"""The numbers of every encoder, and the table of its self-attentions: `--encoder-attention NAME` chooses an entry.
 
-A field is a flag of fairseq-train and a setting of the transformers model (`modules/options.py`). Flags that fairseq
-has keep their names.
+A field of a config is a flag of fairseq-train and a setting of the transformers model (`modules/options.py`). Flags
+that fairseq has keep their names. An entry of `ATTENTIONS` is a frozen dataclass. Its fields are the flags of the
+attention, and its `build` returns a module with `forward(x, layout) -> (B, T, C)`. Optional are `other_layers`, the
+attention of the layers outside `--encoder-attention-layers` (default: full), and `check_length`. An entry works in
+every model; docs/encoder_attention.md says how to add one.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from argparse import Namespace
-from dataclasses import dataclass, field, fields, make_dataclass, replace
+from dataclasses import dataclass, field, fields, make_dataclass
 from typing import Any, Self
 
-from ..kernels import ACTIVATIONS
-from ..modules.block_sparse import BlockPattern
-from ..modules.heads import HEAD_ACTIVATIONS, POOLINGS
-from ..modules.options import changed, check, option, options_of, read
-from ..modules.positions import STRATEGIES
-from ..modules.representative_tokens import UPDATES, WEIGHTS
-from ..modules.segments import parse_layers
-from ..modules.transformer_layer import QUERIES, LayerSizes
-from .attentions import ATTENTIONS, check_options, entry
-from .embedding import EmbeddingSizes
+from torch import nn
 
-INITIALISATIONS = ("bert", "xavier")  # see `embedding.initialise`
-DOCUMENT_POOLINGS = ("mean", "max", "min", "first")
+from ..kernels import ACTIVATIONS
+from ..modules.attention import Full
+from ..modules.block_sparse import BlockSparse
+from ..modules.embedding import STRATEGIES, EmbeddingSizes
+from ..modules.layers import LayerSizes
+from ..modules.options import check, option, options_of, read
+from ..modules.pooling_attention import TwoLevels
+from ..modules.segments import Segments
+from ..modules.sliding_window import SlidingWindow
+
+ATTENTIONS: dict[str, Any] = {
+    "full": Full,
+    "segments": Segments,
+    "window": SlidingWindow,
+    "pooling": TwoLevels,
+    "block-sparse": BlockSparse,
+}
+# Names of the tensors that full attention does not have. Checkpoints may lack them; then they are initialised.
+NEW_PARTS = ("self_attn.pooled.",)
+
+
+def entry(name: str) -> Any:
+    """The entry of `ATTENTIONS`; ValueError for another name."""
+    if name not in ATTENTIONS:
+        raise ValueError(f"--encoder-attention {name}: unknown; choose one of {', '.join(ATTENTIONS)}")
+    return ATTENTIONS[name]
+
+
+def layer_attentions(config: Any, num_layers: int) -> list[nn.Module]:
+    """The self-attention of each of `num_layers` layers.
+
+    Args:
+        config: an `EncoderConfig`.
+    Raises:
+        ValueError: an unknown attention, or layers that do not exist.
+    """
+    chosen = parse_layers(config.encoder_attention_layers, num_layers)
+    attention = config.attention()
+    other = config.attention(getattr(attention, "other_layers", "full"))
+    sizes = config.encoder_embed_dim, config.encoder_attention_heads, config.attention_dropout
+    return [(attention if layer in chosen else other).build(*sizes, layer) for layer in range(num_layers)]
+
+
+def check_options(config: Any, besides: tuple[str, ...] = ()) -> None:
+    """Checks the options of attentions.
+
+    Args:
+        besides: options that may be set for any attention.
+    Raises:
+        ValueError: an option that the chosen attention does not read, or an impossible value of one that it reads.
+    """
+    used = {name for name, _, _ in options_of(entry(config.encoder_attention))}
+    known = {name for kind in ATTENTIONS.values() for name, _, _ in options_of(kind)}
+    for name in sorted(known - used - {*besides}):
+        if getattr(config, name, None) is not None:
+            flag = f"--{name.replace('_', '-')}"
+            raise ValueError(f"{flag} has no effect with --encoder-attention {config.encoder_attention}; remove it")
+    attention, longest = config.attention(), getattr(config, "max_positions", None)
+    if longest is not None and hasattr(attention, "check_length"):
+        attention.check_length(longest)
+
+
+def parse_layers(text: str | None, num_layers: int) -> set[int]:
+    """`0,6-8` -> {0, 6, 7, 8}; None -> all layers.
+
+    Raises:
+        ValueError: not of this form, or a layer that does not exist.
+    """
+    if text is None:
+        return set(range(num_layers))
+    layers: set[int] = set()
+    for part in text.split(","):
+        if not re.fullmatch(r"[0-9]+(-[0-9]+)?", part):
+            raise ValueError(f"--encoder-attention-layers {text}: write layers as 0,6-8, counted from 0")
+        first, _, last = part.partition("-")
+        layers |= set(range(int(first), int(last or first) + 1))
+    if not layers or max(layers) >= num_layers:
+        raise ValueError(f"--encoder-attention-layers {text}: the encoder has layers 0 to {num_layers - 1}")
+    return layers
 
 
 def _attention_flags() -> list[tuple[str, Any, Any]]:
@@ -135,161 +207,3 @@ class TokenEncoderConfig(EncoderConfig):
             roles=roles,
             positions_flag=flag,
         )
-
-
-@dataclass
-class HatConfig(TokenEncoderConfig):
-    """The encoder-decoder HAT."""
-
-    decoder_embed_dim: int = option(512, "decoder width; equals the encoder's", least=1)
-    decoder_ffn_embed_dim: int = option(2048, "decoder feed-forward width", least=1)
-    decoder_layers: int = option(6, "decoder layers", least=1)
-    decoder_attention_heads: int = option(8, "decoder attention heads", least=1)
-    decoder_kv_heads: int | None = option(
-        None, "heads of keys and values in the cross-attention to tokens (default: --decoder-attention-heads)"
-    )
-    decoder_normalize_before: bool = option(False, "pre-norm decoder")
-    decoder_learned_pos: bool = option(False, "learned instead of sinusoidal target positions")
-    share_all_embeddings: bool = option(False, "one table for source, target and output (needs one joined dictionary)")
-    share_decoder_input_output_embed: bool = option(False, "one table for target input and output")
-    hierarchical_encoder_layers: int = option(
-        1, "encoder layers over the sentence states (the paper found one to work best)", least=1
-    )
-
-    def check(self) -> None:
-        super().check()
-        if self.encoder_embed_dim != self.decoder_embed_dim:
-            raise ValueError(
-                f"--encoder-embed-dim {self.encoder_embed_dim} and --decoder-embed-dim {self.decoder_embed_dim} must "
-                "be equal: the decoder attends to encoder states of its own width"
-            )
-
-        heads, shared = self.decoder_attention_heads, self.decoder_kv_heads
-        if shared is not None and (shared < 1 or heads % shared):
-            divisors = ", ".join(str(n) for n in range(1, heads + 1) if heads % n == 0)
-            raise ValueError(
-                f"--decoder-kv-heads {shared} does not divide --decoder-attention-heads {heads}: give one of {divisors}"
-            )
-
-    def decoder_sizes(self) -> LayerSizes:
-        return replace(self._sizes("decoder"), kv_heads=self.decoder_kv_heads)
-
-
-@dataclass
-class RobertaConfig(TokenEncoderConfig):
-    """An encoder with a masked-LM head and classification heads."""
-
-    max_positions: int | None = option(None, "longest document in tokens (default: --tokens-per-sample, else 512)")
-    pooler_dropout: float = option(0.0, "dropout in classification heads", least=0, most=1)
-    pooler_activation_fn: str = option("tanh", "activation in classification heads", choices=[*HEAD_ACTIVATIONS])
-    pooler_inner_dim: int | None = option(
-        None, "hidden channels of classification heads (default: the encoder's width)"
-    )
-    init: str = option(
-        "bert", "initial weights: bert: N(0, 0.02); xavier: Xavier-uniform, embeddings N(0, 1)", choices=INITIALISATIONS
-    )
-    untie_weights_roberta: bool = option(False, "the masked-LM head does not share the token embeddings")
-
-
-@dataclass
-class HatRobertaConfig(RobertaConfig):
-    """RoBERTa with an attention to sentences."""
-
-    sentence_queries: str = option(
-        "tokens", "which tokens attend to the sentences: all, or the BOS tokens only", choices=QUERIES
-    )
-
-
-@dataclass
-class ErnieSparseConfig(RobertaConfig):
-    """RoBERTa with representative tokens."""
-
-    encoder_attention: str = changed(EncoderConfig, "encoder_attention", "block-sparse")
-    representative_weights: str = option(
-        "shared",
-        "projections of the attention among representatives: shared with the layer's attention, or separate",
-        choices=WEIGHTS,
-    )
-    representative_update: str = option(
-        "replace",
-        "the output of this attention replaces the states (equation 3), or is added with a layer norm",
-        choices=UPDATES,
-    )
-    representative_positions: str = option(
-        "block",
-        "position of a representative: that of its block's first token, or its own in the sequence",
-        choices=("block", "sequence"),
-    )
-    document_pooling: str = option(
-        "mean",
-        "state that a classification head reads: pooled representatives, or that of the first token",
-        choices=DOCUMENT_POOLINGS,
-    )
-
-    def attention(self, name: str | None = None) -> Any:
-        attention = super().attention(name)
-        if self.no_hierarchy or (name or self.encoder_attention) != "block-sparse":
-            return attention
-        return replace(attention, pattern=replace(attention.pattern, whole_document=True))
-
-    def check(self) -> None:
-        if self.no_hierarchy:
-            for name in ("representative_update", "representative_positions", "document_pooling"):
-                if (value := getattr(self, name)) != self.__dataclass_fields__[name].default:
-                    raise ValueError(f"--{name.replace('_', '-')} {value} has no effect with --no-hierarchy; remove it")
-            return super().check()
-        if self.encoder_attention != "block-sparse":
-            raise ValueError("representative tokens need --encoder-attention block-sparse; or give --no-hierarchy")
-        pattern: BlockPattern = self.attention().pattern
-        if pattern.block == 1:
-            raise ValueError("--sparse-block 1 has room for a representative only: give at least 2, or --no-hierarchy")
-        if self.max_positions is not None and pattern.first * pattern.block >= self.max_positions:
-            raise ValueError(
-                f"--sparse-first {pattern.first} blocks of {pattern.block} tokens leave none of --max-positions "
-                f"{self.max_positions} for representatives: give fewer or smaller blocks, or --no-hierarchy"
-            )
-        return super().check()
-
-
-@dataclass
-class HierarchicalTransformerConfig(EncoderConfig):
-    """An encoder over segments, with a masked-LM head and classification heads.
-
-    The released weights of Chalkidis et al. 2022 need other values of the last four fields; the help texts have them.
-    """
-
-    encoder_embed_dim: int = changed(EncoderConfig, "encoder_embed_dim", 768)
-    encoder_ffn_embed_dim: int = changed(EncoderConfig, "encoder_ffn_embed_dim", 3072)
-    encoder_attention_heads: int = changed(EncoderConfig, "encoder_attention_heads", 12)
-    encoder_attention: str = changed(EncoderConfig, "encoder_attention", "segments")
-    attention_dropout: float = changed(EncoderConfig, "attention_dropout", 0.1)
-    activation_fn: str = changed(EncoderConfig, "activation_fn", "gelu")
-    layout: str = option(
-        "S|S|SD|S|S|SD|S|S|SD|S|S|SD", "layers with | between them: S within segments, D between segments, SD both"
-    )
-    segment_length: int = option(128, "maximum number of tokens of a segment", least=1)
-    max_segments: int = option(32, "maximum number of segments of a document", least=1)
-    segment_by: str = option(
-        "length",
-        "segments have --segment-length tokens each, or begin at every <s> in the input",
-        choices=("length", "marker"),
-    )
-    pooling: str = option("max", "pooling of the segments for a classification head of documents", choices=POOLINGS)
-    pooler_dropout: float = option(0.1, "dropout in front of a head's output layer", least=0, most=1)
-    segment_positions: str = option(
-        "add", "positions of segments in cross-segment layers (released weights: none)", choices=("none", "add")
-    )
-    layer_norm_eps: float = option(1e-5, "epsilon of layer norms (released weights: 1e-12)")
-    attend_segment_padding: bool = option(
-        False, "padding inside a segment is attended to (released RoBERTa weights: yes)"
-    )
-    pool_padded_segments: bool = option(
-        False, "a head also reads segments beyond the document's end (released weights: yes)"
-    )
-
-    def check(self) -> None:
-        check_options(self, besides=("segment_length",))
-
-    def layers(self) -> list[str]:
-        """The kind of each layer, S, D or SD."""
-        return parse_layers(self.layout)

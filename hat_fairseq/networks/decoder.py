@@ -10,11 +10,10 @@ from torch import Tensor, nn
 from ..kernels import Linear
 from ..modules.attention import mask_of_keys
 from ..modules.cache import DecoderCache
-from ..modules.hierarchical_decoder_layer import HierarchicalDecoderLayer
-from ..modules.positions import position_rows
-from .config import HatConfig
-from .embedding import Embeds
+from ..modules.embedding import Embeds, position_rows
+from ..modules.layers import HierarchicalDecoderLayer
 from .encoder import EncoderOut, run_layer
+from .hat import HatConfig
 
 _CACHE = "hat_decoder"  # key of the decoder's cache in fairseq's incremental_state
 

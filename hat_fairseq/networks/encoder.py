@@ -18,7 +18,7 @@ from torch.utils.checkpoint import checkpoint as torch_checkpoint
 
 from ..modules.attention import safe_padding_mask
 from ..modules.batch_layout import Arranged, BatchLayout, rolled
-from .embedding import EmbeddingSizes, Embeds
+from ..modules.embedding import EmbeddingSizes, Embeds
 
 
 @dataclass(frozen=True)

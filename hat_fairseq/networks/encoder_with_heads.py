@@ -1,4 +1,6 @@
-"""`EncoderWithHeads`: an encoder with a masked-LM head or classification heads, the network of every encoder-only model.
+"""`EncoderWithHeads`: an encoder with a masked-LM head or classification heads.
+
+It is the network of every encoder-only model.
 
 A classification head reads the states of documents, of pairs of documents, of segments (at their `<s>` markers), of
 tokens, of paragraphs (the mean of their tokens), or the mean of the paragraphs. A forward pass may compute several
@@ -17,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from ..modules.batch_layout import representatives_at, sentence_starts
+from ..modules.embedding import initialise
 from ..modules.heads import (
     ClassificationHead,
     MaskedLMHead,
@@ -24,11 +27,13 @@ from ..modules.heads import (
     paragraph_means,
     paragraph_numbers,
 )
-from .embedding import initialise
 from .encoder import Encoder, EncoderOut, EncoderParts, Vocabulary
-from .encoders import EncoderKind
+from .ernie_sparse import ERNIE_SPARSE
+from .hierarchical_transformer import HIERARCHICAL_TRANSFORMER
+from .roberta import HAT_ROBERTA, EncoderKind
 
 Logits = Tensor | dict[str, Tensor]
+KINDS = {"hat_roberta": HAT_ROBERTA, "ernie_sparse": ERNIE_SPARSE, "hierarchical_transformer": HIERARCHICAL_TRANSFORMER}
 
 
 class RobertaEncoder(nn.Module):

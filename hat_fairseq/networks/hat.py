@@ -8,19 +8,57 @@ Legend: B documents, T source tokens, T' slots, S sentences, U target tokens, C 
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from torch import Tensor, nn
 
 from ..modules.attention import FullAttention
 from ..modules.batch_layout import Arranged, BatchLayout, arrange_documents
+from ..modules.embedding import token_table
+from ..modules.layers import EncoderLayer, LayerSizes
+from ..modules.options import option
 from ..modules.sliding_window import global_tokens
-from ..modules.transformer_layer import EncoderLayer, LayerSizes
-from .attentions import layer_attentions
-from .config import HatConfig, TokenEncoderConfig
-from .embedding import token_table
+from .config import TokenEncoderConfig, layer_attentions
 from .encoder import EncoderOut, EncoderParts, Vocabulary, token_states
+
+
+@dataclass
+class HatConfig(TokenEncoderConfig):
+    """The encoder-decoder HAT."""
+
+    decoder_embed_dim: int = option(512, "decoder width; equals the encoder's", least=1)
+    decoder_ffn_embed_dim: int = option(2048, "decoder feed-forward width", least=1)
+    decoder_layers: int = option(6, "decoder layers", least=1)
+    decoder_attention_heads: int = option(8, "decoder attention heads", least=1)
+    decoder_kv_heads: int | None = option(
+        None, "heads of keys and values in the cross-attention to tokens (default: --decoder-attention-heads)"
+    )
+    decoder_normalize_before: bool = option(False, "pre-norm decoder")
+    decoder_learned_pos: bool = option(False, "learned instead of sinusoidal target positions")
+    share_all_embeddings: bool = option(False, "one table for source, target and output (needs one joined dictionary)")
+    share_decoder_input_output_embed: bool = option(False, "one table for target input and output")
+    hierarchical_encoder_layers: int = option(
+        1, "encoder layers over the sentence states (the paper found one to work best)", least=1
+    )
+
+    def check(self) -> None:
+        super().check()
+        if self.encoder_embed_dim != self.decoder_embed_dim:
+            raise ValueError(
+                f"--encoder-embed-dim {self.encoder_embed_dim} and --decoder-embed-dim {self.decoder_embed_dim} must "
+                "be equal: the decoder attends to encoder states of its own width"
+            )
+
+        heads, shared = self.decoder_attention_heads, self.decoder_kv_heads
+        if shared is not None and (shared < 1 or heads % shared):
+            divisors = ", ".join(str(n) for n in range(1, heads + 1) if heads % n == 0)
+            raise ValueError(
+                f"--decoder-kv-heads {shared} does not divide --decoder-attention-heads {heads}: give one of {divisors}"
+            )
+
+    def decoder_sizes(self) -> LayerSizes:
+        return replace(self._sizes("decoder"), kv_heads=self.decoder_kv_heads)
 
 
 class HierarchicalEncoder(nn.Module):

@@ -84,7 +84,7 @@ class EncoderTask(PluginTask, FairseqTask):
     # Model
 
     def heads(self) -> dict[str, tuple[str, int]]:
-        """For each head by name: what its states represent (one of `modules.heads.LEVELS`), and its number of logits."""
+        """For each head by name: what its states represent, one of `modules.heads.LEVELS`, and its number of logits."""
         return {self.head_name: (self.head_level, self.num_scores or len(self.labels))}
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:

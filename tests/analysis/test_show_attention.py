@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from hat_fairseq import cli
-from hat_fairseq.networks.attentions import ATTENTIONS
+from hat_fairseq.networks.config import ATTENTIONS
 
 CELL = "{http://www.w3.org/2000/svg}rect"
 

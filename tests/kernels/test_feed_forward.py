@@ -8,7 +8,7 @@ from helpers import assert_close, assert_same_run
 from torch import Tensor, nn
 
 from hat_fairseq.kernels import ACTIVATIONS, Linear, feed_forward, naive, pack_linears
-from hat_fairseq.modules.transformer_layer import LayerSizes, TransformerLayer
+from hat_fairseq.modules.layers import LayerSizes, TransformerLayer
 
 pytestmark = pytest.mark.usefixtures("either_library")
 

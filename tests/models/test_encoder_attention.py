@@ -15,12 +15,12 @@ from layouts import dense
 from torch import Tensor
 
 from hat_fairseq.kernels import naive
+from hat_fairseq.modules.attention import HeadProjections
 from hat_fairseq.modules.batch_layout import BatchLayout, representatives_at
+from hat_fairseq.modules.layers import EncoderLayer, LayerSizes
 from hat_fairseq.modules.options import read
 from hat_fairseq.modules.pooling_attention import PoolingAttention
-from hat_fairseq.modules.projections import HeadProjections
-from hat_fairseq.modules.transformer_layer import EncoderLayer, LayerSizes
-from hat_fairseq.networks.attentions import ATTENTIONS, entry, parse_layers
+from hat_fairseq.networks.config import ATTENTIONS, entry, parse_layers
 
 
 class StridedLocal(HeadProjections):

@@ -15,10 +15,10 @@ from helpers import assert_close, assert_same_run, padding
 from torch import Tensor, nn
 
 from hat_fairseq.kernels import Windows, attend_windows, prepare_mask
+from hat_fairseq.modules.attention import HeadProjections
 from hat_fairseq.modules.batch_layout import BatchLayout
 from hat_fairseq.modules.options import option
-from hat_fairseq.modules.projections import HeadProjections
-from hat_fairseq.networks.attentions import ATTENTIONS
+from hat_fairseq.networks.config import ATTENTIONS
 
 
 @dataclass(frozen=True)

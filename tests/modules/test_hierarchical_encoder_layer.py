@@ -11,7 +11,7 @@ from torch import Tensor
 
 from hat_fairseq.modules.attention import FullAttention
 from hat_fairseq.modules.batch_layout import BatchLayout
-from hat_fairseq.modules.transformer_layer import QUERIES, EncoderLayer, LayerSizes, SentenceAttention
+from hat_fairseq.modules.layers import QUERIES, EncoderLayer, LayerSizes, SentenceAttention
 
 SCHEMES = pytest.mark.parametrize("normalize_before", [False, True], ids=["post-norm", "pre-norm"])
 WHO_ASKS = pytest.mark.parametrize("queries", QUERIES)

@@ -7,7 +7,7 @@ import pytest
 import references
 import torch
 from fairseq.models.transformer import TransformerConfig
-from fairseq.modules.transformer_layer import TransformerDecoderLayerBase, TransformerEncoderLayerBase
+from fairseq.modules.layers import TransformerDecoderLayerBase, TransformerEncoderLayerBase
 from helpers import assert_close, assert_same_run, outputs_and_gradients, padding
 from layouts import layout_of
 from torch import Tensor
@@ -15,8 +15,7 @@ from torch import Tensor
 from hat_fairseq.modules.attention import FullAttention, mask_of_keys
 from hat_fairseq.modules.batch_layout import BatchLayout
 from hat_fairseq.modules.cache import DecoderCache
-from hat_fairseq.modules.hierarchical_decoder_layer import HierarchicalDecoderLayer
-from hat_fairseq.modules.transformer_layer import EncoderLayer, LayerSizes
+from hat_fairseq.modules.layers import EncoderLayer, HierarchicalDecoderLayer, LayerSizes
 from hat_fairseq.networks.hat import HierarchicalEncoder
 
 SCHEMES = pytest.mark.parametrize("normalize_before", [False, True], ids=["post-norm", "pre-norm"])

@@ -5,8 +5,15 @@ import torch
 from fairseq.modules import LearnedPositionalEmbedding, SinusoidalPositionalEmbedding
 from helpers import assert_close
 
-from hat_fairseq.modules.positions import LearnedPositions, SinusoidalPositions, extend_positions, position_rows
-from hat_fairseq.networks.embedding import EmbeddingSizes, Embeds, token_table
+from hat_fairseq.modules.embedding import (
+    EmbeddingSizes,
+    Embeds,
+    LearnedPositions,
+    SinusoidalPositions,
+    extend_positions,
+    position_rows,
+    token_table,
+)
 
 PAD = 1
 TOKENS = torch.tensor([[5, 6, 7, 8], [5, 6, 1, 1], [1, 1, 1, 9], [1, 1, 1, 1]])

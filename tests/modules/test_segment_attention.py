@@ -13,8 +13,8 @@ from torch import Tensor
 
 from hat_fairseq.modules.attention import FullAttention
 from hat_fairseq.modules.batch_layout import BatchLayout
+from hat_fairseq.modules.layers import EncoderLayer, LayerSizes
 from hat_fairseq.modules.segments import SegmentAttention, SegmentLayer, parse_layers
-from hat_fairseq.modules.transformer_layer import EncoderLayer, LayerSizes
 
 SIZES = LayerSizes(24, 40, 4, dropout=0.0, activation="gelu", layer_norm_eps=1e-3)
 KINDS = pytest.mark.parametrize("kind", ["S", "D", "SD"])

@@ -7,7 +7,7 @@ from dataclasses import asdict
 import pytest
 from fairseq import options
 
-from hat_fairseq.networks.config import HatConfig
+from hat_fairseq.networks.hat import HatConfig
 from hat_fairseq.recipes import command as recipes
 from hat_fairseq.recipes import files
 from hat_fairseq.recipes.update import split, values_of
