@@ -17,13 +17,14 @@ MAY_IMPORT = {
     "fairseq_fixes": {"data"},  # the files of a package
     "kernels": set(),
     "modules": {"kernels"},
-    "models": {"kernels", "modules", "register"},
-    "criterions": {"kernels", "modules", "register"},
+    "networks": {"kernels", "modules"},
+    "models": {"kernels", "modules", "networks", "register"},
+    "criterions": {"kernels", "modules", "networks", "register"},
     "data": set(),
-    "hf": {"data"},
+    "hf": {"kernels", "modules", "networks", "data"},
     "scoring": {"data"},  # the readers of documents and of lines, nothing else
-    "generation": {"kernels", "models", "modules", "data", "scoring"},
-    "analysis": {"models", "modules", "data"},
+    "generation": {"kernels", "data", "scoring"},
+    "analysis": {"modules", "networks", "data"},
     "tasks": {"kernels", "models", "data", "scoring", "generation", "register"},
     "inference": {"kernels", "models", "data", "scoring", "generation", "analysis", "tasks"},
     "weights": {"models", "modules", "data", "hf", "generation", "register", "fairseq_fixes"},
@@ -36,6 +37,7 @@ MAY_IMPORT = {
 FORBIDDEN_LIBRARIES = {
     "kernels": {"fairseq", "fairseq_cli", "omegaconf", "hydra"},
     "modules": {"fairseq", "fairseq_cli", "omegaconf", "hydra"},
+    "networks": {"fairseq", "fairseq_cli", "omegaconf", "hydra"},
     "hf": {"fairseq", "fairseq_cli", "omegaconf", "hydra"},
     "data": {"torch", "fairseq", "fairseq_cli"},
     "scoring": {"torch", "fairseq", "fairseq_cli"},

@@ -13,11 +13,11 @@ from commands import USER_DIR, run_command
 from fairseq import checkpoint_utils
 from fairseq.hub_utils import GeneratorHubInterface
 from fairseq.models.bart import BARTModel
-from hat_fairseq.models.hat_bart import HatBartModel
 
 from hat_fairseq import cli
 from hat_fairseq.data.package import bare_checkpoint
 from hat_fairseq.fairseq_fixes.checkpoints import CheckpointError
+from hat_fairseq.models.hat_transformer import HatBartModel
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ from hat_fairseq.data.text import escape_control_tokens, normalise, restore_cont
 from hat_fairseq.kernels.windows import Windows
 from hat_fairseq.modules.block_sparse import BlockPattern, visible_blocks
 from hat_fairseq.modules.pooling import cells_of
-from hat_fairseq.modules.segments import segments_at_markers, segments_of_length
+from hat_fairseq.modules.segments import slots_at_markers, slots_of_length
 
 AWKWARD = st.sampled_from(["One two. Three!", "<s> a <\\pad>", "a@@ b@@", "\u2028\r\n\t\0", "的。是", "e\u0301🙂"])
 TEXT = st.text(st.characters(), max_size=12) | AWKWARD  # with lone surrogates
@@ -155,7 +155,7 @@ def test_grids_windows_cells_and_blocks(rows: list[list[int]], size: int, reach:
     """Every token is in the segments, windows, cells and blocks in which it should be, once; 0 is a marker."""
     length = max(map(len, rows))
     tokens = torch.tensor([row + [1] * (length - len(row)) for row in rows])
-    for grid in (segments_of_length(tokens, 1, size), segments_at_markers(tokens, 0, 1, size)):
+    for grid in (slots_of_length(tokens, 1, size), slots_at_markers(tokens, 0, 1, size)):
         slots = grid.scatter(tokens, 1)
         assert slots.ne(1).sum() == sum(map(len, rows))
         assert grid.gather(slots.flatten(1).unsqueeze(-1)).squeeze(-1).masked_fill(tokens.eq(1), 1).equal(tokens)

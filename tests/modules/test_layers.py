@@ -7,7 +7,7 @@ import pytest
 import references
 import torch
 from fairseq.models.transformer import TransformerConfig
-from fairseq.modules.layers import TransformerDecoderLayerBase, TransformerEncoderLayerBase
+from fairseq.modules.transformer_layer import TransformerDecoderLayerBase, TransformerEncoderLayerBase
 from helpers import assert_close, assert_same_run, outputs_and_gradients, padding
 from layouts import layout_of
 from torch import Tensor

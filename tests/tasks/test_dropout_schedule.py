@@ -11,7 +11,7 @@ import pytest
 import torch
 from building import Vocabulary, build
 from fairseq.models.transformer import TransformerConfig
-from fairseq.modules.layers import TransformerEncoderLayerBase
+from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
 from fairseq.tasks import TASK_REGISTRY, FairseqTask
 from torch import nn
 
