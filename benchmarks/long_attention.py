@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,11 @@ from hat_fairseq.modules.attention import FullAttention
 from hat_fairseq.modules.batch_layout import BatchLayout
 from hat_fairseq.modules.block_sparse import BlockSparseAttention
 from hat_fairseq.modules.layers import EncoderLayer, LayerSizes
-from hat_fairseq.modules.pooling_attention import PoolingAttention
+from hat_fairseq.modules.pooling_attention import PoolingAttention, SecondLevel
 from hat_fairseq.modules.sliding_window import SlidingWindowAttention
 
 OURS = {
-    "two levels": PoolingAttention,
+    "two levels": partial(PoolingAttention, level=SecondLevel(cells="token")),
     "window": SlidingWindowAttention,
     "block-sparse": BlockSparseAttention,
     "full": FullAttention,
@@ -137,7 +138,8 @@ def layer(name: str) -> Callable[[Tensor], Tensor]:
         theirs = led("LEDEncoderLayer", 0).to(where(), dtype())
         return lambda x: theirs(x, **no_padding(x))[0]
     sizes = LayerSizes(WIDTH, 4 * WIDTH, HEADS, dropout=0.0, activation="gelu")
-    ours, layout = EncoderLayer(sizes, OURS[name]).to(where(), dtype()), BatchLayout()
+    ours = EncoderLayer(sizes, OURS[name](WIDTH, HEADS, 0.0)).to(where(), dtype())
+    layout = BatchLayout()
     return lambda x: ours(x, layout)
 
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from harness import Facts, Job, Setting, dtype, run, where
@@ -127,7 +128,7 @@ def our_model(name: str, args: Namespace) -> nn.Module:
     from fairseq.data import Dictionary
     from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 
-    from hat_fairseq.networks.config import ATTENTIONS, EncoderAttention
+    from hat_fairseq.networks.config import ATTENTIONS
     from hat_fairseq.register import register
 
     register()
@@ -146,7 +147,7 @@ def our_model(name: str, args: Namespace) -> nn.Module:
         flags.layout, flags.segment_length = args.layout, args.segment
         flags.max_segments = -(-args.positions // args.segment)
     if name == "lsg":
-        ATTENTIONS["lsg"] = EncoderAttention(lambda config: LocalAttention)
+        ATTENTIONS["lsg"] = Local
     ARCH_CONFIG_REGISTRY[arch](flags)
     dictionary = Dictionary()
     for number in range(args.vocabulary - len(dictionary)):
@@ -165,6 +166,14 @@ class LocalAttention(HeadProjections):
 
     def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
         return self.merge(self.local(self.heads(self.q_proj(x)), *self.keys_and_values(x)))
+
+
+@dataclass(frozen=True)
+class Local:
+    """LSG's local attention as an entry of our table."""
+
+    def build(self, embed_dim: int, num_heads: int, dropout: float, layer: int = 0) -> nn.Module:
+        return LocalAttention(embed_dim, num_heads, dropout)
 
 
 def peer(name: str, args: Namespace) -> nn.Module:
