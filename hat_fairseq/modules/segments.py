@@ -111,7 +111,7 @@ class Segments:
         return SegmentAttention(embed_dim, num_heads, dropout, self.length)
 
 
-def parse_layers(pattern: str) -> list[str]:
+def parse_pattern(pattern: str) -> list[str]:
     """`S|SD` -> ["S", "SD"].
 
     Raises:

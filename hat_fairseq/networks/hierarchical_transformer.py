@@ -14,7 +14,7 @@ from ..modules.batch_layout import Arranged
 from ..modules.embedding import EmbeddingSizes, token_table
 from ..modules.heads import POOLINGS, ClassificationHead, PooledClassificationHead
 from ..modules.options import changed, option
-from ..modules.segments import SegmentLayer, arrange_segments, parse_layers, slots_at_markers, slots_of_length
+from ..modules.segments import SegmentLayer, arrange_segments, parse_pattern, slots_at_markers, slots_of_length
 from .config import EncoderConfig, check_options, layer_attentions
 from .encoder import EncoderOut, EncoderParts, Vocabulary, token_and_span_states
 from .hat import full_attention
@@ -62,7 +62,7 @@ class HierarchicalTransformerConfig(EncoderConfig):
 
     def layers(self) -> list[str]:
         """The kind of each layer, S, D or SD."""
-        return parse_layers(self.layout)
+        return parse_pattern(self.layout)
 
 
 def hierarchical_transformer_parts(config: HierarchicalTransformerConfig, words: Vocabulary) -> EncoderParts:

@@ -86,9 +86,9 @@ def convert(weights: dict[str, Tensor], config: dict[str, Any], segment_position
         start += [f"--{name.replace('_', '-')}"] + ([] if value is True else [str(value)])
     model: Any = meta_model(start, weights, config["vocab_size"])
     if head:
-        classes, of = len(weights["classifier.weight"]), "segment" if segments else "document"
+        classes, level = len(weights["classifier.weight"]), "segment" if segments else "document"
         with torch.device("meta"):
-            model.register_classification_head(HEAD, num_classes=classes, of=of)
+            model.register_classification_head(HEAD, num_classes=classes, level=level)
     state = rename_state(weights, table(pooled=not segments), model, optional="encoder.lm_head.")
     return Converted(state, [start])
 

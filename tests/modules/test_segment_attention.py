@@ -14,7 +14,7 @@ from torch import Tensor
 from hat_fairseq.modules.attention import FullAttention
 from hat_fairseq.modules.batch_layout import BatchLayout
 from hat_fairseq.modules.layers import EncoderLayer, LayerSizes
-from hat_fairseq.modules.segments import SegmentAttention, SegmentLayer, parse_layers
+from hat_fairseq.modules.segments import SegmentAttention, SegmentLayer, parse_pattern
 
 SIZES = LayerSizes(24, 40, 4, dropout=0.0, activation="gelu", layer_norm_eps=1e-3)
 KINDS = pytest.mark.parametrize("kind", ["S", "D", "SD"])
@@ -110,7 +110,7 @@ def test_a_row_of_nothing_but_padding_attends_uniformly(dtype: torch.dtype) -> N
 
 
 def test_layouts() -> None:
-    assert parse_layers("S|SD|D") == ["S", "SD", "D"]
+    assert parse_pattern("S|SD|D") == ["S", "SD", "D"]
     for wrong in ("", "S|", "S|DS", "s", "S,SD"):
         with pytest.raises(ValueError, match="unknown layer"):
-            parse_layers(wrong)
+            parse_pattern(wrong)
