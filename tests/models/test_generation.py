@@ -23,7 +23,7 @@ def generate(models: list, source: torch.Tensor, beam: int, **options) -> list[l
     return generator.generate(models, {"net_input": {"src_tokens": source, "src_lengths": (source != PAD).sum(1)}})
 
 
-def confident(twin: str = "", seed: int = 0):
+def confident(twin: str = "", seed: int = 2):
     """A random model whose hypotheses differ clearly in score and end at different lengths."""
     model = build("hat_transformer", TINY + twin, seed=seed).eval()  # output table of its own: no copying of the input
     with torch.no_grad():

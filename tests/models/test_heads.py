@@ -26,10 +26,10 @@ OF = pytest.mark.parametrize("of", ["document", "segment", "token", "paragraph",
 LENGTHS = [33, 17, 1, 6]
 
 
-def model_of(arch: str, flags: str = "", of: str | None = "document", classes: int = 3, **options: Any) -> Any:
+def model_of(arch: str, flags: str = "", level: str | None = "document", classes: int = 3, **options: Any) -> Any:
     model = build(arch, f"--dropout 0 --attention-dropout 0 {flags}", Vocabulary(mask=True), **options).eval()
-    if of is not None:
-        model.register_classification_head("topic", classes, level=of)
+    if level is not None:
+        model.register_classification_head("topic", classes, level=level)
     return model
 
 
@@ -188,12 +188,12 @@ def test_which_documents_a_model_takes() -> None:
         ("hierarchical_transformer_tiny", "--segment-length 5 --max-segments 4 --segment-by marker"),
     ]:
         model = model_of(arch, flags)
-        for length in (1, model.safe_length(), 13, 20, 21, 24):
+        for length in (1, model.core.safe_tokens, 13, 20, 21, 24):
             for every in (1, 4, 9):
                 (tokens,) = documents([length], sentence=every)
                 try:
                     runs = bool(scores(model, tokens[None]).isfinite().all())
                 except (ValueError, IndexError):
                     runs = False
-                assert model.fits(tokens) == runs, (arch, flags, length, every)
-                assert runs or length > model.safe_length()
+                assert model.core.fits(tokens) == runs, (arch, flags, length, every)
+                assert runs or length > model.core.safe_tokens
