@@ -17,6 +17,7 @@ from ..scoring import command as score_command
 from ..scoring.bleu import make_bleu
 from . import shards
 from .join_chunks import join, read_generated, write_joined
+from .options import check_generation_flags
 from .resume import Machine, PartialResults, describe_setup, named_flags
 
 #: cli.py passes unknown flags to `main` as args.others; they are fairseq-generate's.
@@ -97,9 +98,10 @@ def fairseq_flags(args: argparse.Namespace) -> list[str]:
     """Returns the flags of fairseq-generate: the given ones, and defaults for data of `hat preprocess`.
 
     Raises:
-        ValueError: a flag that `hat generate` sets itself.
+        ValueError: a flag that `hat generate` sets itself, or a generation option that is out of range.
     """
     others = named_flags(args.others)
+    check_generation_flags(others)
     for flag in OWN_FLAGS:
         if flag in others:
             raise ValueError(f"{flag} cannot be given to hat generate: it generates one text for every document")

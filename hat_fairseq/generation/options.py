@@ -1,6 +1,6 @@
 """Generation options: names, types and ranges. fairseq ignores unknown names and fails late on wrong values."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -71,3 +71,15 @@ def packaged_options(checkpoints: str | Path) -> dict[str, Any]:
     """The generation options of a package, the first of several checkpoints; none of other checkpoints."""
     path = Path(str(checkpoints).split(":")[0], GENERATION)
     return parse_generation_options(path.read_text(encoding="utf-8"), str(path)) if is_package(path.parent) else {}
+
+
+def check_generation_flags(flags: Mapping[str, Sequence[str]]) -> None:
+    """Raises ValueError for flags of fairseq-generate, with their values, that are out of range."""
+    for name in (*MINIMUM, *POSITIVE):
+        flag = "--" + name.replace("_", "-")
+        for value in flags.get(flag, ())[:1]:
+            try:
+                number = float(value)
+            except ValueError:
+                raise ValueError(f"{flag} must be a number, not {value!r}") from None
+            check_ranges({name: int(number) if number.is_integer() else number}, f"{flag}: ")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hat_fairseq.generation.options import parse_generation_options
+from hat_fairseq.generation.options import check_generation_flags, parse_generation_options
 
 
 def test_options_are_those_of_fairseq() -> None:
@@ -30,3 +30,18 @@ def test_options_are_those_of_fairseq() -> None:
 def test_what_is_no_option_is_refused(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         parse_generation_options(text, "--generation")
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"--beam": ["0"]}, "--beam: beam must be at least 1, not 0"),
+        ({"--no-repeat-ngram-size": ["-1"]}, "--no-repeat-ngram-size: no_repeat_ngram_size must be at least 0, not -1"),
+        ({"--temperature": ["0"]}, "--temperature: temperature must be greater than 0, not 0"),
+        ({"--min-len": ["short"]}, "--min-len must be a number, not 'short'"),
+    ],
+)
+def test_flags_of_fairseq_generate_are_checked(flags, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        check_generation_flags(flags)
+    check_generation_flags({"--beam": ["4"], "--temperature": ["0.5"], "--bf16": []})
