@@ -111,6 +111,7 @@ class BatchLayout:
         global_tokens: the tokens that attend to all tokens and are attended to by all, or None.
         slots: the slot of each input token; None: token t is in slot t.
         empty_rows: whether a row or a segment of nothing but padding exists.
+        row_lengths: the number of tokens of each row; None if only the device knows them.
     """
 
     padding: Tensor | None = None
@@ -118,6 +119,7 @@ class BatchLayout:
     global_tokens: Representatives | None = None
     slots: Slots | None = None
     empty_rows: bool = False
+    row_lengths: tuple[int, ...] | None = None
     _cache: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
@@ -159,6 +161,8 @@ class BatchLayout:
 
     def lengths(self, x: Tensor) -> Sequence[int]:
         """The number of tokens of each row of the (B, T', C) states."""
+        if self.row_lengths is not None:
+            return self.row_lengths
         if self.padding is None:
             return [x.size(1)] * len(x)
         padding = self.padding
@@ -250,8 +254,8 @@ def arrange_documents(
     moved = (given[:, :-1] & ~given[:, 1:]).any()
     facts = (padding.any(), padding.all(dim=1).any(), moved, *counts.aminmax(), *global_counts.aminmax())
     # All numbers at once: one synchronisation.
-    numbers = torch.stack([x.long() for x in facts]).tolist()
-    padded, empty, moved, fewest, most, fewest_global, most_global = numbers
+    numbers = torch.cat([torch.stack([x.long() for x in facts]), (~padding).sum(dim=1)]).tolist()
+    padded, empty, moved, fewest, most, fewest_global, most_global = numbers[: len(facts)]
     any_global = mark_global is not None and most_global
     layout = BatchLayout(
         padding=padding if padded else None,
@@ -259,6 +263,7 @@ def arrange_documents(
         global_tokens=representatives_at(marked, most_global, fewest_global) if any_global else None,
         slots=slots if moved else None,
         empty_rows=bool(empty),
+        row_lengths=tuple(numbers[len(facts) :]),
     )
     return Arranged(tokens, position_rows(tokens, pad), layout)
 

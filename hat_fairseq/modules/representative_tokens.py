@@ -90,11 +90,18 @@ class RepresentativeSlots:
             moved = layout.slots.numbers
             numbers = torch.cat([numbers, numbers.new_full((rows, 1), size)], dim=1).gather(1, moved)
         masked = None if layout.padding is None else ids.eq(pad)
+        lengths = None if layout.row_lengths is None else tuple(n + self.count(n) for n in layout.row_lengths)
         positions = torch.arange(size, device=ids.device) if own_positions else self.token_numbers(size, ids.device)
         return Arranged(
             ids,
             (positions + pad + 1).masked_fill(ids.eq(pad), pad),
-            BatchLayout(masked, representatives, slots=Slots(numbers, size), empty_rows=layout.empty_rows),
+            BatchLayout(
+                masked,
+                representatives,
+                slots=Slots(numbers, size),
+                empty_rows=layout.empty_rows,
+                row_lengths=lengths,
+            ),
         )
 
 

@@ -122,7 +122,7 @@ def restore(directory: Path, out: Path, overwrite: bool) -> int:
     """Writes the checkpoint that a folder was made of, and beside it `bin` with its data; ValueError for any other."""
     from omegaconf import OmegaConf
 
-    from ..fairseq_fixes.packages import settings
+    from ..fairseq_fixes.checkpoints import package_settings
     from .export import DICTIONARIES, FINGERPRINT, ORIGIN
 
     if not (directory / ORIGIN).is_file():
@@ -143,7 +143,7 @@ def restore(directory: Path, out: Path, overwrite: bool) -> int:
         if not name.endswith(FINGERPRINT):
             raise fields.error(f"{name!r:.80} is no fingerprint")
         model[name] = torch.tensor(fingerprints.items(name, int))
-    cfg: Any = OmegaConf.create(settings(fields, data_folder), flags={"allow_objects": True})
+    cfg: Any = OmegaConf.create(package_settings(fields, data_folder), flags={"allow_objects": True})
     for name, place in data.items():
         (data_folder / place).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(directory / name, data_folder / place)

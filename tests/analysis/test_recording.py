@@ -43,7 +43,7 @@ def encoder_of(name: str) -> Any:
     for parameter in model.parameters():
         if parameter.dim() == 2:
             torch.nn.init.normal_(parameter, std=0.3)  # at 0.02 all weights would be nearly alike
-    return model.encoder.eval()
+    return (model.encoder if hasattr(model, "decoder") else model.core).eval()
 
 
 @pytest.mark.parametrize("length", [37, 3])
@@ -74,7 +74,7 @@ def test_weights_among_representatives_give_the_layers_output(name: str) -> None
     def check(layer: Any, inputs: tuple[Tensor, Any], output: Tensor) -> None:
         x, layout = inputs
         before = layout.representatives.gather(super(type(layer), layer).forward(x, layout))
-        attention, weights = layer.attention_among, layer.weights(x, layout)
+        attention, weights = layer.full_attention, layer.weights(x, layout)
         values = attention.v_proj(before).unflatten(-1, (attention.num_heads, -1))
         out = attention.out_proj(torch.einsum("bhij,bjhe->bihe", weights, values).flatten(2))
         if layer.representative_attn_layer_norm is not None:
@@ -82,7 +82,7 @@ def test_weights_among_representatives_give_the_layers_output(name: str) -> None
         torch.testing.assert_close(layout.representatives.gather(output), out, atol=1e-5, rtol=1e-5)
         seen.append(layer)
 
-    for layer in encoder.sentence_encoder.layers:
+    for layer in encoder.layers:
         layer.register_forward_hook(check)
     encoder(tokens)
     assert len(seen) == 2
@@ -95,17 +95,17 @@ def test_weights_among_representatives_give_the_layers_output(name: str) -> None
 def test_weights_on_cells_give_the_second_level(variant: str) -> None:
     torch.manual_seed(0)
     model = build("poolingformer_base", POOLING + variant).eval()
-    attention = model.encoder.sentence_encoder.layers[0].self_attn
+    attention = model.core.layers[0].self_attn
     assert isinstance(attention, PoolingAttention)
     x = torch.randn(1, 37, 24) * 3
-    _, layout = model.encoder.sentence_encoder.arrange(documents([37]))
+    layout = model.core.arrange(documents([37])).layout
     weights = attention.weights(x, layout)
-    first = super(PoolingAttention, attention).merged_heads(x, layout)
+    first = super(PoolingAttention, attention).output_of_heads(x, layout)
     y = x if "mix" in variant else first
     projections = attention if "share" in variant else attention.pooled
     values = attention.pooled.value_pooling(attention.heads(projections.v_proj(y)), attention._cells(x, layout)[0])
     level = torch.einsum("bhtm,bhme->bthe", weights, values).flatten(2)
-    torch.testing.assert_close(first + level, attention.merged_heads(x, layout), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(first + level, attention.output_of_heads(x, layout), atol=1e-5, rtol=1e-5)
     middle = attention.middle_tokens(weights.size(-1))
     # Of tokens 0 to 4, 1 to 5, 2 to 6; with the cells of the document of tokens 0 to 4, 4 to 8, 8 to 12.
     assert middle[:3].tolist() == ([2, 3, 4] if "token" in variant else [2, 6, 10])

@@ -39,18 +39,18 @@ def model_of(name: str, flags: str = "") -> Any:
 
 @torch.no_grad()
 def weights_of(model: Any, tokens: Tensor, layer: int | None = None) -> tuple[Tensor | None, Tensor | None]:
-    with BatchRecorder(model, tokens, segment_attentions(model.encoder, layer)) as weights:
+    with BatchRecorder(model, tokens, segment_attentions(model.core, layer)) as weights:
         model(tokens, classification_head_name="topic")
     return weights.attention, weights.share
 
 
 def attentions_of(model: Any) -> dict[int, Any]:
-    (shown,) = segment_attentions(model.encoder)
+    (shown,) = segment_attentions(model.core)
     return dict(shown.layers)
 
 
 def numbers_of(model: Any, tokens: Tensor) -> list[list[int]]:
-    return BatchRecorder(model, tokens, segment_attentions(model.encoder)).rows.tolist()
+    return BatchRecorder(model, tokens, segment_attentions(model.core)).rows.tolist()
 
 
 @ALL
@@ -123,7 +123,7 @@ def test_share_is_of_the_states_that_the_head_reads() -> None:
     """Segments that win no channel can be changed without changing the label's scores; the others cannot."""
     model, tokens = model_of("by length"), documents([54])
     out, extra = model(tokens, classification_head_name="topic")
-    states, head = extra["segments"], model.classification_heads["topic"]
+    states, head = extra["spans"], model.classification_heads["topic"]
     # 24 channels leave hardly a segment without any: one that is lower everywhere than another wins nothing
     states = torch.cat([states, states[:, :1] - 1], dim=1)
     mask = torch.zeros(1, states.size(1), dtype=torch.bool)
@@ -171,7 +171,7 @@ def test_segments_of_tokens() -> None:
 def test_a_wrong_layer_is_refused() -> None:
     model = model_of("by length")
     with pytest.raises(ValueError, match=r"layer 0 does not attend between segments \(the layers that do: 1, 2, 3\)"):
-        segment_attentions(model.encoder, 0)
+        segment_attentions(model.core, 0)
 
 
 def test_nothing_is_left_behind() -> None:

@@ -45,7 +45,7 @@ SEARCHES: dict[str, Callable[[Any], search.Search]] = {
 }
 
 
-def confident(twin: str = "", seed: int = 0) -> Any:
+def confident(twin: str = "", seed: int = 2) -> Any:
     """A random model whose hypotheses differ clearly in score and end at different lengths."""
     model = build("hat_transformer", TINY + twin, seed=seed, max_target_positions=128).eval()
     with torch.no_grad():
@@ -91,7 +91,7 @@ def test_hypotheses_are_those_of_fairseq(name: str, twin: str) -> None:
         assert len({len(beams[0]["tokens"]) for beams in hypotheses}) > 1, "no document ends before another"
 
 
-@pytest.mark.parametrize(("kv_heads", "seed"), [(1, 4), (2, 6)])
+@pytest.mark.parametrize(("kv_heads", "seed"), [(1, 2), (2, 2)])
 @pytest.mark.parametrize("name", ["defaults", "wide", "long"])
 def test_hypotheses_of_heads_that_share_keys_are_those_of_fairseq(name: str, kv_heads: int, seed: int) -> None:
     hypotheses = assert_same([confident(f" --decoder-kv-heads {kv_heads}", seed)], documents(LENGTHS), **OPTIONS[name])

@@ -31,7 +31,7 @@ def test_what_the_table_holds_for_padding_is_irrelevant_unless_it_is_attended_to
     for flags, same in (("", True), ("--attend-segment-padding", False)):
         model = small("S|SD", flags).eval()
         before = model(tokens, masked_tokens=tokens.ne(PAD))[1]["spans"]
-        absent = model(tokens)[1]["segments_padding"]
+        absent = model(tokens)[1]["spans_padding"]
         with torch.no_grad():
             model.encoder.embed_tokens.weight[PAD] = torch.randn(24)
             model.encoder.embed_positions.weight[0] = torch.randn(24)

@@ -86,8 +86,8 @@ def test_too_many_segments_are_refused_where_positions_are_added() -> None:
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ("--segment-length 0", "--segment-length 0: at least 1"),
-        ("--max-segments 0", "--max-segments 0: at least 1"),
+        ("--segment-length 0", "--segment-length 0: it must be at least 1"),
+        ("--max-segments 0", "--max-segments 0: it must be at least 1"),
         ("--layout S|X", "unknown layer 'X'"),
     ],
 )

@@ -54,11 +54,12 @@ def test_parameter_counts(arch: str, plain: str, width: int, layers: int, expect
 def test_layers_and_numbers_are_the_papers() -> None:
     with torch.device("meta"):
         encoders = {
-            "6-8": build("poolingformer_base", "").encoder.sentence_encoder,
-            "15-20": build("poolingformer_large", "").encoder.sentence_encoder,
-            "6-11": build("poolingformer_bart_large", "", max_source_positions=4096).encoder,
+            "6-8": build("poolingformer_base", ""),
+            "15-20": build("poolingformer_large", ""),
+            "6-11": build("poolingformer_bart_large", "", max_source_positions=4096),
         }
-    for layers, encoder in encoders.items():
+    for layers, model in encoders.items():
+        encoder = model.encoder if hasattr(model, "decoder") else model.core
         first, last = map(int, layers.split("-"))
         for number, layer in enumerate(encoder.layers):
             kind = PoolingAttention if first <= number <= last else SlidingWindowAttention
@@ -66,8 +67,8 @@ def test_layers_and_numbers_are_the_papers() -> None:
             assert kind is SlidingWindowAttention or layer.self_attn.level == SecondLevel(
                 512, 5, 4, "ldconv", cells="document"
             )
-        assert encoder.config.global_tokens == ("first" if "11" in layers else "question")
-        assert encoder.config.no_hierarchy and encoder.config.extend_positions == "tile"
+        assert model.config.global_tokens == ("first" if "11" in layers else "question")
+        assert model.config.no_hierarchy and model.config.extend_positions == "tile"
 
 
 @pytest.mark.parametrize("flags", ["poolingformer_large", "hat_bart_base --encoder-attention pooling"])

@@ -25,9 +25,11 @@ def test_states_and_masked_lm() -> None:
     hidden, logits = DATA["MaskedLM/last_hidden_state"], DATA["MaskedLM/logits"]
     assert largest_difference(model(TOKENS)[0][REAL], logits[REAL]) < 1e-5
     assert largest_difference(model(TOKENS, features_only=True)[0][REAL], hidden[REAL]) < 1e-5
-    ids, layout = model.encoder.arrange(TOKENS)
-    # padding included, so a segment of nothing else as well
-    assert largest_difference(model.encoder.run_layers(model.encoder.embed(ids), layout)[0], hidden) < 1e-5
+    batch = model.encoder.arrange(TOKENS)
+    states = model.encoder.embed(batch.tokens, batch.rows)
+    for layer in model.encoder.layers:
+        states = layer(states, batch.layout)
+    assert largest_difference(states, hidden) < 1e-5  # padding included, so a segment of nothing else as well
 
 
 @torch.no_grad()
