@@ -34,7 +34,7 @@ class EncoderModel(EncoderWithHeads, BaseFairseqModel):
         model, dictionary = cls(), task.source_dictionary
         model.compose(cls.kind, cls.kind.config_class.from_args(args), vocabulary(dictionary))
         model.encoder.register_buffer("dictionary_fingerprint", fingerprint(dictionary))
-        model.has_mask = "<mask>" in dictionary
+        model.config, model.has_mask = model.numbers, "<mask>" in dictionary
         return model
 
     def max_positions(self) -> int:

@@ -49,12 +49,19 @@ class SinusoidalPositions(nn.Module):
     def __init__(self, max_positions: int, embed_dim: int, pad: int) -> None:
         super().__init__()
         self.max_positions, self.pad = max_positions, pad
+        self.register_buffer("table", torch.empty(max_positions + pad + 1, embed_dim), persistent=False)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Computes the table, in fp32 and on its device."""
+        rows, embed_dim = self.table.shape
         half = embed_dim // 2
-        frequencies = torch.exp(torch.arange(half) * (-math.log(10000) / max(half - 1, 1)))
-        angles = torch.arange(max_positions + pad + 1)[:, None] * frequencies
-        table = torch.cat([angles.sin(), angles.cos(), angles.new_zeros(len(angles), embed_dim % 2)], dim=1)
-        table[pad] = 0
-        self.register_buffer("table", table, persistent=False)
+        numbers = torch.arange(max(rows, half), device=self.table.device, dtype=torch.float32)
+        frequencies = torch.exp(numbers[:half] * (-math.log(10000) / max(half - 1, 1)))
+        angles = numbers[:rows, None] * frequencies
+        table = torch.cat([angles.sin(), angles.cos(), angles.new_zeros(rows, embed_dim % 2)], dim=1)
+        table[self.pad] = 0
+        self.table.copy_(table)
 
     def forward(self, rows: Tensor) -> Tensor:
         """(...) rows of the table -> (..., C)."""

@@ -15,7 +15,7 @@ from ..modules.layers import HierarchicalDecoderLayer
 from .encoder import EncoderOut, run_layer
 from .hat import HatConfig
 
-_CACHE = "hat_decoder"  # key of the decoder's cache in fairseq's incremental_state
+CACHE = "hat_decoder"  # key of the decoder's cache in fairseq's incremental_state
 
 
 class Decoder(Embeds, nn.Module):
@@ -74,7 +74,7 @@ class Decoder(Embeds, nn.Module):
         self.check_positions(rows)
         cache: DecoderCache | None = None
         if incremental_state is not None:
-            cache = incremental_state.setdefault(_CACHE, DecoderCache(len(self.layers)))
+            cache = incremental_state.setdefault(CACHE, DecoderCache(len(self.layers)))
         seen = 0 if cache is None else cache.length
         x = self.embed(prev_output_tokens[:, seen:], rows[:, seen:])
         # The masks are the same for all layers.
@@ -105,9 +105,9 @@ class Decoder(Embeds, nn.Module):
 
     def reorder_incremental_state_scripting(self, incremental_state: dict[str, Any], new_order: Tensor) -> None:
         """For fairseq's own generator, which has a row for each hypothesis: row i continues row `new_order[i]`."""
-        if _CACHE in incremental_state:
+        if CACHE in incremental_state:
             self.reorder_beams(incremental_state, new_order, new_order)
 
     def reorder_beams(self, incremental_state: dict[str, Any], rows: Tensor, documents: Tensor | None) -> None:
         """For our beam search, whose hypotheses share their document's memory; see `DecoderCache.reorder`."""
-        incremental_state[_CACHE].reorder(rows, documents)
+        incremental_state[CACHE].reorder(rows, documents)

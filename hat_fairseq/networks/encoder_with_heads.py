@@ -54,13 +54,13 @@ class EncoderWithHeads(nn.Module):
 
     encoder: Any
     kind: EncoderKind
-    config: Any
+    numbers: Any
 
-    def compose(self, kind: EncoderKind, config: Any, words: Vocabulary) -> None:
+    def compose(self, kind: EncoderKind, numbers: Any, words: Vocabulary) -> None:
         """Adds the encoder, initialises it, and adds an empty dictionary of heads; call it from the constructor."""
-        self.kind, self.config, self.words = kind, config, words  # type: ignore[misc]
-        parts = kind.parts(config, words)
-        sizes, tied = config.encoder_sizes(), not getattr(config, "untie_weights_roberta", False)
+        self.kind, self.numbers, self.words = kind, numbers, words  # type: ignore[misc]
+        parts = kind.parts(numbers, words)
+        sizes, tied = numbers.encoder_sizes(), not getattr(numbers, "untie_weights_roberta", False)
         table = parts.table.weight if tied else None
         head = MaskedLMHead(sizes.embed_dim, words.size, sizes.activation, table, sizes.layer_norm_eps)
         if kind.like_roberta:
@@ -73,7 +73,7 @@ class EncoderWithHeads(nn.Module):
     @property
     def initialisation(self) -> str:
         """The argument `how` of `embedding.initialise`."""
-        return getattr(self.config, "init", "bert")
+        return getattr(self.numbers, "init", "bert")
 
     @property
     def core(self) -> Encoder:
@@ -120,7 +120,7 @@ class EncoderWithHeads(nn.Module):
         """The logits of one classification head."""
         head = self.classification_head(name)
         if head.level in ("document", "pair"):  # the documents of a pair are consecutive rows
-            return head(self.kind.document_state(self.config, head, encoded))
+            return head(self.kind.document_state(self.numbers, head, encoded))
         if head.level == "token":
             return head(encoded.tokens)
         words, starts = self.words, sentence_starts(src_tokens, self.words.bos, self.words.pad)
@@ -164,7 +164,7 @@ class EncoderWithHeads(nn.Module):
         """
         if num_classes is None:
             raise ValueError(f"classification head {name!r}: the number of classes is missing (--num-classes)")
-        head = self.kind.head(self.config, num_classes, inner_dim, level)
+        head = self.kind.head(self.numbers, num_classes, inner_dim, level)
         initialise(head, self.initialisation)
         self.classification_heads[name] = head.train(self.training)
         self.encoder.lm_head = None
