@@ -1,16 +1,33 @@
-"""The tokenizer of hat_fairseq for Hugging Face's transformers; importing this package registers it there.
+"""The models and the tokenizer for Hugging Face's transformers; importing this package registers them there.
 
 configuration.py    `HatConfig`: the numbers of a model, and the files that each saved folder needs
+modeling.py         the encoders as models of transformers
+generation.py       the encoder-decoder, and `generate`
 tokenization.py     `HatTokenizer`: documents to ids as `hat preprocess` makes them, and ids to text
 modeling_hat.py     the file of a saved folder with which `trust_remote_code=True` finds this package
 
 Nothing here imports fairseq.
 """
 
-from transformers import AutoConfig, AutoTokenizer
+import transformers
 
 from .configuration import HatConfig
+from .generation import HatForConditionalGeneration
+from .modeling import HatForMaskedLM, HatForSequenceClassification, HatModel
 from .tokenization import HatTokenizer
 
-AutoConfig.register(HatConfig.model_type, HatConfig)
-AutoTokenizer.register(HatConfig, slow_tokenizer_class=HatTokenizer)
+__all__ = [
+    "HatConfig",
+    "HatForConditionalGeneration",
+    "HatForMaskedLM",
+    "HatForSequenceClassification",
+    "HatModel",
+    "HatTokenizer",
+]
+
+transformers.AutoConfig.register(HatConfig.model_type, HatConfig)
+transformers.AutoTokenizer.register(HatConfig, slow_tokenizer_class=HatTokenizer)
+transformers.AutoModel.register(HatConfig, HatModel)
+transformers.AutoModelForMaskedLM.register(HatConfig, HatForMaskedLM)
+transformers.AutoModelForSeq2SeqLM.register(HatConfig, HatForConditionalGeneration)
+transformers.AutoModelForSequenceClassification.register(HatConfig, HatForSequenceClassification)

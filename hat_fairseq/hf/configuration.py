@@ -1,10 +1,15 @@
 """`HatConfig`: the numbers of a model of hat_fairseq as a config of transformers."""
 
 import shutil
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
 from transformers import PretrainedConfig
+
+from ..data.dictionary import SPECIAL
+from ..networks import hat
+from ..networks.encoder_with_heads import KINDS
 
 LOADER = Path(__file__).with_name("modeling_hat.py")  # in each saved folder
 AUTO_MAP = {  # class of transformers -> ours
@@ -14,6 +19,9 @@ AUTO_MAP = {  # class of transformers -> ours
     "AutoModelForSeq2SeqLM": f"{LOADER.stem}.HatForConditionalGeneration",
     "AutoModelForSequenceClassification": f"{LOADER.stem}.HatForSequenceClassification",
 }
+PAD, EOS = SPECIAL.index("<pad>"), SPECIAL.index("</s>")
+SPECIAL_IDS = {"bos_token_id": 0, "pad_token_id": PAD, "eos_token_id": EOS, "decoder_start_token_id": EOS}
+WRITERS = ("hat_transformer", "hat_bart")  # they have a decoder
 
 
 def write_loader(directory: str | Path) -> None:
@@ -22,13 +30,44 @@ def write_loader(directory: str | Path) -> None:
 
 
 class HatConfig(PretrainedConfig):
-    """The settings of a model under their names in hat_fairseq (`settings`), and what transformers has to know."""
+    """The settings of a model under their names in hat_fairseq, and what transformers has to know.
+
+    Args:
+        network: `hat_transformer`, `hat_bart`, `hat_roberta`, `ernie_sparse` or `hierarchical_transformer`.
+        settings: the fields of its dataclass in networks/config.py; those that are absent have their defaults.
+        vocab_size: of the dictionary; of an encoder-decoder that of the target.
+        source_vocab_size, max_source_positions, max_target_positions, num_roles: of an encoder-decoder.
+        heads: the classification heads of an encoder by name: `level`, one of `modules.heads.LEVELS`, `classes`, and
+            `inner_dim`, the channels of the hidden layer, None for those of the network.
+    """
 
     model_type = "hat"
 
-    def __init__(self, settings: dict[str, Any] | None = None, **kwargs: Any):
-        self.settings = settings or {}
-        super().__init__(**kwargs | {"auto_map": AUTO_MAP})
+    def __init__(
+        self,
+        network: str = "hat_transformer",
+        settings: dict[str, Any] | None = None,
+        vocab_size: int = 0,
+        source_vocab_size: int | None = None,
+        max_source_positions: int = 1024,
+        max_target_positions: int = 1024,
+        num_roles: int = 0,
+        heads: dict[str, dict[str, Any]] | None = None,
+        **kwargs: Any,
+    ):
+        self.network, self.settings, self.heads = network, settings or {}, heads or {}
+        self.vocab_size, self.source_vocab_size = vocab_size, source_vocab_size or vocab_size
+        self.max_source_positions, self.max_target_positions = max_source_positions, max_target_positions
+        self.num_roles = num_roles
+        # `settings` say which tables are one; the models tell transformers their names
+        fixed = {"auto_map": AUTO_MAP, "is_encoder_decoder": network in WRITERS, "tie_word_embeddings": True}
+        super().__init__(**SPECIAL_IDS | kwargs | fixed)
+
+    @property
+    def numbers(self) -> Any:
+        """The dataclass of `settings`; ValueError for a value that a setting cannot have."""
+        kind = hat.HatConfig if self.network in WRITERS else KINDS[self.network].config_class
+        return kind.from_args(Namespace(**self.settings))
 
     def save_pretrained(self, save_directory: Any, *args: Any, **kwargs: Any) -> None:
         super().save_pretrained(save_directory, *args, **kwargs)

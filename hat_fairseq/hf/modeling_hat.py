@@ -1,3 +1,10 @@
 """Loads the model and the tokenizer of this folder with the package hat_fairseq: `pip install hat_fairseq`."""
 
-from hat_fairseq.hf import HatConfig, HatTokenizer  # noqa: F401
+from hat_fairseq.hf import (  # noqa: F401
+    HatConfig,
+    HatForConditionalGeneration,
+    HatForMaskedLM,
+    HatForSequenceClassification,
+    HatModel,
+    HatTokenizer,
+)

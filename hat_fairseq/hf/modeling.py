@@ -1,0 +1,160 @@
+"""The encoders of hat_fairseq as models of transformers, and what `generation.py` shares with them.
+
+    HatModel                        with any classification heads
+    HatForSequenceClassification    with one head about documents
+    HatForMaskedLM                  with the masked-LM head
+
+Tensors have the names of fairseq's checkpoints. `attention_mask` leaves tokens out; <pad> is left out without it.
+
+Legend: B documents, T tokens, N segments or paragraphs of the document with most, C channels, K classes, V words.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+from transformers.loss.loss_utils import ForMaskedLMLoss, ForSequenceClassificationLoss
+from transformers.modeling_outputs import MaskedLMOutput, ModelOutput, SequenceClassifierOutput
+
+from ..kernels import set_precision
+from ..modules.embedding import SinusoidalPositions
+from ..networks.decoder import Decoder
+from ..modules.embedding import initialise
+from ..networks.encoder import Encoder, Vocabulary
+from ..networks.encoder_with_heads import EncoderWithHeads
+from ..networks.encoder_with_heads import KINDS
+from .configuration import PAD, HatConfig
+
+HEAD = "sentence_classification_head"  # the name of a new head, which is fairseq's
+
+
+def masked(input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
+    """The (B, T) ids, with <pad> where the mask is 0."""
+    return input_ids if attention_mask is None else input_ids.masked_fill(attention_mask == 0, PAD)
+
+
+class HatPreTrainedModel(PreTrainedModel):
+    """Loading, initialisation, recomputed layers and precision of all models."""
+
+    config_class = HatConfig
+    supports_gradient_checkpointing = True
+    _supports_sdpa = True
+    numbers: Any  # the dataclass of `config.settings`
+    core: Encoder
+
+    def post_init(self) -> None:
+        first: dict[nn.Parameter, str] = {}
+        names = [(name, first.setdefault(p, name)) for name, p in self.named_parameters(remove_duplicate=False)]
+        self._tied_weights_keys = {name: other for name, other in names if name != other}
+        super().post_init()
+
+    def init_weights(self) -> None:
+        """The networks have initialised themselves."""
+        self.tie_weights(recompute_mapping=False)
+
+    def _init_weights(self, module: nn.Module) -> None:
+        """Initialises what a folder lacks; transformers protects the tensors that it has loaded."""
+        if isinstance(module, nn.LayerNorm | SinusoidalPositions):
+            module.reset_parameters()
+        elif isinstance(module, nn.Linear | nn.Embedding):
+            initialise(module, getattr(self.numbers, "init", "bert"))
+        else:
+            for parameter in module.parameters(recurse=False):
+                nn.init.zeros_(parameter)
+
+    def _set_gradient_checkpointing(self, enable: bool = True, *args: Any, **kwargs: Any) -> None:
+        for module in self.modules():
+            if isinstance(module, Encoder | Decoder):
+                module.checkpoint = enable
+                setattr(module, "gradient_checkpointing", enable)  # noqa: B010 - transformers reads it
+
+    def get_input_embeddings(self) -> nn.Module:
+        return self.core.embed_tokens
+
+    def get_output_embeddings(self) -> None:
+        return None
+
+    def prepare_for_inference(self, precision: str = "fp32") -> Self:
+        """Makes the model as fast as `hat generate` and `hat predict`; it can then not be trained, moved or saved.
+
+        Args:
+            precision: fp32, fp16 or bf16; on a CPU fp32, bf16 or int8.
+        """
+        set_precision(self.eval(), precision)
+        return self
+
+    @classmethod
+    def register_for_auto_class(cls, auto_class: Any = "AutoModel") -> None:
+        """Does nothing: transformers would copy this file, and the loader is enough."""
+
+
+@dataclass
+class HatOutput(ModelOutput):
+    """The (B, T, C) states of the tokens, and the logits of each classification head by name.
+
+    Logits are (B, K) of documents, (B / 2, K) of pairs in consecutive rows, (B, T, K) of tokens, (B, N, K) of segments
+    or paragraphs.
+    """
+
+    last_hidden_state: Tensor | None = None
+    logits: dict[str, Tensor] | None = None
+
+
+class HatModel(HatPreTrainedModel, EncoderWithHeads):
+    """An encoder with the classification heads that `config.heads` names."""
+
+    def __init__(self, config: HatConfig):
+        super().__init__(config)
+        self.compose(KINDS[config.network], config.numbers, Vocabulary(config.vocab_size))
+        for name, head in config.heads.items():
+            self.register_classification_head(name, head["classes"], head["inner_dim"], head["level"])
+        self.post_init()
+
+    def forward(  # type: ignore[override]
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, **unused: Any
+    ) -> Any:
+        """(B, T) ids -> `HatOutput`."""
+        tokens = masked(input_ids, attention_mask)
+        encoded = self.encoder(tokens)
+        logits = {name: self.head_logits(name, encoded, tokens) for name in self.classification_heads}
+        return HatOutput(encoded.tokens, logits)
+
+
+class HatForSequenceClassification(HatModel):
+    """An encoder with one head about documents, which is new if `config.heads` is empty."""
+
+    def __init__(self, config: HatConfig):
+        heads = config.heads or {HEAD: {"level": "document", "inner_dim": None}}
+        if [head["level"] for head in heads.values()] != ["document"]:
+            raise ValueError(f"the heads {', '.join(heads)} are not one head about documents: load with AutoModel")
+        config.heads = {name: head | {"classes": config.num_labels} for name, head in heads.items()}
+        super().__init__(config)
+
+    def forward(  # type: ignore[override]
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, labels: Tensor | None = None, **loss: Any
+    ) -> SequenceClassifierOutput:
+        """(B, T) ids, and (B,) numbers of the right classes (or as `config.problem_type` says) -> (B, K) logits."""
+        (logits,) = super().forward(input_ids, attention_mask).logits.values()
+        if labels is None:
+            return SequenceClassifierOutput(logits=logits)
+        return SequenceClassifierOutput(ForSequenceClassificationLoss(labels, logits, self.config, **loss), logits)
+
+
+class HatForMaskedLM(HatModel):
+    """An encoder with the masked-LM head."""
+
+    def __init__(self, config: HatConfig):
+        config.heads = {}
+        super().__init__(config)
+
+    def forward(  # type: ignore[override]
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, labels: Tensor | None = None, **loss: Any
+    ) -> MaskedLMOutput:
+        """(B, T) ids, and (B, T) right ids, -100 for none -> (B, T, V) logits."""
+        logits = self.encoder.lm_head(self.encoder(masked(input_ids, attention_mask)).tokens)
+        if labels is None:
+            return MaskedLMOutput(logits=logits)
+        return MaskedLMOutput(ForMaskedLMLoss(logits, labels, logits.size(-1), **loss), logits)

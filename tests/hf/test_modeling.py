@@ -1,0 +1,169 @@
+"""The models of transformers compute what fairseq's do, before and after a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from building import BOS, EOS, PAD, Vocabulary, build, documents, targets
+from helpers import assert_close
+from hf_models import ENCODERS, HEADS, WRITERS, config_of, encoder, filled, roles_of, variants, writer
+from safetensors.torch import load_file, save_file
+from torch.nn.functional import cross_entropy
+
+from hat_fairseq.generation.beam_search import BeamSearchGenerator
+from hat_fairseq.kernels.precision import PackedLinear
+
+transformers = pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
+from hat_fairseq import hf  # noqa: E402
+
+LENGTHS = [40, 23, 9, 30]
+END = {"roles": 4.0, "tables": 3.0, "bart": 2.0, "pooling": 3.0}  # how likely </s> is made
+OPTIONS = {"early_stopping": True, "forced_eos_token_id": EOS, "suppress_tokens": [PAD]}
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", WRITERS)
+def test_logits_of_an_encoder_decoder(name: str, tmp_path: Path) -> None:
+    model, peer = writer(name)
+    peer.save_pretrained(tmp_path)
+    loaded, info = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path, output_loading_info=True)
+    assert not any(info.values()), info
+    source, target = documents(LENGTHS), targets(4, 9)
+    expected = model(source, None, target, **roles_of(model, source, "roles"))[0]
+    for inputs in variants(source):
+        for each in (peer, loaded):
+            roles = roles_of(model, inputs["input_ids"])
+            assert_close(each(**inputs, **roles, decoder_input_ids=target).logits, expected)
+    labels = torch.cat([target[:, 1:], torch.tensor([[EOS]] * 4)], dim=1)
+    labels[1:, 6:] = -100
+    loss = peer(source, labels=labels, **roles_of(model, source)).loss
+    assert_close(loss, cross_entropy(expected.flatten(0, 1), labels.flatten()))
+    tables = {tensor.data_ptr() for tensor in model.parameters()}
+    assert len(load_file(tmp_path / "model.safetensors")) == len(tables) == len({*loaded.parameters()})
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", ENCODERS)
+def test_logits_of_all_heads_of_an_encoder(name: str, tmp_path: Path) -> None:
+    tokens = documents(LENGTHS)
+    tokens[:, 5] = EOS  # a question ends
+    model, config = encoder(name, HEADS)
+    peer = filled(model, hf.HatModel(config))
+    peer.save_pretrained(tmp_path)
+    loaded = transformers.AutoModel.from_pretrained(tmp_path)
+    assert loaded.config.heads == config.heads
+    expected = model(tokens, classification_head_name=list(model.classification_heads))[0]
+    parts = torch.arange(10) < tokens.eq(BOS).sum(dim=1, keepdim=True)
+    for inputs in variants(tokens):
+        words = inputs.get("attention_mask", inputs["input_ids"].ne(PAD))
+        for found in (peer(**inputs).logits, loaded(**inputs).logits):
+            assert found.keys() == expected.keys() >= HEADS.keys()
+            assert_close(found["word"][words], expected["word"][tokens.ne(PAD)])
+            assert_close(found["part"][parts], expected["part"][parts])
+            for head in found.keys() - {"word", "part"}:
+                assert_close(found[head], expected[head])
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", ENCODERS)
+def test_logits_of_words(name: str, tmp_path: Path) -> None:
+    tokens = documents(LENGTHS)
+    model, config = encoder(name, {})
+    peer = filled(model, hf.HatForMaskedLM(config))
+    peer.save_pretrained(tmp_path)
+    loaded, info = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path, output_loading_info=True)
+    assert not any(info.values()), info
+    expected, real = model(tokens)[0], tokens.ne(PAD)
+    labels = tokens.where(torch.rand(tokens.shape) < 0.3, -100)
+    for each in (peer, loaded):
+        assert_close(each(tokens).logits[real], expected[real])
+        loss = cross_entropy(expected.flatten(0, 1), labels.masked_fill(~real, -100).flatten())
+        assert_close(each(tokens, labels=labels.masked_fill(~real, -100)).loss, loss)
+
+
+def test_what_a_folder_lacks_is_initialised_and_nothing_else(tmp_path: Path) -> None:
+    model, config = encoder("hat", {})
+    filled(model, hf.HatForMaskedLM(config)).save_pretrained(tmp_path)
+    state = load_file(tmp_path / "model.safetensors")
+    lost = {name for name in state if ".1.sentence_attn" in name} - {
+        "encoder.sentence_encoder.layers.1.sentence_attn.q_proj.weight"
+    }
+    rest = {name: tensor for name, tensor in state.items() if name not in lost}
+    save_file(rest, tmp_path / "model.safetensors", {"format": "pt"})
+    auto = transformers.AutoModelForSequenceClassification
+    peer, info = auto.from_pretrained(tmp_path, num_labels=5, output_loading_info=True)
+    head = {name for name in peer.state_dict() if name.startswith("classification_heads.sentence_classification_head.")}
+    assert info["missing_keys"] == lost | head and len(head) == 4 and len(lost) == 9
+    for name, tensor in peer.state_dict().items():
+        if name in rest:
+            assert torch.equal(tensor, rest[name]), name
+        elif "layer_norm.weight" in name:
+            assert (tensor == 1).all(), name
+        else:
+            assert (tensor == 0).all() if name.endswith("bias") else 0.01 < tensor.std() < 0.03, name
+    assert peer(documents(LENGTHS)).logits.shape == (4, 5)
+    with pytest.raises(
+        ValueError, match="the heads text, part, word, place, all, two are not one head about documents"
+    ):
+        hf.HatForSequenceClassification(encoder("hat", HEADS)[1])
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", WRITERS)
+def test_generate_finds_the_hypotheses_and_scores_of_fairseq(name: str) -> None:
+    model, peer = writer(name)
+    end, lengths = model.decoder.output_projection.weight[EOS], set()
+    for each in (model, peer):
+        last = each.decoder.layer_norm or each.decoder.layers[-1].final_layer_norm
+        last.bias.add_(END[name] * end / end.norm())
+    source = documents([*LENGTHS, 12])
+    net = {"src_tokens": source, "src_lengths": None, **roles_of(model, source, "roles")}
+    for prepare, beam, trigrams in ((False, 4, 0), (False, 1, 0), (True, 4, 3)):
+        peer = peer.prepare_for_inference() if prepare else peer
+        assert any(isinstance(m, PackedLinear) for m in peer.modules()) == (prepare and name == "bart")  # large maps
+        options = {"beam_size": beam, "max_len_b": 15, "min_len": 3, "no_repeat_ngram_size": trigrams}
+        generator = BeamSearchGenerator([model], Vocabulary().target_dictionary, **options)
+        best = [hypotheses[0] for hypotheses in generator.generate([model], {"net_input": net})]
+        options = OPTIONS | {"num_beams": beam, "max_length": 17, "min_length": 4, "no_repeat_ngram_size": trigrams}
+        out = peer.generate(
+            source, **roles_of(model, source), **options, output_scores=True, return_dict_in_generate=True
+        )
+        for row, hypothesis in zip(out.sequences, best, strict=True):
+            assert torch.equal(row[1:][row[1:].ne(PAD)], hypothesis["tokens"])
+            lengths.add(len(hypothesis["tokens"]))
+        if beam > 1:
+            assert_close(out.sequences_scores, torch.stack([hypothesis["score"] for hypothesis in best]))
+        cache = out.past_key_values.layers[0]
+        assert len(cache.encoder_attn.keys) == len(source) and len(cache.self_attn.keys) == len(source) * beam
+        again = peer.generate(source, **roles_of(model, source), **options, use_cache=False)
+        assert torch.equal(again, out.sequences)
+    assert len(lengths) > 2 and min(lengths) < 16, "no text ends by itself"
+
+
+LONG = """
+import re, sys, torch
+from transformers import AutoModel
+model = AutoModel.from_pretrained(sys.argv[1], trust_remote_code=True)
+assert "fairseq" not in sys.modules
+tokens = torch.arange(16384)[None] % 50 + 4
+def kilobytes(name):
+    return int(re.search(name + r":\\s*(\\d+)", open("/proc/self/status").read())[1])
+with torch.no_grad():
+    model(tokens[:, :256])
+    open("/proc/self/clear_refs", "w").write("5")  # the peak begins here
+    before = kilobytes("VmRSS")
+    logits = model(tokens).logits
+assert logits["word"].shape == (1, 16384, 3) and logits["text"].isfinite().all()
+print(kilobytes("VmHWM") - before)
+"""
+
+
+def test_no_quadratic_tensor_for_16384_tokens(tmp_path: Path, without_fairseq: Callable[..., str]) -> None:
+    model = build("poolingformer_tiny", "--max-positions 16384 --encoder-attention-layers 0-3")
+    heads = {name: {"level": HEADS[name], "classes": 3, "inner_dim": None} for name in ("text", "word")}
+    hf.HatModel(config_of(model, "hat_roberta", heads=heads)).save_pretrained(tmp_path)
+    kilobytes = int(without_fairseq(LONG, tmp_path))
+    assert 1000 < kilobytes < 16384**2 / 1024 / 2  # half of a byte for each pair of tokens
