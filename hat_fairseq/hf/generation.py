@@ -24,8 +24,8 @@ from transformers.loss.loss_utils import ForMaskedLMLoss
 from transformers.modeling_outputs import ModelOutput, Seq2SeqLMOutput
 
 from ..modules.cache import DecoderCache
-from ..networks.decoder import CACHE, Decoder
 from ..modules.embedding import initialise
+from ..networks.decoder import CACHE, Decoder
 from ..networks.encoder import Encoder, EncoderOut, Vocabulary
 from ..networks.hat import hat_encoder_parts, token_tables
 from .configuration import EOS, PAD, HatConfig

@@ -20,12 +20,10 @@ from transformers.loss.loss_utils import ForMaskedLMLoss, ForSequenceClassificat
 from transformers.modeling_outputs import MaskedLMOutput, ModelOutput, SequenceClassifierOutput
 
 from ..kernels import set_precision
-from ..modules.embedding import SinusoidalPositions
+from ..modules.embedding import SinusoidalPositions, initialise
 from ..networks.decoder import Decoder
-from ..modules.embedding import initialise
 from ..networks.encoder import Encoder, Vocabulary
-from ..networks.encoder_with_heads import EncoderWithHeads
-from ..networks.encoder_with_heads import KINDS
+from ..networks.encoder_with_heads import KINDS, EncoderWithHeads
 from .configuration import PAD, HatConfig
 
 HEAD = "sentence_classification_head"  # the name of a new head, which is fairseq's
