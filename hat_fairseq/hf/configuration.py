@@ -21,7 +21,6 @@ AUTO_MAP = {  # class of transformers -> ours
 }
 PAD, EOS = SPECIAL.index("<pad>"), SPECIAL.index("</s>")
 SPECIAL_IDS = {"bos_token_id": 0, "pad_token_id": PAD, "eos_token_id": EOS, "decoder_start_token_id": EOS}
-WRITERS = ("hat_transformer", "hat_bart")  # they have a decoder
 
 
 def write_loader(directory: str | Path) -> None:
@@ -34,7 +33,7 @@ class HatConfig(PretrainedConfig):
 
     Args:
         network: `hat_transformer`, `hat_bart`, `hat_roberta`, `ernie_sparse` or `hierarchical_transformer`.
-        settings: the fields of its dataclass in networks/config.py; those that are absent have their defaults.
+        settings: the fields of its dataclass in `networks`; those that are absent have their defaults.
         vocab_size: of the dictionary; of an encoder-decoder that of the target.
         source_vocab_size, max_source_positions, max_target_positions, num_roles: of an encoder-decoder.
         heads: the classification heads of an encoder by name: `level`, one of `modules.heads.LEVELS`, `classes`, and
@@ -45,7 +44,7 @@ class HatConfig(PretrainedConfig):
 
     def __init__(
         self,
-        network: str = "hat_transformer",
+        network: str = "",
         settings: dict[str, Any] | None = None,
         vocab_size: int = 0,
         source_vocab_size: int | None = None,
@@ -60,13 +59,13 @@ class HatConfig(PretrainedConfig):
         self.max_source_positions, self.max_target_positions = max_source_positions, max_target_positions
         self.num_roles = num_roles
         # `settings` say which tables are one; the models tell transformers their names
-        fixed = {"auto_map": AUTO_MAP, "is_encoder_decoder": network in WRITERS, "tie_word_embeddings": True}
+        fixed = {"auto_map": AUTO_MAP, "is_encoder_decoder": network not in KINDS, "tie_word_embeddings": True}
         super().__init__(**SPECIAL_IDS | kwargs | fixed)
 
     @property
     def numbers(self) -> Any:
         """The dataclass of `settings`; ValueError for a value that a setting cannot have."""
-        kind = hat.HatConfig if self.network in WRITERS else KINDS[self.network].config_class
+        kind = KINDS[self.network].config_class if self.network in KINDS else hat.HatConfig
         return kind.from_args(Namespace(**self.settings))
 
     def save_pretrained(self, save_directory: Any, *args: Any, **kwargs: Any) -> None:

@@ -27,7 +27,7 @@ from ..modules.cache import DecoderCache
 from ..modules.embedding import initialise
 from ..networks.decoder import CACHE, Decoder
 from ..networks.encoder import Encoder, EncoderOut, Vocabulary
-from ..networks.hat import hat_encoder_parts, token_tables
+from ..networks.hat import LIKE_BERT, hat_encoder_parts, token_tables
 from .configuration import EOS, PAD, HatConfig
 from .modeling import HatPreTrainedModel, masked
 
@@ -78,7 +78,7 @@ class HatForConditionalGeneration(HatPreTrainedModel, GenerationMixin):
         parts = hat_encoder_parts(numbers, source, tables[0], config.max_source_positions, config.num_roles)
         self.encoder = SourceEncoder(parts)
         self.decoder = Decoder(numbers, tables[1], config.max_target_positions)
-        if config.network == "hat_bart":
+        if config.network in LIKE_BERT:
             initialise(self)
         self.post_init()
 

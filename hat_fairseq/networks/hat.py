@@ -22,6 +22,8 @@ from ..modules.sliding_window import global_tokens
 from .config import TokenEncoderConfig, layer_attentions
 from .encoder import EncoderOut, EncoderParts, Vocabulary, token_states
 
+LIKE_BERT = ("hat_bart",)  # networks that begin with `embedding.initialise`; others keep what their modules draw
+
 
 @dataclass
 class HatConfig(TokenEncoderConfig):
