@@ -30,9 +30,10 @@ def test_every_model_and_module_is_in_the_paper_table_and_the_other_way_round() 
     table = rows("paper", MODULES)
     ours = {name for name, model in MODEL_REGISTRY.items() if model.__module__.startswith("hat_fairseq.")}
     assert {name for row in table for name in names(row[3])} == ours
-    modules = {path.name for path in (REPOSITORY / "hat_fairseq/modules").glob("*.py")} - {"__init__.py"}
-    assert {name.removeprefix("modules/") for row in table for name in names(row[2])} <= modules
-    assert {name for name in modules if f"`modules/{name}`" not in MODULES} == set()
+    files = [path for part in ("modules", "networks") for path in (REPOSITORY / "hat_fairseq" / part).glob("*.py")]
+    modules = {f"{path.parent.name}/{path.name}" for path in files if path.name != "__init__.py"}
+    assert {name for row in table for name in names(row[2])} <= modules
+    assert {name for name in modules if f"`{name}`" not in MODULES} == set()
 
 
 def test_recipes_are_those_in_configs() -> None:

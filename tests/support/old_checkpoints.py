@@ -96,8 +96,9 @@ def inputs(task: Any) -> dict[str, Any]:
 
 def outputs(model: Any, net_input: dict[str, Any], dtype: torch.dtype) -> Tensor:
     """The logits of a model that computes in `dtype`, as fp32."""
+    arguments = {"roles" if name == "segments" else name: value for name, value in net_input.items()}
     with torch.no_grad():
-        return model.to(dtype)(**net_input)[0].float()
+        return model.to(dtype)(**arguments)[0].float()
 
 
 def main() -> None:
