@@ -39,7 +39,7 @@ MODELS |= {
     "blocks": "--role-stream= --encoder-attention block-sparse --sparse-block 8 --sparse-random 1 --sparse-window 1 "
     "--share-decoder-input-output-embed",
 }
-END = {"pooling": 0.5, "blocks": 3.5, "pre-norm": 3.0}  # how likely </s> is made
+END = {"pooling": 0.5, "blocks": 5.0, "pre-norm": 3.0}  # how likely </s> is made
 CLASSES = {"bart": "BartForConditionalGeneration"}
 
 
