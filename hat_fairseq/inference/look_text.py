@@ -32,7 +32,7 @@ def look_at_text(
     """
     options = options or LookOptions()
     net, task, pipeline = only(model.models), model.task, model.pipeline
-    if not hasattr(net.encoder, "units"):
+    if not hasattr(net.encoder, "arrange"):
         raise ValueError(f"{type(net).__name__} shows no attention: give a model of this package")
     encoded = encode_documents([record], task)
     number, note = options.number(len(encoded.tokens), record)

@@ -34,7 +34,7 @@ class HatEncoder(Encoder, FairseqEncoder):
 
     def forward_torchscript(self, net_input: dict[str, Tensor]) -> EncoderOut:
         """For fairseq's own generator."""
-        return self(net_input["src_tokens"], net_input.get("roles"))
+        return self(src_tokens=net_input["src_tokens"], roles=net_input.get("roles"))
 
     def reorder_encoder_out(self, encoder_out: EncoderOut, new_order: Tensor) -> EncoderOut:
         """For fairseq's own generator: one row for each hypothesis."""

@@ -12,6 +12,7 @@ import torch
 from warm import WarmPython
 
 from hat_fairseq import cli
+from hat_fairseq.analysis.shown import units
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.inference import DocumentToText
 from hat_fairseq.inference.labels import DocumentClassifier
@@ -108,7 +109,7 @@ def test_a_classifier(fine_tuned) -> None:
 
     best = int(logits(tokens).argmax())
     assert look.occlusion.rows == (f"label {model.task.labels[best]}",)
-    without = tokens[net.encoder.units(tokens[None])[1][0] != 1]
+    without = tokens[units(net.core, tokens[None])[1][0] != 1]
     torch.testing.assert_close(look.occlusion.change[0, 1], logits(without)[best] - logits(tokens)[best])
 
 

@@ -103,7 +103,7 @@ def test_training_is_as_printed(name: str) -> None:
         assert arrived.max_update <= epochs * -(-examples // per_epoch), "each epoch ends with a smaller batch at most"
     if "warmup" in expected:
         assert arrived.warmup_updates == pytest.approx(expected.pop("warmup") * arrived.max_update, abs=0.5)
-    config_class = ARCH_MODEL_REGISTRY[arrived.arch].config_class
+    config_class = ARCH_MODEL_REGISTRY[arrived.arch].kind.config_class
     known = {**config_class.from_args(arrived).__dict__, **vars(arrived)}
     assert {key: known[key] for key in expected} == expected
     assert arrived.lr_scheduler == "polynomial_decay" and float(arrived.total_num_update) == arrived.max_update

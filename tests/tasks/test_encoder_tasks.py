@@ -214,7 +214,7 @@ def test_the_limit_of_segments_holds_as_well(data_of: Data) -> None:
     for index, tokens in enumerate(rows):
         item = task.datasets["train"][index]
         assert int(item["tokens"].eq(0).sum()) == len(item["target"]) == min(4, tokens.count("<s>"))
-        assert model.fits(item["tokens"])
+        assert model.core.fits(item["tokens"])
 
 
 def test_what_no_cut_can_make_fit_is_an_error(data_of: Data) -> None:
