@@ -81,7 +81,7 @@ def look(
 ) -> tuple[Tensor, Tensor]:
     """For each far question with a right answer: (N, L) attention to its needle, (N,) whether occlusion names it."""
     questions = len(VALUES)
-    encoder: Any = model.encoder
+    encoder: Any = model.core
     with Recorder(encoder, tokens) as recorder:
         logits = scores(model, tokens, positions[:, :questions])[0]
     (shown,) = [one for one in recorder.maps() if one.queries == "source"]
@@ -114,7 +114,7 @@ def leave_out(
 def see(model: nn.Module, words: Dictionary, tokens: Tensor, positions: Tensor, answers: Tensor) -> Look:
     """What `hat look` shows of a document: the rows of the occlusion are the questions."""
     questions = len(VALUES)
-    encoder: Any = model.encoder
+    encoder: Any = model.core
     with Recorder(encoder, tokens) as recorder:
         logits = scores(model, tokens, positions[:, :questions])[0]
     answers, units = answers[0, :questions], recorder.numbers
