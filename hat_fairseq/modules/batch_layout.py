@@ -244,18 +244,19 @@ def arrange_documents(
         bos: id of the sentence marker, whose tokens are the representatives; None: there are none.
         mark_global: (B, T) ids, padded on the right -> (B, T) True = a global token; None: there are none.
     """
-    given = tokens.eq(pad)
-    slots = Slots(((~given).cumsum(dim=1) - 1).masked_fill(given, tokens.size(1)), tokens.size(1))
+    input_padding = tokens.eq(pad)
+    numbers = ((~input_padding).cumsum(dim=1) - 1).masked_fill(input_padding, tokens.size(1))
+    slots = Slots(numbers, tokens.size(1))
     tokens = slots.scatter(tokens, pad)
     padding = tokens.eq(pad)
     starts = padding if bos is None else sentence_starts(tokens, bos, pad)
     marked = padding if mark_global is None else mark_global(tokens)
     counts, global_counts = starts.sum(dim=1), marked.sum(dim=1)
-    moved = (given[:, :-1] & ~given[:, 1:]).any()
+    moved = (input_padding[:, :-1] & ~input_padding[:, 1:]).any()
     facts = (padding.any(), padding.all(dim=1).any(), moved, *counts.aminmax(), *global_counts.aminmax())
     # All numbers at once: one synchronisation.
-    numbers = torch.cat([torch.stack([x.long() for x in facts]), (~padding).sum(dim=1)]).tolist()
-    padded, empty, moved, fewest, most, fewest_global, most_global = numbers[: len(facts)]
+    on_host = torch.cat([torch.stack([x.long() for x in facts]), (~padding).sum(dim=1)]).tolist()
+    padded, empty, moved, fewest, most, fewest_global, most_global = on_host[: len(facts)]
     any_global = mark_global is not None and most_global
     layout = BatchLayout(
         padding=padding if padded else None,
@@ -263,7 +264,7 @@ def arrange_documents(
         global_tokens=representatives_at(marked, most_global, fewest_global) if any_global else None,
         slots=slots if moved else None,
         empty_rows=bool(empty),
-        row_lengths=tuple(numbers[len(facts) :]),
+        row_lengths=tuple(on_host[len(facts) :]),
     )
     return Arranged(tokens, position_rows(tokens, pad), layout)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from hat_fairseq.fairseq_fixes.checkpoints import allow_checkpoint_types
 pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
-FOLDER, CHECKPOINT = FIXTURES / "v0.4_export", FIXTURES / "v0.3/hat_transformer_roles.pt"
+CHECKPOINT = FIXTURES / "v0.3/hat_transformer_roles.pt"
 RUN = """
 import importlib.util, json, sys, torch
 sys.path.remove(sys.argv[2])
@@ -31,18 +32,26 @@ torch.save({"logits": logits.detach(), "texts": texts}, sys.argv[5])
 """
 
 
-def test_hat_import_reads_it(tmp_path: Path) -> None:
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The folder, with the code that version 0.4 put into it."""
+    with tarfile.open(FIXTURES / "v0.4_export.tar.gz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    return tmp_path / "v0.4_export"
+
+
+def test_hat_import_reads_it(folder: Path, tmp_path: Path) -> None:
     allow_checkpoint_types()
-    assert cli.main(["import", "hat_fairseq", str(FOLDER), "--out", str(tmp_path / "model.pt")]) == 0
+    assert cli.main(["import", "hat_fairseq", str(folder), "--out", str(tmp_path / "model.pt")]) == 0
     before, after = (torch.load(path, weights_only=True)["model"] for path in (CHECKPOINT, tmp_path / "model.pt"))
     assert before.keys() == after.keys() and all(torch.equal(tensor, after[name]) for name, tensor in before.items())
 
 
-def test_transformers_runs_it_by_itself(without_fairseq: Callable[..., str], tmp_path: Path) -> None:
+def test_transformers_runs_it_by_itself(folder: Path, without_fairseq: Callable[..., str], tmp_path: Path) -> None:
     """Without this package; the logits are those that version 0.3 recorded."""
     turns = [{"role": "PM", "text": "Good morning ."}, {"role": "UI", "text": "Mm - hmm ."}]
     repository, recorded = FIXTURES.parents[1], FIXTURES / "v0.3/expected.pt"
-    without_fairseq(RUN, FOLDER, repository, recorded, json.dumps(turns), tmp_path / "found.pt")
+    without_fairseq(RUN, folder, repository, recorded, json.dumps(turns), tmp_path / "found.pt")
     found = torch.load(tmp_path / "found.pt", weights_only=True)
     expected = torch.load(recorded, weights_only=True)["hat_transformer_roles"]["outputs"]
     torch.testing.assert_close(found["logits"].float(), expected, atol=1e-6, rtol=1e-6)
