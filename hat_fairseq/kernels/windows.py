@@ -1,21 +1,21 @@
 """Attention of blocks of queries to overlapping windows of keys, for sliding-window attention.
 
-Block n holds queries n L to n L + L - 1. Its window holds W keys, from key n D - P on. The windows are copied and
-computed for a chunk of blocks at a time, and again in the backward pass; on a GPU for all blocks at once. O(T W E)
-operations; memory O(T).
+Block n holds queries n L to n L + L - 1. Its window holds W keys, from key n D - P on. The windows are one strided view
+of the keys, so no key is copied. SDPA computes all blocks at once. O(T W E) operations, and no T x S matrix.
 
 Legend: B rows, H heads, T queries, S keys, E channels of a head, N blocks, L queries of a block, W keys of a window,
 D keys from one window to the next, P keys before the block, G keys that all queries of a row share.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
+from torch.autograd.function import once_differentiable
 
-COPIED = 1 << 14  # keys at a time on the CPU
+from .attention import attend
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ def attend_windows(
 
     Args:
         queries, keys, values: (B, H, T, E), (B, H, S, E) and (B, H, S, E).
-        mask: bool (True = may attend) or from `prepare_mask`, broadcastable to (B N, H, L, W + G); every query may
-            attend to at least one key.
+        mask: bool (True = may attend), broadcastable to (B N, H, L, W + G); every query may attend to at least one
+            key.
         windows: the blocks and their windows.
         dropout: probability of dropping a weight.
         shared: keys and values, (B, H, G, E) each.
@@ -71,39 +71,51 @@ def attend_windows(
     """
     batch, _, length, _ = queries.shape
     num_blocks = windows.num_blocks(length)
-    last = (num_blocks - 1) * windows.step + windows.size  # where the last window ends
-    queries = F.pad(queries, (0, 0, 0, num_blocks * windows.block - length))
-    keys, values = (F.pad(x, (0, 0, windows.before, last - windows.before - x.size(2))) for x in (keys, values))
-    mask = mask.expand(batch * num_blocks, -1, -1, -1).unflatten(0, (batch, num_blocks))
-    size = max(1, COPIED // windows.size) if queries.device.type == "cpu" else num_blocks
-    out = []
-    for first in range(0, num_blocks, size):
-        end = min(first + size, num_blocks)
-        visible = slice(first * windows.step, (end - 1) * windows.step + windows.size)
-        chunk = queries[:, :, first * windows.block : end * windows.block], keys[:, :, visible], values[:, :, visible]
-        arguments = *chunk, mask[:, first:end].flatten(0, 1), windows, dropout, shared
-        out.append(checkpoint(_attend_windows, *arguments, use_reentrant=False))
-    return torch.cat(out, dim=2)[:, :, :length]
-
-
-def _attend_windows(
-    queries: Tensor,
-    keys: Tensor,
-    values: Tensor,
-    mask: Tensor,
-    windows: Windows,
-    dropout: float,
-    shared: tuple[Tensor, Tensor] | None,
-) -> Tensor:
-    """`attend_windows` of n whole blocks, whose first window begins with the first key."""
-    # B x H x (n L) x E -> (B n) x H x L x E
-    blocks = queries.unflatten(2, (-1, windows.block)).transpose(1, 2).flatten(0, 1)
-    # B x H x n x E x W -> (B n) x H x W x E
-    keys, values = (
-        x.unfold(2, windows.size, windows.step).permute(0, 2, 1, 4, 3).flatten(0, 1) for x in (keys, values)
-    )
+    if missing := num_blocks * windows.block - length:
+        queries = F.pad(queries, (0, 0, 0, missing))
+    # B x H x (N L) x E -> (B N) x H x L x E
+    blocks = queries.transpose(1, 2).unflatten(1, (num_blocks, -1)).flatten(0, 1).transpose(1, 2)
+    views = [_WindowView.apply(x, windows, num_blocks) for x in (keys, values)]
     if shared is not None:
-        repeated = [x.repeat_interleave(len(blocks) // len(x), dim=0) for x in shared]
-        keys, values = (torch.cat(pair, dim=2) for pair in ((keys, repeated[0]), (values, repeated[1])))
-    out = F.scaled_dot_product_attention(blocks, keys, values, mask, dropout)
-    return out.unflatten(0, (len(queries), -1)).transpose(1, 2).flatten(2, 3)
+        views = [torch.cat([v, _repeat(s, num_blocks)], dim=2) for v, s in zip(views, shared, strict=True)]
+    out = attend(blocks, views[0], views[1], mask, dropout)
+    # (B N) x H x L x E -> B x H x T x E
+    return out.transpose(1, 2).reshape(batch, num_blocks * windows.block, *out.shape[1::2])[:, :length].transpose(1, 2)
+
+
+def _repeat(x: Tensor, num_blocks: int) -> Tensor:
+    """(B, H, G, E) -> (B N, H, G, E), the same for the blocks of a row."""
+    return x.unsqueeze(1).expand(-1, num_blocks, -1, -1, -1).flatten(0, 1)
+
+
+class _WindowView(torch.autograd.Function):
+    """(B, H, S, E) -> (B N, H, W, E) windows that share memory. The backward pass adds up what they share."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, windows: Windows, num_blocks: int) -> Tensor:
+        batch, heads, length, channels = x.shape
+        ctx.sizes = length, windows, num_blocks
+        row = num_blocks * windows.step
+        assert length <= row
+        buffer = x.new_zeros(windows.before + batch * row + windows.size, heads, channels)
+        rows = buffer[windows.before : windows.before + batch * row].unflatten(0, (batch, row))
+        rows[:, :length] = x.transpose(1, 2)
+        key, head, channel = buffer.stride()
+        return buffer.as_strided(
+            (batch * num_blocks, heads, windows.size, channels), (windows.step * key, head, key, channel)
+        )
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        (gradient,) = gradients
+        length, windows, num_blocks = ctx.sizes
+        blocks, heads, _, channels = gradient.shape
+        step, parts = windows.step, -(-windows.size // windows.step)
+        # W keys of a window are parts of D keys: part p of block n is part 0 of block n + p
+        total = gradient.new_zeros(blocks + parts - 1, step, heads, channels)
+        for part in range(parts):
+            piece = gradient[:, :, part * step : (part + 1) * step].transpose(1, 2)
+            total[part : part + blocks, : piece.size(1)] += piece
+        rows = total.flatten(0, 1)[windows.before : windows.before + blocks * step]
+        return rows.unflatten(0, (-1, num_blocks * step))[:, :length].transpose(1, 2), None, None
