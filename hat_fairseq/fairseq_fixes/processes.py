@@ -1,9 +1,10 @@
-"""Checks the number of processes and the precision of a run before it starts.
+"""Checks the number of processes and the precision of a run before it starts, and ends its process group.
 
 In fairseq a run takes the number of processes that torchrun or Slurm has started; with another number than planned,
 every update has another size.
 """
 
+import atexit
 import contextlib
 import functools
 import os
@@ -13,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from fairseq.distributed.utils import get_global_group
+from torch import distributed
 
 from .signals import passing_on
 
@@ -95,7 +98,19 @@ def _use_gloo(training: Any, by_torchrun: bool) -> None:
 
 
 def _main_in_process(main: Callable[..., Any], cfg: Any, **kwargs: Any) -> Any:
-    """`main` in each process, where its GPU is known."""
+    """`main` in each process, where its GPU is known; a process that fails leaves its group to the launcher."""
     if torch.cuda.is_available() and not cfg.common.cpu:
         check_bf16(cfg.common, torch.cuda.is_bf16_supported(including_emulation=False))
-    return main(cfg, **kwargs)
+    atexit.register(_destroy_process_group)
+    try:
+        return main(cfg, **kwargs)
+    except Exception:
+        atexit.unregister(_destroy_process_group)
+        raise
+
+
+def _destroy_process_group() -> None:
+    """Ends the threads of the process group; those that run when Python ends can abort the process, status 134."""
+    if distributed.is_initialized():
+        distributed.destroy_process_group()
+        vars(get_global_group).clear()  # fairseq keeps a group of its own there

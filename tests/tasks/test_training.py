@@ -55,14 +55,22 @@ def test_resume_is_exact_in_any_epoch(train, tmp_path: Path, uninterrupted, stop
     assert largest_difference(weights(whole), weights(tmp_path)) == 0.0
 
 
+SHOWS_THE_END = """
+import atexit, runpy, torch
+atexit.register(lambda: print(f"process group at the end: {torch.distributed.is_initialized()}"))
+runpy.run_module("fairseq_cli.train", run_name="__main__", alter_sys=True)
+"""
+
+
 def test_two_processes_equal_one_with_twice_the_batch(train, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("LOGLEVEL", "DEBUG")  # all settings are in the log
     flags = ["--max-update", 4, "--disable-validation", "--no-save", "--dropout", 0, "--batch-size", 1]
     one = train(tmp_path, *flags, "--update-freq", 2)
-    two = train(tmp_path, *flags, launcher=TWO_PROCESSES)
+    two = train(tmp_path, *flags, launcher=[*TWO_PROCESSES[:-2], "--no-python", sys.executable, "-c", SHOWS_THE_END])
     assert len(losses(one)) == 4
     assert losses(two) == pytest.approx(losses(one), abs=2e-3)  # logs are rounded to three digits
     output = two.stdout + two.stderr
+    assert output.count("process group at the end: False") == 2
     assert "'distributed_world_size': 2" in output and "find_unused_parameters': False" in output
 
 
