@@ -30,12 +30,12 @@ MORE_SUMS = ("right_paragraphs", "right_types")  # further ones of `document_ans
 class AnswerSpans(LabelCriterion):
     """For the task `question_answering`."""
 
-    kind, name, of_task = "qa", "answer_spans", "question_answering"
+    kind, name, task_name = "qa", "answer_spans", "question_answering"
 
     def __init__(self, task: Any) -> None:
         super().__init__(task)
         if getattr(task, "kind", "") != self.kind:
-            raise ValueError(f"the criterion {self.name} is for the task {self.of_task}")
+            raise ValueError(f"the criterion {self.name} is for the task {self.task_name}")
 
     def compute(self, logits: Tensor, target: Tensor) -> tuple[Tensor, int, dict[str, Any]]:
         spans = target.unflatten(1, (-1, 2))  # (B, S, 2)
@@ -66,7 +66,7 @@ class AnswerSpans(LabelCriterion):
 class DocumentAnswers(AnswerSpans):
     """For the task `document_question_answering`."""
 
-    kind, name, of_task = "document_qa", "document_answers", "document_question_answering"
+    kind, name, task_name = "document_qa", "document_answers", "document_question_answering"
 
     def compute(self, logits: Any, target: Tensor) -> tuple[Tensor, int, dict[str, Any]]:
         loss, rows, log = super().compute(logits["span"], target[:, :2])
@@ -78,7 +78,8 @@ class DocumentAnswers(AnswerSpans):
     def distributions(self, logits: Any, target: Tensor) -> Distributions:
         """The distributions of `answer_spans`, of the paragraph and of the type."""
         spans = super().distributions(logits["span"], target)
-        return [(found, weight / 3) for found, weight in [*spans, (logits["paragraph"], 1.0), (logits["type"], 1.0)]]
+        pairs = [*spans, (logits["paragraph"], 1.0), (logits["type"], 1.0)]
+        return [(distribution, weight / 3) for distribution, weight in pairs]
 
     @staticmethod
     def reduce_metrics(logging_outputs: list[dict[str, Any]]) -> None:

@@ -4,6 +4,7 @@ Legend: T source tokens, U target tokens, S units of the source, R target senten
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Self
 
 import torch
@@ -50,7 +51,7 @@ def look_at_text(
     spans = sentence_spans(tokens, pieces, "library" if pipeline.settings.splitter == "library" else "punctuation")
     one = [source[0]], None if roles is None else [roles[0]], target, model.device
     with Recorder(net.encoder, source) as recorder, _DecoderRecorder(net.decoder, recorder) as decoder:
-        _log_probabilities(net, *one, need_weights=True)
+        _log_probabilities(net, *one)
     words = words_of(pipeline.encode(record)[number], source[0], task.source_dictionary)
     texts = unit_texts(words, recorder.numbers, pipeline)
     ends = [*(end for _, end in spans[:-1]), len(target)]
@@ -70,7 +71,12 @@ class _DecoderRecorder:
         self.found: dict[str, list[Tensor]] = {TO_SENTENCES: [], TO_TOKENS: []}
 
     def __enter__(self) -> Self:
-        self._handles = [layer.register_forward_hook(self._record) for layer in self.decoder.layers]
+        self._handles = [
+            attention.register_forward_hook(partial(self._record, name))
+            for layer in self.decoder.layers
+            for name, attention in ((TO_SENTENCES, layer.sentence_attn), (TO_TOKENS, layer.encoder_attn))
+            if attention is not None
+        ]
         return self
 
     def __exit__(self, *unused: object) -> None:
@@ -87,13 +93,11 @@ class _DecoderRecorder:
                     torch.stack(layers),
                 )
 
-    def _record(self, layer: Any, inputs: Any, output: tuple[Tensor, Any]) -> tuple[Tensor, None]:
-        x, weights = output
-        if weights.sentences is not None:
-            self.found[TO_SENTENCES].append(weights.sentences[0, :, :-1].float().cpu())  # without </s>
-        to_tokens = weights.tokens[0, :, :-1].float().cpu()
-        self.found[TO_TOKENS].append(summed(to_tokens, self.source.numbers, self.source.num_units))
-        return x, None  # the weights of all layers together may be too large
+    def _record(self, name: str, attention: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        weights = attention.weights(*inputs)[0, :, :-1].float().cpu()  # without </s>
+        if name == TO_TOKENS:
+            weights = summed(weights, self.source.numbers, self.source.num_units)
+        self.found[name].append(weights)
 
 
 def token_texts(words: list[str], pipeline: TextPipeline) -> list[str]:
@@ -133,14 +137,13 @@ def _log_probabilities(
     roles: list[Tensor] | None,
     target: Tensor,
     device: torch.device,
-    need_weights: bool = False,
 ) -> Tensor:
     """(B, U) log-probabilities of the (U,) target tokens, in nats, from each source."""
     pad = net.encoder.dictionary.pad()
     role_ids = None if roles is None else data_utils.collate_tokens(roles, pad).to(device)
     encoded = net.encoder(data_utils.collate_tokens(rows, pad).to(device), roles=role_ids)
     shifted = target.roll(1).expand(len(rows), -1).to(device)  # </s> comes first
-    logits, _ = net.decoder(shifted, encoded, need_weights=need_weights)
+    logits, _ = net.decoder(shifted, encoded)
     wanted = target.to(device).expand(len(rows), -1)[..., None]
     return logits.float().log_softmax(dim=-1).gather(2, wanted)[..., 0].cpu()
 

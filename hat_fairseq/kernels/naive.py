@@ -54,47 +54,9 @@ def attention(
     return dropped @ values, weights
 
 
-def pooled_window_attention(
-    queries: Tensor,
-    keys: Tensor,
-    values: Tensor,
-    window: int,
-    kernel: int,
-    stride: int,
-    pool_keys: Callable[[Tensor], Tensor],
-    pool_values: Callable[[Tensor], Tensor],
-) -> Tensor:
-    """Zhang et al. 2021, equations 6 to 8, to the letter: each query pools the keys and values of its own window.
-
-    The cells of query i begin at i - window (at 0 if that is negative) and every `stride` tokens from there. A cell of
-    `kernel` tokens belongs to the window if its last token does; at the end of the document it may be shorter.
-
-    Args:
-        queries, keys, values: (T, E), one head of one document.
-        window: tokens on either side.
-        pool_keys, pool_values: the (k, E) states of a cell -> (E,).
-    Returns:
-        (T, E).
-    """
-    rows = []
-    for i, query in enumerate(queries):
-        starts = range(max(0, i - window), min(i + window - kernel + 1, len(keys) - 1) + 1, stride)
-        pooled = torch.stack([pool_keys(keys[start : start + kernel]) for start in starts])
-        weights = (pooled @ query * len(query) ** -0.5).softmax(-1)
-        rows.append(weights @ torch.stack([pool_values(values[start : start + kernel]) for start in starts]))
-    return torch.stack(rows)
-
-
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str | None = None) -> Tensor:
     """activation(x weight^T + bias)."""
     return activated(F.linear(x, weight, bias), activation)
-
-
-def int8_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str | None = None) -> Tensor:
-    """`linear` with x rounded to multiples of 1/254 of each row's range (0 included), weights to 1/127 of a maximum."""
-    steps = (x.amax(-1, keepdim=True).clamp(min=0) - x.amin(-1, keepdim=True).clamp(max=0)).clamp(min=1e-35) / 254
-    weight_steps = weight.abs().amax(1, keepdim=True).clamp(min=1e-12) / 127
-    return linear((x / steps).round() * steps, (weight / weight_steps).round() * weight_steps, bias, activation)
 
 
 def label_smoothed_loss(

@@ -1,9 +1,8 @@
 """Multi-head attention: the projections that all attentions share, full self-attention, and the decoder's attention.
 
-Vaswani et al. 2017, section 3.2.2, on torch's scaled dot product attention (SDPA). Parameter names (`q_proj`, `k_proj`,
-`v_proj`, `out_proj`) and initialisation are fairseq's, so checkpoints of BART, RoBERTa and fairseq load. Every
-attention is a subclass of `HeadProjections`, which decides the keys that a query attends to. O(T x S) operations;
-memory O(T + S) where SDPA has a fused kernel.
+Vaswani et al. 2017, section 3.2.2. Parameter names (`q_proj`, `k_proj`, `v_proj`, `out_proj`) and initialisation are
+fairseq's, so checkpoints of BART, RoBERTa and fairseq load. Every attention is a subclass of `HeadProjections`, which
+decides the keys that a query attends to. O(T x S) operations; memory O(T + S) where SDPA has a fused kernel.
 
 In beam search the hypotheses of a document share its keys: their rows of queries are joined to one longer row.
 
@@ -55,14 +54,12 @@ class HeadProjections(nn.Module):
     """Linear maps to and from `num_heads` heads.
 
     Args:
-        embed_dim: channels C of queries, memory and output.
-        num_heads: heads H; must divide `embed_dim`.
+        embed_dim: C.
+        num_heads: H.
         dropout: probability with which attention weights are dropped in training.
-        inner_dim: channels of all heads together; C by default.
-        kv_heads: heads N of keys and values, each for a group of H / N consecutive heads of queries (grouped-query
-            attention, Ainslie et al. 2023, section 2.2); H by default, 1 is multi-query attention (Shazeer 2019).
-    Raises:
-        ValueError: `embed_dim` (or `inner_dim`) is not a multiple of `num_heads`, or `num_heads` not one of `kv_heads`.
+        inner_dim: channels of all heads together, a multiple of H; C by default.
+        kv_heads: N, a divisor of H; each is for a group of H / N consecutive heads of queries (grouped-query
+            attention, Ainslie et al. 2023, section 2.2). H by default; 1 is multi-query attention (Shazeer 2019).
     """
 
     def __init__(
@@ -78,8 +75,7 @@ class HeadProjections(nn.Module):
         if inner_dim % num_heads:
             raise ValueError(f"{name} ({inner_dim}) must be a multiple of num_heads ({num_heads})")
         kv_heads = num_heads if kv_heads is None else kv_heads
-        if kv_heads < 1 or num_heads % kv_heads:
-            raise ValueError(f"num_heads ({num_heads}) must be a multiple of kv_heads ({kv_heads})")
+        assert kv_heads > 0 and num_heads % kv_heads == 0
         self.embed_dim, self.num_heads, self.kv_heads = embed_dim, num_heads, kv_heads
         self.head_dim = inner_dim // num_heads
         self.dropout = nn.Dropout(dropout)  # a module, so that --dropout-schedule can set its rate
@@ -110,7 +106,7 @@ class HeadProjections(nn.Module):
         return self.out_proj(join_heads(x))
 
     def attend_rows(self, x: Tensor, mask: KeyMask | None) -> Tensor:
-        """Full self-attention within each of (R, L, C) rows; a row of nothing but padding attends uniformly."""
+        """Full self-attention within each of (R, L, C) rows; an empty row attends uniformly."""
         if mask is None:
             return self.attend(x, x)
         out = self.attend(x, x, mask.allowed)
@@ -156,10 +152,8 @@ class FullAttention(HeadProjections):
     """Self-attention of an encoder: every token attends to every token of its row."""
 
     def allowed(self, query: Tensor, key: Tensor, layout: BatchLayout) -> Tensor:
-        """Whether positions `query` attend to positions `key`, padding aside.
+        """Whether positions `query` attend to positions `key`, which broadcast to each other, padding aside.
 
-        Args:
-            query, key: int64 positions that broadcast to each other, say (T, 1) and (1, S).
         Returns:
             bool, of the broadcast shape, or (B, ...) where it depends on the document.
         """
@@ -194,8 +188,7 @@ class MultiheadAttention(HeadProjections):
         mask: Tensor | None = None,
         causal: bool = False,
         cache: GrowingCache | StaticCache | None = None,
-        need_weights: bool = False,
-    ) -> tuple[Tensor, Tensor | None]:
+    ) -> Tensor:
         """Attends from `query` to `memory`.
 
         Args:
@@ -205,37 +198,29 @@ class MultiheadAttention(HeadProjections):
             causal: query t attends to keys up to t.
             cache: `GrowingCache` for causal self-attention without padding; `StaticCache` for cross-attention (its
                 memory is projected once).
-            need_weights: also return the weights, through an explicit softmax (for analysis; quadratic memory).
         Returns:
-            (B, T, C) output, and (B, H, T, S) weights or None.
+            (B, T, C).
         """
         rows, length, _ = query.shape
-        if isinstance(cache, GrowingCache):
-            keys, values = cache.append(*self.keys_and_values(query))
+        if isinstance(cache, StaticCache) and cache.keys is not None and cache.values is not None:
+            keys, values = cache.keys, cache.values
+        else:
+            keys, values = self.keys_and_values(query if memory is None else memory)
+        if isinstance(cache, StaticCache):
+            cache.keys, cache.values = keys.contiguous(), values.contiguous()  # once, because every step reads them
+        elif cache is not None:
+            keys, values = cache.append(keys, values)
             if past := keys.size(2) - length:  # these are visible to all, new tokens to themselves and to later ones
                 new = torch.ones(length, keys.size(2), dtype=torch.bool, device=keys.device).tril(past)
                 mask, causal = None if length == 1 else new, False
-        elif isinstance(cache, StaticCache):
-            keys, values = self._static_keys(query if memory is None else memory, cache)
-        else:
-            keys, values = self.keys_and_values(query if memory is None else memory)
         documents = keys.size(0)
         if rows % documents:
             raise ValueError(f"{rows} rows of queries are not a multiple of {documents} rows of keys")
         queries = self.heads(self.q_proj(query).view(documents, -1, self.embed_dim)).to(keys.dtype)
-        weights = None
-        if need_weights:
-            out, weights = naive.attention(queries, keys, values, mask, self.dropout_rate, causal)
-            # D x H x (beam T) x S -> B x H x T x S
-            weights = weights.unflatten(2, (rows // documents, length)).transpose(1, 2).flatten(0, 1)
-        else:
-            out = attend(queries, keys, values, mask, self.dropout_rate, causal)
+        out = attend(queries, keys, values, mask, self.dropout_rate, causal)
         # D x H x (beam T) x E -> B x T x C
-        out = out.transpose(1, 2).reshape(rows, length, self.embed_dim)
-        return self.out_proj(out), weights
+        return self.out_proj(out.transpose(1, 2).reshape(rows, length, self.embed_dim))
 
-    def _static_keys(self, memory: Tensor, cache: StaticCache) -> tuple[Tensor, Tensor]:
-        if cache.keys is None or cache.values is None:
-            keys, values = self.keys_and_values(memory)
-            cache.keys, cache.values = keys.contiguous(), values.contiguous()  # once, because every step reads them
-        return cache.keys, cache.values
+    def weights(self, query: Tensor, memory: Tensor, mask: Tensor | None = None) -> Tensor:
+        """(B, H, T, S) attention weights when the module is called with these arguments and D = B."""
+        return self.explicit_weights(query, memory, mask)

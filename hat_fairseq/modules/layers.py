@@ -14,7 +14,6 @@ in the decoder D documents (B = D x beam), S source tokens, N sentences.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from torch import Tensor, nn
 
@@ -100,7 +99,6 @@ class EncoderLayer(TransformerLayer):
     """Self-attention, optional attention to sentences, feed-forward network; each with residual and layer norm.
 
     Args:
-        sizes: hyperparameters of the layer.
         self_attn: the self-attention; its `forward` takes (x, layout).
         sentence_attn: the attention to the representatives, with the same `forward`; None: there is none.
         queries: the tokens that attend to the representatives: `tokens` (all) or `bos` (the representatives; the states
@@ -139,21 +137,8 @@ class EncoderLayer(TransformerLayer):
         return self.residual(x, self.sentence_attn_layer_norm, lambda h: sentence_attn(h, layout))
 
 
-@dataclass(frozen=True)
-class AttentionWeights:
-    """Weights of the cross-attentions of a layer: (B, H, T, S) over tokens, (B, H, T, N) over sentences or None."""
-
-    tokens: Tensor
-    sentences: Tensor | None
-
-
 class HierarchicalDecoderLayer(TransformerLayer):
-    """Decoder layer with an optional cross-attention to sentences.
-
-    Args:
-        sizes: hyperparameters of the layer.
-        sentences: False builds the plain layer, without any parameter for sentences.
-    """
+    """Decoder layer; `sentences`: with cross-attention to sentences."""
 
     def __init__(self, sizes: LayerSizes, sentences: bool = True) -> None:
         super().__init__(sizes)
@@ -173,8 +158,7 @@ class HierarchicalDecoderLayer(TransformerLayer):
         sentences: Tensor | None = None,
         sentences_mask: Tensor | None = None,
         cache: DecoderLayerCache | None = None,
-        need_weights: bool = False,
-    ) -> tuple[Tensor, AttentionWeights | None]:
+    ) -> Tensor:
         """Runs the layer.
 
         Args:
@@ -182,35 +166,15 @@ class HierarchicalDecoderLayer(TransformerLayer):
             tokens: (D, S, C), and tokens_mask: (D, 1, 1, S), see `mask_of_keys`.
             sentences: (D, N, C), and sentences_mask: (D, 1, 1, N); unused in a layer without sentences.
             cache: keys and values of earlier steps; the layer updates it.
-            need_weights: also return the attention weights.
         Returns:
-            (B, T, C), and the weights of the cross-attentions or None.
+            (B, T, C).
         """
-        kept = (None, None, None) if cache is None else (cache.self_attn, cache.encoder_attn, cache.sentence_attn)
-        x, _ = self._attend(x, self.self_attn, self.self_attn_layer_norm, cache=kept[0], causal=True)
-        to_tokens = {"cache": kept[1], "need_weights": need_weights}
-        x, token_weights = self._attend(
-            x, self.encoder_attn, self.encoder_attn_layer_norm, tokens, tokens_mask, **to_tokens
-        )
-        sentence_weights = None
-        if self.sentence_attn is not None and self.sentence_attn_layer_norm is not None:
+        caches = (None, None, None) if cache is None else (cache.self_attn, cache.encoder_attn, cache.sentence_attn)
+        x = self.residual(x, self.self_attn_layer_norm, lambda h: self.self_attn(h, causal=True, cache=caches[0]))
+        to_tokens = self.encoder_attn
+        x = self.residual(x, self.encoder_attn_layer_norm, lambda h: to_tokens(h, tokens, tokens_mask, cache=caches[1]))
+        if (to_sentences := self.sentence_attn) is not None and self.sentence_attn_layer_norm is not None:
             assert sentences is not None, "a hierarchical layer needs the sentence states"
-            to_sentences = {"cache": kept[2], "need_weights": need_weights}
-            x, sentence_weights = self._attend(
-                x, self.sentence_attn, self.sentence_attn_layer_norm, sentences, sentences_mask, **to_sentences
-            )
-        x = self.residual(x, self.final_layer_norm, self.feed_forward)
-        return x, None if token_weights is None else AttentionWeights(token_weights, sentence_weights)
-
-    def _attend(
-        self, x: Tensor, attention: MultiheadAttention, layer_norm: nn.Module, *memory: Tensor | None, **options: Any
-    ) -> tuple[Tensor, Tensor | None]:
-        """One attention with its residual connection and layer norm; returns its weights as well."""
-        weights = None
-
-        def sublayer(h: Tensor) -> Tensor:
-            nonlocal weights
-            out, weights = attention(h, *memory, **options)
-            return out
-
-        return self.residual(x, layer_norm, sublayer), weights
+            memory = sentences, sentences_mask
+            x = self.residual(x, self.sentence_attn_layer_norm, lambda h: to_sentences(h, *memory, cache=caches[2]))
+        return self.residual(x, self.final_layer_norm, self.feed_forward)

@@ -46,29 +46,30 @@ class Decoder(Embeds, nn.Module):
         encoder_out: EncoderOut | None = None,
         incremental_state: dict[str, Any] | None = None,
         features_only: bool = False,
-        need_weights: bool = False,
     ) -> tuple[Tensor, dict[str, Any]]:
-        """Runs the decoder.
+        """(B, U) target ids, shifted right -> (B, U, V) logits, or (B, U, C) states; see `extract_features`.
 
-        Args:
-            prev_output_tokens: (B, U) target ids, shifted right.
-            incremental_state: fairseq's dictionary for the cache; given one, only tokens after the cached ones are run.
-            features_only: return (B, U, C) states instead of (B, U, V) logits.
-            need_weights: put each layer's `AttentionWeights` under "attention_weights".
-        Returns:
-            logits or states, and {"attn": [None], ...} as fairseq expects.
+        Beside states a row of the output projection is returned, because DDP searches the outputs for unused
+        parameters.
         """
-        x, extra = self.extract_features(prev_output_tokens, encoder_out, incremental_state, need_weights=need_weights)
-        return (x if features_only else self.output_layer(x)), extra
+        x, extra = self.extract_features(prev_output_tokens, encoder_out, incremental_state)
+        if features_only:
+            return x, extra | {"projection": self.output_projection.weight[:1]}
+        return self.output_layer(x), extra
 
     def extract_features(
         self,
         prev_output_tokens: Tensor,
         encoder_out: EncoderOut | None = None,
         incremental_state: dict[str, Any] | None = None,
-        need_weights: bool = False,
     ) -> tuple[Tensor, dict[str, Any]]:
-        """(B, U) target ids -> (B, U, C) states, or those of the tokens after the cached ones; see `forward`."""
+        """(B, U) target ids -> (B, U, C) states, or those of the tokens after the cached ones.
+
+        Args:
+            incremental_state: fairseq's dictionary for the cache; None: no token is cached.
+        Returns:
+            The states, and {"attn": [None]} as fairseq expects.
+        """
         assert encoder_out is not None
         rows = position_rows(prev_output_tokens, self.pad)
         self.check_positions(rows)
@@ -80,24 +81,11 @@ class Decoder(Embeds, nn.Module):
         # The masks are the same for all layers.
         tokens_mask = mask_of_keys(encoder_out.tokens_padding, x.dtype)
         sentences_mask = mask_of_keys(encoder_out.spans_padding, x.dtype)
-        attention_weights = []
+        memory = encoder_out.tokens, tokens_mask, encoder_out.spans, sentences_mask
         for index, layer in enumerate(self.layers):
-            x, weights = run_layer(
-                layer,
-                x,
-                encoder_out.tokens,
-                tokens_mask,
-                encoder_out.spans,
-                sentences_mask,
-                cache=None if cache is None else cache.layers[index],
-                need_weights=need_weights,
-                checkpoint=self.checkpoint,
-            )
-            attention_weights.append(weights)
-        extra: dict[str, Any] = {"attn": [None]}
-        if need_weights:
-            extra["attention_weights"] = attention_weights
-        return (x if self.layer_norm is None else self.layer_norm(x)), extra
+            layer_cache = None if cache is None else cache.layers[index]
+            x = run_layer(layer, x, *memory, cache=layer_cache, checkpoint=self.checkpoint)
+        return (x if self.layer_norm is None else self.layer_norm(x)), {"attn": [None]}
 
     def output_layer(self, features: Tensor) -> Tensor:
         """(B, U, C) -> (B, U, V)."""

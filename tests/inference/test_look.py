@@ -6,6 +6,7 @@ import csv
 import json
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -59,15 +60,20 @@ def test_a_text_model(trained: tuple[Path, str]) -> None:
     streams = torch.tensor([*map(roles.index, rows[0].streams["role"]), roles.eos()])[None]
     target = model.hypotheses([source[0]], [streams[0]])[0]
     encoded = net.encoder(source, roles=streams)
-    logits, extra = net.decoder(target.roll(1)[None], encoded, need_weights=True)
-    for layer, weights in enumerate(extra["attention_weights"]):
-        mine = names["attention to sentences", "target tokens"].weights[layer]
-        torch.testing.assert_close(mine, weights.sentences[0, :, :-1])
-        starts = [*source[0].eq(dictionary.bos()).nonzero().flatten().tolist(), source.size(1)]
-        by_sentence = torch.stack([weights.tokens[0, :, :-1, a:b].sum(-1) for a, b in pairwise(starts)], -1)
-        torch.testing.assert_close(
-            names["attention to tokens, summed by sentence", "target tokens"].weights[layer], by_sentence
-        )
+    calls: list[tuple[Any, Any]] = []
+    parts = [part for layer in net.decoder.layers for part in (layer.encoder_attn, layer.sentence_attn)]
+    handles = [part.register_forward_hook(lambda *call: calls.append(call[:2])) for part in parts]
+    net.decoder(target.roll(1)[None], encoded)
+    for handle in handles:
+        handle.remove()
+    starts = [*source[0].eq(dictionary.bos()).nonzero().flatten().tolist(), source.size(1)]
+    weights = [part.explicit_weights(*inputs)[0, :, :-1] for part, inputs in calls]
+    for layer, (to_tokens, to_sentences) in enumerate(zip(weights[::2], weights[1::2], strict=True)):
+        recorded = names["attention to sentences", "target tokens"].weights[layer]
+        torch.testing.assert_close(recorded, to_sentences)
+        by_sentence = torch.stack([to_tokens[..., a:b].sum(-1) for a, b in pairwise(starts)], -1)
+        recorded = names["attention to tokens, summed by sentence", "target tokens"].weights[layer]
+        torch.testing.assert_close(recorded, by_sentence)
 
     # Occlusion, one document at a time.
     def score(keep: torch.Tensor) -> torch.Tensor:

@@ -79,8 +79,8 @@ def literal_second_level(attention: PoolingAttention, x: Tensor) -> Tensor:
     q, k, v = (attention.heads(projection(x[None]))[0] for projection in (pooled.q_proj, pooled.k_proj, pooled.v_proj))
     for head in range(attention.num_heads):
         pools = [partial(references.pooled_cell, p, head=head) for p in (pooled.key_pooling, pooled.value_pooling)]
-        states_of_head = q[head], k[head], v[head]
-        heads.append(naive.pooled_window_attention(*states_of_head, level.window, level.kernel, level.stride, *pools))
+        sizes = level.window, level.kernel, level.stride
+        heads.append(references.pooled_window_attention(q[head], k[head], v[head], *sizes, *pools))
     return torch.cat(heads, dim=-1)
 
 

@@ -3,6 +3,8 @@ shared."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
@@ -66,6 +68,37 @@ def pooled_cell(pooling: nn.Module, states: Tensor, head: int) -> Tensor:
     middle = pooling.kernel // 2
     context = states.mean(dim=0) if pooling.name == "mean-ldconv" else states[middle if middle < len(states) else 0]
     return (pooling.weight[head, : len(states)] @ context).softmax(0) @ states
+
+
+def pooled_window_attention(
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    window: int,
+    kernel: int,
+    stride: int,
+    pool_keys: Callable[[Tensor], Tensor],
+    pool_values: Callable[[Tensor], Tensor],
+) -> Tensor:
+    """Zhang et al. 2021, equations 6 to 8, to the letter: each query pools the keys and values of its own window.
+
+    The cells of query i begin at i - window (at 0 if that is negative) and every `stride` tokens from there. A cell of
+    `kernel` tokens belongs to the window if its last token does; at the end of the document it may be shorter.
+
+    Args:
+        queries, keys, values: (T, E), one head of one document.
+        window: tokens on either side.
+        pool_keys, pool_values: the (k, E) states of a cell -> (E,).
+    Returns:
+        (T, E).
+    """
+    rows = []
+    for i, query in enumerate(queries):
+        starts = range(max(0, i - window), min(i + window - kernel + 1, len(keys) - 1) + 1, stride)
+        pooled = torch.stack([pool_keys(keys[start : start + kernel]) for start in starts])
+        weights = (pooled @ query * len(query) ** -0.5).softmax(-1)
+        rows.append(weights @ torch.stack([pool_values(values[start : start + kernel]) for start in starts]))
+    return torch.stack(rows)
 
 
 def residual(layer: nn.Module, x: Tensor, layer_norm: nn.Module, sublayer) -> Tensor:
