@@ -13,8 +13,9 @@ from torch import Tensor
 
 from ..modules.options import add_options
 from ..networks.encoder_with_heads import KINDS, EncoderWithHeads
+from .from_roberta import rename_old_layout, start_from_roberta
 from .hat_transformer import vocabulary
-from .loading import adapt_heads, adapt_state, fingerprint, rename_old_layout, start_from_roberta
+from .loading import adapt_heads, adapt_state, fingerprint
 
 
 class EncoderModel(EncoderWithHeads, BaseFairseqModel):

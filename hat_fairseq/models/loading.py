@@ -12,7 +12,6 @@ fingerprints.
 
 import hashlib
 import logging
-import re
 from typing import Any
 
 import torch
@@ -60,12 +59,6 @@ def _short(words: Tensor) -> str:
 BOOKKEEPING = (".version", "._float_tensor", ".embed_positions.weights")
 MASKED_LM, CLASSIFICATION = "encoder.lm_head.", "classification_heads."
 LABELS = "labels" + BUFFER  # the buffer of a classification head that says what its classes are
-OUTPUT = MASKED_LM + "weight"
-
-
-def is_new_part(name: str, model: Any) -> bool:
-    """Whether the tensor `name` belongs to a part that a checkpoint of a plain model does not have."""
-    return any(f".{part}" in f".{name}" for part in model.new_parts)
 
 
 def adapt_state(state: dict[str, Tensor], model: Any) -> None:
@@ -82,7 +75,7 @@ def adapt_state(state: dict[str, Tensor], model: Any) -> None:
     check_fingerprints(state, own)
     for name in [name for name in state if name.endswith(BOOKKEEPING)]:
         del state[name]
-    _tie_missing_tables(state, own)
+    _tie_tables(state, model)
     if not model.has_mask:
         _drop_mask_row(state, own)
     _extend_position_tables(state, model)
@@ -90,11 +83,14 @@ def adapt_state(state: dict[str, Tensor], model: Any) -> None:
     _check_fit(state, own)
 
 
-def _tie_missing_tables(state: dict[str, Tensor], own: dict[str, Tensor]) -> None:
-    """Older checkpoints do not repeat the shared table as output projection."""
-    output, table = "decoder.output_projection.weight", "decoder.embed_tokens.weight"
-    if output in own and output not in state and table in state:
-        state[output] = state[table]
+def _tie_tables(state: dict[str, Tensor], model: nn.Module) -> None:
+    """Gives shared tables all of their names; that of the embedding counts, which comes first."""
+    names: dict[nn.Parameter, list[str]] = {}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        names.setdefault(parameter, []).append(name)
+    for shared in names.values():
+        if (saved := next((state[name] for name in shared if name in state), None)) is not None:
+            state.update(dict.fromkeys(shared, saved))
 
 
 def _drop_mask_row(state: dict[str, Tensor], own: dict[str, Tensor]) -> None:
@@ -119,14 +115,10 @@ def _pool_heads(state: dict[str, Tensor], model: nn.Module) -> None:
 def _extend_position_tables(state: dict[str, Tensor], model: Any) -> None:
     for prefix, module in model.named_modules():
         name = f"{prefix}.weight"
-        if (
-            not isinstance(module, LearnedPositions)
-            or name not in state
-            or not hasattr(model.config, "extend_positions")
-        ):
+        if not isinstance(module, LearnedPositions) or name not in state:
             continue
         pretrained, fresh = state[name], module.weight.detach()
-        if len(pretrained) < len(fresh):
+        if len(pretrained) < len(fresh) and hasattr(model.config, "extend_positions"):
             assert module.padding_idx is not None
             strategy, random_from = str(model.config.extend_positions), model.config.extend_positions_from
             state[name] = extend_positions(pretrained, fresh, strategy, module.padding_idx, random_from)
@@ -134,13 +126,11 @@ def _extend_position_tables(state: dict[str, Tensor], model: Any) -> None:
 
 
 def _add_new_parts(state: dict[str, Tensor], own: dict[str, Tensor], model: Any) -> None:
-    missing = [name for name in own if name not in state and is_new_part(name, model)]
     for part in model.new_parts:
-        missing_part = [name for name in missing if f".{part}" in f".{name}"]
-        expected = [name for name in own if f".{part}" in f".{name}"]
-        if missing_part and len(missing_part) == len(expected):  # half a part is a damaged checkpoint, reported below
-            state.update({name: own[name].clone() for name in missing_part})
-            logger.info("newly initialised %d tensors:\n  %s", len(missing_part), "\n  ".join(missing_part))
+        names = [name for name in own if f".{part}" in f".{name}"]
+        if names and not any(name in state for name in names):  # half a part is a damaged checkpoint, reported below
+            state.update({name: own[name].clone() for name in names})
+            logger.info("newly initialised %d tensors:\n  %s", len(names), "\n  ".join(names))
 
 
 def _check_fit(state: dict[str, Tensor], own: dict[str, Tensor]) -> None:
@@ -168,10 +158,9 @@ def adapt_heads(state: dict[str, Tensor], model: Any) -> None:
         ValueError: the model is loaded for inference, and one of its classification heads is missing in the checkpoint
             or has other labels there.
     """
-    own = {name: tensor for name, tensor in model.state_dict().items() if head_of(name)}
+    own = model.state_dict()
     for head in sorted({head_of(name) for name in (*own, *state)} - {""}):
-        built = {name: tensor for name, tensor in own.items() if head_of(name) == head}
-        loaded = {name: tensor for name, tensor in state.items() if head_of(name) == head}
+        built, loaded = ({name: x for name, x in tensors.items() if head_of(name) == head} for tensors in (own, state))
         problem = _difference(loaded, built)
         if problem and head == MASKED_LM and built and loaded:
             continue  # another dictionary, or damage: an error later, in `adapt_state`
@@ -190,7 +179,6 @@ def adapt_heads(state: dict[str, Tensor], model: Any) -> None:
             logger.log(level, "%s: %s; left out %d tensors of the checkpoint", head[:-1], problem, len(loaded))
         if built:
             logger.info("%s: newly initialised %d tensors:\n  %s", head[:-1], len(built), "\n  ".join(built))
-    _tie_output(state, model)
 
 
 def head_of(name: str) -> str:
@@ -222,70 +210,3 @@ def _classes(head: dict[str, Tensor]) -> str:
     output = next((tensor for name, tensor in head.items() if name.endswith(".out_proj.weight")), None)
     tensors = ", ".join(f"{name.rpartition('.')[0].rpartition('.')[2]} {list(t.shape)}" for name, t in head.items())
     return tensors if output is None else f"{len(output)} classes ({tensors})"
-
-
-def _tie_output(state: dict[str, Tensor], model: nn.Module) -> None:
-    """Adds a shared output projection to `state` if the checkpoint has it as token embeddings only."""
-    parameters = dict(model.named_parameters(remove_duplicate=False))
-    for name, parameter in parameters.items():
-        if OUTPUT in parameters and name != OUTPUT and parameter is parameters[OUTPUT] and name in state:
-            state[OUTPUT] = state[name]
-
-
-ROBERTA = re.compile(r"^encoder\.(?:sentence_encoder\.)?")
-POSITIONS, SEGMENTS = "encoder.embed_positions.weight", "encoder.segment_positions.weight"
-
-
-def rename_old_layout(state: dict[str, Tensor]) -> None:
-    """Gives the tensors of a released RoBERTa today's names, in place.
-
-    `decoder.` was the encoder, `emb_layer_norm` the layer norm on embeddings, and query, key and value projections were
-    one (3C, C) matrix.
-    """
-    for name in list(state):
-        new = name.replace(".emb_layer_norm.", ".layernorm_embedding.")
-        if new.startswith("decoder."):
-            new = "encoder." + new.removeprefix("decoder.")
-        tensor = state.pop(name)
-        stem, joined, kind = new.partition("in_proj_")
-        if not joined:
-            state[new] = tensor
-            continue
-        for part, rows in zip("qkv", tensor.chunk(3), strict=True):
-            state[f"{stem}{part}_proj.{kind}"] = rows
-
-
-def start_from_roberta(state: dict[str, Tensor], model: nn.Module) -> None:
-    """Converts the `state` of a RoBERTa in place to one of `hierarchical_transformer`; any other state is unchanged.
-
-    As in Chalkidis et al. 2022, layer i of both kinds starts from RoBERTa's layer i, positions from those of the first
-    segment, and positions of segments from the first rows of the position table. The embedding of the token type is
-    zero, because fairseq's RoBERTa has none. Heads other than the masked-LM head stay unchanged.
-
-    Raises:
-        ValueError: the RoBERTa has fewer layers or fewer positions than are needed.
-    """
-    if not any(re.match(r"(?:encoder|decoder)\.sentence_encoder\.", name) for name in state):
-        return
-    rename_old_layout(state)
-    roberta = {ROBERTA.sub("", name): tensor for name, tensor in state.items()}
-    converted = {name: tensor for name, tensor in state.items() if name.startswith("classification_heads.")}
-    for name, tensor in model.state_dict().items():
-        source = re.sub(r"\.(segment_wise|cross_segment)\.", ".", name.removeprefix("encoder."))
-        if name in (POSITIONS, SEGMENTS):
-            first = 0 if name == POSITIONS else 1
-            rows = roberta["embed_positions.weight"][first : first + len(tensor)]
-            if len(rows) < len(tensor):
-                raise ValueError(
-                    f"{name} needs {first + len(tensor)} positions of RoBERTa, which has {first + len(rows)}"
-                )
-            converted[name] = rows.clone()
-        elif name == "encoder.embed_token_type.weight":
-            converted[name] = tensor.new_zeros(tensor.shape)
-        elif source in roberta:
-            converted[name] = roberta[source]
-        elif name.startswith("encoder.layers."):
-            raise ValueError(f"RoBERTa has no {source}: fewer layers than --layout has, or another layout of tensors")
-    logger.info("started from RoBERTa: both kinds of layer i from its layer i, positions cropped")
-    state.clear()
-    state.update(converted)

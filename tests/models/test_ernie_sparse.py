@@ -8,11 +8,10 @@ import pytest
 import torch
 from building import BOS, PAD, TINY_ENCODER, Vocabulary, build, documents
 from golden import check_losses
-from helpers import assert_close
+from helpers import assert_close, is_new_part
 from torch import Tensor
 
 from hat_fairseq.models.architectures import LRA
-from hat_fairseq.models.loading import is_new_part
 from hat_fairseq.modules.batch_layout import BatchLayout
 from hat_fairseq.modules.representative_tokens import RepresentativeSlots
 

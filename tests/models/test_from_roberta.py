@@ -7,11 +7,10 @@ import logging
 import pytest
 import torch
 from building import PAD, TINY_ENCODER, Vocabulary, build, documents, released_roberta
-from helpers import assert_close
+from helpers import assert_close, is_new_part
 from torch import Tensor
 
 from hat_fairseq.models.encoder_model import HatRobertaModel
-from hat_fairseq.models.loading import is_new_part
 
 
 def model_of(flags: str = "", seed: int = 0, max_positions: int = 16, **options: object):

@@ -10,10 +10,8 @@ from building import PAD, TINY, Vocabulary, build, documents, targets
 from fairseq.data import Dictionary
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 from golden import check_losses
-from helpers import assert_close, outputs_and_gradients
+from helpers import assert_close, is_new_part, outputs_and_gradients
 from torch import Tensor
-
-from hat_fairseq.models.loading import is_new_part
 
 ARCHITECTURES = sorted(name for name in ARCH_MODEL_REGISTRY if name.startswith(("hat_bart", "hat_transformer")))
 TWINS = pytest.mark.parametrize("twin", ["", " --no-hierarchy"], ids=["hat", "plain"])

@@ -8,10 +8,9 @@ import pytest
 import torch
 from building import TINY, TINY_ENCODER, Vocabulary, build, documents, targets
 from golden import check_losses
-from helpers import assert_close
+from helpers import assert_close, is_new_part
 from torch import Tensor
 
-from hat_fairseq.models.loading import is_new_part
 from hat_fairseq.modules.pooling_attention import PoolingAttention, SecondLevel
 from hat_fairseq.modules.sliding_window import SlidingWindowAttention
 from hat_fairseq.weights.rename import parse_flags

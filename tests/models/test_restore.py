@@ -7,10 +7,9 @@ import logging
 import pytest
 import torch
 from building import TINY, Vocabulary, build, documents, targets
-from helpers import assert_close
+from helpers import assert_close, is_new_part
 
 from hat_fairseq.models.hat_transformer import HatTransformerModel
-from hat_fairseq.models.loading import is_new_part
 
 BART = TINY + " --no-hierarchy"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -63,3 +64,8 @@ def padding(lengths: list[int], size: int | None = None) -> Tensor:
     """(B, size) mask, True = padding, of rows with the given lengths."""
     size = max(lengths) if size is None else size
     return torch.arange(size) >= torch.tensor(lengths)[:, None]
+
+
+def is_new_part(name: str, model: Any) -> bool:
+    """Whether the tensor `name` belongs to a part that a checkpoint of a plain model does not have."""
+    return any(f".{part}" in f".{name}" for part in model.new_parts)

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import torch
 from commands import USER_DIR
+from helpers import is_new_part
 
 from hat_fairseq.models.encoder_model import HatRobertaModel
-from hat_fairseq.models.loading import is_new_part
 
 CURVE = re.compile(r"train_inner \| (\{.*?\})")
 TINY = "--encoder-embed-dim 16 --encoder-ffn-embed-dim 24 --encoder-layers 2 --encoder-attention-heads 2 "

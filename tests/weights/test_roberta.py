@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 import torch
 from building import PAD, Vocabulary, build, documents
+from helpers import is_new_part
 from small_peers import ENCODER_SIZES, assert_refused, small_peer
 from torch import Tensor
 
 from hat_fairseq import cli
 from hat_fairseq.models.encoder_model import HatRobertaModel
-from hat_fairseq.models.loading import is_new_part
 
 transformers = pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
 
