@@ -18,23 +18,3 @@ from .precision import (
     set_precision,
 )
 from .windows import Windows, attend_windows
-
-__all__ = [
-    "ACTIVATIONS",
-    "CPU_PRECISIONS",
-    "PRECISIONS",
-    "KeyBlocks",
-    "Linear",
-    "Windows",
-    "attend",
-    "attend_blocks",
-    "attend_windows",
-    "check_precision",
-    "chosen_precision",
-    "chunked_label_smoothed_loss",
-    "feed_forward",
-    "key_blocks",
-    "pack_linears",
-    "prepare_mask",
-    "set_precision",
-]

@@ -5,7 +5,7 @@ are global, and the slot of each input token. The layers see a sequence of slots
 document into segments, inserting representatives and rolling are one map from tokens to slots. Building a layout is the
 only host-device synchronisation of a forward pass. Attention masks are derived from it once and reused by all layers.
 
-Sentences: Rohde et al. 2021, section 3.1. Rolling: Liu et al. 2022 (ERNIE-Sparse), section 3.3 and A.4.
+Sentences: Rohde et al. 2021, section 3.1.
 
 Legend: B documents, T input tokens, T' slots, S representatives of the document with most, R rows of L slots, C
 channels.
@@ -14,7 +14,7 @@ channels.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -188,7 +188,7 @@ class Arranged:
 
     Attributes:
         tokens: (B, T') ids.
-        rows: (B, T') rows of the position table, see `positions.position_rows`.
+        rows: (B, T') rows of the position table, see `embedding.position_rows`.
         layout: the facts about it.
     """
 
@@ -267,36 +267,3 @@ def arrange_documents(
         row_lengths=tuple(on_host[len(facts) :]),
     )
     return Arranged(tokens, position_rows(tokens, pad), layout)
-
-
-def rolled(batch: Arranged, shift: int) -> Arranged:
-    """The batch with the tokens of each document shifted cyclically by `shift` places, and their positions with them.
-
-    The pattern of the attention stays in place: token i of n sits where token (i + shift) mod n was. Padding and
-    inserted representatives do not move, so the result does not depend on other documents of the batch. With full
-    attention nothing changes. O(T log T), no host-device synchronisation.
-
-    Raises:
-        ValueError: representatives that are tokens of the document; the layers would run on the wrong ones.
-    """
-    layout, size = batch.layout, batch.tokens.size(1)
-    if layout.representatives is not None and not layout.representatives.inserted:
-        raise ValueError(
-            f"roll {shift}: sentences or segments of this model are represented by tokens of the document, which "
-            "cannot be rolled; take a model without them (--no-hierarchy, or another --arch), or roll 0"
-        )
-    if layout.slots is None:
-        slots = torch.arange(size, device=batch.tokens.device).expand_as(batch.tokens)
-        slots = slots if layout.padding is None else slots.masked_fill(layout.padding, size)
-    else:
-        slots = layout.slots.numbers
-    real = slots < size
-    rank = (real.cumsum(dim=1) - 1 + shift) % real.sum(dim=1, keepdim=True).clamp(min=1)
-    target = slots.sort(dim=1).values.gather(1, rank.clamp(min=0)).masked_fill(~real, size)
-
-    def move(x: Tensor) -> Tensor:
-        x = F.pad(x, (0, 1))
-        return x.scatter(1, target, x.gather(1, slots))[:, :size]
-
-    layout = replace(layout, slots=Slots(target, size))
-    return Arranged(move(batch.tokens), move(batch.rows), layout)

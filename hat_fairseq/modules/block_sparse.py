@@ -112,21 +112,19 @@ def _early_blocks(pattern: BlockPattern, row: int, random: np.random.RandomState
 
 @dataclass(frozen=True)
 class SparseRows:
-    """The documents of a batch that are long enough for the pattern.
+    """The pattern of a batch; a document that is too short for it sees all of its blocks.
 
     Attributes:
-        index: (B',) their rows.
-        short: the other rows; None if there are none.
         blocks: the keys that each block of queries attends to.
-        global_positions: (B', G) positions of the tokens of global blocks.
-        real: mask of the (B', 1, 1, N L) keys that are tokens, as `kernels.attend` takes it.
+        global_positions: (B, G) positions of the tokens of global blocks.
+        real: mask of the (B, 1, 1, N L) keys that are tokens, as `kernels.attend` takes it.
+        behind: (B, 1, N L, 1) True = padding behind the blocks of a short document; None if there are no short ones.
     """
 
-    index: Tensor
-    short: Tensor | None
     blocks: KeyBlocks
     global_positions: Tensor
     real: Tensor
+    behind: Tensor | None
 
 
 @dataclass(frozen=True)
@@ -153,10 +151,7 @@ class BlockSparse:
 class BlockSparseAttention(HeadProjections):
     """Self-attention under a `BlockPattern`.
 
-    Args:
-        embed_dim, num_heads, dropout, inner_dim: of `HeadProjections`.
-        pattern: the numbers of blocks.
-        seed: of the random blocks; the published code takes the number of the layer.
+    `seed`: of the random blocks; the published code takes the number of the layer.
     """
 
     def __init__(
@@ -191,63 +186,44 @@ class BlockSparseAttention(HeadProjections):
 
     def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
         """(B, T, C) -> (B, T, C)."""
-        long = self._long_rows(x, layout)
-        if long is None:
+        length, block = x.size(1), self.pattern.block
+        if length <= self.pattern.dense * block:
             return self.attend_rows(x, layout.key_mask(x))
+        key = ("block-sparse", length, x.dtype, self.pattern, self.num_heads, self.seed)
+        rows = layout.cached(key, lambda: self._rows(x, layout))
         keys, values = self.keys_and_values(x)
         queries = self.heads(self.q_proj(x)).to(keys.dtype)
-        if long.short is None:
-            return self.merge(self._sparse(queries, keys, values, long))
-        sparse = self._sparse(queries[long.index], keys[long.index], values[long.index], long)
-        mask, end = layout.key_mask(x), self.pattern.dense * self.pattern.block
-        assert mask is not None
-        q, k, v = (states[long.short, :, :end] for states in (queries, keys, values))
-        dense = attend(q, k, v, mask.allowed[long.short, ..., :end], self.dropout_rate, self_attention=True)
-        dense = F.pad(dense, (0, 0, 0, x.size(1) - end))
-        out = keys.new_zeros(queries.shape).index_copy(0, long.index, sparse).index_copy(0, long.short, dense)
-        return self.merge(out)
-
-    def _sparse(self, queries: Tensor, keys: Tensor, values: Tensor, rows: SparseRows) -> Tensor:
-        """(B', H, T, E) of the long rows -> (B', H, T, E)."""
-        length, block = queries.size(2), self.pattern.block
-        queries, keys, values = (F.pad(x, (0, 0, 0, -length % block)) for x in (queries, keys, values))
-        q, k, v = (x.unflatten(2, (-1, block)) for x in (queries, keys, values))
+        queries, keys, values = (F.pad(states, (0, 0, 0, -length % block)) for states in (queries, keys, values))
+        q, k, v = (states.unflatten(2, (-1, block)) for states in (queries, keys, values))
         out = attend_blocks(q, k, v, rows.blocks, self.dropout_rate).flatten(2, 3)
         if rows.global_positions.size(1):
             where = rows.global_positions[:, None, :, None].expand(-1, self.num_heads, -1, out.size(-1))
             everything = attend(queries.gather(2, where), keys, values, rows.real, self.dropout_rate)
             out = out.scatter(2, where, everything)
-        return out[:, :, :length]
+        out = out if rows.behind is None else out.masked_fill(rows.behind, 0)
+        return self.merge(out[:, :, :length])
 
-    def _long_rows(self, x: Tensor, layout: BatchLayout) -> SparseRows | None:
-        """The rows to which the pattern applies; None if there are none."""
-        if x.size(1) <= self.pattern.dense * self.pattern.block:
-            return None
-        key = ("block-sparse", x.size(1), x.dtype, self.pattern, self.num_heads, self.seed)
-        return layout.cached(key, lambda: self._rows(x, layout))
-
-    def _rows(self, x: Tensor, layout: BatchLayout) -> SparseRows | None:
-        block, pattern = self.pattern.block, self.pattern
-        lengths = layout.lengths(x)
-        is_long = [-(-length // block) > pattern.dense for length in lengths]
-        if not any(is_long):
-            return None
-        counts = [-(-length // block) for length, long in zip(lengths, is_long, strict=True) if long]
-        most = -(-x.size(1) // block)
-        tables = [visible_blocks(pattern, count, self.num_heads, self.seed) for count in counts]
-        table = torch.stack([F.pad(t, (0, 0, 0, most - t.size(1)), value=-1) for t in tables]).to(x.device)
-        ends = [
-            [*range(pattern.first * block), *range((count - pattern.last) * block, count * block)] for count in counts
-        ]
-        long, short = (
-            torch.tensor([row for row, long in enumerate(is_long) if long is wanted], device=x.device)
-            for wanted in (True, False)
-        )
-        real = torch.arange(most * block, device=x.device) < torch.tensor(lengths, device=x.device)[long, None]
+    def _rows(self, x: Tensor, layout: BatchLayout) -> SparseRows:
+        block, pattern, most = self.pattern.block, self.pattern, -(-x.size(1) // self.pattern.block)
+        lengths, tables, ends = layout.lengths(x), [], []
+        counts = [-(-length // block) for length in lengths]
+        for count in counts:
+            if is_long := count > pattern.dense:
+                tables.append(visible_blocks(pattern, count, self.num_heads, self.seed))
+            else:
+                tables.append(torch.arange(count).expand(self.num_heads, pattern.dense, count))
+            last = count - pattern.last if is_long else pattern.first  # of a short row any tokens: they see all keys
+            ends.append([*range(pattern.first * block), *range(last * block, (last + pattern.last) * block)])
+        width = max(table.size(2) for table in tables)
+        tables = [F.pad(t, (0, width - t.size(2), 0, most - t.size(1)), value=-1) for t in tables]
+        positions = torch.arange(most * block, device=x.device)
+        real = positions < torch.tensor(lengths, device=x.device)[:, None]
+        blocks = key_blocks(torch.stack(tables).to(x.device), real.unflatten(1, (most, block)), x.dtype)
+        real[:, 0] = True  # a softmax over no key is NaN
+        short = torch.tensor([count <= pattern.dense for count in counts], device=x.device)[:, None]
         return SparseRows(
-            long,
-            None if all(is_long) else short,
-            key_blocks(table, real.unflatten(1, (most, block)), x.dtype),
+            blocks,
             torch.tensor(ends, device=x.device, dtype=torch.long),
             prepare_mask(real[:, None, None], x.dtype),
+            (short & (positions >= pattern.dense * block))[:, None, :, None] if min(counts) <= pattern.dense else None,
         )

@@ -20,8 +20,8 @@ from ..kernels import ACTIVATIONS, naive
 from .attention import safe_padding_mask
 
 HEAD_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, **ACTIVATIONS}
-# What the states that a classification head reads represent. `paragraph`: each paragraph; `paragraphs`: the mean of all
-# paragraphs; `pair`: two documents.
+# The granularity of a classification head's input. `paragraph`: each paragraph; `paragraphs`: their mean; `pair`: two
+# documents.
 LEVELS = ("document", "segment", "token", "paragraph", "paragraphs", "pair")
 POOLINGS = ("max", "attentive", "first", "last", "mean", "min")
 
@@ -29,12 +29,7 @@ POOLINGS = ("max", "attentive", "first", "last", "mean", "min")
 class MaskedLMHead(nn.Module):
     """Logits of the vocabulary: dense, activation, layer norm, and projection with a bias.
 
-    Args:
-        embed_dim: channels C.
-        num_tokens: V.
-        table: (V, C) token embeddings to use as projection; None: the projection has its own weight.
-        activation: of the dense layer.
-        layer_norm_eps: of the layer norm.
+    `table`: (V, C) token embeddings to use as projection; None: the projection has its own weight.
     """
 
     def __init__(
@@ -61,15 +56,13 @@ class ClassificationHead(nn.Module):
     """Logits of classes for each state: dropout, dense, activation, dropout, projection.
 
     Args:
-        embed_dim: channels C.
+        embed_dim: C.
         inner_dim: channels between the two layers.
         num_classes: K; 1 for ranking or regression.
         dropout: before the projection.
         input_dropout: before the dense layer; RoBERTa uses the rate of `dropout` here, Chalkidis et al. none.
-        level: what the states represent, one of `LEVELS`. The model passes these states to `forward`.
+        level: one of `LEVELS`; the model passes these states to `forward`.
         activation: after the dense layer, one of `HEAD_ACTIVATIONS`.
-    Raises:
-        ValueError: unknown level.
     """
 
     def __init__(
@@ -100,10 +93,8 @@ class ClassificationHead(nn.Module):
 class PairClassificationHead(ClassificationHead):
     """Logits of classes for pairs of documents: dense, activation, dense of half the width, activation, projection.
 
-    The head of Long Range Arena's dual encoder (Tay et al. 2021), which has ReLU. Its input is the two states [e1; e2].
-
-    Args:
-        embed_dim, inner_dim, num_classes, dropout, activation: of `ClassificationHead`; the dropout is on its input.
+    The head of Long Range Arena's dual encoder (Tay et al. 2021), which has ReLU. Its input is the two states [e1; e2],
+    with dropout.
     """
 
     def __init__(
@@ -123,12 +114,7 @@ class PairClassificationHead(ClassificationHead):
 
 
 class SegmentPooling(nn.Module):
-    """Pools segment states.
-
-    Args:
-        pooling: one of `POOLINGS`.
-        embed_dim: channels C; only `attentive` has parameters.
-    """
+    """Pools segment states by one of `POOLINGS`; only `attentive` has parameters."""
 
     def __init__(self, pooling: str, embed_dim: int) -> None:
         super().__init__()
@@ -162,10 +148,7 @@ class SegmentPooling(nn.Module):
 class PooledClassificationHead(ClassificationHead):
     """Logits of the classes of a document, from its pooled segments.
 
-    Args:
-        pooling: of `SegmentPooling`.
-        embed_dim, inner_dim, num_classes, dropout: of `ClassificationHead`.
-        pool_padded: also pool the segments beyond a document's end.
+    `pool_padded`: also pool the segments beyond a document's end.
     """
 
     def __init__(

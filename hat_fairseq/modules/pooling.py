@@ -9,12 +9,9 @@ every pooling is the identity.
 Legend: B documents, H heads, T tokens, E channels of a head, M cells, K tokens of a cell.
 """
 
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
 POOLINGS = ("mean", "max", "ldconv", "mean-ldconv")
 
@@ -27,16 +24,11 @@ class Pooling(nn.Module):
         kernel: K.
         stride: tokens from one cell to the next.
         num_heads, head_dim: H and E. LDConv has weights for each head.
-    Raises:
-        ValueError: unknown name, or a kernel or stride below 1.
     """
 
     def __init__(self, name: str, kernel: int, stride: int, num_heads: int, head_dim: int) -> None:
         super().__init__()
-        if name not in POOLINGS:
-            raise ValueError(f"unknown pooling {name!r}; choose one of {', '.join(POOLINGS)}")
-        if min(kernel, stride) < 1:
-            raise ValueError(f"pooling with kernel {kernel} and stride {stride}: both must be at least 1")
+        assert name in POOLINGS and min(kernel, stride) >= 1
         self.name, self.kernel, self.stride = name, kernel, stride
         # W_p of equation 10; zeros, so that training starts from the mean
         self.weight = nn.Parameter(torch.zeros(num_heads, kernel, head_dim)) if "ldconv" in name else None
@@ -47,7 +39,7 @@ class Pooling(nn.Module):
         x = F.pad(x, (0, 0, 0, max(0, (num_cells - 1) * self.stride + self.kernel - x.size(2))))
         real = real.unsqueeze(1)  # B x 1 x M x K
         if self.name != "max":
-            return _WeightedSum.apply(x, self._weights(x, real), self.stride)
+            return _weighted_sum(x, self._weights(x, real), self.stride)
         lowest = torch.finfo(x.dtype).min
         tokens = [_tokens(x, i, num_cells, self.stride) for i in range(self.kernel)]  # K times B x H x M x E
         hidden = [token.masked_fill(~real[..., i : i + 1], lowest) for i, token in enumerate(tokens)]
@@ -61,10 +53,10 @@ class Pooling(nn.Module):
         scores = x @ self.weight.transpose(1, 2)  # B x H x T x K, of a cell whose context is this token
         if self.name == "ldconv":
             middle = self.kernel // 2  # the token number ceil((1 + K) / 2), counted from 1
-            first, of_middle = (_tokens(scores, i, real.size(2), self.stride) for i in (0, middle))
-            scores = torch.where(real[..., middle : middle + 1], of_middle, first)
+            first, centre = (_tokens(scores, i, real.size(2), self.stride) for i in (0, middle))
+            scores = torch.where(real[..., middle : middle + 1], centre, first)
         else:
-            scores = _WeightedSum.apply(scores, mean, self.stride)
+            scores = _weighted_sum(scores, mean, self.stride)
         return scores.masked_fill(~real, float("-inf")).softmax(dim=-1).masked_fill(~real, 0)
 
 
@@ -73,33 +65,16 @@ def _tokens(x: Tensor, number: int, num_cells: int, stride: int) -> Tensor:
     return x[:, :, number : number + (num_cells - 1) * stride + 1 : stride]
 
 
-class _WeightedSum(torch.autograd.Function):
+def _weighted_sum(x: Tensor, weights: Tensor, stride: int) -> Tensor:
     """(B, H, T, E) states, and (B, H or 1, M, K) weights of the tokens of the cells -> (B, H, M, E).
 
-    Neither pass has a tensor of K states a cell.
+    No tensor of K states a cell is kept: autograd saves views of `x`.
     """
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, weights: Tensor, stride: int) -> Tensor:
-        ctx.save_for_backward(x, weights)
-        ctx.stride = stride
-        num_cells, kernel = weights.shape[2:]
-        out = _tokens(x, 0, num_cells, stride) * weights[..., :1]
-        for i in range(1, kernel):
-            out.addcmul_(_tokens(x, i, num_cells, stride), weights[..., i : i + 1])
-        return out
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        (gradient,), (x, weights) = gradients, ctx.saved_tensors
-        num_cells, kernel = weights.shape[2:]
-        of_x, of_weights = torch.zeros_like(x), []
-        for i in range(kernel):
-            _tokens(of_x, i, num_cells, ctx.stride).addcmul_(gradient, weights[..., i : i + 1])
-            if ctx.needs_input_grad[1]:
-                of_weights.append((gradient * _tokens(x, i, num_cells, ctx.stride)).sum(dim=-1))
-        return of_x, torch.stack(of_weights, dim=-1) if of_weights else None, None
+    num_cells, kernel = weights.shape[2:]
+    out = _tokens(x, 0, num_cells, stride) * weights[..., :1]
+    for i in range(1, kernel):
+        out = torch.addcmul(out, _tokens(x, i, num_cells, stride), weights[..., i : i + 1])
+    return out
 
 
 def cells_of(real: Tensor, num_cells: int, kernel: int, stride: int) -> Tensor:

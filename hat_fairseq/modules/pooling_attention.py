@@ -6,8 +6,7 @@ projects y again (equation 5), pools keys and values (equations 6 and 7), attend
 
 The second window of token i holds cells of neighbouring tokens. `SecondLevel.cells` says where they begin:
 
-    token       at i - w2 (at 0 if that is negative), and every `stride` tokens from there: the paper's definition
-                (`kernels.naive.pooled_window_attention`).
+    token       at i - w2 (at 0 if that is negative), and every `stride` tokens from there: the paper's definition.
     document    at the multiples of the stride, for all tokens. For tokens with i <= w2 or i - w2 a multiple of the
                 stride the result is the same. The cells of other tokens begin up to stride - 1 tokens later.
 
@@ -38,11 +37,7 @@ CELLS = ("token", "document")
 
 @dataclass(frozen=True)
 class SecondLevel:
-    """The options of the second level.
-
-    Raises:
-        ValueError: a window that is too short for a cell.
-    """
+    """The options of the second level."""
 
     prefix: ClassVar = "pooling_"
     window: int = option(512, "tokens on either side in the second level of pooling", least=1)
@@ -101,12 +96,7 @@ class PooledLevel(nn.Module):
 
 
 class PoolingAttention(SlidingWindowAttention):
-    """Sliding window attention and pooling attention on top of it.
-
-    Args:
-        embed_dim, num_heads, dropout, window: of `SlidingWindowAttention`.
-        level: hyperparameters of the second level.
-    """
+    """Sliding window attention and pooling attention on top of it."""
 
     def __init__(
         self,

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .attention import HeadProjections
@@ -60,56 +61,45 @@ class RepresentativeSlots:
     def insert(self, batch: Arranged, representative: int, pad: int, own_positions: bool = False) -> Arranged:
         """The batch with representatives, `representative` being their token id.
 
-        A document without representatives gets its first token as one; `on_representatives` does not change its state.
+        A document without any gets slot 0 as one; `on_representatives` does not change its state.
 
         Args:
             own_positions: a representative has a position of its own in the sequence, not that of its block's first
                 token.
         """
-        tokens, layout = batch.tokens, batch.layout
-        rows, length = tokens.shape
-        slots, size = self.tokens(length, tokens.device), length + self.count(length)
-        places = self.representatives(length, tokens.device).expand(rows, -1)
-        padding = tokens.eq(pad)
+        tokens, layout, device = batch.tokens, batch.layout, batch.tokens.device
+        (rows, length), padding = tokens.shape, tokens.eq(pad)
+        slots, size = self.tokens(length, device), length + self.count(length)
+        places = self.representatives(length, device).expand(rows, -1)
         empty = padding[:, self.num_global :: self.block]  # the first token of each block
         assert empty.shape == places.shape
         ids = tokens.new_full((rows, size), pad).index_copy(1, slots, tokens)
         ids = ids.scatter(1, places, torch.where(empty, pad, representative))
-        if not places.size(1):
-            places, empty = places.new_zeros(rows, 1), empty.new_ones(rows, 1)
-        exists = None if layout.padding is None and self.count(length) else ~empty
-        representatives = Representatives(
-            places if exists is None else places.masked_fill(empty, 0),
-            None if exists is None else empty,
-            exists,
-            unit="block",
-            inserted=True,
-        )
-        numbers = slots.expand(rows, -1).masked_fill(padding, size)
-        if layout.slots is not None:  # of the tokens of the input, whose padding was moved
+        absent: dict[str, Tensor] = {}
+        if layout.padding is not None or not self.count(length):
+            if not self.count(length):
+                places, empty = places.new_zeros(rows, 1), empty.new_ones(rows, 1)
+            places, absent = places.masked_fill(empty, 0), {"padding": empty, "exists": ~empty}
+        # The slots of the tokens of the input, whose padding may have been moved.
+        if layout.slots is None:
+            moved = torch.arange(length, device=device).expand(rows, -1).masked_fill(padding, length)
+        else:
             moved = layout.slots.numbers
-            numbers = torch.cat([numbers, numbers.new_full((rows, 1), size)], dim=1).gather(1, moved)
-        masked = None if layout.padding is None else ids.eq(pad)
-        lengths = None if layout.row_lengths is None else tuple(n + self.count(n) for n in layout.row_lengths)
-        positions = torch.arange(size, device=ids.device) if own_positions else self.token_numbers(size, ids.device)
-        return Arranged(
-            ids,
-            (positions + pad + 1).masked_fill(ids.eq(pad), pad),
-            BatchLayout(
-                masked,
-                representatives,
-                slots=Slots(numbers, size),
-                empty_rows=layout.empty_rows,
-                row_lengths=lengths,
-            ),
+        positions = torch.arange(size, device=device) if own_positions else self.token_numbers(size, device)
+        inserted = BatchLayout(
+            padding=None if layout.padding is None else ids.eq(pad),
+            representatives=Representatives(places, **absent, unit="block", inserted=True),
+            slots=Slots(F.pad(slots, (0, 1), value=size)[moved], size),
+            empty_rows=layout.empty_rows,
+            row_lengths=None if layout.row_lengths is None else tuple(n + self.count(n) for n in layout.row_lengths),
         )
+        return Arranged(ids, (positions + pad + 1).masked_fill(ids.eq(pad), pad), inserted)
 
 
 class RepresentativeLayer(EncoderLayer):
     """An encoder layer, followed by attention among the representatives.
 
     Args:
-        sizes, self_attn: of `EncoderLayer`.
         representative_attn: full attention with projections of its own; None: that with the self-attention's.
         update: `replace`: the output of the attention is the new state (equation 3). `residual`: it is added to the
             state, with a layer norm, as in other sub-layers.
@@ -131,7 +121,7 @@ class RepresentativeLayer(EncoderLayer):
         return on_representatives(x, layout.representatives, lambda states: self._attend(states, inner))
 
     def weights(self, x: Tensor, layout: BatchLayout) -> Tensor:
-        """(B, H, S, S) weights of the attention among representatives when the layer is called with these arguments."""
+        """(B, H, S, S) weights of the attention among representatives in `forward`."""
         assert layout.representatives is not None
         states = layout.representatives.gather(super().forward(x, layout))
         if self.representative_attn_layer_norm is not None and self.sizes.normalize_before:

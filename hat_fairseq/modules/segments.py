@@ -26,21 +26,16 @@ LAYERS = ("S", "D", "SD")
 
 
 def slots_of_length(tokens: Tensor, pad: int, length: int) -> Slots:
-    """Segments of L consecutive positions each; padding counts as a position.
-
-    Args:
-        tokens: (B, T) token ids, padded on the right; T may be any length.
-    """
+    """(B, T) ids, padded on the right -> segments of L consecutive positions; padding counts as a position."""
     size = -(-tokens.size(1) // length) * length
     numbers = torch.arange(tokens.size(1), device=tokens.device).expand_as(tokens)
     return Slots(numbers.masked_fill(tokens.eq(pad), size), size)
 
 
 def slots_at_markers(tokens: Tensor, bos: int, pad: int, length: int) -> Slots:
-    """Segments that begin at every BOS marker and at a document's first token. One host-device synchronisation.
+    """(B, T) ids, padded anywhere -> segments that begin at each BOS marker and at a document's first token.
 
-    Args:
-        tokens: (B, T) token ids; padding may be anywhere and does not count.
+    Padding does not count. One host-device synchronisation.
     """
     real = tokens.ne(pad)
     index = real.cumsum(dim=1) - 1
@@ -53,11 +48,9 @@ def slots_at_markers(tokens: Tensor, bos: int, pad: int, length: int) -> Slots:
 
 
 def arrange_segments(tokens: Tensor, slots: Slots, length: int, pad: int, attend_padding: bool = False) -> Arranged:
-    """The batch in its segments; positions count from 0 in each segment, padding has row 0 of the position table.
+    """The (B, T) ids in their segments; positions count from 0 in each, padding has row 0 of the position table.
 
-    Args:
-        tokens: (B, T) token ids.
-        attend_padding: padding inside a segment is attended to.
+    `attend_padding`: padding inside a segment is attended to.
     """
     ids = slots.scatter(tokens, pad)
     padding = ids.eq(pad)
@@ -76,12 +69,7 @@ def arrange_segments(tokens: Tensor, slots: Slots, length: int, pad: int, attend
 
 
 class SegmentAttention(HeadProjections):
-    """Self-attention within consecutive segments of a fixed length; O(T L).
-
-    Args:
-        embed_dim, num_heads, dropout: of `HeadProjections`.
-        segment_length: L.
-    """
+    """Self-attention within consecutive segments of L = `segment_length` tokens; O(T L)."""
 
     def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0, segment_length: int = 128) -> None:
         super().__init__(embed_dim, num_heads, dropout)
@@ -112,11 +100,7 @@ class Segments:
 
 
 def parse_pattern(pattern: str) -> list[str]:
-    """`S|SD` -> ["S", "SD"].
-
-    Raises:
-        ValueError: a layer other than S, D and SD.
-    """
+    """`S|SD` -> ["S", "SD"]; ValueError for other layers."""
     layers = pattern.split("|")
     wrong = [layer for layer in layers if layer not in LAYERS]
     if wrong:
@@ -128,7 +112,6 @@ class SegmentLayer(nn.Module):
     """A segment-wise layer, a cross-segment layer, or the first followed by the second.
 
     Args:
-        sizes: hyperparameters of both layers.
         segment_attn: attention of the segment-wise layer; None: there is no such layer.
         cross_attn: attention of the cross-segment layer, over the representatives; None: there is no such layer.
         positions: (B, N) rows -> (B, N, C) positions of segments, added before the cross-segment layer; or None. Row

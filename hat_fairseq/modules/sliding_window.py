@@ -55,12 +55,7 @@ class SlidingWindow:
 
 
 class SlidingWindowAttention(HeadProjections):
-    """Each token attends to the `window` tokens on either side, and to the layout's global tokens.
-
-    Args:
-        embed_dim, num_heads, dropout: of `HeadProjections`.
-        window: w.
-    """
+    """Each token attends to the `window` tokens on either side, and to the layout's global tokens."""
 
     def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0, window: int = 128) -> None:
         super().__init__(embed_dim, num_heads, dropout)

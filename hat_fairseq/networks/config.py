@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 from argparse import Namespace
-from dataclasses import dataclass, field, fields, make_dataclass
+from dataclasses import dataclass, field, make_dataclass
 from typing import Any, Self
 
 from torch import nn
@@ -22,7 +22,7 @@ from ..modules.attention import Full
 from ..modules.block_sparse import BlockSparse
 from ..modules.embedding import STRATEGIES, EmbeddingSizes
 from ..modules.layers import LayerSizes
-from ..modules.options import check, option, options_of, read
+from ..modules.options import option, options_of, read
 from ..modules.pooling_attention import TwoLevels
 from ..modules.segments import Segments
 from ..modules.sliding_window import SlidingWindow
@@ -144,11 +144,7 @@ class EncoderConfig(AttentionFlags):  # type: ignore[misc,valid-type]
         Raises:
             ValueError: a value that a flag cannot have, or flags that contradict each other.
         """
-        values: dict[str, Any] = {each.name: getattr(args, each.name, each.default) for each in fields(cls)}
-        config = cls(**values)
-        for each in fields(cls):
-            if (value := getattr(config, each.name)) is not None:
-                check(each.name, value, each)
+        config = read(cls, args)
         config.check()
         return config
 

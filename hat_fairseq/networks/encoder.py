@@ -13,11 +13,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint as torch_checkpoint
 
 from ..modules.attention import safe_padding_mask
-from ..modules.batch_layout import Arranged, BatchLayout, rolled
+from ..modules.batch_layout import Arranged, BatchLayout, Slots
 from ..modules.embedding import EmbeddingSizes, Embeds
 
 
@@ -63,6 +64,39 @@ def run_layer(layer: nn.Module, *args: Any, checkpoint: bool = False, **kwargs: 
     if checkpoint and torch.is_grad_enabled():
         return torch_checkpoint(layer, *args, use_reentrant=False, **kwargs)
     return layer(*args, **kwargs)
+
+
+def rolled(batch: Arranged, shift: int) -> Arranged:
+    """The batch with the tokens of each document shifted cyclically by `shift` places, and their positions with them.
+
+    Liu et al. 2022 (ERNIE-Sparse), section 3.3 and A.4. The pattern of the attention stays in place: token i of n sits
+    where token (i + shift) mod n was. Padding and inserted representatives do not move, so the result does not depend
+    on other documents of the batch. With full attention nothing changes. O(T log T), no host-device synchronisation.
+
+    Raises:
+        ValueError: representatives that are tokens of the document; the layers would run on the wrong ones.
+    """
+    layout, size = batch.layout, batch.tokens.size(1)
+    if layout.representatives is not None and not layout.representatives.inserted:
+        raise ValueError(
+            f"roll {shift}: sentences or segments of this model are represented by tokens of the document, which "
+            "cannot be rolled; take a model without them (--no-hierarchy, or another --arch), or roll 0"
+        )
+    if layout.slots is None:
+        slots = torch.arange(size, device=batch.tokens.device).expand_as(batch.tokens)
+        slots = slots if layout.padding is None else slots.masked_fill(layout.padding, size)
+    else:
+        slots = layout.slots.numbers
+    real = slots < size
+    rank = (real.cumsum(dim=1) - 1 + shift) % real.sum(dim=1, keepdim=True).clamp(min=1)
+    target = slots.sort(dim=1).values.gather(1, rank.clamp(min=0)).masked_fill(~real, size)
+
+    def move(x: Tensor) -> Tensor:
+        x = F.pad(x, (0, 1))
+        return x.scatter(1, target, x.gather(1, slots))[:, :size]
+
+    layout = replace(layout, slots=Slots(target, size))
+    return Arranged(move(batch.tokens), move(batch.rows), layout)
 
 
 Finish = Callable[[Tensor, BatchLayout], EncoderOut]

@@ -10,7 +10,8 @@ from building import PAD, TINY_ENCODER, Vocabulary, build, documents
 from helpers import assert_close
 from torch import Tensor
 
-from hat_fairseq.modules.batch_layout import Arranged, BatchLayout, Slots, rolled
+from hat_fairseq.modules.batch_layout import Arranged, BatchLayout, Slots
+from hat_fairseq.networks.encoder import rolled
 
 PLAIN = f"{TINY_ENCODER} --no-hierarchy"
 WINDOW = f"{PLAIN} --encoder-attention window --attention-window 5"
