@@ -118,7 +118,8 @@ def _extend_position_tables(state: dict[str, Tensor], model: Any) -> None:
         if not isinstance(module, LearnedPositions) or name not in state:
             continue
         pretrained, fresh = state[name], module.weight.detach()
-        if len(pretrained) < len(fresh) and hasattr(model.config, "extend_positions"):
+        can_grow = len(pretrained) < len(fresh) and pretrained.shape[1:] == fresh.shape[1:]
+        if can_grow and hasattr(model.config, "extend_positions"):
             assert module.padding_idx is not None
             strategy, random_from = str(model.config.extend_positions), model.config.extend_positions_from
             state[name] = extend_positions(pretrained, fresh, strategy, module.padding_idx, random_from)

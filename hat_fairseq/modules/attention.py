@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from ..kernels import Linear, attend, naive, prepare_mask
 from .batch_layout import BatchLayout, KeyMask
-from .cache import GrowingCache, StaticCache
+from .cache import KeyCache
 from .options import option
 
 
@@ -187,7 +187,7 @@ class MultiheadAttention(HeadProjections):
         memory: Tensor | None = None,
         mask: Tensor | None = None,
         causal: bool = False,
-        cache: GrowingCache | StaticCache | None = None,
+        cache: KeyCache | None = None,
     ) -> Tensor:
         """Attends from `query` to `memory`.
 
@@ -196,17 +196,16 @@ class MultiheadAttention(HeadProjections):
             memory: (D, S, C), B a multiple of D; None means self-attention.
             mask: over the keys, as `kernels.attend` takes it, broadcastable to (D, H, T, S); see `mask_of_keys`.
             causal: query t attends to keys up to t.
-            cache: `GrowingCache` for causal self-attention without padding; `StaticCache` for cross-attention (its
-                memory is projected once).
+            cache: of causal self-attention without padding, or of cross-attention, whose memory is projected once.
         Returns:
             (B, T, C).
         """
         rows, length, _ = query.shape
-        if isinstance(cache, StaticCache) and cache.keys is not None and cache.values is not None:
+        if memory is not None and cache is not None and cache.keys is not None and cache.values is not None:
             keys, values = cache.keys, cache.values
         else:
             keys, values = self.keys_and_values(query if memory is None else memory)
-        if isinstance(cache, StaticCache):
+        if memory is not None and cache is not None:
             cache.keys, cache.values = keys.contiguous(), values.contiguous()  # once, because every step reads them
         elif cache is not None:
             keys, values = cache.append(keys, values)

@@ -3,7 +3,8 @@
 Which positions are padding, which tokens represent spans of the document (sentences, segments, blocks), which tokens
 are global, and the slot of each input token. The layers see a sequence of slots. Moving padding to the right, cutting a
 document into segments, inserting representatives and rolling are one map from tokens to slots. Building a layout is the
-only host-device synchronisation of a forward pass. Attention masks are derived from it once and reused by all layers.
+only host-device synchronisation of a forward pass (block-sparse attention also reads the lengths). Attention masks are
+derived from it once and reused by all layers.
 
 Sentences: Rohde et al. 2021, section 3.1.
 
@@ -111,7 +112,6 @@ class BatchLayout:
         global_tokens: the tokens that attend to all tokens and are attended to by all, or None.
         slots: the slot of each input token; None: token t is in slot t.
         empty_rows: whether a row or a segment of nothing but padding exists.
-        row_lengths: the number of tokens of each row; None if only the device knows them.
     """
 
     padding: Tensor | None = None
@@ -119,7 +119,6 @@ class BatchLayout:
     global_tokens: Representatives | None = None
     slots: Slots | None = None
     empty_rows: bool = False
-    row_lengths: tuple[int, ...] | None = None
     _cache: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
@@ -161,8 +160,6 @@ class BatchLayout:
 
     def lengths(self, x: Tensor) -> Sequence[int]:
         """The number of tokens of each row of the (B, T', C) states."""
-        if self.row_lengths is not None:
-            return self.row_lengths
         if self.padding is None:
             return [x.size(1)] * len(x)
         padding = self.padding
@@ -255,8 +252,7 @@ def arrange_documents(
     moved = (input_padding[:, :-1] & ~input_padding[:, 1:]).any()
     facts = (padding.any(), padding.all(dim=1).any(), moved, *counts.aminmax(), *global_counts.aminmax())
     # All numbers at once: one synchronisation.
-    on_host = torch.cat([torch.stack([x.long() for x in facts]), (~padding).sum(dim=1)]).tolist()
-    padded, empty, moved, fewest, most, fewest_global, most_global = on_host[: len(facts)]
+    padded, empty, moved, fewest, most, fewest_global, most_global = torch.stack([x.long() for x in facts]).tolist()
     any_global = mark_global is not None and most_global
     layout = BatchLayout(
         padding=padding if padded else None,
@@ -264,6 +260,5 @@ def arrange_documents(
         global_tokens=representatives_at(marked, most_global, fewest_global) if any_global else None,
         slots=slots if moved else None,
         empty_rows=bool(empty),
-        row_lengths=tuple(on_host[len(facts) :]),
     )
     return Arranged(tokens, position_rows(tokens, pad), layout)

@@ -1,8 +1,8 @@
 """Keys and values kept between the steps of incremental decoding.
 
-- `GrowingCache` (decoder self-attention): one row for each hypothesis; every step appends tokens.
-- `StaticCache` (cross-attention): projected once, one row for each document. The hypotheses of a document are
-  consecutive rows of queries and read the same keys, so a beam of K takes the memory of one hypothesis.
+Self-attention has one row for each hypothesis, and every step appends tokens. Cross-attention has one row for each
+document, projected once. The hypotheses of a document are consecutive rows of queries and read the same keys, so a beam
+of K takes the memory of one hypothesis.
 
 Legend: R hypotheses (D x K), D documents, K beam, H heads, N heads of keys, L tokens so far, S source positions, E
 channels of a head.
@@ -13,7 +13,7 @@ from torch import Tensor
 
 
 class KeyCache:
-    """Keys and values of one attention; None before its first step."""
+    """Keys and values of one attention, (R, H, L, E) or (D, N, S, E) each; None before its first step."""
 
     def __init__(self) -> None:
         self.keys: Tensor | None = None
@@ -24,14 +24,6 @@ class KeyCache:
         if self.keys is not None and self.values is not None:
             self.keys, self.values = (x.index_select(0, rows) for x in (self.keys, self.values))
 
-
-class StaticCache(KeyCache):
-    """Keys and values of a fixed memory, (D, N, S, E) each, which the attention projects at its first step."""
-
-
-class GrowingCache(KeyCache):
-    """Keys and values of the tokens generated so far, (R, H, L, E) each."""
-
     def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Adds the (R, H, n, E) keys and values of n new tokens; returns all, (R, H, L + n, E)."""
         if self.keys is not None and self.values is not None:
@@ -41,12 +33,10 @@ class GrowingCache(KeyCache):
 
 
 class DecoderLayerCache:
-    """The caches of a hierarchical decoder layer."""
+    """The caches of a decoder layer."""
 
     def __init__(self) -> None:
-        self.self_attn = GrowingCache()
-        self.encoder_attn = StaticCache()
-        self.sentence_attn = StaticCache()
+        self.self_attn, self.encoder_attn, self.sentence_attn = KeyCache(), KeyCache(), KeyCache()
 
 
 class DecoderCache:

@@ -27,10 +27,7 @@ def position_rows(tokens: Tensor, pad: int) -> Tensor:
 class LearnedPositions(nn.Embedding):
     """Learned position embeddings for up to `max_positions` tokens; `forward` takes rows of the table.
 
-    Args:
-        max_positions: longest document, in tokens.
-        embed_dim: channels C.
-        pad: id of the padding token (1 in fairseq).
+    `pad`: id of the padding token (1 in fairseq).
     """
 
     def __init__(self, max_positions: int, embed_dim: int, pad: int) -> None:
@@ -80,12 +77,9 @@ def extend_positions(
         random_from: first random position, `random` only (512 in the paper); default P, which keeps all pretrained
             rows.
     Raises:
-        ValueError: unknown strategy, Q < P, different channels, or `random_from` outside 0..P.
+        ValueError: `random_from` outside 0..P, or with another strategy.
     """
-    if strategy not in STRATEGIES:
-        raise ValueError(f"unknown strategy {strategy!r} for new positions; choose one of {', '.join(STRATEGIES)}")
-    if pretrained.size(1) != fresh.size(1) or len(pretrained) > len(fresh):
-        raise ValueError(f"cannot extend a position table of shape {list(pretrained.shape)} to {list(fresh.shape)}")
+    assert strategy in STRATEGIES
     first = pad + 1
     known = pretrained[first:]
     missing = len(fresh) - len(pretrained)
@@ -94,8 +88,8 @@ def extend_positions(
             f"random positions from {random_from}: only with strategy random (not {strategy}), from 0 to {len(known)}"
         )
     if strategy == "random":
-        kept = first + (len(known) if random_from is None else random_from)
-        return torch.cat([pretrained[:kept], fresh[kept:].to(pretrained)])
+        first += len(known) if random_from is None else random_from
+        return torch.cat([pretrained[:first], fresh[first:].to(pretrained)])
     if strategy == "tile":
         new = known.repeat(math.ceil(missing / len(known)), 1)[:missing]
     else:

@@ -170,7 +170,7 @@ class PoolingAttention(SlidingWindowAttention):
         others = [attend_windows(q, k, v, mask, windows, self.dropout_rate) for q, k, v, mask in phases]
         return torch.cat([out, torch.stack(others, dim=3).flatten(2, 3)[:, :, : length - window]], dim=2)
 
-    def weights(self, x: Tensor, layout: BatchLayout, first_query_only: bool = False) -> Tensor:
+    def weights(self, x: Tensor, layout: BatchLayout) -> Tensor:
         """(B, H, T, M) weights of the second level, which attends to M cells; O(T M) memory, for analysis."""
         y = x if self.level.variant == "mix" else super().output_of_heads(x, layout)
         projections = self if self.level.variant == "share-weights" else self.pooled
@@ -178,8 +178,7 @@ class PoolingAttention(SlidingWindowAttention):
         keys = self.pooled.key_pooling(self.heads(projections.k_proj(y)), real)
         tokens = torch.arange(x.size(1), device=x.device)[:, None]
         allowed = self._allowed_cells(tokens, torch.arange(keys.size(2), device=x.device)[None], real)
-        weights = naive.attention(self.heads(projections.q_proj(y)), keys, keys, allowed.unsqueeze(1))[1]
-        return weights[:, :, :1] if first_query_only else weights
+        return naive.attention(self.heads(projections.q_proj(y)), keys, keys, allowed.unsqueeze(1))[1]
 
     def middle_tokens(self, num_cells: int) -> Tensor:
         """(M,) position of the token in the middle of each cell."""

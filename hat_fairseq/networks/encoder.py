@@ -135,7 +135,6 @@ class EncoderParts:
         max_tokens: the longest document; 0: as many tokens as positions.
         fits: whether a document of (T,) token ids fits; None: if it has at most `max_tokens`.
         safe_tokens: up to so many tokens every document fits; 0: `max_tokens`.
-        check_positions: whether a document may have more tokens than positions, so that it must be looked at.
         checkpoint: recompute each layer in the backward pass.
     """
 
@@ -150,7 +149,6 @@ class EncoderParts:
     max_tokens: int = 0
     fits: Callable[[Tensor], bool] | None = None
     safe_tokens: int = 0
-    check_positions: bool = True
     checkpoint: bool = False
 
 
@@ -169,7 +167,6 @@ class Encoder(Embeds, nn.Module):
             self.add_module(name, module)
         self.words, self.arrange, self.finish = parts.words, parts.arrange, parts.finish
         self.max_tokens, self.checkpoint = parts.max_tokens or parts.embedding.positions, parts.checkpoint
-        self.may_lack_positions = parts.check_positions
         self.safe_tokens = parts.safe_tokens or self.max_tokens
         self.fits = parts.fits or (lambda tokens: len(tokens) <= self.max_tokens)
 
@@ -182,8 +179,7 @@ class Encoder(Embeds, nn.Module):
                 outputs are in the order of the input.
         """
         batch = self.arrange(src_tokens)
-        if self.may_lack_positions:
-            self.check_positions(batch.rows)
+        self.check_positions(batch.rows)
         if roll:
             batch = rolled(batch, roll)
         layout = batch.layout

@@ -105,7 +105,6 @@ def hierarchical_transformer_parts(config: HierarchicalTransformerConfig, words:
         more={"segment_positions": positions},
         max_tokens=length * config.max_segments,
         fits=fits,
-        check_positions=False,
         safe_tokens=config.max_segments if by_marker else 0,
         checkpoint=config.checkpoint_activations,
     )

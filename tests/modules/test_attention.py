@@ -7,7 +7,7 @@ from references import attention as reference
 from torch import Tensor
 
 from hat_fairseq.modules.attention import MultiheadAttention, mask_of_keys, safe_padding_mask
-from hat_fairseq.modules.cache import DecoderCache, StaticCache
+from hat_fairseq.modules.cache import DecoderCache, KeyCache
 
 DTYPES = [torch.float32, torch.bfloat16]
 LENGTHS = [1, 2, 7, 16, 17, 31]
@@ -91,7 +91,7 @@ def test_heads_that_share_keys_are_dense_attention(keys: int, kv_heads: int, dty
     """Two hypotheses a document, padded and alone; with gradients, and in inference with a cache."""
     module, x, memory = make(dtype, kv_heads), states(4, 5, 24, dtype=dtype), states(2, keys, 24, dtype=dtype)
     for lengths in ([keys, (keys + 1) // 2], [keys, keys]):
-        mask, cache = visible(padding(lengths)) if lengths[0] > lengths[1] else None, StaticCache()
+        mask, cache = visible(padding(lengths)) if lengths[0] > lengths[1] else None, KeyCache()
 
         def expected(lengths: list[int] = lengths) -> Tensor:
             return dense(module, x, memory.repeat_interleave(2, 0), [n for n in lengths for _ in "ab"], causal=False)

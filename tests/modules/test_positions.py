@@ -67,16 +67,7 @@ def test_a_table_that_is_long_enough_stays() -> None:
         assert torch.equal(extend_positions(table(4), table(4, 100), strategy), table(4))
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"strategy": "copy"},
-        {"strategy": "tile", "random_from": 2},
-        {"strategy": "random", "random_from": 5},
-        {"strategy": "tile", "fresh": table(3)},
-        {"strategy": "tile", "fresh": torch.zeros(11, 4)},
-    ],
-)
-def test_impossible_extensions_are_refused(arguments: dict) -> None:
-    with pytest.raises(ValueError):
-        extend_positions(**({"pretrained": table(4), "fresh": table(9)} | arguments))
+@pytest.mark.parametrize(("strategy", "random_from"), [("tile", 2), ("random", 5)])
+def test_impossible_extensions_are_refused(strategy: str, random_from: int) -> None:
+    with pytest.raises(ValueError, match=f"random positions from {random_from}: only with strategy random"):
+        extend_positions(table(4), table(9), strategy, random_from=random_from)
