@@ -108,7 +108,7 @@ def step_attention(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor |
 def attention_of_rows(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
     """Self-attention, each row without its padding; arguments and result of `attend`.
 
-    SDPA rounds the weights to bf16 in blocks that depend on the padded length. Without padding, a row's result is the
+    SDPA rounds the weights to bf16 in chunks that depend on the padded length. Without padding, a row's result is the
     same to the last bit in every batch. The outputs of padding are zeros.
     """
     rows, _, length, _ = queries.shape
@@ -125,14 +125,10 @@ def attention_of_rows(queries: Tensor, keys: Tensor, values: Tensor, mask: Tenso
 
 
 def prepare_mask(allowed: Tensor, dtype: torch.dtype) -> Tensor:
-    """What `attend` reads fastest in place of a bool mask, computed once for all layers that share it.
+    """What `attend` reads fastest in place of the (..., S) bool mask, for queries of this type.
 
-    Args:
-        allowed: bool, True = may attend, (..., S).
-        dtype: of the queries.
-    Returns:
-        On the CPU `allowed` itself. On other devices what SDPA adds to the scores, 0 or -inf, of the same shape, with
-        strides as the memory-efficient kernel wants them.
+    On the CPU it is `allowed` itself. On other devices it is what SDPA adds to the scores, 0 or -inf, of the same
+    shape, with strides as the memory-efficient kernel wants them.
     """
     if allowed.device.type == "cpu":
         return allowed

@@ -37,12 +37,11 @@ class KeyBlocks:
 
 
 def key_blocks(numbers: Tensor, real: Tensor, dtype: torch.dtype) -> KeyBlocks:
-    """The table for `attend_blocks`.
+    """The table for `attend_blocks` of queries of this type.
 
     Args:
         numbers: (B, H, N, K) numbers of key blocks, -1 for none; no number twice in a query block.
         real: (B, N, L) True = a token, False = padding. A query block without real keys attends to one of them.
-        dtype: of the queries.
     """
     batch, heads, num_blocks, _ = numbers.shape
     rows = torch.arange(batch * heads, device=real.device).view(batch, heads, 1, 1)
@@ -54,14 +53,9 @@ def key_blocks(numbers: Tensor, real: Tensor, dtype: torch.dtype) -> KeyBlocks:
 
 
 def attend_blocks(queries: Tensor, keys: Tensor, values: Tensor, blocks: KeyBlocks, dropout: float = 0.0) -> Tensor:
-    """Softmax attention of each query to the keys of its block's key blocks.
+    """Softmax attention of each query to the keys of its block's key blocks; (B, H, N, L, E) each, also the output.
 
-    Args:
-        queries, keys, values: (B, H, N, L, E).
-        blocks: from `key_blocks`.
-        dropout: probability of dropping a weight.
-    Returns:
-        (B, H, N, L, E).
+    `dropout`: probability of dropping a weight.
     """
     seed = int(torch.empty((), dtype=torch.int64).random_(1 << 62)) if dropout else 0
     flat = (x.flatten(0, 2) for x in (queries, keys, values))

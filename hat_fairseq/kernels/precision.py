@@ -86,8 +86,6 @@ class PackedLinear(nn.Module):
     Args:
         source: a map on the CPU, fp32 (or bf16, which stays bf16); it is not changed.
         precision: one of `CPU_PRECISIONS`.
-    Raises:
-        ValueError: products of 8-bit integers are wrong on this processor.
     """
 
     def __init__(self, source: nn.Linear, precision: str = "fp32") -> None:
@@ -125,10 +123,8 @@ class PackedLinear(nn.Module):
 
 
 def quantise(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Rounds each row to one of 255 equidistant numbers, 0 among them.
+    """Rounds each row of the (..., I) fp32 `x` to one of 255 equidistant numbers, 0 among them.
 
-    Args:
-        x: (..., I) fp32.
     Returns:
         (..., I) uint8 integers, (..., 1) scales and (..., 1) offsets: `x` is about integers x scales + offsets.
     """
@@ -145,10 +141,9 @@ def quantise(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def pack_linears(model: nn.Module, precision: str = "fp32") -> int:
-    """Replaces every `Linear` on the CPU below `model` by a `PackedLinear`; in fp32 only where that is faster.
+    """Replaces every `Linear` on the CPU below `model` by a `PackedLinear`, in fp32 only where that is faster.
 
-    Returns:
-        How many were replaced.
+    Returns their number.
     """
     maps = [
         (parent, name, child)

@@ -20,14 +20,7 @@ from .attention import attend
 
 @dataclass(frozen=True)
 class Windows:
-    """The window of keys of each block of queries.
-
-    Attributes:
-        block: L.
-        step: D.
-        before: P.
-        size: W.
-    """
+    """The window of keys of each block of queries: L, D, P and W of the legend."""
 
     block: int
     step: int

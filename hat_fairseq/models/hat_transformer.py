@@ -61,6 +61,7 @@ class HatTransformerModel(FairseqEncoderDecoderModel):
 
     # Parts that may be missing in a checkpoint: the hierarchy, role embeddings, a second level of attention.
     new_parts = ("hierarchical_encoder.", "sentence_attn.", "sentence_attn_layer_norm.", "embed_segments.", *NEW_PARTS)
+    like_bert = False  # the initial weights; otherwise those of Vaswani et al.
     encoder: HatEncoder
     decoder: HatDecoder
 
@@ -85,11 +86,9 @@ class HatTransformerModel(FairseqEncoderDecoderModel):
         decoder.register_buffer("dictionary_fingerprint", fingerprint(target))
         model = cls(encoder, decoder)
         model.config, model.has_mask = config, "<mask>" in target
-        model.initialise()
+        if cls.like_bert:
+            initialise(model)
         return model
-
-    def initialise(self) -> None:
-        """Does nothing, because the modules are initialised as in Vaswani et al."""
 
     def forward(
         self,
@@ -125,5 +124,4 @@ class HatTransformerModel(FairseqEncoderDecoderModel):
 class HatBartModel(HatTransformerModel):
     """HAT with the architecture and the initialisation of BART, so that it can start from BART's weights."""
 
-    def initialise(self) -> None:
-        initialise(self)
+    like_bert = True

@@ -31,12 +31,7 @@ Cached = TypeVar("Cached")
 
 @dataclass(frozen=True)
 class Slots:
-    """The slot of each input token.
-
-    Attributes:
-        numbers: (B, T), from 0; `size` for padding, which has no slot.
-        size: T'.
-    """
+    """The slot of each input token: (B, T) `numbers` from 0, and `size` T', also the number of padding."""
 
     numbers: Tensor
     size: int
@@ -181,13 +176,7 @@ class BatchLayout:
 
 @dataclass(frozen=True)
 class Arranged:
-    """A batch as the layers see it.
-
-    Attributes:
-        tokens: (B, T') ids.
-        rows: (B, T') rows of the position table, see `embedding.position_rows`.
-        layout: the facts about it.
-    """
+    """A batch as the layers see it: (B, T') ids, (B, T') rows of the position table, and the facts about it."""
 
     tokens: Tensor
     rows: Tensor
@@ -195,26 +184,19 @@ class Arranged:
 
 
 def sentence_starts(tokens: Tensor, bos: int, pad: int) -> Tensor:
-    """True where a sentence starts: at every BOS marker, and always at a document's first token.
+    """(B, T) ids, padded on either side -> (B, T) True where a sentence starts.
 
-    A document without markers is one sentence, so that every parameter gets a gradient in every step.
-
-    Args:
-        tokens: (B, T) token ids, padded on either side.
-    Returns:
-        (B, T) bool, at least one True per row (also in a row of nothing but padding: its first position).
+    That is at every BOS marker, and always at a document's first token: a document without markers is one sentence, so
+    that every parameter gets a gradient in every step. In a row of nothing but padding it is the first position.
     """
     first = tokens.ne(pad).to(torch.uint8).argmax(dim=1, keepdim=True)
     return tokens.eq(bos).scatter(1, first, True)
 
 
 def representatives_at(starts: Tensor, most: int, fewest: int) -> Representatives:
-    """Representatives at the marked tokens.
+    """Representatives at the tokens that are True in the (B, T) `starts`, `fewest` to `most` (S) in a document.
 
-    Args:
-        starts: (B, T) True = a representative.
-        most: S, the largest number of representatives of a document.
-        fewest: the smallest. Both are arguments, because computing them here would synchronise with the device.
+    These are arguments, because computing them here would synchronise with the device.
     """
     batch, length = starts.shape
     # The k-th representative of a row goes to place k; all other tokens go to a spare last place, cut off below.
@@ -230,14 +212,12 @@ def representatives_at(starts: Tensor, most: int, fewest: int) -> Representative
 def arrange_documents(
     tokens: Tensor, pad: int, bos: int | None = None, mark_global: Callable[[Tensor], Tensor] | None = None
 ) -> Arranged:
-    """Documents whose tokens stay in their order.
+    """(B, T) ids, padded on either side -> documents whose tokens stay in their order.
 
     Padding on the left is moved to the right, so that attention patterns that depend on positions give the same result
     for a document in any batch.
 
     Args:
-        tokens: (B, T) token ids, padded on either side.
-        pad: id of the padding token.
         bos: id of the sentence marker, whose tokens are the representatives; None: there are none.
         mark_global: (B, T) ids, padded on the right -> (B, T) True = a global token; None: there are none.
     """

@@ -156,11 +156,8 @@ class EncoderConfig(AttentionFlags):  # type: ignore[misc,valid-type]
         """The entry of `ATTENTIONS` of this name (None: of --encoder-attention) with the options given."""
         return read(entry(name or self.encoder_attention), self)
 
-    def encoder_sizes(self) -> LayerSizes:
-        """The numbers of an encoder layer."""
-        return self._sizes("encoder")
-
-    def _sizes(self, side: str) -> LayerSizes:
+    def sizes(self, side: str = "encoder") -> LayerSizes:
+        """The numbers of a layer of `side`, encoder or decoder."""
         return LayerSizes(
             embed_dim=getattr(self, f"{side}_embed_dim"),
             ffn_embed_dim=getattr(self, f"{side}_ffn_embed_dim"),
@@ -171,6 +168,7 @@ class EncoderConfig(AttentionFlags):  # type: ignore[misc,valid-type]
             activation=self.activation_fn,
             normalize_before=getattr(self, f"{side}_normalize_before", False),
             layer_norm_eps=self.layer_norm_eps,
+            kv_heads=getattr(self, f"{side}_kv_heads", None),
         )
 
 

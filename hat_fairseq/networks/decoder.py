@@ -13,7 +13,7 @@ from ..modules.cache import DecoderCache
 from ..modules.embedding import Embeds, position_rows
 from ..modules.layers import HierarchicalDecoderLayer
 from .encoder import EncoderOut, run_layer
-from .hat import HatConfig
+from .hat import HatConfig, final_norm
 
 CACHE = "hat_decoder"  # key of the decoder's cache in fairseq's incremental_state
 
@@ -27,12 +27,11 @@ class Decoder(Embeds, nn.Module):
 
     def compose(self, config: HatConfig, table: nn.Embedding, max_positions: int) -> None:
         self.build_embedding(table, config.embedding("decoder", max_positions, "--max-target-positions"))
-        sizes = config.decoder_sizes()
+        sizes = config.sizes("decoder")
         self.layers = nn.ModuleList(
             HierarchicalDecoderLayer(sizes, sentences=not config.no_hierarchy) for _ in range(config.decoder_layers)
         )
-        norm = nn.LayerNorm(sizes.embed_dim, eps=sizes.layer_norm_eps)
-        self.layer_norm = norm if sizes.normalize_before else None
+        self.layer_norm = final_norm(sizes)
         self.output_projection = Linear(sizes.embed_dim, table.num_embeddings, bias=False)
         if config.share_all_embeddings or config.share_decoder_input_output_embed:
             self.output_projection.weight = table.weight
@@ -78,10 +77,10 @@ class Decoder(Embeds, nn.Module):
             cache = incremental_state.setdefault(CACHE, DecoderCache(len(self.layers)))
         seen = 0 if cache is None else cache.length
         x = self.embed(prev_output_tokens[:, seen:], rows[:, seen:])
-        # The masks are the same for all layers.
-        tokens_mask = mask_of_keys(encoder_out.tokens_padding, x.dtype)
-        sentences_mask = mask_of_keys(encoder_out.spans_padding, x.dtype)
-        memory = encoder_out.tokens, tokens_mask, encoder_out.spans, sentences_mask
+        tokens_mask, sentences_mask = (
+            mask_of_keys(padding, x.dtype) for padding in (encoder_out.tokens_padding, encoder_out.spans_padding)
+        )
+        memory = encoder_out.tokens, tokens_mask, encoder_out.spans, sentences_mask  # the same for all layers
         for index, layer in enumerate(self.layers):
             layer_cache = None if cache is None else cache.layers[index]
             x = run_layer(layer, x, *memory, cache=layer_cache, checkpoint=self.checkpoint)

@@ -1,6 +1,4 @@
-"""`EncoderWithHeads`: an encoder with a masked-LM head or classification heads.
-
-It is the network of every encoder-only model.
+"""`EncoderWithHeads`, the network of every encoder-only model: an encoder with a masked-LM or classification heads.
 
 A classification head reads the states of documents, of pairs of documents, of segments (at their `<s>` markers), of
 tokens, of paragraphs (the mean of their tokens), or the mean of the paragraphs. A forward pass may compute several
@@ -60,7 +58,7 @@ class EncoderWithHeads(nn.Module):
         """Adds the encoder, initialises it, and adds an empty dictionary of heads; call it from the constructor."""
         self.kind, self.numbers, self.words = kind, numbers, words  # type: ignore[misc]
         parts = kind.parts(numbers, words)
-        sizes, tied = numbers.encoder_sizes(), not getattr(numbers, "untie_weights_roberta", False)
+        sizes, tied = numbers.sizes(), not getattr(numbers, "untie_weights_roberta", False)
         table = parts.table.weight if tied else None
         head = MaskedLMHead(sizes.embed_dim, words.size, sizes.activation, table, sizes.layer_norm_eps)
         if kind.like_roberta:
@@ -155,7 +153,6 @@ class EncoderWithHeads(nn.Module):
         """Adds a head, or replaces the one of this name, and removes the masked-LM head; fairseq's tasks call this.
 
         Args:
-            name: its name in `forward`.
             num_classes: K.
             inner_dim: channels of its hidden layer; the model's by default.
             level: one of `modules.heads.LEVELS`.

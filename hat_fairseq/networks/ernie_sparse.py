@@ -84,7 +84,7 @@ def ernie_sparse_parts(config: ErnieSparseConfig, words: Vocabulary) -> EncoderP
     own_positions = config.representative_positions == "sequence"
     if own_positions:  # representatives take some of the positions
         longest -= -(-max(longest - slots.num_global, 0) // (slots.block + 1))
-    sizes, layers, separate = config.encoder_sizes(), [], None
+    sizes, layers, separate = config.sizes(), [], None
     for attention in layer_attentions(config, config.encoder_layers):
         if config.representative_weights == "separate":
             numbers = sizes.embed_dim, sizes.num_heads, sizes.attention_dropout, config.encoder_qkv_dim

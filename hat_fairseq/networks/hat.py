@@ -51,7 +51,6 @@ class HatConfig(TokenEncoderConfig):
                 f"--encoder-embed-dim {self.encoder_embed_dim} and --decoder-embed-dim {self.decoder_embed_dim} must "
                 "be equal: the decoder attends to encoder states of its own width"
             )
-
         heads, shared = self.decoder_attention_heads, self.decoder_kv_heads
         if shared is not None and (shared < 1 or heads % shared):
             divisors = ", ".join(str(n) for n in range(1, heads + 1) if heads % n == 0)
@@ -59,17 +58,9 @@ class HatConfig(TokenEncoderConfig):
                 f"--decoder-kv-heads {shared} does not divide --decoder-attention-heads {heads}: give one of {divisors}"
             )
 
-    def decoder_sizes(self) -> LayerSizes:
-        return replace(self._sizes("decoder"), kv_heads=self.decoder_kv_heads)
-
 
 class HierarchicalEncoder(nn.Module):
-    """Encoder layers over the states of the representatives.
-
-    Args:
-        layers: modules that take (x, layout), usually `EncoderLayer`.
-        layer_norm: applied at the end of a pre-norm stack, None for post-norm.
-    """
+    """Encoder layers over the states of the representatives; `layer_norm`: after the last one, if pre-norm."""
 
     def __init__(self, layers: Iterable[nn.Module], layer_norm: nn.Module | None = None) -> None:
         super().__init__()
@@ -112,7 +103,7 @@ def hat_encoder_parts(
     config: HatConfig, words: Vocabulary, table: nn.Embedding, max_positions: int, roles: int = 0
 ) -> EncoderParts:
     """The encoder of section 3.2; `roles`: number of roles of speakers, 0 without."""
-    sizes = config.encoder_sizes()
+    sizes = config.sizes()
     parts = EncoderParts(
         words,
         table,

@@ -67,7 +67,7 @@ class HierarchicalTransformerConfig(EncoderConfig):
 
 def hierarchical_transformer_parts(config: HierarchicalTransformerConfig, words: Vocabulary) -> EncoderParts:
     """Segment-wise and cross-segment layers; one table for the positions of segments in all layers."""
-    sizes, length, kinds = config.encoder_sizes(), config.segment_length, config.layers()
+    sizes, length, kinds = config.sizes(), config.segment_length, config.layers()
     crossing = any("D" in kind for kind in kinds)
     has_positions = crossing and config.segment_positions == "add"
     positions = nn.Embedding(1 + config.max_segments, sizes.embed_dim) if has_positions else None

@@ -74,7 +74,7 @@ def token_parts(config: RobertaConfig, words: Vocabulary, layers: Iterable[nn.Mo
         token_table(words.size, config.encoder_embed_dim, words.pad),
         config.embedding("encoder", config.max_positions, "--max-positions"),
         layers,
-        layer_norm=final_norm(config.encoder_sizes()),
+        layer_norm=final_norm(config.sizes()),
         checkpoint=config.checkpoint_activations,
         **others,
     )
@@ -82,7 +82,7 @@ def token_parts(config: RobertaConfig, words: Vocabulary, layers: Iterable[nn.Mo
 
 def roberta_parts(config: RobertaConfig, words: Vocabulary) -> EncoderParts:
     """RoBERTa, with an attention to the sentences unless `config.no_hierarchy`."""
-    sizes, layers = config.encoder_sizes(), []
+    sizes, layers = config.sizes(), []
     for attention in layer_attentions(config, config.encoder_layers):
         numbers = sizes.embed_dim, sizes.num_heads, sizes.attention_dropout
         to_sentences = None if config.no_hierarchy else SentenceAttention(*numbers)
