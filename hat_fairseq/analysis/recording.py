@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from ..modules.batch_layout import BatchLayout
-from ..modules.heads import max_pooling_share
 from .look import AttentionMap
 from .shown import ShownAttention, shown_attentions, units
 
@@ -139,6 +138,16 @@ def segment_attentions(encoder: Any, layer: int | None = None) -> list[ShownAtte
         there = ", ".join(str(number) for each in shown for number in each.layers) or "none"
         raise ValueError(f"layer {layer} does not attend between segments (the layers that do: {there})")
     return [replace(each, layers={layer: each.layers[layer]}) for each in shown if layer in each.layers]
+
+
+def max_pooling_share(segments: Tensor, padding_mask: Tensor) -> Tensor:
+    """(B, N, C) states and their (B, N) padding mask -> (B, N): share of the channels that `max` takes from a segment.
+
+    Of equal maxima the first one counts.
+    """
+    winner = segments.masked_fill(padding_mask.unsqueeze(-1), float("-inf")).argmax(dim=1)  # B x C
+    won = winner.new_zeros(padding_mask.shape).scatter_add(1, winner, torch.ones_like(winner))
+    return won / winner.size(1)
 
 
 def summed(weights: Tensor, numbers: Tensor, num_units: int) -> Tensor:

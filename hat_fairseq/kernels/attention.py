@@ -48,8 +48,6 @@ def attend(
         self_attention: queries and keys are of the same tokens, so `mask` also hides queries that are padding.
     Returns:
         (B, H, T, E).
-    Raises:
-        ValueError: N < H, and `causal` or a mask that differs between heads or queries.
     """
     if keys.size(1) != queries.size(1):
         if causal or (mask is not None and any(size > 1 for size in mask.shape[-3:-1])):

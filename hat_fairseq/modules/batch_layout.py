@@ -3,8 +3,7 @@
 Which positions are padding, which tokens represent spans of the document (sentences, segments, blocks), which tokens
 are global, and the slot of each input token. The layers see a sequence of slots. Moving padding to the right, cutting a
 document into segments, inserting representatives and rolling are one map from tokens to slots. Building a layout is the
-only host-device synchronisation of a forward pass (block-sparse attention also reads the lengths). Attention masks are
-derived from it once and reused by all layers.
+only host-device synchronisation of a forward pass. Attention masks are derived from it once and reused by all layers.
 
 Sentences: Rohde et al. 2021, section 3.1.
 
@@ -52,7 +51,7 @@ class Representatives:
     """Tokens that represent spans, or global tokens.
 
     Attributes:
-        positions: (B, S) slots; 0 where a document has fewer than S, and `exists` is False.
+        positions: (B, S) slots.
         padding: (B, S) True = the document has no such representative; None when all have S.
         exists: (B, S) False = `scatter` leaves it out; None writes all, which needs distinct positions in a row.
         unit: what a representative stands for: sentence, segment or block.
@@ -88,8 +87,7 @@ class KeyMask:
     """Which keys the queries of a row attend to.
 
     Attributes:
-        allowed: (R, 1, 1, L) as `kernels.attend` takes it; a row of nothing but padding allows all of its keys, because
-            a softmax over no key is NaN.
+        allowed: (R, 1, 1, L) as `kernels.attend` takes it; all keys in an empty row: a softmax over no key is NaN.
         empty: (R, 1, 1) True = a row of nothing but padding; None where there is none.
     """
 
@@ -107,6 +105,7 @@ class BatchLayout:
         global_tokens: the tokens that attend to all tokens and are attended to by all, or None.
         slots: the slot of each input token; None: token t is in slot t.
         empty_rows: whether a row or a segment of nothing but padding exists.
+        row_lengths: the number of tokens of each row; None if only the device knows them.
     """
 
     padding: Tensor | None = None
@@ -114,6 +113,7 @@ class BatchLayout:
     global_tokens: Representatives | None = None
     slots: Slots | None = None
     empty_rows: bool = False
+    row_lengths: tuple[int, ...] | None = None
     _cache: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
@@ -127,12 +127,10 @@ class BatchLayout:
         return x if self.slots is None else self.slots.gather(x)
 
     def key_mask(self, x: Tensor, row_length: int | None = None) -> KeyMask | None:
-        """The mask of self-attention within rows; None when nothing is masked.
+        """The mask of self-attention of the (B, T', C) states within rows; None when nothing is masked.
 
-        Args:
-            x: (B, T', C) states, for their shape, type and device.
-            row_length: L; documents are divided into rows of L slots, the last one filled up with padding. None: one
-                row a document.
+        `row_length`: L; documents are divided into rows of L slots, the last one filled up with padding. None: one row
+        a document.
         """
         missing = 0 if row_length is None else -x.size(1) % row_length
         if self.padding is None and not missing:
@@ -148,13 +146,15 @@ class BatchLayout:
         return KeyMask(prepare_mask(allowed, x.dtype), empty.unsqueeze(-1) if self.empty_rows else None)
 
     def cached(self, key: Hashable, make: Callable[[], Cached]) -> Cached:
-        """The result of `make`, which is called once for each key, by the first layer that needs it."""
+        """The result of `make`, which only the first layer that needs it calls."""
         if key not in self._cache:
             self._cache[key] = make()
         return self._cache[key]
 
     def lengths(self, x: Tensor) -> Sequence[int]:
         """The number of tokens of each row of the (B, T', C) states."""
+        if self.row_lengths is not None:
+            return self.row_lengths
         if self.padding is None:
             return [x.size(1)] * len(x)
         padding = self.padding
@@ -232,7 +232,8 @@ def arrange_documents(
     moved = (input_padding[:, :-1] & ~input_padding[:, 1:]).any()
     facts = (padding.any(), padding.all(dim=1).any(), moved, *counts.aminmax(), *global_counts.aminmax())
     # All numbers at once: one synchronisation.
-    padded, empty, moved, fewest, most, fewest_global, most_global = torch.stack([x.long() for x in facts]).tolist()
+    on_host = torch.cat([torch.stack([x.long() for x in facts]), (~padding).sum(dim=1)]).tolist()
+    padded, empty, moved, fewest, most, fewest_global, most_global = on_host[: len(facts)]
     any_global = mark_global is not None and most_global
     layout = BatchLayout(
         padding=padding if padded else None,
@@ -240,5 +241,6 @@ def arrange_documents(
         global_tokens=representatives_at(marked, most_global, fewest_global) if any_global else None,
         slots=slots if moved else None,
         empty_rows=bool(empty),
+        row_lengths=tuple(on_host[len(facts) :]),
     )
     return Arranged(tokens, position_rows(tokens, pad), layout)

@@ -170,25 +170,13 @@ class PooledClassificationHead(ClassificationHead):
         return self.pooling(segments, mask)
 
 
-def max_pooling_share(segments: Tensor, padding_mask: Tensor) -> Tensor:
-    """(B, N, C) states and their (B, N) padding mask -> (B, N): share of the channels that `max` takes from a segment.
-
-    Of equal maxima the first one counts.
-    """
-    winner = segments.masked_fill(padding_mask.unsqueeze(-1), float("-inf")).argmax(dim=1)  # B x C
-    won = winner.new_zeros(padding_mask.shape).scatter_add(1, winner, torch.ones_like(winner))
-    return won / winner.size(1)
-
-
 def paragraph_numbers(tokens: Tensor, starts: Tensor, bos: int, eos: int, pad: int) -> tuple[Tensor, Tensor]:
-    """The paragraph of each token.
+    """The paragraph of each of the (B, T) tokens, whose `starts` are True where a sentence or segment starts.
 
-    A row is `<s> question </s> </s> <s> paragraph 1 <s> paragraph 2 </s>`. A paragraph is the tokens after a marker
-    `<s>` in the last part of the row. Tokens of earlier parts, markers and separators belong to no paragraph.
+    A row is `<s> question </s> </s> <s> paragraph 1 <s> paragraph 2 </s>`, padded on either side. A paragraph is the
+    tokens after a marker `<s>` in the last part of the row. Tokens of earlier parts, markers and separators belong to
+    no paragraph.
 
-    Args:
-        tokens: (B, T) token ids, padded on either side.
-        starts: (B, T) True = a sentence or segment starts.
     Returns:
         (B, T) number of each token's paragraph, from 0; -1 for tokens in no paragraph. (B,) paragraphs of each row: at
         least one, which may be empty; 0 in a row of padding.
@@ -203,10 +191,9 @@ def paragraph_numbers(tokens: Tensor, starts: Tensor, bos: int, eos: int, pad: i
 
 
 def paragraph_means(states: Tensor, numbers: Tensor, most: int) -> tuple[Tensor, Tensor]:
-    """The mean state of each paragraph, summed in fp32 or wider.
+    """The mean of the (B, T, C) states of each paragraph, summed in fp32 or wider.
 
     Args:
-        states: (B, T, C).
         numbers: (B, T) as `paragraph_numbers` gives them.
         most: N.
     Returns:

@@ -91,6 +91,7 @@ class RepresentativeSlots:
             representatives=Representatives(places, **absent, unit="block", inserted=True),
             slots=Slots(F.pad(slots, (0, 1), value=size)[moved], size),
             empty_rows=layout.empty_rows,
+            row_lengths=None if layout.row_lengths is None else tuple(n + self.count(n) for n in layout.row_lengths),
         )
         return Arranged(ids, (positions + pad + 1).masked_fill(ids.eq(pad), pad), inserted)
 

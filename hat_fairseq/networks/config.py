@@ -46,13 +46,7 @@ def entry(name: str) -> Any:
 
 
 def layer_attentions(config: Any, num_layers: int) -> list[nn.Module]:
-    """The self-attention of each of `num_layers` layers.
-
-    Args:
-        config: an `EncoderConfig`.
-    Raises:
-        ValueError: an unknown attention, or layers that do not exist.
-    """
+    """The self-attention of each layer of an `EncoderConfig`; ValueError for layers that do not exist."""
     chosen = parse_layers(config.encoder_attention_layers, num_layers)
     attention = config.attention()
     other = config.attention(getattr(attention, "other_layers", "full"))
@@ -61,12 +55,9 @@ def layer_attentions(config: Any, num_layers: int) -> list[nn.Module]:
 
 
 def check_options(config: Any, besides: tuple[str, ...] = ()) -> None:
-    """Checks the options of attentions.
+    """Raises ValueError for an option that the chosen attention does not read, or an impossible value.
 
-    Args:
-        besides: options that may be set for any attention.
-    Raises:
-        ValueError: an option that the chosen attention does not read, or an impossible value of one that it reads.
+    `besides`: options that may be set for any attention.
     """
     used = {name for name, _, _ in options_of(entry(config.encoder_attention))}
     known = {name for kind in ATTENTIONS.values() for name, _, _ in options_of(kind)}
@@ -80,11 +71,7 @@ def check_options(config: Any, besides: tuple[str, ...] = ()) -> None:
 
 
 def parse_layers(text: str | None, num_layers: int) -> set[int]:
-    """`0,6-8` -> {0, 6, 7, 8}; None -> all layers.
-
-    Raises:
-        ValueError: not of this form, or a layer that does not exist.
-    """
+    """`0,6-8` -> {0, 6, 7, 8}; None -> all layers; ValueError for another form, or a layer that does not exist."""
     if text is None:
         return set(range(num_layers))
     layers: set[int] = set()

@@ -1,7 +1,6 @@
 """The encoder of all networks, by composition: an embedding, layers, and two functions before and after them.
 
-`arrange` lays the tokens out as the layers see them (`Arranged`), `finish` reads the states of the last layer. What
-differs between HAT, segments, windows and representatives is passed in.
+What differs between HAT, segments, windows and representatives is passed in (`EncoderParts`).
 
 Legend: B documents, T source tokens, T' slots in the layers, S sentences or segments, C channels.
 """
@@ -41,7 +40,6 @@ class EncoderOut:
         tokens_padding: (B, T) True = padding, no row all padding; None when nothing is padded.
         spans: (B, S, C) states of sentences, segments or blocks; None without spans.
         spans_padding: (B, S) True = no such span; None when every document has S.
-        layout: the facts about the batch.
     """
 
     tokens: Tensor
@@ -126,7 +124,6 @@ class EncoderParts:
     Attributes:
         words: the vocabulary of the source.
         table: embeddings of the tokens.
-        embedding: numbers of the embedding.
         layers: modules that take (x, layout).
         arrange: (B, T) token ids -> the batch as the layers see it.
         finish: (B, T', C) states of the last layer and the layout -> the output.
@@ -179,7 +176,8 @@ class Encoder(Embeds, nn.Module):
                 outputs are in the order of the input.
         """
         batch = self.arrange(src_tokens)
-        self.check_positions(batch.rows)
+        if self.max_tokens <= self.embedding_sizes.positions:  # otherwise positions begin anew in each segment
+            self.check_positions(batch.rows)
         if roll:
             batch = rolled(batch, roll)
         layout = batch.layout

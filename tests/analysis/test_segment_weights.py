@@ -9,8 +9,7 @@ import torch
 from building import BOS, PAD, TINY_ENCODER, build, documents
 from torch import Tensor
 
-from hat_fairseq.analysis.recording import BatchRecorder, segment_attentions
-from hat_fairseq.modules.heads import max_pooling_share
+from hat_fairseq.analysis.recording import BatchRecorder, max_pooling_share, segment_attentions
 
 SEGMENTS = (
     "--encoder-embed-dim 24 --encoder-ffn-embed-dim 40 --encoder-attention-heads 4 --segment-length 6 --max-segments 9 "

@@ -92,23 +92,23 @@ def test_autocast_rounds_as_it_does_with_a_projection() -> None:
 
 
 def test_the_logged_metrics_are_fairseqs() -> None:
-    model, batch, found = model_of("hat_transformer_tiny"), sample([16, 9, 5]), []
+    model, batch, logged = model_of("hat_transformer_tiny"), sample([16, 9, 5]), []
     for criterion in (ChunkedLabelSmoothedCrossEntropy, LabelSmoothedCrossEntropyCriterion):
         log = criterion(TASK, False, 0.1, report_accuracy=True)(model, batch)[2]
         with metrics.aggregate(new_root=True) as values:
             criterion.reduce_metrics([log, log])
-        found.append(values.get_smoothed_values())
-    assert found[0] == found[1] and {"loss", "nll_loss", "ppl", "accuracy"} <= found[0].keys()
+        logged.append(values.get_smoothed_values())
+    assert logged[0] == logged[1] and {"loss", "nll_loss", "ppl", "accuracy"} <= logged[0].keys()
 
 
 def test_validation_computes_no_gradients_and_all_losses_on_demand() -> None:
     model, batch = model_of("hat_transformer_tiny").eval(), sample([16, 9])
-    ours, theirs = (
+    chunked, reference = (
         kind(TASK, False, 0.1) for kind in (ChunkedLabelSmoothedCrossEntropy, LabelSmoothedCrossEntropyCriterion)
     )
     with torch.no_grad():
-        assert_close(ours(model, batch)[0], theirs(model, batch)[0])
-        assert torch.equal(ours(model, batch, reduce=False)[0], theirs(model, batch, reduce=False)[0])
+        assert_close(chunked(model, batch)[0], reference(model, batch)[0])
+        assert torch.equal(chunked(model, batch, reduce=False)[0], reference(model, batch, reduce=False)[0])
 
 
 def test_gradients_add_up_over_batches_and_are_taken_once() -> None:

@@ -28,11 +28,11 @@ def test_figures_are_scikit_learns(classes: int, used: int, sizes: list[int]) ->
     generator = torch.Generator().manual_seed(classes)
     predicted, target = torch.randint(0, used, (2, 41), generator=generator)
     target[:15] = predicted[:15]
-    with metrics.aggregate(new_root=True) as found:
+    with metrics.aggregate(new_root=True) as meters:
         batches = zip(predicted.split(sizes), target.split(sizes), strict=True)
         for p, t in batches:  # one reduction each, as in fairseq
             DocumentLabels.reduce_metrics([log(p, t, classes)])
-    values, true, guess = found.get_smoothed_values(), target.tolist(), predicted.tolist()
+    values, true, guess = meters.get_smoothed_values(), target.tolist(), predicted.tolist()
     assert values["accuracy"] == pytest.approx(100 * accuracy_score(true, guess), abs=1e-3)
     assert values["f1_micro"] == pytest.approx(100 * f1_score(true, guess, average="micro"), abs=1e-3)
     assert values["f1_macro"] == pytest.approx(100 * f1_score(true, guess, average="macro"), abs=1e-3)
@@ -44,17 +44,17 @@ def test_one_reduction_of_many_processes_is_the_same() -> None:
     predicted, target = torch.randint(0, 4, (2, 30), generator=generator)
     logs = [log(p, t, 4) for p, t in zip(predicted.split(7), target.split(7), strict=True)]
     table = counts(predicted, target, 4)
-    with metrics.aggregate(new_root=True) as found:
+    with metrics.aggregate(new_root=True) as meters:
         DocumentLabels.reduce_metrics(logs)
-    assert found.get_smoothed_values()["f1_macro"] == f1_macro(table)
-    assert found.get_smoothed_values()["f1_micro"] == f1_micro(table)
+    assert meters.get_smoothed_values()["f1_macro"] == f1_macro(table)
+    assert meters.get_smoothed_values()["f1_micro"] == f1_micro(table)
     assert sum(log["correct"] for log in logs) == table[:, 0].sum()
 
 
 def test_nothing_labelled_is_no_division_by_zero() -> None:
-    with metrics.aggregate(new_root=True) as found:
+    with metrics.aggregate(new_root=True) as meters:
         DocumentLabels.reduce_metrics([log(torch.tensor([]).long(), torch.tensor([]).long(), 3)])
-    values = found.get_smoothed_values()
+    values = meters.get_smoothed_values()
     assert values["accuracy"] == values["f1_micro"] == values["f1_macro"] == 0
 
 
@@ -64,19 +64,19 @@ def test_the_best_span_is_the_best_of_all(length: int) -> None:
     logits[:, 1:4] = torch.where(torch.rand(200, 1, 1) < 0.3, float("-inf"), logits[:, 1:4])  # question, separators
     if length > 1:
         assert best_spans(logits)[:, 1].bool().any()
-    for row, found in zip(logits, best_spans(logits).tolist(), strict=True):
+    for row, span in zip(logits, best_spans(logits).tolist(), strict=True):
         spans = [(0, 0)] + [(a, b) for a in range(1, length) for b in range(a, length)]
         scores = [float(row[a, 0] + row[b, 1]) for a, b in spans]
-        assert tuple(found) == spans[scores.index(max(scores))]
+        assert tuple(span) == spans[scores.index(max(scores))]
 
 
 def test_accuracies_of_spans_are_sums_over_batches() -> None:
-    with metrics.aggregate(new_root=True) as found:
+    with metrics.aggregate(new_root=True) as meters:
         for values in [(4, 2, 3, 1), (1, 1, 0, 0), (3, 0, 3, 0)]:
             log = dict(zip(SUMS, values, strict=True)) | {"loss": 0.0, "sample_size": values[0]}
             AnswerSpans.reduce_metrics([log])
-    assert found.get_smoothed_values()["accuracy"] == pytest.approx(100 * 3 / 8)
-    assert found.get_smoothed_values()["has_answer_accuracy"] == pytest.approx(100 * 1 / 6, abs=1e-3)
+    assert meters.get_smoothed_values()["accuracy"] == pytest.approx(100 * 3 / 8)
+    assert meters.get_smoothed_values()["has_answer_accuracy"] == pytest.approx(100 * 1 / 6, abs=1e-3)
 
 
 def test_any_of_several_answers_is_right() -> None:

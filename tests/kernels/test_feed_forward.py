@@ -42,16 +42,16 @@ def test_outputs_and_gradients_are_those_of_the_naive_network(
 
 
 def kept_bytes(function) -> int:
-    kept: dict[int, int] = {}
+    saved: dict[int, int] = {}
 
     def pack(x: Tensor) -> Tensor:
-        kept[x.untyped_storage().data_ptr()] = x.untyped_storage().nbytes()
+        saved[x.untyped_storage().data_ptr()] = x.untyped_storage().nbytes()
         return x
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
         out = function()  # alive while the tensors are counted
     assert out.requires_grad
-    return sum(kept.values())
+    return sum(saved.values())
 
 
 def test_the_output_of_the_activation_is_not_kept() -> None:

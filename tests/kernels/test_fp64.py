@@ -54,11 +54,11 @@ def test_gradients_are_finite_differences(name: str) -> None:
 
 def test_gradients_of_the_loss_in_chunks() -> None:
     features, weight = (torch.randn(rows, 8, dtype=FP64, requires_grad=True) for rows in (5, 9))
-    found, expected = (
+    gradients, expected = (
         torch.autograd.grad(loss(features, weight, torch.tensor([4, PAD, 5, 6, 4]), 0.1, PAD)[0], (features, weight))
         for loss in (chunked_label_smoothed_loss, naive.label_smoothed_loss)
     )
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-14)
+    torch.testing.assert_close(gradients, expected, rtol=0, atol=1e-14)
 
 
 @pytest.mark.usefixtures("either_library")

@@ -34,13 +34,13 @@ def test_the_loss_itself(rows: int, smoothing: float, dtype: torch.dtype) -> Non
     loss, nll, correct = chunked_label_smoothed_loss(features, weight, target, smoothing, PAD, count_correct=True)
     expected, expected_nll = naive.label_smoothed_loss(features, weight, target, smoothing, PAD)
     logits = naive.linear(features, weight).flatten(0, 1)
-    theirs = label_smoothed_nll_loss(logits.float().log_softmax(-1), target.flatten(), smoothing, PAD)
-    assert_close(torch.stack(theirs), torch.stack([expected, expected_nll]))
+    reference = label_smoothed_nll_loss(logits.float().log_softmax(-1), target.flatten(), smoothing, PAD)
+    assert_close(torch.stack(reference), torch.stack([expected, expected_nll]))
     assert_close(loss, expected)
     assert_close(nll, expected_nll)
     assert int(correct) == int((logits.argmax(1).eq(target.flatten()) & target.flatten().ne(PAD)).sum())
-    ours = torch.autograd.grad(loss * 3, [features, weight])
-    for one, other in zip(ours, torch.autograd.grad(expected * 3, [features, weight]), strict=True):
+    gradients = torch.autograd.grad(loss * 3, [features, weight])
+    for one, other in zip(gradients, torch.autograd.grad(expected * 3, [features, weight]), strict=True):
         assert one.dtype is dtype
         assert_close(one, other, dtype, bf16_error=0.02)
 
@@ -63,9 +63,9 @@ def test_fp16_recovers_at_the_loss_scales_at_which_it_does_without_chunks(large:
         both = [list(torch.autograd.grad(loss * scale, [features, weight])) for loss in (chunked, plain)]
         return [all(bool(x.isfinite().all()) for x in gradients) for gradients in both], both
 
-    found = {scale: finite(scale) for scale in (2.0**16, 1.0, 0.25)}
-    assert [pair for pair, _ in found.values()] == [[False, False], [True, True], [True, True]]
-    for one, other in zip(*found[1.0][1], strict=True):
+    results = {scale: finite(scale) for scale in (2.0**16, 1.0, 0.25)}
+    assert [pair for pair, _ in results.values()] == [[False, False], [True, True], [True, True]]
+    for one, other in zip(*results[1.0][1], strict=True):
         torch.testing.assert_close(one, other, rtol=5e-3, atol=1e-3 * float(other.abs().max()))
 
 
@@ -85,8 +85,8 @@ def test_a_large_table() -> None:
     loss = chunked_label_smoothed_loss(features, weight, target, 0.1, PAD)[0]
     expected = naive.label_smoothed_loss(features, weight, target, 0.1, PAD)[0]
     assert_close(loss, expected)
-    (ours,), (theirs,) = (torch.autograd.grad(one, [weight]) for one in (loss, expected))
-    assert_close(ours, theirs)
+    (gradients,), (reference,) = (torch.autograd.grad(one, [weight]) for one in (loss, expected))
+    assert_close(gradients, reference)
 
 
 class Largest(TorchDispatchMode):

@@ -29,11 +29,6 @@ def test_only_keys_and_values_of_the_attention_to_tokens_become_smaller(arch: st
             assert len(tensor) == (6 * kv_heads if grouped else len(default[name]))
 
 
-def test_as_many_as_heads_are_the_default() -> None:
-    default, same = (build("hat_transformer", TINY + flag).state_dict() for flag in ("", " --decoder-kv-heads 4"))
-    assert default.keys() == same.keys() and all(torch.equal(default[name], same[name]) for name in default)
-
-
 @pytest.mark.parametrize("kv_heads", [0, 3, 8, -1])
 def test_a_number_that_does_not_divide_the_heads_is_refused(kv_heads: int) -> None:
     with pytest.raises(ValueError, match=f"--decoder-kv-heads {kv_heads} .*heads 4: give one of 1, 2, 4$"):

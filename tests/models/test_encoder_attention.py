@@ -1,10 +1,8 @@
-"""`--encoder-attention`: what holds for every attention of the table, also for one that a test adds to it."""
+"""`--encoder-attention`: what holds for every attention of the table."""
 
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -14,46 +12,14 @@ from helpers import assert_close, assert_same_run, outputs_and_gradients, paddin
 from layouts import dense
 from torch import Tensor
 
-from hat_fairseq.kernels import naive
-from hat_fairseq.modules.attention import HeadProjections
 from hat_fairseq.modules.batch_layout import BatchLayout, representatives_at
 from hat_fairseq.modules.layers import EncoderLayer, LayerSizes
 from hat_fairseq.modules.options import read
 from hat_fairseq.modules.pooling_attention import PoolingAttention
-from hat_fairseq.networks.config import ATTENTIONS, entry, parse_layers
-
-
-class StridedLocal(HeadProjections):
-    """Every token attends to its neighbours and to every fourth token of the document."""
-
-    def allowed(self, query: Tensor, key: Tensor, layout: BatchLayout) -> Tensor:
-        return ((query - key).abs() <= 2) | (key % 4 == 0)
-
-    def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
-        positions = torch.arange(x.size(1))
-        allowed = self.allowed(positions[:, None], positions, layout)[None, None]
-        mask = layout.key_mask(x)
-        if mask is not None:
-            allowed = (allowed & mask.allowed) | torch.eye(x.size(1), dtype=torch.bool)  # padding sees itself
-        return self.attend(x, x, allowed)
-
-
-@dataclass(frozen=True)
-class Strided:
-    def build(self, embed_dim: int, num_heads: int, dropout: float, layer: int = 0) -> StridedLocal:
-        return StridedLocal(embed_dim, num_heads, dropout)
-
-
-@pytest.fixture(autouse=True)
-def strided() -> Iterator[None]:
-    ATTENTIONS["strided"] = Strided
-    yield
-    del ATTENTIONS["strided"]
-
+from hat_fairseq.networks.config import entry, parse_layers
 
 CASES: dict[str, dict[str, Any]] = {
     "full": {},
-    "strided": {},
     "segments": {"segment_length": 5},
     "window": {"attention_window": 3},
     "window global": {"attention_window": 33, "global_tokens": "first"},
@@ -182,16 +148,6 @@ def test_checkpointing_changes_no_number(name: str) -> None:
     assert all(torch.equal(gradient, runs[1][1][key]) for key, gradient in runs[0][1].items())
 
 
-def test_one_segment_is_full_attention() -> None:
-    from hat_fairseq.modules.attention import FullAttention
-    from hat_fairseq.modules.segments import SegmentAttention
-
-    full, segments = FullAttention(24, 4), SegmentAttention(24, 4, segment_length=31)
-    segments.load_state_dict(full.state_dict())
-    x, layout = states([31, 10]), BatchLayout(padding([31, 10]))
-    assert_close(segments(x, layout), full(x, layout))
-
-
 def model_of(name: str, attention: str, extra: str = "") -> Any:
     arch, flags = MODELS[name]
     options = "".join(f" --{key.replace('_', '-')} {value}" for key, value in CASES[attention].items())
@@ -246,7 +202,7 @@ def test_incremental_decoding_is_unaffected(model_name: str, name: str) -> None:
 
 @pytest.mark.parametrize("model_name", MODELS)
 def test_a_pattern_changes_the_output_and_no_name(model_name: str) -> None:
-    models = [model_of(model_name, name) for name in ("full", "segments", "strided")]
+    models = [model_of(model_name, name) for name in ("full", "segments", "window")]
     assert len({tuple(model.state_dict()) for model in models}) == 1
     for model in models:
         torch.manual_seed(2)
@@ -285,11 +241,3 @@ def test_layers_may_differ() -> None:
 def test_wrong_flags_are_refused(flags: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         build("hat_bart_base", f"{TINY} {flags}")
-
-
-def test_explicit_weights_are_the_definition() -> None:
-    attention, x = attention_of("full"), states([7])
-    weights = attention.weights(x, BatchLayout())
-    queries, keys = attention.heads(attention.q_proj(x)), attention.heads(attention.k_proj(x))
-    torch.testing.assert_close(weights, naive.attention(queries, keys, keys)[1])
-    torch.testing.assert_close(weights.sum(-1), torch.ones(1, 4, 7))

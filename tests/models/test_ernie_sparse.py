@@ -85,20 +85,20 @@ def test_the_encoder_is_the_papers_definition(flags: str, lengths: list[int]) ->
     encoded = model.encoder(source)
     left = torch.stack([row.roll(int(row.eq(PAD).sum())) for row in source])
     from_left = model.encoder(left).tokens
-    expected, found, states = [], [], []
+    expected, actual, states = [], [], []
     for row, length in enumerate(lengths):
         tokens, representatives = literal(model, source[row, :length])
         expected += [tokens, representatives]
-        found += [encoded.tokens[row, :length], encoded.spans[row, : len(representatives)]]
+        actual += [encoded.tokens[row, :length], encoded.spans[row, : len(representatives)]]
         states.append(representatives)
         assert_close(from_left[row, -length:], tokens)
         if not len(representatives):
             assert_close(encoded.spans[row, 0], tokens[0])
         assert encoded.spans_padding[row].tolist() == [i >= len(representatives) for i in range(encoded.spans.size(1))]
-    assert_close(torch.cat(found), torch.cat(expected))
+    assert_close(torch.cat(actual), torch.cat(expected))
     parameters = [p for name, p in model.named_parameters() if "lm_head" not in name]
     gradients = [
-        torch.autograd.grad(torch.cat(y).pow(3).sum(), parameters, allow_unused=True) for y in (found, expected)
+        torch.autograd.grad(torch.cat(y).pow(3).sum(), parameters, allow_unused=True) for y in (actual, expected)
     ]
     names = [name for name, _ in model.named_parameters() if "lm_head" not in name]
     scale = max(float(x.abs().max()) for x in gradients[1] if x is not None)

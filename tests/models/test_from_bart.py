@@ -40,12 +40,12 @@ def converted(run, tmp_path_factory):
 
 
 def test_plain_twin_computes_hugging_faces_logits(converted) -> None:
-    theirs, state = converted
-    ours = build("hat_bart_base", SIZES + " --no-hierarchy", Vocabulary(60), max_target_positions=64).eval()
-    ours.load_state_dict(dict(state))
+    bart, state = converted
+    plain = build("hat_bart_base", SIZES + " --no-hierarchy", Vocabulary(60), max_target_positions=64).eval()
+    plain.load_state_dict(dict(state))
     source, target = documents([17, 9, 2]), targets(3, 8)
-    expected = theirs(input_ids=source, attention_mask=(source != PAD).long(), decoder_input_ids=target).logits
-    actual = ours(source, None, target)[0]
+    expected = bart(input_ids=source, attention_mask=(source != PAD).long(), decoder_input_ids=target).logits
+    actual = plain(source, None, target)[0]
     assert float((actual - expected).detach().abs().max()) < 1e-4
     assert float(expected.detach().std()) > 0.1  # the comparison is not one of zeros
 
@@ -72,12 +72,12 @@ def test_heads_that_share_keys_start_from_the_means_of_barts(converted, kv_heads
 
 
 def test_hat_from_bart_differs_from_bart_by_its_hierarchy_only(converted) -> None:
-    theirs, state = converted
+    bart, state = converted
     hat = build("hat_bart_base", SIZES, Vocabulary(60), max_target_positions=64).eval()
     hat.load_state_dict(dict(state))
     source = documents([17, 9, 2])
     encoded = hat.encoder(source)
-    expected = theirs.model.encoder(input_ids=source, attention_mask=(source != PAD).long()).last_hidden_state
+    expected = bart.model.encoder(input_ids=source, attention_mask=(source != PAD).long()).last_hidden_state
     for row, length in enumerate([17, 9, 2]):
         assert_close(encoded.tokens[row, :length], expected[row, :length])
 

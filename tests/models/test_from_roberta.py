@@ -53,20 +53,3 @@ def test_the_output_is_robertas_when_the_sentences_are_taken_out() -> None:
     encoder = hat.encoder.sentence_encoder
     encoder.hierarchical, encoder.layers = False, plain.encoder.sentence_encoder.layers
     assert_close(hat(source)[0][real], plain(source)[0][real])
-
-
-def test_positions_are_extended() -> None:
-    model, state = model_of(" --extend-positions tile", max_positions=40), plain_state()
-    table = state["encoder.sentence_encoder.embed_positions.weight"]
-    model.load_state_dict(dict(state))
-    extended = model.encoder.sentence_encoder.embed_positions.weight
-    assert torch.equal(extended, torch.cat([table, table[2:], table[2:10]]))
-
-
-def test_mismatches_are_named() -> None:
-    state = plain_state()
-    state["encoder.sentence_encoder.layers.7.fc1.bias"] = state.pop("encoder.sentence_encoder.layers.1.fc1.bias")
-    with pytest.raises(ValueError) as error:
-        model_of().load_state_dict(state)
-    assert "missing encoder.sentence_encoder.layers.1.fc1.bias [40]" in str(error.value)
-    assert "unknown encoder.sentence_encoder.layers.7.fc1.bias [40]" in str(error.value)

@@ -34,9 +34,9 @@ def confident(twin: str = "", seed: int = 2):
 
 def assert_same_hypotheses(actual: list[list[dict]], expected: list[list[dict]]) -> None:
     assert len(actual) == len(expected)
-    for ours, theirs in zip(actual, expected, strict=True):
-        assert [h["tokens"].tolist() for h in ours] == [h["tokens"].tolist() for h in theirs]
-        assert_close(torch.stack([h["score"] for h in ours]), torch.stack([h["score"] for h in theirs]))
+    for hypotheses, references in zip(actual, expected, strict=True):
+        assert [h["tokens"].tolist() for h in hypotheses] == [h["tokens"].tolist() for h in references]
+        assert_close(torch.stack([h["score"] for h in hypotheses]), torch.stack([h["score"] for h in references]))
 
 
 @TWINS

@@ -56,17 +56,17 @@ def test_translation_models_add_what_the_paper_adds(arch: str, added: int, plain
 )
 def test_plain_twin_equals_fairseq_transformer(extra: str) -> None:
     vocabulary = Vocabulary()
-    ours = build("hat_transformer_tiny", TINY + extra + " --no-hierarchy", vocabulary).eval()
-    args = flags_for_fairseq("transformer", ours, share_all_embeddings=True)
-    check_equal_to_fairseq(ours, ARCH_MODEL_REGISTRY["transformer"].build_model(args, vocabulary).eval())
+    plain = build("hat_transformer_tiny", TINY + extra + " --no-hierarchy", vocabulary).eval()
+    args = flags_for_fairseq("transformer", plain, share_all_embeddings=True)
+    check_equal_to_fairseq(plain, ARCH_MODEL_REGISTRY["transformer"].build_model(args, vocabulary).eval())
 
 
 def test_plain_twin_equals_fairseq_bart() -> None:
     vocabulary = Vocabulary()
-    ours = build("hat_bart_base", TINY + " --no-hierarchy", vocabulary).eval()
-    args = flags_for_fairseq("bart_base", ours)
-    theirs = ARCH_MODEL_REGISTRY["bart_base"].build_model(args, vocabulary).eval()
-    check_equal_to_fairseq(ours, theirs)
+    plain = build("hat_bart_base", TINY + " --no-hierarchy", vocabulary).eval()
+    args = flags_for_fairseq("bart_base", plain)
+    reference = ARCH_MODEL_REGISTRY["bart_base"].build_model(args, vocabulary).eval()
+    check_equal_to_fairseq(plain, reference)
 
 
 def flags_for_fairseq(arch: str, model, **args):
@@ -81,13 +81,13 @@ def flags_for_fairseq(arch: str, model, **args):
     return namespace
 
 
-def check_equal_to_fairseq(ours, theirs) -> None:
-    ours.load_state_dict(theirs.state_dict())  # through the hook that a --restore-file takes
+def check_equal_to_fairseq(plain, reference) -> None:
+    plain.load_state_dict(reference.state_dict())  # through the hook that a --restore-file takes
     source, target = documents(LENGTHS), targets(3, 8)
-    expected = theirs(source, (source != PAD).sum(1), target)[0]
-    assert_close(ours(source, None, target)[0], expected)
+    expected = reference(source, (source != PAD).sum(1), target)[0]
+    assert_close(plain(source, None, target)[0], expected)
     left = torch.stack([torch.cat([row[row == PAD], row[row != PAD]]) for row in source])
-    assert_close(ours(left, None, target)[0], expected)
+    assert_close(plain(left, None, target)[0], expected)
 
 
 @EVERY_ARCHITECTURE

@@ -26,33 +26,33 @@ def roberta(layers: int = 3, positions: int = 64) -> Any:
 @torch.no_grad()
 @pytest.mark.parametrize("length", [1, 5, 64])
 def test_started_from_roberta_one_segment_without_cross_attention_is_roberta(length: int) -> None:
-    theirs, tokens = roberta(), documents([length])
+    pretrained, tokens = roberta(), documents([length])
     flags = SMALL.replace("--segment-length 6", "--segment-length 64") + "S|S|S"
     model = build("hierarchical_transformer", flags).eval()
-    model.load_state_dict(theirs.state_dict())  # through the hook that a --restore-file takes
-    assert_close(model(tokens)[0], theirs(tokens)[0])
-    assert_close(model(tokens, features_only=True)[0], theirs(tokens, features_only=True)[0])
+    model.load_state_dict(pretrained.state_dict())  # through the hook that a --restore-file takes
+    assert_close(model(tokens)[0], pretrained(tokens)[0])
+    assert_close(model(tokens, features_only=True)[0], pretrained(tokens, features_only=True)[0])
     masked = torch.rand(tokens.shape) < 0.5
-    assert_close(model(tokens, masked_tokens=masked)[0], theirs(tokens, masked_tokens=masked)[0])
+    assert_close(model(tokens, masked_tokens=masked)[0], pretrained(tokens, masked_tokens=masked)[0])
 
 
 @pytest.mark.parametrize("released", [False, True], ids=["today", "2019"])
 def test_start_from_roberta_takes_each_layer_twice_and_crops_positions(released: bool) -> None:
-    theirs = roberta().state_dict()
+    pretrained = roberta().state_dict()
     model = small("S|SD|D")
-    model.load_state_dict(released_roberta(theirs) if released else dict(theirs))
+    model.load_state_dict(released_roberta(pretrained) if released else dict(pretrained))
     state, prefix = model.state_dict(), "encoder.sentence_encoder."
     for name, tensor in state.items():
         if ".layers." in name:
             source = name.replace("encoder.", prefix, 1).replace("segment_wise.", "").replace("cross_segment.", "")
-            assert torch.equal(tensor, theirs[source]), name
-    positions = theirs[prefix + "embed_positions.weight"]
+            assert torch.equal(tensor, pretrained[source]), name
+    positions = pretrained[prefix + "embed_positions.weight"]
     assert torch.equal(state["encoder.embed_positions.weight"], positions[:8])
     assert torch.equal(state["encoder.segment_positions.weight"], positions[1:7])
-    assert torch.equal(state["encoder.lm_head.bias"], theirs["encoder.lm_head.bias"])
+    assert torch.equal(state["encoder.lm_head.bias"], pretrained["encoder.lm_head.bias"])
     assert not state["encoder.embed_token_type.weight"].any()
     with pytest.raises(ValueError, match="RoBERTa has no layers.3."):
-        small("S|S|S|S").load_state_dict(dict(theirs))
+        small("S|S|S|S").load_state_dict(dict(pretrained))
     with pytest.raises(ValueError, match="needs 8 positions of RoBERTa, which has 6"):
         small("S|S").load_state_dict(roberta(positions=4).state_dict())
 
@@ -86,12 +86,3 @@ def test_loaded_equals_fresh_and_heads_come_and_go(caplog: pytest.LogCaptureFixt
     del broken["encoder.layers.0.segment_wise.fc1.bias"]
     with pytest.raises(ValueError, match="segment_wise.fc1.bias"):
         small().load_state_dict(broken)
-
-
-def test_another_dictionary_of_the_same_size_is_refused() -> None:
-    vocabulary = Vocabulary()
-    symbols = vocabulary.source_dictionary.symbols
-    symbols[10], symbols[11] = symbols[11], symbols[10]
-    other = build("hierarchical_transformer", SMALL + "S|SD", vocabulary)
-    with pytest.raises(ValueError, match="another dictionary"):
-        other.load_state_dict(reloaded(small()))

@@ -41,33 +41,33 @@ def test_sequence_classification(pooling: str) -> None:
 
 @torch.no_grad()
 def test_sequential_sentence_classification() -> None:
-    theirs, ours = DATA["SequentialSentenceClassification/logits"], classify("SequentialSentenceClassification")
-    present = TOKENS[:, ::8].eq(BOS)  # theirs has logits for the segment of padding as well
+    reference, logits = DATA["SequentialSentenceClassification/logits"], classify("SequentialSentenceClassification")
+    present = TOKENS[:, ::8].eq(BOS)  # the reference has logits for the segment of padding as well
     assert present.sum(1).tolist() == [4, 3]
-    assert largest_difference(ours[present], theirs[present]) < 1e-5
+    assert largest_difference(logits[present], reference[present]) < 1e-5
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("pooling", ["max", "first"])
 def test_multiple_choice(pooling: str) -> None:
-    """Their (documents, choices, length) input is ours with the choices as rows."""
-    theirs = DATA[f"MultipleChoice/logits[pooling={pooling}]"]
-    assert largest_difference(classify("MultipleChoice", pooling).view_as(theirs), theirs) < 1e-5
+    """The authors' (documents, choices, length) input is here one of rows."""
+    reference = DATA[f"MultipleChoice/logits[pooling={pooling}]"]
+    assert largest_difference(classify("MultipleChoice", pooling).view_as(reference), reference) < 1e-5
 
 
 @torch.no_grad()
 def test_segment_positions_left_out_are_a_table_of_zeros_and_matter_otherwise() -> None:
     logits = DATA["MaskedLM/logits"]
-    ours = imported("MaskedLM", flags=" --segment-positions none", segment_positions=False)(TOKENS)[0]
-    assert largest_difference(ours[REAL], logits[REAL]) > 0.01
+    without = imported("MaskedLM", flags=" --segment-positions none", segment_positions=False)(TOKENS)[0]
+    assert largest_difference(without[REAL], logits[REAL]) > 0.01
     zeroed = imported("MaskedLM")
     zeroed.encoder.segment_positions.weight.zero_()
-    assert largest_difference(ours, zeroed(TOKENS)[0]) < 1e-5
+    assert largest_difference(without, zeroed(TOKENS)[0]) < 1e-5
 
 
 @torch.no_grad()
 def test_what_is_better_is_not_what_the_parity_needs_switched_off() -> None:
-    """Row 1 alone, without the padding at its end that theirs needs, and laid out by its markers instead of by hand."""
+    """Row 1 alone, without the padding at its end that the authors' code needs, and divided at its markers."""
     logits, row = DATA["MaskedLM/logits"][1], TOKENS[1]
     as_it_stands = imported("MaskedLM")(row[None, :24])[0][0]
     assert largest_difference(as_it_stands[REAL[1, :24]], logits[:24][REAL[1, :24]]) < 1e-5
@@ -87,9 +87,9 @@ def test_padding_inside_a_segment_is_masked_or_attended_to() -> None:
 
 @torch.no_grad()
 def test_the_bare_model_has_no_prefix() -> None:
-    theirs = {key.removeprefix(PREFIX): t for key, t in state("MaskedLM").items() if not key.startswith("lm_head.")}
+    reference = {key.removeprefix(PREFIX): t for key, t in state("MaskedLM").items() if not key.startswith("lm_head.")}
     model = imported("MaskedLM")
-    whole, bare = (convert(weights, CONFIG, "add").model for weights in (state("MaskedLM"), theirs))
+    whole, bare = (convert(weights, CONFIG, "add").model for weights in (state("MaskedLM"), reference))
     encoder = {key: tensor for key, tensor in whole.items() if ".lm_head." not in key}
     assert bare.keys() == encoder.keys() and all(torch.equal(bare[key], encoder[key]) for key in bare)
     model.load_state_dict(bare)  # the masked-LM head keeps its initialisation

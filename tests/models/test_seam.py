@@ -107,16 +107,16 @@ def strings(tree: ast.AST) -> set[str]:
 
 def test_nothing_but_models_switches_on_a_models_class_or_name() -> None:
     """Other parts ask a model what it can do. `weights` reads and writes files of one released model each."""
-    ours = {name: model for name, model in MODEL_REGISTRY.items() if model.__module__.startswith("hat_fairseq.")}
-    classes = {model.__name__ for model in ours.values()}
-    names = set(ours) | {arch for arch, model in ARCH_MODEL_REGISTRY.items() if model in ours.values()}
-    assert len(ours) == 5
-    found = []
+    models = {name: model for name, model in MODEL_REGISTRY.items() if model.__module__.startswith("hat_fairseq.")}
+    classes = {model.__name__ for model in models.values()}
+    names = set(models) | {arch for arch, model in ARCH_MODEL_REGISTRY.items() if model in models.values()}
+    assert len(models) == 5
+    switches = []
     for path in sorted(PACKAGE.rglob("*.py")):
         if path.relative_to(PACKAGE).parts[0] in ("models", "networks", "weights"):
             continue
         tree = ast.parse(path.read_text(encoding="utf-8"))
         used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
         used |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-        found += [(path.name, word) for word in used & classes | strings(tree) & names]
-    assert not found
+        switches += [(path.name, word) for word in used & classes | strings(tree) & names]
+    assert not switches

@@ -40,14 +40,14 @@ def published(length: int, heads: int, width: int, seed: int, block: int = 64) -
 def test_the_blocks_are_the_published_ones(length: int, block: int, heads: int, seed: int) -> None:
     """With queries of zeros and the number of the block as value, an output says which blocks a token attends to."""
     num_blocks = length // block
-    theirs, masks = published(length, heads, heads * num_blocks, seed, block)
-    theirs.query.weight.zero_()
-    theirs.value = nn.Identity()
-    ours = BlockSparseAttention(heads * num_blocks, heads, pattern=BlockPattern(block=block), seed=seed)
-    ours.q_proj.weight.zero_()
-    ours.v_proj, ours.out_proj = nn.Identity(), nn.Identity()
+    big_bird, masks = published(length, heads, heads * num_blocks, seed, block)
+    big_bird.query.weight.zero_()
+    big_bird.value = nn.Identity()
+    attention = BlockSparseAttention(heads * num_blocks, heads, pattern=BlockPattern(block=block), seed=seed)
+    attention.q_proj.weight.zero_()
+    attention.v_proj, attention.out_proj = nn.Identity(), nn.Identity()
     numbers = torch.eye(num_blocks).repeat_interleave(block, 0).repeat(1, heads)[None]
-    outs = [ours(numbers, BatchLayout()), theirs(numbers, **masks)[0]]
+    outs = [attention(numbers, BatchLayout()), big_bird(numbers, **masks)[0]]
     seen, expected = (out > 0 for out in outs)
     assert torch.equal(seen, expected)
 
@@ -55,17 +55,17 @@ def test_the_blocks_are_the_published_ones(length: int, block: int, heads: int, 
 @pytest.mark.parametrize("length", [768, 2240, 3072, 4096])
 def test_it_equals_the_published_attention(length: int) -> None:
     """Outputs and gradients of transformers' BigBird, random blocks included."""
-    theirs, masks = published(length, 3, 24, 5)
-    ours = BlockSparseAttention(24, 3, seed=5)
-    pairs = [(ours.q_proj, theirs.query), (ours.k_proj, theirs.key), (ours.v_proj, theirs.value)]
+    big_bird, masks = published(length, 3, 24, 5)
+    attention = BlockSparseAttention(24, 3, seed=5)
+    pairs = [(attention.q_proj, big_bird.query), (attention.k_proj, big_bird.key), (attention.v_proj, big_bird.value)]
     with torch.no_grad():
         for mine, other in pairs:
             other.weight.copy_(mine.weight)
             other.bias.copy_(mine.bias.normal_())
-        ours.out_proj.weight.copy_(torch.eye(24))
+        attention.out_proj.weight.copy_(torch.eye(24))
     x = states(1, length, 24)
-    expected = theirs(x, **masks)[0]
-    out = ours(x, BatchLayout())
+    expected = big_bird(x, **masks)[0]
+    out = attention(x, BatchLayout())
     assert_close(out, expected)
     parameters = [[module.weight for module in modules] for modules in zip(*pairs, strict=True)]
     gradients = [torch.autograd.grad(y.square().sum(), p) for y, p in zip((out, expected), parameters, strict=True)]

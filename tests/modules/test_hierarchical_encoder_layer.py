@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 import references
 import torch
-from helpers import assert_close, assert_same_run, padding
+from helpers import assert_same_run, padding
 from layouts import layout_of
 from torch import Tensor
 
 from hat_fairseq.modules.attention import FullAttention
-from hat_fairseq.modules.batch_layout import BatchLayout
 from hat_fairseq.modules.layers import QUERIES, EncoderLayer, LayerSizes, SentenceAttention
 
 SCHEMES = pytest.mark.parametrize("normalize_before", [False, True], ids=["post-norm", "pre-norm"])
@@ -65,34 +64,3 @@ def test_layer_is_its_definition(normalize_before: bool, queries: str, dtype: to
         return torch.cat(rows)
 
     assert_same_run(layer, [x], lambda: layer(x, layout)[~mask], dense, dtype)
-
-
-@SCHEMES
-def test_where_every_token_is_a_sentence_both_kinds_of_queries_agree(normalize_before: bool) -> None:
-    tokens, bos = build(normalize_before, "tokens"), build(normalize_before, "bos")
-    bos.load_state_dict(tokens.state_dict())
-    x, layout = states(3, 9, 24), layout_of(torch.ones(3, 9, dtype=torch.bool))
-    assert_close(tokens(x, layout), bos(x, layout))
-
-
-def test_bos_queries_leave_the_other_tokens_as_a_plain_layer_makes_them() -> None:
-    layer = build(True, "bos")
-    plain = EncoderLayer(layer.sizes, FullAttention(24, 4))
-    plain.load_state_dict({name: t for name, t in layer.state_dict().items() if "sentence_attn" not in name})
-    x, starts = states(2, 9, 24), torch.zeros(2, 9, dtype=torch.bool)
-    starts[:, [0, 4]] = True
-    out, expected = layer(x, layout_of(starts)), plain(x, BatchLayout())
-    assert_close(out[~starts], expected[~starts])
-    assert not torch.allclose(out[starts], expected[starts], atol=1e-2)
-
-
-@WHO_ASKS
-def test_a_silent_sentence_attention_is_a_plain_pre_norm_layer(queries: str) -> None:
-    layer = build(True, queries)
-    with torch.no_grad():
-        layer.sentence_attn.out_proj.weight.zero_()
-    plain = EncoderLayer(layer.sizes, FullAttention(24, 4))
-    plain.load_state_dict({name: t for name, t in layer.state_dict().items() if "sentence_attn" not in name})
-    x, mask = states(2, 7, 24), padding([7, 3])
-    layout = layout_of(starts_of([(7, [0, 2]), (3, [0])]), mask)
-    assert_close(layer(x, layout)[~mask], plain(x, layout)[~mask])

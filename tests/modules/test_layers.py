@@ -53,14 +53,14 @@ def random_norms(module: torch.nn.Module) -> None:
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 def test_encoder_layer_equals_fairseq(normalize_before: bool, activation: str) -> None:
     torch.manual_seed(0)
-    ours = EncoderLayer(sizes(normalize_before, activation), FullAttention(24, 4))
-    random_norms(ours)
-    theirs = TransformerEncoderLayerBase(fairseq_config(normalize_before, activation))
-    theirs.load_state_dict(ours.state_dict())
+    layer = EncoderLayer(sizes(normalize_before, activation), FullAttention(24, 4))
+    random_norms(layer)
+    fairseq_module = TransformerEncoderLayerBase(fairseq_config(normalize_before, activation))
+    fairseq_module.load_state_dict(layer.state_dict())
     x, mask = states(3, 7, 24), padding([7, 3, 1])
-    out, gradients = outputs_and_gradients(ours, [x], lambda: ours(x, BatchLayout(mask)))
+    out, gradients = outputs_and_gradients(layer, [x], lambda: layer(x, BatchLayout(mask)))
     expected, expected_gradients = outputs_and_gradients(
-        theirs, [x], lambda: theirs(x.transpose(0, 1), mask).transpose(0, 1)
+        fairseq_module, [x], lambda: fairseq_module(x.transpose(0, 1), mask).transpose(0, 1)
     )
     assert_close(out, expected)
     assert gradients.keys() == expected_gradients.keys()
@@ -72,18 +72,18 @@ def test_encoder_layer_equals_fairseq(normalize_before: bool, activation: str) -
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 def test_decoder_layer_without_sentences_equals_fairseq(normalize_before: bool, activation: str) -> None:
     torch.manual_seed(0)
-    ours = HierarchicalDecoderLayer(sizes(normalize_before, activation), sentences=False)
-    random_norms(ours)
-    theirs = TransformerDecoderLayerBase(fairseq_config(normalize_before, activation))
-    theirs.load_state_dict(ours.state_dict())  # strict: the same tensors, no more and no less
+    layer = HierarchicalDecoderLayer(sizes(normalize_before, activation), sentences=False)
+    random_norms(layer)
+    fairseq_module = TransformerDecoderLayerBase(fairseq_config(normalize_before, activation))
+    fairseq_module.load_state_dict(layer.state_dict())  # strict: the same tensors, no more and no less
     x, tokens, mask = states(3, 5, 24), states(3, 9, 24), padding([9, 4, 1])
     future = torch.full((5, 5), float("-inf")).triu(1)
 
     def fairseq_layer() -> Tensor:
-        return theirs(x.transpose(0, 1), tokens.transpose(0, 1), mask, self_attn_mask=future)[0].transpose(0, 1)
+        return fairseq_module(x.transpose(0, 1), tokens.transpose(0, 1), mask, self_attn_mask=future)[0].transpose(0, 1)
 
-    out, gradients = outputs_and_gradients(ours, [x, tokens], lambda: ours(x, tokens, visible(mask)))
-    expected, expected_gradients = outputs_and_gradients(theirs, [x, tokens], fairseq_layer)
+    out, gradients = outputs_and_gradients(layer, [x, tokens], lambda: layer(x, tokens, visible(mask)))
+    expected, expected_gradients = outputs_and_gradients(fairseq_module, [x, tokens], fairseq_layer)
     assert_close(out, expected)
     assert gradients.keys() == expected_gradients.keys()
     for name, gradient in gradients.items():
@@ -154,12 +154,3 @@ def test_hierarchical_encoder_is_its_definition(normalize_before: bool, dtype: t
         return torch.cat(rows)
 
     assert_same_run(module, [x], lambda: module(x, layout)[~mask], dense, dtype)
-
-
-def test_a_hierarchical_encoder_reads_nothing_but_sentence_starts() -> None:
-    torch.manual_seed(4)
-    module = HierarchicalEncoder([EncoderLayer(sizes(False), FullAttention(24, 4))])
-    x, starts = states(2, 9, 24), torch.zeros(2, 9, dtype=torch.bool)
-    starts[:, [0, 4]] = True
-    module(x, layout_of(starts)).sum().backward()
-    assert x.grad[~starts].eq(0).all() and x.grad[starts].ne(0).any()

@@ -28,13 +28,13 @@ def by_hand(row: list[int]) -> list[list[int]]:
     """The places of the tokens of each paragraph of the last part."""
     ends = [place for place, token in enumerate(row) if token == EOS]
     begin = ends[-2] + 1 if len(ends) > 1 else 0
-    found: list[list[int]] = []
+    paragraphs: list[list[int]] = []
     for place in range(begin, ends[-1] if ends else len(row)):
         if row[place] == BOS or place == begin:
-            found.append([])
+            paragraphs.append([])
         if row[place] != BOS:
-            found[-1].append(place)
-    return found or [[]]
+            paragraphs[-1].append(place)
+    return paragraphs or [[]]
 
 
 def batch(rows: list[list[int]], left: int = 0, right: int = 0) -> Tensor:
@@ -50,19 +50,19 @@ def numbers(tokens: Tensor) -> tuple[Tensor, Tensor]:
 @pytest.mark.parametrize(("left", "right"), [(0, 0), (3, 0), (0, 4)])
 def test_tokens_of_the_last_part_belong_to_paragraphs(name: str, left: int, right: int) -> None:
     row = ROWS[name]
-    found, counts = numbers(batch([row], left, right))
-    wanted = [-1] * found.size(1)
+    paragraphs, counts = numbers(batch([row], left, right))
+    wanted = [-1] * paragraphs.size(1)
     for number, places in enumerate(by_hand(row)):
         for place in places:
             wanted[left + place] = number
-    assert found[0].tolist() == wanted and counts.tolist() == [len(by_hand(row))]
+    assert paragraphs[0].tolist() == wanted and counts.tolist() == [len(by_hand(row))]
 
 
 def test_means_are_those_of_each_paragraph_alone() -> None:
     """Outputs and gradients, in one batch of all rows with a row of padding; also what stands in padding is nothing."""
     rows = [*ROWS.values(), []]
     tokens = batch(rows, right=2)
-    found, counts = numbers(tokens)
+    paragraphs, counts = numbers(tokens)
     assert counts[-1] == 0
     states = torch.randn(*tokens.shape, 8, generator=torch.Generator().manual_seed(1)).requires_grad_()
     outputs, gradients = [], []
@@ -79,7 +79,7 @@ def test_means_are_those_of_each_paragraph_alone() -> None:
                 if vectors:
                     pooled[row] = torch.stack(vectors).mean(dim=0)
         else:
-            means, empty = paragraph_means(states, found, int(counts.max()))
+            means, empty = paragraph_means(states, paragraphs, int(counts.max()))
             pooled = mean_of_paragraphs(means, empty)
         out = torch.cat([means.flatten(1), pooled], dim=1)
         weights = torch.randn(out.shape, generator=torch.Generator().manual_seed(2))
@@ -88,16 +88,16 @@ def test_means_are_those_of_each_paragraph_alone() -> None:
         gradients.append(states.grad.clone() if states.grad is not None else None)
     assert_close(outputs[0], outputs[1])
     assert_close(gradients[0], gradients[1])
-    spoilt = states.detach().masked_fill(found.lt(0).unsqueeze(-1), float("nan"))
-    means, _ = paragraph_means(spoilt, found, int(counts.max()))
+    spoilt = states.detach().masked_fill(paragraphs.lt(0).unsqueeze(-1), float("nan"))
+    means, _ = paragraph_means(spoilt, paragraphs, int(counts.max()))
     assert_close(means.flatten(1), outputs[0][:, : means.flatten(1).size(1)])
 
 
 def test_one_paragraph_is_the_vector_of_the_row_and_halves_are_summed_in_fp32() -> None:
     tokens = batch([ROWS["one paragraph"], ROWS["no markers"]])
-    found, _ = numbers(tokens)
+    paragraphs, _ = numbers(tokens)
     states = torch.randn(*tokens.shape, 4)
-    means, empty = paragraph_means(states, found, 1)
+    means, empty = paragraph_means(states, paragraphs, 1)
     assert torch.equal(mean_of_paragraphs(means, empty), means[:, 0])
     long = torch.tensor([[0, *[5] * 4096, 2]])
     ones = torch.full((1, 4098, 1), 1.001, dtype=torch.bfloat16)

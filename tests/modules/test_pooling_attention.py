@@ -104,8 +104,8 @@ def test_cells_of_one_token_are_a_second_sliding_window(pooling: str) -> None:
     x, layout = states(3, 200, 24), BatchLayout(padding([200, 77, 3]))
     y = first.output_of_heads(x, layout)
     expected = attention.out_proj(y + second.output_of_heads(y, layout))
-    kept = ~padding([200, 77, 3])
-    assert_close(attention(x, layout)[kept], expected[kept])
+    real = ~padding([200, 77, 3])
+    assert_close(attention(x, layout)[real], expected[real])
 
 
 @pytest.mark.parametrize("name", ["mean", "max", "ldconv", "mean-ldconv"])
@@ -142,18 +142,18 @@ def test_windows_are_attention_under_their_mask(windows: Windows, dtype: torch.d
     expected = naive.attention(queries, *both, mask=dense)[0]
     assert_close(out, expected, dtype)
     gradients = [torch.autograd.grad(y.sum() + y.square().sum(), inputs, retain_graph=True) for y in (out, expected)]
-    for ours, theirs in zip(*gradients, strict=True):
-        assert_close(ours, theirs, dtype, bf16_error=0.1)
+    for actual, wanted in zip(*gradients, strict=True):
+        assert_close(actual, wanted, dtype, bf16_error=0.1)
 
 
 def test_dropout_drops_weights_of_windows_and_has_the_right_mean() -> None:
     torch.manual_seed(0)
     attention, x = SlidingWindowAttention(8, 2, dropout=0.3, window=40), states(1, 90, 8)
     with torch.no_grad():
-        kept = attention.eval()(x, BatchLayout())
+        expected = attention.eval()(x, BatchLayout())
         dropped = torch.stack([attention.train()(x, BatchLayout()) for _ in range(600)])
     assert not torch.equal(dropped[0], dropped[1])
-    assert (dropped.mean(dim=0) - kept).abs().max() < 0.03
+    assert (dropped.mean(dim=0) - expected).abs().max() < 0.03
 
 
 def test_which_tokens_are_global() -> None:

@@ -20,19 +20,19 @@ TOKENS = torch.tensor([[5, 6, 7, 8], [5, 6, 1, 1], [1, 1, 1, 9], [1, 1, 1, 1]])
 
 
 def test_learned_positions_equal_fairseq() -> None:
-    ours = LearnedPositions(10, 6, PAD)
-    theirs = LearnedPositionalEmbedding(10 + PAD + 1, 6, PAD)
-    theirs.load_state_dict(ours.state_dict())
-    assert_close(ours(position_rows(TOKENS, PAD)), theirs(TOKENS))
+    positions = LearnedPositions(10, 6, PAD)
+    reference = LearnedPositionalEmbedding(10 + PAD + 1, 6, PAD)
+    reference.load_state_dict(positions.state_dict())
+    assert_close(positions(position_rows(TOKENS, PAD)), reference(TOKENS))
     step = position_rows(TOKENS[:1, :3], PAD)[:, 2:]
-    assert_close(ours(step), theirs(TOKENS[:1, :3], incremental_state={}).expand(1, 1, -1))
+    assert_close(positions(step), reference(TOKENS[:1, :3], incremental_state={}).expand(1, 1, -1))
 
 
 @pytest.mark.parametrize("embed_dim", [6, 7, 64])
 def test_sinusoidal_positions_equal_fairseq(embed_dim: int) -> None:
-    ours, theirs = SinusoidalPositions(40, embed_dim, PAD), SinusoidalPositionalEmbedding(embed_dim, PAD, 42)
-    assert_close(ours(position_rows(TOKENS, PAD)), theirs(TOKENS))
-    assert not list(ours.parameters()) and not ours.state_dict()
+    positions, reference = SinusoidalPositions(40, embed_dim, PAD), SinusoidalPositionalEmbedding(embed_dim, PAD, 42)
+    assert_close(positions(position_rows(TOKENS, PAD)), reference(TOKENS))
+    assert not list(positions.parameters()) and not positions.state_dict()
 
 
 @pytest.mark.parametrize("learned", [True, False])

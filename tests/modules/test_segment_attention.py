@@ -82,14 +82,6 @@ def test_one_segment_is_a_plain_encoder_layer() -> None:
     assert_close(run(layer, x, mask[:, None])[:, 0], plain(x[:, 0], BatchLayout(mask)))
 
 
-def test_cross_segment_attention_touches_nothing_but_first_slots() -> None:
-    layer, x = layer_of("D"), states(2, 3, L, 24)
-    out = run(layer, x, torch.zeros(2, 3, L, dtype=torch.bool))
-    assert torch.equal(out[:, :, 1:], x[:, :, 1:]) and not torch.allclose(out[:, :, 0], x[:, :, 0])
-    out[:, :, 0].sum().backward()
-    assert x.grad[:, :, 1:].eq(0).all() and x.grad[:, :, 0].ne(0).any()
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 def test_a_row_of_nothing_but_padding_attends_uniformly(dtype: torch.dtype) -> None:
     torch.manual_seed(1)

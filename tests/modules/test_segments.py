@@ -68,8 +68,8 @@ def test_segments_at_markers(length: int, share: float) -> None:
     check_round_trip(tokens, slots)
     for row, ids in zip(tokens.tolist(), segments_of(tokens, slots).tolist(), strict=True):
         expected = [[row[i] for i in segment] for segment in references.segments_at_markers(row, BOS, PAD, L)]
-        found = [[token for token in segment if token != PAD] for segment in ids]
-        assert [segment for segment in found if segment] == expected == found[: len(expected)]
+        segments = [[token for token in segment if token != PAD] for segment in ids]
+        assert [segment for segment in segments if segment] == expected == segments[: len(expected)]
 
 
 def test_markers_at_every_segment_give_slots_of_length() -> None:
