@@ -65,7 +65,7 @@ class HatConfig(PretrainedConfig):
     @property
     def numbers(self) -> Any:
         """The dataclass of `settings`; ValueError for a value that a setting cannot have."""
-        kind = KINDS[self.network].config_class if self.network in KINDS else hat.HatConfig
+        kind = KINDS.get(self.network, hat.HatConfig)
         return kind.from_args(Namespace(**self.settings))
 
     def save_pretrained(self, save_directory: Any, *args: Any, **kwargs: Any) -> None:

@@ -23,7 +23,7 @@ from ..kernels import set_precision
 from ..modules.embedding import SinusoidalPositions, initialise
 from ..networks.decoder import Decoder
 from ..networks.encoder import Encoder, Vocabulary
-from ..networks.encoder_with_heads import KINDS, EncoderWithHeads
+from ..networks.encoder_with_heads import EncoderWithHeads
 from .configuration import PAD, HatConfig
 
 HEAD = "sentence_classification_head"  # the name of a new head, which is fairseq's
@@ -106,7 +106,7 @@ class HatModel(HatPreTrainedModel, EncoderWithHeads):
 
     def __init__(self, config: HatConfig):
         super().__init__(config)
-        self.compose(KINDS[config.network], config.numbers, Vocabulary(config.vocab_size))
+        self.compose(config.numbers, Vocabulary(config.vocab_size))
         for name, head in config.heads.items():
             self.register_classification_head(name, head["classes"], head["inner_dim"], head["level"])
         self.post_init()

@@ -90,7 +90,6 @@ class PackedLinear(nn.Module):
 
     def __init__(self, source: nn.Linear, precision: str = "fp32") -> None:
         super().__init__()
-        self.in_features, self.out_features = source.in_features, source.out_features
         weight = source.weight.detach()
         self.precision = "bf16" if weight.dtype is torch.bfloat16 else precision
         self.dtype = torch.bfloat16 if self.precision == "bf16" else torch.float32  # of inputs and outputs
@@ -102,7 +101,7 @@ class PackedLinear(nn.Module):
             self.scales = weight.float().abs().amax(1).clamp(min=1e-12) / 127
             integers = (weight / self.scales[:, None]).round()
             self.sums = integers.sum(1) * self.scales  # (O,): what a row of ones would give
-            self.zeros = torch.zeros(self.out_features, dtype=torch.int64)
+            self.zeros = torch.zeros(len(weight), dtype=torch.int64)
             self.packed = pack_int8(integers.to(torch.int8), ROWS)
         else:
             self.packed = torch_private.pack(weight.to(self.dtype), ROWS)
@@ -117,9 +116,6 @@ class PackedLinear(nn.Module):
         if self.bias is not None:
             out += self.bias
         return activated(out, activation)
-
-    def extra_repr(self) -> str:
-        return f"in_features={self.in_features}, out_features={self.out_features}, precision={self.precision}"
 
 
 def quantise(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:

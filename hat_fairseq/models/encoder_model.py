@@ -21,19 +21,20 @@ from .loading import adapt_heads, adapt_state, fingerprint
 class EncoderModel(EncoderWithHeads, BaseFairseqModel):
     """An encoder with heads as fairseq calls it."""
 
-    new_parts: ClassVar[tuple[str, ...]]  # names of tensors that a pretrained checkpoint may lack
+    config_class: ClassVar[Any]
+    new_parts: ClassVar[tuple[str, ...]]
     # True for inference: then a checkpoint without this model's heads is an error.
     heads_must_load: Any = False
     has_mask: Any = False  # the dictionary has <mask>
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
-        add_options(parser, cls.kind.config_class)
+        add_options(parser, cls.config_class)
 
     @classmethod
     def build_model(cls, args: Namespace, task: Any) -> Self:
         model, dictionary = cls(), task.source_dictionary
-        model.compose(cls.kind, cls.kind.config_class.from_args(args), vocabulary(dictionary))
+        model.compose(cls.config_class.from_args(args), vocabulary(dictionary))
         model.encoder.register_buffer("dictionary_fingerprint", fingerprint(dictionary))
         model.config, model.has_mask = model.numbers, "<mask>" in dictionary
         return model
@@ -43,7 +44,7 @@ class EncoderModel(EncoderWithHeads, BaseFairseqModel):
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
         """fairseq's hook before loading: adapts a checkpoint of RoBERTa; ValueError if it does not fit."""
-        if not self.kind.like_roberta:
+        if not self.numbers.like_roberta:
             start_from_roberta(state_dict, self)
         rename_old_layout(state_dict)
         adapt_heads(state_dict, self)
@@ -54,21 +55,21 @@ class EncoderModel(EncoderWithHeads, BaseFairseqModel):
 class HatRobertaModel(EncoderModel):
     """RoBERTa with an attention to the sentences in every layer (Rohde et al. 2021, section 7)."""
 
-    kind = KINDS["hat_roberta"]
-    new_parts = kind.new_parts
+    config_class = KINDS["hat_roberta"]
+    new_parts = config_class.new_parts
 
 
 @register_model("ernie_sparse")
 class ErnieSparseModel(EncoderModel):
     """RoBERTa with representative tokens (Liu et al. 2022)."""
 
-    kind = KINDS["ernie_sparse"]
-    new_parts = kind.new_parts
+    config_class = KINDS["ernie_sparse"]
+    new_parts = config_class.new_parts
 
 
 @register_model("hierarchical_transformer")
 class HierarchicalTransformerModel(EncoderModel):
     """The Hierarchical Attention Transformer of Chalkidis et al. 2022."""
 
-    kind = KINDS["hierarchical_transformer"]
-    new_parts = kind.new_parts
+    config_class = KINDS["hierarchical_transformer"]
+    new_parts = config_class.new_parts

@@ -4,8 +4,6 @@ Vaswani et al. 2017, section 3.2.2. Parameter names (`q_proj`, `k_proj`, `v_proj
 fairseq's, so checkpoints of BART, RoBERTa and fairseq load. Every attention is a subclass of `HeadProjections`, which
 decides the keys that a query attends to. O(T x S) operations; memory O(T + S) where SDPA has a fused kernel.
 
-In beam search the hypotheses of a document share its keys: their rows of queries are joined to one longer row.
-
 Legend: B rows, T queries, S keys, C channels, H heads, N heads of keys and values, E = C / H, D memory rows
 (documents), B = D x beam.
 """
@@ -212,7 +210,7 @@ class MultiheadAttention(HeadProjections):
             if past := keys.size(2) - length:  # these are visible to all, new tokens to themselves and to later ones
                 new = torch.ones(length, keys.size(2), dtype=torch.bool, device=keys.device).tril(past)
                 mask, causal = None if length == 1 else new, False
-        documents = keys.size(0)
+        documents = keys.size(0)  # whose hypotheses share the keys: their queries are joined to one longer row
         if rows % documents:
             raise ValueError(f"{rows} rows of queries are not a multiple of {documents} rows of keys")
         queries = self.heads(self.q_proj(query).view(documents, -1, self.embed_dim)).to(keys.dtype)

@@ -32,7 +32,6 @@ class LearnedPositions(nn.Embedding):
 
     def __init__(self, max_positions: int, embed_dim: int, pad: int) -> None:
         super().__init__(max_positions + pad + 1, embed_dim, padding_idx=pad)
-        self.max_positions = max_positions
         nn.init.normal_(self.weight, std=embed_dim**-0.5)
         with torch.no_grad():
             self.weight[pad].zero_()
@@ -45,7 +44,7 @@ class SinusoidalPositions(nn.Module):
 
     def __init__(self, max_positions: int, embed_dim: int, pad: int) -> None:
         super().__init__()
-        self.max_positions, self.pad = max_positions, pad
+        self.pad = pad
         self.register_buffer("table", torch.empty(max_positions + pad + 1, embed_dim), persistent=False)
         self.reset_parameters()
 
@@ -99,21 +98,17 @@ def extend_positions(
 
 @dataclass(frozen=True)
 class EmbeddingSizes:
-    """The numbers of an embedding.
-
-    `roles`: number of roles of speakers, 0: none. `token_type`: add a vector to all tokens, as RoBERTa of transformers
-    does. `scale`: of the embeddings of tokens. `positions_flag`: the flag that gives the model more positions.
-    """
+    """The numbers of an embedding."""
 
     positions: int
     learned: bool = True
     layer_norm: bool = True
     layer_norm_eps: float = 1e-5
-    scale: float = 1.0
+    scale: float = 1.0  # of the embeddings of tokens
     dropout: float = 0.0
-    roles: int = 0
-    token_type: bool = False
-    positions_flag: str = "--max-positions"
+    roles: int = 0  # of speakers
+    token_type: bool = False  # add a vector to all tokens, as RoBERTa of transformers does
+    positions_flag: str = "--max-positions"  # which gives the model more positions
 
 
 def token_table(num_tokens: int, embed_dim: int, pad: int) -> nn.Embedding:

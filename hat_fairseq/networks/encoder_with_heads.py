@@ -26,12 +26,16 @@ from ..modules.heads import (
     paragraph_numbers,
 )
 from .encoder import Encoder, EncoderOut, EncoderParts, Vocabulary
-from .ernie_sparse import ERNIE_SPARSE
-from .hierarchical_transformer import HIERARCHICAL_TRANSFORMER
-from .roberta import HAT_ROBERTA, EncoderKind
+from .ernie_sparse import ErnieSparseConfig
+from .hierarchical_transformer import HierarchicalTransformerConfig
+from .roberta import HatRobertaConfig
 
 Logits = Tensor | dict[str, Tensor]
-KINDS = {"hat_roberta": HAT_ROBERTA, "ernie_sparse": ERNIE_SPARSE, "hierarchical_transformer": HIERARCHICAL_TRANSFORMER}
+KINDS: dict[str, Any] = {
+    "hat_roberta": HatRobertaConfig,
+    "ernie_sparse": ErnieSparseConfig,
+    "hierarchical_transformer": HierarchicalTransformerConfig,
+}
 
 
 class RobertaEncoder(nn.Module):
@@ -51,17 +55,16 @@ class EncoderWithHeads(nn.Module):
     """An encoder and its heads."""
 
     encoder: Any
-    kind: EncoderKind
-    numbers: Any
+    numbers: Any  # one of the classes in `KINDS`
 
-    def compose(self, kind: EncoderKind, numbers: Any, words: Vocabulary) -> None:
+    def compose(self, numbers: Any, words: Vocabulary) -> None:
         """Adds the encoder, initialises it, and adds an empty dictionary of heads; call it from the constructor."""
-        self.kind, self.numbers, self.words = kind, numbers, words  # type: ignore[misc]
-        parts = kind.parts(numbers, words)
+        self.numbers, self.words = numbers, words
+        parts = numbers.encoder_parts(words)
         sizes, tied = numbers.sizes(), not getattr(numbers, "untie_weights_roberta", False)
         table = parts.table.weight if tied else None
         head = MaskedLMHead(sizes.embed_dim, words.size, sizes.activation, table, sizes.layer_norm_eps)
-        if kind.like_roberta:
+        if numbers.like_roberta:
             self.encoder = RobertaEncoder(parts, head)
         else:
             self.encoder = Encoder(replace(parts, more={**parts.more, "lm_head": head}))
@@ -76,7 +79,7 @@ class EncoderWithHeads(nn.Module):
     @property
     def core(self) -> Encoder:
         """The encoder without heads."""
-        return self.encoder.sentence_encoder if self.kind.like_roberta else self.encoder
+        return self.encoder.sentence_encoder if self.numbers.like_roberta else self.encoder
 
     def forward(
         self,
@@ -118,7 +121,7 @@ class EncoderWithHeads(nn.Module):
         """The logits of one classification head."""
         head = self.classification_head(name)
         if head.level in ("document", "pair"):  # the documents of a pair are consecutive rows
-            return head(self.kind.document_state(self.numbers, head, encoded))
+            return head(self.numbers.document_state(head, encoded))
         if head.level == "token":
             return head(encoded.tokens)
         words, starts = self.words, sentence_starts(src_tokens, self.words.bos, self.words.pad)
@@ -133,7 +136,7 @@ class EncoderWithHeads(nn.Module):
     @property
     def reads_first_token(self) -> bool:
         """Whether the state of a document may be that of its first token; `hat look` then shows its attention."""
-        return self.kind.like_roberta
+        return self.numbers.like_roberta
 
     def get_normalized_probs(
         self, net_output: tuple[Tensor, Any], log_probs: bool, sample: dict[str, Any] | None = None
@@ -161,7 +164,7 @@ class EncoderWithHeads(nn.Module):
         """
         if num_classes is None:
             raise ValueError(f"classification head {name!r}: the number of classes is missing (--num-classes)")
-        head = self.kind.head(self.numbers, num_classes, inner_dim, level)
+        head = self.numbers.head(num_classes, inner_dim, level)
         initialise(head, self.initialisation)
         self.classification_heads[name] = head.train(self.training)
         self.encoder.lm_head = None

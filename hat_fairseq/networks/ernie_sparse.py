@@ -18,7 +18,7 @@ from ..modules.options import changed, option
 from ..modules.representative_tokens import UPDATES, WEIGHTS, RepresentativeLayer, RepresentativeSlots
 from .config import NEW_PARTS, EncoderConfig, layer_attentions
 from .encoder import EncoderOut, EncoderParts, Vocabulary, token_and_span_states
-from .roberta import EncoderKind, RobertaConfig, first_state, roberta_head, roberta_parts, token_parts
+from .roberta import RobertaConfig
 
 DOCUMENT_POOLINGS = ("mean", "max", "min", "first")
 
@@ -48,6 +48,7 @@ class ErnieSparseConfig(RobertaConfig):
         "state that a classification head reads: pooled representatives, or that of the first token",
         choices=DOCUMENT_POOLINGS,
     )
+    new_parts = ("representative_attn.", "representative_attn_layer_norm.", *NEW_PARTS)
 
     def attention(self, name: str | None = None) -> Any:
         attention = super().attention(name)
@@ -73,44 +74,32 @@ class ErnieSparseConfig(RobertaConfig):
             )
         return super().check()
 
+    def encoder_parts(self, words: Vocabulary) -> EncoderParts:
+        """RoBERTa with a representative before each block; without hierarchy BigBird."""
+        if self.no_hierarchy:
+            return super().encoder_parts(words)
+        assert self.max_positions is not None
+        pattern, longest = self.attention().pattern, self.max_positions
+        slots = RepresentativeSlots(pattern.first * pattern.block, pattern.block - 1)
+        own_positions = self.representative_positions == "sequence"
+        if own_positions:  # representatives take some of the positions
+            longest -= -(-max(longest - slots.num_global, 0) // (slots.block + 1))
+        sizes, layers, separate = self.sizes(), [], None
+        for attention in layer_attentions(self, self.encoder_layers):
+            if self.representative_weights == "separate":
+                numbers = sizes.embed_dim, sizes.num_heads, sizes.attention_dropout, self.encoder_qkv_dim
+                separate = FullAttention(*numbers)
+            layers.append(RepresentativeLayer(sizes, attention, separate, self.representative_update))
 
-def ernie_sparse_parts(config: ErnieSparseConfig, words: Vocabulary) -> EncoderParts:
-    """RoBERTa with a representative before each block; without hierarchy BigBird."""
-    if config.no_hierarchy:
-        return roberta_parts(config, words)
-    assert config.max_positions is not None
-    pattern, longest = config.attention().pattern, config.max_positions
-    slots = RepresentativeSlots(pattern.first * pattern.block, pattern.block - 1)
-    own_positions = config.representative_positions == "sequence"
-    if own_positions:  # representatives take some of the positions
-        longest -= -(-max(longest - slots.num_global, 0) // (slots.block + 1))
-    sizes, layers, separate = config.sizes(), [], None
-    for attention in layer_attentions(config, config.encoder_layers):
-        if config.representative_weights == "separate":
-            numbers = sizes.embed_dim, sizes.num_heads, sizes.attention_dropout, config.encoder_qkv_dim
-            separate = FullAttention(*numbers)
-        layers.append(RepresentativeLayer(sizes, attention, separate, config.representative_update))
+        def arrange(tokens: Tensor) -> Arranged:
+            return slots.insert(arrange_documents(tokens, words.pad), words.bos, words.pad, own_positions)
 
-    def arrange(tokens: Tensor) -> Arranged:
-        return slots.insert(arrange_documents(tokens, words.pad), words.bos, words.pad, own_positions)
+        return self.parts_of(words, layers, arrange=arrange, finish=token_and_span_states, max_tokens=longest)
 
-    return token_parts(config, words, layers, arrange=arrange, finish=token_and_span_states, max_tokens=longest)
-
-
-def representative_state(config: ErnieSparseConfig, head: Any, encoded: EncoderOut) -> Tensor:
-    """The (B, C) pooled states of the representatives, or those of the first tokens."""
-    if config.no_hierarchy or config.document_pooling == "first":
-        return first_state(config, head, encoded)
-    assert encoded.spans is not None and encoded.spans_padding is not None
-    pool = SegmentPooling(config.document_pooling, config.encoder_embed_dim)  # without parameters
-    return pool(encoded.spans, safe_padding_mask(encoded.spans_padding))
-
-
-ERNIE_SPARSE = EncoderKind(
-    ErnieSparseConfig,
-    ernie_sparse_parts,
-    roberta_head,
-    representative_state,
-    ("representative_attn.", "representative_attn_layer_norm.", *NEW_PARTS),
-    like_roberta=True,
-)
+    def document_state(self, head: Any, encoded: EncoderOut) -> Tensor:
+        """The (B, C) pooled states of the representatives, or those of the first tokens."""
+        if self.no_hierarchy or self.document_pooling == "first":
+            return super().document_state(head, encoded)
+        assert encoded.spans is not None and encoded.spans_padding is not None
+        pool = SegmentPooling(self.document_pooling, self.encoder_embed_dim)  # without parameters
+        return pool(encoded.spans, safe_padding_mask(encoded.spans_padding))

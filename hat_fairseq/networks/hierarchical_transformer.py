@@ -6,7 +6,7 @@ outputs are in the order of the input.
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import ClassVar
 
 from torch import Tensor, nn
 
@@ -15,10 +15,9 @@ from ..modules.embedding import EmbeddingSizes, token_table
 from ..modules.heads import POOLINGS, ClassificationHead, PooledClassificationHead
 from ..modules.options import changed, option
 from ..modules.segments import SegmentLayer, arrange_segments, parse_pattern, slots_at_markers, slots_of_length
-from .config import EncoderConfig, check_options, layer_attentions
+from .config import NEW_PARTS, EncoderConfig, check_options, layer_attentions
 from .encoder import EncoderOut, EncoderParts, Vocabulary, token_and_span_states
 from .hat import full_attention
-from .roberta import EncoderKind
 
 
 @dataclass
@@ -56,6 +55,8 @@ class HierarchicalTransformerConfig(EncoderConfig):
     pool_padded_segments: bool = option(
         False, "a head also reads segments beyond the document's end (released weights: yes)"
     )
+    new_parts: ClassVar[tuple[str, ...]] = NEW_PARTS
+    like_roberta: ClassVar = False
 
     def check(self) -> None:
         check_options(self, besides=("segment_length",))
@@ -64,71 +65,62 @@ class HierarchicalTransformerConfig(EncoderConfig):
         """The kind of each layer, S, D or SD."""
         return parse_pattern(self.layout)
 
-
-def hierarchical_transformer_parts(config: HierarchicalTransformerConfig, words: Vocabulary) -> EncoderParts:
-    """Segment-wise and cross-segment layers; one table for the positions of segments in all layers."""
-    sizes, length, kinds = config.sizes(), config.segment_length, config.layers()
-    crossing = any("D" in kind for kind in kinds)
-    has_positions = crossing and config.segment_positions == "add"
-    positions = nn.Embedding(1 + config.max_segments, sizes.embed_dim) if has_positions else None
-    layers = [
-        SegmentLayer(
-            sizes,
-            attention if "S" in kind else None,
-            full_attention(sizes) if "D" in kind else None,
-            None if positions is None else positions.forward,
-        )
-        for kind, attention in zip(kinds, layer_attentions(config, len(kinds)), strict=True)
-    ]
-    by_marker = config.segment_by == "marker"
-    divide = partial(slots_at_markers, bos=words.bos) if by_marker else slots_of_length
-
-    def arrange(tokens: Tensor) -> Arranged:
-        slots = divide(tokens, pad=words.pad, length=length)
-        if has_positions and slots.size > config.max_segments * length:
-            raise ValueError(
-                f"a document has {slots.size // length} segments of up to {length} tokens, but --max-segments is "
-                f"{config.max_segments}: raise it, or shorten the input"
+    def encoder_parts(self, words: Vocabulary) -> EncoderParts:
+        """Segment-wise and cross-segment layers; one table for the positions of segments in all layers."""
+        sizes, length, kinds = self.sizes(), self.segment_length, self.layers()
+        crossing = any("D" in kind for kind in kinds)
+        has_positions = crossing and self.segment_positions == "add"
+        positions = nn.Embedding(1 + self.max_segments, sizes.embed_dim) if has_positions else None
+        layers = [
+            SegmentLayer(
+                sizes,
+                attention if "S" in kind else None,
+                full_attention(sizes) if "D" in kind else None,
+                None if positions is None else positions.forward,
             )
-        return arrange_segments(tokens, slots, length, words.pad, config.attend_segment_padding)
+            for kind, attention in zip(kinds, layer_attentions(self, len(kinds)), strict=True)
+        ]
+        by_marker = self.segment_by == "marker"
+        divide = partial(slots_at_markers, bos=words.bos) if by_marker else slots_of_length
 
-    def fits(tokens: Tensor) -> bool:
-        return divide(tokens[None], pad=words.pad, length=length).size <= config.max_segments * length
+        def arrange(tokens: Tensor) -> Arranged:
+            slots = divide(tokens, pad=words.pad, length=length)
+            if has_positions and slots.size > self.max_segments * length:
+                raise ValueError(
+                    f"a document has {slots.size // length} segments of up to {length} tokens, but --max-segments is "
+                    f"{self.max_segments}: raise it, or shorten the input"
+                )
+            return arrange_segments(tokens, slots, length, words.pad, self.attend_segment_padding)
 
-    return EncoderParts(
-        words,
-        token_table(words.size, sizes.embed_dim, words.pad),
-        EmbeddingSizes(length, layer_norm_eps=config.layer_norm_eps, dropout=config.dropout, token_type=True),
-        layers,
-        arrange,
-        token_and_span_states,
-        more={"segment_positions": positions},
-        max_tokens=length * config.max_segments,
-        fits=fits,
-        safe_tokens=config.max_segments if by_marker else 0,
-        checkpoint=config.checkpoint_activations,
-    )
+        def fits(tokens: Tensor) -> bool:
+            return divide(tokens[None], pad=words.pad, length=length).size <= self.max_segments * length
 
+        return EncoderParts(
+            words,
+            token_table(words.size, sizes.embed_dim, words.pad),
+            EmbeddingSizes(length, layer_norm_eps=self.layer_norm_eps, dropout=self.dropout, token_type=True),
+            layers,
+            arrange,
+            token_and_span_states,
+            more={"segment_positions": positions},
+            max_tokens=length * self.max_segments,
+            fits=fits,
+            safe_tokens=self.max_segments if by_marker else 0,
+            checkpoint=self.checkpoint_activations,
+        )
 
-def segment_head(
-    config: HierarchicalTransformerConfig, num_classes: int, inner_dim: int | None, level: str
-) -> ClassificationHead:
-    width, dropout = config.encoder_embed_dim, config.pooler_dropout
-    inner_dim = inner_dim or width
-    if level == "document":
-        padded = config.pool_padded_segments
-        return PooledClassificationHead(config.pooling, width, inner_dim, num_classes, dropout, padded)
-    if level == "pair":
-        raise ValueError("hierarchical_transformer reads single documents; for pairs use --arch hat_roberta_base")
-    return ClassificationHead(width, inner_dim, num_classes, dropout, level=level)
+    def head(self, num_classes: int, inner_dim: int | None, level: str) -> ClassificationHead:
+        """A classification head for states of one of `LEVELS`, but not for pairs."""
+        width, dropout = self.encoder_embed_dim, self.pooler_dropout
+        inner_dim = inner_dim or width
+        if level == "document":
+            padded = self.pool_padded_segments
+            return PooledClassificationHead(self.pooling, width, inner_dim, num_classes, dropout, padded)
+        if level == "pair":
+            raise ValueError("hierarchical_transformer reads single documents; for pairs use --arch hat_roberta_base")
+        return ClassificationHead(width, inner_dim, num_classes, dropout, level=level)
 
-
-def segment_state(config: Any, head: PooledClassificationHead, encoded: EncoderOut) -> Tensor:
-    """The (B, C) states of the documents, pooled from their segments by the head."""
-    assert encoded.spans is not None and encoded.spans_padding is not None
-    return head.pooled(encoded.spans, encoded.spans_padding)
-
-
-HIERARCHICAL_TRANSFORMER = EncoderKind(
-    HierarchicalTransformerConfig, hierarchical_transformer_parts, segment_head, segment_state
-)
+    def document_state(self, head: PooledClassificationHead, encoded: EncoderOut) -> Tensor:
+        """The (B, C) states of the documents, pooled from their segments by the head."""
+        assert encoded.spans is not None and encoded.spans_padding is not None
+        return head.pooled(encoded.spans, encoded.spans_padding)
