@@ -204,26 +204,31 @@ class BlockSparseAttention(HeadProjections):
         return self.merge(out[:, :, :length])
 
     def _rows(self, x: Tensor, layout: BatchLayout) -> SparseRows:
-        block, pattern, most = self.pattern.block, self.pattern, -(-x.size(1) // self.pattern.block)
-        lengths, tables, ends = layout.lengths(x), [], []
+        block, dense, most = self.pattern.block, self.pattern.dense, -(-x.size(1) // self.pattern.block)
+        lengths = layout.lengths(x)
         counts = [-(-length // block) for length in lengths]
-        for count in counts:
-            if is_long := count > pattern.dense:
-                tables.append(visible_blocks(pattern, count, self.num_heads, self.seed))
-            else:
-                tables.append(torch.arange(count).expand(self.num_heads, pattern.dense, count))
-            last = count - pattern.last if is_long else pattern.first  # of a short row any tokens: they see all keys
-            ends.append([*range(pattern.first * block), *range(last * block, (last + pattern.last) * block)])
+        tables, ends = zip(*(self._visible(count) for count in counts), strict=True)
         width = max(table.size(2) for table in tables)
-        tables = [F.pad(t, (0, width - t.size(2), 0, most - t.size(1)), value=-1) for t in tables]
+        table = torch.stack([F.pad(t, (0, width - t.size(2), 0, most - t.size(1)), value=-1) for t in tables])
         positions = torch.arange(most * block, device=x.device)
         real = positions < torch.tensor(lengths, device=x.device)[:, None]
-        blocks = key_blocks(torch.stack(tables).to(x.device), real.unflatten(1, (most, block)), x.dtype)
+        blocks = key_blocks(table.to(x.device), real.unflatten(1, (most, block)), x.dtype)
         real[:, 0] = True  # a softmax over no key is NaN
-        short = torch.tensor([count <= pattern.dense for count in counts], device=x.device)[:, None]
-        return SparseRows(
-            blocks,
-            torch.tensor(ends, device=x.device, dtype=torch.long),
-            prepare_mask(real[:, None, None], x.dtype),
-            (short & (positions >= pattern.dense * block))[:, None, :, None] if min(counts) <= pattern.dense else None,
-        )
+        behind = None
+        if min(counts) <= dense:
+            short = torch.tensor([count <= dense for count in counts], device=x.device)[:, None]
+            behind = (short & (positions >= dense * block))[:, None, :, None]
+        global_positions = torch.tensor(ends, device=x.device, dtype=torch.long)
+        return SparseRows(blocks, global_positions, prepare_mask(real[:, None, None], x.dtype), behind)
+
+    def _visible(self, count: int) -> tuple[Tensor, list[int]]:
+        """`visible_blocks` of a document of `count` blocks, and the G positions of its global tokens.
+
+        In a short document, where all tokens see all blocks, these are any positions.
+        """
+        pattern, block = self.pattern, self.pattern.block
+        if count > pattern.dense:
+            table, last = visible_blocks(pattern, count, self.num_heads, self.seed), count - pattern.last
+        else:
+            table, last = torch.arange(count).expand(self.num_heads, pattern.dense, count), pattern.first
+        return table, [*range(pattern.first * block), *range(last * block, (last + pattern.last) * block)]

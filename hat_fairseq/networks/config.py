@@ -13,7 +13,7 @@ import math
 import re
 from argparse import Namespace
 from dataclasses import dataclass, field, make_dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from torch import nn
 
@@ -43,31 +43,6 @@ def entry(name: str) -> Any:
     if name not in ATTENTIONS:
         raise ValueError(f"--encoder-attention {name}: unknown; choose one of {', '.join(ATTENTIONS)}")
     return ATTENTIONS[name]
-
-
-def layer_attentions(config: Any, num_layers: int) -> list[nn.Module]:
-    """The self-attention of each layer of an `EncoderConfig`; ValueError for layers that do not exist."""
-    chosen = parse_layers(config.encoder_attention_layers, num_layers)
-    attention = config.attention()
-    other = config.attention(getattr(attention, "other_layers", "full"))
-    sizes = config.encoder_embed_dim, config.encoder_attention_heads, config.attention_dropout
-    return [(attention if layer in chosen else other).build(*sizes, layer) for layer in range(num_layers)]
-
-
-def check_options(config: Any, besides: tuple[str, ...] = ()) -> None:
-    """Raises ValueError for an option that the chosen attention does not read, or an impossible value.
-
-    `besides`: options that may be set for any attention.
-    """
-    used = {name for name, _, _ in options_of(entry(config.encoder_attention))}
-    known = {name for kind in ATTENTIONS.values() for name, _, _ in options_of(kind)}
-    for name in sorted(known - used - {*besides}):
-        if getattr(config, name, None) is not None:
-            flag = f"--{name.replace('_', '-')}"
-            raise ValueError(f"{flag} has no effect with --encoder-attention {config.encoder_attention}; remove it")
-    attention, longest = config.attention(), getattr(config, "max_positions", None)
-    if longest is not None and hasattr(attention, "check_length"):
-        attention.check_length(longest)
 
 
 def parse_layers(text: str | None, num_layers: int) -> set[int]:
@@ -120,6 +95,7 @@ class EncoderConfig(AttentionFlags):  # type: ignore[misc,valid-type]
     activation_dropout: float = option(0.0, "dropout inside the feed-forward network", least=0, most=1)
     activation_fn: str = option("relu", "activation of the feed-forward network", choices=sorted(ACTIVATIONS))
     layer_norm_eps: float = option(1e-5, "epsilon of layer norms")
+    own_options: ClassVar[tuple[str, ...]] = ()  # options of attentions that the network itself reads
     checkpoint_activations: bool = option(
         False, "recompute each layer in the backward pass: less memory, about a third more time"
     )
@@ -136,12 +112,28 @@ class EncoderConfig(AttentionFlags):  # type: ignore[misc,valid-type]
         return config
 
     def check(self) -> None:
-        """Raises ValueError for flags that contradict each other."""
-        check_options(self)
+        """Raises ValueError for flags that contradict each other, or that the chosen attention does not read."""
+        used = {name for name, _, _ in options_of(entry(self.encoder_attention))}
+        known = {name for kind in ATTENTIONS.values() for name, _, _ in options_of(kind)}
+        for name in sorted(known - used - {*self.own_options}):
+            if getattr(self, name, None) is not None:
+                flag = f"--{name.replace('_', '-')}"
+                raise ValueError(f"{flag} has no effect with --encoder-attention {self.encoder_attention}; remove it")
+        attention, longest = self.attention(), getattr(self, "max_positions", None)
+        if longest is not None and hasattr(attention, "check_length"):
+            attention.check_length(longest)
 
     def attention(self, name: str | None = None) -> Any:
         """The entry of `ATTENTIONS` of this name (None: of --encoder-attention) with the options given."""
         return read(entry(name or self.encoder_attention), self)
+
+    def layer_attentions(self, num_layers: int) -> list[nn.Module]:
+        """The self-attention of each of `num_layers` layers; ValueError for layers that do not exist."""
+        chosen = parse_layers(self.encoder_attention_layers, num_layers)
+        attention = self.attention()
+        other = self.attention(getattr(attention, "other_layers", "full"))
+        sizes = self.encoder_embed_dim, self.encoder_attention_heads, self.attention_dropout
+        return [(attention if layer in chosen else other).build(*sizes, layer) for layer in range(num_layers)]
 
     def sizes(self, side: str = "encoder") -> LayerSizes:
         """The numbers of a layer of `side`, encoder or decoder."""

@@ -16,7 +16,7 @@ from ..modules.block_sparse import BlockPattern
 from ..modules.heads import SegmentPooling
 from ..modules.options import changed, option
 from ..modules.representative_tokens import UPDATES, WEIGHTS, RepresentativeLayer, RepresentativeSlots
-from .config import NEW_PARTS, EncoderConfig, layer_attentions
+from .config import NEW_PARTS, EncoderConfig
 from .encoder import EncoderOut, EncoderParts, Vocabulary, token_and_span_states
 from .roberta import RobertaConfig
 
@@ -85,7 +85,7 @@ class ErnieSparseConfig(RobertaConfig):
         if own_positions:  # representatives take some of the positions
             longest -= -(-max(longest - slots.num_global, 0) // (slots.block + 1))
         sizes, layers, separate = self.sizes(), [], None
-        for attention in layer_attentions(self, self.encoder_layers):
+        for attention in self.layer_attentions(self.encoder_layers):
             if self.representative_weights == "separate":
                 numbers = sizes.embed_dim, sizes.num_heads, sizes.attention_dropout, self.encoder_qkv_dim
                 separate = FullAttention(*numbers)

@@ -19,7 +19,7 @@ from ..modules.embedding import token_table
 from ..modules.layers import EncoderLayer, LayerSizes
 from ..modules.options import option
 from ..modules.sliding_window import global_tokens
-from .config import TokenEncoderConfig, layer_attentions
+from .config import TokenEncoderConfig
 from .encoder import EncoderOut, EncoderParts, Vocabulary, token_states
 
 LIKE_BERT = ("hat_bart",)  # networks that begin with `embedding.initialise`; others keep what their modules draw
@@ -108,7 +108,7 @@ def hat_encoder_parts(
         words,
         table,
         config.embedding("encoder", max_positions, "--max-source-positions", roles),
-        [EncoderLayer(sizes, attention) for attention in layer_attentions(config, config.encoder_layers)],
+        [EncoderLayer(sizes, attention) for attention in config.layer_attentions(config.encoder_layers)],
         arrangement(config, words),
         layer_norm=final_norm(sizes),
         checkpoint=config.checkpoint_activations,

@@ -15,7 +15,7 @@ from ..modules.embedding import EmbeddingSizes, token_table
 from ..modules.heads import POOLINGS, ClassificationHead, PooledClassificationHead
 from ..modules.options import changed, option
 from ..modules.segments import SegmentLayer, arrange_segments, parse_pattern, slots_at_markers, slots_of_length
-from .config import NEW_PARTS, EncoderConfig, check_options, layer_attentions
+from .config import NEW_PARTS, EncoderConfig
 from .encoder import EncoderOut, EncoderParts, Vocabulary, token_and_span_states
 from .hat import full_attention
 
@@ -57,9 +57,7 @@ class HierarchicalTransformerConfig(EncoderConfig):
     )
     new_parts: ClassVar[tuple[str, ...]] = NEW_PARTS
     like_roberta: ClassVar = False
-
-    def check(self) -> None:
-        check_options(self, besides=("segment_length",))
+    own_options = ("segment_length",)
 
     def layers(self) -> list[str]:
         """The kind of each layer, S, D or SD."""
@@ -78,7 +76,7 @@ class HierarchicalTransformerConfig(EncoderConfig):
                 full_attention(sizes) if "D" in kind else None,
                 None if positions is None else positions.forward,
             )
-            for kind, attention in zip(kinds, layer_attentions(self, len(kinds)), strict=True)
+            for kind, attention in zip(kinds, self.layer_attentions(len(kinds)), strict=True)
         ]
         by_marker = self.segment_by == "marker"
         divide = partial(slots_at_markers, bos=words.bos) if by_marker else slots_of_length

@@ -13,7 +13,7 @@ from ..modules.embedding import token_table
 from ..modules.heads import HEAD_ACTIVATIONS, ClassificationHead, PairClassificationHead
 from ..modules.layers import QUERIES, EncoderLayer, SentenceAttention
 from ..modules.options import option
-from .config import NEW_PARTS, TokenEncoderConfig, layer_attentions
+from .config import NEW_PARTS, TokenEncoderConfig
 from .encoder import EncoderOut, EncoderParts, Vocabulary
 from .hat import arrangement, final_norm
 
@@ -41,7 +41,7 @@ class RobertaConfig(TokenEncoderConfig):
     def encoder_parts(self, words: Vocabulary) -> EncoderParts:
         """RoBERTa, with an attention to the sentences unless `no_hierarchy`."""
         sizes, layers = self.sizes(), []
-        for attention in layer_attentions(self, self.encoder_layers):
+        for attention in self.layer_attentions(self.encoder_layers):
             numbers = sizes.embed_dim, sizes.num_heads, sizes.attention_dropout
             to_sentences = None if self.no_hierarchy else SentenceAttention(*numbers)
             layers.append(EncoderLayer(sizes, attention, to_sentences, getattr(self, "sentence_queries", "tokens")))
