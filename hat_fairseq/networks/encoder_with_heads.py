@@ -98,7 +98,7 @@ class EncoderWithHeads(nn.Module):
             masked_tokens: (B, T) bool; return the (N, V) logits of these N tokens only.
             classification_head_name: return the logits of this head: (B, K) of documents, (B, N, K) of segments or
                 paragraphs, (B, T, K) of tokens. With several names, return a dictionary of them.
-            roll: as for `Encoder.forward` (Liu et al. 2022, section 3.3).
+            roll: see `Encoder.forward`.
         Returns:
             The states or logits, by default the (B, T, V) masked-LM logits of all tokens; and a dictionary with
             `spans` (B, S, C) and `spans_padding` (B, S) if the encoder has them.

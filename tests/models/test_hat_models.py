@@ -104,19 +104,6 @@ def test_every_parameter_gets_a_gradient_even_without_markers(arch: str, twin: s
     assert all(".k_proj." in name or "q_proj" in name for name in zero)
 
 
-@EVERY_ARCHITECTURE
-@TWINS
-def test_alone_equals_batched_and_padding_does_not_matter(arch: str, twin: str) -> None:
-    model = build(arch, TINY + twin).eval()
-    source, target = documents(LENGTHS), targets(3, 8)
-    batched = model(source, None, target)[0]
-    for row, length in enumerate(LENGTHS):
-        alone = model(source[row : row + 1, :length], None, target[row : row + 1])[0]
-        assert_close(batched[row : row + 1], alone)
-    wider = torch.cat([source, torch.full((3, 9), PAD)], dim=1)
-    assert_close(model(wider, None, target)[0], batched)
-
-
 def test_without_hierarchy_there_is_no_hierarchical_tensor() -> None:
     model = build("hat_bart_base", TINY + " --no-hierarchy")
     assert not [name for name in model.state_dict() if is_new_part(name, model)]
