@@ -51,13 +51,6 @@ class RepresentativeSlots:
         """(S,) slot of each representative."""
         return self.num_global + torch.arange(self.count(length), device=device) * (self.block + 1)
 
-    def token_numbers(self, num_slots: int, device: torch.device) -> Tensor:
-        """(T',) number of the token in each slot; for a representative, that of the first token of its block."""
-        slots = torch.arange(num_slots, device=device)
-        local = slots - self.num_global
-        block, offset = local.div(self.block + 1, rounding_mode="floor"), local % (self.block + 1)
-        return torch.where(local < 0, slots, self.num_global + block * self.block + (offset - 1).clamp(min=0))
-
     def insert(self, batch: Arranged, representative: int, pad: int, own_positions: bool = False) -> Arranged:
         """The batch with representatives, `representative` being their token id.
 
@@ -70,7 +63,8 @@ class RepresentativeSlots:
         tokens, layout, device = batch.tokens, batch.layout, batch.tokens.device
         (rows, length), padding = tokens.shape, tokens.eq(pad)
         slots, size = self.tokens(length, device), length + self.count(length)
-        places = self.representatives(length, device).expand(rows, -1)
+        heads = self.representatives(length, device)
+        places = heads.expand(rows, -1)
         empty = padding[:, self.num_global :: self.block]  # the first token of each block
         assert empty.shape == places.shape
         ids = tokens.new_full((rows, size), pad).index_copy(1, slots, tokens)
@@ -85,7 +79,10 @@ class RepresentativeSlots:
             moved = torch.arange(length, device=device).expand(rows, -1).masked_fill(padding, length)
         else:
             moved = layout.slots.numbers
-        positions = torch.arange(size, device=device) if own_positions else self.token_numbers(size, device)
+        positions = torch.arange(size, device=device)
+        if not own_positions:
+            positions[slots] = torch.arange(length, device=device)
+            positions[heads] = torch.arange(self.num_global, max(length, self.num_global), self.block, device=device)
         inserted = BatchLayout(
             padding=None if layout.padding is None else ids.eq(pad),
             representatives=Representatives(places, **absent, unit="block", inserted=True),

@@ -159,8 +159,6 @@ def test_slots() -> None:
         assert slots.count(length) == line.count("r") == -(-max(0, length - 2) // 3)
         assert slots.tokens(length, device).tolist() == [i for i, kind in enumerate(line) if kind != "r"]
         assert slots.representatives(length, device).tolist() == [i for i, kind in enumerate(line) if kind == "r"]
-        first = [int(line[i + 1] if kind == "r" else kind) for i, kind in enumerate(line)]
-        assert slots.token_numbers(len(line), device).tolist() == first
 
 
 def test_the_start_from_roberta() -> None:
