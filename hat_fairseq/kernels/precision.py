@@ -124,8 +124,6 @@ def quantise(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     Returns:
         (..., I) uint8 integers, (..., 1) scales and (..., 1) offsets: `x` is about integers x scales + offsets.
     """
-    if not x.size(-1):
-        return x.to(torch.uint8), x.new_ones(*x.shape[:-1], 1), x.new_zeros(*x.shape[:-1], 1)
     least, most = x.amin(-1, keepdim=True).clamp_(max=0), x.amax(-1, keepdim=True)
     # 254 steps, not 255: the zero is rounded too, and the largest integer must stay below 256
     scales = most.clamp_(min=0).sub_(least).clamp_(min=1e-35).div_(254)

@@ -164,7 +164,7 @@ class PooledClassificationHead(ClassificationHead):
         self.pooling = SegmentPooling(pooling, embed_dim)
         self.pool_padded = pool_padded
 
-    def pooled(self, segments: Tensor, padding_mask: Tensor) -> Tensor:
+    def pool(self, segments: Tensor, padding_mask: Tensor) -> Tensor:
         """(B, N, C) segment states and their (B, N) padding mask -> (B, C)."""
         mask = torch.zeros_like(padding_mask) if self.pool_padded else safe_padding_mask(padding_mask)
         return self.pooling(segments, mask)

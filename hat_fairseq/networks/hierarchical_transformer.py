@@ -121,4 +121,4 @@ class HierarchicalTransformerConfig(EncoderConfig):
     def document_state(self, head: PooledClassificationHead, encoded: EncoderOut) -> Tensor:
         """The (B, C) states of the documents, pooled from their segments by the head."""
         assert encoded.spans is not None and encoded.spans_padding is not None
-        return head.pooled(encoded.spans, encoded.spans_padding)
+        return head.pool(encoded.spans, encoded.spans_padding)

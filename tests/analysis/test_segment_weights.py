@@ -131,7 +131,7 @@ def test_share_is_of_the_states_that_the_head_reads() -> None:
     for segment in range(states.size(1)):
         lowered = states.clone()
         lowered[:, segment] -= 5
-        same = torch.allclose(head(head.pooled(lowered, mask)), out)
+        same = torch.allclose(head(head.pool(lowered, mask)), out)
         assert same == (share[segment] == 0)
     torch.testing.assert_close(weights_of(model, tokens)[1][0], share[:-1])
 
