@@ -17,7 +17,6 @@ LOG = "train.log"  # in the --save-dir, as the recipes' --log-file
 NO_FIGURES = {
     "update", "epoch", "num_updates", "bsz", "wpb", "wps", "ups", "gnorm", "clip", "loss_scale", "train_wall",
     "gb_free", "cuda_gb_allocated", "cuda_gb_reserved", "cuda_gb_free", "wall", "oom", "nsentences", "ntokens",
-    "minutes_left",
     "ppl",  # 2 to the power of the loss (or nll_loss, without label smoothing), which has its panel
 }  # fmt: skip
 UPDATE = "num_updates"

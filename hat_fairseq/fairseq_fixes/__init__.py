@@ -5,10 +5,10 @@ resume), `reuse_dataloader` (the same masks in every epoch) and `get_batch_itera
 """
 
 import functools
+import warnings
 from collections.abc import Callable
 from typing import Any
 
-import fairseq.data.bucket_pad_length_dataset
 import fairseq.data.indexed_dataset
 import fairseq.distributed.utils
 import fairseq.file_utils
@@ -21,7 +21,6 @@ from fairseq.hub_utils import GeneratorHubInterface
 from fairseq.logging import progress_bar
 from fairseq.models.bart.hub_interface import BARTHubInterface
 from fairseq.models.roberta.hub_interface import RobertaHubInterface
-from fairseq.nan_detector import NanDetector
 from fairseq.ngram_repeat_block import NGramRepeatBlock
 from fairseq.trainer import Trainer
 
@@ -32,7 +31,6 @@ from . import checkpoints, data, options, position, processes, restoring, settin
 #: `signals.watch` replaces one more, `validate_and_save` of fairseq_cli.train, when a training begins.
 REPLACED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     # options, before anything is built
-    (fairseq.options, "add_checkpoint_args", options.add_checkpoint_args),
     (fairseq.options, "parse_args_and_arch", options.parse_args_and_arch),
     (fairseq.distributed.utils, "call_main", processes.call_main),
     # reading a checkpoint, from the outermost call to the innermost
@@ -48,15 +46,12 @@ REPLACED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     # data, and the place of a training in them
     (fairseq.data.indexed_dataset, "dataset_exists", data.dataset_exists),
     (fairseq.data.indexed_dataset, "make_dataset", data.make_dataset),
-    (fairseq.data.bucket_pad_length_dataset, "get_buckets", data.get_buckets),
     (Trainer, "get_train_iterator", position.get_train_iterator),
     (EpochBatchIterator, "state_dict", position.state_dict),
     (EpochBatchIterator, "load_state_dict", position.load_state_dict),
     (torch.utils.data._utils.signal_handling, "_set_worker_signal_handlers", signals.set_worker_signal_handlers),
     # training
     (Trainer, "train_step", training.train_step),
-    (Trainer, "valid_step", signals.valid_step),
-    (NanDetector, "add_hooks", training.add_hooks),
     (progress_bar, "progress_bar", training.make_progress_bar),
     # generation
     (NGramRepeatBlock, "_no_repeat_ngram", options.no_repeat_ngram),
@@ -73,9 +68,9 @@ def apply() -> None:
     """Installs all corrections; a second call does nothing."""
     checkpoints.show_own_errors_in_one_line()
     checkpoints.allow_checkpoint_types()
-    data.give_numpy_compat()
     data.end_threads_at_exit()
-    training.shorten_log()
+    for message in training.WARNINGS:
+        warnings.filterwarnings("ignore", message)
     for owner, name, function in REPLACED:
         original = getattr(owner, name)
         setattr(owner, name, functools.wraps(original)(_with_original(function, original)))

@@ -1,19 +1,14 @@
-"""Batches: refuses damaged binary data, works with numpy 2, and ends the threads that prepare batches."""
+"""Batches: refuses damaged binary data, and ends the threads that prepare batches."""
 
 import atexit
-import contextlib
+import math
 import os
-import queue
 import struct
 import threading
-import time
-import types
 from collections.abc import Callable
 from typing import Any
 
 import fairseq.data.indexed_dataset
-import fairseq.data.language_pair_dataset
-import fairseq.data.token_block_dataset
 import numpy as np
 from fairseq.data.indexed_dataset import MMapIndexedDataset, _code_to_dtype
 from fairseq.data.iterators import BackgroundConsumer
@@ -68,21 +63,6 @@ def _check_ids(path: str, width: int, words: int) -> None:
         )
 
 
-def give_numpy_compat() -> None:
-    """Gives two modules of fairseq a numpy with `np.compat.long`, which numpy 2 does not have; numpy itself stays."""
-    if hasattr(np, "compat"):
-        return
-    for module in (fairseq.data.token_block_dataset, fairseq.data.language_pair_dataset):
-        module.np = types.ModuleType("numpy")  # type: ignore[attr-defined]
-        vars(module.np).update(vars(np), compat=types.SimpleNamespace(long=int))
-
-
-def get_buckets(original: Callable[..., Any], sizes: np.ndarray, num_buckets: int) -> np.ndarray:
-    """fairseq's lengths of buckets for `--num-batch-buckets`, computed with the arguments of numpy 2."""
-    edges = np.percentile(sizes, np.linspace(0, 100, num_buckets + 1), method="lower")
-    return np.unique(edges[1:])
-
-
 def end_threads_at_exit() -> None:
     """Has Python wait for the batch that each thread of fairseq is preparing.
 
@@ -95,8 +75,8 @@ def _end_threads() -> None:
     threads = [thread for thread in threading.enumerate() if isinstance(thread, BackgroundConsumer)]
     for thread in threads:
         thread._max_len = 0  # its loop ends after the next batch
-    give_up = time.monotonic() + LONGEST_WAIT
+        with thread._queue.not_full:
+            thread._queue.maxsize = math.inf  # a full queue would hold it
+            thread._queue.not_full.notify_all()
     for thread in threads:
-        while thread.is_alive() and time.monotonic() < give_up:
-            with contextlib.suppress(queue.Empty):  # a full queue would hold the thread
-                thread._queue.get(timeout=0.05)
+        thread.join(LONGEST_WAIT)

@@ -14,7 +14,6 @@ from fairseq.tasks import TASK_REGISTRY
 from ..data.files import read_json
 from ..data.package import CONFIG, is_package
 from .checkpoints import check_file
-from .restoring import STRICT
 from .settings_of_checkpoint import plain
 
 logger = logging.getLogger(__name__)
@@ -22,43 +21,36 @@ logger = logging.getLogger(__name__)
 RECORDED = ("source_lang", "target_lang", "role_stream", "max_source_positions", "max_target_positions", "long_source")
 
 
-def add_checkpoint_args(original: Callable[..., Any], parser: Any) -> Any:
-    """fairseq's flags of checkpoints, and `--strict-restore`."""
-    group = original(parser)
-    help_text = "restore no older checkpoint of --save-dir where checkpoint_last.pt is missing or broken"
-    group.add_argument(STRICT, action="store_true", help=help_text)
-    return group
-
-
 def parse_args_and_arch(original: Callable[..., Any], parser: Any, input_args: Any = None, **kwargs: Any) -> Any:
-    """fairseq's arguments, in generation after those that the checkpoint knows; flags that are given count.
+    """fairseq's arguments; in generation the checkpoint, in training the task has defaults for some.
 
     `--bf16` runs on a GPU or CPU; in fairseq it means a TPU. A new model with pooling attention records its cells: a
     checkpoint without this setting is an older one, with the cells of the document.
     """
     words = list(sys.argv[1:] if input_args is None else input_args)
-    known = {action.dest for action in parser._actions}
+    names = {action.dest for action in parser._actions}
     flags = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     for name in ("path", "task", "criterion"):
         flags.add_argument(f"--{name}")
     chosen, _ = flags.parse_known_args(words)
-    if "nbest" in known:
+    criterion = getattr(TASK_REGISTRY.get(chosen.task), "default_criterion", None)
+    if "nbest" in names:
         words = [*recorded_flags(str(chosen.path).split(os.pathsep)[0], chosen.task), *words]
-    elif "arch" in known and chosen.criterion is None:
-        words = [*_criterion_of(chosen.task), *words]
+    elif "arch" in names and criterion and chosen.criterion is None:  # fairseq's default is cross_entropy
+        logger.info("--criterion %s, which is the default of --task %s", criterion, chosen.task)
+        words = [f"--criterion={criterion}", *words]
     parsed = original(parser, input_args=words, **kwargs)
     args = parsed[0] if isinstance(parsed, tuple) else parsed
-    if "--tpu" not in words:
-        args.tpu = False
+    args.tpu = False
     if getattr(args, "encoder_attention", None) == "pooling" and getattr(args, "pooling_cells", None) is None:
         args.pooling_cells = "token"
-    if "nbest" in known:
+    if "nbest" in names:
         _drop_no_document(args)
     return parsed
 
 
-def recorded_flags(path: str, given: str | None) -> list[str]:
-    """Flags for the task of a checkpoint, or package, if it is one of this plugin; `given`: the value of `--task`.
+def recorded_flags(path: str, task_flag: str | None) -> list[str]:
+    """Flags for the task of a checkpoint, or package, if it is one of this plugin, and no `task_flag` names another.
 
     What cannot be read has none: loading it says why.
     """
@@ -72,19 +64,10 @@ def recorded_flags(path: str, given: str | None) -> list[str]:
         name = str(task.get("_name") or task["task"])
     except Exception:
         return []
-    if name != (given or name) or getattr(TASK_REGISTRY.get(name), "__module__", "").split(".")[0] != "hat_fairseq":
+    if name != (task_flag or name) or getattr(TASK_REGISTRY.get(name), "__module__", "").split(".")[0] != "hat_fairseq":
         return []
     values = {"task": name, **{key: task[key] for key in RECORDED if task.get(key) is not None}}
     return [f"--{key.replace('_', '-')}={value}" for key, value in values.items()]
-
-
-def _criterion_of(task: str | None) -> list[str]:
-    """The flag for the task's `default_criterion` in training; in fairseq the default is cross_entropy."""
-    criterion = getattr(TASK_REGISTRY.get(task), "default_criterion", None)
-    if criterion is None:
-        return []
-    logger.info("--criterion %s, which is the default of --task %s", criterion, task)
-    return [f"--criterion={criterion}"]
 
 
 def _drop_no_document(args: Any) -> None:

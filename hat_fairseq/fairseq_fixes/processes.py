@@ -74,7 +74,7 @@ def call_main(original: Callable[..., Any], cfg: Any, main: Callable[..., Any], 
     if cfg.common.cpu and started is None and not explicit:
         training.distributed_world_size = 1  # fairseq's default is the number of GPUs
     asked = training.distributed_world_size
-    if training.distributed_init_method is None and not cfg.common.tpu:
+    if training.distributed_init_method is None:
         check_world_size(asked, explicit, started, gpus)
     starts = started is None and asked > 1 and not training.distributed_no_spawn
     if started is not None:

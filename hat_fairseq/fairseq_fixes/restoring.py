@@ -26,7 +26,6 @@ from .checkpoints import CheckpointError, check_file
 
 logger = logging.getLogger(__name__)
 LAST = "checkpoint_last.pt"
-STRICT = "--strict-restore"
 CHECKPOINT_NAME = re.compile(r"checkpoint(\d+|_\d+_\d+|_best|_last|\.best_.+)\.pt")
 # settings that change the function of a model and no shape
 SAME = (
@@ -99,12 +98,9 @@ def choose(cfg: Any, trainer: Any) -> str | None:
     if not (problem := problem_of(last)):
         return None
     for updates, path in newest_first(folder):
-        if problem_of(path):
-            continue
-        if STRICT in sys.argv:
-            raise CheckpointError(f"{last} {problem}; without {STRICT} the training goes on from {path}")
-        logger.warning(f"{last} {problem}: goes on from {path}, after update {updates}")
-        return str(path)
+        if not problem_of(path):
+            logger.warning(f"{last} {problem}: goes on from {path}, after update {updates}")
+            return str(path)
     if any(CHECKPOINT_NAME.fullmatch(path.name) for path in folder.glob("*.pt")):
         raise CheckpointError(f"{last} {problem}, and no other is whole: copy one there, or choose another --save-dir")
     return None

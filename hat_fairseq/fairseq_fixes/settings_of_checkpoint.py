@@ -28,17 +28,12 @@ CHECKED = {  # fairseq's own parts; their code was read for what it evaluates
 }
 KINDS = {"model": "arch", "task": "task", "criterion": "criterion"}  # and the flags that choose them
 EVALUATED = ("adaptive_softmax_cutoff", "xformers_att_config")  # as Python, by the models above
-NUMBERS = {
-    *(f"{side}_{size}" for side in ("encoder", "decoder") for size in ("layers", "embed_dim", "ffn_embed_dim")),
-    *("encoder_attention_heads", "decoder_attention_heads", "dropout", "attention_dropout", "activation_dropout"),
-    *("max_positions", "max_source_positions", "max_target_positions", "tokens_per_sample"),
-}
 
 
 def upgrade_state_dict(original: Callable[..., Any], state: Any) -> Any:
     """What fairseq does with each checkpoint as soon as its file has been read, after the check of what it would build.
 
-    CheckpointError if it has no weights, names a part that is not on the list, or has a setting of another type.
+    CheckpointError if it has no weights, names a part that is not on the list, or has a setting that would be run.
     """
     if not isinstance(state, Mapping) or not isinstance(state.get("model"), Mapping):
         raise CheckpointError("no checkpoint of fairseq: it has no weights under the name 'model'")
@@ -96,10 +91,9 @@ def _check_values(value: Any, name: str = "") -> None:
     elif isinstance(value, list):
         for item in value:
             _check_values(item, name)
-    elif isinstance(value, str) and value:
-        read = float if name in NUMBERS else ast.literal_eval if name.endswith(EVALUATED) else str
+    elif isinstance(value, str) and value and name.endswith(EVALUATED):
         try:
-            read(value)
+            ast.literal_eval(value)
         except (ValueError, SyntaxError):
-            kind = "a number" if read is float else "a literal: fairseq would run it as code"
-            raise CheckpointError(f"refused, because its setting {name} is not {kind}: {value!r:.60}") from None
+            why = f"its setting {name} is not a literal: fairseq would run it as code: {value!r:.60}"
+            raise CheckpointError(f"refused, because {why}") from None

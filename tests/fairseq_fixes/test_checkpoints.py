@@ -134,8 +134,8 @@ def test_folders_are_read(train, ami: Path, tmp_path: Path) -> None:
     )
     for interface in (hub, GeneratorHubInterface(cfg, task, [same])):
         text, tokens = "A community .", torch.tensor([5])
-        for call, given in ((interface.translate, text), (interface.encode, text), (interface.decode, tokens)):
+        for call, argument in ((interface.translate, text), (interface.encode, text), (interface.decode, tokens)):
             with pytest.raises(ValueError, match=r"neither the BPE nor the sentence markers .* hat_fairseq\.load"):
-                call(given)
+                call(argument)
     task.pipeline = None  # data of fairseq-preprocess, which has none
     assert torch.is_tensor(GeneratorHubInterface(cfg, task, [same]).encode(text))

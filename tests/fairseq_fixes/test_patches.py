@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import fairseq.data.token_block_dataset
-import numpy as np
 import pytest
 import torch
-from building import dictionary
 from fairseq import options
-from fairseq.data import LanguagePairDataset, ListDataset
-from fairseq.file_io import PathManager
 from fairseq.ngram_repeat_block import NGramRepeatBlock
 
 from hat_fairseq.fairseq_fixes import REPLACED
@@ -25,34 +18,11 @@ def test_no_function_is_replaced_twice() -> None:
     assert len({(owner, name) for owner, name, _ in REPLACED}) == len(REPLACED) > 20
 
 
-def test_batch_buckets_work_with_numpy_2() -> None:
-    """--num-batch-buckets asks for np.compat.long and for np.percentile(interpolation=)."""
-    rows = [torch.tensor([5] * length + [2]) for length in (1, 2, 5, 9)]
-    sizes = np.array([len(row) for row in rows])
-    words = dictionary(["a", "b"])
-    dataset = LanguagePairDataset(ListDataset(rows, sizes), sizes, words, num_buckets=2)
-    assert len(dataset.buckets) == 2
-
-
-def test_numpy_itself_stays_as_it_is() -> None:
-    patched = fairseq.data.token_block_dataset.np
-    assert patched.compat.long is int and patched.testing is np.testing and patched.int64 is np.int64
-    assert hasattr(np, "compat") == (np.lib.NumpyVersion(np.__version__) < "2.0.0")
-
-
 def test_ngrams_are_looked_for_in_the_tokens_not_in_the_padding() -> None:
     tokens = torch.tensor([[2, 5, 6, 7, 5, 6, 1, 1]])  # "5 6" comes again: 7 must not follow
     scores = torch.zeros(1, 9)
     NGramRepeatBlock(3)(tokens, scores, bsz=1, beam_size=1, step=5)
     assert scores[0].isinf().nonzero().flatten().tolist() == [7]
-
-
-def test_a_copy_replaces_the_old_file_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    (tmp_path / "new").write_text("new")
-    (tmp_path / "old").write_text("old")
-    assert PathManager.copy(str(tmp_path / "new"), str(tmp_path / "old"), overwrite=True)
-    assert (tmp_path / "old").read_text() == "new"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["new", "old"]
 
 
 @pytest.mark.parametrize(

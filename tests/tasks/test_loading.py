@@ -45,7 +45,7 @@ def test_padding_share(multiple: int) -> None:
     assert padding_share([np.array([3]), np.array([5])], lengths, lengths) == 0
 
 
-@pytest.mark.parametrize("options", [{}, {"num_batch_buckets": 2}, {"required_seq_len_multiple": 7}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"required_seq_len_multiple": 7}], ids=str)
 def test_the_share_of_padding_is_that_of_the_batches(
     ami: Path, caplog: pytest.LogCaptureFixture, options: dict[str, int]
 ) -> None:
