@@ -17,7 +17,6 @@ from ..scoring import command as score_command
 from ..scoring.bleu import make_bleu
 from . import shards
 from .join_chunks import join, read_generated, write_joined
-from .options import check_generation_flags
 from .resume import Machine, PartialResults, describe_setup, named_flags
 
 #: cli.py passes unknown flags to `main` as args.others; they are fairseq-generate's.
@@ -55,8 +54,8 @@ def main(args: argparse.Namespace) -> int:
         raise ValueError(f"--num-shards must be at least 1, not {args.num_shards}")
     machine = machine_of(args)
     out = args.results_path / f"{args.gen_subset}.jsonl"
-    score = score_words(args.score, args.data, args.gen_subset, out) if args.score else None
-    score_args = parse_score(score) if score else None  # a mistake ends here, not after generation
+    # a mistake ends here, not after generation
+    score = parse_score(args.score, args.data, args.gen_subset, out) if args.score else None
     flags = fairseq_flags(args)
     check_files(args.data, args.gen_subset, contents=True)
     chunks = read_ids(ids)
@@ -77,10 +76,10 @@ def main(args: argparse.Namespace) -> int:
         documents = args.data.resolve().parent / "text" / f"{args.gen_subset}.jsonl"
         rows = join(chunks, texts, ids, settings.target_separator, settings.target_language)
         write_joined(out, with_meta(rows, documents), chunks)
-    if score is None or score_args is None:
+    if score is None:
         return 0
-    print(f"hat score {shlex.join(score)}", flush=True)
-    return int(score_command.main(score_args))
+    print(f"hat score {shlex.join(score.words)}", flush=True)
+    return int(score_command.main(score))
 
 
 def machine_of(args: argparse.Namespace) -> Machine | None:
@@ -98,10 +97,9 @@ def fairseq_flags(args: argparse.Namespace) -> list[str]:
     """Returns the flags of fairseq-generate: the given ones, and defaults for data of `hat preprocess`.
 
     Raises:
-        ValueError: a flag that `hat generate` sets itself, or a generation option that is out of range.
+        ValueError: a flag that `hat generate` sets itself.
     """
     others = named_flags(args.others)
-    check_generation_flags(others)
     for flag in OWN_FLAGS:
         if flag in others:
             raise ValueError(f"{flag} cannot be given to hat generate: it generates one text for every document")
@@ -116,11 +114,11 @@ def fairseq_flags(args: argparse.Namespace) -> list[str]:
     return [*left_out, "--path", args.path, "--gen-subset", args.gen_subset, *args.others]
 
 
-def score_words(words: str, data: Path, subset: str, hypotheses: Path) -> list[str]:
-    """Returns the arguments of `hat score` for the value of --score.
+def parse_score(words: str, data: Path, subset: str, hypotheses: Path) -> argparse.Namespace:
+    """Parses the value of --score as arguments of `hat score`, `words`; a mistake in them ends the process.
 
     Raises:
-        ValueError: the references are missing, or have no targets.
+        ValueError: the references are missing, or have no targets; a tokenizer is missing.
     """
     references = data.resolve().parent / "text" / f"{subset}.jsonl"
     if not references.is_file():
@@ -130,14 +128,9 @@ def score_words(words: str, data: Path, subset: str, hypotheses: Path) -> list[s
     arguments = [*shlex.split(words), "--hypotheses", str(hypotheses), "--references", str(references)]
     if "--json" not in arguments:
         arguments += ["--json", str(hypotheses.with_suffix(".score.json")), "--overwrite"]
-    return arguments
-
-
-def parse_score(words: list[str]) -> argparse.Namespace:
-    """Parses the arguments of `hat score`; a mistake ends the process, a missing tokenizer is a ValueError."""
     parser = argparse.ArgumentParser(prog="hat score")
     score_command.add_arguments(parser)
-    args = parser.parse_args(words)
+    args = parser.parse_args(arguments, argparse.Namespace(words=arguments))
     if args.metric == "bleu":
         make_bleu(bleu_command.settings_of(args))
     return args

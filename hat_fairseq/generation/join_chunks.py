@@ -4,7 +4,7 @@ import argparse
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +41,9 @@ def main(args: argparse.Namespace) -> int:
 
 
 def write_joined(path: str | Path, rows: Sequence[Mapping[str, Any]], chunks: Sequence[Chunk]) -> None:
-    """Writes the rows of `join`, and warns about empty, undecoded or wrongly segmented texts."""
+    """Writes the rows of `join`, and warns about empty or wrongly segmented texts."""
     write_summaries(path, rows)
     print(f"{path}: {len(rows)} documents from {len(chunks)} samples")
-    if looks_undecoded(row["text"] for row in rows):
-        print("the texts look like BPE tokens: generate with --bpe document --document-pipeline DIR", file=sys.stderr)
     if empty := sum(not row["text"] for row in rows):
         print(f"{empty} of {len(rows)} documents have an empty text", file=sys.stderr)
     expected: Counter[str] = Counter()
@@ -85,45 +83,30 @@ def read_generated(paths: Sequence[str | Path]) -> dict[int, str]:
     return texts
 
 
-def looks_undecoded(texts: Iterable[str]) -> bool:
-    """Whether a text has marks of a BPE or of sentencepiece, or all texts consist of numbers (ids of GPT-2's BPE)."""
-    words = [word for text in texts for word in text.split()]
-    marked = any(word.endswith("@@") or word.startswith("\u2581") for word in words)
-    return marked or (bool(words) and all(map(str.isdecimal, words)))
-
-
 def join(
-    chunks: Iterable[Chunk],
-    texts: Mapping[int, str],
-    ids_path: str | Path = "ids",
-    with_segments: bool = False,
-    language: str = "en",
+    chunks: Sequence[Chunk], texts: Mapping[int, str], ids_path: str | Path, with_segments: bool, language: str
 ) -> list[dict[str, Any]]:
     """Returns a row for each document with its chunks joined, documents in the order of their first samples.
 
     Args:
-        chunks: from `read_ids`.
+        chunks: from `read_ids`; `ids_path`: of their file, for messages.
         texts: text by number of sample, from `read_generated`.
-        ids_path: for messages.
         with_segments, language: see `document_row`.
 
     Raises:
         ValueError: a sample without text, or a text without sample.
     """
-    samples = dict(enumerate(chunks))
-    if absent := [sample for sample in samples if sample not in texts]:
-        chunk = samples[absent[0]]
+    if absent := [sample for sample in range(len(chunks)) if sample not in texts]:
+        chunk = chunks[absent[0]]
         raise ValueError(
-            f"{len(absent)} of {len(samples)} samples of {ids_path} were not generated, the first is sample "
+            f"{len(absent)} of {len(chunks)} samples of {ids_path} were not generated, the first is sample "
             f"{absent[0]} (document {chunk.document_id!r}, chunk {chunk.number}): "
             "was generation cut short, or did it skip samples?"
         )
-    if unknown := sorted(set(texts) - set(samples)):
-        raise ValueError(
-            f"sample {unknown[0]} was generated, but {ids_path} has {len(samples)} samples: another subset?"
-        )
+    if (last := max(texts)) >= len(chunks):
+        raise ValueError(f"sample {last} was generated, but {ids_path} has {len(chunks)} samples: another subset?")
     pieces: dict[str, dict[int, str]] = {}
-    for sample, chunk in samples.items():
+    for sample, chunk in enumerate(chunks):
         pieces.setdefault(chunk.document_id, {})[chunk.number] = texts[sample]
     return [
         document_row(identifier, [text for _, text in sorted(numbered.items())], with_segments, language)

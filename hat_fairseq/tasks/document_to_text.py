@@ -20,7 +20,7 @@ from torch import Tensor
 from ..data.manifest import check_files
 from ..data.rows import Chunk
 from ..generation.beam_search import BeamSearchGenerator
-from ..generation.options import MINIMUM, POSITIVE, check_ranges, parse_generation_options
+from ..generation.options import MINIMUM, check_ranges, parse_generation_options
 from ..scoring.bleu import BleuSettings
 from .bin_folder import check_data, load_ids, load_pipeline
 from .config import DocumentToTextConfig
@@ -178,7 +178,7 @@ class DocumentToTextTask(PluginTask, TranslationTask):
         return dataset
 
     def build_generator(self, models: list[Any], args: Any, *rest: Any, **kwargs: Any) -> Any:
-        check_ranges({name: getattr(args, name, None) for name in (*MINIMUM, *POSITIVE)})
+        check_ranges({name: getattr(args, name, None) for name in MINIMUM})
         if getattr(args, "print_alignment", None):
             raise ValueError("--print-alignment is not supported: generation keeps no attention weights")
         if not rest and all(hasattr(getattr(model, "decoder", None), "reorder_beams") for model in models):

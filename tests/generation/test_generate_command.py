@@ -51,7 +51,7 @@ def rows(results: Path) -> list[dict]:
 
 def children() -> list[int]:
     """Processes that this one has started and that run fairseq-generate."""
-    found = []
+    pids = []
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:
             parent = int(status.read_text().rpartition(")")[2].split()[1])
@@ -59,8 +59,8 @@ def children() -> list[int]:
         except OSError:  # it has ended meanwhile
             continue
         if parent == os.getpid() and b"fairseq_cli.generate" in command:
-            found.append(int(status.parent.name))
-    return found
+            pids.append(int(status.parent.name))
+    return pids
 
 
 def kill_a_shard_that_has_begun(results: Path, killed: list[Path]) -> None:
@@ -96,15 +96,15 @@ def test_what_a_dead_shard_leaves_is_kept_and_only_the_rest_is_generated(generat
     assert "ended with -9; the end of " in captured.err
 
     parts = (results / "test.parts").glob("001.*/generate-test.txt")
-    kept = sum(len(re.findall(rb"^D-.*\n", path.read_bytes(), re.MULTILINE)) for path in parts)
-    assert 0 < kept < 6
+    finished = sum(len(re.findall(rb"^D-.*\n", path.read_bytes(), re.MULTILINE)) for path in parts)
+    assert 0 < finished < 6
     with killed[0].open("ab") as file:
         file.write(b"D-5\t-0.25\tHalf a li")  # what a kill in the middle of a line leaves
     assert generate(results, "--batch-size", 4, "--score", "rouge --bootstrap-samples 0") == 0
     output = capsys.readouterr().out
     (again,) = (results / "test.parts").glob("002.*/generate-test.txt")
-    assert f"{kept} samples are finished, {6 - kept} are missing" in output
-    assert again.read_bytes().count(b"\nD-") == 6 - kept
+    assert f"{finished} samples are finished, {6 - finished} are missing" in output
+    assert again.read_bytes().count(b"\nD-") == 6 - finished
     assert rows(results) == rows(whole) and len(rows(whole)) == 6
     assert "rouge" in output.lower() and (results / "test.score.json").is_file()
 
@@ -280,11 +280,11 @@ def test_files_of_others_are_not_replaced(generate, tmp_path, capsys, name, flag
 
 
 def test_meta_is_carried_on_where_a_document_has_it(tmp_path) -> None:
-    path, found = tmp_path / "test.jsonl", [{"id": "a", "text": "x"}, {"id": "b", "text": "y"}]
-    assert with_meta(found, path) == found
+    path, rows = tmp_path / "test.jsonl", [{"id": "a", "text": "x"}, {"id": "b", "text": "y"}]
+    assert with_meta(rows, path) == rows
     records = [{"id": "a", "sentences": ["s"], "meta": {"n": 1}}, {"id": "b", "sentences": ["s"]}]
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    assert with_meta(found, path) == [{"id": "a", "text": "x", "meta": {"n": 1}}, {"id": "b", "text": "y"}]
+    assert with_meta(rows, path) == [{"id": "a", "text": "x", "meta": {"n": 1}}, {"id": "b", "text": "y"}]
 
 
 def test_flags_are_compared_by_their_last_value() -> None:
@@ -317,8 +317,8 @@ def test_a_missing_tokenizer_for_bleu_is_known_before_generation(ami, checkpoint
     shutil.copytree(ami, data)
     path = data / "bin/pipeline.json"
     path.write_text(path.read_text().replace('"target_language": "en"', '"target_language": "ja"'))
-    given = ["--path", checkpoint, "--results-path", tmp_path / "results", *FLAGS.split(), "--score", "bleu"]
-    assert cli.main([str(word) for word in ["generate", data / "bin", *given]]) == 2
+    flags = ["--path", checkpoint, "--results-path", tmp_path / "results", *FLAGS.split(), "--score", "bleu"]
+    assert cli.main([str(word) for word in ["generate", data / "bin", *flags]]) == 2
     assert "needs the package sacrebleu[ja]" in capsys.readouterr().err
     assert not (tmp_path / "results").exists()
 
@@ -330,8 +330,8 @@ def test_data_of_another_pipeline_is_refused_with_the_setting(ami, checkpoint, t
     shutil.copytree(ami / "bin", tmp_path / "bin")
     path = tmp_path / "bin/pipeline.json"
     path.write_text(path.read_text().replace('"target_tokenizer": "none"', '"target_tokenizer": "moses"'))
-    given = ["generate", path.parent, "--path", checkpoint, "--results-path", tmp_path / "results", *FLAGS.split()]
-    assert cli.main([str(word) for word in given]) == 2
+    words = ["generate", path.parent, "--path", checkpoint, "--results-path", tmp_path / "results", *FLAGS.split()]
+    assert cli.main([str(word) for word in words]) == 2
     error = "trained on data preprocessed with --target-tokenizer none, and .*bin was with --target-tokenizer moses"
     assert re.search(rf"hat_fairseq: error: {error}: preprocess with --vocabulary BIN", capsys.readouterr().err)
     with pytest.raises(ValueError, match=error):
@@ -349,8 +349,8 @@ def test_a_blind_test_set_is_generated_and_not_scored(ami, checkpoint, tmp_path,
     lines = [json.loads(line) for line in (ami / "text/test.jsonl").open()]
     without = [{name: value for name, value in line.items() if name != "target"} for line in lines]
     (folder / "test.jsonl").write_text("".join(json.dumps(line) + "\n" for line in without))
-    given = ["preprocess", str(folder), "--out", str(data), "--vocabulary", str(ami / "bin")]
-    assert cli.main(given) == 0
+    preprocess = ["preprocess", str(folder), "--out", str(data), "--vocabulary", str(ami / "bin")]
+    assert cli.main(preprocess) == 0
     assert (data / "text/test.source").read_bytes() == (ami / "text/test.source").read_bytes()
     assert not list(data.glob("*/test*.target*"))
     words = ["generate", data / "bin", "--path", checkpoint, "--results-path", tmp_path / "out", *FLAGS.split()]
@@ -365,8 +365,8 @@ def test_a_blind_test_set_is_generated_and_not_scored(ami, checkpoint, tmp_path,
 
     without[2]["target"] = ["A target ."]
     (folder / "test.jsonl").write_text("".join(json.dumps(line) + "\n" for line in without))
-    assert cli.main([*given, "--overwrite"]) == 2
+    assert cli.main([*preprocess, "--overwrite"]) == 2
     assert "has none; give all documents of a split target, or none" in capsys.readouterr().err
     (folder / "test.jsonl").rename(folder / "train.jsonl")
-    assert cli.main([*given, "--overwrite"]) == 2
+    assert cli.main([*preprocess, "--overwrite"]) == 2
     assert "has no target" in capsys.readouterr().err

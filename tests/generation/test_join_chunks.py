@@ -51,9 +51,8 @@ def test_shards(run):
     assert [row["text"] for row in run(IDS, first, second)] == ["one two", "three"]
 
 
-def test_chunks_out_of_order(run):
-    ids = "a\t1\t2\t1\na\t0\t2\t1\n"
-    assert run(ids, "D-0\t-1\tsecond\nD-1\t-1\tfirst\n") == [{"id": "a", "text": "first second"}]
+def test_chunks_in_another_order(run):
+    assert run("a\t1\t2\t1\na\t0\t2\t1\n", "D-0\t-1\tsecond\nD-1\t-1\tfirst\n") == [{"id": "a", "text": "first second"}]
 
 
 def test_segments_are_kept_apart_and_counted(run, capsys):
@@ -88,14 +87,6 @@ def test_empty_texts_are_counted(run, capsys):
 def test_errors(run, ids, generated, message):
     with pytest.raises(ValueError, match=message):
         run(ids, generated)
-
-
-def test_texts_that_are_still_bpe_are_noticed() -> None:
-    assert join_chunks.looks_undecoded(["the rem@@ ote ."])
-    assert join_chunks.looks_undecoded(["464 6569", "13"])
-    assert join_chunks.looks_undecoded(["\u2581the \u2581re mo te"])
-    assert not join_chunks.looks_undecoded(["the remote costs 25 Euro ."])
-    assert not join_chunks.looks_undecoded([""])
 
 
 @pytest.mark.parametrize(("language", "text"), [("zh", "你好。再见 A B。"), ("en", "你好。 再见 A B。")])
