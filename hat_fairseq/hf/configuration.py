@@ -2,25 +2,26 @@
 
 import shutil
 from argparse import Namespace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from transformers import PretrainedConfig
 
-from ..data.dictionary import SPECIAL
+from ..data.dictionary import EOS, SPECIAL_IDS
 from ..networks import hat
 from ..networks.encoder_with_heads import KINDS
 
 LOADER = Path(__file__).with_name("modeling_hat.py")  # in each saved folder
-AUTO_MAP = {  # class of transformers -> ours
+AUTO_MAP = {  # class of transformers -> of this package
     "AutoConfig": f"{LOADER.stem}.HatConfig",
     "AutoModel": f"{LOADER.stem}.HatModel",
     "AutoModelForMaskedLM": f"{LOADER.stem}.HatForMaskedLM",
     "AutoModelForSeq2SeqLM": f"{LOADER.stem}.HatForConditionalGeneration",
     "AutoModelForSequenceClassification": f"{LOADER.stem}.HatForSequenceClassification",
 }
-PAD, EOS = SPECIAL.index("<pad>"), SPECIAL.index("</s>")
-SPECIAL_IDS = {"bos_token_id": 0, "pad_token_id": PAD, "eos_token_id": EOS, "decoder_start_token_id": EOS}
+ENCODERS = KINDS
+ENCODER_DECODERS = {"hat_transformer": hat.HatConfig, "hat_bart": hat.HatConfig}
 
 
 def write_loader(directory: str | Path) -> None:
@@ -28,11 +29,19 @@ def write_loader(directory: str | Path) -> None:
     shutil.copyfile(LOADER, Path(directory, LOADER.name))
 
 
-class HatConfig(PretrainedConfig):
+class HasLoader:
+    """A class that `trust_remote_code=True` finds through the loader."""
+
+    @classmethod
+    def register_for_auto_class(cls, auto_class: Any = "") -> None:
+        """Does nothing: transformers would copy this file, and the loader is enough."""
+
+
+class HatConfig(HasLoader, PretrainedConfig):
     """The settings of a model under their names in hat_fairseq, and what transformers has to know.
 
     Args:
-        network: `hat_transformer`, `hat_bart`, `hat_roberta`, `ernie_sparse` or `hierarchical_transformer`.
+        network: one of `ENCODERS` or `ENCODER_DECODERS`.
         settings: the fields of its dataclass in `networks`; those that are absent have their defaults.
         vocab_size: of the dictionary; of an encoder-decoder that of the target.
         source_vocab_size, max_source_positions, max_target_positions, num_roles: of an encoder-decoder.
@@ -59,19 +68,15 @@ class HatConfig(PretrainedConfig):
         self.max_source_positions, self.max_target_positions = max_source_positions, max_target_positions
         self.num_roles = num_roles
         # `settings` say which tables are one; the models tell transformers their names
-        fixed = {"auto_map": AUTO_MAP, "is_encoder_decoder": network not in KINDS, "tie_word_embeddings": True}
-        super().__init__(**SPECIAL_IDS | kwargs | fixed)
+        fixed = {"auto_map": AUTO_MAP, "is_encoder_decoder": network not in ENCODERS, "tie_word_embeddings": True}
+        super().__init__(**SPECIAL_IDS | {"decoder_start_token_id": EOS} | kwargs | fixed)
 
-    @property
-    def numbers(self) -> Any:
-        """The dataclass of `settings`; ValueError for a value that a setting cannot have."""
-        kind = KINDS.get(self.network, hat.HatConfig)
-        return kind.from_args(Namespace(**self.settings))
+    def numbers(self, networks: Mapping[str, Any]) -> Any:
+        """The dataclass of `settings`; ValueError for a network that is not among these, or a value out of range."""
+        if self.network not in networks:
+            raise ValueError(f"the network is {self.network!r}; this class has {', '.join(networks)}")
+        return networks[self.network].from_args(Namespace(**self.settings))
 
     def save_pretrained(self, save_directory: Any, *args: Any, **kwargs: Any) -> None:
         super().save_pretrained(save_directory, *args, **kwargs)
         write_loader(save_directory)
-
-    @classmethod
-    def register_for_auto_class(cls, auto_class: Any = "AutoConfig") -> None:
-        """Does nothing: transformers would copy this file, and the loader is enough."""

@@ -23,12 +23,13 @@ from transformers.generation.logits_process import (
 from transformers.loss.loss_utils import ForMaskedLMLoss
 from transformers.modeling_outputs import ModelOutput, Seq2SeqLMOutput
 
+from ..data.dictionary import EOS, PAD
 from ..modules.cache import DecoderCache
 from ..modules.embedding import initialise
 from ..networks.decoder import CACHE, Decoder
 from ..networks.encoder import Encoder, EncoderOut, Vocabulary
 from ..networks.hat import LIKE_BERT, hat_encoder_parts, token_tables
-from .configuration import EOS, PAD, HatConfig
+from .configuration import ENCODER_DECODERS, HatConfig
 from .modeling import HatPreTrainedModel, masked
 
 
@@ -72,7 +73,7 @@ class HatForConditionalGeneration(HatPreTrainedModel, GenerationMixin):
 
     def __init__(self, config: HatConfig):
         super().__init__(config)
-        self.numbers = numbers = config.numbers
+        self.numbers = numbers = config.numbers(ENCODER_DECODERS)
         source, target = Vocabulary(config.source_vocab_size), Vocabulary(config.vocab_size)
         tables = token_tables(numbers, source, target)
         parts = hat_encoder_parts(numbers, source, tables[0], config.max_source_positions, config.num_roles)

@@ -19,12 +19,13 @@ from transformers import PreTrainedModel
 from transformers.loss.loss_utils import ForMaskedLMLoss, ForSequenceClassificationLoss
 from transformers.modeling_outputs import MaskedLMOutput, ModelOutput, SequenceClassifierOutput
 
+from ..data.dictionary import PAD
 from ..kernels import set_precision
 from ..modules.embedding import SinusoidalPositions, initialise
 from ..networks.decoder import Decoder
 from ..networks.encoder import Encoder, Vocabulary
 from ..networks.encoder_with_heads import EncoderWithHeads
-from .configuration import PAD, HatConfig
+from .configuration import ENCODERS, HasLoader, HatConfig
 
 HEAD = "sentence_classification_head"  # the name of a new head, which is fairseq's
 
@@ -34,7 +35,7 @@ def masked(input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
     return input_ids if attention_mask is None else input_ids.masked_fill(attention_mask == 0, PAD)
 
 
-class HatPreTrainedModel(PreTrainedModel):
+class HatPreTrainedModel(HasLoader, PreTrainedModel):
     """Loading, initialisation, recomputed layers and precision of all models."""
 
     config_class = HatConfig
@@ -84,10 +85,6 @@ class HatPreTrainedModel(PreTrainedModel):
         set_precision(self.eval(), precision)
         return self
 
-    @classmethod
-    def register_for_auto_class(cls, auto_class: Any = "AutoModel") -> None:
-        """Does nothing: transformers would copy this file, and the loader is enough."""
-
 
 @dataclass
 class HatOutput(ModelOutput):
@@ -106,7 +103,7 @@ class HatModel(HatPreTrainedModel, EncoderWithHeads):
 
     def __init__(self, config: HatConfig):
         super().__init__(config)
-        self.compose(config.numbers, Vocabulary(config.vocab_size))
+        self.compose(config.numbers(ENCODERS), Vocabulary(config.vocab_size))
         for name, head in config.heads.items():
             self.register_classification_head(name, head["classes"], head["inner_dim"], head["level"])
         self.post_init()

@@ -1,10 +1,3 @@
 """Loads the model and the tokenizer of this folder with the package hat_fairseq: `pip install hat_fairseq`."""
 
-from hat_fairseq.hf import (  # noqa: F401
-    HatConfig,
-    HatForConditionalGeneration,
-    HatForMaskedLM,
-    HatForSequenceClassification,
-    HatModel,
-    HatTokenizer,
-)
+from hat_fairseq.hf import *  # noqa: F403

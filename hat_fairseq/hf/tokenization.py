@@ -13,19 +13,18 @@ from typing import Any
 from transformers import BatchEncoding, PreTrainedTokenizer
 
 from ..data import bpe, pipeline
-from ..data.dictionary import EOS, SPECIAL, Dictionary
+from ..data.dictionary import EOS, PAD, SPECIAL, Dictionary
 from ..data.kinds import DIVIDED
 from ..data.records_json import record_from_json
 from ..data.rows import Row
-from .configuration import LOADER, write_loader
+from .configuration import LOADER, HasLoader, write_loader
 
-PAD = SPECIAL.index("<pad>")
 DICTIONARIES = ("dict.source.txt", "dict.target.txt", "dict.role.txt", "dict.label.txt")
 # The last one is for `hat import hat_fairseq`, as are the labels.
 FILES = (pipeline.FILE_NAME, *DICTIONARIES, *chain.from_iterable(bpe.FILES.values()), "hat_fairseq.json")
 
 
-class HatTokenizer(PreTrainedTokenizer):
+class HatTokenizer(HasLoader, PreTrainedTokenizer):
     """Documents to ids, and generated ids to text.
 
     Args:
@@ -110,19 +109,15 @@ class HatTokenizer(PreTrainedTokenizer):
 
         Args:
             document: a list of sentences, segments or words; a list of turns `{"role", "text"}`; running text, which is
-                split as the training data were, or at line ends if these had given sentences; or a dictionary with the
-                keys of docs/data.md for the kind of the data.
+                split as the training data were; or a dictionary with the keys of docs/data.md for the kind of the data.
             number: names the document in messages.
         """
-        kind, settings = self.pipeline.kind, self.pipeline.settings
-        divided = next((key for key in DIVIDED if key in kind.keys), "text")
+        kind = self.pipeline.kind
         if isinstance(document, str):
             document = {"text": document}
         elif not isinstance(document, dict):
-            document = {"turns" if any(isinstance(turn, dict) for turn in document) else divided: list(document)}
-        splits = kind.is_text and (settings.segments != "none" or kind.packs) and divided != "text"
-        if splits and settings.splitter == "given" and isinstance(text := document.get("text"), str):
-            document = {key: value for key, value in document.items() if key != "text"} | {divided: text.splitlines()}
+            parts = next((key for key in DIVIDED if key in kind.keys), "text")
+            document = {"turns" if any(isinstance(turn, dict) for turn in document) else parts: list(document)}
         record = record_from_json({"id": str(number), **document}, f"document {number}", kind)
         rows = self.pipeline.encode(replace(record, origin=None))
         longest = max(len(row.tokens) + 1 for row in rows)
@@ -130,19 +125,10 @@ class HatTokenizer(PreTrainedTokenizer):
             raise ValueError(f"document {number}: {longest} tokens are more than the model takes, {self.limit}")
         return rows
 
-    def decode(self, token_ids: Any, skip_special_tokens: bool = True, **unused: Any) -> Any:
-        """Text of generated ids (a list for a batch): BPE undone, words joined; a tab stands for each `<sep>`."""
-        token_ids = token_ids.tolist() if hasattr(token_ids, "tolist") else token_ids
-        if isinstance(token_ids, int):
-            token_ids = [token_ids]
-        if len(token_ids) and not isinstance(token_ids[0], int):
-            return [self.decode(row, skip_special_tokens) for row in token_ids]
-        tokens = map(self._convert_id_to_token, token_ids)
-        return self.convert_tokens_to_string(list(tokens)) if skip_special_tokens else " ".join(tokens)
-
-    def batch_decode(self, sequences: Any, skip_special_tokens: bool = True, **unused: Any) -> list[str]:  # type: ignore[override]
-        """The same for a batch; transformers' own keeps special tokens by default."""
-        return [self.decode(row, skip_special_tokens) for row in sequences]
+    def _decode(self, token_ids: Any, *unused: Any, **options: Any) -> str:
+        """Text of generated ids: BPE undone, words joined; a tab stands for each `<sep>`; of the rest `<unk>` stays."""
+        ids = [token_ids] if isinstance(token_ids, int) else token_ids
+        return self.convert_tokens_to_string([self._convert_id_to_token(number) for number in ids])
 
     def convert_tokens_to_string(self, tokens: list[str]) -> str:
         return self.pipeline.decode(" ".join(tokens))
@@ -160,18 +146,11 @@ class HatTokenizer(PreTrainedTokenizer):
     def _convert_id_to_token(self, index: int) -> str:
         return SPECIAL[index] if index < len(SPECIAL) else self.target.counts[index - len(SPECIAL)][0]
 
-    def _tokenize(self, text: str, **unused: Any) -> list[str]:
-        return self.pipeline.bpe.encode(text)
-
     def save_vocabulary(self, save_directory: str, filename_prefix: str | None = None) -> tuple[str, ...]:
         """Copies the files of the folder; their names have no prefix, because the pipeline finds them by name."""
         write_loader(save_directory)
         copies = [(path, Path(save_directory, path.name)) for name in FILES if (path := self.folder / name).is_file()]
         return tuple(str(shutil.copyfile(path, copy)) for path, copy in copies if path.resolve() != copy.resolve())
-
-    @classmethod
-    def register_for_auto_class(cls, auto_class: Any = "AutoTokenizer") -> None:
-        """Does nothing: transformers would copy this file, and the loader is enough."""
 
 
 def load_dictionary(path: Path, has_mask: bool) -> Dictionary:

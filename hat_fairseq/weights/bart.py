@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .hugging_face import PLAIN, SPECIAL_IDS
+from ..data.dictionary import SPECIAL_IDS
+from .hugging_face import PLAIN
 from .rename import Converted, RenameTable, meta_model, nearest_architecture, rename_state
 
 # What fairseq's BART fixes; older config.json files spell some of these out.

@@ -15,15 +15,15 @@ import torch
 from torch import Tensor
 
 from ..data.bpe import FILES
+from ..data.dictionary import EOS, PAD, SPECIAL_IDS
 from ..data.outputs import atomic_directory
 from ..data.package import BIN, is_package
 from ..data.pipeline import FILE_NAME, TextPipeline
 from ..generation.options import packaged_options, parse_generation_options
 from . import bart, roberta
-from .hugging_face import SPECIAL_IDS, write_weights
+from .hugging_face import write_weights
 from .package import as_json, load, recorded
 
-MODELS = ("hat_transformer", "hat_bart", "hat_roberta", "ernie_sparse", "hierarchical_transformer")
 # Of fairseq's options those that generation_config.json expresses; all others must be unset or fairseq's default.
 EXPRESSED = ("beam", "nbest", "lenpen", "unnormalized", "min_len", "max_len_b", "no_repeat_ngram_size")
 FINGERPRINT, ROLES = "_fingerprint", "encoder.embed_segments.weight"
@@ -50,6 +50,8 @@ def main(args: argparse.Namespace) -> int:
     """Loads a checkpoint with its data, and writes the folder."""
     if args.out.exists():
         raise ValueError(f"{args.out} exists; give another --out")
+    if not args.path.exists():
+        raise ValueError(f"--path {args.path} does not exist: has it been trained?")
     if args.data is None and not is_package(args.path):
         raise ValueError(
             f"{args.path} is no package: give --data, the bin directory of its training, for the tokenizer"
@@ -87,9 +89,11 @@ class Trained:
         """The registered name of the model; ValueError for one of another package."""
         from fairseq.models import MODEL_REGISTRY
 
+        from ..hf.configuration import ENCODER_DECODERS, ENCODERS
+
         name = next(name for name, known in MODEL_REGISTRY.items() if known is type(self.model))
-        if name not in MODELS:
-            raise ValueError(f"the model is a {name}: it cannot be exported; {', '.join(MODELS)} can")
+        if name not in (networks := ENCODER_DECODERS | ENCODERS):
+            raise ValueError(f"the model is a {name}: it cannot be exported; {', '.join(networks)} can")
         return name
 
     @property
@@ -109,16 +113,14 @@ class Trained:
     def heads(self) -> dict[str, dict[str, Any]]:
         """What each classification head is about, its number of classes, its width and its labels."""
         levels = self.task.heads() if hasattr(self.task, "heads") else {}
-        found: dict[str, dict[str, Any]] = {}
+        labels = getattr(self.task, "labels", None) or []
+        heads: dict[str, dict[str, Any]] = {}
         for name, head in getattr(self.model, "classification_heads", {}).items():
-            classes, labels = len(head.out_proj.weight), getattr(self.task, "labels", None) or []
-            numbers = {
-                "level": levels.get(name, ("document",))[0],
-                "classes": classes,
-                "inner_dim": len(head.dense.weight),
-            }
-            found[name] = numbers | ({"labels": labels} if len(labels) == classes else {})
-        return found
+            level, classes = levels.get(name, ("document",))[0], len(head.out_proj.weight)
+            heads[name] = {"level": level, "classes": classes, "inner_dim": len(head.dense.weight)}
+            if len(labels) == classes:
+                heads[name]["labels"] = labels
+        return heads
 
 
 def write_folder(folder: Path, trained: Trained, generation: dict[str, Any] | None) -> None:
@@ -153,12 +155,12 @@ def write_folder(folder: Path, trained: Trained, generation: dict[str, Any] | No
 
 
 def renamed(state: dict[str, Tensor], rename: Callable[[str], str]) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """The tensors of a model under the names of the folder, each once; and the name there of each of ours."""
+    """The tensors of a model under the names of the folder, each once; and for each name of the model that there."""
     tensors, names, first = dict[str, Tensor](), dict[str, str](), dict[int, str]()
-    for ours, tensor in state.items():
-        if not ours.endswith(FINGERPRINT):
-            names[ours] = first.setdefault(tensor.data_ptr(), rename(ours))
-            tensors[names[ours]] = tensor
+    for name, tensor in state.items():
+        if not name.endswith(FINGERPRINT):
+            names[name] = first.setdefault(tensor.data_ptr(), rename(name))
+            tensors[names[name]] = tensor
     return tensors, names
 
 
@@ -175,7 +177,7 @@ def layout(trained: Trained) -> tuple[Callable[[str], str], dict[str, Any]]:
         labels = head.get("labels") or [f"LABEL_{number}" for number in range(head["classes"])]
         numbers |= {"id2label": dict(enumerate(labels)), "label2id": {label: i for i, label in enumerate(labels)}}
     if len(positions) == 2:
-        numbers |= {"is_encoder_decoder": True, "decoder_start_token_id": 2}
+        numbers |= {"is_encoder_decoder": True, "decoder_start_token_id": EOS}
         if ROLES not in state and len({*positions}) == 1 and bart.SAME.items() <= settings.items():
             return bart.written_name, numbers | bart.written_config(settings, positions[0])
     purpose = "ForSequenceClassification" if about_documents else "Model" if heads else "ForMaskedLM"
@@ -204,24 +206,24 @@ def generation_config(options: dict[str, Any], positions: int) -> dict[str, Any]
     """
     from fairseq.dataclass.configs import GenerationConfig
 
-    values: dict[str, Any] = {each.name: each.default for each in fields(GenerationConfig)} | options
+    defaults: dict[str, Any] = {field.name: field.default for field in fields(GenerationConfig)}
     for name, value in options.items():
-        if name not in EXPRESSED and value != GenerationConfig.__dataclass_fields__[name].default:
+        if name not in EXPRESSED and value != defaults[name]:
             raise ValueError(f"generation option {name} {value!r}: transformers has no such option; leave it out")
-    longest = min(int(values["max_len_b"]), positions - 1)
-    if values["min_len"] > longest:
-        least = values["min_len"]
+    values = defaults | options
+    longest, least = min(int(values["max_len_b"]), positions - 1), values["min_len"]
+    if least > longest:
         raise ValueError(f"generation option min_len {least} is more than the longest text, {longest} tokens")
     return {
         **SPECIAL_IDS,
-        "decoder_start_token_id": 2,
-        "forced_eos_token_id": 2,
-        "suppress_tokens": [1],  # padding is never generated
+        "decoder_start_token_id": EOS,
+        "forced_eos_token_id": EOS,
+        "suppress_tokens": [PAD],  # padding is never generated
         "num_beams": values["beam"],
         "num_return_sequences": values["nbest"],
         "early_stopping": True,  # a document is finished with as many hypotheses as beams
         "length_penalty": 0.0 if values["unnormalized"] else float(values["lenpen"]),
-        "min_length": values["min_len"] + 1,
+        "min_length": least + 1,
         "max_length": longest + 2,
         "no_repeat_ngram_size": values["no_repeat_ngram_size"],
     }

@@ -15,7 +15,6 @@ from torch import Tensor
 from ..data import files
 from ..data.outputs import check_space
 
-SPECIAL_IDS = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
 # Settings of ours with which the encoder is that of BART and RoBERTa.
 PLAIN = {
     "no_hierarchy": True,

@@ -13,12 +13,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..data.dictionary import PAD
 from . import roberta
-from .hugging_face import SPECIAL_IDS, read_config
+from .hugging_face import read_config
 from .rename import Converted, RenameTable, meta_model, rename_state
 
 ARCHITECTURE = "hierarchical_transformer"
-PAD = SPECIAL_IDS["pad_token_id"]
 FIELDS = roberta.SIZES | {  # theirs -> ours
     "max_sentences": "max_segments",
     "hidden_dropout_prob": "dropout",

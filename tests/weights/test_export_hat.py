@@ -87,15 +87,15 @@ def turns(record: Record) -> list[dict[str, str]]:
 
 
 def test_hypotheses_and_scores_are_fairseqs(exported: Path, model: Path, ami: Path, texts: list[Record]) -> None:
-    ours = DocumentToText.from_pretrained(str(model), ami / BIN, "cpu", **GENERATION)
-    encoded = encode_documents(texts, ours.task)
+    summarizer = DocumentToText.from_pretrained(str(model), ami / BIN, "cpu", **GENERATION)
+    encoded = encode_documents(texts, summarizer.task)
     tokenizer = transformers.AutoTokenizer.from_pretrained(exported, trust_remote_code=True)
     peer, info = transformers.AutoModelForSeq2SeqLM.from_pretrained(
         exported, trust_remote_code=True, output_loading_info=True
     )
     assert not any(info.values()), info
     assert type(peer).__name__ == CLASSES.get(model.parent.name, "HatForConditionalGeneration")
-    found = {}
+    hypotheses = {}
     for size in (1, len(texts)):  # alone and padded
         for start in range(0, len(texts), size):
             part = slice(start, start + size)
@@ -105,7 +105,7 @@ def test_hypotheses_and_scores_are_fairseqs(exported: Path, model: Path, ami: Pa
             out = peer.generate(**inputs, return_dict_in_generate=True, output_scores=True)
             sample = {"src_tokens": inputs["input_ids"], "src_lengths": torch.tensor([1])}
             sample |= {"roles": inputs["role_ids"]} if "role_ids" in inputs else {}
-            best = ours.task.inference_step(ours.generator, ours.models, {"net_input": sample})
+            best = summarizer.task.inference_step(summarizer.generator, summarizer.models, {"net_input": sample})
             for number, (row, score, (hypothesis, *_)) in enumerate(
                 zip(out.sequences, out.sequences_scores, best, strict=True)
             ):
@@ -114,12 +114,11 @@ def test_hypotheses_and_scores_are_fairseqs(exported: Path, model: Path, ami: Pa
                     continue  # there transformers counts the last </s> as certain
                 assert torch.equal(tokens, hypothesis["tokens"])
                 assert float(score) == pytest.approx(float(hypothesis["score"]), abs=1e-4)
-                text = ours.pipeline.decode(ours.task.target_dictionary.string(hypothesis["tokens"]))
+                text = summarizer.pipeline.decode(summarizer.task.target_dictionary.string(hypothesis["tokens"]))
                 assert tokenizer.decode(row) == text
-                found[size, start + number] = tokens.tolist()
-    print(found)
-    assert len({tuple(tokens) for tokens in found.values()}) > 3
-    assert min(map(len, found.values())) <= GENERATION["max_len_b"]  # ended by itself
+                hypotheses[size, start + number] = tokens.tolist()
+    assert len({tuple(tokens) for tokens in hypotheses.values()}) > 3
+    assert min(map(len, hypotheses.values())) <= GENERATION["max_len_b"]  # ended by itself
 
 
 SUMMARIZE = """
@@ -137,9 +136,9 @@ print(json.dumps(tokenizer.batch_decode(ids)))
 def test_without_fairseq_a_folder_gives_the_same_texts(
     exported: Path, model: Path, ami: Path, texts: list[Record], without_fairseq: Callable[..., str]
 ) -> None:
-    ours = DocumentToText.from_pretrained(str(model), ami / BIN, "cpu", **GENERATION)
+    summarizer = DocumentToText.from_pretrained(str(model), ami / BIN, "cpu", **GENERATION)
     written = json.loads(without_fairseq(SUMMARIZE, exported, json.dumps([turns(text) for text in texts])))
-    assert written == list(ours(texts))
+    assert written == list(summarizer(texts))
 
 
 def test_back_again_everything_is_the_same(exported: Path, model: Path, ami: Path, tmp_path: Path) -> None:
@@ -173,9 +172,9 @@ def test_a_package_has_the_options_and_others_are_refused(
     words = ["package", model, "--data", ami / BIN, "--out", package, "--generation", json.dumps(GENERATION)]
     assert cli.main([*map(str, words)]) == 0
     assert cli.main(["export", "--to", "hf", "--path", str(package), "--out", str(out)]) == 0
-    found = json.loads((out / "generation_config.json").read_text())
-    assert (found["num_beams"], found["max_length"], found["min_length"]) == (4, 42, 4)
-    assert (found["length_penalty"], found["no_repeat_ngram_size"]) == (0.8, 3)
+    config = json.loads((out / "generation_config.json").read_text())
+    assert (config["num_beams"], config["max_length"], config["min_length"]) == (4, 42, 4)
+    assert (config["length_penalty"], config["no_repeat_ngram_size"]) == (0.8, 3)
     for options, words in (
         ({"max_len_a": 0.5}, "generation option max_len_a 0.5: transformers has no such option"),
         ({"sampling": True}, "generation option sampling True"),

@@ -65,7 +65,7 @@ PLAIN = {"roberta": "RobertaForSequenceClassification", "words-roberta": "Robert
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory, run: Any) -> dict[str, Path]:
     """Of `classification` and `mlm`: the bin directory, made of AMI meetings; beside it `test.jsonl`."""
-    folder, found = tmp_path_factory.mktemp("data"), {}
+    folder, folders = tmp_path_factory.mktemp("data"), {}
     write_meetings(folder)
     for kind, flags in (("classification", "--max-source-tokens 180 --long-source truncate"), ("mlm", "--no-pack")):
         raw = folder / kind
@@ -77,8 +77,8 @@ def data(tmp_path_factory: pytest.TempPathFactory, run: Any) -> dict[str, Path]:
                 (raw / f"{split}.jsonl").write_text("".join(lines))
         words = f"--bpe learned --num-codes 200 --kind {kind} {flags}".split()
         run("hat", "preprocess", raw, "--out", folder / f"{kind}-data", *words)
-        found[kind] = folder / f"{kind}-data/bin"
-    return found
+        folders[kind] = folder / f"{kind}-data/bin"
+    return folders
 
 
 @pytest.fixture(scope="module", params=[*MODELS, *WORDS])
@@ -100,7 +100,7 @@ def exported(
 
 
 @torch.no_grad()
-def test_logits_are_ours(exported: tuple[str, Path, Path, Path]) -> None:
+def test_logits_are_those_of_fairseq(exported: tuple[str, Path, Path, Path]) -> None:
     """In fp64, where no processor's order of operations matters."""
     name, checkpoint, data, out = exported
     about_words = name in WORDS
@@ -125,21 +125,21 @@ def test_logits_are_ours(exported: tuple[str, Path, Path, Path]) -> None:
         (expected,) = pipeline.encode(record_from_json(record, "here", pipeline.settings.kind))
         ids = task.source_dictionary.encode_line(" ".join(expected.tokens), add_if_not_exist=False).tolist()
         assert row[real.bool()].tolist() == ids
-    found = model.double().eval()(tokens, **({} if about_words else {"classification_head_name": HEAD}))[0]
-    theirs = peer.double()(**encoded).logits
-    assert torch.allclose(*((x[mask.bool()] if about_words else x) for x in (found, theirs)), atol=1e-10, rtol=0)
-    assert found.flatten(0, -2).std(dim=0).min() > 1e-3
+    logits = model.double().eval()(tokens, **({} if about_words else {"classification_head_name": HEAD}))[0]
+    peer_logits = peer.double()(**encoded).logits
+    assert torch.allclose(*((x[mask.bool()] if about_words else x) for x in (logits, peer_logits)), atol=1e-10, rtol=0)
+    assert logits.flatten(0, -2).std(dim=0).min() > 1e-3
     left = torch.full_like(tokens[:1], 1)  # the second document, padded on the left
     left[0, -int(mask[1].sum()) :] = tokens[1][mask[1].bool()]
     if name not in PLAIN:  # RoBERTa reads the first slot
         alone = peer(left).logits[0, -int(mask[1].sum()) :] if about_words else peer(left).logits[0]
-        expected = found[1][mask[1].bool()] if about_words else found[1]
+        expected = logits[1][mask[1].bool()] if about_words else logits[1]
         assert torch.allclose(alone, expected, atol=1e-10, rtol=0)
     if not about_words:
         assert [peer.config.id2label[i] for i in range(2)] == task.labels
         inputs = [{"id": record["id"], "segments": record["segments"]} for record in records]
         answers = hat_fairseq.load(str(checkpoint), data=data, device="cpu").classify(inputs)
-        assert [row["label"] for row in answers] == [peer.config.id2label[int(i)] for i in theirs.argmax(dim=1)]
+        assert [row["label"] for row in answers] == [peer.config.id2label[int(i)] for i in peer_logits.argmax(dim=1)]
 
 
 def test_back_again_everything_is_the_same(exported: tuple[str, Path, Path, Path], tmp_path: Path) -> None:
@@ -178,6 +178,7 @@ def test_other_options_are_refused(
     for flags, message in (
         (["--data", str(data), "--generation", "{}"], "--generation is for models that write texts"),
         ([], "is no package: give --data"),
+        (["--path", str(tmp_path / "absent.pt")], "absent.pt does not exist: has it been trained?"),
     ):
         assert cli.main([*words, *flags]) == 2 and message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

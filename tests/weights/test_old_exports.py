@@ -52,7 +52,7 @@ def test_transformers_runs_it_by_itself(folder: Path, without_fairseq: Callable[
     turns = [{"role": "PM", "text": "Good morning ."}, {"role": "UI", "text": "Mm - hmm ."}]
     repository, recorded = FIXTURES.parents[1], FIXTURES / "v0.3/expected.pt"
     without_fairseq(RUN, folder, repository, recorded, json.dumps(turns), tmp_path / "found.pt")
-    found = torch.load(tmp_path / "found.pt", weights_only=True)
+    results = torch.load(tmp_path / "found.pt", weights_only=True)
     expected = torch.load(recorded, weights_only=True)["hat_transformer_roles"]["outputs"]
-    torch.testing.assert_close(found["logits"].float(), expected, atol=1e-6, rtol=1e-6)
-    assert len(found["texts"]) == 1 and found["texts"][0]
+    torch.testing.assert_close(results["logits"].float(), expected, atol=1e-6, rtol=1e-6)
+    assert len(results["texts"]) == 1 and results["texts"][0]
