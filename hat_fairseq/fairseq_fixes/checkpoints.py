@@ -122,7 +122,7 @@ def load_model_ensemble_and_task(original: Callable[..., Any], filenames: Any, *
 
 @contextlib.contextmanager
 def named_failures(path: str) -> Iterator[None]:
-    """Raises CheckpointError for what fails because of the content of a checkpoint, of which any may be wrong."""
+    """Raises CheckpointError for an error that the content of a checkpoint causes."""
     try:
         yield
     except pickle.UnpicklingError as error:

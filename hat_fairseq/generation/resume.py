@@ -20,7 +20,7 @@ from ..data.package import MANIFEST, is_package
 
 RECORD = "run.json"
 LONGEST_WAIT = 10.0  # seconds for the lock: the data loaders of a killed shard look for it every 5 seconds
-# Flags that affect speed only: after a crash for lack of memory, a smaller batch may continue.
+# Flags that do not change the texts: a run may go on with other values.
 SPEED = {"batch-size", "max-tokens", "num-workers", "data-buffer-size", "cpu", "log-format", "log-interval"}
 _DONE = re.compile(rb"^D-(\d+)\t.*\n", re.MULTILINE)
 
@@ -117,8 +117,8 @@ class PartialResults:
         for path in self.files():
             content = path.read_bytes()
             whole = content.rfind(b"\n") + 1
-            mine = self.machine is None or path.parent.name.startswith(self.prefix)  # others may be writing
-            if whole < len(content) and mine:
+            is_own = self.machine is None or path.parent.name.startswith(self.prefix)  # others may be writing
+            if whole < len(content) and is_own:
                 os.truncate(path, whole)
             samples |= {int(number) for number in _DONE.findall(content[:whole])}
         return samples

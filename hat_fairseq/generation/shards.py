@@ -66,7 +66,7 @@ def generate(
                 command = [*common, *share, "--results-path", str(folder)]
                 processes.append(start(command, folder, gpus[shard % len(gpus)] if gpus else None, parts))
         wait(processes, folders, len(missing))
-    if left := set(missing) - parts.finished():
+    if remaining := set(missing) - parts.finished():
         failed = [shard for shard, process in enumerate(processes) if process.returncode]
         for shard in failed:
             log = folders[shard] / "log.txt"
@@ -74,7 +74,7 @@ def generate(
             title = f"shard {shard} of {count} ended with {processes[shard].returncode}; the end of {log}:"
             print(title, *lines, sep="\n  ", file=sys.stderr)
         raise ValueError(
-            f"{len(failed)} of {count} shards failed, {len(left)} of {len(missing)} samples are missing; finished "
+            f"{len(failed)} of {count} shards failed, {len(remaining)} of {len(missing)} samples are missing; finished "
             "samples are kept: correct the error and run the command again"
         )
 
@@ -119,12 +119,12 @@ def deferred_signals() -> Iterator[None]:
     """Signals take effect after the block: one in the middle of a start would leave a shard that nobody ends."""
     caught: list[int] = []
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = [signal.signal(number, lambda got, _: caught.append(got)) for number in numbers]
+    before = [signal.signal(number, lambda signum, _: caught.append(signum)) for number in numbers]
     yield
     for number, handler in zip(numbers, before, strict=True):
         signal.signal(number, handler)
-    for got in caught:
-        signal.raise_signal(got)
+    for signum in caught:
+        signal.raise_signal(signum)
 
 
 def wait(processes: Sequence[subprocess.Popen[bytes]], folders: Sequence[Path], total: int) -> None:

@@ -35,12 +35,10 @@ from .modeling import HatPreTrainedModel, masked
 
 @dataclass
 class EncoderOutput(ModelOutput):
-    """`networks.encoder.EncoderOut` for transformers."""
+    """What the encoder returns, and its states, which are all that transformers reads."""
 
     last_hidden_state: Tensor | None = None
-    padding: Tensor | None = None
-    spans: Tensor | None = None
-    spans_padding: Tensor | None = None
+    memory: EncoderOut | None = None
 
 
 class SourceEncoder(Encoder):
@@ -53,7 +51,7 @@ class SourceEncoder(Encoder):
     ) -> EncoderOutput:
         """Encodes (B, T) ids; `role_ids` (B, T) for a model with roles."""
         out = super().forward(masked(input_ids, attention_mask), role_ids)
-        return EncoderOutput(out.tokens, out.tokens_padding, out.spans, out.spans_padding)
+        return EncoderOutput(out.tokens, out)
 
 
 class GenerationCache(DecoderCache):
@@ -118,8 +116,7 @@ class HatForConditionalGeneration(HatPreTrainedModel, GenerationMixin):
         if past_key_values is not None:
             seen, state = past_key_values.length, {CACHE: past_key_values}
         ids = F.pad(decoder_input_ids, (seen, 0), value=EOS)  # of the cached tokens the decoder reads the number only
-        memory = EncoderOut(out.last_hidden_state, out.padding, out.spans, out.spans_padding)
-        logits, _ = self.decoder(ids, memory, state)
+        logits, _ = self.decoder(ids, out.memory, state)
         if labels is not None:
             right = labels.masked_fill(labels == PAD, -100)
             return Seq2SeqLMOutput(ForMaskedLMLoss(logits, right, logits.size(-1), **loss), logits)

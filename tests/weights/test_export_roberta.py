@@ -27,17 +27,14 @@ transformers = pytest.importorskip("transformers", reason="pip install 'hat_fair
 register()  # checkpoints hold types that it lets torch load
 TINY = "--arch hat_roberta_tiny --max-positions 200 "
 SPARSE = "--arch ernie_sparse_tiny --max-positions 200 "
-MODELS = {  # of documents
+MODELS = {  # of documents; tests/hf compares the other attentions
     "hat": TINY,
     "hat-bos": TINY + "--sentence-queries bos --encoder-normalize-before --pooler-inner-dim 24 --encoder-layers 2",
     "roberta": TINY + "--no-hierarchy",
     "segments": TINY + "--encoder-attention segments --segment-length 16 --encoder-attention-layers 1-2",
-    "window": TINY + "--encoder-attention window --attention-window 8 --global-tokens first --no-hierarchy",
     "poolingformer": "--arch poolingformer_tiny --max-positions 200",
     "pooling-mix": "--arch poolingformer_tiny --max-positions 200 --pooling-variant mix --key-pooling mean-ldconv "
     "--pooling-cells document",
-    "pooling-max": "--arch poolingformer_tiny --max-positions 200 --pooling-variant share-weights --key-pooling max",
-    "ernie": SPARSE,
     "ernie-own": SPARSE + "--representative-weights separate --representative-update residual --document-pooling min "
     "--representative-positions sequence --max-positions 240 --encoder-normalize-before",
     "bigbird": SPARSE + "--no-hierarchy --sparse-first 1 --sparse-last 1 --encoder-qkv-dim 32",
