@@ -24,7 +24,6 @@ VERBS = {
     "plan": "planning.command",
     "make-data": "data.make_data",
     "preprocess": "data.preprocess",
-    "merge": "data.merge",
     "generate": "generation.command",
     "join": "generation.join_chunks",
     "predict": "inference.predict",

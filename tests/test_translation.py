@@ -79,7 +79,7 @@ def help_pages(run, tmp_path_factory) -> Path:
     lines = "".join(json.dumps(record_to_json(page)) + "\n" for page in pages)
     for split in ("train", "valid", "test"):
         (folder / f"{split}.jsonl").write_text(lines, encoding="utf-8")
-    return preprocess(run, folder / "data", folder, *PAGES.split(), "--chunk-by", "pair")
+    return preprocess(run, folder / "data", folder, *PAGES.split())
 
 
 @pytest.fixture(scope="module")

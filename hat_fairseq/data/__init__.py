@@ -2,13 +2,13 @@
 
     reader -> Record -> clean sentences -> words -> BPE tokens -> Row -> text files -> binary data
 
-preprocess.py, merge.py        the commands; read preprocess.py first
-options.py                     their options; `Settings` are those that change the tokens
+preprocess.py                  the command; read run.py next
+run.py                         all stages of a run: clean, learn, encode, binarize
+stages.py, blocks.py           what a process does with a block of records; where its result is kept
+options.py                     the options; `Settings` are those that change the tokens
 readers.py, make_data.py       finds a reader of a dataset; `hat make-data`
 record.py, records_json.py     a `Record`: a document or example; the same as a JSON line
 kinds.py                       the class `Kind`, for example classification, and all its values
-build.py                       the steps for a whole dataset
-stages.py, encode_split.py     the steps for one split; a shard of it
 pipeline.py                    the steps for one record: saved as pipeline.json, loaded by tasks and inference
 clean.py, text.py              sentences without line breaks and control tokens; alignment.py pairs segments
 encoder.py, encode_*.py        sentences to rows; packing.py and long_input.py fit them to the maximum length

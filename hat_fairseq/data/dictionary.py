@@ -1,7 +1,7 @@
 """fairseq's dictionary without importing fairseq: the same files and the same indices."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 from typing import Self
@@ -47,15 +47,10 @@ class Dictionary:
         return cls(counts)
 
     @classmethod
-    def build(cls, paths: Iterable[str | Path]) -> Self:
-        """All tokens of some texts, the most frequent first, equally frequent ones in alphabetical order."""
-        seen: Counter[str] = Counter()
-        for path in paths:
-            for tokens in read_tokens(path):
-                seen.update(tokens)
-        for symbol in SPECIAL:
-            seen.pop(symbol, None)
-        counts = sorted(seen.items(), key=lambda item: (-item[1], item[0]))
+    def build(cls, seen: Counter[str]) -> Self:
+        """All tokens, the most frequent first, equally frequent ones in alphabetical order."""
+        symbols = (item for item in seen.items() if item[0] not in SPECIAL)
+        counts = sorted(symbols, key=lambda item: (-item[1], item[0]))
         fill = 0
         while (len(SPECIAL) + len(counts)) % _MULTIPLE:
             if (symbol := f"madeupword{fill:04d}") not in seen:
@@ -74,10 +69,3 @@ class _Numbers(dict[str, int]):
 
     def __missing__(self, symbol: str) -> int:
         return UNKNOWN
-
-
-def read_tokens(path: str | Path) -> Iterator[list[str]]:
-    """The tokens of each line, split where fairseq splits. (A byte order mark is text to fairseq, so it is here.)"""
-    with open(path, encoding="utf-8", newline="\n") as file:
-        for line in file:
-            yield line.split()

@@ -46,6 +46,11 @@ class Encoder:
         """Longest source without its `</s>`."""
         return self.limit("source")
 
+    @property
+    def packs(self) -> bool:
+        """Whether rows are filled with the segments of several records, up to the limit."""
+        return self.kind.packs and self.source_limit is not None
+
     def units(self, record: Record, number: int, text: Text, refer: Refer | None = None) -> list[Unit]:
         """The tokens of each unit of part `number`, without markers; `refer` says what they stand for."""
         sentences = clean_sentences(record, number, text, self.kind, self.settings, self.counts)

@@ -59,17 +59,22 @@ def read_lines(path: str | Path, longest: int = MAX_LINE) -> Iterator[tuple[int,
 
 
 def read_json_lines(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield `(line number from 1, object)` of JSON lines; ValueError as `read_lines`, or if a line is no object."""
+    """Yield `(line number from 1, object)` of JSON lines; ValueError as `read_lines` and `parse_object`."""
     for number, line in read_lines(path):
-        try:
-            record = parse_json(line)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"{path}:{number}: not a JSON object ({error}); is the file cut off?") from error
-        except ValueError as error:
-            raise ValueError(f"{path}:{number}: {error}") from error
-        if not isinstance(record, dict):
-            raise ValueError(f"{path}:{number}: expected a JSON object, found {line:.60}")
-        yield number, record
+        yield number, parse_object(line, f"{path}:{number}")
+
+
+def parse_object(line: str, where: str) -> dict[str, Any]:
+    """The object in a line of JSON lines; ValueError, which begins with `where`, if it has none."""
+    try:
+        record = parse_json(line)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{where}: not a JSON object ({error}); is the file cut off?") from error
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from error
+    if not isinstance(record, dict):
+        raise ValueError(f"{where}: expected a JSON object, found {line:.60}")
+    return record
 
 
 def read_json(path: str | Path) -> Any:

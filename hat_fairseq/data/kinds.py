@@ -4,8 +4,8 @@ A new kind needs an entry here, a task (`tasks/labelled_tasks.py`) and an assemb
 (`inference/assemble.py`).
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from hat_fairseq.data import encode_examples as examples
@@ -44,7 +44,6 @@ class Kind:
     alphabet: tuple[str, ...] = ()  # the symbols of its dictionary, where the training part does not decide them
     policies: tuple[str, ...] = POLICIES[:3]  # for long sources; the first one is `error`
     options: tuple[str, ...] = (TEXT, ROWS)  # the groups of options that have an effect (`options.py`)
-    defaults: Mapping[str, Any] = field(default_factory=dict)  # of options, where they differ from ours
     folder: str = "input0"  # where in `bin` fairseq's files of the source are
 
     @property
@@ -59,7 +58,7 @@ class Kind:
 
     @property
     def packs(self) -> bool:
-        """Whether rows are filled with several records, which have no ids then."""
+        """Whether rows are filled with several records up to the limit on tokens; rows have no ids."""
         return PACKING in self.options
 
     @property
@@ -187,7 +186,6 @@ _ALL = (
         encode=examples.encode_pretraining,
         policies=POLICIES[:1],
         options=(TEXT, ROWS, PACKING),
-        defaults={"pack": True},
         folder="",
     ),
     Kind(name="sequence", keys=("tokens", "label"), divided=True, **_SEQUENCE),

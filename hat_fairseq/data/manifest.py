@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from hashlib import sha256
 from importlib import metadata
 from itertools import groupby
 from pathlib import Path
@@ -20,6 +19,7 @@ from hat_fairseq.data.kinds import Kind
 from hat_fairseq.data.options import Options
 from hat_fairseq.data.outputs import files_below
 from hat_fairseq.data.readers import Reader
+from hat_fairseq.data.rows import Row
 
 FILE_NAME = "manifest.json"
 HASHED = 1_000_000_000  # bytes; of a file up to this size the hash is always compared, in less than a second
@@ -28,7 +28,7 @@ _PACKAGES = ("fairseq-fixed", "hat_fairseq", "sentence-splitter", "tokenizers", 
 # Means for each document, as in Tables 1 and 2 of Rohde et al. 2021: words before any tokenisation, BPE tokens before
 # anything is cut.
 PAPER_ROWS = ("source_words", "source_tokens", "target_words", "target_tokens")
-MOST_INPUTS = 1000
+MAX_INPUTS = 1000
 LABEL_ROWS = 40  # of the table; the manifest has all
 
 
@@ -44,7 +44,12 @@ class SplitReport:
     totals: Counter[str] = field(default_factory=Counter)  # the sums of `PAPER_ROWS`
     labels: Counter[str] = field(default_factory=Counter)  # how often each label occurs
     treatments: Counter[str] = field(default_factory=Counter)  # everything replaced, cut or dropped
-    round_trip: dict[str, Any] = field(default_factory=dict)  # of `stages.round_trip`; empty without word tokenizer
+
+    def count(self, row: Row) -> None:
+        """Count a row: its markers, and its tokens with `</s>`."""
+        self.sentences += row.segments
+        for side in self.lengths.keys() & row.streams.keys():
+            self.lengths[side][len(row.streams[side]) + 1] += 1
 
     def add(self, figures: Mapping[str, Any]) -> None:
         """Add the figures of another report, as JSON has them."""
@@ -63,7 +68,6 @@ class SplitReport:
         record |= {f"{side}_tokens": _summary(self.lengths[side]) for side in sides}
         record["per_document"] = {row: round(self.totals[row] / max(1, self.documents), 1) for row in rows}
         record |= {} if self.kind.has_target else {"labels": dict(sorted(self.labels.items()))}
-        record |= {"round_trip": self.round_trip} if self.round_trip else {}
         return record | {"treatments": dict(sorted((+self.treatments).items()))}
 
 
@@ -114,20 +118,21 @@ def check_files(data: str | Path, split: str, contents: bool = False) -> None:
 
 
 def describe_inputs(inputs: Iterable[Path]) -> list[dict[str, Any]]:
-    """Path, size in bytes and SHA-256 of each file; of more than `MOST_INPUTS` files one row for each folder.
-
-    The hash of a folder is that of the lines `SHA-256  NAME` of its files, in alphabetical order.
-    """
-    rows = [(path, path.stat().st_size, sha256_of(path)) for path in sorted(inputs)]
-    if len(rows) <= MOST_INPUTS:
-        return [{"path": str(path), "size": size, "sha256": digest} for path, size, digest in rows]
+    """Path, size in bytes and time of change of each file; of more than `MAX_INPUTS` files a row for each folder."""
+    rows = [(path, path.stat()) for path in sorted(inputs)]
+    if len(rows) <= MAX_INPUTS:
+        return [{"path": str(path), "size": stat.st_size, "changed": _date(stat.st_mtime)} for path, stat in rows]
     described = []
-    for folder, files in groupby(rows, key=lambda row: row[0].parent):
-        of_folder = list(files)
-        lines = "".join(f"{digest}  {path.name}\n" for path, _, digest in of_folder)
-        total, digest = sum(size for _, size, _ in of_folder), sha256(lines.encode()).hexdigest()
-        described.append({"path": str(folder), "files": len(of_folder), "size": total, "sha256": digest})
+    for folder, group in groupby(rows, key=lambda row: row[0].parent):
+        stats = [stat for _, stat in group]
+        latest = _date(max(stat.st_mtime for stat in stats))
+        total = sum(stat.st_size for stat in stats)
+        described.append({"path": str(folder), "files": len(stats), "size": total, "changed": latest})
     return described
+
+
+def _date(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
 def versions() -> dict[str, str]:
@@ -160,11 +165,6 @@ def table(manifest: Mapping[str, Any]) -> str:
     rows += _label_rows(splits)
     if manifest["options"]["kind"] == "document_qa":
         rows.append(["gold answers that no window has", *map(_lost_answers, splits.values())])
-    if any("round_trip" in split for split in splits.values()):
-        trips = [split.get("round_trip", {}) for split in splits.values()]
-        changed = [f"{trip['changed']:,} of {trip['segments']:,}" if trip else "-" for trip in trips]
-        rows.append(["target segments that come back changed", *changed])
-        rows.append(["BLEU of what comes back", *(f"{trip['bleu']:.2f}" if trip else "-" for trip in trips)])
     for name in sorted({name for split in splits.values() for name in split["treatments"]}):
         label = name.replace("_", " ")
         rows.append([label, *(f"{split['treatments'].get(name, 0):,}" for split in splits.values())])

@@ -79,17 +79,9 @@ class Options(Settings):
         group=TEXT,
     )
     num_codes: int = option(40000, "codes to learn", metavar="N", group=TEXT, least=1)
-    codes: str | None = option(None, "codes in fastBPE's format, instead of learning them", metavar="FILE", group=TEXT)
-    chunk_by: str = option(
-        "source",
-        "where chunks of aligned test documents end: by the source alone, as at inference, or by the pair",
-        ("source", "pair"),
-        group=TARGETS,
-    )
     negative_windows: float = option(
         1.0, "share of the training windows without answer to keep", metavar="X", group=WINDOWS, least=0
     )
-    pack: bool = option(False, "fill rows with consecutive documents (default for mlm)", group=PACKING)
     on_empty: str = option("error", "what to do with documents without text", ("error", "drop"))
     on_misaligned: str = option(
         "error", "with --aligned: what to do with segments that have no counterpart", alignment.POLICIES, group=TARGETS

@@ -1,6 +1,6 @@
 """`ordered_map`: applies a function to a stream of items in several processes; and a progress display.
 
-Every worker has a pipe of its own and one batch at a time. No lock is shared, so that a killed worker is always
+Every worker has a pipe of its own and one item at a time. No lock is shared, so that a killed worker is always
 noticed.
 """
 
@@ -21,19 +21,18 @@ from tqdm import tqdm
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-MOST_WORKERS = 1024  # a number with a digit too many would fill the memory with processes
+MAX_WORKERS = 1024  # a number with a digit too many would fill the memory with processes
 ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
-_BATCH = 16  # items sent at once: enough to hide the cost of sending, few enough for a steady progress bar
 
 
 def ordered_map(function: Callable[[Item], Result], items: Iterable[Item], workers: int) -> Iterator[Result]:
     """Like `map`, with `workers` processes if there are at least two; an exception in one of them is raised here.
 
-    Only a few batches for each worker are read ahead, so the stream may be longer than memory. ValueError for fewer
-    than one worker or more than `MOST_WORKERS`, or a worker that was killed.
+    Only a few items for each worker are read ahead, so the stream may be longer than memory. ValueError for fewer
+    than one worker or more than `MAX_WORKERS`; ChildProcessError for a worker that was killed.
     """
-    if not 1 <= workers <= MOST_WORKERS:
-        raise ValueError(f"--workers {workers}: the number of workers must be from 1 to {MOST_WORKERS:,}")
+    if not 1 <= workers <= MAX_WORKERS:
+        raise ValueError(f"--workers {workers}: the number of workers must be from 1 to {MAX_WORKERS:,}")
     if workers == 1:
         yield from map(function, items)
         return
@@ -71,7 +70,7 @@ def deferred_signals() -> Iterator[None]:
 
 
 class _Worker:
-    """A process that answers each batch with (True, results) or (False, exception)."""
+    """A process that answers each item with (True, result) or (False, exception)."""
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
         self.pipe, theirs = multiprocessing.Pipe()
@@ -79,9 +78,9 @@ class _Worker:
         self.process.start()
         theirs.close()
 
-    def send(self, batch: list[Any]) -> None:
+    def send(self, item: Any) -> None:
         try:
-            self.pipe.send(batch)
+            self.pipe.send(item)
         except OSError:
             self._refuse()
 
@@ -95,18 +94,18 @@ class _Worker:
         self.process.join()
         code = self.process.exitcode or 0
         how = f"was killed by signal {-code}" if code < 0 else f"ended with exit status {code}"
-        raise ValueError(f"a worker process {how}; if memory ran out, use fewer --workers") from None
+        raise ChildProcessError(f"a worker process {how}; if memory ran out, use fewer --workers") from None
 
 
 def _results(pool: list[_Worker], remaining: Iterator[Any]) -> Iterator[Any]:
     idle, busy = list(pool), dict[Any, tuple[_Worker, int]]()
     finished: dict[int, tuple[bool, Any]] = {}
-    read = wanted = 0  # numbers of batches
+    read = wanted = 0  # numbers of items
     while True:
-        while idle and read - wanted <= 4 * len(pool) and (batch := list(islice(remaining, _BATCH))):
+        while idle and read - wanted <= 4 * len(pool) and (items := list(islice(remaining, 1))):
             worker = idle.pop()
             busy[worker.pipe] = worker, read
-            worker.send(batch)
+            worker.send(items[0])
             read += 1
         if not busy:
             return
@@ -118,7 +117,7 @@ def _results(pool: list[_Worker], remaining: Iterator[Any]) -> Iterator[Any]:
             good, value = finished.pop(wanted)
             if not good:
                 raise value
-            yield from value
+            yield value
             wanted += 1
 
 
@@ -129,12 +128,12 @@ def _work(pipe: Connection, function: Callable[[Any], Any]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent ends its workers
     threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:
-        batch = pipe.recv()
+        item = pipe.recv()
         try:
-            good, answer = True, [function(item) for item in batch]
+            answer: tuple[bool, Any] = True, function(item)
         except Exception as error:
-            good, answer = False, error  # type: ignore[assignment]
-        pipe.send((good, answer))
+            answer = False, error
+        pipe.send(answer)
 
 
 def _end_with_parent() -> None:

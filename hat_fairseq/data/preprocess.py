@@ -2,18 +2,19 @@
 
 import argparse
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hat_fairseq.data import manifest, merge
-from hat_fairseq.data.build import Build
+from hat_fairseq.data import manifest
+from hat_fairseq.data.blocks import Blocks
 from hat_fairseq.data.kinds import KINDS, Kind, kind_of
 from hat_fairseq.data.options import Options, add_options, flag, options_of
 from hat_fairseq.data.outputs import atomic_directory
 from hat_fairseq.data.readers import Reader, find_reader
-from hat_fairseq.data.stages import Share
+from hat_fairseq.data.run import Run
 from hat_fairseq.data.vocabulary import has_dictionary, inherit
 
 
@@ -21,7 +22,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "The options of the second group have defaults for each dataset, which its reader states."
     parser.add_argument("reader", help="name of a reader (ami, cnn_dm...), a reader's .py, or a folder of data")
     parser.add_argument("--kind", choices=KINDS, help="what a folder of JSON lines holds; default: text, documents")
-    parser.add_argument("--task", help=argparse.SUPPRESS)
     parser.add_argument("--out", type=Path, required=True, help="directory to create")
     parser.add_argument("--root", type=Path, help="where the raw release is, for readers that need one")
     splits = "only these: train, valid, test, test1 ... (default: all)"
@@ -31,47 +31,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     files += "where sentencepiece.bpe.model is, for --bpe sentencepiece"
     parser.add_argument("--bpe-dir", type=Path, help=files)
     parser.add_argument("--workers", type=int, default=1, help="processes; the result does not depend on it")
-    parser.add_argument("--shard", type=int, metavar="K", help="only every N-th record from the K-th on, for hat merge")
-    parser.add_argument("--of", type=int, metavar="N", help="number of shards")
-    parser.add_argument("--no-binarize", action="store_true", help="write the text only, leave out the binary data")
     parser.add_argument("--overwrite", action="store_true", help="replace an earlier result")
     add_options(parser)
 
 
 def main(args: argparse.Namespace) -> int:
-    if args.task is not None:
-        raise ValueError(f"--task is called --kind now: --kind {args.task}")
     reader = choose_splits(find_reader(args.reader, args.kind, args.one_document), args.splits)
     options = resolve_options(vars(args), reader)
     if os.pathsep in str(args.out):
         raise ValueError(f"--out {args.out}: fairseq takes {os.pathsep!r} for the end of a path; choose another name")
-    share = share_of(args, options)
-    lines = []  # printed at the end: a full disk of stdout loses nothing
-    name, key = (merge.FILE_NAME, "settings") if share else (manifest.FILE_NAME, "reader")
-    with atomic_directory(args.out, name, args.overwrite, key) as directory:
-        build = Build(reader, options, directory, args.root, args.bpe_dir, args.workers, share)
-        build.text_and_pipeline()
-        inputs = manifest.describe_inputs(build.inputs)
-        if share:
-            merge.write_shard(build, share, inputs)
-        else:
-            if not args.no_binarize:
-                lines += build.binarize(shown_as=args.out)
-            lines.append(manifest.table(manifest.write_manifest(directory, reader, options, build.reports, inputs)))
-    lines.append(f"wrote {args.out}" + (f", shard {share.number} of {share.of}" if share else ""))
-    print("\n".join(lines))
+    blocks = Blocks(args.out.absolute().with_name(f".{args.out.name}.blocks"), args.workers)
+    with atomic_directory(args.out, manifest.FILE_NAME, args.overwrite, "reader") as directory, kept_on_crash(blocks):
+        run = Run(reader, options, directory, blocks, args.root, args.bpe_dir)
+        reports = run.run()
+        record = manifest.write_manifest(directory, reader, options, reports, manifest.describe_inputs(run.inputs))
+    print(manifest.table(record), f"wrote {args.out}", sep="\n")
     return 0
 
 
-def share_of(args: argparse.Namespace, options: Options) -> Share | None:
-    """The share that `--shard` and `--of` name; ValueError if there is none, or each would have its own dictionary."""
-    if args.shard is args.of is None:
-        return None
-    if not 1 <= (args.shard or 0) <= (args.of or 0):
-        raise ValueError("--shard K and --of N go together, and K is from 1 to N")
-    if not has_dictionary(options):
-        raise ValueError("--shard needs a dictionary for all shards: learn one with --limit, and give --vocabulary BIN")
-    return Share(args.shard, args.of)
+@contextmanager
+def kept_on_crash(blocks: Blocks) -> Iterator[None]:
+    """Removes the blocks at the end, and when the input is refused; after a signal or a full disk a run can go on."""
+    try:
+        yield
+    except BaseException as error:
+        if isinstance(error, ValueError) or not any(blocks.folder.glob("*.zip")):
+            blocks.remove()
+        raise
+    blocks.remove()
 
 
 def choose_splits(reader: Reader, names: Sequence[str] | None) -> Reader:
@@ -89,7 +76,7 @@ def resolve_options(given: Mapping[str, Any], reader: Reader) -> Options:
     if unknown := sorted(reader.defaults.keys() - names):
         raise ValueError(f"reader {reader.name}: unknown option {unknown[0]!r}; known are {', '.join(sorted(names))}")
     chosen = {name: value for name, value in given.items() if name in names and value is not None}
-    options = Options(**{**kind.defaults, **reader.defaults, **chosen, "kind": kind.name})
+    options = Options(**{**reader.defaults, **chosen, "kind": kind.name})
     if options.vocabulary:
         options = inherit(options, given)
     check_for_kind(options, kind)
@@ -113,8 +100,6 @@ def check_for_kind(options: Options, kind: Kind) -> None:
         raise ValueError(f"--segments {options.segments}: with --kind {kind.name} each segment keeps its own marker")
     if options.max_segments is not None and options.segments == "none":
         raise ValueError("--max-segments is for --segments sentences or packed")
-    if options.pack and options.max_source_tokens is None:
-        raise ValueError("--pack fills rows up to --max-source-tokens; give that limit, or choose --no-pack")
 
 
 def _check_together(options: Options, reader: Reader) -> None:
@@ -124,12 +109,8 @@ def _check_together(options: Options, reader: Reader) -> None:
             f"reader {reader.name} has no train split to learn {'BPE codes' if text else 'the dictionary'} from; use "
             f"{'--bpe gpt2 or sentencepiece, or ' if text else ''}--vocabulary with what the training part gave"
         )
-    if options.bpe != "learned" and options.codes:
-        raise ValueError(f"--codes goes with --bpe learned; --bpe {options.bpe} has its own")
     if options.bpe != "learned" and options.target_separator:
         raise ValueError(f"--target-separator needs --bpe learned: the dictionary of --bpe {options.bpe} has no <sep>")
-    if options.chunk_by == "pair" and not (options.aligned and options.long_source == "chunk"):
-        raise ValueError("--chunk-by pair has no effect without --aligned and --long-source chunk; remove it")
     if options.aligned and options.splitter != "given":
         raise ValueError(f"--aligned is for given segments, not for --splitter {options.splitter}")
     if options.aligned and (options.roles or options.role_in_text):

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hat_fairseq.data.files import read_lines
 from hat_fairseq.data.formats import plain_text
 from hat_fairseq.data.formats.tables import ENDINGS, is_table
 from hat_fairseq.data.kinds import kind_of
 from hat_fairseq.data.record import Record
-from hat_fairseq.data.records_json import read_records
+from hat_fairseq.data.records_json import json_line, read_records
 
 READERS = Path(__file__).resolve().parents[2] / "preprocess"
 SPLITS = ("train", "valid", "test")
@@ -44,6 +45,17 @@ class Reader:
     paper: Mapping[str, Any] = field(default_factory=dict)
     kind: str = "text"  # of its records
     size: int = 0  # bytes of its files, 0 if that is not known
+    files: Mapping[str, Path] = field(default_factory=dict)  # of splits whose records are the lines of a file
+
+    def lines(self, split: str, root: Path | None, counts: Counter[str]) -> Iterator[tuple[str, str]]:
+        """Where each record of a split stands, and the record as a JSON line, not checked yet if it is of a file."""
+        if path := self.files.get(split):
+            yield from ((f"{path}:{number}", line) for number, line in read_lines(path))
+            return
+        kind = kind_of(self.kind)
+        for record in self.read(split, root, counts):
+            kind.check(record)
+            yield record.origin or "", json_line(record, kind)
 
 
 def find_reader(name: str, kind: str | None = None, one_document: bool = False) -> Reader:
@@ -106,7 +118,9 @@ def _folder_reader(folder: Path, kind: str, one_document: bool) -> Reader:
         return read_records(files, kind)
 
     defaults = {"aligned": True, "target_separator": True} if parallel else {}
-    return Reader(folder.name, read, tuple(found), defaults, kind=kind, size=sum(path.stat().st_size for path in used))
+    lines = {split: path for split, path in found.items() if isinstance(path, Path) and not is_table(path)}
+    size = sum(path.stat().st_size for path in used)
+    return Reader(folder.name, read, tuple(found), defaults, kind=kind, size=size, files=lines)
 
 
 def _splits(folder: Path) -> Iterator[tuple[str, str]]:

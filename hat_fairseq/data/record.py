@@ -141,6 +141,15 @@ class Gold:
     counts: Counter[str] = field(default_factory=Counter)  # how often each label occurs
     roles: set[str] = field(default_factory=set)
 
+    def update(self, later: Mapping[str, Any]) -> None:
+        """Add the records that follow, as JSON has them."""
+        self.records += later["records"]
+        self.known, self.unknown = self.known or later["known"], self.unknown or later["unknown"]
+        for label, name in later["first_with"].items():
+            self.first_with.setdefault(label, name)
+        self.counts.update(later["counts"])
+        self.roles.update(later["roles"])
+
     def add(self, record: Record, field_name: str | None) -> None:
         """Count a record; `field_name`: the field of its gold target or label, None for kinds without."""
         self.records += 1

@@ -41,8 +41,6 @@ def read_records(path: str | Path, kind: str | Kind = "text", shown_as: str | No
     line_of: dict[str, int] = {}
     rows = read_rows(path) if is_table(path) else ((f"{shown_as or path}:{n}", o) for n, o in read_json_lines(path))
     for number, (where, fields) in enumerate(rows, start=1):
-        if kind.packs:  # ids may be missing
-            fields = {"id": f"{path.name}:{number}", **fields}
         record = record_from_json(fields, where, kind)
         if record.id in line_of:
             raise ValueError(f"{where}: document id {record.id!r} was used before, in line {line_of[record.id]}")
@@ -53,6 +51,8 @@ def read_records(path: str | Path, kind: str | Kind = "text", shown_as: str | No
 def record_from_json(record: Any, where: str, kind: str | Kind = "text") -> Record:
     """A record of a JSON object; `where` (file and line) opens every message of a ValueError, and is its origin."""
     kind = kind_of(kind)
+    if kind.packs and isinstance(record, dict):  # ids may be missing
+        record = {"id": Path(where).name, **record}
     fields = Fields(record, where, {"id", "meta", *kind.keys})
     parts, roles = _parts(fields, kind)
     choices = _choices(fields)

@@ -4,10 +4,9 @@
 """
 
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from hat_fairseq.data.files import read_lines
 
@@ -65,31 +64,13 @@ def tokens_of(pairs: Unit) -> list[str]:
     return [token for token, _ in pairs]
 
 
-class RowFiles(ExitStack):
-    """The files of a split's rows, each opened when its first line comes: a stream that no row has, has no file."""
-
-    def __init__(self, directory: Path, split: str) -> None:
-        super().__init__()
-        self.directory, self.split = directory, split
-        self.files: dict[str, TextIO] = {}
-
-    def write(self, row: Row, with_ids: bool) -> None:
-        """Write a line of each stream of the row, its ids (also into `bin`, to join rows with that alone) and spans."""
-        lines = {f"text/{self.split}.{stream}": " ".join(tokens) for stream, tokens in row.streams.items()}
-        if with_ids:
-            ids = f"{row.id}\t{row.part}\t{row.num_parts}\t{row.segments}"
-            lines |= {f"{folder}/{self.split}.ids": ids for folder in ("text", "bin")}
-        if row.spans:
-            lines[f"bin/{self.split}.spans"] = spans_line(row)
-        if not self.files:
-            self.files = {name: self._open(name) for name in lines}
-        if self.files.keys() != lines.keys():
-            raise ValueError(f"document {row.id!r} has not the same streams as those before it")
-        for name, line in lines.items():
-            self.files[name].write(line + "\n")
-
-    def _open(self, name: str) -> TextIO:
-        return self.enter_context(open(self.directory / name, "w", encoding="utf-8", newline="\n"))
+def lines_of(row: Row, split: str, with_ids: bool) -> dict[str, str]:
+    """By file a line of each stream of a row, its ids (also in `bin`, to join rows with that alone) and its spans."""
+    lines = {f"text/{split}.{stream}": " ".join(tokens) for stream, tokens in row.streams.items()}
+    if with_ids:
+        ids = f"{row.id}\t{row.part}\t{row.num_parts}\t{row.segments}"
+        lines |= {f"{folder}/{split}.ids": ids for folder in ("text", "bin")}
+    return lines | ({f"bin/{split}.spans": spans_line(row)} if row.spans else {})
 
 
 @dataclass(frozen=True)

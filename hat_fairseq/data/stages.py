@@ -1,154 +1,50 @@
-"""The stages of preprocessing: read a split or a shard, prepare records, learn BPE, measure what decoding loses."""
+"""What processes do with a block of preprocessing: clean records, count words, encode records, binarize rows."""
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from functools import partial
-from hashlib import sha256
-from itertools import islice
 from pathlib import Path
-from typing import Any
+
+import numpy as np
 
 from hat_fairseq.data.alignment import MisalignedError, words_of
-from hat_fairseq.data.clean import EmptyDocumentError, clean_target, prepare, sentences_for_bpe
+from hat_fairseq.data.blocks import Parts, digest, read_part, read_range
+from hat_fairseq.data.clean import EmptyDocumentError, prepare, sentences_for_bpe
+from hat_fairseq.data.dictionary import EOS, SPECIAL, UNKNOWN, Dictionary
+from hat_fairseq.data.encode_answers import sample_negatives
+from hat_fairseq.data.encode_examples import units_to_pack
+from hat_fairseq.data.encoder import Encoder
+from hat_fairseq.data.files import parse_object
 from hat_fairseq.data.kinds import Kind, kind_of
-from hat_fairseq.data.learned_bpe import LearnedBpe
+from hat_fairseq.data.manifest import SplitReport
 from hat_fairseq.data.options import Options, Settings
-from hat_fairseq.data.parallel import ordered_map, progress
-from hat_fairseq.data.pipeline import TextPipeline
-from hat_fairseq.data.readers import Reader
 from hat_fairseq.data.record import Gold, Record
-from hat_fairseq.data.records_json import json_line, read_records
-
-SEGMENTS = 5000  # of a split, at most, that `round_trip` encodes and decodes
-
-
-def records_path(text: Path, split: str) -> Path:
-    """Path of the prepared records of a split."""
-    return text / f"{split}.jsonl"
+from hat_fairseq.data.records_json import json_line, record_from_json
+from hat_fairseq.data.rows import Row, lines_of
+from hat_fairseq.data.word_tokenizer import count_words
 
 
-def read_split(
-    reader: Reader, split: str, root: Path | None, options: Options, counts: Counter[str], others: set[object]
-) -> Iterator[Record]:
-    """The reader's records, at most `options.limit`.
-
-    `others` has ids and hashes of the sources of earlier splits; those of this one are added. What occurs twice is
-    counted as `ids_in_an_earlier_split` and `sources_in_an_earlier_split`. ValueError for an id that occurs twice, a
-    split without records, or, unless the options say that this is meant, another number than the release has.
-    """
-    seen: set[str] = set()
-    sources: set[int] = set()
-    for record in islice(reader.read(split, root, counts), options.limit):
-        if record.id in seen:
-            raise ValueError(f"{reader.name}, {split}: {record.name} occurs twice")
-        seen.add(record.id)
-        sources.add(source := hash(record.source))
-        counts["ids_in_an_earlier_split"] += record.id in others
-        counts["sources_in_an_earlier_split"] += source in others
-        yield record
-    if not seen:
-        raise ValueError(f"{reader.name}: the split {split} has no documents")
-    others |= seen | sources
-    expected = reader.release.get(split, (len(seen),))
-    if options.limit is None and not options.partial and len(seen) not in expected:
-        raise ValueError(
-            f"{reader.name}: the split {split} has {len(seen):,} documents, a complete release "
-            f"{' or '.join(f'{number:,}' for number in expected)}; complete it, or use what is there with --partial, "
-            "or only the first N documents with --limit N"
-        )
-
-
-@dataclass
-class Share:
-    """A shard: record i of a split, from 0, belongs to shard `i % of + 1`.
-
-    So any reader can be divided, nothing is counted first, and shards differ by one record at most. The price: each
-    shard reads the whole input, although it processes its own records only; and merging interleaves lines.
-
-    Of each split: what the reader dropped; ids, and digests of the sources; lines of each record that is not dropped.
-    """
-
-    number: int
-    of: int
-    dropped: dict[str, Counter[str]] = field(default_factory=dict)
-    digests: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
-    lines: dict[str, dict[str, int]] = field(default_factory=dict)
-
-    def read(self, reader: Reader, split: str, root: Path | None, options: Options) -> Iterator[Record]:
-        """The records of this shard."""
-        self.digests[split], self.dropped[split], self.lines[split] = [], Counter(), {}
-        records = islice(reader.read(split, root, self.dropped[split]), options.limit)
-        for record in islice(records, self.number - 1, None, self.of):
-            self.digests[split].append((record.id, sha256(repr(record.source).encode()).hexdigest()[:16]))
-            yield record
-
-
-def prepare_split(
-    records: Iterable[Record],
-    split: str,
-    options: Options,
-    text: Path,
-    counts: Counter[str],
-    workers: int,
-    expected: int | None = None,
-) -> Gold:
-    """Write the prepared records, of which `expected` will come; adds to `counts` what was replaced or dropped."""
-    path, kind, gold = records_path(text, split), kind_of(options.kind), Gold()
-    prepared = ordered_map(partial(_prepare, options, split.startswith("test")), records, workers)
-    with open(path, "w", encoding="utf-8", newline="\n") as file:
-        for record, record_counts in progress(prepared, path.name, expected):
-            counts.update(record_counts)
-            if record is not None:
-                gold.add(record, kind.gold)
-                file.write(json_line(record, kind) + "\n")
-    return gold
-
-
-def check_gold(split: str, gold: Gold, kind: Kind) -> None:
-    """Raises ValueError for a split without records, or in which only some records have targets or labels."""
-    if not gold.records:
-        raise ValueError(f"{split}.jsonl: every document was dropped (--on-empty drop, --on-misaligned drop)")
-    if gold.known and gold.unknown:
-        raise ValueError(
-            f"{split}: {gold.known} has {kind.gold}, {gold.unknown} has none; give all documents of a split "
-            f"{kind.gold}, or none"
-        )
-
-
-def learn_bpe(text: Path, split: str, options: Options, workers: int, total: int) -> LearnedBpe:
-    """Learn joint codes from all texts of the prepared records, sources and targets."""
-    words: Counter[str] = Counter()
-    path = records_path(text, split)
-    counted = ordered_map(partial(_words, options), read_records(path, options.kind, split), workers)
-    for words_of_record in progress(counted, f"count words of {path.name}", total):
-        words.update(words_of_record)
-    return LearnedBpe.learn_from_words(words, options.num_codes)
-
-
-def round_trip(pipeline: TextPipeline, path: Path) -> dict[str, Any]:
-    """Encodes and decodes the first target segments of prepared records: what a perfect model would lose.
-
-    Returns `segments`, how many; `changed`, how many of them come back differently (white space, mostly); `bleu` of
-    what comes back. Empty without targets, or if nothing can change: no word tokenizer, no BPE that normalises.
-    """
-    if pipeline.settings.target_tokenizer == "none" and pipeline.bpe.kind != "sentencepiece":
-        return {}
-    import sacrebleu
-
-    language, encoder = pipeline.settings.target_language, pipeline.encoder()
-    texts = list(islice((text for record in read_records(path) for text in clean_target(record)), SEGMENTS))
-    if not texts:
-        return {}
-    back = [pipeline.decode(" ".join(encoder.pieces([text], "target")[1][0])) for text in texts]
-    changed = sum(text != other for text, other in zip(texts, back, strict=True))
-    bleu = sacrebleu.corpus_bleu(back, [texts], tokenize="zh" if language == "zh" else "13a", force=True).score
-    return {"segments": len(texts), "changed": changed, "bleu": round(bleu, 2)}
-
-
-def _prepare(options: Options, may_be_blind: bool, record: Record) -> tuple[Record | None, Counter[str]]:
+def clean_block(options: Options, may_be_blind: bool, block: list[tuple[str, str]]) -> Parts:
+    """The records of some lines as `text/SPLIT.jsonl` has them; id, digest of the source and name of each; counts."""
     kind = kind_of(options.kind)
-    kind.check(record)
+    counts: Counter[str] = Counter()
+    gold, headers, stored, places = Gold(), [], [], []
+    for where, line in block:
+        record = record_from_json(parse_object(line, where), where, kind)
+        headers.append((record.id, digest(record.source), record.name))
+        cleaned = clean_record(record, kind, options, may_be_blind, counts)
+        if cleaned is not None:
+            gold.add(cleaned, kind.gold)
+            stored.append(json_line(cleaned, kind) + "\n")
+            places.append(where)
+    figures = {"headers": headers, "counts": counts, "gold": {**vars(gold), "roles": sorted(gold.roles)}}
+    return {"records": "".join(stored), "places": json.dumps(places), "figures": json.dumps(figures)}
+
+
+def clean_record(
+    record: Record, kind: Kind, options: Options, may_be_blind: bool, counts: Counter[str]
+) -> Record | None:
+    """The record to store, or None if the options drop it; adds what was replaced or dropped to `counts`."""
     if kind.has_target and record.sentences is not None and options.splitter != "given":
         raise ValueError(
             f"{record.name} brings its own sentences or turns, and --splitter {options.splitter} is for running text; "
@@ -156,22 +52,99 @@ def _prepare(options: Options, may_be_blind: bool, record: Record) -> tuple[Reco
         )
     if kind.has_target and record.target is None and not may_be_blind:
         raise ValueError(f"{record.name} has no target")
-    counts: Counter[str] = Counter()
+    of_record: Counter[str] = Counter()
     try:
-        prepared = prepare(record, kind, options, counts, options.on_misaligned)
+        cleaned = prepare(record, kind, options, of_record, options.on_misaligned)
     except EmptyDocumentError as error:
         if options.on_empty == "error":
             raise EmptyDocumentError(f"{error}; remove it, or drop and count such: --on-empty drop") from error
-        return None, Counter(documents_empty_dropped=1)
+        counts["documents_empty_dropped"] += 1
+        return None
     except MisalignedError:
         if options.on_misaligned != "drop":
             raise
-        return None, Counter(documents_misaligned_dropped=1) + words_of(
-            record, (options.source_language, options.target_language)
-        )
-    return prepared, counts
+        counts["documents_misaligned_dropped"] += 1
+        counts.update(words_of(record, (options.source_language, options.target_language)))
+        return None
+    counts.update(of_record)
+    return cleaned
 
 
-def _words(settings: Settings, record: Record) -> Counter[str]:
-    sentences = sentences_for_bpe(record, kind_of(settings.kind), settings)
-    return Counter(word for sentence in sentences for word in sentence.split())
+def stored_records(archive: Path, kind: Kind) -> Iterator[Record]:
+    """The records that `clean_block` stored."""
+    lines = read_part(archive, "records").decode().split("\n")[:-1]
+    for line, where in zip(lines, json.loads(read_part(archive, "places")), strict=True):
+        yield record_from_json(json.loads(line), where, kind)
+
+
+def words_of_block(settings: Settings, archive: Path) -> Parts:
+    """How often each word of the stored records occurs, in the order in which they occur first."""
+    kind = kind_of(settings.kind)
+    words: Counter[str] = Counter()
+    for record in stored_records(archive, kind):
+        for sentence in sentences_for_bpe(record, kind, settings):
+            words.update(sentence.split())
+    return {"words": json.dumps(words)}
+
+
+def encode_block(encoder: Encoder, split: str, negative_share: float, archive: Path) -> Parts:
+    """The rows of stored records, by file; or the units to fill rows with, an empty line behind each document."""
+    kind, report = encoder.kind, SplitReport(encoder.kind)
+    encoder.counts.clear()
+    encoder.totals.clear()
+    rows: list[Row] = []
+    units: list[str] = []
+    for record in stored_records(archive, kind):
+        report.documents += 1
+        report.totals.update(_words_of_texts(record, encoder))
+        if encoder.packs:
+            units += [*map(" ".join, units_to_pack(encoder, record)), ""]
+            continue
+        encoded = kind.encode(encoder, record)
+        rows += sample_negatives(encoded, negative_share, encoder.counts) if negative_share < 1 else encoded
+    report.totals.update(encoder.totals)
+    report.treatments.update(encoder.counts)
+    files = lines_of_rows(rows, split, report)
+    return files | {"units": "\n".join(units), "figures": json.dumps({**vars(report), "kind": None})}
+
+
+def lines_of_rows(rows: Iterable[Row], split: str, report: SplitReport) -> dict[str, str]:
+    """The content of each file about some rows, which are counted in the report."""
+    files: dict[str, list[str]] = {}
+    for row in rows:
+        report.count(row)
+        for name, line in lines_of(row, split, with_ids=not report.kind.packs).items():
+            files.setdefault(name, []).append(line + "\n")
+    return {name: "".join(lines) for name, lines in files.items()}
+
+
+def _words_of_texts(record: Record, encoder: Encoder) -> Counter[str]:
+    words: Counter[str] = Counter()
+    if encoder.kind.is_text:
+        source, target = encoder.settings.source_language, encoder.settings.target_language
+        texts = ((text,) if isinstance(text, str) else text for _, text in record.texts())
+        words["source_words"] = sum(count_words(sentence, source) for text in texts for sentence in text)
+        words["target_words"] = sum(count_words(sentence, target) for sentence in record.target or ())
+    return words
+
+
+def tokens_of_block(block: tuple[Path, int, int]) -> Parts:
+    """How often each token of some lines occurs."""
+    counts: Counter[str] = Counter()
+    for line in read_range(block):
+        counts.update(line.split())
+    return {"tokens": json.dumps(counts)}
+
+
+def binarize_block(dictionary: Dictionary, dtype: str, block: tuple[Path, int, int]) -> Parts:
+    """Token ids of some rows, each with `</s>`; their lengths; and how many tokens the dictionary does not have."""
+    number_of = dictionary.numbers.__getitem__
+    ids, lengths, unknown = [], [], 0
+    for line in read_range(block):
+        tokens = [*line.split(), SPECIAL[EOS]]
+        numbers = np.fromiter(map(number_of, tokens), dtype, len(tokens))
+        if missing := int((numbers == UNKNOWN).sum()):
+            unknown += missing - tokens.count(SPECIAL[UNKNOWN])
+        ids.append(numbers.tobytes())
+        lengths.append(len(tokens))
+    return {"ids": b"".join(ids), "lengths": np.array(lengths, "<i4").tobytes(), "unknown": str(unknown)}

@@ -1,4 +1,4 @@
-"""The BPE and the dictionary of a run: GPT-2's, a sentencepiece model, given codes, or those of an earlier run."""
+"""The BPE and the dictionary of a run: GPT-2's, a sentencepiece model, or those of an earlier run."""
 
 import shutil
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
-from hat_fairseq.data.bpe import Bpe, LearnedBpe, NoBpe
+from hat_fairseq.data.bpe import Bpe, NoBpe
 from hat_fairseq.data.dictionary import Dictionary
 from hat_fairseq.data.gpt2_bpe import Gpt2Bpe, find_gpt2_files
 from hat_fairseq.data.kinds import kind_of
@@ -20,7 +20,6 @@ from hat_fairseq.data.text import SEPARATOR
 DICTIONARIES = ("input0/dict.txt", "dict.txt", "dict.source.txt")
 # Settings that an earlier run has decided for data of another kind; for data of its own kind it decides all.
 FOR_ANOTHER_KIND = ("source_tokenizer", "source_language")
-OTHER_VOCABULARIES = ("codes", "num_codes")
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class Vocabulary:
         pipeline = TextPipeline.load(directory)
         found = [path for name in DICTIONARIES if (path := directory / name).is_file()]
         if not found:
-            raise ValueError(f"{directory} has none of {', '.join(DICTIONARIES)}; was it made with --no-binarize?")
+            raise ValueError(f"{directory} has none of {', '.join(DICTIONARIES)}")
         labels = directory / "label" / "dict.txt"
         return cls(pipeline, found[0], read_label_dictionary(labels) if labels.is_file() else None)
 
@@ -66,7 +65,7 @@ def inherit(options: Options, given: Mapping[str, Any]) -> Options:
         raise ValueError(f"--bpe-dir and --vocabulary {directory} contradict each other; leave one out")
     for item in options_of(Options):
         value = given.get(item.name)
-        if item.name in OTHER_VOCABULARIES and value is not None:
+        if item.name == "num_codes" and value is not None:
             raise ValueError(f"{flag(item)} and --vocabulary {directory} contradict each other; leave one out")
         if value is not None and value != inherited.get(item.name, value):
             raise ValueError(
@@ -75,7 +74,7 @@ def inherit(options: Options, given: Mapping[str, Any]) -> Options:
             )
     if not same_kind and options.target_separator and not settings.target_separator:
         raise ValueError(f"--target-separator: the dictionary of --vocabulary {directory} has no {SEPARATOR}")
-    return replace(options, **inherited, codes=None)
+    return replace(options, **inherited)
 
 
 def ready_made(options: Options, bpe_dir: Path | None, dictionary: Path) -> Bpe | None:
@@ -102,7 +101,7 @@ def ready_made(options: Options, bpe_dir: Path | None, dictionary: Path) -> Bpe 
             dictionary.parent.mkdir(exist_ok=True)
             Dictionary((piece, 1) for piece in bpe.pieces()).save(dictionary)
         return bpe
-    return LearnedBpe.load(options.codes) if options.codes else None
+    return None
 
 
 def has_dictionary(options: Options) -> bool:

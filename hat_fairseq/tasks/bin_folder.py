@@ -9,7 +9,7 @@ from fairseq import utils
 from fairseq.data import Dictionary
 from torch import Tensor
 
-from ..data.binarize import MOST_UNKNOWN
+from ..data.binarize import MAX_UNKNOWN
 from ..data.kinds import KINDS
 from ..data.pipeline import FILE_NAME, TextPipeline
 from ..data.rows import Chunk, read_ids
@@ -63,7 +63,7 @@ def check_known(rows: Iterable[Tensor], dictionary: Dictionary, what: str) -> No
     """Raises ValueError if most tokens of rows of ids, of at most 100 rows, are not in the dictionary."""
     tokens = [token for row in islice(rows, 100) for token in row.tolist()]
     unknown = tokens.count(dictionary.unk())
-    if unknown > MOST_UNKNOWN * len(tokens):
+    if unknown > MAX_UNKNOWN * len(tokens):
         raise ValueError(
             f"{what}: {unknown} of {len(tokens)} tokens are not in the dictionary: text of another language, or "
             "encoded for another dictionary"

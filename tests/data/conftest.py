@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from example_data import BINARIZED, OPTIONS, Preprocess
+from example_data import OPTIONS, Preprocess
 from sentencepiece_model import tydi_lines, write_model
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
@@ -172,7 +172,7 @@ def preprocessed(folders: Path, tmp_path_factory: pytest.TempPathFactory) -> Pre
                 command += ["--vocabulary", str(preprocess("mlm") / "bin")]
             elif KINDS[kind].is_text:
                 command += ["--num-codes", "300"]
-            assert cli.main([*command, *([] if kind in BINARIZED else ["--no-binarize"])]) == 0
+            assert cli.main(command) == 0
         return out / kind
 
     return preprocess

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from warm import WarmPython
 
-from hat_fairseq.data import binarize
-from hat_fairseq.data.binarize import Binarization, of_documents, of_rows
+from hat_fairseq.data.binarize import binarize
+from hat_fairseq.data.blocks import Blocks
 from hat_fairseq.data.dictionary import UNKNOWN, Dictionary
+from hat_fairseq.data.kinds import KINDS
 
 LINES = {
     "source": ["<s> a b@@ c <s> \ufeffd é \U0001f600", "<s> a a a", "", "<s> <unk> zzz madeupword0001 </s> <pad> b@@"],
     "target": ["a c", "\ufeffd", "x <sep> y x", "<s> never seen"],
 }
+SPLITS = ("train", "valid", "test", "test1")
 
 
 @pytest.fixture(scope="module")
@@ -33,71 +36,78 @@ def write_texts(folder: Path) -> None:
             (folder / f"text/{split}.{side}").write_text(text, encoding="utf-8", newline="\n")
 
 
-def same_as_fairseq(folder: Path, calls: list[Binarization], warm: WarmPython, workers: int = 1) -> dict[str, int]:
-    """Runs the commands of the calls, and what replaces them, in two copies of `folder`; returns the unknown tokens."""
+def same_as_fairseq(
+    folder: Path, kind: str, warm: WarmPython, fixed: str | None, *calls: str, workers: int = 1
+) -> dict[str, int]:
+    """Compares the files that calls of fairseq-preprocess write with ours; returns the unknown tokens of each text."""
     theirs, ours = folder / "theirs", folder / "ours"
     for copy in (theirs, ours):
         subprocess.run(["cp", "-r", folder / "data", copy], check=True)
-    counts = {}
     for call in calls:
-        command = call.command(workers)
-        warm.run(command[command.index("-m") + 1 :], theirs, folder / "log")
-        counts |= call.run(ours)
-    files = {path.relative_to(theirs) for path in theirs.rglob("*") if path.is_file()}
+        warm.run(["fairseq_cli.preprocess", *call.split(), "--workers", str(workers)], theirs, folder / "log")
+    splits = [split for split in SPLITS if (ours / f"text/{split}.source").exists()]
+    blocks = Blocks(folder / "blocks", workers)
+    unknown = binarize(ours, KINDS[kind], splits, ours / fixed if fixed else None, blocks)
+    files = {path.relative_to(theirs) for path in theirs.rglob("*") if path.name != "preprocess.log" and path.is_file()}
     assert files == {path.relative_to(ours) for path in ours.rglob("*") if path.is_file()}
     assert len(files) > 8
     for name in sorted(files):
-        if name.name == "preprocess.log":  # begins with the settings of fairseq, or with the command
-            log = [(side / name).read_text(encoding="utf-8").splitlines() for side in (theirs, ours)]
-            assert log[0][0].startswith("Namespace(") and "fairseq_cli.preprocess" in log[1][0]
-            assert log[0][-len(log[1]) + 1 :] == log[1][1:] and len(log[1]) > 3
-        else:
-            assert (theirs / name).read_bytes() == (ours / name).read_bytes(), name
-    return {text: found.unknown for text, found in counts.items()}
+        assert (theirs / name).read_bytes() == (ours / name).read_bytes(), name
+    return unknown
+
+
+PAIR = "--destdir bin --source-lang source --target-lang target"
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_joined_dictionary_and_both_sides(tmp_path: Path, workers: int, warm: WarmPython) -> None:
     write_texts(tmp_path / "data")
-    splits = ("train", "valid", "test", "test1")
-    unknown = same_as_fairseq(tmp_path, of_documents(splits, (), None, roles=False), warm, workers)
-    assert set(unknown) == {f"{split}.{side}" for split in splits for side in LINES}
-    assert set(unknown.values()) == {0}
+    call = f"{PAIR} --trainpref text/train --validpref text/valid --testpref text/test,text/test1 --joined-dictionary"
+    unknown = same_as_fairseq(tmp_path, "text", warm, None, call, workers=workers)
+    assert len(unknown) == 8 and set(unknown.values()) == {0}
 
 
 def test_a_fixed_dictionary_counts_what_it_lacks(tmp_path: Path, warm: WarmPython) -> None:
     write_texts(tmp_path / "data")
     (tmp_path / "data/bin").mkdir()
-    (tmp_path / "data/bin/dict.txt").write_text("a 7\nb@@ 3\na 1 #fairseq:overwrite\né 0\n", encoding="utf-8")
+    (tmp_path / "data/bin/dict.txt").write_text(
+        "a 7\nb@@ 3\na 1 #fairseq:overwrite\né 0\nx 1\ny 1\nnever 1\nseen 1\n<sep> 1\n", encoding="utf-8"
+    )
     (tmp_path / "data/text/role.labels").write_text("PM 1\nUI 1\n", encoding="utf-8")
+    for path in (tmp_path / "data/text").glob("test*"):
+        path.unlink()
     for split in ("train", "valid"):
         (tmp_path / f"data/text/{split}.role").write_text("PM PM\nUI\nUI ID\n\n", encoding="utf-8")
-    commands = of_documents(("train", "valid"), (), Path("bin", "dict.txt"), roles=True)
-    unknown = same_as_fairseq(tmp_path, commands, warm)
+    texts = "--trainpref text/train --validpref text/valid --srcdict"
+    roles = f"--destdir bin --source-lang role --target-lang None --only-source {texts} text/role.labels"
+    calls = (f"{PAIR} {texts} bin/dict.txt --tgtdict bin/dict.txt", roles)
+    unknown = same_as_fairseq(tmp_path, "text", warm, "bin/dict.txt", *calls)
     assert unknown["train.source"] == 5 and unknown["train.role"] == 1  # an <unk> of the text is none
 
 
-def test_examples_with_labels(tmp_path: Path, warm: WarmPython) -> None:
+@pytest.mark.parametrize(("kind", "folder"), [("classification", "bin/input0"), ("mlm", "bin")])
+def test_examples_with_labels(kind: str, folder: str, tmp_path: Path, warm: WarmPython) -> None:
     write_texts(tmp_path / "data")
+    for path in (tmp_path / "data/text").iterdir():
+        if path.name.startswith("test") or path.suffix == ".target":
+            path.unlink()
     for split in ("train", "valid"):
         (tmp_path / f"data/text/{split}.label").write_text("yes\nno\nyes\nno\n", encoding="utf-8")
     (tmp_path / "data/text/label.labels").write_text("no 1\nyes 1\n", encoding="utf-8")
-    for name in ("input0", ""):
-        commands = of_rows(("train", "valid"), ("train", "valid"), None, name)
-        folder = tmp_path / f"in {name}"
-        folder.mkdir()
-        subprocess.run(["cp", "-r", tmp_path / "data", folder / "data"], check=True)
-        same_as_fairseq(folder, commands, warm)
+    texts = [f"--only-source --trainpref text/train.{s} --validpref text/valid.{s}" for s in ("source", "label")]
+    calls = f"{texts[0]} --destdir {folder}", f"{texts[1]} --destdir bin/label --srcdict text/label.labels"
+    same_as_fairseq(tmp_path, kind, warm, None, *calls)
 
 
 def test_a_large_dictionary_takes_four_bytes(tmp_path: Path, warm: WarmPython) -> None:
     (tmp_path / "data/text").mkdir(parents=True)
     (tmp_path / "data/bin").mkdir()
     for side in ("source", "target"):
-        (tmp_path / f"data/text/train.{side}").write_text("w1 w65499 w70000 w0\n", encoding="utf-8")
-    text = "".join(f"w{number} 1\n" for number in range(binarize._SMALL + 3))
+        (tmp_path / f"data/text/train.{side}").write_text("w1 w65499 w70000 w0 w2 w3\n", encoding="utf-8")
+    text = "".join(f"w{number} 1\n" for number in range(65500 + 3))
     (tmp_path / "data/bin/dict.txt").write_text(text, encoding="utf-8")
-    same_as_fairseq(tmp_path, of_documents(("train",), (), Path("bin", "dict.txt"), roles=False), warm)
+    call = f"{PAIR} --trainpref text/train --srcdict bin/dict.txt --tgtdict bin/dict.txt"
+    same_as_fairseq(tmp_path, "text", warm, "bin/dict.txt", call)
 
 
 @pytest.mark.parametrize(("text", "message"), [("a 1\nb\n", ":2: expected"), ("a 1\na 2\n", ":2: the symbol 'a'")])
@@ -108,8 +118,7 @@ def test_a_damaged_dictionary_is_refused(tmp_path: Path, text: str, message: str
 
 
 def test_dictionaries_are_read_as_they_were_written(tmp_path: Path) -> None:
-    (tmp_path / "text").write_text("b a a\nc b a\n", encoding="utf-8")
-    built = Dictionary.build([tmp_path / "text"])
+    built = Dictionary.build(Counter(["b", "a", "a", "c", "b", "a"]))
     assert built.counts[:3] == [("a", 3), ("b", 2), ("c", 1)] and len(built) == 8
     built.save(tmp_path / "dict.txt")
     again = Dictionary.load(tmp_path / "dict.txt")

@@ -199,7 +199,7 @@ def test_a_share_of_the_negative_windows_is_kept(
     for share, workers in (("1", 1), ("0.5", 1), ("0.5", 2), ("0", 1)):
         out = tmp_path / f"{share}-{workers}"
         words = ["preprocess", str(folders / kind), "--kind", kind, "--out", str(out), "--num-codes", "300", *splitter]
-        words += ["--max-source-tokens", length, "--long-source", "chunk", "--window-overlap", "20", "--no-binarize"]
+        words += ["--max-source-tokens", length, "--long-source", "chunk", "--window-overlap", "20"]
         assert cli.main([*words, "--negative-windows", share, "--workers", str(workers)]) == 0
         files = [(out / "text" / f"train.{name}").read_text().splitlines() for name in ("source", "label")]
         ids = [chunk.document_id for chunk in read_ids(out / "bin/train.ids")]  # complete and in order

@@ -51,7 +51,7 @@ def kill_itself(number: int) -> int:
 @pytest.mark.parametrize("attempt", range(10))
 def test_a_killed_worker_is_one_line(attempt: int) -> None:
     started = time.monotonic()
-    with pytest.raises(ValueError, match="was killed by signal 9; if memory ran out, use fewer --workers"):
+    with pytest.raises(ChildProcessError, match="was killed by signal 9; if memory ran out, use fewer --workers"):
         list(ordered_map(kill_itself, range(10_000), workers=3))
     assert time.monotonic() - started < 20 and not multiprocessing.active_children()
 
@@ -67,7 +67,7 @@ def test_a_worker_killed_between_batches_is_one_line() -> None:
     time.sleep(0.2)  # both are idle: nobody asks for results
     for process in multiprocessing.active_children():
         process.kill()
-    with pytest.raises(ValueError, match="a worker process was killed"):
+    with pytest.raises(ChildProcessError, match="a worker process was killed"):
         list(results)
 
 
@@ -77,7 +77,7 @@ def test_a_worker_killed_at_any_time_is_one_line(delay: float) -> None:
     next(results)
     victim = multiprocessing.active_children()[0].pid
     threading.Timer(delay, lambda: os.kill(victim, signal.SIGKILL)).start()
-    with pytest.raises(ValueError, match="a worker process was killed"):
+    with pytest.raises(ChildProcessError, match="a worker process was killed"):
         list(results)
     assert not multiprocessing.active_children()
 

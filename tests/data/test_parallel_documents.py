@@ -98,9 +98,8 @@ def test_the_manifest_counts_words_and_tokens_before_anything_is_cut(result: Pat
     assert (manifest["options"]["aligned"], manifest["options"]["target_language"]) == (True, "de")
 
 
-def test_two_workers_and_the_same_codes_give_the_same_files(folder: Path, result: Path, tmp_path: Path) -> None:
-    more = ["--workers", 2, "--no-binarize", "--codes", result / "bin" / "bpe.codes"]
-    preprocess(folder, "--out", tmp_path / "out", *ALIGNED, *more)
+def test_two_workers_give_the_same_files(folder: Path, result: Path, tmp_path: Path) -> None:
+    preprocess(folder, "--out", tmp_path / "out", *ALIGNED, "--workers", 2)
     files = [path.relative_to(result) for path in (result / "text").iterdir()]
     for file in [*files, Path("bin", "pipeline.json"), Path("bin", "bpe.codes"), Path("bin", "train.ids")]:
         assert (tmp_path / "out" / file).read_bytes() == (result / file).read_bytes()
@@ -112,7 +111,7 @@ def test_chinese_by_jieba(tmp_path: Path, pages: list[dict[str, list[str]]]) -> 
         [Record(str(i), (tuple(page["zh"]),), target=tuple(page["en"])) for i, page in enumerate(pages)],
     )
     languages = ["--source-language", "zh", "--source-tokenizer", "jieba", "--target-tokenizer", "moses"]
-    preprocess(tmp_path, "--out", tmp_path / "out", "--aligned", *languages, "--num-codes", 300, "--no-binarize")
+    preprocess(tmp_path, "--out", tmp_path / "out", "--aligned", *languages, "--num-codes", 300)
     pipeline = TextPipeline.load(tmp_path / "out" / "bin")
     lines = (tmp_path / "out" / "text" / "train.source").read_text().splitlines()
     for line, page in zip(lines, pages, strict=True):
@@ -138,7 +137,7 @@ def misaligned(tmp_path: Path, translations: list[Record]) -> Path:
 
 
 def test_misaligned_documents_are_an_error_by_default(misaligned: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = [misaligned, "--out", misaligned / "out", *ALIGNED, "--no-binarize"]
+    arguments = [misaligned, "--out", misaligned / "out", *ALIGNED]
     error = failure(capsys, *arguments)
     assert f"document 'page/0' ({misaligned}/train.jsonl:1): " in error
     assert "target segments; correct it, or choose --on-misaligned drop or --on-misaligned merge" in error
@@ -149,7 +148,7 @@ def test_misaligned_documents_are_an_error_by_default(misaligned: Path, capsys: 
 
 
 def test_misaligned_documents_are_dropped_and_counted(misaligned: Path, translations: list[Record]) -> None:
-    preprocess(misaligned, "--out", misaligned / "out", *ALIGNED, "--no-binarize", "--on-misaligned", "drop")
+    preprocess(misaligned, "--out", misaligned / "out", *ALIGNED, "--on-misaligned", "drop")
     train = json.loads((misaligned / "out" / "manifest.json").read_text())["splits"]["train"]
     first, second = ([text.split() for text in page.sentences or ()] for page in translations[:2])
     assert train["documents"] == 2
@@ -161,7 +160,7 @@ def test_misaligned_documents_are_dropped_and_counted(misaligned: Path, translat
 
 
 def test_misaligned_documents_are_merged_without_loss(misaligned: Path, translations: list[Record]) -> None:
-    preprocess(misaligned, "--out", misaligned / "out", *ALIGNED, "--no-binarize", "--on-misaligned", "merge")
+    preprocess(misaligned, "--out", misaligned / "out", *ALIGNED, "--on-misaligned", "merge")
     train = json.loads((misaligned / "out" / "manifest.json").read_text())["splits"]["train"]
     assert train["treatments"]["documents_misaligned_merged"] == 1
     assert train["treatments"]["segment_pairs_one_sided_merged"] == 1
@@ -179,7 +178,7 @@ def test_plain_text_with_blank_lines_between_documents(
             texts = ["\n".join((page.sentences if side == "source" else page.target) or ()) for page in documents]
             (tmp_path / f"{split}.{side}").write_text("\n\n".join(texts) + "\n")
     without_defaults = [word for word in ALIGNED if word not in ("--aligned", "--target-separator")]
-    preprocess(tmp_path, "--out", tmp_path / "out", *without_defaults, "--no-binarize")
+    preprocess(tmp_path, "--out", tmp_path / "out", *without_defaults)
     for file in ("train.source", "test.target"):
         assert (tmp_path / "out" / "text" / file).read_bytes() == (result / "text" / file).read_bytes()
     ids = (tmp_path / "out" / "text" / "valid.ids").read_text().splitlines()
@@ -191,9 +190,7 @@ def test_plain_text_with_blank_lines_between_documents(
     [
         (["--aligned", "--splitter", "punctuation"], "--aligned is for given segments, not for --splitter punctuation"),
         (["--aligned", "--roles"], "--aligned does not go together with --roles"),
-        (["--bpe", "gpt2", "--codes", "x"], "--codes goes with --bpe learned"),
         (["--bpe", "gpt2", "--target-separator"], "the dictionary of --bpe gpt2 has no <sep>"),
-        (["--codes", "nowhere"], "nowhere: No such file"),
     ],
 )
 def test_options_that_do_not_go_together(
@@ -217,7 +214,7 @@ def read(split, root, counts):
 
 def test_an_incomplete_release_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "small.py").write_text(READER)
-    arguments = [tmp_path / "small.py", "--num-codes", 5, "--no-binarize", "--out", tmp_path / "out"]
+    arguments = [tmp_path / "small.py", "--num-codes", 5, "--out", tmp_path / "out"]
     assert (
         "small: the split train has 5 documents, a complete release 7 or 8; complete it, or use what is there "
         "with --partial, or only the first N documents with --limit N"

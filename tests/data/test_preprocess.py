@@ -110,7 +110,6 @@ def test_two_workers_give_the_same_files(folder: Path, result: Path, tmp_path: P
         *MEETINGS,
         "--workers",
         "2",
-        "--no-binarize",
     ]
     assert cli.main(arguments) == 0
     files = sorted(path.relative_to(result) for path in (result / "text").iterdir())
@@ -119,23 +118,13 @@ def test_two_workers_give_the_same_files(folder: Path, result: Path, tmp_path: P
         assert (tmp_path / "out" / file).read_bytes() == (result / file).read_bytes()
 
 
-def test_the_printed_commands_can_be_pasted(result: Path) -> None:
-    _, roles = (line for line in (result.parent / "printed").read_text().splitlines() if line.startswith("(cd "))
-    before = {path: path.read_bytes() for path in (result / "bin").glob("*.role*.*")}
-    assert len(before) == 7  # two files for each split, and the dictionary
-    for path in before:
-        path.unlink()
-    subprocess.run(roles, shell=True, check=True, capture_output=True)
-    assert {path: path.read_bytes() for path in before} == before
-
-
 @pytest.mark.fault("Input", "a document without text", "refused with its id and line; --on-empty drop counts it")
 def test_empty_documents_are_refused_or_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(
         tmp_path / "train.jsonl",
         [Record("full", (("a b",),), target=("a",)), Record("empty", ((" ",),), target=("a",))],
     )
-    arguments = [str(tmp_path), "--out", str(tmp_path / "out"), "--num-codes", "5", "--no-binarize"]
+    arguments = [str(tmp_path), "--out", str(tmp_path / "out"), "--num-codes", "5"]
     assert f"document 'empty' ({tmp_path}/train.jsonl:2) has an empty source" in failure(arguments, capsys)
     assert cli.main(["preprocess", *arguments, "--on-empty", "drop"]) == 0
     train = json.loads((tmp_path / "out" / "manifest.json").read_text())["splits"]["train"]
@@ -159,7 +148,7 @@ def test_empty_documents_are_refused_or_counted(tmp_path: Path, capsys: pytest.C
         (
             b'{"id": "a", "sentences": ["x y"], "target": "x"}',
             ["--max-source-tokens", "3"],
-            "document 'a' (train:1): its source is too long",
+            "train.jsonl:1): its source is too long",
         ),
         (
             b'{"id": "a", "sentences": ["x y"], "target": "x"}',
@@ -174,7 +163,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], line: bytes, arguments: list[str], message: str
 ) -> None:
     (tmp_path / "train.jsonl").write_bytes(line + b"\n" if line else b"")
-    assert message in failure([str(tmp_path), "--out", str(tmp_path / "out"), "--no-binarize", *arguments], capsys)
+    assert message in failure([str(tmp_path), "--out", str(tmp_path / "out"), *arguments], capsys)
     assert [path.name for path in tmp_path.iterdir()] == ["train.jsonl"]
 
 
@@ -197,7 +186,7 @@ def test_existing_directories_are_safe(result: Path, tmp_path: Path, capsys: pyt
 
 
 def test_overwrite_replaces_an_earlier_result(folder: Path, tmp_path: Path) -> None:
-    arguments = ["preprocess", str(folder), "--out", str(tmp_path / "out"), "--num-codes", "20", "--no-binarize"]
+    arguments = ["preprocess", str(folder), "--out", str(tmp_path / "out"), "--num-codes", "20"]
     assert cli.main([*arguments, "--limit", "1"]) == 0
     assert cli.main([*arguments, "--overwrite"]) == 0
     assert len((tmp_path / "out" / "text" / "train.ids").read_text().splitlines()) == 5

@@ -238,21 +238,6 @@ def test_from_questions_to_binary_data(questions: Path, model: Path, tmp_path: P
         TextPipeline.load(again / "bin")
 
 
-def test_what_normalisation_changes_in_targets_is_counted(model: Path, tmp_path: Path) -> None:
-    lines = tydi_lines()[:30]
-    changed = sum(normal(line) != line for line in lines)
-    assert changed > 0
-    (tmp_path / "texts").mkdir()
-    documents = [{"id": str(n), "sentences": lines[:2], "target": [line]} for n, line in enumerate(lines)]
-    (tmp_path / "texts/train.jsonl").write_text("".join(json.dumps(document) + "\n" for document in documents))
-    bpe = ["--bpe", "sentencepiece", "--bpe-dir", str(model.parent)]
-    assert preprocess(tmp_path / "texts", tmp_path / "out", *bpe) == 0
-    trip = json.loads((tmp_path / "out/manifest.json").read_text())["splits"]["train"]["round_trip"]
-    assert (trip["segments"], trip["changed"]) == (len(lines), changed)
-    pipeline, targets = TextPipeline.load(tmp_path / "out/bin"), (tmp_path / "out/text/train.target").read_text()
-    assert [folded(pipeline.decode(target)) for target in targets.splitlines()] == list(map(folded, lines))
-
-
 def test_a_dictionary_beside_the_model_is_the_one(questions: Path, model: Path, tmp_path: Path) -> None:
     """As in fairseq's releases, and for a model whose embedding was cut to some languages."""
     folder = Path(shutil.copytree(model.parent, tmp_path / "model"))
@@ -268,7 +253,6 @@ def test_a_dictionary_beside_the_model_is_the_one(questions: Path, model: Path, 
     [
         ("", "--bpe sentencepiece needs --bpe-dir DIR, the folder with sentencepiece.bpe.model"),
         ("--bpe-dir nowhere", "nowhere/sentencepiece.bpe.model is missing: --bpe-dir must have a sentencepiece model"),
-        ("--bpe-dir {} --codes x", "--codes goes with --bpe learned; --bpe sentencepiece has its own"),
         ("--bpe-dir {} --kind text --target-separator", "the dictionary of --bpe sentencepiece has no <sep>"),
     ],
 )

@@ -110,10 +110,8 @@ def test_the_manifest_names_what_was_read(rows: Rows, tmp_path: Path, monkeypatc
     assert cli.main(["preprocess", str(tmp_path), *map(str, words)]) == 0
     record = json.loads((tmp_path / "out/manifest.json").read_text())
     files = [tmp_path / "test.parquet", tmp_path / "train.jsonl"]
-    assert record["inputs"] == [
-        {"path": str(file), "size": file.stat().st_size, "sha256": sha256_of(file)} for file in files
-    ]
+    assert [(row["path"], row["size"]) for row in record["inputs"]] == [(str(f), f.stat().st_size) for f in files]
     assert record["date"].endswith("+00:00") and record["command"] and record["versions"]["hat_fairseq"]
-    monkeypatch.setattr(manifest, "MOST_INPUTS", 1)
+    monkeypatch.setattr(manifest, "MAX_INPUTS", 1)
     (folder,) = describe_inputs(files)
     assert (folder["path"], folder["files"], folder["size"]) == (str(tmp_path), 2, sum(f.stat().st_size for f in files))

@@ -52,7 +52,7 @@ def test_pretraining_to_fine_tuning_to_other_test_data(
         "--vocabulary",
         str(fine_tuning),
     ]
-    assert cli.main([*command, "--no-binarize"]) == 0  # where fairseq-preprocess finds its fixed dictionaries
+    assert cli.main([*command]) == 0  # where fairseq-preprocess finds its fixed dictionaries
     found = {
         "input0/dict.txt": "bin/input0/dict.txt",
         "label/dict.txt": "text/label.labels",
@@ -73,7 +73,7 @@ def test_documents_with_targets_give_and_take_vocabularies(
     for side in ("source", "target"):
         assert (tmp_path / "a" / "bin" / f"dict.{side}.txt").read_bytes() == (pretraining / "dict.txt").read_bytes()
     (tmp_path / "a" / "bin" / "dict.txt").unlink()  # as where the BPE was learned
-    again = [*command[:3], str(tmp_path / "b"), "--vocabulary", str(tmp_path / "a" / "bin"), "--no-binarize"]
+    again = [*command[:3], str(tmp_path / "b"), "--vocabulary", str(tmp_path / "a" / "bin")]
     assert cli.main(again) == 0
     assert (tmp_path / "b" / "text" / "train.source").read_bytes() == (
         tmp_path / "a" / "text" / "train.source"
@@ -84,7 +84,6 @@ def test_documents_with_targets_give_and_take_vocabularies(
     ("arguments", "message"),
     [
         (["--bpe", "gpt2"], "--bpe gpt2 contradicts --vocabulary {}, which has --bpe learned; leave it out"),
-        (["--codes", "codes"], "--codes and --vocabulary {} contradict each other"),
         (["--num-codes", "9"], "--num-codes and --vocabulary {} contradict each other"),
         (
             ["--source-tokenizer", "none"],
@@ -145,7 +144,7 @@ def test_the_whole_pipeline_is_taken_over(whole: tuple[Path, Path], tmp_path: Pa
     folder, first = whole
     (folder / "train.jsonl").unlink()
     given = ["preprocess", str(folder), "--out", str(tmp_path / "again"), "--vocabulary", str(first / "bin")]
-    assert cli.main([*given, "--no-binarize", "--target-language", "de"]) == 0
+    assert cli.main([*given, "--target-language", "de"]) == 0
     assert settings(tmp_path / "again/bin") == settings(first / "bin")
     for stream in ("source", "target", "ids"):
         assert (tmp_path / f"again/text/test.{stream}").read_bytes() == (first / f"text/test.{stream}").read_bytes()

@@ -35,7 +35,7 @@ KINDS = {  # options of hat preprocess
     "tokens": "",
     "qa": "--splitter punctuation --max-source-tokens 51 --long-source chunk --window-overlap 12",
     "document_qa": "--max-source-tokens 91 --long-source chunk --window-overlap 50",
-    "mlm": "--no-pack",
+    "mlm": "",
     "classification": "--max-source-tokens 41 --long-source truncate",
 }
 

@@ -65,7 +65,6 @@ def test_a_release_goes_through_hat_preprocess(name: str, tmp_path: Path) -> Non
         "learned",
         "--num-codes",
         "100",
-        "--no-binarize",
         *SHORT,
         "--out",
         str(tmp_path / "out"),

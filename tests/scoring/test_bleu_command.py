@@ -97,7 +97,7 @@ def chinese(tmp_path, capsys):
     for split in ("train", "valid", "test"):
         jsonl(tmp_path / f"{split}.jsonl", *rows)
     out = tmp_path / "data"
-    given = ["--target-language", "zh", "--num-codes", "20", "--no-binarize", "--out", str(out)]
+    given = ["--target-language", "zh", "--num-codes", "20", "--out", str(out)]
     assert cli.main(["preprocess", str(tmp_path), *given]) == 0
     segments = ["今天天气不好。", "明天会下雨。"]
     jsonl(tmp_path / "h.jsonl", {"id": "x", "text": "".join(segments), "segments": segments})

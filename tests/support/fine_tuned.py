@@ -11,7 +11,6 @@ import torch
 from commands import REPOSITORY, USER_DIR
 from warm import WarmPython
 
-from hat_fairseq.data.binarize import of_rows
 from hat_fairseq.data.kinds import KINDS
 from hat_fairseq.fairseq_fixes.checkpoints import allow_checkpoint_types
 
@@ -56,11 +55,8 @@ def fine_tune(kind: str, meetings: Path, folder: Path, warm: WarmPython) -> Fine
     splits = ["train", "valid", "test"]
     for split in splits:
         labelled.write(kind, meetings / f"{split}.jsonl", raw / f"{split}.jsonl")
-    flags = f"--out {data} --bpe learned --num-codes 200 --no-binarize --kind {kind} {LENGTHS.get(kind, '')}"
+    flags = f"--out {data} --bpe learned --num-codes 200 --kind {kind} {LENGTHS.get(kind, '')}"
     warm.run(f"hat_fairseq.cli preprocess {raw} {flags}".split(), folder, folder / "log")
-    for call in of_rows(splits, splits, None, "input0"):
-        command = call.command(1)
-        warm.run(command[command.index("-m") + 1 :], data, folder / "log")
     flags = f"--save-dir {save} --optimizer adam --lr 1e-2 --cpu --batch-size 4 --max-update 2 --num-workers 0"
     flags += f" --user-dir {USER_DIR} --no-epoch-checkpoints --disable-validation --seed 3 {MODELS[kind]}"
     warm.run(f"fairseq_cli.train {data}/bin --task {KINDS[kind].task} {flags}".split(), folder, folder / "log")

@@ -8,10 +8,8 @@ from pathlib import Path
 
 import labelled
 import pytest
-from warm import WarmPython
 
 from hat_fairseq import cli
-from hat_fairseq.data.binarize import of_rows
 from hat_fairseq.register import register
 
 register()  # some tests read checkpoints in this process
@@ -20,7 +18,7 @@ OPTIONS = {"qa": "--splitter punctuation", "mlm": "--max-source-tokens 201"}
 
 
 @pytest.fixture(scope="session")
-def data_of(ami: Path, warm: WarmPython, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+def data_of(ami: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """The `bin` directory for a kind: 24 training examples; the test split has no labels."""
     folder = tmp_path_factory.mktemp("labelled")
 
@@ -30,14 +28,9 @@ def data_of(ami: Path, warm: WarmPython, tmp_path_factory: pytest.TempPathFactor
         for split in ("train", "valid", "test"):
             documents = ami / f"text/{split}.jsonl"
             labelled.write(kind, documents, folder / kind / f"{split}.jsonl", labelled=split != "test")
-        flags = f"--kind {kind} --out {out} --vocabulary {ami / 'bin'} --no-binarize --workers 1".split()
+        flags = f"--kind {kind} --out {out} --vocabulary {ami / 'bin'} --workers 1".split()
         flags += OPTIONS.get(kind, "").split()
         assert cli.main(["preprocess", str(folder / kind), *flags]) == 0
-        splits, pretraining = ["train", "valid", "test"], kind == "mlm"
-        inputs = "" if pretraining else "input0"
-        for call in of_rows(splits, [] if pretraining else splits[:2], Path("bin", inputs, "dict.txt"), inputs):
-            command = call.command(1)
-            warm.run(command[command.index("-m") + 1 :], out, folder / "log")
         return out / "bin"
 
     return build

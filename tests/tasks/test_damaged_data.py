@@ -93,7 +93,7 @@ def test_a_long_file_without_blank_lines_is_no_document(tmp_path: Path, capsys: 
         folder.mkdir()
         for side in ("source", "target"):
             (folder / f"train.{side}").write_text(f"a segment of the {side} .\n" * lines)
-        words = ["preprocess", str(folder), "--out", str(folder / "out"), "--num-codes", "5", "--no-binarize"]
+        words = ["preprocess", str(folder), "--out", str(folder / "out"), "--num-codes", "5"]
         assert cli.main(words) == status
     assert "has 501 lines and no blank line, so it is one document" in capsys.readouterr().err
     assert cli.main([*words, "--one-document"]) == 0

@@ -64,7 +64,7 @@ def data(tmp_path_factory: pytest.TempPathFactory, run: Any) -> dict[str, Path]:
     """Of `classification` and `mlm`: the bin directory, made of AMI meetings; beside it `test.jsonl`."""
     folder, folders = tmp_path_factory.mktemp("data"), {}
     write_meetings(folder)
-    for kind, flags in (("classification", "--max-source-tokens 180 --long-source truncate"), ("mlm", "--no-pack")):
+    for kind, flags in (("classification", "--max-source-tokens 180 --long-source truncate"), ("mlm", "")):
         raw = folder / kind
         for split in ("train", "valid", "test"):
             labelled.write("classification", folder / f"{split}.jsonl", raw / f"{split}.jsonl")

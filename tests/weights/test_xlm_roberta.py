@@ -60,7 +60,7 @@ def data(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     for split in ("train", "valid"):
         lines = (json.dumps({"id": str(number), "text": line}) + "\n" for number, line in enumerate(tydi_lines()))
         (texts / f"{split}.jsonl").write_text("".join(lines))
-    flags = f"--kind mlm --no-pack --segments none --splitter given --max-source-tokens {LONGEST}"
+    flags = "--kind mlm --segments none --splitter given"
     bpe = ["--bpe", "sentencepiece", "--bpe-dir", str(folder)]
     assert cli.main(["preprocess", str(texts), "--out", str(texts / "out"), *flags.split(), *bpe]) == 0
     return texts / "out/bin"

@@ -1,0 +1,294 @@
+"""One run of preprocessing, from top to bottom: clean the records, learn the BPE, encode them, binarize the rows.
+
+Each stage maps a function of `stages.py` over blocks. So order and bytes of the result do not depend on the number of
+processes, and a killed run goes on where it was.
+"""
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO
+
+from hat_fairseq.data import stages
+from hat_fairseq.data.binarize import LABELS, ROLE_LABELS, binarize, check_splits
+from hat_fairseq.data.blocks import Blocks, digest, group, part_names, read_part
+from hat_fairseq.data.bpe import Bpe
+from hat_fairseq.data.clean import role_token
+from hat_fairseq.data.encode_examples import pack_documents
+from hat_fairseq.data.encoder import Encoder
+from hat_fairseq.data.files import recorded_inputs
+from hat_fairseq.data.kinds import kind_of
+from hat_fairseq.data.labels import label_token, write_label_dictionary
+from hat_fairseq.data.learned_bpe import LearnedBpe
+from hat_fairseq.data.manifest import SplitReport, versions
+from hat_fairseq.data.options import Options
+from hat_fairseq.data.outputs import check_space
+from hat_fairseq.data.parallel import progress
+from hat_fairseq.data.pipeline import FILE_NAME, TextPipeline
+from hat_fairseq.data.readers import Reader
+from hat_fairseq.data.record import Gold
+from hat_fairseq.data.rows import Row
+from hat_fairseq.data.vocabulary import Vocabulary, has_dictionary, ready_made
+from hat_fairseq.data.word_tokenizer import word_tokenizer
+
+EXPANSION = 5  # bytes of the results, and of the blocks beside them, for each byte of records
+
+
+@dataclass
+class Split:
+    """What a run knows of a split."""
+
+    name: str
+    report: SplitReport
+    gold: Gold = field(default_factory=Gold)  # the targets or labels
+    stored: list[Path] = field(default_factory=list)  # blocks of stored records
+
+
+@dataclass
+class Run:
+    """Fills `directory` with `text/` and `bin/`."""
+
+    reader: Reader
+    options: Options
+    directory: Path  # exists and is empty
+    blocks: Blocks
+    root: Path | None = None  # of the raw release
+    bpe_dir: Path | None = None  # where the files of a ready-made BPE are; None for the usual places of GPT-2's
+    inputs: set[Path] = field(default_factory=set)  # the files that the reader has read
+
+    def __post_init__(self) -> None:
+        self.kind = kind_of(self.options.kind)
+        self.text, self.bin = self.directory / "text", self.directory / "bin"
+        self.splits = [Split(name, SplitReport(self.kind)) for name in self.reader.splits]
+
+    def run(self) -> dict[str, SplitReport]:
+        """All stages; returns the figures of each split."""
+        check_splits(self.reader.splits)
+        check_space(self.directory.parent, EXPANSION * (0 if self.options.limit else self.reader.size))
+        for side in ("source", "target"):  # a missing package is reported before the long stages start
+            word_tokenizer(getattr(self.options, f"{side}_tokenizer"), getattr(self.options, f"{side}_language"))
+        self.text.mkdir()
+        self.bin.mkdir()
+        bpe = ready_made(self.options, self.bpe_dir, self.dictionary)
+        self.clean()
+        pipeline = TextPipeline(self.options.settings(self.roles()), bpe or self.learn())
+        pipeline.save(self.bin)
+        for split in self.splits:
+            self.encode(split, pipeline)
+        self.write_labels(pipeline.settings.role_labels)
+        self.binarize()
+        return {split.name: split.report for split in self.splits}
+
+    @property
+    def dictionary(self) -> Path:
+        """Where a fixed dictionary of the source is."""
+        return self.bin / self.kind.folder / "dict.txt"
+
+    def clean(self) -> None:
+        """Read and check the records of all splits, and store them in `text/SPLIT.jsonl`."""
+        earlier: set[object] = set()
+        key = digest("clean", versions(), self.options)
+        for split in self.splits:
+            counts: Counter[str] = Counter()  # of what the reader drops
+            function = partial(stages.clean_block, self.options, split.name.startswith("test"))
+            with recorded_inputs() as inputs:
+                lines = islice(self.reader.lines(split.name, self.root, counts), self.options.limit)
+                blocks = ((digest(key, split.name, block), block) for block in group(lines))
+                self.store(split, self.blocks.map(function, blocks), earlier)
+            self.inputs |= inputs
+            split.report.treatments.update(counts)
+            split.report.labels = split.gold.counts
+            check_gold(split)
+        check_tests(self.splits)
+        self.classes()  # refuses labels that the training part does not have before the long stages start
+
+    def store(self, split: Split, archives: Iterable[Path], earlier: set[object]) -> None:
+        """Write the records of the blocks, and check all of them together.
+
+        `earlier` has ids and digests of the sources of earlier splits; those of this one are added. ValueError for an
+        id that occurs twice, a split without records, or another number than the release has, unless the options say
+        that this is meant.
+        """
+        ids: set[str] = set()
+        sources: set[str] = set()
+        expected = self.options.limit or next(iter(self.reader.release.get(split.name, ())), None)
+        with open(self.text / f"{split.name}.jsonl", "wb") as file:
+            headers = self._headers(split, archives, file)
+            for record_id, source, name in progress(headers, f"{split.name}: read", expected):
+                if record_id in ids:
+                    raise ValueError(f"{self.reader.name}, {split.name}: the id of {name} occurs twice in this split")
+                ids.add(record_id)
+                sources.add(source)
+                split.report.treatments["ids_in_an_earlier_split"] += record_id in earlier
+                split.report.treatments["sources_in_an_earlier_split"] += source in earlier
+        earlier |= ids | sources
+        if not ids:
+            raise ValueError(f"{self.reader.name}: the split {split.name} has no documents")
+        release = self.reader.release.get(split.name, (len(ids),))
+        if self.options.limit is None and not self.options.partial and len(ids) not in release:
+            raise ValueError(
+                f"{self.reader.name}: the split {split.name} has {len(ids):,} documents, a complete release "
+                f"{' or '.join(f'{number:,}' for number in release)}; complete it, or use what is there with "
+                "--partial, or only the first N documents with --limit N"
+            )
+
+    def _headers(self, split: Split, archives: Iterable[Path], file: BinaryIO) -> Iterator[list[str]]:
+        """Id, digest of the source and name of each record; copies the stored records to the file."""
+        for archive in archives:
+            split.stored.append(archive)
+            file.write(read_part(archive, "records"))
+            figures = json.loads(read_part(archive, "figures"))
+            split.report.treatments.update(figures["counts"])
+            split.gold.update(figures["gold"])
+            yield from figures["headers"]
+
+    def learn(self) -> Bpe:
+        """Learn a joint BPE from all texts of the training part, sources and targets."""
+        words: Counter[str] = Counter()
+        train = self.splits[0]
+        blocks = ((digest("words", archive.name), archive) for archive in train.stored)
+        archives = self.blocks.map(partial(stages.words_of_block, self.options), blocks)
+        for archive in progress(archives, f"{train.name}: count words", len(train.stored), "blocks"):
+            words.update(json.loads(read_part(archive, "words")))
+        return LearnedBpe.learn_from_words(words, self.options.num_codes)
+
+    def encode(self, split: Split, pipeline: TextPipeline) -> None:
+        """Write the streams of the rows, `text/SPLIT.STREAM`, and the files about them."""
+        encoder = pipeline.encoder(by_source=split.name.startswith("test"))
+        negatives = self.options.negative_windows if split.name == "train" else 1.0
+        key = digest("encode", (self.bin / FILE_NAME).read_bytes(), split.name, negatives)
+        blocks = ((digest(key, archive.name), archive) for archive in split.stored)
+        encoded = self.blocks.map(partial(stages.encode_block, encoder, split.name, negatives), blocks)
+        archives = progress(encoded, f"{split.name}: encode", len(split.stored), "blocks")
+        texts = self._packed(split, encoder, archives) if encoder.packs else self._texts(split, archives)
+        self.append(texts)
+        if not split.report.lengths["source"]:
+            raise ValueError(
+                f"{split.name}: no window has an answer, and the others are dropped; raise --negative-windows"
+            )
+
+    def append(self, texts: Iterable[dict[str, bytes]]) -> None:
+        """Write files in pieces: each item has one more piece of every file."""
+        with ExitStack() as stack:
+            files: dict[str, BinaryIO] = {}
+            for pieces in texts:
+                files = files or {name: stack.enter_context(open(self.directory / name, "wb")) for name in pieces}
+                for name, piece in pieces.items():
+                    files[name].write(piece)
+
+    def _texts(self, split: Split, archives: Iterable[Path]) -> Iterator[dict[str, bytes]]:
+        for archive in archives:
+            split.report.add(json.loads(read_part(archive, "figures")))
+            yield {name: read_part(archive, name) for name in part_names(archive) if "/" in name}
+
+    def _packed(self, split: Split, encoder: Encoder, archives: Iterable[Path]) -> Iterator[dict[str, bytes]]:
+        """Rows that are filled with the segments of consecutive documents, also of different blocks."""
+        counts = split.report.treatments
+        packed = pack_documents(replace(encoder, counts=counts), self._documents(split, archives))
+        rows = (Row("", 0, 1, {"source": tokens}) for tokens in packed)
+        while some := list(islice(rows, 1000)):
+            yield {name: text.encode() for name, text in stages.lines_of_rows(some, split.name, split.report).items()}
+
+    def _documents(self, split: Split, archives: Iterable[Path]) -> Iterator[list[list[str]]]:
+        """The segments of each document."""
+        for archive in archives:
+            split.report.add(json.loads(read_part(archive, "figures")))
+            for document in read_part(archive, "units").decode().removesuffix("\n").split("\n\n"):
+                if document:
+                    yield [segment.split(" ") for segment in document.split("\n")]
+
+    def write_labels(self, roles: tuple[str, ...]) -> None:
+        """Write the dictionaries of labels and of roles, if there are any."""
+        if roles:
+            write_label_dictionary(map(role_token, roles), self.directory / ROLE_LABELS)
+        classes = self.classes()
+        if classes is None:
+            return
+        if len(classes) == 1:
+            print(f"the only label is {classes[0]!r}: a model has nothing to tell apart", file=sys.stderr)
+        longest = max(max(split.report.lengths["source"], default=0) for split in self.splits)
+        # All positions that a token of a row can have; a row's final </s> has none.
+        positions = map(str, range(longest - 1)) if self.kind.positions else ()
+        write_label_dictionary([*classes, *positions], self.directory / LABELS)
+
+    def binarize(self) -> None:
+        """Write what fairseq-preprocess would write for the streams of all splits."""
+        fixed = self.dictionary if has_dictionary(self.options) else None
+        unknown = binarize(self.directory, self.kind, self.reader.splits, fixed, self.blocks)
+        for split in self.splits:
+            for side in ("source", "target"):
+                name = f"{side}_tokens_unknown_to_dictionary"
+                split.report.treatments[name] += unknown.get(f"{split.name}.{side}", 0)
+
+    def roles(self) -> tuple[str, ...]:
+        """The labels of the role stream: those of --vocabulary, else those of the training part, sorted."""
+        if not self.options.roles:
+            return ()
+        if self.options.vocabulary and (known := Vocabulary.open(self.options.vocabulary).settings.role_labels):
+            return known
+        if not (roles := self.splits[0].gold.roles):
+            raise ValueError(
+                f"{self.reader.name}: --roles needs documents with roles, and none has any; use --no-roles"
+            )
+        return tuple(sorted(roles))
+
+    def classes(self) -> list[str] | None:
+        """The tokens of the labels in the order of the classes, without positions; None without labels.
+
+        Those of `--vocabulary` are written even if no record here has one: predictions need them.
+        """
+        vocabulary = Vocabulary.open(self.options.vocabulary) if self.options.vocabulary else None
+        known = vocabulary.labels if vocabulary and vocabulary.settings.kind == self.kind.name else None
+        any_known = any(split.gold.known for split in self.splits)
+        if self.kind.has_target or not (known or any_known) or (self.kind.positions and not any_known):
+            return None
+        if self.kind.classes is not None:
+            return list(self.kind.classes)
+        return [label_token(label) for label in class_labels({split.name: split.gold for split in self.splits}, known)]
+
+
+def check_gold(split: Split) -> None:
+    """Raises ValueError for a split without records, or in which only some records have targets or labels."""
+    gold, name = split.gold, split.report.kind.gold
+    if not gold.records:
+        raise ValueError(f"{split.name}.jsonl: every document was dropped (--on-empty drop, --on-misaligned drop)")
+    if gold.known and gold.unknown:
+        raise ValueError(
+            f"{split.name}: {gold.known} has {name}, {gold.unknown} has none; give all documents of a split {name}, "
+            "or none"
+        )
+
+
+def check_tests(splits: Iterable[Split]) -> None:
+    """Raises ValueError for tests with and without labels: fairseq numbers test, test1, ... of each on their own."""
+    tests = [split for split in splits if split.name.startswith("test")]
+    labelled, others = ([split for split in tests if bool(split.gold.known) is known] for known in (True, False))
+    if labelled and others and (name := tests[0].report.kind.gold):
+        raise ValueError(
+            f"{labelled[0].name} has {name} and {others[0].name} has not: preprocess them from separate folders"
+        )
+
+
+def class_labels(splits: dict[str, Gold], known: list[str] | None) -> list[str]:
+    """The labels in the order of their classes: those of the training part, sorted, or without such labels `known`.
+
+    Raises:
+        ValueError: a split has a label that is not among them; with the record.
+    """
+    train = splits.get("train", Gold())
+    where = "the training part" if train.known else "the data of --vocabulary"
+    classes = sorted(train.first_with) if train.known else known or []
+    for split, gold in splits.items():
+        for label, name in gold.first_with.items():
+            if label not in classes:
+                raise ValueError(
+                    f"{split}: {name} has the label {label!r}, which {where} does not have; "
+                    f"it has {', '.join(map(repr, classes[:20])) or 'none'}{', ...' if len(classes) > 20 else ''}"
+                )
+    return classes

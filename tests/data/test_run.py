@@ -1,0 +1,115 @@
+"""A run of `hat preprocess` in blocks: the bytes of the result do not depend on them, and a killed run goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from commands import REPOSITORY
+
+from hat_fairseq import cli
+from hat_fairseq.data import blocks
+
+SMALL = 2000  # characters of a block
+# `hat` with small blocks, which writes a line to the file `calls` for each block that a process computes.
+SCRIPT = f"""
+import os, sys, time
+from hat_fairseq import cli
+from hat_fairseq.data import binarize, blocks, stages
+blocks.SIZE = {SMALL}
+
+def counted(function):
+    def count(*arguments):
+        log = os.open(os.environ["CALLS"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        os.write(log, b"call\\n")
+        time.sleep(0.02)
+        return function(*arguments)
+    return count
+
+for module in (stages, binarize):
+    for name in ("clean_block", "words_of_block", "encode_block", "tokens_of_block", "binarize_block"):
+        if hasattr(module, name):
+            setattr(module, name, counted(getattr(module, name)))
+sys.exit(cli.main())
+"""
+
+
+@pytest.fixture(scope="module")
+def documents(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("documents")
+    for split, number in (("train", 60), ("valid", 6)):
+        texts = [f"One {n} two. Three {n % 7} four! " * 8 for n in range(number)]
+        rows = [{"id": str(n), "text": text, "target": f"{n}."} for n, text in enumerate(texts)]
+        (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+def words(documents: Path, out: Path, kind: str = "text") -> list[str]:
+    return f"preprocess {documents} --kind {kind} --splitter punctuation --num-codes 30 --out {out}".split()
+
+
+def contents(out: Path) -> dict[str, bytes]:
+    files = (path for path in out.rglob("*") if path.is_file() and path.name != "manifest.json")
+    return {str(path.relative_to(out)): path.read_bytes() for path in files}
+
+
+@pytest.fixture(scope="module")
+def whole(documents: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, bytes], int]:
+    """The files of a run that nobody kills, and the number of its blocks if they are small."""
+    folder = tmp_path_factory.mktemp("whole")
+    assert cli.main(words(documents, folder / "out")) == 0
+    command = [sys.executable, "-c", SCRIPT, *words(documents, folder / "small")]
+    subprocess.run(command, env=environment(folder / "calls"), check=True, stdout=subprocess.DEVNULL)
+    return contents(folder / "out"), len((folder / "calls").read_text().split())
+
+
+def environment(calls: Path) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(REPOSITORY), "CALLS": str(calls)}
+
+
+def test_the_result_does_not_depend_on_blocks(
+    documents: Path, whole: tuple[dict[str, bytes], int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for size in (1, 700):
+        monkeypatch.setattr(blocks, "SIZE", size)
+        assert cli.main([*words(documents, tmp_path / str(size)), "--workers", "2"]) == 0
+        assert contents(tmp_path / str(size)) == whole[0]
+
+
+def test_rows_are_filled_across_blocks(documents: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = tmp_path / "raw"
+    raw.mkdir()
+    lines = (documents / "train.jsonl").read_text().splitlines()
+    (raw / "train.jsonl").write_text("".join(json.dumps({"text": json.loads(line)["text"]}) + "\n" for line in lines))
+    outs = []
+    for size in (1 << 20, 300):
+        monkeypatch.setattr(blocks, "SIZE", size)
+        outs.append(tmp_path / str(size))
+        assert cli.main([*words(raw, outs[-1], "mlm"), "--max-source-tokens", "500"]) == 0
+    assert contents(outs[0]) == contents(outs[1])
+    assert 1 < len((outs[0] / "text/train.source").read_text().splitlines()) < 60
+
+
+@pytest.mark.fault("Preprocessing", "kill -9 at any moment", "the next run goes on; no finished block is made again")
+@pytest.mark.parametrize("moment", range(1, 21))
+def test_a_killed_run_goes_on(
+    moment: int, documents: Path, whole: tuple[dict[str, bytes], int], tmp_path: Path
+) -> None:
+    (expected, blocks_of_run), calls = whole, tmp_path / "calls"
+    calls.touch()
+    command = [sys.executable, "-c", SCRIPT, *words(documents, tmp_path / "out")]
+    process = subprocess.Popen(command, env=environment(calls), stdout=subprocess.DEVNULL)
+    while len(calls.read_text().split()) < 2 * moment:
+        assert process.poll() is None
+        time.sleep(0.005)
+    process.kill()
+    process.wait()
+    subprocess.run(command, env=environment(calls), check=True, stdout=subprocess.DEVNULL)
+    assert contents(tmp_path / "out") == expected
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["calls", "out"]
+    assert len(calls.read_text().split()) <= blocks_of_run + 1
