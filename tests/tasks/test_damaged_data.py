@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from fairseq.data import Dictionary, data_utils
 
 from hat_fairseq import cli
 from hat_fairseq.data.binarize import binarize_text
+from hat_fairseq.data.blocks import Blocks
 from hat_fairseq.data.dictionary import Dictionary as TextDictionary
 from hat_fairseq.register import register
 from hat_fairseq.tasks.bin_folder import check_known
@@ -21,9 +23,9 @@ register()
 @pytest.fixture
 def dataset(tmp_path: Path) -> Path:
     (tmp_path / "text").write_text("a b c\nb c\na\n")
-    dictionary = TextDictionary.build([tmp_path / "text"])
+    dictionary = TextDictionary.build(Counter(["a", "b", "c", "b", "c", "a"]))
     dictionary.save(tmp_path / "dict.txt")
-    binarize_text(tmp_path / "text", dictionary, tmp_path / "test")
+    binarize_text(tmp_path / "text", dictionary, tmp_path / "test", Blocks(tmp_path / "blocks"))
     return tmp_path
 
 

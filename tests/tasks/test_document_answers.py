@@ -148,12 +148,13 @@ def test_truncated_answers_are_none(data_of: Data, caplog: pytest.LogCaptureFixt
 )
 def test_damaged_labels_are_refused(words: str, message: str, data_of: Data, tmp_path: Path) -> None:
     from hat_fairseq.data.binarize import binarize_text
+    from hat_fairseq.data.blocks import Blocks
     from hat_fairseq.data.dictionary import Dictionary
 
     data = shutil.copytree(data_of("document_qa"), tmp_path / "bin")
     (tmp_path / "labels").write_text(f"{words}\n" * 24)
     dictionary = Dictionary.load(data / "label/dict.txt")
-    binarize_text(tmp_path / "labels", dictionary, data / "label/train")
+    binarize_text(tmp_path / "labels", dictionary, data / "label/train", Blocks(tmp_path / "blocks"))
     with pytest.raises(ValueError, match=f"label row 1: .*{message}"):
         task_of(data)[2][0]
 
