@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from commands import USER_DIR
 
+from hat_fairseq import cli
+
 GENERATION = "--beam 2 --max-len-b 30 --min-len 5 --bpe document --cpu --num-workers 0"
 
 
@@ -82,15 +84,10 @@ def test_generate_join_and_score(run, ami: Path, generated: Path, tmp_path: Path
     assert lines[0]["text"].split()[0] in shown.stdout and "--- reference" in shown.stdout
 
 
-def test_interactive_and_summarize_equal_generate(run, ami: Path, trained, generated: Path, tmp_path: Path) -> None:
+def test_summarize_equals_generate(run, ami: Path, trained, generated: Path, tmp_path: Path) -> None:
     """Raw documents give the same summaries as binarised ones: one way from text to tokens."""
     expected = hypotheses(generated.read_text())
     checkpoint = trained[0] / "checkpoint_best.pt"
-    raw = (ami / "text/test.jsonl").read_text()
-    flags = [*plugin(ami), "--path", checkpoint, *GENERATION.split(), "--document-pipeline", ami / "bin"]
-    for buffered in (["--buffer-size", 1], ["--buffer-size", 6, "--batch-size", 4]):
-        result = run("fairseq-interactive", *flags, "--input-format", "json", *buffered, input=raw)
-        assert hypotheses(result.stdout) == expected
     options = json.dumps({"beam": 2, "max_len_b": 30, "min_len": 5})
     out = tmp_path / "texts.jsonl"
     summarize = [
@@ -168,58 +165,29 @@ def test_a_missing_or_foreign_role_stream_is_refused(train, ami: Path, tmp_path:
     assert "the stream of --role-stream role is missing" in missing.stderr.strip().splitlines()[-1]
 
 
-def test_interactive_keeps_the_roles_of_equal_words_and_survives_empty_lines(run, ami: Path, trained) -> None:
-    """Three inputs of the same words with other roles, beside each other and one by one."""
-    words = ["Hello everybody .", "We design a remote control .", "Good ."]
-    speakers = ["PM", "UI", "PM"], ["ME", "PM", "ID"], ["UI", "UI", "UI"]
-    turns = [[{"role": role, "text": text} for role, text in zip(roles, words, strict=True)] for roles in speakers]
-    lines = [json.dumps({"turns": one}) for one in turns]
-    flags = [*plugin(ami), "--path", trained[0] / "checkpoint_last.pt", *GENERATION.split(), "--input-format", "json"]
-    flags += ["--document-pipeline", ami / "bin"]
-    found = {}
-    for size in (1, 4):
-        batch = ["--buffer-size", size, "--batch-size", size]
-        result = run("fairseq-interactive", *flags, *batch, input="\n".join([lines[0], "", *lines[1:]]) + "\n")
-        found[size] = {int(n): float(x) for n, x in re.findall(r"^H-(\d+)\t(\S+)", result.stdout, re.MULTILINE)}
-        assert "line 2 is empty: its text has no meaning" in result.stdout + result.stderr
-    assert sorted(found[4]) == [0, 1, 2, 3] and found[4] == pytest.approx(found[1], abs=1e-4)
-    assert len({round(found[4][n], 4) for n in (0, 2, 3)}) == 3, "the roles make no difference"
-
-
-def test_interactive_names_the_line_of_the_whole_input(run, ami: Path, trained) -> None:
-    good = json.dumps({"turns": [{"role": "PM", "text": "Hello ."}]})
-    flags = [*plugin(ami), "--path", trained[0] / "checkpoint_last.pt", *GENERATION.split(), "--input-format", "json"]
-    flags += ["--document-pipeline", ami / "bin", "--buffer-size", 2]
-    result = run("fairseq-interactive", *flags, input=f"{good}\n{good}\n{good}\nnot json\n", check=False)
-    assert result.returncode and "line 4: not JSON" in result.stderr.strip().splitlines()[-1]
-
-
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("not json", "line 1: not JSON"),
-        ('{"text": "Not cut into turns ."}', "no given sentences"),
-        ('{"sentences": ["Nobody says who speaks ."]}', "role"),
-        ('{"turns": [{"role": "PM", "text": " "}]}', "empty"),
-        ('{"turns": [{"role": "QA", "text": "Hello ."}]}', "QA"),
+        ("not json", "raw.jsonl:1: not a JSON object"),
+        ('{"id": "a", "text": "Not cut into turns ."}', "no given sentences"),
+        ('{"id": "a", "sentences": ["Nobody says who speaks ."]}', "role"),
+        ('{"id": "a", "turns": [{"role": "PM", "text": " "}]}', "empty"),
+        ('{"id": "a", "turns": [{"role": "QA", "text": "Hello ."}]}', "QA"),
     ],
 )
-def test_interactive_refuses_what_is_no_document(run, ami: Path, trained, line: str, message: str) -> None:
-    flags = [*plugin(ami), "--path", trained[0] / "checkpoint_last.pt", *GENERATION.split(), "--input-format", "json"]
-    result = run("fairseq-interactive", *flags, "--document-pipeline", ami / "bin", input=line + "\n", check=False)
-    assert result.returncode and message in result.stderr.strip().splitlines()[-1]
+def test_summarize_refuses_what_is_no_document(
+    ami: Path, trained, tmp_path: Path, line: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "raw.jsonl").write_text(line + "\n")
+    paths = ["--path", trained[0] / "checkpoint_last.pt", "--data", ami / "bin", "--input", tmp_path / "raw.jsonl"]
+    assert cli.main(["summarize", *map(str, [*paths, "--out", tmp_path / "out.jsonl", "--device", "cpu"])]) == 2
+    assert message in capsys.readouterr().err
 
 
-def test_the_models_own_limit_holds_for_raw_documents_too(run, ami: Path, trained, tmp_path: Path) -> None:
-    """The data allow 120 tokens; a run that allows 64 positions cuts or refuses as its policy says."""
-    raw = (ami / "text/test.jsonl").read_text()
-    flags = [*plugin(ami), "--path", trained[0] / "checkpoint_last.pt", *GENERATION.split(), "--input-format", "json"]
-    flags += ["--document-pipeline", ami / "bin", "--max-source-positions", 64]
-    refused = run("fairseq-interactive", *flags, input=raw, check=False)
-    assert "input 1: 121 tokens with </s>" in refused.stderr.strip().splitlines()[-1]
-    cut = run("fairseq-interactive", *flags, "--long-source", "truncate", input=raw)
-    assert len(hypotheses(cut.stdout)) == 6
-    assert all(len(line.split()) <= 65 for line in cut.stdout.splitlines() if line.startswith("S-"))
+def test_interactive_names_the_command_for_documents(run, ami: Path, trained) -> None:
+    flags = [*plugin(ami), "--path", trained[0] / "checkpoint_last.pt", "--cpu"]
+    result = run("fairseq-interactive", *flags, input="Hello .\n", check=False)
+    assert result.returncode and "use `hat summarize MODEL --input FILE`" in result.stderr.strip().splitlines()[-1]
 
 
 def test_raw_text_with_unknown_characters_is_counted(run, ami: Path, trained, tmp_path: Path) -> None:
@@ -232,9 +200,10 @@ def test_raw_text_with_unknown_characters_is_counted(run, ami: Path, trained, tm
 
 
 @pytest.mark.slow
-def test_interactive_survives_one_line_of_fifty_thousand_tokens(run, ami: Path, trained) -> None:
-    document = {"turns": [{"role": "PM", "text": "remote control " * 25_000 + "<s> <pad> <mask>"}]}
-    flags = [*plugin(ami), "--path", trained[0] / "checkpoint_last.pt", *GENERATION.split(), "--input-format", "json"]
-    result = run("fairseq-interactive", *flags, "--document-pipeline", ami / "bin", input=json.dumps(document) + "\n")
-    assert len(hypotheses(result.stdout)) == 1
+def test_summarize_survives_one_line_of_fifty_thousand_tokens(run, ami: Path, trained, tmp_path: Path) -> None:
+    document = {"id": "x", "turns": [{"role": "PM", "text": "remote control " * 25_000 + "<s> <pad> <mask>"}]}
+    (tmp_path / "raw.jsonl").write_text(json.dumps(document) + "\n")
+    paths = ["--path", trained[0] / "checkpoint_last.pt", "--data", ami / "bin", "--input", tmp_path / "raw.jsonl"]
+    result = hat(run, "summarize", *paths, "--out", tmp_path / "out.jsonl", "--device", "cpu")
+    assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 1
     assert "source_tokens_truncated" in result.stdout + result.stderr

@@ -64,7 +64,7 @@ def load_models(
     data = Path(paths[0], BIN) if data is None else Path(data)
     if not data.is_dir():
         raise ValueError(f"{data} is not a directory; it should be the bin directory of hat preprocess")
-    overrides = {"eval_rouge": False, "eval_doc_bleu": False, **overrides, "data": str(data)}  # no meters
+    overrides = {"eval_rouge": False, "eval_bleu": False, **overrides, "data": str(data)}  # nothing is validated
     state = checkpoint_utils.load_checkpoint_to_cpu(paths[0], overrides)
     refuse_other_tasks(state, paths[0], task_class)
     known = {"state": state} if len(paths) == 1 else {}  # fairseq takes it for one model only

@@ -38,10 +38,6 @@ class DocumentToTextConfig(PluginTaskConfig, TranslationConfig):
         default=None,
         metadata={"help": "name of the parallel stream of segment ids, e.g. role; adds segment embeddings"},
     )
-    input_format: ChoiceEnum(["text", "json"]) = field(  # type: ignore[valid-type]
-        default="text",
-        metadata={"help": "what a line of fairseq-interactive is: a document's text, or its JSON object"},
-    )
     skip_samples: Optional[str] = field(
         default=None,
         metadata={"help": "file with numbers of samples, one a line, for which fairseq-generate generates nothing"},
@@ -51,20 +47,6 @@ class DocumentToTextConfig(PluginTaskConfig, TranslationConfig):
     )
     eval_rouge_args: str = field(
         default="{}", metadata={"help": "generation options for --eval-rouge as JSON, e.g. '{\"beam\": 2}'"}
-    )
-    eval_doc_bleu: bool = field(
-        default=False, metadata={"help": "generate during validation and report doc_bleu, the BLEU of whole documents"}
-    )
-    eval_doc_bleu_args: str = field(
-        default="{}",
-        metadata={"help": 'generation options for --eval-doc-bleu as JSON, e.g. \'{"beam": 4, "max_len_b": 600}\''},
-    )
-    eval_doc_bleu_tokenize: Optional[str] = field(
-        default=None,
-        metadata={
-            "help": "sacrebleu's tokenizer for --eval-doc-bleu, e.g. 13a, zh, intl, char (default: that of the "
-            "data's target language)"
-        },
     )
     cpu_precision: ChoiceEnum(list(CPU_PRECISIONS)) = field(  # type: ignore[valid-type]
         default="fp32", metadata={"help": "precision of linear layers in CPU generation (fp32: exact)"}

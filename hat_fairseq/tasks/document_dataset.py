@@ -22,7 +22,6 @@ class DocumentPairDataset(LanguagePairDataset):
 
     Args:
         roles: the ids of each document, as many as it has tokens, or None.
-        subset: name that goes into every batch, so that a meter knows the split of its ids; None for no name.
         skipped: samples that are in no batch; the others keep their ids.
         split: name under which the share of padding is logged whenever batches are made.
         pair_arguments: `LanguagePairDataset`'s.
@@ -32,13 +31,12 @@ class DocumentPairDataset(LanguagePairDataset):
         self,
         *pair_arguments: Any,
         roles: Sequence[Tensor] | None = None,
-        subset: str | None = None,
         skipped: frozenset[int] = frozenset(),
         split: str = "",
         **pair_options: Any,
     ) -> None:
         super().__init__(*pair_arguments, **pair_options)
-        self.roles, self.subset, self._skipped = roles, subset, sorted(skipped)
+        self.roles, self._skipped = roles, sorted(skipped)
         self._split = split
         # `src_sizes` and `tgt_sizes` are larger where --num-batch-buckets pads single documents.
         self._lengths = {"source": pair_arguments[1], "target": pair_arguments[4]}
@@ -66,8 +64,6 @@ class DocumentPairDataset(LanguagePairDataset):
 
     def collater(self, samples: list[dict[str, Any]], pad_to_length: dict[str, int] | None = None) -> dict[str, Any]:
         batch = super().collater(samples, pad_to_length)
-        if self.subset is not None and batch:
-            batch["subset"] = self.subset
         if self.roles is not None and batch:
             roles = {sample["id"]: sample["roles"] for sample in samples}  # the batch is in another order
             batch["net_input"]["roles"] = data_utils.collate_tokens(
@@ -145,7 +141,6 @@ def load_documents(task: Any, folder: str, split: str, combine: bool) -> Documen
         shuffle=split != "test",
         pad_to_multiple=cfg.required_seq_len_multiple,
         roles=roles,
-        subset=split if cfg.eval_doc_bleu else None,
         split=split,
         skipped=read_sample_numbers(cfg.skip_samples, len(source)) if cfg.skip_samples else frozenset(),
     )

@@ -10,10 +10,8 @@ from fairseq.data import Dictionary, ListDataset
 from fairseq.data.encoders import register_bpe
 from torch import Tensor
 
-from ..data.files import parse_json
 from ..data.pipeline import TextPipeline
 from ..data.record import Record
-from ..data.records_json import record_from_json
 from .bin_folder import check_known
 from .config import DocumentBpeConfig
 from .cut_rows import CutRows, cut_documents, warn
@@ -26,20 +24,6 @@ class EncodedRows:
     tokens: list[Tensor]
     roles: list[Tensor]
     owners: list[int]
-
-
-def parse_line(line: str, number: int, input_format: str) -> Record:
-    """Line `number` (from 1) as a document: its text, or with `input_format` json its JSON object (the id may be left
-    out)."""
-    if input_format == "text":
-        return Record(str(number), (line,))
-    try:
-        record = parse_json(line)
-    except ValueError as error:
-        raise ValueError(f"line {number}: not JSON ({error}); plain text needs --input-format text") from None
-    if isinstance(record, dict):
-        record.setdefault("id", str(number))
-    return record_from_json(record, f"line {number}")
 
 
 def row_of(tokens: Iterable[str], dictionary: Dictionary) -> Tensor:
@@ -97,7 +81,7 @@ def warn_of_changes(changed: Counter[str], rows: Iterable[Tensor], dictionary: D
 class DocumentBpe:
     """Turns generated tokens into text with the pipeline that made the training data.
 
-    fairseq-generate and fairseq-interactive then print final text on their D- lines: BPE undone, control tokens
+    fairseq-generate then prints final text on its D- lines: BPE undone, control tokens
     restored. The task encodes documents by itself.
     """
 
