@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,7 +13,7 @@ from typing import Any
 
 from recipe_runs import RESULTS, RUNS, flags_of, run_recipe, write_result
 
-from hat_fairseq.data.formats.listops_baselines import BASELINES, Baselines
+from hat_fairseq.data.readers import READERS
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import read_records
 
@@ -125,6 +126,9 @@ def baselines(recipe: str) -> dict[str, float]:
         ((label, _),) = Counter(record.label for record in references(recipe, "train")).most_common(1)
         labels = [record.label for record in references(recipe, "test")]
         return {"constant": round(100 * labels.count(label) / len(labels), 2)}
+    sys.path.append(str(READERS))
+    from listops import BASELINES, Baselines
+
     fitted, test = Baselines(), list(expressions(recipe, "test"))
     for text, value in expressions(recipe, "train"):
         fitted.learn(text, value)

@@ -22,7 +22,6 @@ VERBS = {
     "doctor": "doctor.command",
     "recipe": "recipes.command",
     "plan": "planning.command",
-    "make-data": "data.make_data",
     "preprocess": "data.preprocess",
     "generate": "generation.command",
     "join": "generation.join_chunks",

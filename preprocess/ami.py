@@ -7,7 +7,7 @@ print 100, 17 and 20.
 
 As in Rohde et al. 2021, section 4.1: a turn is a sentence, its role (PM project manager, ME marketing expert, UI user
 interface designer, ID industrial designer) goes before it and has a segment embedding, and meaningless words are
-filtered out (`hat_fairseq/data/formats/meetings.py`). The paper does not give its lengths for meetings; the
+filtered out (`meetings.py`). The paper does not give its lengths for meetings; the
 recipe has those of its other long documents.
 """
 
@@ -17,7 +17,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from hat_fairseq.data.formats import meetings
+import meetings
+
 from hat_fairseq.data.record import Record
 
 SPLITS = meetings.SPLITS

@@ -3,7 +3,7 @@
 `--root` is the folder `arxiv-dataset` of the release at https://github.com/armancohan/long-summarization (files at
 Google Drive, mirrored at https://archive.org/details/armancohan-long-summarization-paper-code): `train.txt`,
 `val.txt` and `test.txt` with 203,037, 6,436 and 6,440 articles, one JSON object a line
-(`hat_fairseq/data/formats/cohan.py` says which). The release states no licence.
+(`cohan.py` says which). The release states no licence.
 
 Articles and abstracts come in sentences, lower-cased, formulas as `@xmath`, so `--splitter` is `given`.
 `--on-empty drop`, the default here, drops and counts articles without text.
@@ -15,7 +15,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from hat_fairseq.data.formats import cohan
+import cohan
+
 from hat_fairseq.data.record import Record
 
 SPLITS = cohan.SPLITS

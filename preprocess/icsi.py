@@ -5,7 +5,7 @@ hold `icsi.train.jsonl.gz`, `icsi.dev.jsonl.gz` (our `valid`) and `icsi.test.jso
 and 6 meetings with 21,115, 3,669 and 2,599 turns, the split of Shang et al. 2018 and of Rohde et al. 2021.
 
 As with AMI, a turn is a sentence, its role goes before it and has a segment embedding, and meaningless words are
-filtered out (`hat_fairseq/data/formats/meetings.py`). The roles are what the corpus says of a speaker's standing:
+filtered out (`meetings.py`). The roles are what the corpus says of a speaker's standing:
 Grad, PhD, Postdoc, Professor, Undergrad. Several speakers of a meeting have the same one. Lengths as for AMI; a meeting
 has 11,900 tokens on average, so three quarters of it are cut off.
 """
@@ -16,7 +16,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from hat_fairseq.data.formats import meetings
+import meetings
+
 from hat_fairseq.data.record import Record
 
 SPLITS = meetings.SPLITS

@@ -2,7 +2,7 @@
 
 `--root` is a folder with `basic_train.tsv`, `basic_val.tsv` and `basic_test.tsv`: a line `Source`, tab, `Target`, then
 96,000, 2,000 and 2,000 expressions with their values. They are in `lra_release.gz` of the authors
-(https://github.com/google-research/long-range-arena, Apache 2.0), or drawn here: `hat make-data listops --out DIR`.
+(https://github.com/google-research/long-range-arena, Apache 2.0), or drawn here: `make_lra.py listops`.
 
 As in the authors' pipeline, parentheses are removed, `]` becomes `X`, and the tokens are what white space separates.
 """
@@ -13,16 +13,17 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from hat_fairseq.data.formats.listops import FUNCTIONS, value_of
-from hat_fairseq.data.formats.release import release_file, release_folder
-from hat_fairseq.data.formats.tables import read_tsv
+from listops import FUNCTIONS, value_of
+from release import release_file, release_folder
+
 from hat_fairseq.data.record import Record
+from hat_fairseq.data.tables import read_tsv
 
 KIND = "sequence"
 SPLITS = ("train", "valid", "test")
 RELEASE = {"train": (96000,), "valid": (2000,), "test": (2000,)}
 FILES = {"train": "basic_train.tsv", "valid": "basic_val.tsv", "test": "basic_test.tsv"}
-CONTENT = "basic_train.tsv, basic_val.tsv and basic_test.tsv, as `hat make-data listops` writes them"
+CONTENT = "basic_train.tsv, basic_val.tsv and basic_test.tsv, as `make_lra.py listops` writes them"
 SYMBOLS = str.maketrans({"(": "", ")": "", "]": "X"})
 VALUES = tuple(map(str, range(10)))
 KNOWN = {*VALUES, *FUNCTIONS, "X"}

@@ -1,7 +1,7 @@
 """Pathfinder of Long Range Arena: are two dots the ends of one curve? (Linsley et al. 2018; Tay et al. 2021.)
 
 `--root` is the folder `pathfinder32` of the authors' `lra_release.gz`
-(https://github.com/google-research/long-range-arena), or what `hat make-data pathfinder --out DIR` has drawn. Its part
+(https://github.com/google-research/long-range-arena), or what `make_lra.py pathfinder` has drawn. Its part
 `curv_contour_length_14`, the hard one, on which papers report, has 200,000 greyscale images `imgs/FOLDER/sample_N.png`.
 `metadata/FOLDER.npy` are no numpy files but text: folder, file, number, label (1: on one curve), settings.
 
@@ -16,10 +16,10 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from pathfinder import SIZE
+from release import release_file, release_folder
+
 from hat_fairseq.data.files import note_input, read_lines
-from hat_fairseq.data.formats.pathfinder import SIZE
-from hat_fairseq.data.formats.png import read_png
-from hat_fairseq.data.formats.release import release_file, release_folder
 from hat_fairseq.data.record import Record
 
 KIND = "byte_sequence"
@@ -43,11 +43,23 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record
             raise ValueError(f"{where}: expected folder, file, number and a label, 0 or 1, found {' '.join(row):.60}")
         path = release_file(folder / row[0] / row[1], CONTENT)
         note_input(path)
-        if not (data := path.read_bytes()):
+        if not path.stat().st_size:
             counts["empty_images_left_out"] += 1
             continue
-        pixels = read_png(data, str(path))
-        if pixels.shape != (SIZE, SIZE):
-            raise ValueError(f"{path} has {pixels.shape[1]} x {pixels.shape[0]} pixels, not {SIZE} x {SIZE}")
-        symbols = tuple(map(str, pixels.ravel().tolist()))
+        symbols = tuple(map(str, _pixels(path)))
         yield Record(f"{row[0]}/{row[1]}", (symbols,), label=row[3], origin=str(path))
+
+
+def _pixels(path: Path) -> bytes:
+    """The pixels of an image, line by line."""
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise ValueError(f'{path} needs the package pillow: pip install "hat_fairseq[lra]"') from error
+    try:
+        with Image.open(path, formats=["PNG"]) as image:
+            if (image.mode, image.size) != ("L", (SIZE, SIZE)):
+                raise ValueError(f"its mode is {image.mode}, and its size {image.size}, not L and {SIZE} x {SIZE}")
+            return image.tobytes()
+    except Exception as error:  # a damaged image may raise any
+        raise ValueError(f"{path}: no greyscale PNG image of {SIZE} x {SIZE} pixels: {error}") from error

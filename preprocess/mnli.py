@@ -21,9 +21,10 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from hat_fairseq.data.formats.release import release_file, release_folder
-from hat_fairseq.data.formats.tables import read_tsv
+from release import release_file, release_folder
+
 from hat_fairseq.data.record import Record
+from hat_fairseq.data.tables import read_tsv
 
 KIND = "classification"
 SPLITS = ("train", "valid", "test")

@@ -3,7 +3,7 @@
 `--root` is the folder `pubmed-dataset` of the release at https://github.com/armancohan/long-summarization (files at
 Google Drive, mirrored at https://archive.org/details/armancohan-long-summarization-paper-code): `train.txt`,
 `val.txt` and `test.txt` with 119,924, 6,633 and 6,658 articles, one JSON object a line
-(`hat_fairseq/data/formats/cohan.py` says which). The release states no licence.
+(`cohan.py` says which). The release states no licence.
 
 Articles and abstracts come in sentences, lower-cased, so `--splitter` is `given`. Some articles have no text;
 `--on-empty drop`, the default here, drops and counts them. Rohde et al. 2021 print 112K training articles and do not
@@ -16,7 +16,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from hat_fairseq.data.formats import cohan
+import cohan
+
 from hat_fairseq.data.record import Record
 
 SPLITS = cohan.SPLITS

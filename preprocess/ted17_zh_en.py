@@ -13,17 +13,26 @@ https://github.com/hlt-mt/WIT3 and https://huggingface.co/datasets/IWSLT/iwslt20
 The paper: training data of IWSLT17, "the test and validation data prior to 2016" for validation (dev2010 and tst2010 to
 tst2015), TED17 and TED16 for testing. `test` is tst2017 (12 talks, 1,459 segments), `test1` is tst2016 (13 talks,
 1,156 segments). Talk ids join the languages. Licence of the talks: CC BY-NC-ND 4.0.
+
+Training files have the lines `<url>`, `<keywords>`, `<speaker>`, `<talkid>`, `<title>`, `<description>` and others
+before a talk, between `<doc>` and `</doc>` or not, names of reviewers and translators behind it, one segment on each
+line between them. Dev and test sets are as `.sgm` (`wmt_xml.py`), with the same descriptions. The attribute `docid` may
+differ between the languages of a talk; `<talkid>` does not.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from hat_fairseq.data.formats.bitext import join
-from hat_fairseq.data.formats.iwslt_xml import read_set, read_training
-from hat_fairseq.data.formats.release import find_one, release_folder
+from bitext import Side, join
+from markup import unescape
+from release import find_one, release_folder
+from wmt_xml import read_sides
+
+from hat_fairseq.data.files import read_lines
 from hat_fairseq.data.record import Record
 
 SETS = {
@@ -49,6 +58,11 @@ PAPER = {
 }
 
 
+DESCRIPTIONS = ("url", "keywords", "speaker", "talkid", "title", "description", "reviewer", "translator")
+_TALK_ID = re.compile(r"\s*<talkid>\s*([^<]*?)\s*</talkid>\s*")
+_DESCRIPTION = re.compile(rf"\s*<(?:/?doc|{'|'.join(DESCRIPTIONS)})\b")
+
+
 def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
     """Yield the talks of a split."""
     folder = release_folder(root, "the unpacked archives 2017-01-trnted and 2017-01-ted-test of WIT3, zh-en and en-zh")
@@ -59,4 +73,31 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record
     for name in SETS[split]:
         source = find_one(folder, f"IWSLT17.TED.{name}.zh-en.zh.xml")
         target = find_one(folder, f"IWSLT17.TED.{name}.zh-en.en.xml", f"IWSLT17.TED.{name}.en-zh.en.xml")
-        yield from join(read_set(source), read_set(target), f"{name}-")
+        sides = [read_sides(path, DESCRIPTIONS, "talkid") for path in (source, target)]
+        yield from join(sides[0], sides[1], f"{name}-")
+
+
+def read_training(path: Path, counts: Counter[str]) -> Iterator[Side]:
+    """Yield the talks of a training file; titles and descriptions, which dev and test sets lack too, are counted only.
+
+    Raises:
+        ValueError: a segment that belongs to no talk, a file without talks; with file and line.
+    """
+    side: Side | None = None
+    for number, line in read_lines(path):
+        if (talk := _TALK_ID.fullmatch(line)) is not None:
+            if side is not None:
+                yield side
+            if not talk[1]:
+                raise ValueError(f"{path}:{number}: a talk without an id")
+            side = Side(path, number, talk[1], number)
+        elif _DESCRIPTION.match(line):
+            counts["titles_and_descriptions_left_out"] += bool(re.match(r"\s*<(?:title|description)\b", line))
+        elif side is not None:
+            side.segments.append(unescape(line.removesuffix("\r")))
+            side.last = number
+        elif line.strip():
+            raise ValueError(f"{path}:{number}: text before the first <talkid>: {line.strip():.60}")
+    if side is None:
+        raise ValueError(f"{path}: no <talkid> in it; take the file with tags (train.tags...)")
+    yield side

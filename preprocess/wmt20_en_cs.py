@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from hat_fairseq.data.formats import wmt_news
+import wmt
 
-SPLITS = wmt_news.SPLITS
-DEFAULTS = {**wmt_news.DEFAULTS, "target_language": "cs"}
+SPLITS = wmt.SPLITS
+DEFAULTS = {**wmt.DEFAULTS, "target_language": "cs"}
 RELEASE = {"valid": (107,), "test": (130,)}
 PAPER = {
     "documents": {"train": "42K", "valid": "107", "test": "130"},
@@ -29,4 +29,4 @@ PAPER = {
     "target_tokens": "862",
 }
 
-read = partial(wmt_news.read, "cs")
+read = partial(wmt.read_news, "cs")

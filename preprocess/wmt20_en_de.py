@@ -18,10 +18,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from hat_fairseq.data.formats import wmt_news
+import wmt
 
-SPLITS = wmt_news.SPLITS
-DEFAULTS = {**wmt_news.DEFAULTS, "target_language": "de"}
+SPLITS = wmt.SPLITS
+DEFAULTS = {**wmt.DEFAULTS, "target_language": "de"}
 RELEASE = {"valid": (122,), "test": (130,)}
 PAPER = {
     "documents": {"train": "363K", "valid": "122", "test": "130"},
@@ -31,4 +31,4 @@ PAPER = {
     "target_tokens": "460",
 }
 
-read = partial(wmt_news.read, "de")
+read = partial(wmt.read_news, "de")

@@ -22,11 +22,12 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from release import release_file, release_folder
+
 from hat_fairseq.data.files import read_json, read_lines
-from hat_fairseq.data.formats.release import release_file, release_folder
-from hat_fairseq.data.formats.tables import find_table, read_table
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import record_from_json
+from hat_fairseq.data.tables import find_table, read_table
 
 SPLITS = ("train", "valid", "test")
 DEFAULTS = {"splitter": "punctuation", "on_empty": "drop"}

@@ -14,7 +14,7 @@ import pytest
 import tables
 import torch
 from captions import LABELS
-from commands import run_command
+from commands import REPOSITORY, run_command
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 RESULTS = sorted((BENCHMARKS / "results").glob("*.json"))
@@ -132,7 +132,7 @@ def test_long_range_arena_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.chdir(tmp_path)
     hat = [sys.executable, "-m", "hat_fairseq.cli"]
     sizes = ["--sizes", "64", "8", "8", "--lengths", "100", "150"]
-    run_command(*hat, "make-data", "listops", "--out", "raw", *sizes)
+    run_command(sys.executable, REPOSITORY / "preprocess/make_lra.py", "listops", "--out", "raw", *sizes)
     run_command(*hat, "recipe", "preprocess", "lra_listops_small", "--root", "raw")
     common = ["listops", "--seeds", "1", "--updates", "2", "--out", "out/result.json"]
     command = [sys.executable, BENCHMARKS / "lra.py", *common, "--models", "Transformer", "ERNIE-Sparse"]

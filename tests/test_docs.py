@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import make_lra
 import pytest
 
 from hat_fairseq import cli
@@ -128,7 +129,11 @@ def recipe_flags(command: str) -> frozenset[str]:
 
 def all_flags() -> frozenset[str]:
     return frozenset().union(
-        fairseq_flags(), torchrun_flags(), recipe_flags("train"), *(verb_flags(verb) for verb in cli.VERBS)
+        fairseq_flags(),
+        torchrun_flags(),
+        recipe_flags("train"),
+        *(verb_flags(verb) for verb in cli.VERBS),
+        *(flags_of(parser) for parser in sub_commands(make_lra.build_parser()).values()),
     )
 
 
@@ -145,6 +150,8 @@ def allowed_flags(words: list[str]) -> frozenset[str] | None:
         return fairseq_flags()
     if words[0].startswith(("train_scripts/", "generate_scripts/", "predict_scripts/")):
         return recipe_flags(words[0].partition("_")[0])
+    if words[:2] == ["python", "preprocess/make_lra.py"]:
+        return frozenset(flags_of(sub_commands(make_lra.build_parser())[words[2]]))
     if program == "torchrun":
         return fairseq_flags() | torchrun_flags() | recipe_flags("train")
     return None

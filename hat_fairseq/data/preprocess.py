@@ -26,7 +26,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--root", type=Path, help="where the raw release is, for readers that need one")
     splits = "only these: train, valid, test, test1 ... (default: all)"
     parser.add_argument("--splits", nargs="+", metavar="SPLIT", help=splits)
-    parser.add_argument("--one-document", action="store_true", help="parallel text without blank lines is meant so")
     files = "where encoder.json, vocab.bpe and dict.txt are, for --bpe gpt2; "
     files += "where sentencepiece.bpe.model is, for --bpe sentencepiece"
     parser.add_argument("--bpe-dir", type=Path, help=files)
@@ -36,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    reader = choose_splits(find_reader(args.reader, args.kind, args.one_document), args.splits)
+    reader = choose_splits(find_reader(args.reader, args.kind), args.splits)
     options = resolve_options(vars(args), reader)
     if os.pathsep in str(args.out):
         raise ValueError(f"--out {args.out}: fairseq takes {os.pathsep!r} for the end of a path; choose another name")

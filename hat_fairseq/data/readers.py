@@ -5,18 +5,20 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hat_fairseq.data import plain_text
 from hat_fairseq.data.files import read_lines
-from hat_fairseq.data.formats import plain_text
-from hat_fairseq.data.formats.tables import ENDINGS, is_table
 from hat_fairseq.data.kinds import kind_of
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import json_line, read_records
+from hat_fairseq.data.tables import ENDINGS, is_table
 
 READERS = Path(__file__).resolve().parents[2] / "preprocess"
+IS_READER = re.compile(r"^(def read\(|read = )", re.MULTILINE)
 SPLITS = ("train", "valid", "test")
 VALID = ("valid", "val", "dev", "validation")  # what the validation split of a folder may be called
 DATA_FILE = re.compile(r"(?!dataset_dict\.json).*\.(jsonl|json|csv|tsv|parquet|source|target)(\.gz)?")
@@ -24,7 +26,6 @@ _EXPECTED = (
     f"{', '.join(f'{split}.jsonl' for split in SPLITS)} (or .jsonl.gz, .csv, .parquet), or train.source and "
     "train.target and so on for parallel text with blank lines between documents"
 )
-_NO_PARALLEL_TEXT = "--one-document is for a folder of parallel text; remove it"
 
 Read = Callable[[str, Path | None, Counter[str]], Iterator[Record]]
 
@@ -58,32 +59,34 @@ class Reader:
             yield record.origin or "", json_line(record, kind)
 
 
-def find_reader(name: str, kind: str | None = None, one_document: bool = False) -> Reader:
+def find_reader(name: str, kind: str | None = None) -> Reader:
     """Find a reader by the name of a module in `preprocess/`, the path of a .py file, or the path of a folder.
 
-    `kind`: of its records; None for what a module says, and for documents in a folder. `one_document`: parallel text
-    without blank lines is meant as one. ValueError if there is no such reader, or it yields something else.
+    `kind`: of its records; None for what a module says, and for documents in a folder. ValueError if there is no such
+    reader, or it yields something else.
     """
     own = READERS / f"{name}.py"
     bare = name == Path(name).name  # ./imdb is a folder of the user's, imdb our reader
     path = own if bare and own.is_file() else Path(name)
     if path.is_dir():
-        return _folder_reader(path, kind or "text", one_document)
-    if one_document:
-        raise ValueError(_NO_PARALLEL_TEXT)
+        return _folder_reader(path, kind or "text")
     if path.suffix == ".py" and path.is_file():
         reader = _module_reader(path)
         if kind not in (None, reader.kind):
             raise ValueError(f"reader {reader.name} yields data of --kind {reader.kind}, not {kind}")
         return reader
-    known = ", ".join(sorted(file.stem for file in READERS.glob("*.py")))
     raise ValueError(
-        f"no reader {name!r}: give one of {known or 'those in preprocess/'}, the path of a reader (.py), or a folder "
-        f"with {_EXPECTED}"
+        f"no reader {name!r}: give one of {', '.join(names()) or 'those in preprocess/'}, the path of a reader (.py), "
+        f"or a folder with {_EXPECTED}"
     )
 
 
-def _folder_reader(folder: Path, kind: str, one_document: bool) -> Reader:
+def names() -> list[str]:
+    """The readers in `preprocess/`: its modules with a function `read`; the others are what several of them share."""
+    return sorted(path.stem for path in READERS.glob("*.py") if IS_READER.search(path.read_text(encoding="utf-8")))
+
+
+def _folder_reader(folder: Path, kind: str) -> Reader:
     """Splits as JSON lines or tables, or as two files of parallel text, which are aligned by default."""
     found: dict[str, Path | tuple[Path, Path]] = {}
     for split, stem in _splits(folder):
@@ -100,8 +103,6 @@ def _folder_reader(folder: Path, kind: str, one_document: bool) -> Reader:
         raise ValueError(f"{folder} has no {_EXPECTED}")
     if parallel and not kind_of(kind).has_target:
         raise ValueError(f"{folder} has parallel text; --kind {kind} needs JSON lines or a table")
-    if one_document and not parallel:
-        raise ValueError(_NO_PARALLEL_TEXT)
     tests = [split for split in found if split.startswith("test")]
     if tests != [f"test{number or ''}" for number in range(len(tests))]:
         raise ValueError(f"{folder} has the splits {', '.join(tests)}; fairseq numbers them test, test1, test2, ...")
@@ -114,7 +115,7 @@ def _folder_reader(folder: Path, kind: str, one_document: bool) -> Reader:
 
     def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
         if isinstance(files := found[split], tuple):
-            return plain_text.read(*files, counts, one_document)
+            return plain_text.read(*files)
         return read_records(files, kind)
 
     defaults = {"aligned": True, "target_separator": True} if parallel else {}
@@ -146,7 +147,8 @@ def _module_reader(path: Path) -> Reader:
     assert spec is not None and spec.loader is not None, path
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
+    with _importable(path.resolve().parent):
+        spec.loader.exec_module(module)
     if not callable(getattr(module, "read", None)):
         raise ValueError(f"{path} is no reader: it has no function read(split, root, counts)")
     if hasattr(module, "TASK"):
@@ -164,3 +166,17 @@ def _module_reader(path: Path) -> Reader:
         paper=getattr(module, "PAPER", {}),
         kind=kind.name,
     )
+
+
+@contextmanager
+def _importable(folder: Path) -> Iterator[None]:
+    """Lets a reader import modules beside it by their names; another folder may have others of the same names."""
+    loaded = set(sys.modules)
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+        for name in sys.modules.keys() - loaded:
+            if Path(getattr(sys.modules[name], "__file__", None) or "/").parent == folder:
+                del sys.modules[name]

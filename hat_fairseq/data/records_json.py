@@ -23,16 +23,16 @@ from pathlib import Path
 from typing import Any
 
 from hat_fairseq.data.files import Fields, is_deeper, read_json_lines
-from hat_fairseq.data.formats.tables import is_table, read_rows
 from hat_fairseq.data.kinds import DIVIDED, Kind, kind_of
 from hat_fairseq.data.record import Annotation, Answer, Record, Text, is_unicode
+from hat_fairseq.data.tables import is_table, read_rows
 
 DEEPEST_META = 100  # levels; others that read the predictions have limits, too
 _FORMS = ("text", *DIVIDED, "turns")
 
 
 def read_records(path: str | Path, kind: str | Kind = "text", shown_as: str | None = None) -> Iterator[Record]:
-    """Read the records of a kind: JSON lines, one on each, or the rows of a table (`formats/tables.py`).
+    """Read the records of a kind: JSON lines, one on each, or the rows of a table (`tables.py`).
 
     `shown_as`: what messages call the file; None for its path. ValueError with file and line as
     `files.read_json_lines`, and for an unknown key, an id twice, or what `Record` refuses.

@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -75,7 +76,7 @@ def test_a_story_without_highlights_is_refused(tmp_path: Path) -> None:
 
 
 def test_unknown_readers_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="no reader 'amy': give one of ami, arxiv, .*cnn_dm"):
+    with pytest.raises(ValueError, match="no reader 'amy': give one of ami, arxiv, arxiv_categories, c4, cnn_dm"):
         find_reader("amy")
     with pytest.raises(ValueError, match=r"has no train\.jsonl, valid\.jsonl, test\.jsonl"):
         find_reader(str(tmp_path))
@@ -98,3 +99,15 @@ def test_a_path_is_never_a_reader_of_ours(tmp_path: Path, monkeypatch: pytest.Mo
     reader = find_reader("./ami", "classification")
     assert (reader.splits, reader.kind) == (("train",), "classification")
     assert [example.label for example in reader.read("train", None, Counter())] == ["c"]
+
+
+def test_readers_import_modules_of_their_folders(tmp_path: Path) -> None:
+    """Two folders have a module of the same name, and each reader gets that of its own."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "ids_of_mine.py").write_text(f"ID = {name!r}\n")
+        text = "from ids_of_mine import ID\n\n\ndef read(split, root, counts):\n    return [ID]\n"
+        (tmp_path / name / "mine.py").write_text(text)
+    readers = [find_reader(str(tmp_path / name / "mine.py")) for name in ("one", "two")]
+    assert [list(reader.read("train", None, Counter())) for reader in readers] == [["one"], ["two"]]
+    assert str(tmp_path / "one") not in sys.path

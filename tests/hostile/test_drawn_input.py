@@ -18,9 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hat_fairseq.cli import build_parser
+from hat_fairseq.data import plain_text
 from hat_fairseq.data.dictionary import Dictionary
 from hat_fairseq.data.files import read_json
-from hat_fairseq.data.formats import plain_text
 from hat_fairseq.data.gpt2_bpe import Gpt2Bpe
 from hat_fairseq.data.kinds import KINDS
 from hat_fairseq.data.labels import label_of, label_token
@@ -83,7 +83,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "a.csv": lambda path: list(read_records(path)),
     "a.jsonl.gz": lambda path: list(read_records(path)),
     "a.json": read_json,
-    "a.source": lambda path: list(plain_text.read(path, path, Counter())),
+    "a.source": lambda path: list(plain_text.read(path, path)),
 }
 
 

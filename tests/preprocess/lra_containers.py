@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from listops import Limits
+from make_lra import write_listops, write_pathfinder
 from preprocess.encoder_containers import articles, write_imdb
-
-from hat_fairseq.data.formats.listops import Limits
-from hat_fairseq.data.make_data import write_listops, write_pathfinder
 
 PER_BATCH = 6  # pictures
 

@@ -14,7 +14,8 @@ from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from hat_fairseq.data.formats.libreoffice_help import page_paths, read_page
+from libreoffice_help_en_de import page_paths, read_page
+
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import read_records
 
@@ -22,11 +23,11 @@ SAMPLES = Path(__file__).resolve().parents[1] / "samples"
 
 
 def libreoffice_en_de() -> list[Record]:
-    languages, uncounted = ("en-US", "de"), Counter[str]()
+    uncounted = Counter[str]()
     with TemporaryDirectory() as directory:
         root = Path(directory)
         write_libreoffice_help_en_de(root)
-        return [read_page(root, page, languages, uncounted) for page in page_paths(root, languages, uncounted)]
+        return [read_page(root, page, uncounted) for page in page_paths(root, uncounted)]
 
 
 def libreoffice_en_cs() -> list[Record]:

@@ -4,13 +4,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from libreoffice_help_en_de import HELP, LANGUAGES, read_page
 from preprocess.parallel_containers import write_libreoffice_help_en_de
 
-from hat_fairseq.data.formats.libreoffice_help import HELP, read_page
 from hat_fairseq.data.readers import find_reader
 from hat_fairseq.data.record import Record
 
-LANGUAGES = ("en-US", "de")
 PAGE = "shared/01/page"
 
 
@@ -61,7 +60,7 @@ def test_paragraphs_are_paired_by_their_ids(tmp_path: Path) -> None:
     )
     write_page(tmp_path, english, german)
     counts: Counter[str] = Counter()
-    page = read_page(tmp_path, PAGE, LANGUAGES, counts)
+    page = read_page(tmp_path, PAGE, counts)
     assert page.sentences == ("One & two", "Twice", "Twice, again here")
     assert page.target == ("Eins & zwei", "Zweimal", "Noch einmal")
     assert page.origin == f"en-US/text/{PAGE}.html:3-7, de/text/{PAGE}.html:3-3"
@@ -82,7 +81,7 @@ def test_one_alternative_of_a_sentence_is_kept(tmp_path: Path) -> None:
     write_page(
         tmp_path, switch.format("Choose", "Tools", "the path", "or drive"), switch.format("Wähle", "Extras", "a", "b")
     )
-    page = read_page(tmp_path, PAGE, LANGUAGES, Counter())
+    page = read_page(tmp_path, PAGE, Counter())
     assert page.sentences == ("Choose Tools.", "the path or drive!")
     assert page.target == ("Wähle Extras.", "a b!")
 
@@ -96,4 +95,4 @@ def test_what_is_no_unpacked_package_is_refused(tmp_path: Path) -> None:
     page = tmp_path / HELP / "de" / "text" / f"{PAGE}.html"
     page.write_bytes(b"<p>\n\xe4</p>")
     with pytest.raises(ValueError, match=r"page\.html:2: invalid UTF-8"):
-        read_page(tmp_path, PAGE, LANGUAGES, Counter())
+        read_page(tmp_path, PAGE, Counter())

@@ -4,8 +4,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from meetings import FILLERS, filter_words
 
-from hat_fairseq.data.formats.meetings import FILLERS, filter_words
 from hat_fairseq.data.readers import find_reader
 from hat_fairseq.data.record import Record
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from preprocess.parallel_containers import libreoffice_en_de, segments
 
-from hat_fairseq.data.formats.plain_text import files, read
+from hat_fairseq.data.plain_text import files, read
 from hat_fairseq.data.readers import find_reader
 from hat_fairseq.data.record import Record
 
@@ -25,7 +25,7 @@ def test_documents_of_real_text(tmp_path: Path) -> None:
         (tmp_path / f"train.en-de.{language}.gz").write_bytes(gzip.compress(text.encode()))
     found = files(tmp_path, "train")
     assert found == (tmp_path / "train.en-de.en.gz", tmp_path / "train.en-de.de.gz")
-    read_back = list(read(*found, Counter()))
+    read_back = list(read(*found))
     assert [(one.sentences, one.target) for one in read_back] == [(one.sentences, one.target) for one in documents]
     assert [one.id for one in read_back[:2]] == ["train-1", "train-2"]
     length = len(documents[0].sentences or ())
@@ -46,15 +46,10 @@ def test_documents_of_different_length_are_left_to_the_pipeline(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("source", "target", "message"),
     [
-        ("a\n\nb\n", "A\nB\nC\n", r"train\.source:2: this line is blank, but not in .*train\.target"),
-        ("a\nb\n\nc\n", "A\n\nB\nC\n", r"train\.target:2: this line is blank, but not in .*train\.source"),
-        (
-            "a\nb\n\nc\n\nd\n",
-            "A\nB\n\nC\n",
-            r"train\.source has 3 documents .*train\.target has 2; the first that differ are number 3: "
-            r".*train\.source:6-6 and nothing in .*train\.target",
-        ),
-        ("a\n\nb\n", "A\nB\n\nC\n\nD\n", r"are number 1: .*train\.source:1-1 and .*train\.target:1-2"),
+        ("a\n\nb\n", "A\nB\nC\n", r"different numbers .*number 1, .*train\.source:1-1 and .*train\.target:1-3"),
+        ("a\nb\n\nc\n", "A\n\nB\nC\n", r"end on the same one; .*number 1, .*source:1-2 and .*target:1-1\. A segment"),
+        ("a\nb\n\nc\n\nd\n", "A\nB\n\nC\n", r"different .*number 3, .*source:6-6 and .*target:nothing"),
+        ("a\n\nb\n", "A\nB\n\nC\n\nD\n", r"are number 1, .*train\.source:1-1 and .*train\.target:1-2"),
     ],
 )
 def test_blank_lines_on_one_side_are_refused(source: str, target: str, message: str, tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from preprocess.parallel_containers import iwslt_xml, train_tags, wikipedia_zh_en, write, write_ted17_zh_en
+from ted17_zh_en import read_training
 
-from hat_fairseq.data.formats.iwslt_xml import read_training
 from hat_fairseq.data.readers import find_reader
 from hat_fairseq.data.record import Record
 

@@ -5,6 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from bitext import join
 from preprocess.parallel_containers import (
     libreoffice_en_cs,
     libreoffice_en_de,
@@ -16,10 +17,10 @@ from preprocess.parallel_containers import (
     xliff,
     xml,
 )
+from wmt import read_tsv
+from wmt_xml import read_sides, read_test_set
 
 from hat_fairseq.data.binarize import check_splits
-from hat_fairseq.data.formats import wmt_corpora, wmt_sgm, wmt_xml
-from hat_fairseq.data.formats.bitext import join
 from hat_fairseq.data.readers import find_reader
 from hat_fairseq.data.record import Record
 
@@ -40,7 +41,7 @@ def one_set(folder: Path, source: str, target: str) -> list[Record]:
     """Two ``.sgm`` files with the given content."""
     for name, content in (("src.sgm", source), ("ref.sgm", target)):
         (folder / name).write_bytes(content.encode())
-    return list(join(wmt_sgm.read_sides(folder / "src.sgm"), wmt_sgm.read_sides(folder / "ref.sgm")))
+    return list(join(read_sides(folder / "src.sgm"), read_sides(folder / "ref.sgm")))
 
 
 @pytest.mark.parametrize("name", WRITERS)
@@ -106,7 +107,7 @@ def test_what_looks_like_xml_is_read_as_it_is(tmp_path: Path) -> None:
         ("<doc docid=a>\n<doc docid=a>\n", "<doc docid=a>\n", r"src\.sgm:2: document 'a' was there before, in line 1"),
         ("<doc>\n", "<doc docid=a>\n", r"src\.sgm:1: a document without docid"),
         ("nothing\n", "<doc docid=a>\n", r"src\.sgm: no <doc> in it"),
-        ("<seg id=1>x</seg>\n", "<doc docid=a>\n", r"src\.sgm:1: <seg> outside of <doc>"),
+        ("<seg id=1>x</seg>\n", "<doc docid=a>\n", r"src\.sgm:1: <seg> outside of the text of a document"),
         ("<doc docid=a>\nlost\n", "<doc docid=a>\n", r"src\.sgm:2: text outside of <seg>: lost"),
         (
             "<doc docid=a>\n<sge id=1>x</seg>\n",
@@ -155,7 +156,7 @@ def test_xml_has_both_languages_and_more(ending: str, tmp_path: Path) -> None:
     path = tmp_path / f"set.xml{ending}"
     write(path, [*lines[:-1], *suite])
     counts: Counter[str] = Counter()
-    assert texts(list(wmt_xml.read(path, "en", "cs", counts))) == texts(documents)
+    assert texts(list(read_test_set(path, "en", "cs", counts))) == texts(documents)
     assert counts == {"documents_of_test_suites_left_out": 1, "further_references_left_out": 1}
 
 
@@ -173,7 +174,7 @@ def test_xml_has_both_languages_and_more(ending: str, tmp_path: Path) -> None:
             '<doc id="a"><src/><ref/></doc>\n<doc id="a"><src/><ref/></doc>',
             r"set\.xml:2: document 'a' was there before",
         ),
-        ('<doc id="a">\n<seg id="1">x</seg>', r"set\.xml:2: <seg> outside of <src>, <ref> and <hyp>"),
+        ('<doc id="a">\n<seg id="1">x</seg>', r"set\.xml:2: <seg> outside of the text of a document"),
         ('<doc id="a"><src>\nlost</src></doc>', r"set\.xml:2: text outside of <seg>: lost"),
         ("<dataset></dataset>", r"set\.xml: no <doc> in it"),
         (
@@ -185,7 +186,7 @@ def test_xml_has_both_languages_and_more(ending: str, tmp_path: Path) -> None:
 def test_what_is_no_test_set_in_xml_is_refused(content: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "set.xml").write_text(content + "\n")
     with pytest.raises(ValueError, match=message):
-        list(wmt_xml.read(tmp_path / "set.xml", "en", "de", Counter()))
+        list(read_test_set(tmp_path / "set.xml", "en", "de", Counter()))
 
 
 def test_segments_without_translation_stay_in_their_place(tmp_path: Path) -> None:
@@ -275,7 +276,7 @@ def test_without_root_the_readers_say_what_they_need(tmp_path: Path) -> None:
 def test_a_corpus_in_two_columns_is_read_in_the_order_of_its_name(tmp_path: Path) -> None:
     counts: Counter[str] = Counter()
     write(tmp_path / "x.tsv", ["eins\tone", "12.\tzwölf\ttwelve", "eins", "", "zwei\ttwo"])
-    first, _ = wmt_corpora.read_tsv(tmp_path / "x.tsv", counts)
+    first, _ = read_tsv(tmp_path / "x.tsv", counts)
     assert [side.segments for side in first] == [["eins"], ["one"]]
     assert counts == {"lines_with_other_columns_left_out": 2}
 

@@ -20,6 +20,7 @@ from fairseq import options
 from hat_fairseq import cli
 from hat_fairseq.data import preprocess
 from hat_fairseq.data.readers import find_reader
+from hat_fairseq.data.readers import names as reader_names
 from hat_fairseq.generation import command as generate_command
 from hat_fairseq.inference.official_answers import FILES
 from hat_fairseq.recipes import command as recipes
@@ -39,7 +40,7 @@ def test_matrix_is_complete():
     """Every recipe has a reader and its scripts, and there is no script or reader without a recipe."""
     for verb in ("train", "generate", "predict"):
         assert {path.stem for path in (REPOSITORY / f"{verb}_scripts").glob("*.sh")} == set(WITH[verb]), verb
-    readers = {path.stem for path in (REPOSITORY / "preprocess").glob("*.py")}
+    readers = set(reader_names())
     assert readers == {reader_of(name) for name in SECTIONS if not takes_a_folder(name)}
     for name, sections in SECTIONS.items():
         goals = [verb for verb in ("generate", "predict") if sections[verb]]

@@ -88,7 +88,7 @@ def test_preprocessing_refuses_text_of_another_language(tmp_path: Path, capsys: 
     shutil.rmtree(tmp_path / "a")
 
 
-@pytest.mark.fault("Input", "parallel text without blank lines", "refused above 500 lines, unless --one-document")
+@pytest.mark.fault("Input", "parallel text without blank lines", "refused above 500 lines")
 def test_a_long_file_without_blank_lines_is_no_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for lines, status in ((500, 0), (501, 2)):
         folder = tmp_path / str(lines)
@@ -98,14 +98,6 @@ def test_a_long_file_without_blank_lines_is_no_document(tmp_path: Path, capsys: 
         words = ["preprocess", str(folder), "--out", str(folder / "out"), "--num-codes", "5"]
         assert cli.main(words) == status
     assert "has 501 lines and no blank line, so it is one document" in capsys.readouterr().err
-    assert cli.main([*words, "--one-document"]) == 0
-    assert (folder / "out/text/train.ids").read_text() == "train-1\t0\t1\t501\n"
-    assert cli.main(["preprocess", "ami", "--one-document", "--out", str(tmp_path / "b")]) == 2
-    assert "--one-document is for a folder of parallel text; remove it" in capsys.readouterr().err
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine/train.jsonl").write_text('{"id": "a", "text": "A text.", "target": "It."}\n')
-    assert cli.main(["preprocess", str(tmp_path / "mine"), "--one-document", "--out", str(tmp_path / "b")]) == 2
-    assert "--one-document is for a folder of parallel text; remove it" in capsys.readouterr().err
 
 
 @pytest.mark.fault("Input", "a training or generation without data", "names the directory and `hat recipe preprocess`")

@@ -1,4 +1,14 @@
-"""Training corpora of the news task: `.tsv` with one segment pair on a line, and XLIFF 2, the form of Rapid.
+"""The news task of WMT20 with whole documents, for English into another language: what the readers of it share.
+
+Test sets are looked for by name anywhere under the root, as `.sgm` of both languages or as `.xml`, also `.gz`::
+
+    newstest2018-ende-src.en.sgm with newstest2018-ende-ref.de.sgm, or newstest2018.en-de.xml
+
+and training corpora likewise, in any version: `europarl-v10.de-en.tsv`, `news-commentary-v15.de-en.tsv`,
+`RAPID_2019.de-en.xlf`. Those that are there are used; how many documents each gave, and how many are not there, is in
+the manifest.
+
+Training corpora are `.tsv` with one segment pair on a line, and XLIFF 2, the form of Rapid.
 
 What is sure: `news-commentary-v15.de-en.tsv.gz` has German in the first column and English in the second, and a line
 without text (empty, or a tab alone) ends a document. A line with text in one language only is a segment that nobody
@@ -19,12 +29,68 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from hat_fairseq.data.files import read_lines
-from hat_fairseq.data.formats.bitext import Side
-from hat_fairseq.data.formats.markup import Tag, scan
+from bitext import Side, join, pair
+from markup import Tag, scan
+from release import find, release_folder
+from wmt_xml import read_sides, read_test_set
 
-_SITTING = re.compile(r"ep-\d\d-\d\d-\d\d(?:-\d+)?")
+from hat_fairseq.data.files import read_lines
+from hat_fairseq.data.record import Record
+
+SETS = {"valid": "newstest2018", "test": "newstest2020", "test1": "newstest2019"}
+SPLITS = ("train", *SETS)
+
+DEFAULTS = {
+    "source_language": "en",
+    "aligned": True,
+    "target_separator": True,
+    "on_misaligned": "merge",  # the corpora have lines that nobody translated; in a document, nothing should go missing
+    "on_empty": "drop",
+}
+
+CORPORA = ("europarl-v*.{pair}.tsv", "news-commentary-v*.{pair}.tsv", "RAPID_*.{pair}.xlf")
 TAGS = ("file", "segment", "source", "target")
+SITTING = re.compile(r"ep-\d\d-\d\d-\d\d(?:-\d+)?")
+
+
+def read_news(language: str, split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
+    """Yield the documents of a split, from English into `language`."""
+    folder = release_folder(root, "the unpacked dev.tgz and test.tgz of WMT20 and its training corpora")
+    if split == "train":
+        return _read_corpora(folder, language, counts)
+    return _test_set(folder, SETS[split], language, counts)
+
+
+def _test_set(root: Path, name: str, language: str, counts: Counter[str]) -> Iterator[Record]:
+    sgm = [f"{name}-en{language}-src.en.sgm", f"{name}-en{language}-ref.{language}.sgm"]
+    xml = f"{name}.en-{language}.xml"
+    source, target, both = (find(root, file) for file in (*sgm, xml))
+    if both is not None and source is None and target is None:
+        return read_test_set(both, "en", language, counts)
+    if source is None or target is None or both is not None:
+        found = ", ".join(str(file) for file in (source, target, both) if file is not None)
+        raise ValueError(f"{root}: expected {sgm[0]} with {sgm[1]}, or {xml}, found {found or 'neither'}")
+    return join(read_sides(source), read_sides(target))
+
+
+def _read_corpora(root: Path, language: str, counts: Counter[str]) -> Iterator[Record]:
+    names = [corpus.format(pair=f"{language}-en") for corpus in CORPORA]
+    files = [file for name in names if (file := find(root, name)) is not None]
+    if not files:
+        raise ValueError(f"{root} has none of {', '.join(names)} (or .gz)")
+    counts["training_corpora_not_there"] += len(names) - len(files)
+    for file in files:
+        stem = file.name.partition(f".{language}-en")[0]
+        for number, (theirs, ours) in enumerate(_sides(file, language, counts), start=1):
+            counts[f"documents_of_{stem}"] += 1
+            yield pair(ours, theirs, f"{stem}-{number}")
+
+
+def _sides(file: Path, language: str, counts: Counter[str]) -> Iterator[tuple[Side, Side]]:
+    """The other language and English, as the names of the corpora have them."""
+    if ".xlf" in file.suffixes:
+        return read_xliff(file, (language, "en"))
+    return read_tsv(file, counts)
 
 
 def read_tsv(path: Path, counts: Counter[str]) -> Iterator[tuple[Side, Side]]:
@@ -38,7 +104,7 @@ def read_tsv(path: Path, counts: Counter[str]) -> Iterator[tuple[Side, Side]]:
         if has_text and len(columns) != width:
             counts["lines_with_other_columns_left_out"] += 1
             continue
-        new_name = next(filter(_SITTING.fullmatch, columns[2:]), "")
+        new_name = next(filter(SITTING.fullmatch, columns[2:]), "")
         if sides is not None and (not has_text or new_name != name):
             yield sides
             sides = None
@@ -48,7 +114,7 @@ def read_tsv(path: Path, counts: Counter[str]) -> Iterator[tuple[Side, Side]]:
             raise ValueError(f"{path}:{number}: one column instead of two with a tab between them: {line:.60}")
         if sides is None:
             found, name = found + 1, new_name
-            sides = Side(path, number, str(found)), Side(path, number, str(found))
+            sides = Side(path, number), Side(path, number)
         for side, column in zip(sides, columns, strict=False):
             side.segments.append(column)
             side.last = number
@@ -81,8 +147,7 @@ def read_xliff(path: Path, languages: tuple[str, str]) -> Iterator[tuple[Side, S
                 sides = None
                 continue
             found += 1
-            id_ = item.attributes.get("id", "")
-            sides = Side(path, number, id_), Side(path, number, id_)
+            sides = Side(path, number), Side(path, number)
         elif sides is None:
             raise ValueError(f"{path}:{number}: <{item.name}> outside of <file>")
         elif item.name == "segment":

@@ -28,14 +28,14 @@ TRIES, DISTRACTOR_TRIES = 12, 5  # of a paddle; of a distractor, which may be le
 Points = NDArray[np.float64]
 
 
-class Image(NamedTuple):
+class Drawing(NamedTuple):
     """(32, 32) pixels from 0 to 255, and whether the dots are on one curve."""
 
     pixels: NDArray[np.uint8]
     label: int
 
 
-def draw_image(rng: np.random.Generator) -> Image:
+def draw(rng: np.random.Generator) -> Drawing:
     """One image; each label has the probability 0.5."""
     label = int(rng.integers(2))
     curves = _long_curves(rng)
@@ -48,7 +48,7 @@ def draw_image(rng: np.random.Generator) -> Image:
                 break
     first = int(rng.integers(2))
     dots = curves[first][0, 0], curves[first if label else 1 - first][-1, 1]
-    return Image(_rendered(paddles, np.stack(dots)), label)
+    return Drawing(_rendered(paddles, np.stack(dots)), label)
 
 
 def _long_curves(rng: np.random.Generator) -> list[Points]:

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from hat_fairseq.data.formats.release import release_file
+from release import release_file
+
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import read_records
 

@@ -1,1 +1,0 @@
-"""Formats in which datasets are released, and what their readers share."""
