@@ -1,7 +1,7 @@
 """Tables with named columns: CSV, Parquet, saved `datasets` folders, JSON lines or one JSON list, columns with tabs."""
 
 import csv
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from hat_fairseq.data.files import MAX_LINE, Fields, note_input, read_json, read
 #: What the file of a split may end in, besides the endings of JSON lines, if its columns are the keys of records.
 ENDINGS = (".csv", ".csv.gz", ".parquet")
 NAMES = {"train": ("train",), "valid": ("validation", "valid", "val"), "test": ("test",)}  # of tables of texts
+TABLES = (".csv", ".jsonl", ".json")
 ROWS_AT_ONCE = 16  # of Parquet: each may be large, and take few bytes in the file
 LONGEST_CELL = 2**24  # characters; the csv module's own limit of 131,072 is less than a long article has
 
@@ -23,11 +24,7 @@ def is_table(path: Path) -> bool:
 
 def read_rows(path: Path) -> Rows:
     """Yield place and object of each row of a table of records, without empty cells; ValueError if it is damaged."""
-
-    def check(header: list[str]) -> None:
-        _check_names(header, path)
-
-    rows = _csv_rows(path, check) if path.name.endswith((".csv", ".csv.gz")) else _arrow_rows(path)
+    rows = _csv_rows(path) if path.name.endswith((".csv", ".csv.gz")) else _arrow_rows(path)
     for where, row in rows:
         yield where, {key: value for key, value in row.items() if value not in (None, "")}
 
@@ -37,8 +34,7 @@ def find_table(folder: Path, split: str, otherwise: str = "") -> Path:
 
     `otherwise`: another form that the folder might have had, for the message.
     """
-    found = (file for name in NAMES[split] for file in sorted(folder.glob(f"{name}.*")))
-    files = [file for file in found if _ending(file) in (".csv", ".jsonl", ".json")]
+    files = [file for name in NAMES[split] for file in sorted(folder.glob(f"{name}.*")) if _ending(file) in TABLES]
     if len(files) != 1:
         name = NAMES[split][0]
         raise ValueError(
@@ -50,16 +46,9 @@ def find_table(folder: Path, split: str, otherwise: str = "") -> Path:
 
 def read_table(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield place and cells of each row of a table of texts; `.json` may be one list. ValueError for other columns."""
-
-    def check(header: list[str]) -> None:
-        if sorted(header) != sorted(columns):
-            found = ", ".join(header) or "none"
-            raise ValueError(f"{path}:1: expected the columns {', '.join(columns)}, found {found}")
-
-    for where, row in _csv_rows(path, check) if _ending(path) == ".csv" else _json_rows(path):
-        if row.keys() != set(columns):
-            raise ValueError(f"{where}: expected an object with {', '.join(columns)}, found {', '.join(row) or 'none'}")
+    for where, row in _csv_rows(path, columns) if _ending(path) == ".csv" else _json_rows(path):
         fields = Fields(row, where)
+        _check_columns(row, columns, f"{where}: expected an object with")
         yield where, {column: fields.text(column) for column in columns}
 
 
@@ -91,11 +80,13 @@ def _ending(file: Path) -> str:
     return Path(file.name.removesuffix(".gz")).suffix
 
 
-def _csv_rows(path: Path, check: Callable[[list[str]], None]) -> Rows:
+def _csv_rows(path: Path, columns: Sequence[str] = ()) -> Rows:
     csv.field_size_limit(LONGEST_CELL)
     rows = csv.reader((line + "\n" for _, line in read_lines(path)), strict=True)
     try:
-        check(header := next(rows, []))
+        _check_names(header := next(rows, []), path)
+        if columns:
+            _check_columns(header, columns, f"{path}:1: expected the columns")
         for row in rows:
             if len(row) != len(header):
                 raise ValueError(f"{path}:{rows.line_num}: {len(row)} columns instead of {len(header)}")
@@ -135,6 +126,11 @@ def _arrow_rows(path: Path) -> Rows:
                         yield f"{path}, row {number}", row
         except (pyarrow.ArrowException, OSError) as error:
             raise ValueError(f"{file}: {error}; is the file cut off?") from error
+
+
+def _check_columns(names: Collection[str], columns: Sequence[str], expected: str) -> None:
+    if sorted(names) != sorted(columns):
+        raise ValueError(f"{expected} {', '.join(columns)}, found {', '.join(names) or 'none'}")
 
 
 def _check_names(header: list[str], path: Path) -> None:
