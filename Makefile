@@ -29,7 +29,7 @@ PROCESSOR_TESTS := tests/kernels tests/generation tests/weights/test_export*.py 
   tests/test_old_checkpoints.py tests/test_gpu_benchmark.py
 PRODUCT := import torch; from hat_fairseq.kernels.precision import PackedLinear; \
   print("torch", torch.backends.cpu.get_cpu_capability()); PackedLinear(torch.nn.Linear(64, 64), "int8")(torch.ones(4, 64))
-SCRIPTS = $(wildcard .ci/run scripts/* train_scripts/*.sh generate_scripts/*.sh predict_scripts/*.sh examples/*.sh)
+SCRIPTS = $(wildcard .ci/run scripts/* train_scripts/*.sh generate_scripts/*.sh examples/*.sh)
 # torch and what torch itself requires: with a torch of the user's own, our pins for these do not apply
 TORCH_FAMILY := torch|filelock|typing[-_]extensions|sympy|mpmath|networkx|jinja2|markupsafe|fsspec
 

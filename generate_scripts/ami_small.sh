@@ -1,3 +1,4 @@
 #!/usr/bin/env bash
-# Summaries of the 20 AMI test meetings and their ROUGE: results/ami_small/test.jsonl.
+# The first 1,023 tokens of AMI meetings, about a sixth.
+# Flags: configs/ami_small.yaml; the whole command: DRY_RUN=1 generate_scripts/ami_small.sh
 exec "$(dirname "$0")/../scripts/hat" recipe generate ami_small "$@"

@@ -1,3 +1,4 @@
 #!/usr/bin/env bash
-# Summaries of the 6,440 arXiv test articles and their ROUGE: results/arxiv/test.jsonl.
+# arXiv from BART-large (Rohde et al. 2021, Table 3).
+# Flags: configs/arxiv.yaml; the whole command: DRY_RUN=1 generate_scripts/arxiv.sh
 exec "$(dirname "$0")/../scripts/hat" recipe generate arxiv "$@"

@@ -1,3 +1,4 @@
 #!/usr/bin/env bash
-# Summaries of the 11,490 CNN/DailyMail test articles and their ROUGE: results/cnn_dm/test.jsonl.
+# CNN/DailyMail from BART-large (Rohde et al. 2021, Table 4).
+# Flags: configs/cnn_dm.yaml; the whole command: DRY_RUN=1 generate_scripts/cnn_dm.sh
 exec "$(dirname "$0")/../scripts/hat" recipe generate cnn_dm "$@"

@@ -1,3 +1,4 @@
 #!/usr/bin/env bash
-# Summaries of the 6,658 PubMed test articles and their ROUGE: results/hat_pooling_pubmed_8k/test.jsonl.
+# PubMed with HAT on Poolingformer's encoder, 8,192 tokens.
+# Flags: configs/hat_pooling_pubmed_8k.yaml; the whole command: DRY_RUN=1 generate_scripts/hat_pooling_pubmed_8k.sh
 exec "$(dirname "$0")/../scripts/hat" recipe generate hat_pooling_pubmed_8k "$@"

@@ -1,3 +1,4 @@
 #!/usr/bin/env bash
-# Summaries of the 6 ICSI test meetings and their ROUGE: results/icsi/test.jsonl.
+# ICSI meetings from the HAT of recipe cnn_dm (Rohde et al. 2021, Table 6).
+# Flags: configs/icsi.yaml; the whole command: DRY_RUN=1 generate_scripts/icsi.sh
 exec "$(dirname "$0")/../scripts/hat" recipe generate icsi "$@"

@@ -1,3 +1,4 @@
 #!/usr/bin/env bash
-# Summaries of the 6,440 arXiv test articles and their ROUGE: results/poolingformer_arxiv_16k/test.jsonl.
+# arXiv with Poolingformer, 16,384 tokens (Zhang et al. 2021, Table 4).
+# Flags: configs/poolingformer_arxiv_16k.yaml; the whole command: DRY_RUN=1 generate_scripts/poolingformer_arxiv_16k.sh
 exec "$(dirname "$0")/../scripts/hat" recipe generate poolingformer_arxiv_16k "$@"

@@ -1,3 +1,4 @@
 #!/usr/bin/env bash
-# Summaries of the 6,658 PubMed test articles and their ROUGE: results/pubmed/test.jsonl.
+# PubMed from BART-large (Rohde et al. 2021, Table 3).
+# Flags: configs/pubmed.yaml; the whole command: DRY_RUN=1 generate_scripts/pubmed.sh
 exec "$(dirname "$0")/../scripts/hat" recipe generate pubmed "$@"

@@ -1,3 +1,4 @@
 #!/usr/bin/env bash
-# Summaries of the 819 SAMSum test conversations and their ROUGE: results/samsum/test.jsonl.
+# SAMSum from the HAT of recipe cnn_dm (Rohde et al. 2021, Table 5).
+# Flags: configs/samsum.yaml; the whole command: DRY_RUN=1 generate_scripts/samsum.sh
 exec "$(dirname "$0")/../scripts/hat" recipe generate samsum "$@"

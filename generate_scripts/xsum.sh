@@ -1,3 +1,4 @@
 #!/usr/bin/env bash
-# Summaries of the 11,334 XSum test articles and their ROUGE: results/xsum/test.jsonl.
+# XSum from BART-large (Rohde et al. 2021, Table 4).
+# Flags: configs/xsum.yaml; the whole command: DRY_RUN=1 generate_scripts/xsum.sh
 exec "$(dirname "$0")/../scripts/hat" recipe generate xsum "$@"

@@ -25,7 +25,7 @@ SPAN = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
 FLAG = re.compile(r"(?<![\w-])--([a-z][a-z0-9]*(?:[-_][a-z0-9]+)*)(?![\w-])")
 METRIC = re.compile(r"(?<![\w/.-])hat score ([a-z_]+)")
 VERB = re.compile(r"(?<![\w/.-])hat ([a-z][a-z-]*)")
-FOLDERS = "hat_fairseq|preprocess|configs|scripts|train_scripts|generate_scripts|predict_scripts|examples|benchmarks"
+FOLDERS = "hat_fairseq|preprocess|configs|scripts|train_scripts|generate_scripts|examples|benchmarks"
 FOLDERS += "|tests|docs|\\.ci"
 # `tests/x.py::test_y` and `configs/base/z.yaml`; with capitals or stars it is a pattern, not a path
 PATH = re.compile(rf"(?<![\w/.-])((?:{FOLDERS})/[a-z0-9_./-]*)(?:::(\w+))?(?![\w*{{])")
@@ -148,8 +148,9 @@ def allowed_flags(words: list[str]) -> frozenset[str] | None:
         return verb_flags(*rest) | (fairseq_flags() if passed_on else frozenset())
     if program.startswith("fairseq-"):
         return fairseq_flags()
-    if words[0].startswith(("train_scripts/", "generate_scripts/", "predict_scripts/")):
-        return recipe_flags(words[0].partition("_")[0])
+    if words[0].startswith(("train_scripts/", "generate_scripts/")):
+        verb = (ROOT / words[0]).read_text(encoding="utf-8").rpartition(" recipe ")[2].split()[0]
+        return recipe_flags(verb)
     if words[:2] == ["python", "preprocess/make_lra.py"]:
         return frozenset(flags_of(sub_commands(make_lra.build_parser())[words[2]]))
     if program == "torchrun":

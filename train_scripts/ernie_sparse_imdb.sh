@@ -1,3 +1,4 @@
 #!/usr/bin/env bash
-# IMDB with ERNIE-Sparse: 32 reviews an update, each in two passes, 14,080 updates.
+# IMDB with ERNIE-Sparse (Liu et al. 2022, Tables 3 and 9).
+# Flags: configs/ernie_sparse_imdb.yaml; the whole command: DRY_RUN=1 train_scripts/ernie_sparse_imdb.sh
 exec "$(dirname "$0")/../scripts/hat" recipe train ernie_sparse_imdb "$@"

@@ -1,3 +1,4 @@
 #!/usr/bin/env bash
-# TriviaQA with ERNIE-Sparse: 16 questions with a page an update, each in two passes, 69,160 updates.
+# TriviaQA on pages of Wikipedia with ERNIE-Sparse (Liu et al. 2022, Tables 4 and 9).
+# Flags: configs/ernie_sparse_triviaqa.yaml; the whole command: DRY_RUN=1 train_scripts/ernie_sparse_triviaqa.sh
 exec "$(dirname "$0")/../scripts/hat" recipe train ernie_sparse_triviaqa "$@"

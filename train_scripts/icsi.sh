@@ -1,3 +1,4 @@
 #!/usr/bin/env bash
-# ICSI meetings from the HAT of CNN/DailyMail: 8 meetings an update, 400 updates.
+# ICSI meetings from the HAT of recipe cnn_dm (Rohde et al. 2021, Table 6).
+# Flags: configs/icsi.yaml; the whole command: DRY_RUN=1 train_scripts/icsi.sh
 exec "$(dirname "$0")/../scripts/hat" recipe train icsi "$@"

@@ -1,3 +1,4 @@
 #!/usr/bin/env bash
-# Image of Long Range Arena: 256 pictures an update, 35,000 updates.
+# Image: the class of a grey picture of CIFAR-10, pixel by pixel.
+# Flags: configs/lra_image.yaml; the whole command: DRY_RUN=1 train_scripts/lra_image.sh
 exec "$(dirname "$0")/../scripts/hat" recipe train lra_image "$@"

@@ -1,3 +1,4 @@
 #!/usr/bin/env bash
-# Self-pretraining for ListOps of Long Range Arena: 32 sequences an update, 20,000 updates.
+# Self-pretraining for ListOps of Long Range Arena.
+# Flags: configs/lra_listops_pretraining.yaml; the whole command: DRY_RUN=1 train_scripts/lra_listops_pretraining.sh
 exec "$(dirname "$0")/../scripts/hat" recipe train lra_listops_pretraining "$@"

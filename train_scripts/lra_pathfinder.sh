@@ -1,3 +1,4 @@
 #!/usr/bin/env bash
-# Pathfinder of Long Range Arena: 512 images an update, 62,400 updates.
+# Pathfinder: are two dots the ends of one curve? 32 x 32 pixels, the hard part.
+# Flags: configs/lra_pathfinder.yaml; the whole command: DRY_RUN=1 train_scripts/lra_pathfinder.sh
 exec "$(dirname "$0")/../scripts/hat" recipe train lra_pathfinder "$@"

@@ -1,3 +1,4 @@
 #!/usr/bin/env bash
-# Retrieval of Long Range Arena: 32 pairs of papers an update, 5,000 updates.
+# Retrieval: does one paper cite the other? Two texts as bytes, each truncated to 4,000.
+# Flags: configs/lra_retrieval.yaml; the whole command: DRY_RUN=1 train_scripts/lra_retrieval.sh
 exec "$(dirname "$0")/../scripts/hat" recipe train lra_retrieval "$@"

@@ -1,3 +1,4 @@
 #!/usr/bin/env bash
-# Text of Long Range Arena: 32 reviews an update, 20,000 updates.
+# Text: reviews of films as bytes, truncated to 1,000.
+# Flags: configs/lra_text.yaml; the whole command: DRY_RUN=1 train_scripts/lra_text.sh
 exec "$(dirname "$0")/../scripts/hat" recipe train lra_text "$@"

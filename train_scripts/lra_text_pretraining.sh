@@ -1,3 +1,4 @@
 #!/usr/bin/env bash
-# Self-pretraining for Text of Long Range Arena: 32 sequences an update, 20,000 updates.
+# Self-pretraining for Text of Long Range Arena.
+# Flags: configs/lra_text_pretraining.yaml; the whole command: DRY_RUN=1 train_scripts/lra_text_pretraining.sh
 exec "$(dirname "$0")/../scripts/hat" recipe train lra_text_pretraining "$@"

@@ -1,3 +1,4 @@
 #!/usr/bin/env bash
-# The right choice after a long text of your own: 32 questions an update, 2,000 updates.
+# The right one of several choices after a long text, with a Hierarchical Attention Transformer.
+# Flags: configs/multiple_choice.yaml; the whole command: DRY_RUN=1 train_scripts/multiple_choice.sh
 exec "$(dirname "$0")/../scripts/hat" recipe train multiple_choice "$@"

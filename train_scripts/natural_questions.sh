@@ -1,3 +1,4 @@
 #!/usr/bin/env bash
-# Natural Questions from RoBERTa-large: 64 windows of 4,096 tokens an update, about 2 epochs.
+# Natural Questions as Poolingformer answers them (Zhang et al. 2021, Table 2).
+# Flags: configs/natural_questions.yaml; the whole command: DRY_RUN=1 train_scripts/natural_questions.sh
 exec "$(dirname "$0")/../scripts/hat" recipe train natural_questions "$@"

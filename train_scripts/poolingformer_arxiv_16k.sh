@@ -1,3 +1,4 @@
 #!/usr/bin/env bash
-# arXiv with Poolingformer, from BART-large: 128 documents of at most 16384 tokens an update, 15,862 updates.
+# arXiv with Poolingformer, 16,384 tokens (Zhang et al. 2021, Table 4).
+# Flags: configs/poolingformer_arxiv_16k.yaml; the whole command: DRY_RUN=1 train_scripts/poolingformer_arxiv_16k.sh
 exec "$(dirname "$0")/../scripts/hat" recipe train poolingformer_arxiv_16k "$@"

@@ -1,3 +1,4 @@
 #!/usr/bin/env bash
-# arXiv with Poolingformer, from BART-large: 128 documents of at most 4096 tokens an update, 15,862 updates.
+# arXiv with Poolingformer, 4,096 tokens (Zhang et al. 2021, Table 4).
+# Flags: configs/poolingformer_arxiv_4k.yaml; the whole command: DRY_RUN=1 train_scripts/poolingformer_arxiv_4k.sh
 exec "$(dirname "$0")/../scripts/hat" recipe train poolingformer_arxiv_4k "$@"

@@ -1,3 +1,4 @@
 #!/usr/bin/env bash
-# RACE with HAT's encoder from RoBERTa-base: 16 questions an update, 21,968 updates.
+# RACE with HAT's encoder (Rohde et al. 2021, section 7, Table 8).
+# Flags: configs/race.yaml; the whole command: DRY_RUN=1 train_scripts/race.sh
 exec "$(dirname "$0")/../scripts/hat" recipe train race "$@"

@@ -1,3 +1,4 @@
 #!/usr/bin/env bash
-# Pre-training of HAT's encoder on text of your own: 8,192 rows of 512 tokens an update, 500,000 updates.
+# Pre-training of HAT's encoder (Rohde et al. 2021, section 7).
+# Flags: configs/roberta_pretraining.yaml; the whole command: DRY_RUN=1 train_scripts/roberta_pretraining.sh
 exec "$(dirname "$0")/../scripts/hat" recipe train roberta_pretraining "$@"

@@ -1,3 +1,4 @@
 #!/usr/bin/env bash
-# TyDi QA from RoBERTa-large: 64 windows of 4,096 tokens an update, about 2 epochs.
+# TyDi QA's primary tasks as Poolingformer does them (Zhang et al. 2021, Table 3).
+# Flags: configs/tydi_qa.yaml; the whole command: DRY_RUN=1 train_scripts/tydi_qa.sh
 exec "$(dirname "$0")/../scripts/hat" recipe train tydi_qa "$@"

@@ -1,3 +1,4 @@
 #!/usr/bin/env bash
-# WMT20 English-German, whole documents, from scratch: 131,072 tokens an update, 50,000 updates.
+# WMT20 English-German, whole documents (Rohde et al. 2021, section 4.2, Table 7).
+# Flags: configs/wmt20_en_de.yaml; the whole command: DRY_RUN=1 train_scripts/wmt20_en_de.sh
 exec "$(dirname "$0")/../scripts/hat" recipe train wmt20_en_de "$@"

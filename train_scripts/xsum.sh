@@ -1,3 +1,4 @@
 #!/usr/bin/env bash
-# XSum from BART-large: 64 documents of at most 1024 tokens an update, 20,000 updates.
+# XSum from BART-large (Rohde et al. 2021, Table 4).
+# Flags: configs/xsum.yaml; the whole command: DRY_RUN=1 train_scripts/xsum.sh
 exec "$(dirname "$0")/../scripts/hat" recipe train xsum "$@"

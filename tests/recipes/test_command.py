@@ -41,7 +41,7 @@ def test_dry_run_prints_a_command_to_paste(tmp_path):
 
 
 def test_two_commands_are_printed_as_one_line_to_paste(tmp_path):
-    done = run(REPOSITORY / "predict_scripts/race.sh", cwd=tmp_path, DRY_RUN="1")
+    done = run(REPOSITORY / "generate_scripts/race.sh", cwd=tmp_path, DRY_RUN="1")
     first, second = recipes.build_commands("predict", "race")
     assert words_of(done) == [*first, "&&", *second], done.stderr
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from argparse import Namespace
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -32,14 +33,12 @@ from hat_fairseq.scoring import command as score_command
 register()  # the tasks and architectures that the recipes name
 SECTIONS = {name: files.load(files.find(name)) for name in files.names()}
 WITH = {verb: [name for name in SECTIONS if SECTIONS[name][verb]] for verb in recipes.COMMANDS}
-SCRIPTS = [path for verb in ("train", "generate", "predict") for path in REPOSITORY.glob(f"{verb}_scripts/*.sh")]
+SCRIPTS = [path for verb in ("train", "generate") for path in REPOSITORY.glob(f"{verb}_scripts/*")]
 CONFIGS = sorted(files.CONFIGS.rglob("*.yaml"))
 
 
 def test_matrix_is_complete():
-    """Every recipe has a reader and its scripts, and there is no script or reader without a recipe."""
-    for verb in ("train", "generate", "predict"):
-        assert {path.stem for path in (REPOSITORY / f"{verb}_scripts").glob("*.sh")} == set(WITH[verb]), verb
+    """Every recipe has a reader and its commands, and there is no reader without a recipe."""
     readers = set(reader_names())
     assert readers == {reader_of(name) for name in SECTIONS if not takes_a_folder(name)}
     for name, sections in SECTIONS.items():
@@ -52,13 +51,28 @@ def test_matrix_is_complete():
             assert re.fullmatch(prefix + reader_of(name) + suffix, name), name
 
 
-def test_scripts_have_a_header_and_the_call():
-    for path in SCRIPTS:
-        shebang, comment, *call = path.read_text().splitlines()
-        verb = path.parent.name.removesuffix("_scripts")
-        assert shebang == "#!/usr/bin/env bash" and comment.startswith("# "), path
-        assert call == [f'exec "$(dirname "$0")/../scripts/hat" recipe {verb} {path.stem} "$@"'], path
-        assert os.access(path, os.X_OK), path
+def scripts_of(name):
+    """What the scripts of a recipe should be. They open with the first sentence of its file."""
+    lines = files.find(name).read_text(encoding="utf-8").splitlines()
+    comment = " ".join(line.removeprefix("# ") for line in takewhile(lambda line: line.startswith("#"), lines))
+    sentence = re.split(r"\. (?=[A-Z\"])|; |: data", comment)[0].rstrip(".")
+    for verb, folder in (("train", "train"), ("generate", "generate"), ("predict", "generate")):
+        if name in WITH[verb]:
+            path = f"{folder}_scripts/{name}.sh"
+            flags = f"# Flags: configs/{name}.yaml; the whole command: DRY_RUN=1 {path}"
+            call = f'exec "$(dirname "$0")/../scripts/hat" recipe {verb} {name} "$@"'
+            yield REPOSITORY / path, f"#!/usr/bin/env bash\n# {sentence}.\n{flags}\n{call}\n"
+
+
+def test_scripts_are_written_from_the_recipes():
+    """`HAT_GOLDEN=1 pytest tests/recipes/test_configs.py` writes them anew."""
+    expected = {path: text for name in SECTIONS for path, text in scripts_of(name)}
+    if os.environ.get("HAT_GOLDEN"):
+        for path, text in expected.items():
+            path.write_text(text, encoding="utf-8")
+            path.chmod(0o755)
+    assert {path: path.read_text(encoding="utf-8") for path in SCRIPTS} == expected
+    assert all(os.access(path, os.X_OK) for path in SCRIPTS)
 
 
 def test_shellcheck_passes_and_make_lint_runs_it_on_every_script():
