@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow
 import pytest
 from commands import REPOSITORY, run_command
-from preprocess.encoder_containers import write_hyperpartisan
 from pyarrow import parquet
+from releases import write_release
 
 GIGABYTES = 6 * 2**30
 LEARNED = ["--bpe", "learned", "--num-codes", 30]
@@ -177,7 +177,7 @@ LAUGHS = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10}">' for n in range(1, 10))
     ],
 )
 def test_xml(declared: str, message: str, tmp_path: Path) -> None:
-    write_hyperpartisan(tmp_path)
+    write_release("hyperpartisan", tmp_path)
     (secret := tmp_path / "secret").write_text("a secret")
     (path,) = tmp_path.glob("articles-*.xml")
     declared = declared.replace("SECRET", secret.as_uri())

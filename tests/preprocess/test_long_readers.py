@@ -8,55 +8,35 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from preprocess.encoder_containers import of
-from preprocess.long_containers import (
-    CATEGORIES,
-    WRITERS,
-    name_of,
-    triviaqa_question,
-    wikihop_question,
-    write_arxiv_categories,
-    write_triviaqa,
-    write_wikihop,
-)
+from releases import CATEGORIES, RELEASES, write_release
+from triviaqa import find_answers
 
 from hat_fairseq.data.readers import find_reader
-from hat_fairseq.data.record import Record
-from preprocess.triviaqa import WORD, find_answers
+from hat_fairseq.data.record import Answer, Record
 
 
 def read(name: str, split: str, root: Path | None, counts: Counter[str] | None = None) -> list[Record]:
     return list(find_reader(name).read(split, root, Counter() if counts is None else counts))  # type: ignore[arg-type]
 
 
-def test_questions_of_wikihop_have_their_candidates_and_documents(tmp_path: Path) -> None:
-    write_wikihop(tmp_path)
-    train, valid = (read("wikihop", split, tmp_path) for split in ("train", "valid"))
-    assert [len(train), len(valid)] == [6, 3]
-    for number, record in enumerate(train):
-        wanted = wikihop_question(number, "train")
-        assert record.parts == (wanted["query"], tuple(wanted["supports"]))
-        assert record.choices == tuple(wanted["candidates"]) and len(record.choices) >= 2
-        assert record.choices[int(record.label or -1)] == wanted["answer"]
+def test_questions_of_wikihop_have_their_candidates_and_documents() -> None:
+    train, valid = (read("wikihop", split, RELEASES / "wikihop") for split in ("train", "valid"))
+    assert [len(train), len(valid)] == [4, 2]
+    query, documents = train[1].parts
+    assert query == "person_of_page 1" and documents[0].startswith("Ben Koch paints bridges.") and len(documents) == 2
+    assert train[1].choices == ("ben koch", "carla roth", "dov levi") and train[1].label == "0"
     assert find_reader("wikihop").release == {"train": (43738,), "valid": (5129,)}
 
 
-def test_every_place_of_an_alias_is_an_answer(tmp_path: Path) -> None:
-    write_triviaqa(tmp_path)
+def test_every_place_of_an_alias_is_an_answer() -> None:
     counts: Counter[str] = Counter()
-    train = read("triviaqa", "train", tmp_path, counts)
+    train = read("triviaqa", "train", RELEASES / "triviaqa", counts)
     assert [record.id for record in train[:3]] == ["tc_0--Page_0.txt", "tc_0--Page_none.txt", "tc_1--Page_1.txt"]
-    assert counts == Counter(pages_without_an_alias=6) and train[0].meta is None
-    for number, record in enumerate(train[::2]):
-        text = str(record.parts[1])
-        assert text == "\n\n".join(of("train")[number])
-        words = WORD.findall(name_of(number).lower())
-        found = [WORD.findall(answer.text.lower()) for answer in record.answers or ()]
-        every = WORD.findall(text.lower())
-        places = [i for i in range(len(every)) if every[i : i + len(words)] == words]
-        assert found == [words] * len(places) != []
-    meta = read("triviaqa", "valid", tmp_path)[0].meta
-    assert meta == {"triviaqa": {"question": "tc_6", "answers": [name_of(6).lower(), "nobody at all"]}}
+    assert counts == Counter(pages_without_an_alias=2) and train[0].meta is None
+    assert train[0].parts[1] == "Anna Berg paints ships.\n\nThe painter lives in Kiel. Anna Berg is old."
+    assert train[0].answers == (Answer("Anna Berg", 0), Answer("Anna Berg", 52)) and train[1].answers == ()
+    meta = read("triviaqa", "valid", RELEASES / "triviaqa")[0].meta
+    assert meta == {"triviaqa": {"question": "tc_2", "answers": ["carla roth", "nobody at all"]}}
 
 
 @pytest.mark.parametrize(
@@ -80,7 +60,7 @@ def test_words_are_compared_without_case_punctuation_and_articles(
 
 
 def test_papers_are_split_by_number_and_copies_stay_together(tmp_path: Path) -> None:
-    write_arxiv_categories(tmp_path)
+    write_release("arxiv_categories", tmp_path)
     splits = {split: read("arxiv_categories", split, tmp_path) for split in ("train", "valid", "test")}
     assert {split: len(records) for split, records in splits.items()} == {"train": 39, "valid": 1, "test": 4}
     ids = [record.id for records in splits.values() for record in records]
@@ -92,14 +72,17 @@ def test_papers_are_split_by_number_and_copies_stay_together(tmp_path: Path) -> 
     assert sum(number for (number,) in find_reader("arxiv_categories").release.values()) == 33388
 
 
+HOP, TRIVIA, PAGE = "train.json", "qa/wikipedia-train.json", "evidence/wikipedia/Page_0.txt"
+
+
 def changed(name: str, **changes: object) -> str:
     """A release of one question."""
-    if name == "wikihop":
-        return json.dumps([{**wikihop_question(0, "train"), **changes}])
-    return json.dumps({"Data": [{**triviaqa_question(0, of("train")[0]), **changes}]})
+    release = json.loads((RELEASES / name / (HOP if name == "wikihop" else TRIVIA)).read_text())
+    questions = release if name == "wikihop" else release["Data"]
+    questions[0].update(changes)
+    return json.dumps(release)
 
 
-HOP, TRIVIA, PAGE = "train.json", "qa/wikipedia-train.json", "evidence/wikipedia/Page_0.txt"
 REFUSED: list[tuple[str, str, str | None, str]] = [
     ("wikihop", HOP, None, r"train\.json is missing; the folder must hold train\.json and dev\.json"),
     ("wikihop", HOP, "{}", r"train\.json: expected a list of questions, found a dict"),
@@ -114,7 +97,7 @@ REFUSED: list[tuple[str, str, str | None, str]] = [
 
 @pytest.mark.parametrize(("name", "file", "content", "message"), REFUSED)
 def test_what_is_no_release_is_refused(name: str, file: str, content: str | None, message: str, tmp_path: Path) -> None:
-    WRITERS[name](tmp_path)
+    write_release(name, tmp_path)
     (tmp_path / file).unlink() if content is None else (tmp_path / file).write_text(content)
     with pytest.raises(ValueError, match=message):
         read(name, "train", tmp_path)
@@ -123,7 +106,7 @@ def test_what_is_no_release_is_refused(name: str, file: str, content: str | None
 
 
 def test_a_category_without_papers_is_refused(tmp_path: Path) -> None:
-    write_arxiv_categories(tmp_path)
+    write_release("arxiv_categories", tmp_path)
     shutil.rmtree(tmp_path / "math.ST")
     with pytest.raises(
         ValueError, match=r"math\.ST has no \.txt files; --root must be a folder with the folders cs\.AI"

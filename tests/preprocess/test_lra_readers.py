@@ -17,8 +17,7 @@ import pathfinder
 import pytest
 from listops import Limits, expressions
 from PIL import Image
-from preprocess.encoder_containers import articles
-from preprocess.lra_containers import PER_BATCH, WRITERS, pickled, pictures
+from releases import PER_BATCH, RELEASES, pickled, pictures, write_release
 
 from hat_fairseq.data.readers import find_reader
 from hat_fairseq.data.record import Record
@@ -133,16 +132,16 @@ def test_published_files_with_parentheses_are_read_alike(tmp_path: Path) -> None
     assert record.parts == (("[MAX", "2", "[SM", "9", "3", "X", "0", "X"),) and record.label == "2"
 
 
-def test_text_is_the_review_as_it_is(tmp_path: Path) -> None:
-    WRITERS["lra_text"](tmp_path)
-    train, valid, test = (read("lra_text", split, tmp_path) for split in SPLITS)
+def test_text_is_the_review_as_it_is() -> None:
+    train, valid, test = (read("lra_text", split, RELEASES / "imdb") for split in SPLITS)
     assert len(train) == 8 and valid == test and len(test) == 4
-    assert ("<br /><br />".join(articles()[0]["paragraphs"]),) in {record.parts for record in train}
+    text = "A fine film about Anna Berg.<br /><br />Number 0 of the train part."
+    assert (text,) in {record.parts for record in train}
     assert {record.label for record in train} == {"neg", "pos"}
 
 
 def test_pairs_are_lines_of_five_columns(tmp_path: Path) -> None:
-    WRITERS["lra_retrieval"](tmp_path)
+    write_release("lra_retrieval", tmp_path)
     records = read("lra_retrieval", "train", tmp_path)
     assert [(record.id, record.label) for record in records[:2]] == [("1-P0-Q0", "0"), ("2-P1-Q1", "1")]
     assert len(records) == 4 and all(text.startswith('"') for record in records for text in record.parts)
@@ -151,7 +150,7 @@ def test_pairs_are_lines_of_five_columns(tmp_path: Path) -> None:
 def test_pictures_are_grey_and_the_last_training_pictures_are_for_validation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    WRITERS["lra_image"](tmp_path)
+    write_release("lra_image", tmp_path)
     reader = find_reader("lra_image")
     monkeypatch.setitem(reader.read.__globals__, "VALID", 2)
     splits = {split: list(reader.read(split, tmp_path, Counter())) for split in SPLITS}
@@ -177,7 +176,7 @@ def test_a_pickle_that_names_a_function_is_refused_and_nothing_is_run(tmp_path: 
 
 
 def test_images_of_pathfinder(tmp_path: Path) -> None:
-    WRITERS["lra_pathfinder"](tmp_path)
+    write_release("lra_pathfinder", tmp_path)
     counts: Counter[str] = Counter()
     splits = {split: read("lra_pathfinder", split, tmp_path, counts) for split in SPLITS}
     assert [len(records) for records in splits.values()] == [15, 2, 2] and counts == {"empty_images_left_out": 1}
@@ -301,7 +300,7 @@ REFUSED: list[tuple[str, Callable[[Path], object], str]] = [
 def test_what_is_no_release_is_refused(
     name: str, change: Callable[[Path], object], message: str, tmp_path: Path
 ) -> None:
-    WRITERS[name](tmp_path)
+    write_release(name, tmp_path)
     change(tmp_path)
     with pytest.raises(ValueError, match=message):
         read(name, "train", tmp_path)

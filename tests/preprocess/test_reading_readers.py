@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from preprocess.containers import write_lines
-from preprocess.encoder_containers import SPLITS, of, race_passage, squad_article, write_c4, write_race, write_squad2
+from releases import RELEASES, write_lines, write_release
 
 from hat_fairseq.data.readers import find_reader
 from hat_fairseq.data.record import Answer, Record
@@ -23,16 +22,13 @@ def read(name: str, split: str, root: Path | None, counts: Counter[str] | None =
 # SQuAD 2.0
 
 
-def test_questions_are_read_with_their_paragraphs(tmp_path: Path) -> None:
-    write_squad2(tmp_path)
-    assert [len(read("squad2", split, tmp_path)) for split in ("train", "valid")] == [18, 9]
-    who, then, nothing = read("squad2", "valid", tmp_path)[:3]
-    sentences = of("valid")[0]
-    context = " ".join(sentences)
-    name = " ".join(sentences[0].split()[:2])
-    assert who.id == "6a" and who.parts == ("Who is this?", context)
-    assert who.answers == (Answer(name, 0), Answer(name, 0))
-    assert then.answers == (Answer(sentences[1], len(sentences[0]) + 1),)
+def test_questions_are_read_with_their_paragraphs() -> None:
+    assert [len(read("squad2", split, RELEASES / "squad2")) for split in ("train", "valid")] == [12, 6]
+    who, where, nothing = read("squad2", "valid", RELEASES / "squad2")[:3]
+    context = "Eva Lind paints maps. The painter lives in Malmö. Many people bought pictures of maps."
+    assert who.id == "4a" and who.parts == ("Who paints?", context)
+    assert who.answers == (Answer("Eva Lind", 0), Answer("Eva Lind", 0))
+    assert where.answers == (Answer("The painter lives in Malmö.", 22),)
     assert nothing.answers == (), "plausible answers are none"
 
 
@@ -42,9 +38,9 @@ def test_there_is_no_test_part_and_the_numbers_are_the_releases() -> None:
 
 
 def one_question(root: Path, **changes: Any) -> None:
-    article = squad_article(of("train")[0], 0)
-    article["paragraphs"][0]["qas"][0].update(changes)
-    (root / "train-v2.0.json").write_text(json.dumps({"version": "v2.0", "data": [article]}))
+    release = json.loads((RELEASES / "squad2/train-v2.0.json").read_text())
+    release["data"][0]["paragraphs"][0]["qas"][0].update(changes)
+    (root / "train-v2.0.json").write_text(json.dumps(release))
 
 
 REFUSED_SQUAD: list[tuple[Callable[[Path], object], str]] = [
@@ -65,7 +61,7 @@ REFUSED_SQUAD: list[tuple[Callable[[Path], object], str]] = [
 
 @pytest.mark.parametrize(("change", "message"), REFUSED_SQUAD)
 def test_what_is_no_squad_is_refused(change: Callable[[Path], object], message: str, tmp_path: Path) -> None:
-    write_squad2(tmp_path)
+    write_release("squad2", tmp_path)
     change(tmp_path)
     with pytest.raises(ValueError, match=message):
         read("squad2", "train", tmp_path)
@@ -74,38 +70,33 @@ def test_what_is_no_squad_is_refused(change: Callable[[Path], object], message: 
 # RACE
 
 
-def test_choices_go_into_the_blank_or_behind_the_question(tmp_path: Path) -> None:
-    write_race(tmp_path)
+def test_choices_go_into_the_blank_or_behind_the_question() -> None:
     counts: Counter[str] = Counter()
-    assert [len(read("race", split, tmp_path)) for split in ("train", "test")] == [12, 6]
-    plain, blank = read("race", "valid", tmp_path, counts)[:2]
-    passage = race_passage(of("valid")[0], SPLITS["valid"][0])
-    options = passage["options"][0]
-    assert plain.parts == blank.parts == (passage["article"],)
+    plain, blank = read("race", "valid", RELEASES / "race", counts)[:2]
+    options = [f"People like {things}." for things in ("ships", "bridges", "birds", "clocks")]
+    article = "Anna Berg paints ships.\nThe painter lives in Kiel.\nMany people bought pictures of ships."
+    assert plain.parts == blank.parts == (article,)
     assert plain.choices == tuple(f"What is said? {option}" for option in options)
     assert blank.choices == tuple(f"The passage says: {option} It is true." for option in options[::-1])
     assert (plain.label, blank.label) == ("0", "3") and (plain.id, blank.id) == ("middle/6-0", "middle/6-1")
-    assert counts == Counter(questions_with_a_blank=3, questions_without_blank=3)
+    assert counts == Counter(questions_with_a_blank=2, questions_without_blank=2)
 
 
-def test_every_blank_is_filled_as_in_fairseqs_preparation(tmp_path: Path) -> None:
-    write_race(tmp_path)
-    passage = {**race_passage(of("train")[0], 0), "questions": ["_ and _ are both .", "x"]}
-    (tmp_path / "train/middle/0.txt").write_text(json.dumps(passage))
-    first = read("race", "train", tmp_path)[0]
-    option = passage["options"][0][0]
-    assert first.choices[0] == f"{option} and {option} are both ."
-
-
-def test_both_schools_are_read_files_by_their_numbers(tmp_path: Path) -> None:
-    write_race(tmp_path)
-    (tmp_path / "train/middle/10.txt").write_text(json.dumps(race_passage(of("test")[1], 10)))
-    names = [example.id for example in read("race", "train", tmp_path)]
-    assert names[::2] == [f"middle/{number}-0" for number in (0, 1, 2, 3, 4, 10)] + ["high/5-0"]
+def test_both_schools_are_read_files_by_their_numbers() -> None:
+    names = [example.id for example in read("race", "train", RELEASES / "race")]
+    assert names == ["middle/2-0", "middle/2-1", "middle/10-0", "middle/10-1", "high/5-0", "high/5-1"]
 
 
 def one_passage(root: Path, **changes: Any) -> None:
-    (root / "train/middle/0.txt").write_text(json.dumps({**race_passage(of("train")[0], 0), **changes}))
+    passage = json.loads((RELEASES / "race/train/middle/2.txt").read_text())
+    (root / "train/middle/2.txt").write_text(json.dumps({**passage, **changes}))
+
+
+def test_every_blank_is_filled_as_in_fairseqs_preparation(tmp_path: Path) -> None:
+    write_release("race", tmp_path)
+    one_passage(tmp_path, questions=["_ and _ are both .", "x"])
+    first = read("race", "train", tmp_path)[0]
+    assert first.choices[0] == "People like birds. and People like birds. are both ."
 
 
 REFUSED_RACE: list[tuple[Callable[[Path], object], str]] = [
@@ -113,26 +104,26 @@ REFUSED_RACE: list[tuple[Callable[[Path], object], str]] = [
         lambda root: (root / "train/high/5.txt").unlink(),
         r"train/high has no \.txt files; --root must be a folder",
     ),
-    (lambda root: (root / "train/middle/0.txt").write_text("{"), r"middle/0\.txt:1: no JSON .*is the file cut off\?"),
-    (lambda root: (root / "train/middle/0.txt").write_text("[]"), r"middle/0\.txt: expected a JSON object, found \[\]"),
-    (lambda root: one_passage(root, article=None), r"middle/0\.txt: article must be a string, not None"),
-    (lambda root: one_passage(root, answers=["A"]), r"0\.txt: 2 questions, 2 options, 1 answers"),
-    (lambda root: one_passage(root, answers=["A", "E"]), r"0\.txt, question 1: the answer is 'E', not A, B, C or D"),
-    (lambda root: one_passage(root, answers=["AB", "A"]), r"0\.txt, question 0: the answer is 'AB', not A, B, C or D"),
+    (lambda root: (root / "train/middle/2.txt").write_text("{"), r"middle/2\.txt:1: no JSON .*is the file cut off\?"),
+    (lambda root: (root / "train/middle/2.txt").write_text("[]"), r"middle/2\.txt: expected a JSON object, found \[\]"),
+    (lambda root: one_passage(root, article=None), r"middle/2\.txt: article must be a string, not None"),
+    (lambda root: one_passage(root, answers=["A"]), r"2\.txt: 2 questions, 2 options, 1 answers"),
+    (lambda root: one_passage(root, answers=["A", "E"]), r"2\.txt, question 1: the answer is 'E', not A, B, C or D"),
+    (lambda root: one_passage(root, answers=["AB", "A"]), r"2\.txt, question 0: the answer is 'AB', not A, B, C or D"),
     (
         lambda root: one_passage(root, options=[["a"], ["b"]]),
         r"question 0: expected four options as strings, found \[",
     ),
     (
         lambda root: one_passage(root, options=["abcd", "efgh"]),
-        r"0\.txt: each item of options must be a list, not 'abcd'",
+        r"2\.txt: each item of options must be a list, not 'abcd'",
     ),
 ]
 
 
 @pytest.mark.parametrize(("change", "message"), REFUSED_RACE)
 def test_what_is_no_race_is_refused(change: Callable[[Path], object], message: str, tmp_path: Path) -> None:
-    write_race(tmp_path)
+    write_release("race", tmp_path)
     change(tmp_path)
     with pytest.raises(ValueError, match=message):
         read("race", "train", tmp_path)
@@ -142,7 +133,7 @@ def test_what_is_no_race_is_refused(change: Callable[[Path], object], message: s
 
 
 def test_long_pages_are_kept_and_short_ones_counted(tmp_path: Path) -> None:
-    write_c4(tmp_path)
+    write_release("c4", tmp_path)
     counts: Counter[str] = Counter()
     pages = read("c4", "train", tmp_path, counts)
     assert [page.id for page in pages] == ["c4-train.00000-of-00002:2", "c4-train.00001-of-00002:2"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import pytest
 import torch
 from building import Vocabulary, build, released_roberta
 from byte_level_bpe import write_byte_level_bpe
+from releases import write_release
 from sentencepiece_model import write_model
 from warm import WarmPython
 
@@ -26,7 +27,7 @@ from hat_fairseq.data.sentencepiece_bpe import SentencePieceBpe
 from hat_fairseq.inference.official_answers import FILES
 from hat_fairseq.recipes import command as recipes
 from hat_fairseq.recipes import files
-from preprocess import encoder_containers, long_containers, lra_containers, question_containers
+from preprocess import question_containers
 
 pytestmark = pytest.mark.slow
 SIZES = "--encoder-embed-dim 32 --encoder-ffn-embed-dim 48 --encoder-attention-heads 4"
@@ -39,7 +40,6 @@ SHORT = ["--max-source-tokens", "256"]
 LONGER = {"tydi_qa": ["--max-source-tokens", "1024", "--window-overlap", "100"]}  # whole articles
 SECTIONS = {name: files.load(files.find(name)) for name in files.names()}
 SECTIONS = {name: sections for name, sections in SECTIONS.items() if not sections["generate"]}
-WRITERS = encoder_containers.WRITERS | question_containers.WRITERS | long_containers.WRITERS | lra_containers.WRITERS
 PRETRAINING = {name for name in SECTIONS if name.endswith("_pretraining")}
 
 
@@ -82,11 +82,12 @@ def run_recipe(name: str, workspace: Path, python: WarmPython) -> dict[str, str]
     sections = SECTIONS[name]
     reader = str(sections["preprocess"]["reader"])
     if reader == "raw/{recipe}":
-        encoder_containers.FOLDERS[name](workspace / "raw" / name)
+        write_release(name, workspace / "raw" / name)
         source = []
     else:
         if not (workspace / "release" / reader).exists():
-            WRITERS[reader](workspace / "release" / reader)
+            write = question_containers.WRITERS.get(reader, partial(write_release, reader))
+            write(workspace / "release" / reader)
         source = ["--partial", "--root", f"release/{reader}"]
     folders = {"sentencepiece": ["--bpe-dir", "pieces"], "learned": ["--num-codes", "300"]}
     bpe = folders.get(str(sections["preprocess"].get("bpe")), ["--bpe-dir", "bpe"])
