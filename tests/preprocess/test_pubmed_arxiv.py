@@ -7,35 +7,30 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from preprocess.containers import cohan_article, meetings, write_arxiv, write_lines, write_pubmed
+from releases import RELEASES, write_lines
 
 from hat_fairseq.data.readers import find_reader
 from hat_fairseq.data.record import Record
-
-RELEASES = {"pubmed": write_pubmed, "arxiv": write_arxiv}
 
 
 def read(name: str, split: str, root: Path | None, counts: Counter[str] | None = None) -> list[Record]:
     return list(find_reader(name).read(split, root, Counter() if counts is None else counts))
 
 
-@pytest.mark.parametrize("name", RELEASES)
-def test_a_release_is_read(name: str, tmp_path: Path) -> None:
-    RELEASES[name](tmp_path)
+@pytest.mark.parametrize("name", ["pubmed", "arxiv"])
+def test_a_release_is_read(name: str) -> None:
     counts: Counter[str] = Counter()
-    assert [len(read(name, split, tmp_path, counts)) for split in ("train", "valid", "test")] == [3, 2, 2]
-    assert counts == Counter()
-
-    article = read(name, "valid", tmp_path)[0]
-    meeting = meetings("valid", {"pubmed": "ami", "arxiv": "icsi"}[name])[0]
-    assert article.id == meeting.id and article.roles is None and article.text is None
-    assert article.sentences == tuple(turn.lower() for turn in (meeting.sentences or ())[:30])
-    assert article.target == tuple(sentence.lower() for sentence in meeting.target or ())
+    splits = [read(name, split, RELEASES / "cohan", counts) for split in ("train", "valid", "test")]
+    assert [len(articles) for articles in splits] == [3, 2, 2] and counts == Counter()
+    article = splits[1][0]
+    assert article.id == "a3" and article.roles is None and article.text is None
+    assert article.sentences and article.sentences[0] == "dov levi paints clocks ." and len(article.sentences) == 5
+    assert article.target == ("dov levi shows new pictures.", "the exhibition opens in may.")
 
 
 def one_article(root: Path, **changes: Any) -> None:
     """A file of one article with other values; None takes the key away."""
-    article = {**cohan_article(meetings("train")[0]), **changes}
+    article = {**json.loads((RELEASES / "cohan/train.txt").read_text().splitlines()[0]), **changes}
     kept = {key: value for key, value in article.items() if value is not None}
     write_lines(root / "train.txt", [kept])
 

@@ -5,10 +5,11 @@ import gzip
 import json
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
-from preprocess.containers import meetings, turns, write_lines, write_xsum
+from releases import RELEASES, write_lines, write_release
 
 from hat_fairseq.data.readers import find_reader
 from hat_fairseq.data.record import Record
@@ -20,16 +21,16 @@ def read(split: str, root: Path | None, counts: Counter[str] | None = None) -> l
     return list(find_reader("xsum").read(split, root, Counter() if counts is None else counts))
 
 
-def rows(split: str) -> list[dict[str, str]]:
-    """What the Hugging Face release has of the same articles."""
-    return [
-        {
-            "document": "\n".join(text for _, text in turns(meeting)),
-            "summary": (meeting.target or ())[0],
-            "id": meeting.id,
-        }
-        for meeting in meetings(split)
-    ]
+#: What the Hugging Face release has of two articles.
+ROWS = [
+    {
+        "document": f"{name} paints {thing}. The painter lives in {town}. Many people bought pictures of {thing}.\n"
+        f"{name} began when the old school closed. A new exhibition opens in May.",
+        "summary": f"{name} shows new pictures.",
+        "id": number,
+    }
+    for number, name, town, thing in (("3", "Dov Levi", "Haifa", "clocks"), ("4", "Eva Lind", "Malmö", "maps"))
+]
 
 
 def json_lines(records: list[dict[str, str]]) -> bytes:
@@ -44,12 +45,12 @@ def write_csv(path: Path, records: list[dict[str, str]], columns: str = "documen
 
 
 FORMS: dict[str, Callable[[Path], object]] = {
-    "summaries": write_xsum,
-    "CSV": lambda root: write_csv(root / "validation.csv", rows("valid")),
-    "JSON lines": lambda root: write_lines(root / "validation.jsonl", rows("valid")),
-    "JSON lines in .json": lambda root: write_lines(root / "validation.json", rows("valid")),
-    "compressed": lambda root: (root / "val.jsonl.gz").write_bytes(gzip.compress(json_lines(rows("valid")))),
-    "JSON list": lambda root: (root / "validation.json").write_text(json.dumps(rows("valid"), indent=1)),
+    "summaries": partial(write_release, "xsum"),
+    "CSV": lambda root: write_csv(root / "validation.csv", ROWS),
+    "JSON lines": lambda root: write_lines(root / "validation.jsonl", ROWS),
+    "JSON lines in .json": lambda root: write_lines(root / "validation.json", ROWS),
+    "compressed": lambda root: (root / "val.jsonl.gz").write_bytes(gzip.compress(json_lines(ROWS))),
+    "JSON list": lambda root: (root / "validation.json").write_text(json.dumps(ROWS, indent=1)),
 }
 
 
@@ -58,15 +59,14 @@ def test_every_release_gives_the_same_articles(form: str, tmp_path: Path) -> Non
     FORMS[form](tmp_path)
     articles = read("valid", tmp_path)
     assert [(article.id, " ".join((article.text or "").split())) for article in articles] == [
-        (row["id"], " ".join(row["document"].split())) for row in rows("valid")
+        (row["id"], " ".join(row["document"].split())) for row in ROWS
     ]
-    assert [" ".join(article.target or ()).strip() for article in articles] == [row["summary"] for row in rows("valid")]
+    assert [" ".join(article.target or ()).strip() for article in articles] == [row["summary"] for row in ROWS]
 
 
-def test_summaries_are_complete_and_the_buttons_of_the_page_are_counted(tmp_path: Path) -> None:
-    write_xsum(tmp_path)
+def test_summaries_are_complete_and_the_buttons_of_the_page_are_counted() -> None:
     counts: Counter[str] = Counter()
-    assert [len(read(split, tmp_path, counts)) for split in ("train", "valid", "test")] == [3, 2, 2]
+    assert [len(read(split, RELEASES / "xsum", counts)) for split in ("train", "valid", "test")] == [3, 2, 2]
     assert counts == Counter(page_buttons_removed=7)
 
 
@@ -77,19 +77,19 @@ def test_a_long_article_in_a_csv_is_read(tmp_path: Path) -> None:
 
 
 def without_body(root: Path) -> None:
-    write_xsum(root)
-    path = root / "bbc-summary-data" / f"{meetings('train')[1].id}.summary"
+    write_release("xsum", root)
+    path = root / "bbc-summary-data/1.summary"
     path.write_text(path.read_text().partition("[SN]RESTBODY[SN]")[0])
 
 
 def without_article(root: Path) -> None:
-    write_xsum(root)
-    (root / "bbc-summary-data" / f"{meetings('train')[2].id}.summary").unlink()
+    write_release("xsum", root)
+    (root / "bbc-summary-data/2.summary").unlink()
 
 
 def split_file(text: str) -> Callable[[Path], object]:
     def make(root: Path) -> None:
-        write_xsum(root)
+        write_release("xsum", root)
         (root / SPLIT_FILE).write_text(text)
 
     return make
@@ -101,8 +101,8 @@ def two_tables(root: Path) -> None:
 
 
 REFUSED: list[tuple[Callable[[Path], object], str]] = [
-    (without_article, rf"{meetings('train')[2].id}\.summary is missing, which XSum-TRAINING.* lists; unpack the arch"),
-    (without_body, rf"{meetings('train')[1].id}\.summary: no \[SN\]RESTBODY\[SN\], so this is no complete article"),
+    (without_article, r"2\.summary is missing, which XSum-TRAINING.* lists; unpack the arch"),
+    (without_body, r"1\.summary: no \[SN\]RESTBODY\[SN\], so this is no complete article"),
     (split_file('{"train": ["1"'), r"5-5\.json:1: no JSON \(Expecting"),
     (split_file('{"test": []}'), r"5-5\.json: no JSON object with train and validation and test \('train'\)"),
     (split_file("[]"), r"5-5\.json: no JSON object with train and validation and test"),
@@ -137,7 +137,7 @@ def test_what_is_no_release_is_refused(make: Callable[[Path], object], message: 
 
 
 def test_the_split_file_is_needed(tmp_path: Path) -> None:
-    write_xsum(tmp_path)
+    write_release("xsum", tmp_path)
     (tmp_path / SPLIT_FILE).unlink()
     with pytest.raises(ValueError, match="5-5.json is missing; the folder must hold bbc-summary-data/ beside XSum"):
         read("train", tmp_path)

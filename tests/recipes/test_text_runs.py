@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,13 @@ import pytest
 import torch
 from building import Vocabulary, build
 from byte_level_bpe import write_byte_level_bpe
+from releases import write_release
 from warm import WarmPython
 
 from hat_fairseq.data.package import bare_checkpoint
 from hat_fairseq.recipes import command as recipes
 from hat_fairseq.recipes import files
-from preprocess import containers, parallel_containers
+from preprocess import parallel_containers
 
 pytestmark = pytest.mark.slow
 SIZES = "--encoder-layers 1 --decoder-layers 1 --encoder-embed-dim 32 --decoder-embed-dim 32 "
@@ -37,7 +38,7 @@ POOLED_ENCODERS = {*POOLING, "ami_small_long"}
 FROM_BART = {"pubmed", "arxiv", "cnn_dm", "xsum", *POOLING}
 CHAINED = {"samsum", "ami", "icsi"}
 DATA = {name: name.removesuffix("_16k").rpartition("_")[2] if name in POOLING else name for name in FROM_BART}
-WRITERS = {name: getattr(containers, f"write_{DATA.get(name, name)}") for name in (*FROM_BART, "samsum")}
+WRITERS = {name: partial(write_release, DATA.get(name, name)) for name in (*FROM_BART, "samsum")}
 WRITERS |= parallel_containers.WRITERS
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from itertools import islice
 from pathlib import Path
 
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from hat_fairseq.data.files import sha256_of
-from preprocess import containers
+from hat_fairseq.data.readers import find_reader
 
 
 def write_byte_level_bpe(folder: Path) -> int:
@@ -19,7 +21,8 @@ def write_byte_level_bpe(folder: Path) -> int:
     trainer = trainers.BpeTrainer(
         vocab_size=600, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
     )
-    lines = [text for meeting in containers.meetings("train") for text in meeting.sentences or ()]
+    meetings = islice(find_reader("ami").read("train", None, Counter()), 3)
+    lines = [text for meeting in meetings for text in meeting.sentences or ()]
     tokenizer.train_from_iterator(lines, trainer)
     model = json.loads(tokenizer.to_str())["model"]
     (folder / "encoder.json").write_text(json.dumps(model["vocab"]))

@@ -18,6 +18,8 @@ from make_lra import write_listops, write_pathfinder
 RELEASES = REPOSITORY / "tests/fixtures/releases"
 GOLDEN = REPOSITORY / "tests/golden/preprocess"
 OTHER_FOLDERS = {
+    "arxiv": RELEASES / "cohan",
+    "pubmed": RELEASES / "cohan",
     "lra_text": RELEASES / "imdb",
     "lra_retrieval": GOLDEN / "lra_retrieval/raw",
     "roberta_pretraining": RELEASES / "pretraining",
