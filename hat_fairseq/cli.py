@@ -28,7 +28,6 @@ VERBS = {
     "predict": "inference.predict",
     "classify": "inference.classify",
     "score": "scoring.command",
-    "baselines": "scoring.baselines",
     "summarize": "inference.texts",
     "show": "scoring.show",
     "look": "inference.look",
