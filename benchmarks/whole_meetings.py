@@ -22,8 +22,7 @@ from hierarchy import finished_run
 from recipe_runs import RESULTS, flags_of, mean_and_deviation, write_result
 
 from hat_fairseq.scoring.files import read_hypotheses, read_references
-from hat_fairseq.scoring.rouge import METRICS, rouge, score_against_others
-from hat_fairseq.scoring.rouge_settings import RougeSettings
+from hat_fairseq.scoring.rouge import METRICS, RougeSettings, rouge, score_against_others
 
 RECIPES = ("ami_small", "ami_small_long")
 

@@ -12,9 +12,8 @@ from ..data.manifest import check_files
 from ..data.pipeline import TextPipeline
 from ..data.records_json import read_records, with_meta
 from ..data.rows import read_ids
-from ..scoring import bleu_command
 from ..scoring import command as score_command
-from ..scoring.bleu import make_bleu
+from ..scoring.bleu import make_bleu, settings_of
 from . import shards
 from .join_chunks import join, read_generated, write_joined
 from .resume import Machine, PartialResults, describe_setup, named_flags
@@ -132,5 +131,5 @@ def parse_score(words: str, data: Path, subset: str, hypotheses: Path) -> argpar
     score_command.add_arguments(parser)
     args = parser.parse_args(arguments, argparse.Namespace(words=arguments))
     if args.metric == "bleu":
-        make_bleu(bleu_command.settings_of(args))
+        make_bleu(settings_of(args))
     return args

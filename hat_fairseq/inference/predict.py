@@ -17,13 +17,13 @@ from ..data.outputs import check_output
 from ..data.parallel import progress
 from ..data.record import Text
 from ..data.records_json import read_records, with_meta
+from ..scoring.official import FILES, dataset_of, without_offsets, write_official_answers
 from ..tasks.bin_folder import load_ids
 from ..tasks.encoder_task import EncoderTask, check_max_tokens
 from ..tasks.row_dataset import RowDataset
 from . import command
 from .assemble import ASSEMBLERS, Assembler, Best, Prediction, Spans
 from .loading import Predictor, load_models
-from .official_answers import FILES, dataset_of, without_offsets, write_official_answers
 
 BATCH_SIZE = 8
 OFFICIAL = ("predictions", "null_odds", "nbest_predictions")  # SQuAD's own files, written beside --out
@@ -82,7 +82,7 @@ def main(args: argparse.Namespace) -> int:
         by_id = {row["id"]: row for row in rows}
         records = (record for record in read_records(records_of(args), task.kind) if record.id in by_id)
         path = write_official_answers(args.out.parent, dataset_name, ((each, by_id[each.id]) for each in records))
-        print(f"{path}: for hat score {dataset_name}")
+        print(f"{path}: for the official scorer of {dataset_name}")
         rows = list(map(without_offsets, rows))
     written = command.write_lines(args.out, rows)
     command.report(args.out, task.kind, len(dataset.removed), written)

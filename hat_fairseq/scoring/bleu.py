@@ -5,15 +5,19 @@ computed over these strings, so an n-gram may cross the end of a segment or of a
 aligned.
 """
 
+import argparse
+import logging
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import chain, zip_longest
 from typing import Any
 
-from ..data.word_tokenizer import join_sentences
+from hat_fairseq.data.pipeline import recorded_language
+from hat_fairseq.data.word_tokenizer import join_sentences
+from hat_fairseq.scoring.files import DocumentTexts, read_hypotheses, read_references
+from hat_fairseq.scoring.report import Report, aligned
 
 DOCUMENT_BLEU, CHRF2, SENTENCE_BLEU = "document BLEU", "chrF2", "s-BLEU"
 
@@ -84,28 +88,26 @@ def bleu(
         raise ValueError(f"reference {number} is empty: a translation of nothing cannot be scored")
     texts = {name: [document.text for document in documents] for name, documents in systems.items()}
     first = next(iter(texts))
-    same = {name for name in texts if texts[name] == texts[first]}
-    figures, signatures = _document_figures(texts, _streams(whole), settings, same)
+    figures, signatures = _document_figures(texts, _streams(whole), settings)
     sentence_metric = make_bleu(settings)
-    num_segments = [len(each[0]) for each in references]
     reports = {}
     for name, documents in systems.items():
         scores = {metric: figures[metric][name] for metric in figures}
-        matching = [_of_segments(document.segments, each) for document, each in zip(documents, references, strict=True)]
-        if any(matching):
-            segments, expected = zip(*chain.from_iterable(matching), strict=True)
+        pairs = [_segment_pairs(document.segments, each) for document, each in zip(documents, references, strict=True)]
+        if any(pairs):
+            segments, expected = zip(*chain.from_iterable(pairs), strict=True)
             scores[SENTENCE_BLEU] = Figure(sentence_metric.corpus_score(segments, _streams(expected)).score)
             signatures[SENTENCE_BLEU] = str(sentence_metric.get_signature())
-        unmatched = [number for number, found in zip(num_segments, matching, strict=True) if not found]
+        unmatched = [len(each[0]) for each, matching in zip(references, pairs, strict=True) if not matching]
         reports[name] = BleuReport(
             scores=scores,
             documents=len(references),
-            segments=sum(num_segments),
+            segments=sum(len(each[0]) for each in references),
             unmatched_documents=len(unmatched),
             unmatched_segments=sum(unmatched),
             empty_hypotheses=sum(not text.strip() for text in texts[name]),
             without_segments=sum(document.segments is None for document in documents),
-            same_as_first=name != first and name in same,
+            same_as_first=name != first and texts[name] == texts[first],
         )
     return reports, signatures
 
@@ -126,7 +128,7 @@ def make_bleu(settings: BleuSettings, force: bool = False) -> Any:
         raise ValueError(f"sacrebleu's tokenizer {name} needs {needed}, or choose another with --tokenize") from error
 
 
-def _of_segments(segments: Sequence[str] | None, references: Sequence[Sequence[str]]) -> list[tuple[str, Any]]:
+def _segment_pairs(segments: Sequence[str] | None, references: Sequence[Sequence[str]]) -> list[tuple[str, Any]]:
     """Each segment with its references, from those that have as many segments; nothing without such."""
     matching = [other for other in references if segments is not None and len(other) == len(segments)]
     return list(zip(segments or (), zip(*matching, strict=True), strict=True)) if matching else []
@@ -138,43 +140,119 @@ def _streams(references: Sequence[Sequence[str]]) -> list[list[Any]]:
 
 
 def _document_figures(
-    systems: Mapping[str, Sequence[str]], references: list[list[Any]], settings: BleuSettings, same: set[str]
+    systems: Mapping[str, Sequence[str]], references: list[list[Any]], settings: BleuSettings
 ) -> tuple[dict[str, dict[str, Figure]], dict[str, str]]:
     """The figures over whole documents by metric and system, and the metrics' signatures.
 
-    Systems that are the `same` as the first get no p-value: the test would find them significantly different from it.
+    Systems that are the same as the first get no p-value: the test would find them significantly different from it.
     """
     from sacrebleu.metrics import CHRF
     from sacrebleu.significance import PairedTest
 
     metrics = {DOCUMENT_BLEU: make_bleu(settings), CHRF2: CHRF(lowercase=settings.lowercase)}
-    if not (samples := settings.bootstrap_samples):
-        plain = {
-            metric: {name: Figure(scorer.corpus_score(texts, references).score) for name, texts in systems.items()}
-            for metric, scorer in metrics.items()
-        }
-        return plain, {metric: str(scorer.get_signature()) for metric, scorer in metrics.items()}
-    with _sacrebleu_seed(settings.seed):
-        test = PairedTest(list(systems.items()), metrics, references, test_type="bs", n_samples=samples)
-        found_signatures, found = test()
-    figures, signatures = {}, {}
-    for metric, theirs in ((DOCUMENT_BLEU, "BLEU"), (CHRF2, "chrF2")):
-        results: dict[str, Any] = dict(zip(systems, found[theirs], strict=True))
+    figures: dict[str, dict[str, Figure]] = {}
+    if not settings.bootstrap_samples:
+        for metric, scorer in metrics.items():
+            figures[metric] = {n: Figure(scorer.corpus_score(texts, references).score) for n, texts in systems.items()}
+        return figures, {metric: str(scorer.get_signature()) for metric, scorer in metrics.items()}
+    samples = settings.bootstrap_samples
+    os.environ["SACREBLEU_SEED"] = str(settings.seed)  # sacrebleu takes its seed from the environment only
+    test = PairedTest(list(systems.items()), metrics, references, test_type="bs", n_samples=samples)
+    signatures, results = test()
+    first = next(iter(systems.values()))
+    names = {DOCUMENT_BLEU: "BLEU", CHRF2: "chrF2"}  # sacrebleu's
+    for metric, its_name in names.items():
+        of_systems: Any = zip(systems.items(), results[its_name], strict=True)
         figures[metric] = {
-            name: Figure(result.score, float(result.mean), float(result.ci), None if name in same else result.p_value)
-            for name, result in results.items()
+            name: Figure(result.score, float(result.mean), float(result.ci), None if texts == first else result.p_value)
+            for (name, texts), result in of_systems
         }
-        signatures[metric] = str(found_signatures[theirs])
-    return figures, signatures
+    return figures, {metric: str(signatures[its_name]) for metric, its_name in names.items()}
 
 
-@contextmanager
-def _sacrebleu_seed(seed: int) -> Iterator[None]:
-    """sacrebleu takes its seed from the environment only."""
-    before = os.environ.copy()
-    os.environ["SACREBLEU_SEED"] = str(seed)
-    try:
-        yield
-    finally:
-        del os.environ["SACREBLEU_SEED"]
-        os.environ.update(before)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    text = "sacrebleu's tokenizer, e.g. 13a, zh, intl, char (default: that of the language or the script)"
+    parser.add_argument("--tokenize", metavar="NAME", help=text)
+    text = "ISO 639-1 code of the texts (default: what hat preprocess recorded beside the references, unless it is en; "
+    text += "else what their script says: zh, ja, ko or en)"
+    parser.add_argument("--language", metavar="CODE", help=text)
+    parser.add_argument("--lowercase", action="store_true", help="compare in lower case")
+    parser.set_defaults(seed=BleuSettings().seed)
+
+
+def score(args: argparse.Namespace) -> Report:
+    """A row for each system, and the signature of every score."""
+    from hat_fairseq.scoring.script import settings_by_script
+
+    if args.seed < 1:  # sacrebleu's paired test takes 0 for "no seed"
+        raise ValueError(f"the seed must be at least 1, not {args.seed}")
+    logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # its paired test reports every step
+    settings = settings_of(args)
+    make_bleu(settings)  # a missing package is known before the files are read
+    references = read_references(args.references)
+    segments = [[text.split("\n") if isinstance(text, str) else text for text in each] for each in references.texts]
+    reason = ""
+    if not args.language:
+        settings, reason = settings_by_script(settings, (line for each in segments for text in each for line in text))
+    systems = {path: read_translations(path, references, settings.language) for path in args.hypotheses}
+    reports, signatures = bleu(systems, segments, settings)
+    tested = any(report.scores[CHRF2].p_value is not None for report in reports.values())
+    names = [name for metric in (DOCUMENT_BLEU, CHRF2) for name in ([metric, "p"] if tested else [metric])]
+    rows = [["", *names, SENTENCE_BLEU, "unmatched documents", "unmatched segments"]]
+    rows += [[path, *_row(report, tested)] for path, report in reports.items()]
+    lines = [*aligned(rows), *(f"{metric}: {signature}" for metric, signature in signatures.items())]
+    notes = [note for path in systems for note in _notes(path, reports[path], systems[path])]
+    record = {"systems": {path: asdict(report) for path, report in reports.items()}, "signatures": signatures}
+    return Report(lines + [reason] * bool(reason), notes, record)
+
+
+def settings_of(args: argparse.Namespace) -> BleuSettings:
+    """The settings that the options and the language in the references' pipeline give; ValueError for two languages."""
+    languages = {language for path in args.references if (language := recorded_language(path))}
+    if len(languages) > 1 and not args.language:
+        names = ", ".join(sorted(languages))
+        raise ValueError(f"the references are of the languages {names}: choose one with --language")
+    language = args.language or next(iter(languages), BleuSettings.language)
+    return BleuSettings(args.tokenize, args.lowercase, args.bootstrap_samples, args.seed, language)
+
+
+def read_translations(path: str, references: DocumentTexts, language: str) -> list[Translation]:
+    """A system's documents in the references' order; ValueError if `segments`, joined, are not the `text`."""
+    texts = read_hypotheses(path, references)
+    parts = read_hypotheses(path, references, ("segments", "text"))
+    translations = []
+    for number, (text, segments) in enumerate(zip(texts, parts, strict=True)):
+        whole = text if isinstance(text, str) else join_sentences(text, language)
+        if not isinstance(segments, str) and "".join("".join(segments).split()) != "".join(whole.split()):
+            name = f"document {references.ids[number]!r}" if references.ids else f"document {number + 1}"
+            raise ValueError(f"{path}: the segments of {name}, joined, are not its text")
+        translations.append(Translation(whole, None if isinstance(segments, str) else tuple(segments)))
+    return translations
+
+
+def _row(report: BleuReport, tested: bool) -> list[str]:
+    """The cells of a system, with p-values where systems were compared."""
+    cells = []
+    for figure in (report.scores[DOCUMENT_BLEU], report.scores[CHRF2]):
+        cells += [str(figure), *["" if figure.p_value is None else f"{figure.p_value:.4f}"] * tested]
+    cells.append(str(report.scores.get(SENTENCE_BLEU, "-")))
+    for part, total in (
+        (report.unmatched_documents, report.documents),
+        (report.unmatched_segments, report.segments),
+    ):
+        cells.append(f"{part} of {total} ({100 * part / total:.1f} %)")
+    return cells
+
+
+def _notes(path: str, report: BleuReport, documents: Sequence[Translation]) -> Iterator[str]:
+    """What lowers a score unexpectedly. sacrebleu warns of tokenised text only from 100 documents on."""
+    if count := report.empty_hypotheses:
+        yield f"{path}: {count} of {report.documents} hypotheses are empty"
+    if report.same_as_first:
+        yield f"{path}: the same texts as the first system, so no p-value"
+    if count := report.without_segments:
+        missing = "have no segments, which s-BLEU needs: preprocess with --target-separator"
+        yield f"{path}: {count} of {report.documents} documents {missing}"
+    if 2 * (count := sum(document.text.rstrip().endswith(" .") for document in documents)) > len(documents):
+        what = f"{count} of {len(documents)} documents end in a full stop after a space"
+        yield f"{path}: {what}: if the texts are tokenised, detokenise them, or BLEU is not comparable"

@@ -3,46 +3,55 @@
 import argparse
 import json
 import sys
-from typing import Any, Protocol
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 from hat_fairseq.data.outputs import atomic_file, check_output
-from hat_fairseq.scoring import (
-    bleu_command,
-    classification,
-    natural_questions,
-    qa,
-    rouge_command,
-    squad_command,
-    triviaqa,
-    tydi_qa,
-)
+from hat_fairseq.scoring import bleu, labels, page_qa, qa, rouge
 from hat_fairseq.scoring.report import Report
 
-
-class Metric(Protocol):
-    """A metric of `hat score`; the first line of `__doc__` is its help text."""
-
-    __doc__: str | None
-    HYPOTHESES: str  # what --hypotheses may be
-    REFERENCES: str
-    SEVERAL_REFERENCES: bool  # whether --references may be several files
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declares the options that only this metric has, and its own defaults of the others."""
-
-    def score(self, args: argparse.Namespace) -> Report:
-        """Reads the files, scores and describes the result; ValueError for files that cannot be scored."""
+TEXTS = ".jsonl of hat generate (id, text), or plain text with one document a line"
+TARGETS = ".jsonl with id and target (text, list of sentences, or several such lists), or plain text; several files "
+TARGETS += "have several references of each document"
+PREDICTIONS = ".jsonl of hat predict"
+RECORDS = "text/SPLIT.jsonl of hat preprocess"
 
 
-METRICS: dict[str, Metric] = {
-    "rouge": rouge_command,
-    "bleu": bleu_command,
-    "classification": classification,
-    "qa": qa,
-    "squad": squad_command,
-    "natural_questions": natural_questions,
-    "tydi_qa": tydi_qa,
-    "triviaqa": triviaqa,
+@dataclass(frozen=True)
+class Metric:
+    """A metric of `hat score`."""
+
+    help: str
+    score: Callable[[argparse.Namespace], Report]  # ValueError for files that cannot be scored
+    add_arguments: Callable[[argparse.ArgumentParser], None] | None = None  # options that only this metric has
+    hypotheses: str = PREDICTIONS
+    references: str = RECORDS
+    several_references: bool = False  # whether --references may be several files
+
+
+METRICS = {
+    "rouge": Metric("ROUGE-1/2/L of summaries", rouge.score, rouge.add_arguments, TEXTS, TARGETS, True),
+    "bleu": Metric(
+        "BLEU (document and sentence level) and chrF2 of translations, by sacrebleu",
+        bleu.score,
+        bleu.add_arguments,
+        f"{TEXTS}; s-BLEU needs segments; p-values are against the first system",
+        TARGETS,
+        True,
+    ),
+    "classification": Metric(
+        "accuracy, micro and macro F1 of labels", labels.score, references=f"{RECORDS}, or .jsonl with id and label(s)"
+    ),
+    "qa": Metric(
+        "exact match and F1 of answers to your own questions", qa.score_squad, references=f"{RECORDS}, or yours"
+    ),
+    "squad": Metric("exact match and F1 of answers as in SQuAD 2.0", qa.score_squad, qa.add_threshold),
+    "triviaqa": Metric("exact match and F1 of answers as in TriviaQA (Wikipedia)", qa.score_triviaqa),
+    "natural_questions": Metric(
+        "F1 of long and short answers as in Natural Questions", page_qa.score_natural_questions, page_qa.add_arguments
+    ),
+    "tydi_qa": Metric("F1 of passages and minimal answers as in TyDi QA", page_qa.score_tydi_qa, page_qa.add_arguments),
 }
 
 
@@ -58,17 +67,17 @@ class Once(argparse.Action):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     subparsers = parser.add_subparsers(dest="metric", metavar="METRIC", required=True)
     for name, metric in METRICS.items():
-        text = (metric.__doc__ or "").partition("\n")[0]
-        sub = subparsers.add_parser(name, help=text.replace("%", "%%"), description=text, allow_abbrev=False)
+        sub = subparsers.add_parser(name, help=metric.help, description=metric.help, allow_abbrev=False)
         files: Any = {"nargs": "+", "required": True, "metavar": "FILE"}
-        sub.add_argument("--hypotheses", action=Once, help=f"one or more systems: {metric.HYPOTHESES}", **files)
-        sub.add_argument("--references", action="extend", help=metric.REFERENCES, **files)
+        sub.add_argument("--hypotheses", action=Once, help=f"one or more systems: {metric.hypotheses}", **files)
+        sub.add_argument("--references", action="extend", help=metric.references, **files)
         text = "resampled test sets behind the intervals; 0 for no intervals (default: %(default)s)"
         sub.add_argument("--bootstrap-samples", type=int, default=1000, metavar="N", help=text)
         sub.add_argument("--seed", type=int, default=0, help="of the resampling (default: %(default)s)")
         sub.add_argument("--json", metavar="FILE", help="write scores and signatures there as well")
         sub.add_argument("--overwrite", action="store_true", help="replace the file of --json")
-        metric.add_arguments(sub)
+        if metric.add_arguments:
+            metric.add_arguments(sub)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -79,11 +88,10 @@ def main(args: argparse.Namespace) -> int:
     for option, paths in (("--hypotheses", args.hypotheses), ("--references", args.references)):
         if len(set(paths)) < len(paths):
             raise ValueError(f"{option} names a file twice")
-    if len(args.references) > 1 and not metric.SEVERAL_REFERENCES:
+    if len(args.references) > 1 and not metric.several_references:
         raise ValueError(f"{args.metric} takes one file of --references, not {len(args.references)}")
     if args.json:
-        inputs = [*args.hypotheses, *args.references, getattr(args, "null_odds", None)]
-        check_output(args.json, args.overwrite, inputs, "--json")
+        check_output(args.json, args.overwrite, [*args.hypotheses, *args.references], "--json")
     report = metric.score(args)
     print("\n".join(report.lines))
     for note in report.notes:

@@ -15,7 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from hat_fairseq.scoring.report import Interval
-from hat_fairseq.scoring.rouge_settings import RougeSettings
+from hat_fairseq.scoring.rouge import RougeSettings
 
 INSTALL = "pip install 'hat_fairseq[rouge-perl]' and, on Debian or Ubuntu, apt-get install perl libxml-parser-perl"
 

@@ -1,36 +1,64 @@
-"""Exact match and F1 of answers to questions of one's own, and the share of right paragraphs.
+"""Exact match and F1 of short answers, joined with questions by id: SQuAD 2.0, TriviaQA, and questions of one's own.
 
-Reads the lines of `hat predict` for the kinds `qa` and `document_qa`. Answers are compared as in SQuAD 2.0. The answer
-of an annotation is its yes or no, or the text from its first to its last span, as in training. A question has an answer
-if an annotation has one; else the empty text is right.
+SQuAD (Rajpurkar et al. 2016, section 6.1, and 2018) compares answers as bags of words without case, punctuation and
+articles. Of several gold answers the best one counts; for a question without answer the empty text is right. Questions
+of one's own are compared in the same way. Their answer is yes or no, or the text from the first to the last span of an
+annotation, as in training; a question has an answer if an annotation has one.
+
+TriviaQA on Wikipedia (Joshi et al. 2017, section 6, and `triviaqa_evaluation.py`) puts spaces for underscores and
+punctuation, and texts without common words have F1 0, even if both are empty. Of several pages of a question, the one
+with the lowest no-answer score answers, among those with a text; a question without prediction counts 0.
 """
 
 import argparse
-from collections.abc import Mapping
+import re
+import string
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import islice
 
-from hat_fairseq.data.files import Fields, read_json_lines
+import numpy as np
+
+from hat_fairseq.data.files import Fields
 from hat_fairseq.data.record import Annotation, Record
 from hat_fairseq.data.records_json import read_records
-from hat_fairseq.scoring.files import by_id, check_joined, json_lines
-from hat_fairseq.scoring.report import Interval, Report, aligned, resampling
-from hat_fairseq.scoring.squad import score_answers
+from hat_fairseq.scoring.files import check_joined, json_lines, read_by_id
+from hat_fairseq.scoring.report import Interval, Report, aligned, bootstrap_mean, digits, resampling
 
-HYPOTHESES = ".jsonl of hat predict or hat classify for the kinds qa and document_qa"
-REFERENCES = ".jsonl with answers or annotations: your own examples, or text/SPLIT.jsonl of hat preprocess"
-SEVERAL_REFERENCES = False
+Figures = dict[str, float | Interval]  # x 100, but counts, and thresholds as they are
+Match = tuple[float, float]  # exact match and F1, 0 to 1
 
-#: The columns of the table by the names of the figures.
-COLUMNS = {
-    "exact": "exact",
-    "f1": "F1",
-    "HasAns_exact": "answer: exact",
-    "HasAns_f1": "answer: F1",
-    "NoAns_exact": "no answer",
-    "yes_no": "yes or no",
-    "paragraph": "paragraph",
-}
+ARTICLES = re.compile(r"\b(a|an|the)\b")
+DELETED = str.maketrans("", "", string.punctuation)
+SPACES = str.maketrans(dict.fromkeys(string.punctuation + "‘’´`", " "))
+
+
+def squad_match(answer: str, golds: Sequence[str]) -> Match:
+    """The best match by SQuAD's definition; no gold answers: there is no answer."""
+    words = _words(answer, DELETED)
+    # A gold answer of nothing but articles and punctuation is none; if no other is left, there is no answer.
+    accepted = [gold_words for gold in golds if (gold_words := _words(gold, DELETED))] or [[]]
+    exact = max(float(words == gold) for gold in accepted)
+    return exact, max(word_f1(words, gold) if words and gold else float(words == gold) for gold in accepted)
+
+
+def triviaqa_match(answer: str, golds: Sequence[str]) -> Match:
+    """The best match by TriviaQA's definition."""
+    words, accepted = _words(answer, SPACES), [_words(gold, SPACES) for gold in golds]
+    return max(float(words == gold) for gold in accepted), max(word_f1(words, gold) for gold in accepted)
+
+
+def _words(text: str, punctuation: Mapping[int, int | str | None]) -> list[str]:
+    return ARTICLES.sub(" ", text.lower().translate(punctuation)).split()
+
+
+def word_f1(words: Sequence[str], gold: Sequence[str]) -> float:
+    """F1 of two multisets of words; 0 if they have none in common, also if both have none."""
+    common = (Counter(words) & Counter(gold)).total()
+    if not common:
+        return 0.0
+    precision, recall = common / len(words), common / len(gold)
+    return 2 * precision * recall / (precision + recall)
 
 
 @dataclass(frozen=True)
@@ -42,49 +70,10 @@ class Gold:
     paragraphs: frozenset[int] | None = None  # None for the kind `qa`
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """There are no other options."""
-
-
-def score(args: argparse.Namespace) -> Report:
-    """A row for each system, and the signature."""
-    (wanted,) = args.references
-    golds = read_golds(wanted)
-    with_answer, yes_no = sum(bool(g.answers) for g in golds.values()), sum(g.yes_no for g in golds.values())
-    drawn = resampling(args.bootstrap_samples, args.seed, "questions")
-    counts = f"{len(golds)}, with an answer: {with_answer}, of these yes or no: {yes_no}"
-    signature = f"answers as in SQuAD 2.0 | bootstrap: {drawn} | questions: {counts}"
-    rows, record = [["", *COLUMNS.values()]], {}
-    for path in args.hypotheses:
-        predictions = by_id(path, json_lines(path), Fields)
-        check_joined(predictions, golds, (path, wanted))
-        figures = score_questions(predictions, golds, args.bootstrap_samples, args.seed)
-        cells = {name: f"{each:.2f}" if isinstance(each, float) else str(each) for name, each in figures.items()}
-        rows.append([path, *(cells.get(name, "-") for name in COLUMNS)])
-        plain = {name: each if isinstance(each, float) else asdict(each) for name, each in figures.items()}
-        record[path] = {"scores": plain, "signature": signature}
-    return Report([*aligned(rows), signature], [], record)
-
-
-def score_questions(
-    predictions: Mapping[str, Fields], golds: Mapping[str, Gold], samples: int, seed: int
-) -> dict[str, float | Interval]:
-    """The figures (x 100) by the names of `COLUMNS`, without those that no question has."""
-    texts = {identifier: fields.text("answer") for identifier, fields in predictions.items()}
-    report = score_answers(texts, {i: gold.answers for i, gold in golds.items()}, samples=samples, seed=seed)
-    figures: dict[str, float | Interval] = {**report.scores, **report.intervals}
-    if yes_no := {i: gold.answers for i, gold in golds.items() if gold.yes_no}:
-        figures["yes_no"] = score_answers(texts, yes_no, samples=0).scores["exact"]
-    chosen = {i: gold.paragraphs for i, gold in golds.items() if gold.paragraphs is not None}
-    if chosen:
-        right = sum(predictions[i].record.get("paragraph") in (numbers or {None}) for i, numbers in chosen.items())
-        figures["paragraph"] = 100 * right / len(chosen)
-    return {name: figures[name] for name in COLUMNS if name in figures}
-
-
 def read_golds(path: str) -> dict[str, Gold]:
     """The gold answers of each question; ValueError for other files, and where answers are not known."""
-    kind = next(("document_qa" for _, line in islice(read_json_lines(path), 1) if "paragraphs" in line), "qa")
+    first = next(json_lines(path), None)
+    kind = "document_qa" if first and "paragraphs" in first else "qa"
     golds = {record.id: _gold(record) for record in read_records(path, kind)}
     if not golds:
         raise ValueError(f"{path} is empty: nothing to score")
@@ -94,9 +83,8 @@ def read_golds(path: str) -> dict[str, Gold]:
 def _gold(record: Record) -> Gold:
     if record.annotations is not None:
         answers = [answer for each in record.annotations if (answer := _answer(each, record.sentences or ()))]
-        yes_no = any(each.yes_no for each in record.annotations)
         paragraphs = frozenset(each.paragraph for each in record.annotations if each.paragraph is not None)
-        return Gold(tuple(answers), yes_no, paragraphs)
+        return Gold(tuple(answers), any(each.yes_no for each in record.annotations), paragraphs)
     if record.answers is None:
         raise ValueError(f"{record.name} has no answers or annotations, so its prediction cannot be scored")
     return Gold(tuple(answer.text for answer in record.answers))
@@ -108,3 +96,137 @@ def _answer(annotation: Annotation, paragraphs: tuple[str, ...]) -> str | None:
         return annotation.yes_no
     first, last = min(span.start for span in annotation.spans), max(span.end for span in annotation.spans)
     return paragraphs[annotation.paragraph or 0][first:last]
+
+
+def no_answer_scores(path: str, predictions: Mapping[str, Fields]) -> dict[str, float]:
+    """The no-answer score of each prediction; none where they have none, ValueError if only some have one."""
+    scores = {i: fields.record["no_answer_score"] for i, fields in predictions.items() if "no_answer_score" in fields}
+    if scores and len(scores) < len(predictions):
+        text = f"{len(scores)} of {len(predictions)} lines have a no_answer_score: give all one, or none"
+        raise ValueError(f"{path}: {text}")
+    for i, score in scores.items():
+        if isinstance(score, bool) or not isinstance(score, int | float):
+            raise predictions[i].error(f"no_answer_score must be a number, not {score!r:.60}")
+    return scores
+
+
+def squad_figures(
+    texts: Mapping[str, str], golds: Mapping[str, Gold], odds: Mapping[str, float], args: argparse.Namespace
+) -> Figures:
+    """The figures of SQuAD 2.0 by their names there; questions with `odds` above the threshold count as unanswered."""
+    raw = {i: squad_match(texts[i], gold.answers) for i, gold in golds.items()}
+    final = dict(raw)
+    for i, score in odds.items():
+        if score > args.no_answer_threshold:
+            final[i] = (float(not golds[i].answers),) * 2
+    figures: Figures = {}
+    parts = {"": list(golds), "HasAns_": [i for i in golds if golds[i].answers]}
+    parts["NoAns_"] = [i for i in golds if not golds[i].answers]
+    for prefix, ids in parts.items():
+        if ids:
+            for name, values in zip(("exact", "f1"), 100 * np.array([final[i] for i in ids]).T, strict=True):
+                interval = bootstrap_mean(values, 0 if prefix else args.bootstrap_samples, args.seed)
+                figures[prefix + name] = interval.mean if prefix else interval
+            figures[f"{prefix}total"] = len(ids)
+    for number, name in enumerate(("exact", "f1") if odds else ()):
+        scores = {i: match[number] for i, match in raw.items()}
+        figures[f"best_{name}"], figures[f"best_{name}_thresh"] = best_threshold(texts, scores, odds, golds)
+    return figures
+
+
+def best_threshold(
+    texts: Mapping[str, str], scores: Mapping[str, float], odds: Mapping[str, float], golds: Mapping[str, Gold]
+) -> tuple[float, float]:
+    """The best mean score (x 100) of answering only questions whose no-answer score is at most a threshold, and that
+    threshold; 0 if it is best to answer none.
+
+    Questions are taken one by one in the order of their no-answer scores, as SQuAD does it: of equal scores the first
+    in `odds` comes first, and a threshold may fall between them. `scores`: exact or F1, 0 to 1.
+    """
+    value = best = float(sum(not gold.answers for gold in golds.values()))
+    threshold = 0.0
+    for i in sorted(odds, key=odds.__getitem__):
+        value += scores[i] if golds[i].answers else -bool(texts[i])
+        if value > best:
+            best, threshold = value, odds[i]
+    return 100 * best / len(scores), threshold
+
+
+def add_threshold(parser: argparse.ArgumentParser) -> None:
+    text = "a question with a higher no-answer score counts as unanswered (default: %(default)s, as SQuAD's)"
+    parser.add_argument("--no-answer-threshold", type=float, default=1.0, metavar="X", help=text)
+
+
+def score_squad(args: argparse.Namespace) -> Report:
+    """A line for each figure, then the signature; several systems below each other, each under its name."""
+    golds, report = read_golds(args.references[0]), Report([], [], {})
+    for path in args.hypotheses:
+        predictions = read_by_id(path, lambda fields: fields)
+        check_joined(predictions, golds, (path, args.references[0]))
+        texts = {i: fields.text("answer") for i, fields in predictions.items()}
+        name, odds = "SQuAD 2.0", {}
+        if args.metric == "squad" and (odds := no_answer_scores(path, predictions)):
+            name = f"{name} | no-answer-threshold: {args.no_answer_threshold:g}"
+        figures = squad_figures(texts, golds, odds, args)
+        if yes_no := [squad_match(texts[i], gold.answers)[0] for i, gold in golds.items() if gold.yes_no]:
+            figures["yes_no"] = 100 * sum(yes_no) / len(yes_no)
+        if paragraphs := {i: gold.paragraphs for i, gold in golds.items() if gold.paragraphs is not None}:
+            right = (predictions[i].record.get("paragraph") in (each or {None}) for i, each in paragraphs.items())
+            figures["paragraph"] = 100 * sum(right) / len(paragraphs)
+        _add(report, args, path, figures, name)
+    return report
+
+
+def score_triviaqa(args: argparse.Namespace) -> Report:
+    """As `score_squad`, with the figures of TriviaQA; `meta` of the records has the questions."""
+    golds: dict[str, tuple[str, ...]] = {}
+    pages: dict[str, list[str]] = {}  # of each question
+    for record in read_records(args.references[0], "qa"):
+        fields = Fields((record.meta or {}).get("triviaqa"), f"{record.name}: meta of TriviaQA")
+        if not (answers := fields.texts("answers")):
+            raise fields.error("the question has no answers; give a file that has them")
+        golds.setdefault(fields.text("question"), answers)
+        pages.setdefault(fields.text("question"), []).append(record.id)
+    if not golds:
+        raise ValueError(f"{args.references[0]} is empty: nothing to score")
+    ids, report = {i for each in pages.values() for i in each}, Report([], [], {})
+    for path in args.hypotheses:
+        predictions = read_by_id(path, lambda fields: fields)
+        if others := predictions.keys() - ids:
+            report.notes.append(f"{path}: {len(others)} predictions are of no question of {args.references[0]}")
+        texts = {question: _page_answer(path, predictions, each) for question, each in pages.items()}
+        if missing := list(texts.values()).count(None):
+            report.notes.append(f"{path}: {missing} of {len(golds)} questions have no prediction and count 0")
+        values = [(0.0, 0.0) if text is None else triviaqa_match(text, golds[i]) for i, text in texts.items()]
+        columns = zip(("exact_match", "f1"), 100 * np.array(values).T, strict=True)
+        figures: Figures = {n: bootstrap_mean(c, args.bootstrap_samples, args.seed) for n, c in columns}
+        figures |= {"total": len(golds), "predicted": len(golds) - missing}
+        _add(report, args, path, figures, "TriviaQA (Wikipedia)")
+    return report
+
+
+def _page_answer(path: str, predictions: Mapping[str, Fields], pages: Iterable[str]) -> str | None:
+    """The answer to a question from those on its pages; None without any."""
+    texts = {i: predictions[i].text("answer") for i in pages if i in predictions}
+    odds = no_answer_scores(path, {i: predictions[i] for i in texts})
+    if len(texts) > 1 and not odds:
+        text = f"several answers to a question, none with a no_answer_score, so none can be chosen: {', '.join(texts)}"
+        raise ValueError(f"{path}: {text}")
+    return texts[min(texts, key=lambda i: (not texts[i], odds.get(i, 0.0)))] if texts else None
+
+
+def _add(report: Report, args: argparse.Namespace, path: str, figures: Figures, name: str) -> None:
+    """Adds the figures of a system to the report."""
+    drawn = resampling(args.bootstrap_samples, args.seed, "questions")
+    signature = f"{name} | bootstrap: {drawn} | questions: {figures['total']}"
+    rows = [[name, _text(name, figure)] for name, figure in figures.items()]
+    report.lines.extend([*[path] * (len(args.hypotheses) > 1), *aligned(rows), signature])
+    scores = {name: each.mean if isinstance(each, Interval) else each for name, each in figures.items()}
+    intervals = {name: asdict(each) for name, each in figures.items() if isinstance(each, Interval)}
+    report.record[path] = {"scores": scores, "intervals": intervals, "signature": signature}
+
+
+def _text(name: str, figure: float | Interval) -> str:
+    if isinstance(figure, float):
+        return digits(figure) if name.endswith("thresh") else f"{figure:.2f}"
+    return str(figure)

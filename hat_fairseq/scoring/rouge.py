@@ -1,21 +1,64 @@
-"""ROUGE-1, ROUGE-2 and summary-level ROUGE-L (Lin 2004): F x 100 with intervals over documents and a signature."""
+"""ROUGE-1, ROUGE-2 and summary-level ROUGE-L (Lin 2004): F x 100 with intervals over documents and a signature.
 
+How texts are divided into sentences moves ROUGE-L by up to 7 points, so the signature says it.
+"""
+
+import argparse
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
-from hat_fairseq.scoring.report import Interval, bootstrap_mean
-from hat_fairseq.scoring.rouge_settings import RougeSettings, split_summary
+from hat_fairseq.scoring.files import Summary, read_hypotheses, read_references
+from hat_fairseq.scoring.report import Interval, Report, aligned, bootstrap_mean
 
 METRICS = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeLsum": "ROUGE-L (summary)"}
 OTHERS = 19  # mismatched references of a summary: enough for a steady mean, and linear in the number of documents
+BACKENDS = ("rouge-score", "perl")
+SEVERAL = ("best", "mean")
 
-Summary = str | Sequence[str]
+#: given: the items of a list, or the lines of a text; punctuation, library: as in `hat_fairseq.data.text`;
+#: files2rouge: that tool's rule, a sentence ends only at a full stop after a space; none: one sentence.
+SENTENCE_METHODS = ("given", "punctuation", "library", "files2rouge", "none")
+
+#: How other tools treat their input when called without options. files2rouge reads one line per document and runs
+#: ROUGE-1.5.5 with stemming; rouge-score (and Hugging Face's `evaluate`) takes lines as sentences and does not stem.
+PRESETS: dict[str | None, dict[str, Any]] = {
+    "files2rouge": {"stem": True, "hypothesis_sentences": "files2rouge", "reference_sentences": "files2rouge"},
+    "rouge-score": {"stem": False, "hypothesis_sentences": "given", "reference_sentences": "given"},
+}
+
+
+@dataclass(frozen=True)
+class RougeSettings:
+    """Settings of ROUGE."""
+
+    backend: str = "rouge-score"  # `rouge-score` (Python) or `perl` (ROUGE-1.5.5)
+    stem: bool = True  # compare Porter stems instead of words
+    hypothesis_sentences: str = "punctuation"  # one of `SENTENCE_METHODS`
+    reference_sentences: str = "given"
+    several_references: str = "best"  # a document's score is the best one against its references, or their mean
+    bootstrap_samples: int = 1000  # resampled test sets behind the intervals; 0 for none
+    seed: int = 0  # of the resampling (the Perl script has its own, fixed)
+
+    def signature(self, backend: str, documents: int, references: int) -> str:
+        """The line that makes a score comparable; `backend`: name and version of what computed it."""
+        seed = "its own" if self.backend == "perl" else self.seed
+        parts = {
+            "backend": backend,
+            "stem": "yes" if self.stem else "no",
+            "hypothesis-sentences": self.hypothesis_sentences,
+            "reference-sentences": self.reference_sentences,
+            "bootstrap": f"{self.bootstrap_samples} (95 %, seed {seed})" if self.bootstrap_samples else "none",
+            "documents": documents,
+        }
+        if references > documents:
+            parts["references"] = f"{references} ({self.several_references} of each document)"
+        return " | ".join(f"{key}: {value}" for key, value in parts.items())
 
 
 @dataclass(frozen=True)
@@ -40,56 +83,108 @@ def rouge(
     """
     settings = settings or RougeSettings()
     hypothesis_lines = [split_summary(summary, settings.hypothesis_sentences) for summary in hypotheses]
-    reference_lines = [
-        [split_summary(summary, settings.reference_sentences) for summary in of_document] for of_document in references
-    ]
+    reference_lines = [[split_summary(text, settings.reference_sentences) for text in texts] for texts in references]
     _check_references(reference_lines)
-    counts = np.array([len(lines) for lines in reference_lines])
-    flat = [lines for of_document in reference_lines for lines in of_document]
+    flat = [lines for texts in reference_lines for lines in texts]
     if settings.backend == "perl":
-        if counts.sum() > len(counts):
+        if len(flat) > len(references):
             raise ValueError("the perl backend takes one reference per document; use --backend rouge-score for several")
         from hat_fairseq.scoring import perl
 
         scores, backend = perl.score(hypothesis_lines, flat, settings)
     else:
-        repeated = [lines for lines, count in zip(hypothesis_lines, counts, strict=True) for _ in range(count)]
-        scores = {}
-        for metric, values in score_documents(repeated, flat, settings.stem).items():
-            values = _of_documents(values, counts, settings.several_references)
-            scores[metric] = bootstrap_mean(100 * values, settings.bootstrap_samples, settings.seed)
+        scores = _score(hypothesis_lines, reference_lines, settings)
         backend = f"rouge-score {version('rouge-score')}"
     return RougeReport(
         scores=scores,
         signature=settings.signature(backend, len(references), len(flat)),
         documents=len(references),
-        empty_hypotheses=sum(not _has_word(lines) for lines in hypothesis_lines),
+        empty_hypotheses=sum(not _ASCII_WORD.search(" ".join(lines)) for lines in hypothesis_lines),
         repeated_trigrams=repeated_ngrams(map(" ".join, hypothesis_lines)),
         repeated_in_references=repeated_ngrams(map(" ".join, flat)),
         non_ascii_documents=sum(
-            any(_NON_ASCII_WORD.search(line) for lines in (hypothesis, *of_document) for line in lines)
-            for hypothesis, of_document in zip(hypothesis_lines, reference_lines, strict=True)
+            any(_NON_ASCII_WORD.search(" ".join(lines)) for lines in (hypothesis, *texts))
+            for hypothesis, texts in zip(hypothesis_lines, reference_lines, strict=True)
         ),
     )
 
 
-def repeated_ngrams(texts: Iterable[str], n: int = 3) -> float:
-    """seq-rep-n of Welleck et al. 2020 in percent: the mean over texts of 1 - (different n-grams / n-grams) of words.
+def split_summary(summary: Summary, method: str) -> list[str]:
+    """The sentences of a summary, without line breaks and empty ones.
 
-    0 for a text of less than n words; words are divided by spaces and compared in lower case.
+    `summary`: a text, or its sentences, which every method (of `SENTENCE_METHODS`) but `given` joins by a space first.
     """
-    shares = []
-    for text in texts:
-        words = text.lower().split()
-        ngrams = list(zip(*(words[start:] for start in range(n)), strict=False))
-        shares.append(1 - len(set(ngrams)) / len(ngrams) if ngrams else 0.0)
-    return 100 * sum(shares) / len(shares)
+    items = summary.split("\n") if isinstance(summary, str) else list(summary)
+    text = " ".join(" ".join(items).split())
+    if method == "given":
+        sentences = items
+    elif method == "none":
+        sentences = [text]
+    elif method == "files2rouge":  # its --eos at the default: every " ." ends a line, so detokenised text is one line
+        *ended, rest = text.split(" .")
+        sentences = [sentence + " ." for sentence in ended] + [rest]
+    else:
+        from hat_fairseq.data.text import split_sentences
+
+        sentences = split_sentences(text, method) if text else []  # ValueError for an unknown method
+    lines = (" ".join(sentence.split()) for sentence in sentences)
+    return [line for line in lines if line]
 
 
-def _of_documents(values: np.ndarray, counts: np.ndarray, several: str) -> np.ndarray:
-    """(references,) scores -> (documents,) the best or the mean of each document's `counts` references."""
+_ASCII_WORD = re.compile(r"[A-Za-z0-9]")
+_NON_ASCII_WORD = re.compile(r"[^\W_a-zA-Z0-9]")
+
+
+def _check_references(references: Sequence[Sequence[Sequence[str]]]) -> None:
+    if not references:
+        raise ValueError("no documents to score")
+    for number, text in ((number, " ".join(lines)) for number, each in enumerate(references, 1) for lines in each):
+        if not _ASCII_WORD.search(text):
+            problem = "has no word that ROUGE can score (letters a-z or digits)"
+            raise ValueError(f"reference {number} {problem}: {text[:80]!r}")
+
+
+def _score(
+    hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[Sequence[str]]], settings: RougeSettings
+) -> dict[str, Interval]:
+    """F x 100 by rouge-score: the best or the mean of each document's references."""
+    counts = np.array([len(texts) for texts in references])
     first = np.cumsum(counts) - counts
-    return np.maximum.reduceat(values, first) if several == "best" else np.add.reduceat(values, first) / counts
+    flat = [lines for texts in references for lines in texts]
+    repeated = [lines for lines, count in zip(hypotheses, counts, strict=True) for _ in range(count)]
+    intervals = {}
+    for metric, values in score_documents(repeated, flat, settings.stem).items():
+        if settings.several_references == "best":
+            values = np.maximum.reduceat(values, first)
+        else:
+            values = np.add.reduceat(values, first) / counts
+        intervals[metric] = bootstrap_mean(100 * values, settings.bootstrap_samples, settings.seed)
+    return intervals
+
+
+def score_documents(
+    hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[str]], stem: bool
+) -> dict[str, np.ndarray]:
+    """F in [0, 1] of each document, (documents,), by metric; hypotheses and references are lists of sentences."""
+    from rouge_score.rouge_scorer import RougeScorer
+
+    scorer = RougeScorer(list(METRICS), tokenizer=make_tokenizer(stem))
+    scores = [
+        scorer.score("\n".join(reference), "\n".join(hypothesis))
+        for hypothesis, reference in zip(hypotheses, references, strict=True)
+    ]
+    return {metric: np.array([score[metric].fmeasure for score in scores]) for metric in METRICS}
+
+
+@cache
+def make_tokenizer(stem: bool) -> Any:
+    """An object whose `tokenize(text)` gives rouge-score's tokens; each word is stemmed only once."""
+    from rouge_score.tokenizers import DefaultTokenizer
+
+    tokenizer = DefaultTokenizer(use_stemmer=stem)
+    if stem:
+        tokenizer._stemmer.stem = cache(tokenizer._stemmer.stem)
+    return tokenizer
 
 
 def score_against_others(
@@ -110,49 +205,57 @@ def score_against_others(
     return {metric: 100 * float(scores[metric].mean()) for metric in METRICS}
 
 
-def score_documents(
-    hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[str]], stem: bool
-) -> dict[str, np.ndarray]:
-    """F in [0, 1] of each document, (documents,), by metric; hypotheses and references are lists of sentences."""
-    from rouge_score.rouge_scorer import RougeScorer
+def repeated_ngrams(texts: Iterable[str], n: int = 3) -> float:
+    """seq-rep-n of Welleck et al. 2020 in percent: the mean over texts of 1 - (different n-grams / n-grams) of words.
 
-    scorer = RougeScorer(list(METRICS), tokenizer=make_tokenizer(stem))
-    scores = [
-        scorer.score("\n".join(reference), "\n".join(hypothesis))
-        for hypothesis, reference in zip(hypotheses, references, strict=True)
-    ]
-    return {metric: np.array([score[metric].fmeasure for score in scores]) for metric in METRICS}
-
-
-@cache
-def make_tokenizer(stem: bool) -> Any:
-    """An object whose `tokenize(text)` gives rouge-score's tokens; each word is stemmed only once."""
-    from nltk.stem.porter import PorterStemmer
-    from rouge_score import tokenize
-    from rouge_score.tokenizers import Tokenizer
-
-    class Stemmer:
-        stem = staticmethod(cache(PorterStemmer().stem))
-
-    class RememberingTokenizer(Tokenizer):
-        def tokenize(self, text: str) -> list[str]:
-            return tokenize.tokenize(text, Stemmer if stem else None)
-
-    return RememberingTokenizer()
+    0 for a text of less than n words; words are divided by spaces and compared in lower case.
+    """
+    shares = []
+    for text in texts:
+        words = text.lower().split()
+        ngrams = list(zip(*(words[start:] for start in range(n)), strict=False))
+        shares.append(1 - len(set(ngrams)) / len(ngrams) if ngrams else 0.0)
+    return 100 * sum(shares) / len(shares)
 
 
-_ASCII_WORD = re.compile(r"[A-Za-z0-9]")
-_NON_ASCII_WORD = re.compile(r"[^\W_a-zA-Z0-9]")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options that are not given take the preset's value, else that of `RougeSettings`."""
+    default = RougeSettings()
+    parser.add_argument("--like", choices=sorted(PRESETS), help="split and stem as that tool does by default")
+    parser.add_argument("--backend", choices=BACKENDS, help=f"default: {default.backend}")
+    parser.add_argument("--stem", action=argparse.BooleanOptionalAction, default=None, help="default: stem")
+    for side, method in (("hypothesis", default.hypothesis_sentences), ("reference", default.reference_sentences)):
+        text = f"how each {side} is split (default: {method})"
+        parser.add_argument(f"--{side}-sentences", choices=SENTENCE_METHODS, help=text)
+    text = f"with several references, the best score of a document or the mean (default: {default.several_references})"
+    parser.add_argument("--several-references", choices=SEVERAL, help=text)
+    text = "also score each hypothesis against other documents' references (by rouge-score): the drop shows how much "
+    text += "of the score is specific to the document"
+    parser.add_argument("--against-others", action="store_true", help=text)
 
 
-def _has_word(lines: Sequence[str]) -> bool:
-    return any(_ASCII_WORD.search(line) for line in lines)
-
-
-def _check_references(references: Sequence[Sequence[Sequence[str]]]) -> None:
-    if not references:
-        raise ValueError("no documents to score")
-    for number, lines in ((number, lines) for number, each in enumerate(references, start=1) for lines in each):
-        if not _has_word(lines):
-            start = repr(" ".join(lines)[:80])
-            raise ValueError(f"reference {number} has no word that ROUGE can score (letters a-z or digits): {start}")
+def score(args: argparse.Namespace) -> Report:
+    """A row for each system, F x 100 with intervals; the signature; scores against other documents' references."""
+    stated = {name: getattr(args, name) for name in asdict(RougeSettings()) if getattr(args, name) is not None}
+    settings = RougeSettings(**{**PRESETS.get(args.like, {}), **stated})
+    references = read_references(args.references)
+    rows, signatures, lines = [["", *METRICS.values()]], [], []
+    report = Report([], [], {})
+    for path in args.hypotheses:
+        texts = read_hypotheses(path, references)
+        system = rouge(texts, references.texts, settings)
+        report.record[path] = asdict(system)
+        rows.append([path, *(str(system.scores[metric]) for metric in METRICS)])
+        signatures.append(system.signature)
+        repeated = f"{system.repeated_trigrams:.2f} % (references: {system.repeated_in_references:.2f} %)"
+        lines.append(f"repeated 3-grams: {path} {repeated}")
+        if args.against_others:
+            means = score_against_others(texts, references.texts, settings)
+            lines.append(f"against other documents' references: {path} {' '.join(f'{m:.2f}' for m in means.values())}")
+        if count := system.empty_hypotheses:
+            report.notes.append(f"{path}: {count} of {system.documents} hypotheses are empty and score 0")
+        if count := system.non_ascii_documents:
+            letters = "have letters outside a-z, which ROUGE ignores"
+            report.notes.append(f"{path}: {count} of {system.documents} documents {letters}")
+    report.lines.extend([*aligned(rows), *dict.fromkeys(signatures), *lines])
+    return report

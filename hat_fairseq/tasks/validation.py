@@ -11,8 +11,7 @@ from typing import Any
 from fairseq import utils
 from fairseq.logging import metrics
 
-from ..scoring.rouge import score_documents
-from ..scoring.rouge_settings import split_summary
+from ..scoring.rouge import score_documents, split_summary
 
 logger = logging.getLogger(__name__)
 

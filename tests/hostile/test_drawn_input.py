@@ -52,7 +52,7 @@ USUAL = dict.fromkeys(("sentences", "segments", "words", "tokens", "paragraphs",
     "meta": st.dictionaries(TEXT, JSON, max_size=2),
 }
 SIZES = st.integers(1, 12)
-SCORED = ("text", "target", "label", "labels", "answers", "answer", "meta", "data", "predictions", "example_id")
+SCORED = ("question", "paragraphs", "text", "target", "label", "labels", "answers", "answer", "annotations", "meta")
 METRICS = ["rouge", "bleu", "classification", "squad", "natural_questions", "tydi_qa", "triviaqa"]
 
 

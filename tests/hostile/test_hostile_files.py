@@ -255,19 +255,17 @@ def test_terminals(tmp_path: Path) -> None:
     assert "\x1b" not in hat("score", "rouge", "--hypotheses", tmp_path / evil, "--references", tmp_path / "h.jsonl")
 
 
-ANSWER = '{"id": "a", "answers": [{"text": 3}]}'
-SQUAD = '{"data": [{"paragraphs": [{"qas": [%s]}]}]}'
+ANSWERS = '{"id": "a", "question": "?", "text": "x", "answers": [%s]}'
 scoring = partial(fault, area="Scoring")
 SCORED = [
     scoring("texts with deep JSON", "rouge", "h.jsonl", DEEP, "nested too deeply"),
     scoring("texts with NaN", "bleu", "h.jsonl", '{"id": "a", "text": NaN}', "has the number NaN"),
     scoring("labels with deep JSON", "classification", "h.jsonl", DEEP, "nested too deeply"),
-    scoring("an answer twice in a JSON object", "squad", "h.json", '{"a": "", "a": "1"}', "key 'a' occurs twice"),
-    scoring("questions that are numbers", "squad", "r.json", SQUAD % 3, "found no questions with id"),
-    scoring("answers that are numbers", "squad", "r.json", SQUAD % ANSWER, "expected a string, found 3"),
+    scoring("an answer twice in a JSON object", "squad", "r.jsonl", '{"a": "", "a": "1"}', "key 'a' occurs twice"),
+    scoring("answers that are numbers", "squad", "r.jsonl", ANSWERS % '{"text": 3}', "text must be a string, not 3"),
     scoring("annotations with deep JSON", "natural_questions", "r.jsonl", DEEP, "nested too deeply"),
 ]
-VALID = {"id": "a", "text": "one", "target": "one", "label": "b", "answer": "one", "answers": [{"text": "one"}]}
+VALID = {"id": "a", "text": "one", "target": "one", "label": "b", "answer": "one"}
 
 
 @pytest.mark.parametrize(("metric", "name", "text", "message"), SCORED)

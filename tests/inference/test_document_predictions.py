@@ -30,7 +30,6 @@ from hat_fairseq.inference.answers import AnswerOptions, Span, WindowAnswers, n_
 from hat_fairseq.inference.command import add_answers, answer_options
 from hat_fairseq.inference.document_answers import DocumentWindow, answer_document
 from hat_fairseq.inference.loading import load_models
-from hat_fairseq.inference.official_answers import write_official_answers
 from hat_fairseq.tasks.encoder_task import EncoderTask
 
 Make = Callable[[str], FineTuned]
@@ -264,8 +263,16 @@ def test_the_printed_thresholds_give_the_best_f1(
         add_answers(parser)
         options = answer_options(parser.parse_args(flags))
         answers = [answer_document(*document, options)[0] for document in documents]
-        path = write_official_answers(tmp_path, dataset, zip(records, answers, strict=True))
-        files = ["--hypotheses", path, "--references", tmp_path / "valid.jsonl", "--json", tmp_path / "s.json"]
+        lines = (json.dumps({"id": r.id, **answer}) + "\n" for r, answer in zip(records, answers, strict=True))
+        (tmp_path / "p.jsonl").write_text("".join(lines))
+        files = [
+            "--hypotheses",
+            tmp_path / "p.jsonl",
+            "--references",
+            tmp_path / "valid.jsonl",
+            "--json",
+            tmp_path / "s.json",
+        ]
         assert hat("score", dataset, *files, "--overwrite", "--bootstrap-samples", 0) == 0
         (written,) = json.loads((tmp_path / "s.json").read_text()).values()
         rows = [line.split() for line in capsys.readouterr().out.splitlines()]

@@ -24,9 +24,9 @@ from warm import WarmPython
 
 from hat_fairseq.data.package import bare_checkpoint
 from hat_fairseq.data.sentencepiece_bpe import SentencePieceBpe
-from hat_fairseq.inference.official_answers import FILES
 from hat_fairseq.recipes import command as recipes
 from hat_fairseq.recipes import files
+from hat_fairseq.scoring.official import FILES
 from preprocess import question_containers
 
 pytestmark = pytest.mark.slow

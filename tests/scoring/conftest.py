@@ -6,17 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import read_records
 
 AMI = Path(__file__).parents[2] / "preprocess" / "ami_data"
 
 
 @pytest.fixture(scope="session")
-def ami_train() -> list[Record]:
-    return list(read_records(AMI / "ami.train.jsonl.gz"))
+def leads() -> list[str]:
+    """The first 286 words of each of the 20 test meetings."""
+    meetings = read_records(AMI / "ami.test.jsonl.gz")
+    return [" ".join(" ".join(meeting.sentences or ()).split()[:286]) for meeting in meetings]
 
 
 @pytest.fixture(scope="session")
-def ami_test() -> list[Record]:
-    return list(read_records(AMI / "ami.test.jsonl.gz"))
+def targets() -> list[list[tuple[str, ...]]]:
+    """The reference of each test meeting, as the only one."""
+    return [[meeting.target or ()] for meeting in read_records(AMI / "ami.test.jsonl.gz")]

@@ -1,135 +1,211 @@
-"""BLEU of documents: sacrebleu's own command gives the same figures; what matches and what does not is counted."""
+"""`hat score bleu`: sacrebleu's own command gives the same figures; what matches and what does not is counted."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from sacrebleu.metrics import BLEU
 
-from hat_fairseq.scoring import bleu as scoring
-from hat_fairseq.scoring.bleu import CHRF2, DOCUMENT_BLEU, SENTENCE_BLEU, BleuSettings, Translation, make_bleu
+from hat_fairseq import cli
+from hat_fairseq.scoring.bleu import (
+    CHRF2,
+    DOCUMENT_BLEU,
+    SENTENCE_BLEU,
+    BleuReport,
+    BleuSettings,
+    Translation,
+    bleu,
+    make_bleu,
+)
 
-REFERENCES = [["The cat sat on the mat .", "It slept there ."], ["A dog ran through the whole house ."]]
+REFERENCES = [[["The cat sat on the mat .", "It slept there ."]], [["A dog ran through the whole house ."]]]
 PLAIN = BleuSettings(bootstrap_samples=0)
-
-
-def bleu(systems, references, settings):
-    """The score against one reference of each document."""
-    return scoring.bleu(systems, [[segments] for segments in references], settings)
 
 
 def translation(*segments: str) -> Translation:
     return Translation(" ".join(segments), segments)
 
 
-@pytest.fixture(scope="module")
-def meetings(ami_test):
-    """Real reference texts, and two systems: one that loses every fifth word, one that loses every second one."""
-    references = [list(document.target) for document in ami_test]
+def report_of(documents: list[Translation], references: list, settings: BleuSettings = PLAIN) -> BleuReport:
+    return bleu({"x": documents}, references, settings)[0]["x"]
+
+
+def test_figures_intervals_and_p_values_are_those_of_sacrebleus_command(targets: list, tmp_path: Path) -> None:
+    """Of real texts that lose every fifth, and every second word."""
 
     def losing(every: int) -> list[Translation]:
-        return [
-            translation(*(" ".join(w for i, w in enumerate(s.split()) if (i + 1) % every) for s in segments))
-            for segments in references
-        ]
+        lines = ([" ".join(w for i, w in enumerate(s.split()) if (i + 1) % every) for s in doc] for (doc,) in targets)
+        return [translation(*segments) for segments in lines]
 
-    return references, losing(5), losing(2)
-
-
-def sacrebleu(folder: Path, references, systems, *flags: str) -> str:
-    """What sacrebleu's own command prints for one line a document."""
-    texts = {"r": [" ".join(segments) for segments in references]}
+    systems = {"good": losing(5), "bad": losing(2)}
+    same = {"same": systems["good"]}
+    reports, signatures = bleu(systems | same, targets, BleuSettings(bootstrap_samples=200, seed=7))
+    texts = {"r": [" ".join(segments) for (segments,) in targets]}
     texts |= {name: [document.text for document in documents] for name, documents in systems.items()}
     for name, lines in texts.items():
-        (folder / name).write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-    command = [sys.executable, "-m", "sacrebleu", "r", "-i", *systems, "-m", "bleu", "chrf", "-w", "4", *flags]
-    environment = {**os.environ, "SACREBLEU_SEED": "7"}
-    return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=folder, check=True).stdout
+        (tmp_path / name).write_text("".join(line + "\n" for line in lines), encoding="utf-8")
 
+    def sacrebleu(*flags: str) -> str:
+        command = [sys.executable, "-m", "sacrebleu", "r", "-m", "bleu", "chrf", "-w", "4", *flags]
+        environment = {**os.environ, "SACREBLEU_SEED": "7"}
+        return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, check=True).stdout
 
-def test_equals_sacrebleus_command(meetings, tmp_path):
-    references, good, _ = meetings
-    reports, signatures = bleu({"good": good}, references, BleuSettings(bootstrap_samples=100, seed=7))
-    flags = ["--confidence", "--confidence-n", "100", "-f", "json"]
-    theirs = json.loads(sacrebleu(tmp_path, references, {"good": good}, *flags))
+    theirs = json.loads(sacrebleu("-i", "good", "--confidence", "--confidence-n", "200", "-f", "json"))
     for metric, expected in zip((DOCUMENT_BLEU, CHRF2), theirs, strict=True):
-        figure = reports["good"].scores[metric]
-        assert figure.score == pytest.approx(expected["score"], abs=1e-4)
-        assert figure.mean == pytest.approx(expected["confidence_mean"], abs=1e-4)
-        assert figure.half_width == pytest.approx(expected["confidence_var"], abs=1e-4)
-        assert figure.p_value is None
         assert sorted(signatures[metric].split("|")) == sorted(expected["signature"].split("|"))
-
-
-def test_the_paired_bootstrap_is_sacrebleus(meetings, tmp_path):
-    references, good, bad = meetings
-    systems = {"good": good, "bad": bad, "same": good}
-    reports, _ = bleu(systems, references, BleuSettings(bootstrap_samples=200, seed=7))
     # (its JSON output fails with numpy 2)
-    table = sacrebleu(
-        tmp_path, references, {"good": good, "bad": bad}, "--paired-bs", "--paired-bs-n", "200", "-f", "text"
-    )
-    figures = re.findall(r"([\d.]+) \(([\d.]+) ± ([\d.]+)\)", table)
-    p_values = re.findall(r"\(p = ([\d.]+)\)", table)
-    ours = [reports[name].scores[metric] for name in ("good", "bad") for metric in (DOCUMENT_BLEU, CHRF2)]
-    expected = [pytest.approx([float(value) for value in row], abs=1e-4) for row in figures]
-    assert [[figure.score, figure.mean, figure.half_width] for figure in ours] == expected
-    assert [figure.p_value for figure in ours[:2]] == [None, None]
-    assert [figure.p_value for figure in ours[2:]] == pytest.approx([float(value) for value in p_values], abs=1e-4)
-    assert reports["bad"].scores[DOCUMENT_BLEU].p_value < 0.05
+    table = sacrebleu("-i", "good", "bad", "--paired-bs", "--paired-bs-n", "200", "-f", "text")
+    rows = re.findall(r"([\d.]+) \(([\d.]+) ± ([\d.]+)\)", table)
+    p_values = [None, None, *re.findall(r"\(p = ([\d.]+)\)", table)]
+    ours = [reports[name].scores[metric] for name in systems for metric in (DOCUMENT_BLEU, CHRF2)]
+    for figure, row, p_value in zip(ours, rows, p_values, strict=True):
+        expected = [float(value) for value in row]
+        assert [figure.score, figure.mean, figure.half_width] == pytest.approx(expected, abs=1e-4)
+        assert figure.p_value == (None if p_value is None else pytest.approx(float(p_value), abs=1e-4))
+    assert ours[2].p_value < 0.05
     assert reports["same"].same_as_first and reports["same"].scores[CHRF2].p_value is None
-    assert os.environ.get("SACREBLEU_SEED") != "7"
 
 
-def test_a_document_is_one_string():
+def test_a_document_is_one_string() -> None:
     """Segments cut elsewhere cost nothing in document BLEU, and the document does not count in s-BLEU."""
     cut_elsewhere = translation("The cat sat", "on the mat . It slept", "there .")
-    reports, signatures = bleu({"x": [cut_elsewhere, translation("A dog ran .")]}, REFERENCES, PLAIN)
-    report = reports["x"]
+    report = report_of([cut_elsewhere, translation("A dog ran .")], REFERENCES)
     metric = make_bleu(PLAIN)
-    expected = metric.corpus_score([cut_elsewhere.text, "A dog ran ."], [[" ".join(r) for r in REFERENCES]])
+    expected = metric.corpus_score([cut_elsewhere.text, "A dog ran ."], [[" ".join(r) for (r,) in REFERENCES]])
     assert report.scores[DOCUMENT_BLEU].score == expected.score
-    assert report.scores[SENTENCE_BLEU].score == metric.corpus_score(["A dog ran ."], [REFERENCES[1]]).score
+    assert report.scores[SENTENCE_BLEU].score == metric.corpus_score(["A dog ran ."], [REFERENCES[1][0]]).score
     assert (report.unmatched_documents, report.unmatched_segments) == (1, 2)
     assert (report.documents, report.segments, report.without_segments) == (2, 3, 0)
-    assert signatures[SENTENCE_BLEU] == signatures[DOCUMENT_BLEU]
-    alone = bleu({"x": [cut_elsewhere]}, REFERENCES[:1], PLAIN)[0]["x"]
-    assert alone.scores[DOCUMENT_BLEU].score == pytest.approx(100)
-    assert SENTENCE_BLEU not in alone.scores
-
-
-def test_unknown_segments_match_nothing_and_empty_texts_are_counted():
-    documents = [Translation("", None), translation("A dog ran through the whole house .")]
-    report = bleu({"x": documents}, REFERENCES, PLAIN)[0]["x"]
+    assert SENTENCE_BLEU not in report_of([cut_elsewhere], REFERENCES[:1]).scores
+    report = report_of([Translation("", None), translation("A dog ran through the whole house .")], REFERENCES)
     assert (report.without_segments, report.unmatched_documents, report.empty_hypotheses) == (1, 1, 1)
-    assert report.scores[SENTENCE_BLEU].score == pytest.approx(100)
-    assert report.scores[DOCUMENT_BLEU].score < 50
+    assert report.scores[SENTENCE_BLEU].score == pytest.approx(100) and report.scores[DOCUMENT_BLEU].score < 50
 
 
-def test_tokenizer_and_case():
-    references, hypothesis = [["今天天气很好。"]], [translation("今天天气不好。")]
-    scores = {
-        name: bleu({"x": hypothesis}, references, BleuSettings(name, bootstrap_samples=0))[0]["x"].scores[DOCUMENT_BLEU]
+def test_all_references_count() -> None:
+    texts = ["the cat sat on a mat .", "a dog ran away .", "nothing happened ."]
+    each = [["a cat sat there .", "the cat is on the mat ."], ["the dog ran ."], ["it rained .", "it", "nothing did ."]]
+    streams = [[one[number] if number < len(one) else None for one in each] for number in range(3)]
+    references = [[[text] for text in one] for one in each]
+    expected = BLEU().corpus_score(texts, streams).score
+    for samples in (0, 20):
+        report = report_of(list(map(translation, texts)), references, BleuSettings(bootstrap_samples=samples))
+        assert report.scores[DOCUMENT_BLEU].score == report.scores[SENTENCE_BLEU].score == pytest.approx(expected)
+    two, one = ["a b c d", "e f g h"], ["a b c d e f g h"]  # one reference with as many segments is enough
+    assert report_of([translation(*one)], [[two]]).unmatched_documents == 1
+    assert report_of([translation(*one)], [[two, one]]).scores[SENTENCE_BLEU].score == pytest.approx(100)
+
+
+def test_tokenizer_case_and_what_cannot_be_scored() -> None:
+    scores = [
+        report_of([translation("今天天气不好。")], [[["今天天气很好。"]]], BleuSettings(name, bootstrap_samples=0))
         for name in ("13a", "zh", "char")
-    }
-    assert scores["13a"].score == 0 and scores["zh"].score == scores["char"].score > 30
-    upper = [translation(" ".join(segments).upper()) for segments in REFERENCES]
-    lower = BleuSettings(lowercase=True, bootstrap_samples=0)
-    reports, signatures = bleu({"x": upper}, REFERENCES, lower)
-    assert reports["x"].scores[DOCUMENT_BLEU].score == pytest.approx(100)
-    assert reports["x"].scores[CHRF2].score == pytest.approx(100)
-    assert all("case:lc" in signature for signature in signatures.values())
-
-
-def test_errors():
-    with pytest.raises(ValueError, match="unknown tokenizer '14a' .*13a"):
-        make_bleu(BleuSettings("14a"))
+    ]
+    latin, chinese, char = (report.scores[DOCUMENT_BLEU].score for report in scores)
+    assert latin == 0 and chinese == char > 30
+    upper = [translation(" ".join(segments).upper()) for (segments,) in REFERENCES]
+    report = report_of(upper, REFERENCES, BleuSettings(lowercase=True, bootstrap_samples=0))
+    assert report.scores[DOCUMENT_BLEU].score == pytest.approx(100) == report.scores[CHRF2].score
     with pytest.raises(ValueError, match="no documents"):
-        bleu({"x": []}, [], PLAIN)
+        report_of([], [])
     with pytest.raises(ValueError, match="reference 2 is empty"):
-        bleu({"x": [translation("a")] * 2}, [["a"], ["", ""]], PLAIN)
+        report_of([translation("a")] * 2, [[["a"]], [["", ""]]])
+
+
+def jsonl(path: Path, *rows: dict) -> str:
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    return str(path)
+
+
+def score(*words: str) -> int:
+    return cli.main(["score", "bleu", "--bootstrap-samples", "0", "--hypotheses", *words])
+
+
+def test_tokenised_text_is_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    references = jsonl(tmp_path / "r.jsonl", {"target": ["Der Hund läuft ."]}, {"target": ["Er schläft ."]})
+    (tmp_path / "h.txt").write_text("Der Hund läuft .\nEr schläft .\n")
+    assert score(str(tmp_path / "h.txt"), "--references", references) == 0
+    assert "h.txt: 2 of 2 documents end in a full stop after a space" in capsys.readouterr().err
+
+
+@pytest.mark.fault("Scoring", "ids missing, segments that are not the text, unknown tokenizer", "one line, exit 2")
+@pytest.mark.parametrize(
+    ("row", "flags", "message"),
+    [
+        ({"id": "y", "text": "a"}, [], "h.jsonl lacks 1 of 1 ids, the first is 'x'"),
+        ({"id": "x", "text": "a b", "segments": ["a", "c"]}, [], "the segments of document 'x', joined, are not its"),
+        ({"id": "x", "text": "a"}, ["--tokenize", "14a"], "unknown tokenizer '14a'"),
+        ({"id": "x", "text": "a"}, ["--seed", "0"], "the seed must be at least 1, not 0"),
+    ],
+)
+def test_an_error_is_one_line(tmp_path: Path, capsys, row: dict, flags: list[str], message: str) -> None:
+    references = jsonl(tmp_path / "r.jsonl", {"id": "x", "target": ["a"]})
+    assert score(jsonl(tmp_path / "h.jsonl", row), "--references", references, *flags) == 2
+    out, err = capsys.readouterr()
+    assert not out and err.startswith("hat: error: ") and message in err and err.count("\n") == 1
+
+
+@pytest.mark.fault("Scoring", "references of two languages", "names both and the option, exit 2")
+def test_the_tokenizer_follows_the_language_that_the_pipeline_recorded(tmp_path: Path, capsys) -> None:
+    (tmp_path / "raw").mkdir()
+    for split in ("train", "valid", "test"):
+        row = {"id": "x", "sentences": ["Fine weather."], "target": ["今天天气很好。", "明天会下雨。"]}
+        jsonl(tmp_path / f"raw/{split}.jsonl", row)
+    out = ["--target-language", "zh", "--num-codes", "20", "--no-binarize", "--out", str(tmp_path / "zh")]
+    assert cli.main(["preprocess", str(tmp_path / "raw"), *out]) == 0
+    hypotheses = jsonl(tmp_path / "h.jsonl", {"id": "x", "text": "今天天气不好。明天会下雨。"})
+    references = str(tmp_path / "zh/text/test.jsonl")
+    for flags, tokenizer in (([], "zh"), (["--tokenize", "char"], "char"), (["--language", "de"], "13a")):
+        capsys.readouterr()
+        assert score(hypotheses, "--references", references, *flags) == 0
+        assert capsys.readouterr().out.count(f"tok:{tokenizer}|") == 1
+    shutil.copytree(tmp_path / "zh", tmp_path / "de")
+    pipeline = tmp_path / "de/bin/pipeline.json"
+    pipeline.write_text(pipeline.read_text().replace('"zh"', '"de"'))
+    assert score(hypotheses, "--references", references, str(tmp_path / "de/text/test.jsonl")) == 2
+    assert "the references are of the languages de, zh: choose one with --language" in capsys.readouterr().err
+
+
+LATIN = "Der Hund läuft durch das Haus, und die Katze schläft."
+
+
+@pytest.mark.fault(
+    "Scoring", "BLEU of Chinese references whose language is not stated", "tokenizer by script, and a line"
+)
+@pytest.mark.parametrize(
+    ("text", "flags", "tokenizer", "reason"),
+    [
+        ("今天的天气非常好。我们用 Python 工作。", [], "zh", "tokenizer zh: 68% of the references' letters"),
+        ("今天的天气非常好。", ["--language", "en"], "13a", ""),
+        ("今日はとても天気がいいです。", [], "char", "sacrebleu[ja] is not installed"),
+        ("오늘은 날씨가 아주 좋습니다.", [], "char", "sacrebleu[ko] is not installed"),
+        (LATIN + " 你好", [], "13a", ""),
+    ],
+)
+def test_the_tokenizer_follows_the_script_of_the_references(tmp_path, capsys, text, flags, tokenizer, reason) -> None:
+    if "sacrebleu[" in reason and any(map(importlib.util.find_spec, ("MeCab", "mecab_ko"))):
+        pytest.skip("a tokenizer of these languages is installed")
+    references = jsonl(tmp_path / "r.jsonl", {"id": "x", "target": [text]})
+    hypotheses = jsonl(tmp_path / "h.jsonl", {"id": "x", "text": text[:-2] + text[-1]})
+    assert score(hypotheses, "--references", references, *flags) == 0
+    out = capsys.readouterr().out
+    assert f"tok:{tokenizer}|" in out and reason in out and ("tokenizer " in out) == bool(reason)
+
+
+@pytest.mark.fault("Scoring", "the package of a tokenizer is missing", "names it with its pip command, exit 2")
+@pytest.mark.parametrize(("language", "package"), [("ja", "MeCab"), ("ko", "mecab_ko")])
+def test_a_missing_tokenizer_is_named(tmp_path: Path, capsys, language: str, package: str) -> None:
+    if importlib.util.find_spec(package):
+        pytest.skip(f"{package} is installed")
+    path = jsonl(tmp_path / "x.jsonl", {"id": "x", "text": "a", "target": "a"})
+    assert score(path, "--references", path, "--language", language) == 2
+    needed = f"needs the package sacrebleu[{language}]: pip install 'sacrebleu[{language}]', or choose another with"
+    assert f"sacrebleu's tokenizer of the language '{language}' {needed} --tokenize" in capsys.readouterr().err

@@ -1,99 +1,153 @@
+"""`hat score rouge`: figures of rouge-score, sentences, presets, several references, and what cannot be scored."""
+
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
+from commands import REPOSITORY
 from rouge_score.rouge_scorer import RougeScorer
 
-from hat_fairseq.scoring import rouge as scoring
-from hat_fairseq.scoring.baselines import lead
-from hat_fairseq.scoring.rouge import METRICS, score_documents
-from hat_fairseq.scoring.rouge_settings import PRESETS, RougeSettings, split_summary
+from hat_fairseq.data.records_json import read_records
+from hat_fairseq.scoring.rouge import (
+    METRICS,
+    PRESETS,
+    SENTENCE_METHODS,
+    RougeReport,
+    RougeSettings,
+    rouge,
+    score_against_others,
+    score_documents,
+    split_summary,
+)
+
+PLAIN = RougeSettings(bootstrap_samples=0)
+TEXT = "Dr. Who came . He left... Then what ?\nNothing , really . \n\n"
+HYPOTHESES = ["the cat sat on a mat .", "a dog ran away .", "nothing happened ."]
+REFERENCES = [
+    ["a cat sat there .", "the cat is on the mat ."],
+    ["the dog ran ."],
+    ["it rained .", "it", "nothing did ."],
+]
 
 
-def rouge(hypotheses, references, settings=None):
-    """The score against one reference of each document."""
-    return scoring.rouge(hypotheses, [[reference] for reference in references], settings)
-
-
-def figures(report):
+def figures(report: RougeReport) -> list[float]:
     return [report.scores[metric].mean for metric in METRICS]
 
 
-def test_by_hand():
-    report = rouge(["the cat sat ."], ["the cat ate ."], RougeSettings(bootstrap_samples=0))
-    assert figures(report) == pytest.approx([200 / 3, 50, 200 / 3])
+def test_by_hand() -> None:
+    assert figures(rouge(["the cat sat ."], [["the cat ate ."]], PLAIN)) == pytest.approx([200 / 3, 50, 200 / 3])
 
 
 @pytest.mark.parametrize("stem", [True, False])
-def test_equals_rouge_score(stem, ami_test):
-    hypotheses = [split_summary(lead(document, 150), "punctuation") for document in ami_test[:6]]
-    references = [document.target for document in ami_test[:6]]
-    scores = score_documents(hypotheses, references, stem)
+def test_equals_rouge_score(stem: bool, leads: list[str], targets: list) -> None:
+    hypotheses = [split_summary(lead, "punctuation") for lead in leads[:6]]
+    scores = score_documents(hypotheses, [target for (target,) in targets[:6]], stem)
     theirs = RougeScorer(list(METRICS), use_stemmer=stem)
-    for number, (hypothesis, reference) in enumerate(zip(hypotheses, references, strict=True)):
+    for number, (hypothesis, (reference,)) in enumerate(zip(hypotheses, targets[:6], strict=True)):
         expected = theirs.score("\n".join(reference), "\n".join(hypothesis))
         for metric in METRICS:
             assert scores[metric][number] == expected[metric].fmeasure
 
 
-def test_lead_of_the_ami_meetings(ami_test):
-    report = rouge([lead(document, 286) for document in ami_test], [document.target for document in ami_test])
+def test_the_leads_of_the_ami_meetings_and_their_sentences(leads: list[str], targets: list) -> None:
+    report = rouge(leads, targets)
     assert figures(report) == pytest.approx([29.37, 4.83, 27.79], abs=0.05)
     for metric in METRICS:
         assert report.scores[metric].low < report.scores[metric].mean < report.scores[metric].high
+    whole = figures(rouge(leads, targets, RougeSettings(bootstrap_samples=0, hypothesis_sentences="none")))
+    assert whole[:2] == figures(report)[:2] and figures(report)[2] - whole[2] > 3  # the split moves only ROUGE-L
 
 
-def test_a_constant_summary_of_the_ami_meetings(ami_train, ami_test):
-    constant = next(document.target for document in ami_train if document.id == "ES2002b")
-    settings = RougeSettings(hypothesis_sentences="given", bootstrap_samples=0)
-    report = rouge([constant] * len(ami_test), [document.target for document in ami_test], settings)
-    assert figures(report) == pytest.approx([46.47, 13.48, 44.56], abs=0.01)
-
-
-def test_the_split_moves_only_rouge_l(ami_test):
-    hypotheses, references = [lead(doc, 286) for doc in ami_test], [doc.target for doc in ami_test]
-    split = figures(rouge(hypotheses, references, RougeSettings(bootstrap_samples=0)))
-    whole = figures(rouge(hypotheses, references, RougeSettings(bootstrap_samples=0, hypothesis_sentences="none")))
-    assert whole[:2] == split[:2]
-    assert split[2] - whole[2] > 3
-
-
-def test_presets():
-    hypothesis, reference = ["One cat ran.", "Two dogs run."], ["Two dogs run.", "One cat runs."]
-    scores = {name: figures(rouge([hypothesis], [reference], RougeSettings(**PRESETS[name]))) for name in PRESETS}
+def test_presets() -> None:
+    hypothesis, references = ["One cat ran.", "Two dogs run."], [["Two dogs run.", "One cat runs."]]
+    scores = {name: figures(rouge([hypothesis], [references], RougeSettings(**PRESETS[name]))) for name in PRESETS}
     assert scores["rouge-score"] == pytest.approx([100 * 5 / 6, 100 * 3 / 5, 100 * 5 / 6])
     # Without a space before its full stops a summary is one sentence, in which the two halves are in the wrong order.
     assert scores["files2rouge"] == pytest.approx([100 * 5 / 6, 100 * 3 / 5, 100 * 3 / 6])
-    assert figures(rouge(["dogs"], ["dog"], RougeSettings(**PRESETS["files2rouge"])))[0] == 100
-    assert figures(rouge(["dogs"], ["dog"], RougeSettings(**PRESETS["rouge-score"])))[0] == 0
 
 
-def test_signature_names_everything():
-    settings = RougeSettings(hypothesis_sentences="none", stem=False, bootstrap_samples=20, seed=5)
-    signature = rouge(["a b"], ["a b"], settings).signature
-    assert signature == (
-        "backend: rouge-score 0.1.2 | stem: no | hypothesis-sentences: none | reference-sentences: given | "
-        "bootstrap: 20 (95 %, seed 5) | documents: 1"
-    )
-
-
-def test_empty_and_foreign_text_is_counted():
-    report = rouge(["", "a b", "Größe"], ["a b", "a b", "a b"], RougeSettings(bootstrap_samples=0))
+def test_empty_and_foreign_text_and_repeated_words_are_counted() -> None:
+    report = rouge(["", "a b", "Größe"], [["a b"]] * 3, PLAIN)
     assert figures(report)[0] == pytest.approx(100 / 3)
     assert (report.empty_hypotheses, report.non_ascii_documents) == (1, 1)
-
-
-def test_repeated_ngrams_by_hand():
     hypotheses = ["a b c A b c", "one", ["x y", "x y"], "no repeated words here"]  # 1 of 4, 0, 0 of 2, 0
-    report = rouge(hypotheses, ["a b c"] * 3 + ["a a a a a"], RougeSettings(bootstrap_samples=0))
+    report = rouge(hypotheses, [["a b c"]] * 3 + [["a a a a a"]], PLAIN)
     assert report.repeated_trigrams == pytest.approx(100 * (1 / 4) / 4)
     assert report.repeated_in_references == pytest.approx(100 * (2 / 3) / 4)
 
 
-def test_a_reference_that_cannot_be_scored():
+def test_what_cannot_be_scored() -> None:
     with pytest.raises(ValueError, match="reference 2 has no word.*天气"):
-        rouge(["a", "a"], ["a", "天气很好。"])
-
-
-def test_nothing_to_score():
+        rouge(["a", "a"], [["a"], ["天气很好。"]])
     with pytest.raises(ValueError, match="no documents"):
         rouge([], [])
+    with pytest.raises(ValueError, match="the perl backend takes one reference per document"):
+        rouge(["a"], [["a", "b"]], RougeSettings(backend="perl"))
+    with pytest.raises(ValueError, match="'nltk'.*punctuation"):
+        split_summary("a", "nltk")
+
+
+@pytest.mark.parametrize("several", ["best", "mean"])
+def test_of_several_references_the_best_or_the_mean_counts(several: str) -> None:
+    scorer = RougeScorer(list(METRICS), use_stemmer=True)
+    report = rouge(HYPOTHESES, REFERENCES, RougeSettings(bootstrap_samples=0, several_references=several))
+    for metric in METRICS:
+        expected = []
+        for text, each in zip(HYPOTHESES, REFERENCES, strict=True):
+            scores = [scorer.score(reference, text)[metric].fmeasure for reference in each]
+            expected.append(max(scores) if several == "best" else sum(scores) / len(scores))
+        assert report.scores[metric].mean == pytest.approx(100 * sum(expected) / 3)
+    assert report.signature.endswith(f" | documents: 3 | references: 6 ({several} of each document)")
+
+
+def test_against_others_is_the_mean_over_all_pairs_of_different_documents() -> None:
+    scorer = RougeScorer(list(METRICS), use_stemmer=True)
+    references = [[each[0]] for each in REFERENCES]
+    pairs = [scorer.score(references[j][0], HYPOTHESES[i]) for i in range(3) for j in range(3) if i != j]
+    expected = {name: 100 * sum(pair[name].fmeasure for pair in pairs) / 6 for name in METRICS}
+    assert score_against_others(HYPOTHESES, references, PLAIN) == pytest.approx(expected)
+    with pytest.raises(ValueError, match="one document alone"):
+        score_against_others(["a"], [["a"]], PLAIN)
+
+
+@pytest.mark.parametrize(
+    ("method", "sentences"),
+    [
+        ("none", ["Dr. Who came . He left... Then what ? Nothing , really ."]),
+        ("given", ["Dr. Who came . He left... Then what ?", "Nothing , really ."]),
+        ("files2rouge", ["Dr. Who came .", "He left... Then what ? Nothing , really ."]),
+        ("punctuation", ["Dr.", "Who came .", "He left...", "Then what ?", "Nothing , really ."]),
+    ],
+)
+def test_sentences(method: str, sentences: list[str]) -> None:
+    assert split_summary(TEXT, method) == sentences
+    assert split_summary(["a  b", "", "c\td"], method) == (["a b", "c d"] if method == "given" else ["a b c d"])
+
+
+@pytest.mark.parametrize("method", SENTENCE_METHODS)
+def test_no_word_is_lost(method: str, leads: list[str]) -> None:
+    assert all(" ".join(split_summary(lead, method)).split() == lead.split() for lead in leads[:5])
+    assert split_summary(" \n ", method) == []
+
+
+def test_the_baselines(tmp_path: Path) -> None:
+    """The constant is the training summary that rouge-score finds nearest to the others."""
+    data = REPOSITORY / "preprocess/ami_data"
+    files = [data / "ami.test.jsonl.gz"] * 2
+    subprocess.run([sys.executable, REPOSITORY / "examples/baselines.py", *files, tmp_path, "5"], check=True)
+    constant, lead = (next(read_records(tmp_path / f"{name}.jsonl")).text for name in ("constant", "lead"))
+    meetings = list(read_records(data / "ami.test.jsonl.gz"))
+    assert lead == " ".join(" ".join(meetings[0].sentences or ()).split()[:5])
+    summaries, scorer = (
+        ["\n".join(meeting.target or ()) for meeting in meetings],
+        RougeScorer(["rouge1", "rouge2"], True),
+    )
+
+    def similarity(summary: str) -> float:
+        others = (scorer.score(other, summary) for other in summaries if other != summary)
+        return sum(value.fmeasure for each in others for value in each.values())
+
+    assert constant == max(summaries, key=similarity)

@@ -1,125 +1,111 @@
+"""`hat score`: options that all metrics have, several files of references, JSON, and what is refused."""
+
 from __future__ import annotations
 
-import argparse
 import json
-import subprocess
-import sys
+from pathlib import Path
 
 import pytest
 
 from hat_fairseq import cli
 from hat_fairseq.scoring import command
-from hat_fairseq.scoring.rouge_command import settings_from
-
-
-def arguments(*given):
-    parser = argparse.ArgumentParser()
-    command.add_arguments(parser)
-    return parser.parse_args(["rouge", "--hypotheses", "h", "--references", "r", *given])
 
 
 @pytest.fixture
-def files(tmp_path):
-    (tmp_path / "a.txt").write_text("One cat runs. Two dogs run.\n\n")
-    (tmp_path / "b.txt").write_text("One cat.\nGrün\n")
+def files(tmp_path: Path) -> Path:
     (tmp_path / "r.jsonl").write_text(
-        '{"id": "x", "target": ["Two dogs run.", "One cat."]}\n{"id": "y", "target": "z"}\n'
+        '{"id": "x", "text": "source", "target": ["The dogs ran.", "They slept."]}\n'
+        '{"id": "y", "text": "source", "target": ["Blue buttons."]}\n'
     )
+    (tmp_path / "a.txt").write_text("The dog ran. They slept.\n\n")
+    (tmp_path / "b.txt").write_text("The dogs ran. They slept.\nGröße\n")
     return tmp_path
-
-
-def run(*given):
-    return subprocess.run([sys.executable, "-m", "hat_fairseq.cli", "score", *given], capture_output=True, text=True)
 
 
 @pytest.mark.fault(
     "Scoring", "empty hypotheses; letters that ROUGE does not count", "scored as 0 and counted in a note"
 )
-def test_table_notes_and_json(files):
-    done = run("rouge", "--hypotheses", files / "a.txt", files / "b.txt", "--references", files / "r.jsonl",
-               "--json", files / "out.json")  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    header, first, second, signature, *repeated = done.stdout.splitlines()
-    assert header.split("  ")[-1] == "ROUGE-L (summary)"
-    assert (first.split()[0], second.split()[0]) == (str(files / "a.txt"), str(files / "b.txt"))
-    assert "hypothesis-sentences: punctuation" in signature
-    assert repeated == [f"repeated 3-grams: {files / name} 0.00 % (references: 0.00 %)" for name in ("a.txt", "b.txt")]
-    assert "a.txt: 1 of 2 hypotheses are empty and score 0" in done.stderr
-    assert "b.txt: 1 of 2 documents have letters outside a-z" in done.stderr
+def test_table_notes_and_json(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hypotheses = [str(files / name) for name in ("a.txt", "b.txt")]
+    words = ["score", "rouge", "--references", str(files / "r.jsonl"), "--json", str(files / "out.json")]
+    assert cli.main([*words, "--hypotheses", *hypotheses]) == 0
+    out, notes = capsys.readouterr()
+    header, first, second, signature, *repeated = out.splitlines()
+    assert header.endswith("  ROUGE-L (summary)") and [first.split()[0], second.split()[0]] == hypotheses
+    assert repeated == [f"repeated 3-grams: {path} 0.00 % (references: 0.00 %)" for path in hypotheses]
+    assert "a.txt: 1 of 2 hypotheses are empty and score 0" in notes
+    assert "b.txt: 1 of 2 documents have letters outside a-z" in notes
     written = json.loads((files / "out.json").read_text())
-    assert written[str(files / "a.txt")]["scores"]["rouge1"]["mean"] == pytest.approx(100 * 10 / 11 / 2)
-    assert written[str(files / "b.txt")]["signature"] == signature
+    assert written[hypotheses[0]]["scores"]["rouge1"]["mean"] == pytest.approx(50)
+    assert written[hypotheses[1]]["signature"] == signature and "hypothesis-sentences: punctuation" in signature
 
 
 @pytest.mark.fault("Scoring", "numbers of hypotheses and references differ", "both numbers and files, exit 2")
-def test_an_error_is_one_line(files):
+def test_an_error_is_one_line(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (files / "b.txt").write_text("only one line\n")
-    done = run("rouge", "--hypotheses", files / "b.txt", "--references", files / "r.jsonl")
-    assert done.returncode == 2
-    error = done.stderr.splitlines()[-1]
-    assert error.startswith("hat: error: ")
-    assert "has 1 documents, but" in error
-    assert "Traceback" not in done.stderr
-
-
-def test_options_override_the_preset():
-    assert settings_from(arguments("--like", "files2rouge")).hypothesis_sentences == "files2rouge"
-    settings = settings_from(arguments("--like", "rouge-score", "--stem", "--bootstrap-samples", "7"))
-    assert (settings.stem, settings.hypothesis_sentences, settings.bootstrap_samples) == (True, "given", 7)
-    assert settings_from(arguments("--no-stem")).stem is False
-    assert settings_from(arguments()).stem is True
+    words = ["score", "rouge", "--hypotheses", str(files / "b.txt"), "--references", str(files / "r.jsonl")]
+    assert cli.main(words) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("hat: error: ") and "has 1 documents, but" in error and error.count("\n") == 1
 
 
 @pytest.mark.fault("Scoring", "a file or an option twice", "names the option, exit 2")
+@pytest.mark.fault("Scoring", "a negative number of resamples", "exit 2")
 @pytest.mark.parametrize("metric", command.METRICS)
-def test_files_are_named_once(metric, capsys):
+def test_what_every_metric_refuses(metric: str, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["score", metric, "--hypotheses", "h", "--references", "r"]
     with pytest.raises(SystemExit):
         cli.main([*words, "--hypotheses", "x"])
     assert "--hypotheses is given twice; name all files after one --hypotheses" in capsys.readouterr().err
-    for repeated, option in (([*words, "r"], "--references"), ([*words[:3], "h", *words[3:]], "--hypotheses")):
-        assert cli.main(repeated) == 2
-        assert capsys.readouterr().err == f"hat: error: {option} names a file twice\n"
+    cases = [
+        ([*words, "r"], "--references names a file twice"),
+        ([*words[:3], "h", *words[3:]], "--hypotheses names a file twice"),
+        ([*words, "--bootstrap-samples", "-1"], "--bootstrap-samples must not be negative: -1"),
+    ]
+    if not command.METRICS[metric].several_references:
+        for more in (["b"], ["--references", "b"]):
+            cases.append(([*words, *more], f"{metric} takes one file of --references, not 2"))
+    for given, message in cases:
+        assert cli.main(given) == 2
+        assert capsys.readouterr().err == f"hat: error: {message}\n"
 
 
 @pytest.mark.parametrize("metric", ["rouge", "bleu"])
-def test_a_repeated_option_of_references_is_one_with_several_files(metric, files, capsys):
-    (files / "s.txt").write_text("One dog.\nz\n")
+def test_several_references_in_files_and_in_lists_give_the_same_figures(metric: str, files: Path, capsys) -> None:
+    (files / "s.jsonl").write_text('{"id": "y", "target": "z"}\n{"id": "x", "target": [["One dog."], ["One cat."]]}\n')
+    lists = [[["The dogs ran.", "They slept."], ["One dog."], ["One cat."]], [["Blue buttons."], ["z"]]]
+    rows = (json.dumps({"id": name, "target": each}) + "\n" for name, each in zip("xy", lists, strict=True))
+    (files / "all.jsonl").write_text("".join(rows))
+    first, second = str(files / "r.jsonl"), str(files / "s.jsonl")
     outputs = []
-    for more in ([files / "s.txt"], ["--references", files / "s.txt"], []):
-        words = ["score", metric, "--hypotheses", files / "b.txt", "--references", files / "r.jsonl", *more]
-        assert cli.main([str(word) for word in words]) == 0
+    for references in ([first, second], [first, "--references", second], [str(files / "all.jsonl")], [first]):
+        words = ["score", metric, "--hypotheses", str(files / "b.txt"), "--references", *references]
+        assert cli.main([*words, "--bootstrap-samples", "20"]) == 0
         outputs.append(capsys.readouterr().out)
-    assert outputs[0] == outputs[1] != outputs[2]
+    assert outputs[0] == outputs[1] == outputs[2] != outputs[3]
+    assert cli.main(["score", metric, "--hypotheses", str(files / "all.jsonl"), "--references", first]) == 2
+    (files / "h.jsonl").write_text(json.dumps({"id": "x", "text": lists[0]}) + "\n")
+    assert cli.main(["score", metric, "--hypotheses", str(files / "h.jsonl"), "--references", first]) == 2
+    assert "only references may be several" in capsys.readouterr().err
 
 
 @pytest.mark.fault("Scoring", "`--json` is an input, or exists", "refused, exit 2, the file stays")
-def test_json_replaces_no_input_and_nothing_without_overwrite(files, capsys):
+def test_json_replaces_no_input_and_nothing_without_overwrite(files: Path, capsys) -> None:
     words = ["score", "rouge", "--hypotheses", str(files / "a.txt"), "--references", str(files / "r.jsonl")]
     before = (files / "r.jsonl").read_text()
     assert cli.main([*words, "--json", str(files / "r.jsonl"), "--overwrite"]) == 2
-    assert "is also an input of this command" in capsys.readouterr().err
-    (files / "odds.json").write_text("{}")
-    squad = ["score", "squad", *words[2:], "--null-odds", str(files / "odds.json"), "--json", str(files / "odds.json")]
-    assert cli.main([*squad, "--overwrite"]) == 2
     assert "is also an input of this command" in capsys.readouterr().err
     (files / "model.pt").write_text("weights")
     assert cli.main([*words, "--json", str(files / "model.pt")]) == 2
     assert "exists; name another file, or replace it with --overwrite" in capsys.readouterr().err
     assert (files / "r.jsonl").read_text() == before and (files / "model.pt").read_text() == "weights"
-    for more in ([], ["--overwrite"]):
-        assert cli.main([*words, "--json", str(files / "out.json"), *more]) == 0
 
 
-@pytest.mark.fault("Scoring", "a negative number of resamples", "exit 2")
-@pytest.mark.parametrize("metric", command.METRICS)
-def test_a_negative_number_of_samples(metric, capsys):
-    assert cli.main(["score", metric, "--hypotheses", "h", "--references", "r", "--bootstrap-samples", "-1"]) == 2
-    assert capsys.readouterr().err == "hat: error: --bootstrap-samples must not be negative: -1\n"
-
-
-@pytest.mark.parametrize("metric", command.METRICS)
-def test_help_has_no_doubled_signs(metric, capsys):
-    with pytest.raises(SystemExit) as end:
-        cli.main(["score", metric, "--help"])
-    assert end.value.code == 0 and "%%" not in capsys.readouterr().out
+def test_rouges_options_override_its_preset(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["score", "rouge", "--hypotheses", str(files / "a.txt"), "--references", str(files / "r.jsonl")]
+    for flags, signature in (
+        (["--like", "files2rouge"], "stem: yes | hypothesis-sentences: files2rouge"),
+        (["--like", "rouge-score", "--stem"], "stem: yes | hypothesis-sentences: given"),
+        (["--no-stem"], "stem: no | hypothesis-sentences: punctuation"),
+    ):
+        assert cli.main([*words, *flags]) == 0 and signature in capsys.readouterr().out

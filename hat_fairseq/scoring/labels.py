@@ -10,39 +10,27 @@ over classes. These are scikit-learn's definitions. Where every element has a pr
 import argparse
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from hat_fairseq.scoring.files import by_id, check_joined, json_lines
+from hat_fairseq.data.files import Fields
+from hat_fairseq.scoring.files import check_joined, read_by_id
 from hat_fairseq.scoring.report import Interval, Report, aligned, bootstrap, resampling
-
-HYPOTHESES = ".jsonl with id and label (or labels), as hat predict writes it"
-REFERENCES = "text/SPLIT.jsonl of hat preprocess, or your own"
-SEVERAL_REFERENCES = False
 
 Labels = tuple[str | None, ...]  # of a document; None: this element was truncated before the model saw it
 
 FIGURES = ("accuracy", "micro F1", "macro F1")
+COLUMNS = ("precision", "recall", "f1", "support", "predicted")  # of a class: x 100, and how often it occurs
 
 
 @dataclass(frozen=True)
-class ClassScore:
-    """Precision, recall and F1 of one class (x 100), and how often it occurs among references and predictions."""
-
-    precision: float
-    recall: float
-    f1: float
-    support: int
-    predicted: int
-
-
-@dataclass(frozen=True)
-class ClassificationReport:
-    """Figures (x 100) with intervals, a row per class, and what they were computed from."""
+class LabelReport:
+    """Figures (x 100) with intervals, `COLUMNS` of each class, and what they were computed from."""
 
     figures: dict[str, Interval]
-    classes: dict[str, ClassScore]
+    classes: dict[str, dict[str, float]]
     documents: int
     elements: int
     missing: int  # elements without prediction: they count as wrong
@@ -51,29 +39,25 @@ class ClassificationReport:
 
 def score_labels(
     hypotheses: Mapping[str, Labels], references: Mapping[str, Labels], samples: int = 1000, seed: int = 0
-) -> ClassificationReport:
+) -> LabelReport:
     """Scores labels, joined by document id: as many for a document in `hypotheses` as in `references`.
 
     `samples`, `seed`: of the bootstrap over documents; 0 samples for no intervals. ValueError without documents.
     """
-    names = sorted(
-        {label for labels in (*references.values(), *hypotheses.values()) for label in labels if label is not None}
-    )
+    labels = {label for each in (*references.values(), *hypotheses.values()) for label in each if label is not None}
+    names = sorted(labels)
     number = {name: index for index, name in enumerate(names)}
     # Per document: true positives, predictions and support of each class, side by side, and its number of elements.
     counts = np.zeros((len(references), 3 * len(names) + 1), dtype=np.int64)
-    missing = 0
     for row, (identifier, gold) in zip(counts, references.items(), strict=True):
         hits, predicted, support = row[:-1].reshape(3, -1)
         row[-1] = len(gold)
         for guess, right in zip(hypotheses[identifier], gold, strict=True):
             assert right is not None
             support[number[right]] += 1
-            if guess is None:
-                missing += 1
-                continue
-            predicted[number[guess]] += 1
-            hits[number[right]] += guess == right
+            if guess is not None:
+                predicted[number[guess]] += 1
+                hits[number[right]] += guess == right
     figures = bootstrap(counts, lambda drawn: _figures(drawn.sum(axis=0)), samples, seed)
     totals = counts.sum(axis=0)
     _, predictions, supports = totals[:-1].reshape(3, -1).tolist()
@@ -85,12 +69,12 @@ def score_labels(
         "classes": len(names),
         "documents": len(references),
     }
-    return ClassificationReport(
+    return LabelReport(
         figures=dict(zip(FIGURES, figures, strict=True)),
-        classes={name: ClassScore(*scores) for name, *scores in rows},
+        classes={name: dict(zip(COLUMNS, scores, strict=True)) for name, *scores in rows},
         documents=len(references),
         elements=int(totals[-1]),
-        missing=missing,
+        missing=sum(supports) - sum(predictions),
         signature=" | ".join(f"{key}: {value}" for key, value in signature.items()),
     )
 
@@ -109,59 +93,47 @@ def _figures(totals: np.ndarray) -> np.ndarray:
     return np.array([100 * hits.sum() / totals[-1], micro, _precision_recall_f1(totals)[2, occurs].mean()])
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """There are only the common ones."""
-
-
 def score(args: argparse.Namespace) -> Report:
     """A row for each system, the signatures, and a table of classes for each system."""
     (wanted,) = args.references
-    references = read_labels(wanted)
-    reports = {}
+    references = read_by_id(wanted, _labels)
+    rows, signatures, tables = [["", *FIGURES]], [], []
+    report = Report([], [], {})
     for path in args.hypotheses:
-        hypotheses = read_labels(path, missing=True)
+        hypotheses = read_by_id(path, partial(_labels, truncated=True))
         check_joined(hypotheses, references, (path, wanted))
         for identifier, gold in references.items():
-            if len(gold) != (found := len(hypotheses[identifier])):
-                counts = f"{found} labels in {path}, but {len(gold)} in {wanted}"
-                raise ValueError(f"document {identifier!r}: {counts}")
-        reports[path] = score_labels(hypotheses, references, args.bootstrap_samples, args.seed)
-    rows = [["", *FIGURES]]
-    rows += [[path, *(str(report.figures[name]) for name in FIGURES)] for path, report in reports.items()]
-    lines = [*aligned(rows), *dict.fromkeys(report.signature for report in reports.values())]
-    notes = []
-    for path, report in reports.items():
+            if (count := len(hypotheses[identifier])) != len(gold):
+                raise ValueError(f"document {identifier!r}: {count} labels in {path}, but {len(gold)} in {wanted}")
+        system = score_labels(hypotheses, references, args.bootstrap_samples, args.seed)
+        report.record[path] = asdict(system)
+        rows.append([path, *(str(system.figures[name]) for name in FIGURES)])
+        signatures.append(system.signature)
         table = [["class", "precision", "recall", "F1", "support", "predicted"]]
-        for name, score in report.classes.items():
-            figures = (score.precision, score.recall, score.f1)
-            table.append([name, *(f"{figure:.2f}" for figure in figures), str(score.support), str(score.predicted)])
-        lines += ["", path, *aligned(table)]
-        if report.missing:
-            lost = f"{report.missing} of {report.elements} elements have no prediction and count as wrong"
-            notes.append(f"{path}: {lost}")
-    return Report(lines, notes, {path: asdict(report) for path, report in reports.items()})
+        for name, figures in system.classes.items():
+            precision, recall, f1, support, predicted = figures.values()
+            table.append([name, f"{precision:.2f}", f"{recall:.2f}", f"{f1:.2f}", str(support), str(predicted)])
+        tables += ["", path, *aligned(table)]
+        if system.missing:
+            missing = f"{system.missing} of {system.elements} elements have no prediction and count as wrong"
+            report.notes.append(f"{path}: {missing}")
+    report.lines.extend([*aligned(rows), *dict.fromkeys(signatures), *tables])
+    return report
 
 
-def read_labels(path: str, missing: bool = False) -> dict[str, Labels]:
-    """The labels of each document, in the file's order: one where it has `label`, else its `labels`.
+def _labels(fields: Fields, truncated: bool = False) -> Labels:
+    """The labels of a document: one where it has `label`, else its `labels`; other keys are ignored.
 
-    Other keys are ignored, so examples and predictions are read alike. A whole number stands for its digits.
-    `missing`: a null among `labels` is allowed, an element without prediction. ValueError with file and line.
+    A whole number stands for its digits. `truncated`: a null among `labels` is allowed. ValueError with file and line.
     """
-
-    def parse(record: Mapping[str, Any], where: str) -> Labels:
-        given = [key for key in ("label", "labels") if record.get(key) is not None]
-        if len(given) != 1:
-            raise ValueError(f"{where}: expected either 'label' or 'labels' among its keys {sorted(record)}")
-        values = record["labels"] if given == ["labels"] else [record["label"]]
-        if not isinstance(values, list) or not values:
-            raise ValueError(f"{where}: 'labels' must be a list of labels, found {values!r:.60}")
-        return tuple(None if missing and value is None else _label(value, where) for value in values)
-
-    return by_id(path, json_lines(path), parse)
-
-
-def _label(value: Any, where: str) -> str:
-    if (isinstance(value, str) and value) or (isinstance(value, int) and not isinstance(value, bool)):
-        return str(value)
-    raise ValueError(f"{where}: a label must be a string, found {value!r:.60}")
+    keys = [key for key in ("label", "labels") if fields.record.get(key) is not None]
+    if len(keys) != 1:
+        raise fields.error(f"expected either 'label' or 'labels' among its keys {sorted(fields.record)}")
+    values: Any = fields.record["labels"] if keys == ["labels"] else [fields.record["label"]]
+    if not isinstance(values, list) or not values:
+        raise fields.error(f"'labels' must be a list of labels, found {values!r:.60}")
+    for value in values:
+        is_label = (isinstance(value, str) and value) or (isinstance(value, int) and not isinstance(value, bool))
+        if not is_label and not (truncated and value is None):
+            raise fields.error(f"a label must be a string, found {value!r:.60}")
+    return tuple(None if value is None else str(value) for value in values)

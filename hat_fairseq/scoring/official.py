@@ -1,0 +1,156 @@
+"""Our predictions of Natural Questions and TyDi QA (primary tasks) in the offsets of these datasets, and their files.
+
+A question has a passage (Natural Questions: long answer) and a short answer (TyDi QA: minimal answer), or yes or no.
+The readers of both datasets (`preprocess/`) keep in `meta` how to get from our paragraphs to the dataset's offsets:
+
+    natural_questions  {"candidates": [[start token, end token, first of a run of words, its length, ...], ...]}
+    tydi_qa            {"language", "candidates": [[index of the candidate, its first byte], ...]}
+
+Each paragraph has one item. A page without candidates is one paragraph, with -1. The words of Natural Questions are its
+tokens that are no HTML tags, joined by single spaces. `meta` also has the release's `example_id` and `annotations`.
+Offsets are half-open.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hat_fairseq.data.files import Fields
+from hat_fairseq.data.outputs import atomic_file
+from hat_fairseq.data.record import Record
+
+#: By the name of the dataset, which is the key in `meta`: the name of the file.
+FILES = {"natural_questions": "natural_questions.json", "tydi_qa": "tydi_qa.jsonl"}
+
+
+Spans = frozenset[tuple[int, int]]
+
+
+class PageAnswer(NamedTuple):
+    """An annotator's or a model's answer."""
+
+    passage: tuple[int, ...] | None  # Natural Questions: its tokens; TyDi QA: the number of the candidate
+    spans: Spans  # short answers, in tokens or in bytes
+    yes_no: str = "none"
+
+    @property
+    def has_short(self) -> bool:
+        """Whether there is a short answer, a yes or no among them."""
+        return bool(self.spans) or self.yes_no != "none"
+
+
+def dataset_of(record: Record) -> str | None:
+    """The dataset that a record is from; None for data of the user's own."""
+    return next((name for name in FILES if name in (record.meta or {})), None)
+
+
+def without_offsets(prediction: dict[str, Any]) -> dict[str, Any]:
+    """A prediction without what only these files need."""
+    meta = {name: value for name, value in prediction.get("meta", {}).items() if name not in FILES}
+    rest = {name: value for name, value in prediction.items() if name != "meta"}
+    return rest | ({"meta": meta} if meta else {})
+
+
+def meta_of(dataset: str, record: Record) -> Fields:
+    """What the reader kept; ValueError for other data."""
+    meta = (record.meta or {}).get(dataset)
+    if meta is None or record.sentences is None or not record.id.lstrip("-").isdecimal():
+        raise ValueError(f"{record.name} is not from {dataset}, as the first document is")
+    return Fields(meta, f"{record.name}: meta")
+
+
+def gold_answers(dataset: str, record: Record) -> list[PageAnswer]:
+    """The answers of all annotators; ValueError if there are none."""
+    annotations = meta_of(dataset, record).objects("annotations")
+    if not annotations:
+        raise ValueError(f"{record.name}: no annotations: answers can be scored only where the gold answers are known")
+    return [_natural_gold(each) if dataset == "natural_questions" else _tydi_gold(each) for each in annotations]
+
+
+def _natural_gold(annotation: Fields) -> PageAnswer:
+    long, *shorts = (
+        (each.get("start_token", int), each.get("end_token", int))
+        for each in (
+            Fields(annotation.get("long_answer", dict), annotation.where),
+            *annotation.objects("short_answers"),
+        )
+    )
+    spans = frozenset(span for span in shorts if span[0] >= 0)
+    return PageAnswer(long if long[0] >= 0 else None, spans, annotation.text("yes_no_answer").lower())
+
+
+def _tydi_gold(annotation: Fields) -> PageAnswer:
+    number = Fields(annotation.get("passage_answer", dict), annotation.where).get("candidate_index", int)
+    minimal = Fields(annotation.get("minimal_answer", dict), annotation.where)
+    span = minimal.get("plaintext_start_byte", int), minimal.get("plaintext_end_byte", int)
+    spans = frozenset([span] if span[0] >= 0 else [])
+    return PageAnswer((number,) if number >= 0 else None, spans, annotation.text("yes_no_answer").lower())
+
+
+def page_answer(dataset: str, record: Record, prediction: Mapping[str, Any]) -> PageAnswer:
+    """A prediction in the offsets of the dataset."""
+    candidates = meta_of(dataset, record).get("candidates", list)
+    passage: tuple[int, ...] | None = None
+    spans = []
+    if prediction["paragraph"] is not None:
+        numbers = candidates[prediction["paragraph"]][: 2 if dataset == "natural_questions" else 1]
+        passage = tuple(numbers) if numbers[0] >= 0 else None
+    if prediction["start"] is not None and record.sentences is not None:
+        text, begin = record.sentences[prediction["answer_paragraph"]], prediction["start"]
+        around = text[:begin], text[: begin + len(prediction["answer"])]
+        candidate = candidates[prediction["answer_paragraph"]]
+        if dataset == "natural_questions":
+            runs = candidate[2:]
+            words = [first + i for first, count in zip(runs[::2], runs[1::2], strict=True) for i in range(count)]
+            first, last = (words[text.count(" ")] for text in around)
+            spans.append((first, last + 1))
+        else:
+            first, last = (candidate[1] + len(text.encode(errors="surrogatepass")) for text in around)
+            spans.append((first, last))
+    yes_no = prediction["type"] if prediction["type"] in ("yes", "no") else "none"
+    return PageAnswer(passage, frozenset(spans), yes_no)
+
+
+def write_official_answers(folder: Path, dataset: str, predictions: Iterable[tuple[Record, Mapping[str, Any]]]) -> Path:
+    """Writes the file that the dataset's scorer reads (`nq_eval`, `tydi_eval.py`), from stored records and predictions.
+
+    Returns its path. ValueError for other data.
+    """
+    path = folder / FILES[dataset]
+    with atomic_file(path) as file:
+        if dataset == "natural_questions":
+            rows = [_natural_row(*pair) for pair in predictions]
+            file.write(json.dumps({"predictions": rows}).encode() + b"\n")
+        else:
+            file.writelines(json.dumps(_tydi_row(*pair)).encode() + b"\n" for pair in predictions)
+    return path
+
+
+def _natural_row(record: Record, prediction: Mapping[str, Any]) -> dict[str, Any]:
+    def span(tokens: tuple[int, ...]) -> dict[str, int]:
+        return {"start_byte": -1, "end_byte": -1, "start_token": tokens[0], "end_token": tokens[1]}
+
+    answer = page_answer("natural_questions", record, prediction)
+    return {
+        "example_id": int(record.id),
+        "long_answer": span(answer.passage or (-1, -1)),
+        "long_answer_score": prediction["paragraph_score"],
+        "short_answers": list(map(span, answer.spans)),
+        "short_answers_score": prediction["answer_score"],
+        "yes_no_answer": answer.yes_no.upper(),
+    }
+
+
+def _tydi_row(record: Record, prediction: Mapping[str, Any]) -> dict[str, Any]:
+    answer = page_answer("tydi_qa", record, prediction)
+    (number,), (start, end) = answer.passage or (-1,), next(iter(answer.spans), (-1, -1))
+    return {
+        "example_id": int(record.id),
+        "language": meta_of("tydi_qa", record).text("language"),
+        "passage_answer_index": number,
+        "passage_answer_score": prediction["paragraph_score"],
+        "minimal_answer": {"start_byte_offset": start, "end_byte_offset": end},
+        "minimal_answer_score": prediction["answer_score"],
+        "yes_no_answer": answer.yes_no.upper(),
+    }
