@@ -5,7 +5,6 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from hat_fairseq.data.outputs import atomic_file, check_output
 from hat_fairseq.scoring import bleu, labels, page_qa, qa, rouge
@@ -55,22 +54,12 @@ METRICS = {
 }
 
 
-class Once(argparse.Action):
-    """Stores the values of an option that may be given once."""
-
-    def __call__(self, parser: Any, namespace: Any, values: Any, option: str | None = None) -> None:
-        if getattr(namespace, self.dest) is not None:
-            parser.error(f"{option} is given twice; name all files after one {option}")
-        setattr(namespace, self.dest, values)
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     subparsers = parser.add_subparsers(dest="metric", metavar="METRIC", required=True)
     for name, metric in METRICS.items():
         sub = subparsers.add_parser(name, help=metric.help, description=metric.help, allow_abbrev=False)
-        files: Any = {"nargs": "+", "required": True, "metavar": "FILE"}
-        sub.add_argument("--hypotheses", action=Once, help=f"one or more systems: {metric.hypotheses}", **files)
-        sub.add_argument("--references", action="extend", help=metric.references, **files)
+        for option, text in (("hypotheses", f"systems: {metric.hypotheses}"), ("references", metric.references)):
+            sub.add_argument(f"--{option}", nargs="+", action="extend", required=True, metavar="FILE", help=text)
         text = "resampled test sets behind the intervals; 0 for no intervals (default: %(default)s)"
         sub.add_argument("--bootstrap-samples", type=int, default=1000, metavar="N", help=text)
         sub.add_argument("--seed", type=int, default=0, help="of the resampling (default: %(default)s)")

@@ -11,31 +11,13 @@ from importlib.util import find_spec
 from .bleu import BleuSettings
 
 LETTERS = re.compile(r"[^\W\d_]")
-SCRIPTS = {
-    "Han": re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"),
-    "kana": re.compile("[\u3041-\u3096\u30a1-\u30fa\uff66-\uff9d]"),
-    "Hangul": re.compile("[\uac00-\ud7a3\u1100-\u11ff\u3130-\u318f]"),
-}
+HAN = re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+KANA = re.compile("[\u3041-\u3096\u30a1-\u30fa\uff66-\uff9d]")
+HANGUL = re.compile("[\uac00-\ud7a3\u1100-\u11ff\u3130-\u318f]")
 LEAST = 0.25  # of all letters: a character of these scripts stands for several letters of an alphabet
 LEAST_KANA = 0.1  # of Han and kana: Chinese texts quote single Japanese names
 #: The tokenizers by language: sacrebleu's name, and the module that it needs.
-TOKENIZERS = {"zh": ("zh", None), "ja": ("ja-mecab", "MeCab"), "ko": ("ko-mecab", "mecab_ko")}
-
-
-def language_of_script(texts: Iterable[str]) -> tuple[str, float] | None:
-    """`zh`, `ja` or `ko` and the share of its letters among all letters of the texts; None for other scripts."""
-    letters, counts = 0, dict.fromkeys(SCRIPTS, 0)
-    for text in texts:
-        letters += len(LETTERS.findall(text))
-        for name, pattern in SCRIPTS.items():
-            counts[name] += len(pattern.findall(text))
-    chinese = counts["Han"] + counts["kana"]
-    total = chinese + counts["Hangul"]
-    if total <= LEAST * letters:
-        return None
-    if counts["Hangul"] > chinese:
-        return "ko", total / letters
-    return ("ja" if counts["kana"] > LEAST_KANA * chinese else "zh"), total / letters
+TOKENIZERS = {"zh": ("zh", "sacrebleu"), "ja": ("ja-mecab", "MeCab"), "ko": ("ko-mecab", "mecab_ko")}
 
 
 def settings_by_script(settings: BleuSettings, references: Iterable[str]) -> tuple[BleuSettings, str]:
@@ -44,14 +26,16 @@ def settings_by_script(settings: BleuSettings, references: Iterable[str]) -> tup
     Both stay as they are, and the line is empty, where a tokenizer or a language other than the default `en` is stated,
     and for scripts other than Han, kana and Hangul. Without the package of a tokenizer it is `char`.
     """
-    default = BleuSettings()
-    if settings.tokenize or settings.language != default.language or not (script := language_of_script(references)):
+    if settings.tokenize or settings.language != BleuSettings.language:
         return settings, ""
-    language, share = script
+    texts = list(references)
+    letters, han, kana, hangul = (sum(len(p.findall(t)) for t in texts) for p in (LETTERS, HAN, KANA, HANGUL))
+    if han + kana + hangul <= LEAST * letters:
+        return settings, ""
+    language = "ko" if hangul > han + kana else "ja" if kana > LEAST_KANA * (han + kana) else "zh"
     name, module = TOKENIZERS[language]
-    missing = module is not None and find_spec(module) is None
-    chosen = "char" if missing else name
+    is_missing = find_spec(module) is None
+    chosen, share = "char" if is_missing else name, (han + kana + hangul) / letters
     reason = f"tokenizer {chosen}: {share:.0%} of the references' letters are of the language {language!r}"
-    if missing:
-        reason += f", and sacrebleu[{language}] is not installed"
+    reason += f", and sacrebleu[{language}] is not installed" if is_missing else ""
     return replace(settings, tokenize=chosen, language=language), reason

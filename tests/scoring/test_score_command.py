@@ -49,17 +49,14 @@ def test_an_error_is_one_line(files: Path, capsys: pytest.CaptureFixture[str]) -
     assert error.startswith("hat: error: ") and "has 1 documents, but" in error and error.count("\n") == 1
 
 
-@pytest.mark.fault("Scoring", "a file or an option twice", "names the option, exit 2")
+@pytest.mark.fault("Scoring", "a file twice", "names the option, exit 2")
 @pytest.mark.fault("Scoring", "a negative number of resamples", "exit 2")
 @pytest.mark.parametrize("metric", command.METRICS)
 def test_what_every_metric_refuses(metric: str, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["score", metric, "--hypotheses", "h", "--references", "r"]
-    with pytest.raises(SystemExit):
-        cli.main([*words, "--hypotheses", "x"])
-    assert "--hypotheses is given twice; name all files after one --hypotheses" in capsys.readouterr().err
     cases = [
         ([*words, "r"], "--references names a file twice"),
-        ([*words[:3], "h", *words[3:]], "--hypotheses names a file twice"),
+        ([*words, "--hypotheses", "h"], "--hypotheses names a file twice"),
         ([*words, "--bootstrap-samples", "-1"], "--bootstrap-samples must not be negative: -1"),
     ]
     if not command.METRICS[metric].several_references:
