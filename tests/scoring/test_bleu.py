@@ -159,7 +159,7 @@ def test_the_tokenizer_follows_the_language_that_the_pipeline_recorded(tmp_path:
     for split in ("train", "valid", "test"):
         row = {"id": "x", "sentences": ["Fine weather."], "target": ["今天天气很好。", "明天会下雨。"]}
         jsonl(tmp_path / f"raw/{split}.jsonl", row)
-    out = ["--target-language", "zh", "--num-codes", "20", "--no-binarize", "--out", str(tmp_path / "zh")]
+    out = ["--target-language", "zh", "--num-codes", "20", "--out", str(tmp_path / "zh")]
     assert cli.main(["preprocess", str(tmp_path / "raw"), *out]) == 0
     hypotheses = jsonl(tmp_path / "h.jsonl", {"id": "x", "text": "今天天气不好。明天会下雨。"})
     references = str(tmp_path / "zh/text/test.jsonl")
