@@ -5,7 +5,6 @@ resume), `reuse_dataloader` (the same masks in every epoch) and `get_batch_itera
 """
 
 import functools
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -24,7 +23,7 @@ from fairseq.models.roberta.hub_interface import RobertaHubInterface
 from fairseq.ngram_repeat_block import NGramRepeatBlock
 from fairseq.trainer import Trainer
 
-from . import checkpoints, data, options, position, processes, restoring, settings_of_checkpoint, signals, training
+from . import checkpoints, data, log, options, position, processes, restoring, settings_of_checkpoint, signals, training
 
 #: Module or class, its function, and what is called instead, with the replaced function as the first argument. What a
 #: function does before and after the replaced one is written in it; no function of fairseq is replaced twice.
@@ -52,7 +51,8 @@ REPLACED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     (torch.utils.data._utils.signal_handling, "_set_worker_signal_handlers", signals.set_worker_signal_handlers),
     # training
     (Trainer, "train_step", training.train_step),
-    (progress_bar, "progress_bar", training.make_progress_bar),
+    (Trainer, "valid_step", signals.valid_step),
+    (progress_bar, "progress_bar", log.make_progress_bar),
     # generation
     (NGramRepeatBlock, "_no_repeat_ngram", options.no_repeat_ngram),
     *(
@@ -68,9 +68,9 @@ def apply() -> None:
     """Installs all corrections; a second call does nothing."""
     checkpoints.show_own_errors_in_one_line()
     checkpoints.allow_checkpoint_types()
+    data.give_numpy_compat()
     data.end_threads_at_exit()
-    for message in training.WARNINGS:
-        warnings.filterwarnings("ignore", message)
+    log.shorten_log()
     for owner, name, function in REPLACED:
         original = getattr(owner, name)
         setattr(owner, name, functools.wraps(original)(_with_original(function, original)))

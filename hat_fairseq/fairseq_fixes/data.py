@@ -1,14 +1,17 @@
-"""Batches: refuses damaged binary data, and ends the threads that prepare batches."""
+"""Batches: refuses damaged binary data, works with numpy 2, and ends the threads that prepare batches."""
 
 import atexit
 import math
 import os
 import struct
 import threading
+import types
 from collections.abc import Callable
 from typing import Any
 
 import fairseq.data.indexed_dataset
+import fairseq.data.language_pair_dataset
+import fairseq.data.token_block_dataset
 import numpy as np
 from fairseq.data.indexed_dataset import MMapIndexedDataset, _code_to_dtype
 from fairseq.data.iterators import BackgroundConsumer
@@ -16,6 +19,15 @@ from fairseq.data.iterators import BackgroundConsumer
 LONGEST_WAIT = 30.0  # seconds, for a batch that never comes
 _HEADER = struct.Struct("<9sQBQ")  # magic, version, type, number of rows; then their sizes and places
 _ROW = 4 + 8
+
+
+def give_numpy_compat() -> None:
+    """Gives two modules of fairseq a numpy with `np.compat.long`, which numpy 2 does not have; numpy itself stays."""
+    if hasattr(np, "compat"):
+        return
+    for module in (fairseq.data.token_block_dataset, fairseq.data.language_pair_dataset):
+        module.np = types.ModuleType("numpy")  # type: ignore[attr-defined]
+        vars(module.np).update(vars(np), compat=types.SimpleNamespace(long=int))
 
 
 def dataset_exists(original: Callable[..., Any], path: str, *args: Any, **kwargs: Any) -> Any:

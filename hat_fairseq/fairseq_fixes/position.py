@@ -22,7 +22,7 @@ CHUNKS, CHUNK = 64, 1 << 16  # of a file, and bytes: smaller files are read as a
 
 def get_train_iterator(original: Callable[..., Any], self: Any, epoch: int, *args: Any, **kwargs: Any) -> Any:
     """The train iterator, annotated with data fingerprint, sampling epoch and consumed samples."""
-    iterator = original(self, epoch, *args, **kwargs)
+    iterator = self.epoch_iterator = original(self, epoch, *args, **kwargs)
     if type(iterator) is EpochBatchIterator and not iterator._supports_prefetch and not hasattr(iterator, "entered"):
         self.data_fingerprint = getattr(self, "data_fingerprint", None) or fingerprint(self.cfg)
         iterator.drawn, iterator.data = epoch, self.data_fingerprint
@@ -87,7 +87,7 @@ def load_state_dict(original: Callable[..., Any], self: Any, state: dict[str, An
     epoch, number, shuffle = state["epoch"], state["iterations_in_epoch"], state["shuffle"]
     if not callable(self.batch_sampler) and position["drawn"] != self.drawn:  # once in a run, in its first epoch
         first = trainer.get_train_iterator(position["drawn"], load_dataset=False, disable_iterator_cache=True)
-        self._frozen_batches, self.drawn = first.frozen_batches, first.drawn
+        self._frozen_batches, self.drawn, trainer.epoch_iterator = first.frozen_batches, first.drawn, self
         self.dataset.set_epoch(epoch)
     if not number:
         return original(self, state)

@@ -1,8 +1,8 @@
 """SIGTERM, SIGHUP, SIGUSR1 and Ctrl-C end a training after the current update, with a checkpoint for exact resumption.
 
-All processes of a run agree after each update, so a signal to one of them is enough. A validation that follows the
-update is finished first. A second signal stops the process at once. The exit status is 128 + the number of the signal:
-143, 129, 138, 130. What the process ignores at its start, as SIGHUP under nohup, stays ignored.
+All processes of a run agree after each update, so a signal to one of them is enough. A running validation is finished,
+but the checkpoint is written before that. A second signal stops the process at once. The exit status is 128 + the
+number of the signal: 143, 129, 138, 130. What the process ignores at its start, as SIGHUP under nohup, stays ignored.
 """
 
 import contextlib
@@ -23,12 +23,13 @@ import torch.multiprocessing
 
 SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGINT)
 SECOND_AFTER = 1.0  # seconds: launchers and terminals repeat a signal; what comes sooner counts as the same
-_first: list[tuple[int, float]] = []  # the first signal, once it has come, and when
+_asked: list[tuple[int, float]] = []  # the first signal, once it has come, and when
+_save: list[Callable[[], None]] = []  # writes the checkpoint of the update whose validation is running
 
 
 def _agreed_signal() -> int:
     """The signal that one of the processes of the run has got, or 0; all of them have to call this."""
-    number = _first[0][0] if _first else 0
+    number = _asked[0][0] if _asked else 0
     if not torch.distributed.is_initialized():
         return number
     on_gpu = torch.distributed.get_backend() == "nccl"
@@ -53,25 +54,42 @@ def watch() -> None:
 
 
 def _record(signum: int, frame: object) -> None:
-    if not _first:
-        _first.append((signum, time.monotonic()))
-    elif time.monotonic() - _first[0][1] > SECOND_AFTER:
+    if not _asked:
+        _asked.append((signum, time.monotonic()))
+    elif time.monotonic() - _asked[0][1] > SECOND_AFTER:
         os._exit(128 + signum)
 
 
 def validate_and_save(original: Any, cfg: Any, trainer: Any, task: Any, epoch_itr: Any, *args: Any) -> Any:
     """What fairseq does after an update; ends the process if a signal has come, unless the training is at its end."""
+    saved = False
+
+    def save() -> None:
+        nonlocal saved
+        if not saved and _agreed_signal():
+            fairseq.checkpoint_utils.save_checkpoint(cfg.checkpoint, trainer, epoch_itr, None)
+            saved = True
+
+    save()
+    _save[:] = [save]
     losses, should_stop = original(cfg, trainer, task, epoch_itr, *args)
-    if (signum := _agreed_signal()) and not should_stop:
-        fairseq.checkpoint_utils.save_checkpoint(cfg.checkpoint, trainer, epoch_itr, None)
-        _agreed_signal()  # no process leaves before the file is written
-        _end(cfg.checkpoint, trainer, signum)
+    save()
+    _save.clear()
+    if saved and not should_stop:
+        _end(cfg.checkpoint, trainer, _agreed_signal())  # no process leaves before the file is written
     return losses, should_stop
 
 
+def valid_step(original: Callable[..., Any], self: Any, *args: Any, **kwargs: Any) -> Any:
+    """A batch of a validation; a signal has the checkpoint written before the other batches."""
+    for save in _save:
+        save()
+    return original(self, *args, **kwargs)
+
+
 def _end(settings: Any, trainer: Any, signum: int) -> None:
-    for number in SIGNALS:  # fairseq ends the other processes as soon as one has left
-        signal.signal(number, signal.SIG_IGN)
+    for each in SIGNALS:  # fairseq ends the other processes as soon as one has left
+        signal.signal(each, signal.SIG_IGN)
     how = "" if settings.restore_file == "checkpoint_last.pt" else "without --restore-file and --reset-* "
     outcome = f"which is in {settings.save_dir}; the same command {how}goes on"
     if settings.no_save or settings.no_last_checkpoints:

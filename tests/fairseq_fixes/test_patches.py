@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from fairseq import options
+from fairseq.data import ListDataset, TokenBlockDataset
 from fairseq.ngram_repeat_block import NGramRepeatBlock
 
 from hat_fairseq.fairseq_fixes import REPLACED
@@ -16,6 +18,15 @@ register()  # applies the corrections
 def test_no_function_is_replaced_twice() -> None:
     """Else the order of two corrections would depend on the order in which they are installed."""
     assert len({(owner, name) for owner, name, _ in REPLACED}) == len(REPLACED) > 20
+
+
+def test_rows_as_samples_work_with_numpy_2() -> None:
+    """--sample-break-mode eos asks for np.compat.long, which numpy 2 does not have; numpy itself stays as it is."""
+    rows = [torch.tensor([5] * length + [2]) for length in (1, 2, 5)]
+    sizes = [len(row) for row in rows]
+    dataset = TokenBlockDataset(ListDataset(rows, sizes), sizes, 512, pad=1, eos=2, break_mode="eos")
+    assert [len(dataset[index]) for index in range(3)] == sizes
+    assert hasattr(np, "compat") == (np.lib.NumpyVersion(np.__version__) < "2.0.0")
 
 
 def test_ngrams_are_looked_for_in_the_tokens_not_in_the_padding() -> None:
