@@ -18,7 +18,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import meetings
-
 from hat_fairseq.data.record import Record
 
 SPLITS = meetings.SPLITS

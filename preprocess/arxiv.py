@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import cohan
-
 from hat_fairseq.data.record import Record
 
 SPLITS = cohan.SPLITS

@@ -19,10 +19,9 @@ from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
-from release import release_folder
-
 from hat_fairseq.data.files import read_lines
 from hat_fairseq.data.record import Record
+from release import release_folder
 
 KIND = "classification"
 SPLITS = ("train", "valid", "test")

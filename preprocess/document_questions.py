@@ -5,10 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from release import release_folder
-
 from hat_fairseq.data.files import Fields, read_json_lines
 from hat_fairseq.data.record import Annotation, Answer, Record
+from release import release_folder
 
 Found = tuple[int, tuple[Answer, ...]]  # number of a paragraph, and short answers in it
 

@@ -25,11 +25,10 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from markup import unescape
-from release import release_file, release_folder
-
 from hat_fairseq.data.files import Fields, note_input, read_json
 from hat_fairseq.data.record import Record
+from markup import unescape
+from release import release_file, release_folder
 
 KIND = "classification"
 SPLITS = ("train", "valid", "test")

@@ -16,10 +16,9 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from release import release_folder
-
 from hat_fairseq.data.files import read_lines
 from hat_fairseq.data.record import Record
+from release import release_folder
 
 KIND = "classification"
 SPLITS = ("train", "valid", "test")

@@ -26,10 +26,9 @@ from functools import lru_cache
 from html.parser import HTMLParser
 from pathlib import Path
 
-from release import release_folder
-
 from hat_fairseq.data.files import read_lines
 from hat_fairseq.data.record import Record
+from release import release_folder
 
 SPLITS = ("train", "valid", "test")
 DEFAULTS = {

@@ -22,10 +22,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from release import release_file, release_folder
 
 from hat_fairseq.data.files import note_input
 from hat_fairseq.data.record import Record
+from release import release_file, release_folder
 
 KIND = "byte_sequence"
 SPLITS = ("train", "valid", "test")

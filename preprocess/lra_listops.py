@@ -13,11 +13,10 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from listops import FUNCTIONS, value_of
-from release import release_file, release_folder
-
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.tables import read_tsv
+from listops import FUNCTIONS, value_of
+from release import release_file, release_folder
 
 KIND = "sequence"
 SPLITS = ("train", "valid", "test")

@@ -16,11 +16,10 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from pathfinder import SIZE
-from release import release_file, release_folder
-
 from hat_fairseq.data.files import note_input, read_lines
 from hat_fairseq.data.record import Record
+from pathfinder import SIZE
+from release import release_file, release_folder
 
 KIND = "byte_sequence"
 SPLITS = ("train", "valid", "test")

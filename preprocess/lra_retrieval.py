@@ -13,10 +13,9 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from release import release_file, release_folder
-
 from hat_fairseq.data.files import read_lines
 from hat_fairseq.data.record import Record
+from release import release_file, release_folder
 
 KIND = "byte_pair"
 SPLITS = ("train", "valid", "test")

@@ -11,10 +11,9 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from release import release_folder
-
 from hat_fairseq.data.files import read_lines
 from hat_fairseq.data.record import Record
+from release import release_folder
 
 KIND = "byte_sequence"
 SPLITS = ("train", "valid", "test")

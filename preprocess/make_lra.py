@@ -16,11 +16,11 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
-from listops import BASELINES, Baselines, Limits, expressions
-from pathfinder import Drawing, draw
 
 from hat_fairseq.data.outputs import atomic_directory
 from hat_fairseq.data.parallel import ordered_map, progress
+from listops import BASELINES, Baselines, Limits, expressions
+from pathfinder import Drawing, draw
 
 SPLITS = ("train", "val", "test")
 HARD = "curv_contour_length_14"

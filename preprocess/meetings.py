@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from release import release_file
-
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import read_records
+from release import release_file
 
 SPLITS = ("train", "valid", "test")
 DEFAULTS = {"splitter": "given", "roles": True}

@@ -21,10 +21,9 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from release import release_file, release_folder
-
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.tables import read_tsv
+from release import release_file, release_folder
 
 KIND = "classification"
 SPLITS = ("train", "valid", "test")

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from document_questions import Found, pages, question_record
-
 from hat_fairseq.data.files import Fields
 from hat_fairseq.data.record import Answer, Record
 from hat_fairseq.data.token_spans import kept_characters

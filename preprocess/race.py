@@ -17,10 +17,9 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from release import release_folder
-
 from hat_fairseq.data.files import Fields, read_json
 from hat_fairseq.data.record import Record
+from release import release_folder
 
 KIND = "choice"
 SPLITS = ("train", "valid", "test")

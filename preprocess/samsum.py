@@ -21,11 +21,10 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from release import release_folder
-
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import record_from_json
 from hat_fairseq.data.tables import find_table, read_table
+from release import release_folder
 
 SPLITS = ("train", "valid", "test")
 DEFAULTS = {"splitter": "given", "roles": True, "on_empty": "drop"}

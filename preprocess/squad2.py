@@ -15,10 +15,9 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from release import release_file, release_folder
-
 from hat_fairseq.data.files import Fields, read_json
 from hat_fairseq.data.record import Answer, Record
+from release import release_file, release_folder
 
 KIND = "qa"
 SPLITS = ("train", "valid")

@@ -28,12 +28,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bitext import Side, join
+from hat_fairseq.data.files import read_lines
+from hat_fairseq.data.record import Record
 from markup import unescape
 from release import find_one, release_folder
 from wmt_xml import read_sides
-
-from hat_fairseq.data.files import read_lines
-from hat_fairseq.data.record import Record
 
 SETS = {
     "valid": ("dev2010", "tst2010", "tst2011", "tst2012", "tst2013", "tst2014", "tst2015"),

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bitext import Side, pair
-from markup import Tag, is_stray, scan
-
 from hat_fairseq.data.record import Record
+from markup import Tag, is_stray, scan
 
 SETS = ("srcset", "refset", "tstset", "mteval", "dataset", "collection")
 TAGS = (*SETS, "doc", "hl", "p", "seg")

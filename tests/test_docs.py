@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import make_lra
 import pytest
 
+import make_lra
 from hat_fairseq import cli
 from hat_fairseq.data.kinds import KINDS
 from hat_fairseq.data.options import TEXT, Options, flag, options_of

@@ -14,10 +14,9 @@ from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from libreoffice_help_en_de import page_paths, read_page
-
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import read_records
+from libreoffice_help_en_de import page_paths, read_page
 
 SAMPLES = Path(__file__).resolve().parents[1] / "samples"
 

@@ -4,11 +4,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from libreoffice_help_en_de import HELP, LANGUAGES, read_page
 from preprocess.parallel_containers import write_libreoffice_help_en_de
 
 from hat_fairseq.data.readers import find_reader
 from hat_fairseq.data.record import Record
+from libreoffice_help_en_de import HELP, LANGUAGES, read_page
 
 PAGE = "shared/01/page"
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 from releases import CATEGORIES, RELEASES, write_release
-from triviaqa import find_answers
 
 from hat_fairseq.data.readers import find_reader
 from hat_fairseq.data.record import Answer, Record
+from triviaqa import find_answers
 
 
 def read(name: str, split: str, root: Path | None, counts: Counter[str] | None = None) -> list[Record]:

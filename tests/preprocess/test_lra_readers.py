@@ -11,16 +11,16 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import make_lra
 import numpy as np
-import pathfinder
 import pytest
-from listops import Limits, expressions
 from PIL import Image
 from releases import PER_BATCH, RELEASES, pickled, pictures, write_release
 
+import make_lra
+import pathfinder
 from hat_fairseq.data.readers import find_reader
 from hat_fairseq.data.record import Record
+from listops import Limits, expressions
 
 SAMPLES = Path(__file__).resolve().parents[1] / "samples"
 SPLITS = ("train", "valid", "test")

@@ -4,10 +4,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from meetings import FILLERS, filter_words
 
 from hat_fairseq.data.readers import find_reader
 from hat_fairseq.data.record import Record
+from meetings import FILLERS, filter_words
 
 ROLES = {"ami": {"ID", "ME", "PM", "UI"}, "icsi": {"Grad", "PhD", "Postdoc", "Professor", "Undergrad"}}
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 from preprocess.parallel_containers import iwslt_xml, train_tags, wikipedia_zh_en, write, write_ted17_zh_en
-from ted17_zh_en import read_training
 
 from hat_fairseq.data.readers import find_reader
 from hat_fairseq.data.record import Record
+from ted17_zh_en import read_training
 
 TEST = "en-zh/IWSLT17.TED.tst2017.en-zh.en.xml"
 TRAIN = "zh-en/train.tags.zh-en.{}"

@@ -5,7 +5,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from bitext import join
 from preprocess.parallel_containers import (
     libreoffice_en_cs,
     libreoffice_en_de,
@@ -17,12 +16,13 @@ from preprocess.parallel_containers import (
     xliff,
     xml,
 )
-from wmt import read_tsv
-from wmt_xml import read_sides, read_test_set
 
+from bitext import join
 from hat_fairseq.data.binarize import check_splits
 from hat_fairseq.data.readers import find_reader
 from hat_fairseq.data.record import Record
+from wmt import read_tsv
+from wmt_xml import read_sides, read_test_set
 
 DEV = "dev/newstest2018-ende-{}.sgm"
 WRITERS = {"wmt20_en_de": write_wmt20_en_de, "wmt20_en_cs": write_wmt20_en_cs}

@@ -206,6 +206,7 @@ def official(folder: Path, dataset: str, lines: list[Record]) -> Path:
 def test_natural_questions(seed: int, tmp_path: Path) -> None:
     util = pytest.importorskip("natural_questions.eval_utils")
     from absl import flags
+
     from natural_questions import nq_eval
 
     flags.FLAGS.mark_as_parsed()

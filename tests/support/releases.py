@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from commands import REPOSITORY
+
 from listops import Limits
 from make_lra import write_listops, write_pathfinder
 
