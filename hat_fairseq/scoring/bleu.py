@@ -72,14 +72,10 @@ class BleuReport:
 def bleu(
     systems: Mapping[str, Sequence[Translation]], references: Sequence[Sequence[Sequence[str]]], settings: BleuSettings
 ) -> tuple[dict[str, BleuReport], dict[str, str]]:
-    """Scores systems; from the second on, with p-values against the first (paired bootstrap over documents).
+    """Reports by system, from the second on with p-values against the first, and sacrebleu's signatures by score.
 
-    Args:
-        systems: by name, the documents in the references' order.
-        references: of each document one or more, each as its segments; none is empty. sacrebleu takes all.
-
-    Returns:
-        The reports by name of system, and sacrebleu's signatures by name of score.
+    `systems`: by name, the documents in the references' order. `references`: of each document one or more, each as its
+    segments; none is empty.
     """
     whole = [[join_sentences(segments, settings.language).strip() for segments in each] for each in references]
     if not references:
@@ -89,8 +85,7 @@ def bleu(
     texts = {name: [document.text for document in documents] for name, documents in systems.items()}
     first = next(iter(texts))
     figures, signatures = _document_figures(texts, _streams(whole), settings)
-    sentence_metric = make_bleu(settings)
-    reports = {}
+    sentence_metric, reports = make_bleu(settings), {}
     for name, documents in systems.items():
         scores = {metric: figures[metric][name] for metric in figures}
         pairs = [_segment_pairs(document.segments, each) for document, each in zip(documents, references, strict=True)]
@@ -235,13 +230,9 @@ def _row(report: BleuReport, tested: bool) -> list[str]:
     cells = []
     for figure in (report.scores[DOCUMENT_BLEU], report.scores[CHRF2]):
         cells += [str(figure), *["" if figure.p_value is None else f"{figure.p_value:.4f}"] * tested]
-    cells.append(str(report.scores.get(SENTENCE_BLEU, "-")))
-    for part, total in (
-        (report.unmatched_documents, report.documents),
-        (report.unmatched_segments, report.segments),
-    ):
-        cells.append(f"{part} of {total} ({100 * part / total:.1f} %)")
-    return cells
+    counts = (report.unmatched_documents, report.documents), (report.unmatched_segments, report.segments)
+    shares = [f"{part} of {total} ({100 * part / total:.1f} %)" for part, total in counts]
+    return [*cells, str(report.scores.get(SENTENCE_BLEU, "-")), *shares]
 
 
 def _notes(path: str, report: BleuReport, documents: Sequence[Translation]) -> Iterator[str]:
@@ -251,8 +242,8 @@ def _notes(path: str, report: BleuReport, documents: Sequence[Translation]) -> I
     if report.same_as_first:
         yield f"{path}: the same texts as the first system, so no p-value"
     if count := report.without_segments:
-        missing = "have no segments, which s-BLEU needs: preprocess with --target-separator"
-        yield f"{path}: {count} of {report.documents} documents {missing}"
+        start = f"{path}: {count} of {report.documents} documents have no segments"
+        yield f"{start}, which s-BLEU needs: preprocess with --target-separator"
     if 2 * (count := sum(document.text.rstrip().endswith(" .") for document in documents)) > len(documents):
-        what = f"{count} of {len(documents)} documents end in a full stop after a space"
-        yield f"{path}: {what}: if the texts are tokenised, detokenise them, or BLEU is not comparable"
+        start = f"{path}: {count} of {len(documents)} documents end in a full stop after a space"
+        yield f"{start}: if the texts are tokenised, detokenise them, or BLEU is not comparable"

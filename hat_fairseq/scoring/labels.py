@@ -1,10 +1,8 @@
 """Accuracy, micro and macro F1 of predicted labels, with a table of classes and a signature.
 
-A document has one label, or one for each of its segments or words; these are pooled.
-
-Per class: precision = tp / predicted, recall = tp / support, F1 = 2 tp / (predicted + support), 0 where the denominator
-is 0. Macro F1 is the mean of F1 over the classes that occur among references or predictions; micro F1 is F1 of the sums
-over classes. These are scikit-learn's definitions. Where every element has a prediction, micro F1 is the accuracy.
+A document has one label, or one for each of its segments or words; these are pooled. The definitions are
+scikit-learn's. Macro F1 is the mean of F1 over the classes that occur among references or predictions; micro F1 is F1
+of the sums over classes. Where every element has a prediction, micro F1 is the accuracy.
 """
 
 import argparse
@@ -46,7 +44,7 @@ def score_labels(
     """
     labels = {label for each in (*references.values(), *hypotheses.values()) for label in each if label is not None}
     names = sorted(labels)
-    number = {name: index for index, name in enumerate(names)}
+    number = dict(zip(names, range(len(names)), strict=True))
     # Per document: true positives, predictions and support of each class, side by side, and its number of elements.
     counts = np.zeros((len(references), 3 * len(names) + 1), dtype=np.int64)
     for row, (identifier, gold) in zip(counts, references.items(), strict=True):
@@ -62,20 +60,15 @@ def score_labels(
     totals = counts.sum(axis=0)
     _, predictions, supports = totals[:-1].reshape(3, -1).tolist()
     rows = zip(names, *_precision_recall_f1(totals).tolist(), supports, predictions, strict=True)
-    signature = {
-        "labels": "one a document" if all(len(gold) == 1 for gold in references.values()) else "pooled over documents",
-        "F1": "of the classes found among references and hypotheses",
-        "bootstrap": resampling(samples, seed, "documents"),
-        "classes": len(names),
-        "documents": len(references),
-    }
+    pooling = "one a document" if all(len(gold) == 1 for gold in references.values()) else "pooled over documents"
     return LabelReport(
         figures=dict(zip(FIGURES, figures, strict=True)),
         classes={name: dict(zip(COLUMNS, scores, strict=True)) for name, *scores in rows},
         documents=len(references),
         elements=int(totals[-1]),
         missing=sum(supports) - sum(predictions),
-        signature=" | ".join(f"{key}: {value}" for key, value in signature.items()),
+        signature=f"labels: {pooling} | F1: of the classes found among references and hypotheses | "
+        f"bootstrap: {resampling(samples, seed, 'documents')} | classes: {len(names)} | documents: {len(references)}",
     )
 
 

@@ -56,7 +56,7 @@ def meta_of(dataset: str, record: Record) -> Fields:
     """What the reader kept; ValueError for other data."""
     meta = (record.meta or {}).get(dataset)
     if meta is None or record.sentences is None or not record.id.lstrip("-").isdecimal():
-        raise ValueError(f"{record.name} is not from {dataset}, as the first document is")
+        raise ValueError(f"{record.name} is not from {dataset}, or not from its development part")
     return Fields(meta, f"{record.name}: meta")
 
 

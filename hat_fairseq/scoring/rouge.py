@@ -18,8 +18,6 @@ from hat_fairseq.scoring.report import Interval, Report, aligned, bootstrap_mean
 
 METRICS = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeLsum": "ROUGE-L (summary)"}
 OTHERS = 19  # mismatched references of a summary: enough for a steady mean, and linear in the number of documents
-BACKENDS = ("rouge-score", "perl")
-SEVERAL = ("best", "mean")
 
 #: given: the items of a list, or the lines of a text; punctuation, library: as in `hat_fairseq.data.text`;
 #: files2rouge: that tool's rule, a sentence ends only at a full stop after a space; none: one sentence.
@@ -48,17 +46,13 @@ class RougeSettings:
     def signature(self, backend: str, documents: int, references: int) -> str:
         """The line that makes a score comparable; `backend`: name and version of what computed it."""
         seed = "its own" if self.backend == "perl" else self.seed
-        parts = {
-            "backend": backend,
-            "stem": "yes" if self.stem else "no",
-            "hypothesis-sentences": self.hypothesis_sentences,
-            "reference-sentences": self.reference_sentences,
-            "bootstrap": f"{self.bootstrap_samples} (95 %, seed {seed})" if self.bootstrap_samples else "none",
-            "documents": documents,
-        }
-        if references > documents:
-            parts["references"] = f"{references} ({self.several_references} of each document)"
-        return " | ".join(f"{key}: {value}" for key, value in parts.items())
+        bootstrap = f"{self.bootstrap_samples} (95 %, seed {seed})" if self.bootstrap_samples else "none"
+        several = f" | references: {references} ({self.several_references} of each document)"
+        return (
+            f"backend: {backend} | stem: {'yes' if self.stem else 'no'} | "
+            f"hypothesis-sentences: {self.hypothesis_sentences} | reference-sentences: {self.reference_sentences} | "
+            f"bootstrap: {bootstrap} | documents: {documents}{several if references > documents else ''}"
+        )
 
 
 @dataclass(frozen=True)
@@ -69,7 +63,7 @@ class RougeReport:
     signature: str
     documents: int
     empty_hypotheses: int  # documents without any generated word (they score 0 and are part of the mean)
-    repeated_trigrams: float  # of the hypotheses, see `repeated_ngrams`
+    repeated_trigrams: float  # of the hypotheses, see the function
     repeated_in_references: float
     non_ascii_documents: int  # documents with letters or digits that ROUGE's tokenizer (a-z, 0-9) drops
 
@@ -100,8 +94,8 @@ def rouge(
         signature=settings.signature(backend, len(references), len(flat)),
         documents=len(references),
         empty_hypotheses=sum(not _ASCII_WORD.search(" ".join(lines)) for lines in hypothesis_lines),
-        repeated_trigrams=repeated_ngrams(map(" ".join, hypothesis_lines)),
-        repeated_in_references=repeated_ngrams(map(" ".join, flat)),
+        repeated_trigrams=repeated_trigrams(map(" ".join, hypothesis_lines)),
+        repeated_in_references=repeated_trigrams(map(" ".join, flat)),
         non_ascii_documents=sum(
             any(_NON_ASCII_WORD.search(" ".join(lines)) for lines in (hypothesis, *texts))
             for hypothesis, texts in zip(hypothesis_lines, reference_lines, strict=True)
@@ -140,8 +134,7 @@ def _check_references(references: Sequence[Sequence[Sequence[str]]]) -> None:
         raise ValueError("no documents to score")
     for number, text in ((number, " ".join(lines)) for number, each in enumerate(references, 1) for lines in each):
         if not _ASCII_WORD.search(text):
-            problem = "has no word that ROUGE can score (letters a-z or digits)"
-            raise ValueError(f"reference {number} {problem}: {text[:80]!r}")
+            raise ValueError(f"reference {number} has no word for ROUGE (letters a-z or digits): {text[:80]!r}")
 
 
 def _score(
@@ -154,10 +147,8 @@ def _score(
     repeated = [lines for lines, count in zip(hypotheses, counts, strict=True) for _ in range(count)]
     intervals = {}
     for metric, values in score_documents(repeated, flat, settings.stem).items():
-        if settings.several_references == "best":
-            values = np.maximum.reduceat(values, first)
-        else:
-            values = np.add.reduceat(values, first) / counts
+        best, mean = np.maximum.reduceat(values, first), np.add.reduceat(values, first) / counts
+        values = best if settings.several_references == "best" else mean
         intervals[metric] = bootstrap_mean(100 * values, settings.bootstrap_samples, settings.seed)
     return intervals
 
@@ -192,8 +183,7 @@ def score_against_others(
 ) -> dict[str, float]:
     """Mean F x 100 of every summary against the first references of the next `OTHERS` documents (going round).
 
-    Where documents are alike, a summary that fits any of them scores well. The drop against mismatched references shows
-    how much of the score is specific to the document. ValueError for a single document.
+    The drop shows how much of the score is specific to the document. ValueError for a single document.
     """
     if len(references) < 2:
         raise ValueError("one document alone cannot be scored against others")
@@ -205,16 +195,15 @@ def score_against_others(
     return {metric: 100 * float(scores[metric].mean()) for metric in METRICS}
 
 
-def repeated_ngrams(texts: Iterable[str], n: int = 3) -> float:
-    """seq-rep-n of Welleck et al. 2020 in percent: the mean over texts of 1 - (different n-grams / n-grams) of words.
+def repeated_trigrams(texts: Iterable[str]) -> float:
+    """seq-rep-3 of Welleck et al. 2020 in percent: the mean over texts of 1 - (different 3-grams / 3-grams) of words.
 
-    0 for a text of less than n words; words are divided by spaces and compared in lower case.
+    0 for a text of less than three words; words are divided by spaces and compared in lower case.
     """
     shares = []
-    for text in texts:
-        words = text.lower().split()
-        ngrams = list(zip(*(words[start:] for start in range(n)), strict=False))
-        shares.append(1 - len(set(ngrams)) / len(ngrams) if ngrams else 0.0)
+    for words in (text.lower().split() for text in texts):
+        trigrams = list(zip(words, words[1:], words[2:], strict=False))
+        shares.append(1 - len(set(trigrams)) / len(trigrams) if trigrams else 0.0)
     return 100 * sum(shares) / len(shares)
 
 
@@ -222,13 +211,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options that are not given take the preset's value, else that of `RougeSettings`."""
     default = RougeSettings()
     parser.add_argument("--like", choices=sorted(PRESETS), help="split and stem as that tool does by default")
-    parser.add_argument("--backend", choices=BACKENDS, help=f"default: {default.backend}")
+    parser.add_argument("--backend", choices=("rouge-score", "perl"), help=f"default: {default.backend}")
     parser.add_argument("--stem", action=argparse.BooleanOptionalAction, default=None, help="default: stem")
     for side, method in (("hypothesis", default.hypothesis_sentences), ("reference", default.reference_sentences)):
         text = f"how each {side} is split (default: {method})"
         parser.add_argument(f"--{side}-sentences", choices=SENTENCE_METHODS, help=text)
     text = f"with several references, the best score of a document or the mean (default: {default.several_references})"
-    parser.add_argument("--several-references", choices=SEVERAL, help=text)
+    parser.add_argument("--several-references", choices=("best", "mean"), help=text)
     text = "also score each hypothesis against other documents' references (by rouge-score): the drop shows how much "
     text += "of the score is specific to the document"
     parser.add_argument("--against-others", action="store_true", help=text)

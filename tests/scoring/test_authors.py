@@ -26,22 +26,8 @@ from hat_fairseq.data.records_json import read_records
 from hat_fairseq.scoring.official import write_official_answers
 
 GOLDEN = REPOSITORY / "tests/golden/authors_scores.json"
-WORDS = [
-    "the",
-    "The",
-    "a",
-    "of",
-    "Paris,",
-    "paris",
-    "New-York",
-    "New_York",
-    "(1998)",
-    "1998",
-    "..",
-    "Ål",
-    "don't",
-    "O’N",
-]
+WORDS = ["the", "The", "a", "of", "Paris,", "paris", "New-York", "New_York"]
+WORDS += ["(1998)", "1998", "..", "Ål", "don't", "O’N"]
 LANGUAGES = ["arabic", "english", "finnish", "thai"]
 TOKENS = [1, 2, 3, 4, 7, 8, 9]  # of a paragraph's words; the others are tags
 
@@ -145,29 +131,25 @@ def answer(draw: random.Random) -> Record:
     return {"type": kind, "paragraph": None if kind == "none" else draw.randrange(3), "words": words}
 
 
-def natural_annotation(draw: random.Random, given: Record) -> Record:
+def annotation(draw: random.Random, natural: bool, given: Record) -> Record:
+    """An answer in tokens, with other bytes, of Natural Questions, or in bytes, of TyDi QA."""
+    number, (first, last) = given["paragraph"], given["words"] or (0, 0)
+    yes_no = {"yes_no_answer": given["type"].upper() if given["type"] in ("yes", "no") else "NONE"}
+    if not natural:
+        begin = 100 * (number or 0)
+        minimal = (begin + 4 * first, begin + 4 * last + 3) if given["words"] else (-1, -1)
+        names = ("plaintext_start_byte", "plaintext_end_byte")
+        passage = {"candidate_index": -1 if number is None else number}
+        return {"passage_answer": passage, "minimal_answer": dict(zip(names, minimal, strict=True)), **yes_no}
+
     def span(begin: int, end: int) -> Record:
         return {"start_token": begin, "end_token": end, "start_byte": 10 * begin, "end_byte": 10 * end}
 
-    number, words = given["paragraph"], given["words"]
-    spans = [span(20 * number + TOKENS[words[0]], 20 * number + TOKENS[words[1]] + 1)] if words else []
-    return {
-        "long_answer": {"start_token": -1, "end_token": -1, "start_byte": -1, "end_byte": -1}
-        if number is None
-        else span(20 * number, 20 * number + 12),
-        "short_answers": spans + [span(90, 91)] * (bool(spans) and draw.random() < 0.3),
-        "yes_no_answer": given["type"].upper() if given["type"] in ("yes", "no") else "NONE",
-    }
-
-
-def tydi_annotation(draw: random.Random, given: Record) -> Record:
-    number, words = given["paragraph"], given["words"]
-    start, end = (100 * number + 4 * words[0], 100 * number + 4 * words[1] + 3) if words else (-1, -1)
-    return {
-        "passage_answer": {"candidate_index": -1 if number is None else number},
-        "minimal_answer": {"plaintext_start_byte": start, "plaintext_end_byte": end},
-        "yes_no_answer": given["type"].upper() if given["type"] in ("yes", "no") else "NONE",
-    }
+    begin = 20 * (number or 0)
+    spans = [span(begin + TOKENS[first], begin + TOKENS[last] + 1)] if given["words"] else []
+    spans += [span(90, 91)] * (bool(spans) and draw.random() < 0.3)
+    long = dict.fromkeys(span(0, 0), -1) if number is None else span(begin, begin + 12)
+    return {"long_answer": long, "short_answers": spans, **yes_no}
 
 
 def pages(seed: int, dataset: str, annotators: int) -> tuple[list[Record], list[Record]]:
@@ -179,9 +161,12 @@ def pages(seed: int, dataset: str, annotators: int) -> tuple[list[Record], list[
     for number in range(-250, 250):
         golds = [answer(draw) if draw.random() < 0.7 else {"type": "none", "paragraph": None, "words": None}
                  for _ in range(annotators)]  # fmt: skip
-        annotate = natural_annotation if natural else tydi_annotation
         meta = {"example_id": number, "language": draw.choice(LANGUAGES), "candidates": candidates}
-        meta |= {"annotations": [annotate(draw, gold) for gold in golds], "question_text": "", "document_plaintext": ""}
+        meta |= {
+            "annotations": [annotation(draw, natural, gold) for gold in golds],
+            "question_text": "",
+            "document_plaintext": "",
+        }
         records.append({"id": str(number), "question": "?", "paragraphs": [paragraph] * 3, "meta": {dataset: meta}})
         right = draw.random() < 0.5
         given = draw.choice(golds) if right else answer(draw)

@@ -55,12 +55,6 @@ def test_a_yes_is_right_if_any_annotator_says_so() -> None:
         assert [short(golds, answer, in_bytes=in_bytes)[2] for answer in answers] == [1, 0, 1]
 
 
-def test_a_missing_prediction_is_an_answer_where_there_is_none() -> None:
-    for outcome in (passage, short):
-        assert outcome([page()] * 3, None) == (False, True, 0, 0)
-        assert outcome([page(A, A)] * 3, None) == (True, False, 0, 0)
-
-
 def natural(number: int, answered: bool = True, annotators: int = 5) -> dict[str, Any]:
     long = {"start_token": 0, "end_token": 2} if answered else {"start_token": -1, "end_token": -1}
     annotations = [{"long_answer": long, "short_answers": [], "yes_no_answer": "NONE"}] * annotators
