@@ -24,7 +24,7 @@ hat recipe generate ami_small --overwrite --score=null
 mv "$results/test.jsonl" "$results/hat.jsonl"
 
 step "4/6 baselines: the beginning of the meeting, and the best constant summary"
-.venv/bin/python examples/baselines.py "$data/text/test.jsonl" "$data/text/train.jsonl" "$results" 286
+python examples/baselines.py "$data/text/test.jsonl" "$data/text/train.jsonl" "$results" 286
 
 step "5/6 scores and one meeting"
 hat score rouge --against-others --references "$data/text/test.jsonl" \

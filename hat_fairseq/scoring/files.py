@@ -26,7 +26,7 @@ def read_by_id(path: str | Path, parse: Callable[[Fields], T]) -> dict[str, T]:
     results: dict[str, T] = {}
     for fields in json_lines(path):
         if fields.record.get("id") is None:
-            raise fields.error(f"no 'id' among its keys {sorted(fields.record)}")
+            raise fields.error(f"no 'id' among its keys {sorted(fields.record)!r:.80}")
         identifier = str(fields.record["id"])
         if identifier in results:
             raise fields.error(f"the id {identifier!r} for the second time")
