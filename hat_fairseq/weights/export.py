@@ -48,8 +48,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Loads a checkpoint with its data, and writes the folder."""
-    if args.out.exists():
-        raise ValueError(f"{args.out} exists; give another --out")
     if not args.path.exists():
         raise ValueError(f"--path {args.path} does not exist: has it been trained?")
     if args.data is None and not is_package(args.path):

@@ -177,7 +177,6 @@ def test_damaged_labelled_data(classifier: FineTuned, tmp_path: Path, capsys: py
 
 
 @fault(AREA, "--skip-invalid-size-inputs-valid-test, which would drop documents", "refused")
-@fault(AREA, "hat generate: a negative batch size", "refused")
 @fault(AREA, "documents longer than the model, and a higher --max-source-positions", "refused, with the way out")
 @fault(AREA, "fairseq-generate without --task", "all documents are generated")
 def test_no_document_is_dropped(
@@ -187,8 +186,6 @@ def test_no_document_is_dropped(
     assert hat(*words, skip := "--skip-invalid-size-inputs-valid-test") == 2
     assert f"{skip} cannot be given to hat generate" in capsys.readouterr().err
     assert "would drop documents" in error_of(f"fairseq_cli.generate {data}/bin --path {checkpoint} {skip}")
-    assert hat(*words, "--batch-size", -2) == 2
-    assert "batch_size must be at least 1, not -2" in capsys.readouterr().err
     pipeline = data / "bin/pipeline.json"
     pipeline.write_text(pipeline.read_text().replace('"max_source_tokens": 121', '"max_source_tokens": null'))
     (tmp_path / "long").mkdir()

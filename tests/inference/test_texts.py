@@ -172,7 +172,7 @@ def test_mistakes_are_one_line(chunked: tuple[Path, Path], fine_tuned, tmp_path:
         (["--path", tmp_path / "no.pt", "--data", data / "bin"], "no.pt does not exist"),
         ([*model, "--batch-size", 0], "the batch size must be at least 1, not 0"),
         ([*model, "--batch-size", -3], "the batch size must be at least 1, not -3"),
-        ([*model, "--generation", '{"beam": 0}'], "--generation: beam must be at least 1, not 0"),
+        ([*model, "--generation", '{"beam": 0}'], "beam must be at least 1, not 0"),
     ):
         assert cli.main([str(word) for word in ["summarize", *words, *common]]) == 2, words
         error = capsys.readouterr().err.splitlines()
