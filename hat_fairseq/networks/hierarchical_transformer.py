@@ -4,6 +4,7 @@ It divides the tokens of a document into segments before the embedding. Position
 outputs are in the order of the input.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -65,47 +66,46 @@ class HierarchicalTransformerConfig(EncoderConfig):
 
     def encoder_parts(self, words: Vocabulary) -> EncoderParts:
         """Segment-wise and cross-segment layers; one table for the positions of segments in all layers."""
-        sizes, length, kinds = self.sizes(), self.segment_length, self.layers()
-        crossing = any("D" in kind for kind in kinds)
+        length, longest = self.segment_length, self.max_segments * self.segment_length
+        crossing = any("D" in kind for kind in self.layers())
         has_positions = crossing and self.segment_positions == "add"
-        positions = nn.Embedding(1 + self.max_segments, sizes.embed_dim) if has_positions else None
-        layers = [
-            SegmentLayer(
-                sizes,
-                attention if "S" in kind else None,
-                full_attention(sizes) if "D" in kind else None,
-                None if positions is None else positions.forward,
-            )
-            for kind, attention in zip(kinds, self.layer_attentions(len(kinds)), strict=True)
-        ]
+        positions = nn.Embedding(1 + self.max_segments, self.encoder_embed_dim) if has_positions else None
+        layers = self.segment_layers(None if positions is None else positions.forward)
         by_marker = self.segment_by == "marker"
         divide = partial(slots_at_markers, bos=words.bos) if by_marker else slots_of_length
 
         def arrange(tokens: Tensor) -> Arranged:
             slots = divide(tokens, pad=words.pad, length=length)
-            if has_positions and slots.size > self.max_segments * length:
+            if has_positions and slots.size > longest:
                 raise ValueError(
                     f"a document has {slots.size // length} segments of up to {length} tokens, but --max-segments is "
                     f"{self.max_segments}: raise it, or shorten the input"
                 )
             return arrange_segments(tokens, slots, length, words.pad, self.attend_segment_padding)
 
-        def fits(tokens: Tensor) -> bool:
-            return divide(tokens[None], pad=words.pad, length=length).size <= self.max_segments * length
-
         return EncoderParts(
             words,
-            token_table(words.size, sizes.embed_dim, words.pad),
+            token_table(words.size, self.encoder_embed_dim, words.pad),
             EmbeddingSizes(length, layer_norm_eps=self.layer_norm_eps, dropout=self.dropout, token_type=True),
             layers,
             arrange,
             token_and_span_states,
             more={"segment_positions": positions},
-            max_tokens=length * self.max_segments,
-            fits=fits,
+            max_tokens=longest,
+            fits=lambda tokens: divide(tokens[None], pad=words.pad, length=length).size <= longest,
             safe_tokens=self.max_segments if by_marker else 0,
             checkpoint=self.checkpoint_activations,
         )
+
+    def segment_layers(self, positions: Callable[[Tensor], Tensor] | None) -> list[SegmentLayer]:
+        """The layers; `positions`: see `SegmentLayer`."""
+        sizes, kinds = self.sizes(), self.layers()
+        return [
+            SegmentLayer(
+                sizes, attention if "S" in kind else None, full_attention(sizes) if "D" in kind else None, positions
+            )
+            for kind, attention in zip(kinds, self.layer_attentions(len(kinds)), strict=True)
+        ]
 
     def head(self, num_classes: int, inner_dim: int | None, level: str) -> ClassificationHead:
         """A classification head for states of one of `LEVELS`, but not for pairs."""
