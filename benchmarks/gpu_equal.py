@@ -50,8 +50,8 @@ MODELS: dict[str, tuple[str, Facts]] = {
         {"segment_by": "marker", "segment_length": 32},
     ),
     "ernie_sparse": ("ernie_sparse_tiny", {}),
-    "ernie_sparse-lra": ("ernie_sparse_lra_pathfinder", {"encoder_qkv_dim": 32}),
-    "bigbird-lra": ("bigbird_lra_listops", {}),
+    "ernie_sparse-lra": ("ernie_sparse_lra_pathfinder", {"encoder_qkv_dim": 32, **BLOCKS}),
+    "bigbird-lra": ("bigbird_lra_listops", BLOCKS),  # with blocks of 64 documents this short have full attention
     "transformer-lra": ("transformer_lra_listops", {}),
 }
 SEARCHES = ("hat_bart", "hat_bart-plain", "poolingformer_bart")
