@@ -9,8 +9,7 @@ from typing import Any
 from transformers import PretrainedConfig
 
 from ..data.dictionary import EOS, SPECIAL_IDS
-from ..networks import hat
-from ..networks.encoder_with_heads import KINDS
+from ..networks.encoder_with_heads import ENCODERS
 
 LOADER = Path(__file__).with_name("modeling_hat.py")  # in each saved folder
 AUTO_MAP = {  # class of transformers -> of this package
@@ -20,8 +19,6 @@ AUTO_MAP = {  # class of transformers -> of this package
     "AutoModelForSeq2SeqLM": f"{LOADER.stem}.HatForConditionalGeneration",
     "AutoModelForSequenceClassification": f"{LOADER.stem}.HatForSequenceClassification",
 }
-ENCODERS = KINDS
-ENCODER_DECODERS = {"hat_transformer": hat.HatConfig, "hat_bart": hat.HatConfig}
 
 
 def write_loader(directory: str | Path) -> None:

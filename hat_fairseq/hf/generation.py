@@ -28,8 +28,8 @@ from ..modules.cache import DecoderCache
 from ..modules.embedding import initialise
 from ..networks.decoder import CACHE, Decoder
 from ..networks.encoder import Encoder, EncoderOut, Vocabulary
-from ..networks.hat import LIKE_BERT, hat_encoder_parts, token_tables
-from .configuration import ENCODER_DECODERS, HatConfig
+from ..networks.hat import ENCODER_DECODERS, LIKE_BERT, hat_encoder_parts, token_tables
+from .configuration import HatConfig
 from .modeling import HatPreTrainedModel, masked
 
 

@@ -24,8 +24,8 @@ from ..kernels import set_precision
 from ..modules.embedding import SinusoidalPositions, initialise
 from ..networks.decoder import Decoder
 from ..networks.encoder import Encoder, Vocabulary
-from ..networks.encoder_with_heads import EncoderWithHeads
-from .configuration import ENCODERS, HasLoader, HatConfig
+from ..networks.encoder_with_heads import ENCODERS, EncoderWithHeads
+from .configuration import HasLoader, HatConfig
 
 HEAD = "sentence_classification_head"  # the name of a new head, which is fairseq's
 

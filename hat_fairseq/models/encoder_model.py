@@ -12,7 +12,7 @@ from fairseq.models import BaseFairseqModel, register_model
 from torch import Tensor
 
 from ..modules.options import add_options
-from ..networks.encoder_with_heads import KINDS, EncoderWithHeads
+from ..networks.encoder_with_heads import ENCODERS, EncoderWithHeads
 from .from_roberta import rename_old_layout, start_from_roberta
 from .hat_transformer import vocabulary
 from .loading import adapt_heads, adapt_state, fingerprint
@@ -55,7 +55,7 @@ class EncoderModel(EncoderWithHeads, BaseFairseqModel):
 class HatRobertaModel(EncoderModel):
     """RoBERTa with an attention to the sentences in every layer (Rohde et al. 2021, section 7)."""
 
-    config_class = KINDS["hat_roberta"]
+    config_class = ENCODERS["hat_roberta"]
     new_parts = config_class.new_parts
 
 
@@ -63,7 +63,7 @@ class HatRobertaModel(EncoderModel):
 class ErnieSparseModel(EncoderModel):
     """RoBERTa with representative tokens (Liu et al. 2022)."""
 
-    config_class = KINDS["ernie_sparse"]
+    config_class = ENCODERS["ernie_sparse"]
     new_parts = config_class.new_parts
 
 
@@ -71,5 +71,5 @@ class ErnieSparseModel(EncoderModel):
 class HierarchicalTransformerModel(EncoderModel):
     """The Hierarchical Attention Transformer of Chalkidis et al. 2022."""
 
-    config_class = KINDS["hierarchical_transformer"]
+    config_class = ENCODERS["hierarchical_transformer"]
     new_parts = config_class.new_parts

@@ -31,7 +31,7 @@ from .hierarchical_transformer import HierarchicalTransformerConfig
 from .roberta import HatRobertaConfig
 
 Logits = Tensor | dict[str, Tensor]
-KINDS: dict[str, Any] = {
+ENCODERS: dict[str, Any] = {
     "hat_roberta": HatRobertaConfig,
     "ernie_sparse": ErnieSparseConfig,
     "hierarchical_transformer": HierarchicalTransformerConfig,
@@ -55,7 +55,7 @@ class EncoderWithHeads(nn.Module):
     """An encoder and its heads."""
 
     encoder: Any
-    numbers: Any  # one of the classes in `KINDS`
+    numbers: Any  # one of the classes in `ENCODERS`
 
     def compose(self, numbers: Any, words: Vocabulary) -> None:
         """Adds the encoder, initialises it, and adds an empty dictionary of heads; call it from the constructor."""

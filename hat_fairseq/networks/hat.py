@@ -59,6 +59,9 @@ class HatConfig(TokenEncoderConfig):
             )
 
 
+ENCODER_DECODERS = {"hat_transformer": HatConfig, "hat_bart": HatConfig}
+
+
 class HierarchicalEncoder(nn.Module):
     """Encoder layers over the states of the representatives; `layer_norm`: after the last one, if pre-norm."""
 

@@ -87,7 +87,8 @@ class Trained:
         """The registered name of the model; ValueError for one of another package."""
         from fairseq.models import MODEL_REGISTRY
 
-        from ..hf.configuration import ENCODER_DECODERS, ENCODERS
+        from ..networks.encoder_with_heads import ENCODERS
+        from ..networks.hat import ENCODER_DECODERS
 
         name = next(name for name, known in MODEL_REGISTRY.items() if known is type(self.model))
         if name not in (networks := ENCODER_DECODERS | ENCODERS):

@@ -32,7 +32,7 @@ SHORT = ["--max-source-tokens", "30", "--long-source", "truncate"]
 @pytest.mark.parametrize("name", NAMES[:5])
 def test_a_release_goes_through_hat_preprocess(name: str, tmp_path: Path) -> None:
     write_release(name, tmp_path / "release")
-    options = f"--partial --bpe learned --num-codes 100 --out {tmp_path / 'out'}".split() + SHORT
+    options = f"--partial --bpe learned --num-codes 5 --out {tmp_path / 'out'}".split() + SHORT
     assert cli.main(["preprocess", name, "--root", str(tmp_path / "release"), *options]) == 0
 
     lines = {path.name: path.read_text(encoding="utf-8").splitlines() for path in (tmp_path / "out/text").iterdir()}
