@@ -13,6 +13,14 @@ from hat_fairseq.data import alignment, bpe, long_input, text, word_tokenizer
 SEGMENTS = ("sentences", "packed", "none")
 #: Options that mean something for some kinds only belong to one of these groups; see `Kind.options`.
 TEXT, TARGETS, ROWS, PACKING, WINDOWS = "text", "targets", "rows", "packing", "windows"
+TITLES = {  # of the groups in the help
+    "": "all kinds",
+    TEXT: "all kinds but sequences",
+    ROWS: "rows of texts with labels or answers, and of pre-training",
+    PACKING: "--kind mlm",
+    WINDOWS: "--kind qa and document_qa",
+    TARGETS: "--kind text: documents with targets",
+}
 
 
 def option(default: Any, text: str, choices: Sequence[str] = (), **more: Any) -> Any:
@@ -119,15 +127,18 @@ def check_value(item: Field[Any], value: Any) -> None:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declares all options. What is not given is None: then the reader's default holds, or else ours."""
-    group = parser.add_argument_group("text processing")
+    groups = {name: parser.add_argument_group(title) for name, title in TITLES.items()}
     for item in options_of(Options):
-        words = {"help": item.metadata["help"], "default": None}
+        group, default = groups[item.metadata["group"]], item.default
+        shown = "" if default is None or item.type is bool else f" (default: {default})"
+        words = {"help": item.metadata["help"] + shown, "default": None}
         if item.type is bool:
             group.add_argument(flag(item), action=argparse.BooleanOptionalAction, **words)
         else:
             number = int if item.type in (int, int | None) else float if item.type is float else str
-            words |= {"choices": item.metadata["choices"] or None, "metavar": item.metadata["metavar"]}
-            group.add_argument(flag(item), type=number, **words)
+            choices = item.metadata["choices"]
+            metavar = "|".join(choices) or item.metadata["metavar"]
+            group.add_argument(flag(item), type=number, choices=choices or None, metavar=metavar, **words)
 
 
 def settings_of_tokens(settings: Settings) -> dict[str, Any]:

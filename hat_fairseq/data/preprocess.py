@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +20,21 @@ from hat_fairseq.data.vocabulary import has_dictionary, inherit
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = "The options of the second group have defaults for each dataset, which its reader states."
+    parser.usage = "hat preprocess READER --out DIR [options]"
+    parser.formatter_class = partial(argparse.HelpFormatter, max_help_position=30)
+    parser.epilog = "A reader states other defaults that suit its dataset. --no-X switches an option off."
     parser.add_argument("reader", help="name of a reader (ami, cnn_dm...), a reader's .py, or a folder of data")
-    parser.add_argument("--kind", choices=KINDS, help="what a folder of JSON lines holds; default: text, documents")
-    parser.add_argument("--out", type=Path, required=True, help="directory to create")
-    parser.add_argument("--root", type=Path, help="where the raw release is, for readers that need one")
+    kinds = f"what a folder of JSON lines holds: {', '.join(KINDS)} (default: text)"
+    parser.add_argument("--kind", choices=KINDS, metavar="KIND", help=kinds)
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory to create")
+    parser.add_argument("--root", type=Path, metavar="DIR", help="where the raw release is, for readers that need one")
     splits = "only these: train, valid, test, test1 ... (default: all)"
     parser.add_argument("--splits", nargs="+", metavar="SPLIT", help=splits)
     files = "where encoder.json, vocab.bpe and dict.txt are, for --bpe gpt2; "
     files += "where sentencepiece.bpe.model is, for --bpe sentencepiece"
-    parser.add_argument("--bpe-dir", type=Path, help=files)
-    parser.add_argument("--workers", type=int, default=1, help="processes; the result does not depend on it")
+    parser.add_argument("--bpe-dir", type=Path, metavar="DIR", help=files)
+    text = "processes; the result does not depend on it (default: 1)"
+    parser.add_argument("--workers", type=int, default=1, metavar="N", help=text)
     parser.add_argument("--overwrite", action="store_true", help="replace an earlier result")
     add_options(parser)
 
