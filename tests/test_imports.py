@@ -27,7 +27,7 @@ MAY_IMPORT = {
     "analysis": {"modules", "networks", "data"},
     "tasks": {"kernels", "models", "data", "scoring", "generation", "register"},
     "inference": {"kernels", "models", "data", "scoring", "generation", "analysis", "tasks"},
-    "weights": {"models", "modules", "data", "hf", "generation", "register", "fairseq_fixes"},
+    "weights": {"models", "modules", "networks", "data", "hf", "generation", "register", "fairseq_fixes"},
     "recipes": set(),
     "planning": {"data", "recipes", "register"},  # models, tasks and criterions come from fairseq's registries
     "doctor": set(),

@@ -14,7 +14,7 @@ clean.py, text.py              sentences without line breaks and control tokens;
 encoder.py, encode_*.py        sentences to rows; packing.py and long_input.py fit them to the maximum length
 rows.py                        a `Row`: the tokens of a sample; the files SPLIT.ids and SPLIT.spans
 bpe.py, word_tokenizer.py, detokenize.py, token_spans.py    text to tokens and back
-binarize.py, dictionary.py     writes what fairseq-preprocess would write
+binarize.py, dictionary.py     writes what fairseq-preprocess would write; bin_layout.py says where
 
 Nothing here imports torch or fairseq.
 """

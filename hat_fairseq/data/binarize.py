@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from hat_fairseq.data.bin_layout import streams_of
 from hat_fairseq.data.blocks import Blocks, digest, ranges, read_part
 from hat_fairseq.data.dictionary import Dictionary
 from hat_fairseq.data.files import sha256_of
@@ -23,18 +24,6 @@ _MAGIC = b"MMIDIDX\x00\x00"
 _VERSION = 1
 _SMALL = 65500  # below it fairseq writes a dictionary's numbers in 16 bits
 _CODES = {"<u2": 8, "<u4": 9}  # how the index names the type
-
-
-def layout(kind: Kind) -> dict[str, tuple[str, str]]:
-    """By stream: where fairseq looks for the binary files of a split, without `.bin` and `.idx`, and the dictionary."""
-    if kind.has_target:
-        pair = {side: (f"bin/{{split}}.source-target.{side}", f"bin/dict.{side}.txt") for side in ("source", "target")}
-        return pair | {"role": ("bin/{split}.role-None.role", "bin/dict.role.txt")}
-    folder = f"bin/{kind.folder}".rstrip("/")
-    return {
-        "source": (f"{folder}/{{split}}", f"{folder}/dict.txt"),
-        "label": ("bin/label/{split}", "bin/label/dict.txt"),
-    }
 
 
 def check_splits(splits: Sequence[str]) -> None:
@@ -60,16 +49,18 @@ def binarize(directory: Path, kind: Kind, splits: Sequence[str], fixed: Path | N
         joint = build_dictionary([directory / f"text/{splits[0]}.{side}" for side in sides], blocks)
     labels = {"label": directory / LABELS, "role": directory / ROLE_LABELS}
     unknown = {}
-    for stream, (prefix, dictionary_file) in layout(kind).items():
+    for stream, (prefix, dictionary_file) in streams_of(kind).items():
         if stream in labels and not labels[stream].exists():
             continue
         dictionary = Dictionary.load(labels[stream]) if stream in labels else joint
-        path = directory / dictionary_file
+        path = directory / "bin" / dictionary_file
         path.parent.mkdir(parents=True, exist_ok=True)
         dictionary.save(path)
         for split in splits:
             if (text := directory / f"text/{split}.{stream}").exists():
-                unknown[text.name] = binarize_text(text, dictionary, directory / prefix.format(split=split), blocks)
+                unknown[text.name] = binarize_text(
+                    text, dictionary, directory / "bin" / prefix.format(split=split), blocks
+                )
     return unknown
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
+from hat_fairseq.data.bin_layout import DICTIONARIES, find_dictionary
 from hat_fairseq.data.bpe import Bpe, NoBpe
 from hat_fairseq.data.dictionary import Dictionary
 from hat_fairseq.data.gpt2_bpe import Gpt2Bpe, find_gpt2_files
@@ -16,8 +17,6 @@ from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.sentencepiece_bpe import SentencePieceBpe, find_sentencepiece_model
 from hat_fairseq.data.text import SEPARATOR
 
-# Where the dictionary of the input is: of examples, of pre-training, of documents with targets.
-DICTIONARIES = ("input0/dict.txt", "dict.txt", "dict.source.txt")
 # Settings that an earlier run has decided for data of another kind; for data of its own kind it decides all.
 FOR_ANOTHER_KIND = ("source_tokenizer", "source_language")
 
@@ -39,11 +38,10 @@ class Vocabulary:
         """Read a directory that `hat preprocess` wrote; ValueError if it is none, was changed, or has no dictionary."""
         directory = Path(directory)
         pipeline = TextPipeline.load(directory)
-        found = [path for name in DICTIONARIES if (path := directory / name).is_file()]
-        if not found:
-            raise ValueError(f"{directory} has none of {', '.join(DICTIONARIES)}")
-        labels = directory / "label" / "dict.txt"
-        return cls(pipeline, found[0], read_label_dictionary(labels) if labels.is_file() else None)
+        dictionary, labels = find_dictionary(directory, "source"), find_dictionary(directory, "label")
+        if dictionary is None:
+            raise ValueError(f"{directory} has none of {', '.join(DICTIONARIES['source'])}")
+        return cls(pipeline, dictionary, read_label_dictionary(labels) if labels else None)
 
 
 def inherit(options: Options, given: Mapping[str, Any]) -> Options:

@@ -21,6 +21,8 @@ from fairseq.data import Dictionary, data_utils
 from fairseq.tasks import FairseqTask
 from torch import Tensor
 
+from ..data.bin_layout import streams_of
+from ..data.kinds import kind_of
 from ..data.labels import label_of
 from ..data.manifest import check_files
 from ..data.rows import Chunk
@@ -50,9 +52,10 @@ class EncoderTask(PluginTask, FairseqTask):
         super().__init__(cfg)
         data = Path(cfg.data)
         self.pipeline = load_pipeline(data, self.kind)
-        self.dictionary = _load_dictionary(data / "input0/dict.txt", self.kind)
+        self.streams = streams_of(kind_of(self.kind))
+        self.dictionary = _load_dictionary(data / self.streams["source"][1], self.kind)
         self.dictionary.add_symbol("<mask>")  # pre-trained tables have it
-        path, needed = data / "label/dict.txt", self.num_scores is None
+        path, needed = data / self.streams["label"][1], self.num_scores is None
         self.label_dictionary = _load_dictionary(path, self.kind) if path.exists() or needed else None
         self._model: EncoderModel | None = None
 
@@ -128,9 +131,10 @@ class EncoderTask(PluginTask, FairseqTask):
         """
         data = Path(self.cfg.data)
         check_files(data, split)
-        rows = data_utils.load_indexed_dataset(str(data / "input0" / split), self.dictionary, combine=combine)
+        path = data / self.streams["source"][0].format(split=split)
+        rows = data_utils.load_indexed_dataset(str(path), self.dictionary, combine=combine)
         if rows is None:
-            raise FileNotFoundError(f"{data / 'input0' / split}.idx is missing: {data} has no split {split!r}")
+            raise FileNotFoundError(f"{path}.idx is missing: {data} has no split {split!r}")
         check_known(map(rows.__getitem__, range(len(rows))), self.dictionary, f"{data}, {split}")
         self.datasets[split] = self.build_dataset(rows, split, self._load_targets(split, len(rows), combine))
 
@@ -148,12 +152,12 @@ class EncoderTask(PluginTask, FairseqTask):
         return RowDataset(rows, targets, self._removed(rows, what), self.dictionary.pad())
 
     def _load_targets(self, split: str, num_rows: int, combine: bool) -> RowTargets | None:
-        path = str(Path(self.cfg.data) / "label" / split)
-        labels = data_utils.load_indexed_dataset(path, self.label_dictionary, combine=combine)
+        path = Path(self.cfg.data) / self.streams["label"][0].format(split=split)
+        labels = data_utils.load_indexed_dataset(str(path), self.label_dictionary, combine=combine)
         if labels is None:
             return None
         if self.label_dictionary is None:
-            raise ValueError(f"{self.cfg.data}/label/dict.txt is missing, but {split} has labels")
+            raise ValueError(f"{self.cfg.data}/{self.streams['label'][1]} is missing, but {split} has labels")
         if len(labels) != num_rows:
             raise ValueError(f"{path}: {len(labels)} rows of labels for {num_rows} rows; preprocess the data again")
         return self.targets_class(labels, self.label_dictionary, self.dictionary)

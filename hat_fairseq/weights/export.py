@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..data import bin_layout
 from ..data.bpe import FILES
 from ..data.dictionary import EOS, PAD, SPECIAL_IDS
 from ..data.outputs import atomic_directory
@@ -28,12 +29,8 @@ from .package import as_json, load, recorded
 EXPRESSED = ("beam", "nbest", "lenpen", "unnormalized", "min_len", "max_len_b", "no_repeat_ngram_size")
 FINGERPRINT, ROLES = "_fingerprint", "encoder.embed_segments.weight"
 ORIGIN = "hat_fairseq.json"
-DICTIONARIES = {  # in the folder -> where a bin directory has it; the first that exists
-    "dict.source.txt": ("dict.source.txt", "input0/dict.txt", "dict.txt"),
-    "dict.target.txt": ("dict.target.txt",),
-    "dict.role.txt": ("dict.role.txt",),
-    "dict.label.txt": ("label/dict.txt",),
-}
+#: Name of each dictionary in the folder, and its places in a `bin` directory.
+DICTIONARIES = {f"dict.{stream}.txt": places for stream, places in bin_layout.DICTIONARIES.items()}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
