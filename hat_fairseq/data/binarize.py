@@ -58,9 +58,8 @@ def binarize(directory: Path, kind: Kind, splits: Sequence[str], fixed: Path | N
         dictionary.save(path)
         for split in splits:
             if (text := directory / f"text/{split}.{stream}").exists():
-                unknown[text.name] = binarize_text(
-                    text, dictionary, directory / "bin" / prefix.format(split=split), blocks
-                )
+                out = directory / "bin" / prefix.format(split=split)
+                unknown[text.name] = binarize_text(text, dictionary, out, blocks)
     return unknown
 
 
