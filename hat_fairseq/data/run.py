@@ -179,6 +179,8 @@ class Run:
             files: dict[str, BinaryIO] = {}
             for pieces in texts:
                 files = files or {name: stack.enter_context(open(self.directory / name, "wb")) for name in pieces}
+                if pieces and pieces.keys() != files.keys():  # line i of all files is about row i
+                    raise ValueError(f"some rows have all of {', '.join(sorted(files | pieces))}, and others have not")
                 for name, piece in pieces.items():
                     files[name].write(piece)
 

@@ -115,6 +115,8 @@ def lines_of_rows(rows: Iterable[Row], split: str, report: SplitReport) -> dict[
         report.count(row)
         for name, line in lines_of(row, split, with_ids=not report.kind.packs).items():
             files.setdefault(name, []).append(line + "\n")
+    if len(set(map(len, files.values()))) > 1:  # line i of all files is about row i
+        raise ValueError(f"{split}: some rows have all of {', '.join(sorted(files))}, and others have not")
     return {name: "".join(lines) for name, lines in files.items()}
 
 

@@ -14,6 +14,10 @@ from commands import REPOSITORY
 
 from hat_fairseq import cli
 from hat_fairseq.data import blocks
+from hat_fairseq.data.kinds import KINDS
+from hat_fairseq.data.manifest import SplitReport
+from hat_fairseq.data.rows import Row
+from hat_fairseq.data.stages import lines_of_rows
 
 SMALL = 2000  # characters of a block
 # `hat` with small blocks, which writes a line to the file `calls` for each block that a process computes.
@@ -93,6 +97,13 @@ def test_rows_are_filled_across_blocks(documents: Path, tmp_path: Path, monkeypa
         assert cli.main([*words(raw, outs[-1], "mlm"), "--max-source-tokens", "500"]) == 0
     assert contents(outs[0]) == contents(outs[1])
     assert 1 < len((outs[0] / "text/train.source").read_text().splitlines()) < 60
+
+
+def test_rows_with_other_streams_are_refused() -> None:
+    """Line i of all files is about row i."""
+    rows = [Row("a", 0, 1, {"source": ["x"], "label": ["y"]}), Row("b", 0, 1, {"source": ["x"]})]
+    with pytest.raises(ValueError, match=r"some rows have all of .*train\.label.*, and others have not"):
+        lines_of_rows(rows, "train", SplitReport(KINDS["classification"]))
 
 
 @pytest.mark.fault("Preprocessing", "kill -9 at any moment", "the next run goes on; no finished block is made again")
