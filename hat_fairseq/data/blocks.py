@@ -91,7 +91,7 @@ def part_names(archive: Path) -> list[str]:
 def _keep(folder: Path, function: Callable[[Any], Parts], block: tuple[str, Any]) -> Path:
     name, argument = block
     path = folder / f"{name}.zip"
-    if not path.exists():
+    if not zipfile.is_zipfile(path):  # absent, or cut off by a crash of the machine
         unfinished = path.with_suffix(f".{os.getpid()}")
         with zipfile.ZipFile(unfinished, "w") as archive:
             for part, content in function(argument).items():
