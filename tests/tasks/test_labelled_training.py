@@ -130,8 +130,9 @@ def test_a_stopped_run_goes_on_as_if_nothing_had_happened(
 
 
 @pytest.mark.slow
-def test_two_processes_equal_one_with_twice_the_batch(run, data_of: Data, tmp_path: Path) -> None:
+def test_two_processes_equal_one_with_twice_the_batch(run, data_of: Data, tmp_path: Path, monkeypatch) -> None:
     """Three batches an update and an epoch: the second process has no second one, and fairseq fills up."""
+    monkeypatch.setenv("LOGLEVEL", "DEBUG")  # all settings are in the log
     flags = f"--arch {MARKERS} {PLAIN} --max-epoch 2 --no-save "
     one = run(train("segments", data_of("segments"), tmp_path, flags + "--update-freq 4"))
     words = train("segments", data_of("segments"), tmp_path, flags + "--update-freq 2").split()[1:]

@@ -62,7 +62,8 @@ runpy.run_module("fairseq_cli.train", run_name="__main__", alter_sys=True)
 """
 
 
-def test_two_processes_equal_one_with_twice_the_batch(train, tmp_path: Path) -> None:
+def test_two_processes_equal_one_with_twice_the_batch(train, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("LOGLEVEL", "DEBUG")  # all settings are in the log
     flags = ["--max-update", 4, "--disable-validation", "--no-save", "--dropout", 0, "--batch-size", 1]
     one = train(tmp_path, *flags, "--update-freq", 2)
     two = train(tmp_path, *flags, launcher=[*TWO_PROCESSES[:-2], "--no-python", sys.executable, "-c", SHOWS_THE_END])
