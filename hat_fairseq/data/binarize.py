@@ -95,7 +95,7 @@ def binarize_text(text: Path, dictionary: Dictionary, prefix: Path, blocks: Bloc
 
 def _blocks_of(text: Path, key: object) -> Iterator[tuple[str, tuple[Path, int, int]]]:
     name = digest(sha256_of(text), key)
-    return ((f"{name}.{block[1]}", block) for block in ranges(text))
+    return ((f"{name}.{block[1]}-{block[2]}", block) for block in ranges(text))
 
 
 def _write_index(path: Path, lengths: np.ndarray, dtype: str) -> None:

@@ -194,8 +194,8 @@ class Run:
         counts = split.report.treatments
         packed = pack_documents(replace(encoder, counts=counts), self._documents(split, archives))
         rows = (Row("", 0, 1, {"source": tokens}) for tokens in packed)
-        while some := list(islice(rows, 1000)):
-            yield {name: text.encode() for name, text in stages.lines_of_rows(some, split.name, split.report).items()}
+        while chunk := list(islice(rows, 1000)):
+            yield {name: text.encode() for name, text in stages.lines_of_rows(chunk, split.name, split.report).items()}
 
     def _documents(self, split: Split, archives: Iterable[Path]) -> Iterator[list[list[str]]]:
         """The segments of each document."""

@@ -52,9 +52,9 @@ def clean_record(
         )
     if kind.has_target and record.target is None and not may_be_blind:
         raise ValueError(f"{record.name} has no target")
-    of_record: Counter[str] = Counter()
+    record_counts: Counter[str] = Counter()
     try:
-        cleaned = prepare(record, kind, options, of_record, options.on_misaligned)
+        cleaned = prepare(record, kind, options, record_counts, options.on_misaligned)
     except EmptyDocumentError as error:
         if options.on_empty == "error":
             raise EmptyDocumentError(f"{error}; remove it, or drop and count such: --on-empty drop") from error
@@ -66,7 +66,7 @@ def clean_record(
         counts["documents_misaligned_dropped"] += 1
         counts.update(words_of(record, (options.source_language, options.target_language)))
         return None
-    counts.update(of_record)
+    counts.update(record_counts)
     return cleaned
 
 
