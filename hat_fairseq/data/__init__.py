@@ -5,6 +5,7 @@
 preprocess.py                  the command; read run.py next
 run.py                         all stages of a run: clean, learn, encode, binarize
 stages.py, blocks.py           what a process does with a block of records; where its result is kept
+gold.py                        the targets or labels of a split, and their checks
 options.py                     the options; `Settings` are those that change the tokens
 readers.py, tables.py, plain_text.py    finds a reader of a dataset, or reads a folder of data
 record.py, records_json.py     a `Record`: a document or example; the same as a JSON line

@@ -1,6 +1,5 @@
 """`Record`, which all readers yield: a document with its target, or an example with its labels."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
@@ -128,42 +127,3 @@ class Record:
                 f"{self.name}: the answer {answer.text!r:.80} does not stand at character {answer.start} of "
                 f"{where}, where {found!r:.80} stands; starts count characters from 0"
             )
-
-
-@dataclass
-class Gold:
-    """The gold targets or labels of a split: how many records have them, and which labels and roles occur."""
-
-    records: int = 0
-    known: str | None = None  # the first record with a target or label; None if there is none
-    unknown: str | None = None  # the first record without
-    first_with: dict[str, str] = field(default_factory=dict)  # each label, and the first record that has it
-    counts: Counter[str] = field(default_factory=Counter)  # how often each label occurs
-    roles: set[str] = field(default_factory=set)
-
-    def update(self, later: Mapping[str, Any]) -> None:
-        """Add the records that follow, as JSON has them."""
-        self.records += later["records"]
-        self.known, self.unknown = self.known or later["known"], self.unknown or later["unknown"]
-        for label, name in later["first_with"].items():
-            self.first_with.setdefault(label, name)
-        self.counts.update(later["counts"])
-        self.roles.update(later["roles"])
-
-    def add(self, record: Record, field_name: str | None) -> None:
-        """Count a record; `field_name`: the field of its gold target or label, None for kinds without."""
-        self.records += 1
-        self.roles.update(record.roles or ())
-        if field_name is None or getattr(record, field_name) is None:
-            self.unknown = self.unknown or record.name
-            return
-        self.known = self.known or record.name
-        if record.answers is not None:
-            self.counts["with an answer" if record.answers else "without answer"] += 1
-        if record.annotations is not None:
-            answered = any(annotation.paragraph is not None for annotation in record.annotations)
-            self.counts["with an answer" if answered else "without answer"] += 1
-        labels = record.labels or (() if record.label is None else (record.label,))
-        self.counts.update(f"choice {label}" if record.choices else label for label in labels)
-        for label in labels:
-            self.first_with.setdefault(label, record.name)

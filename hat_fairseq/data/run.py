@@ -23,6 +23,7 @@ from hat_fairseq.data.clean import role_token
 from hat_fairseq.data.encode_examples import pack_documents
 from hat_fairseq.data.encoder import Encoder
 from hat_fairseq.data.files import recorded_inputs
+from hat_fairseq.data.gold import Gold, check_gold, check_tests, class_labels
 from hat_fairseq.data.kinds import kind_of
 from hat_fairseq.data.labels import label_token, write_label_dictionary
 from hat_fairseq.data.learned_bpe import LearnedBpe
@@ -32,7 +33,6 @@ from hat_fairseq.data.outputs import check_space
 from hat_fairseq.data.parallel import progress
 from hat_fairseq.data.pipeline import FILE_NAME, TextPipeline
 from hat_fairseq.data.readers import Reader
-from hat_fairseq.data.record import Gold
 from hat_fairseq.data.rows import Row
 from hat_fairseq.data.vocabulary import Vocabulary, has_dictionary, ready_made
 from hat_fairseq.data.word_tokenizer import word_tokenizer
@@ -86,6 +86,10 @@ class Run:
         return {split.name: split.report for split in self.splits}
 
     @property
+    def gold(self) -> dict[str, Gold]:
+        return {split.name: split.gold for split in self.splits}
+
+    @property
     def dictionary(self) -> Path:
         """Where a fixed dictionary of the source is."""
         return self.bin / self.kind.folder / "dict.txt"
@@ -104,8 +108,8 @@ class Run:
             self.inputs |= inputs
             split.report.treatments.update(counts)
             split.report.labels = split.gold.counts
-            check_gold(split)
-        check_tests(self.splits)
+            check_gold(split.name, split.gold, self.kind.gold)
+        check_tests(self.gold, self.kind.gold)
         self.classes()  # refuses labels that the training part does not have before the long stages start
 
     def store(self, split: Split, archives: Iterable[Path], earlier: set[object]) -> None:
@@ -252,45 +256,4 @@ class Run:
             return None
         if self.kind.classes is not None:
             return list(self.kind.classes)
-        return [label_token(label) for label in class_labels({split.name: split.gold for split in self.splits}, known)]
-
-
-def check_gold(split: Split) -> None:
-    """Raises ValueError for a split without records, or in which only some records have targets or labels."""
-    gold, name = split.gold, split.report.kind.gold
-    if not gold.records:
-        raise ValueError(f"{split.name}.jsonl: every document was dropped (--on-empty drop, --on-misaligned drop)")
-    if gold.known and gold.unknown:
-        raise ValueError(
-            f"{split.name}: {gold.known} has {name}, {gold.unknown} has none; give all documents of a split {name}, "
-            "or none"
-        )
-
-
-def check_tests(splits: Iterable[Split]) -> None:
-    """Raises ValueError for tests with and without labels: fairseq numbers test, test1, ... of each on their own."""
-    tests = [split for split in splits if split.name.startswith("test")]
-    labelled, others = ([split for split in tests if bool(split.gold.known) is known] for known in (True, False))
-    if labelled and others and (name := tests[0].report.kind.gold):
-        raise ValueError(
-            f"{labelled[0].name} has {name} and {others[0].name} has not: preprocess them from separate folders"
-        )
-
-
-def class_labels(splits: dict[str, Gold], known: list[str] | None) -> list[str]:
-    """The labels in the order of their classes: those of the training part, sorted, or without such labels `known`.
-
-    Raises:
-        ValueError: a split has a label that is not among them; with the record.
-    """
-    train = splits.get("train", Gold())
-    where = "the training part" if train.known else "the data of --vocabulary"
-    classes = sorted(train.first_with) if train.known else known or []
-    for split, gold in splits.items():
-        for label, name in gold.first_with.items():
-            if label not in classes:
-                raise ValueError(
-                    f"{split}: {name} has the label {label!r}, which {where} does not have; "
-                    f"it has {', '.join(map(repr, classes[:20])) or 'none'}{', ...' if len(classes) > 20 else ''}"
-                )
-    return classes
+        return [label_token(label) for label in class_labels(self.gold, known)]

@@ -15,10 +15,11 @@ from hat_fairseq.data.encode_answers import sample_negatives
 from hat_fairseq.data.encode_examples import units_to_pack
 from hat_fairseq.data.encoder import Encoder
 from hat_fairseq.data.files import parse_object
+from hat_fairseq.data.gold import Gold
 from hat_fairseq.data.kinds import Kind, kind_of
 from hat_fairseq.data.manifest import SplitReport
 from hat_fairseq.data.options import Options, Settings
-from hat_fairseq.data.record import Gold, Record
+from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import json_line, record_from_json
 from hat_fairseq.data.rows import Row, lines_of
 from hat_fairseq.data.word_tokenizer import count_words

@@ -1,0 +1,87 @@
+"""`Gold`: the gold targets or labels of a split, and what has to hold for those of all splits."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hat_fairseq.data.record import Record
+
+
+@dataclass
+class Gold:
+    """The gold targets or labels of a split: how many records have them, and which labels and roles occur."""
+
+    records: int = 0
+    known: str | None = None  # the first record with a target or label; None if there is none
+    unknown: str | None = None  # the first record without
+    first_with: dict[str, str] = field(default_factory=dict)  # each label, and the first record that has it
+    counts: Counter[str] = field(default_factory=Counter)  # how often each label occurs
+    roles: set[str] = field(default_factory=set)
+
+    def update(self, later: Mapping[str, Any]) -> None:
+        """Add the records that follow, as JSON has them."""
+        self.records += later["records"]
+        self.known, self.unknown = self.known or later["known"], self.unknown or later["unknown"]
+        for label, name in later["first_with"].items():
+            self.first_with.setdefault(label, name)
+        self.counts.update(later["counts"])
+        self.roles.update(later["roles"])
+
+    def add(self, record: Record, field_name: str | None) -> None:
+        """Count a record; `field_name`: the field of its gold target or label, None for kinds without."""
+        self.records += 1
+        self.roles.update(record.roles or ())
+        if field_name is None or getattr(record, field_name) is None:
+            self.unknown = self.unknown or record.name
+            return
+        self.known = self.known or record.name
+        if record.answers is not None:
+            self.counts["with an answer" if record.answers else "without answer"] += 1
+        if record.annotations is not None:
+            answered = any(annotation.paragraph is not None for annotation in record.annotations)
+            self.counts["with an answer" if answered else "without answer"] += 1
+        labels = record.labels or (() if record.label is None else (record.label,))
+        self.counts.update(f"choice {label}" if record.choices else label for label in labels)
+        for label in labels:
+            self.first_with.setdefault(label, record.name)
+
+
+def check_gold(split: str, gold: Gold, name: str | None) -> None:
+    """Raises ValueError for a split without records, or in which only some records have targets or labels.
+
+    `name`: of the field with them; None for kinds without.
+    """
+    if not gold.records:
+        raise ValueError(f"{split}.jsonl: every document was dropped (--on-empty drop, --on-misaligned drop)")
+    if gold.known and gold.unknown:
+        raise ValueError(
+            f"{split}: {gold.known} has {name}, {gold.unknown} has none; give all documents of a split {name}, or none"
+        )
+
+
+def check_tests(splits: Mapping[str, Gold], name: str | None) -> None:
+    """Raises ValueError for tests with and without labels: fairseq numbers test, test1, ... of each on their own."""
+    tests = {split: bool(gold.known) for split, gold in splits.items() if split.startswith("test")}
+    labelled, others = ([split for split in tests if tests[split] is known] for known in (True, False))
+    if labelled and others and name:
+        raise ValueError(f"{labelled[0]} has {name} and {others[0]} has not: preprocess them from separate folders")
+
+
+def class_labels(splits: Mapping[str, Gold], known: list[str] | None) -> list[str]:
+    """The labels in the order of their classes: those of the training part, sorted, or without such labels `known`.
+
+    Raises:
+        ValueError: a split has a label that is not among them; with the record.
+    """
+    train = splits.get("train", Gold())
+    where = "the training part" if train.known else "the data of --vocabulary"
+    classes = sorted(train.first_with) if train.known else known or []
+    for split, gold in splits.items():
+        for label, name in gold.first_with.items():
+            if label not in classes:
+                raise ValueError(
+                    f"{split}: {name} has the label {label!r}, which {where} does not have; "
+                    f"it has {', '.join(map(repr, classes[:20])) or 'none'}{', ...' if len(classes) > 20 else ''}"
+                )
+    return classes
