@@ -24,6 +24,8 @@ CANDIDATES = 200
 
 def main(documents: str, train: str, out: str, words: str = "") -> None:
     summaries = [document for document in read_records(train) if document.target]
+    if len(summaries) < 2:
+        raise ValueError(f"{train} has {len(summaries)} documents with a target; at least two are needed")
     lengths = [len(sentence.split()) for document in summaries for sentence in document.target or ()]
     num_words = int(words or sum(lengths) // len(summaries))
     number = min(CANDIDATES, len(summaries))
@@ -61,4 +63,9 @@ def _similarity(own: Sequence[Counter[Any]], other: Sequence[Counter[Any]]) -> f
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    if not 4 <= len(sys.argv) <= 5:
+        sys.exit("usage: baselines.py DOCUMENTS TRAIN OUT [WORDS]")
+    try:
+        main(*sys.argv[1:])
+    except (ValueError, OSError) as error:
+        sys.exit(f"error: {error}")

@@ -29,6 +29,13 @@ PER_FOLDER = 1000
 SETTINGS = "1.0 14 4 2 0.5 1 1"
 
 
+def positive(text: str) -> int:
+    """A whole number from 1 on; argparse refuses others."""
+    if (number := int(text)) < 1:
+        raise ValueError(text)
+    return number
+
+
 def build_parser() -> argparse.ArgumentParser:
     """A parser with the names of both data sets."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -39,11 +46,13 @@ def build_parser() -> argparse.ArgumentParser:
         each.add_argument("--seed", type=int, default=1, metavar="N", help="(default: %(default)s)")
     sizes = "expressions of each split (default: 96000 2000 2000)"
     names_of_sizes, default = ("TRAIN", "VALID", "TEST"), (96000, 2000, 2000)
-    listops.add_argument("--sizes", type=int, nargs=3, default=default, metavar=names_of_sizes, help=sizes)
+    listops.add_argument("--sizes", type=positive, nargs=3, default=default, metavar=names_of_sizes, help=sizes)
     lengths = "they have more than MIN and fewer than MAX symbols (default: 500 2000)"
-    listops.add_argument("--lengths", type=int, nargs=2, default=(500, 2000), metavar=("MIN", "MAX"), help=lengths)
-    pathfinder.add_argument("--images", type=int, default=200000, metavar="N", help="of all splits (default: 200000)")
-    pathfinder.add_argument("--workers", type=int, default=1, metavar="N", help="processes (default: 1)")
+    listops.add_argument("--lengths", type=positive, nargs=2, default=(500, 2000), metavar=("MIN", "MAX"), help=lengths)
+    pathfinder.add_argument(
+        "--images", type=positive, default=200000, metavar="N", help="of all splits (default: 200000)"
+    )
+    pathfinder.add_argument("--workers", type=positive, default=1, metavar="N", help="processes (default: 1)")
     return parser
 
 
@@ -55,7 +64,7 @@ def main(words: Sequence[str] | None = None) -> None:
                 write_listops(folder, args.sizes, Limits(*args.lengths), args.seed)
             else:
                 write_pathfinder(folder, args.images, args.seed, args.workers)
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         sys.exit(f"error: {error}")
     print(f"wrote {args.out}")
 
