@@ -110,7 +110,7 @@ def test_bleu_of_training_is_that_of_the_generated_rows(
     help_pages: Path, trained, generated, tmp_path: Path, capsys
 ) -> None:
     directory, logged = trained
-    assert len(logged) == 2 and logged[0] < logged[1] and logged[1] > 10
+    assert len(logged) == 2 and logged[0] < logged[1] and logged[1] > 5
     assert (directory / "checkpoint_best.pt").exists()
     decode = TextPipeline.load(help_pages / "bin").decode
     targets = (help_pages / "text/valid.target").read_text(encoding="utf-8").splitlines()

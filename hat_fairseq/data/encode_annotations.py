@@ -18,7 +18,7 @@ from hat_fairseq.data.rows import BOS, Row, Unit, marked, tokens_of
 from hat_fairseq.data.token_spans import Span, find_span, kept_characters, token_spans
 
 NO_LABEL = [*NO_ANSWER, "0", ANSWER_TYPES[0]]
-MOST_OVERLAP = 3 / 4  # of the room for paragraphs; the paper's windows of 4,096 tokens share 2,528
+MAX_OVERLAP_RATIO = 3 / 4  # of the room for paragraphs; the paper's windows of 4,096 tokens share 2,528
 
 
 def encode_document_question(encoder: Encoder, record: Record) -> list[Row]:
@@ -33,12 +33,11 @@ def encode_document_question(encoder: Encoder, record: Record) -> list[Row]:
 
     question = marked([list(chain.from_iterable(encoder.units(record, 0, record.parts[0])))])
     context = encoder.units(record, 1, texts, refer)
-    limit = encoder.source_limit
-    if encoder.settings.long_source == "chunk" and limit is not None:
-        before, lengths = [*question, *BETWEEN], list(map(len, context))
+    if encoder.settings.long_source == "chunk":
+        before = [*question, *BETWEEN]
         windows = [
             [*before, *chain.from_iterable([(BOS, i), *context[i][begin:end]] for i, begin, end in window)]
-            for window in windows_of(encoder, record, len(before), lengths, limit, MOST_OVERLAP)
+            for window in windows_of(encoder, record, before, context, MAX_OVERLAP_RATIO)
         ]
     else:
         whole = [pair for i, each in enumerate(context) for pair in ((BOS, i), *each)]

@@ -7,10 +7,10 @@ from hashlib import sha256
 
 from hat_fairseq.data.encoder import BETWEEN, Encoder
 from hat_fairseq.data.labels import ANSWER_TYPES
-from hat_fairseq.data.long_input import LongInputError
+from hat_fairseq.data.long_input import LongInputError, count_segments
 from hat_fairseq.data.packing import Piece, cut_windows
 from hat_fairseq.data.record import Answer, Record
-from hat_fairseq.data.rows import Row, marked, tokens_of
+from hat_fairseq.data.rows import BOS, Row, Unit, marked, tokens_of
 from hat_fairseq.data.token_spans import Span, find_span, kept_characters, token_spans
 
 NO_ANSWER = ["0", "0"]
@@ -31,10 +31,9 @@ def encode_question(encoder: Encoder, record: Record) -> list[Row]:
         return token_spans(sentences, ready, pieces, positions, encoder.bpe)
 
     context = encoder.segments(record, 1, text, refer)
-    limit = encoder.source_limit
-    if encoder.settings.long_source == "chunk" and limit is not None:
+    if encoder.settings.long_source == "chunk":
         before = [*marked(question), *BETWEEN]
-        pieces = windows_of(encoder, record, len(before), list(map(len, context)), limit)
+        pieces = windows_of(encoder, record, before, context)
         windows = [[*before, *marked([context[i][begin:end] for i, begin, end in window])] for window in pieces]
     else:
         windows = [encoder.row(record, [question, context])]
@@ -48,26 +47,31 @@ def encode_question(encoder: Encoder, record: Record) -> list[Row]:
 
 
 def windows_of(
-    encoder: Encoder, record: Record, before: int, lengths: Sequence[int], limit: int, most: float = 1 / 2
+    encoder: Encoder, record: Record, before: Unit, context: Sequence[Unit], max_overlap_ratio: float = 1 / 2
 ) -> list[list[Piece]]:
-    """The windows of a context after `before` tokens of a question; LongInputError if these leave no room.
+    """The windows of the segments of a context behind a question; LongInputError if it leaves no room.
 
-    `lengths`: tokens of each segment of the context; `limit`: longest window; `most`: share of the room for the context
-    that two windows may have in common, because beside a long question windows would hardly move with the whole
-    `--window-overlap`.
+    `max_overlap_ratio`: upper bound on the overlap of two windows, as a fraction of the tokens left for the context.
+    Without it a long question would leave almost no stride.
     """
-    if (room := limit - before) < 2:
+    counts, settings, lengths = encoder.counts, encoder.settings, list(map(len, context))
+    limit, max_segments = encoder.source_limit, settings.max_segments
+    room = sum(lengths) + len(lengths) if limit is None else limit - len(before)
+    if max_segments is not None:
+        is_bos = [token == BOS for token, _ in before]
+        max_segments -= int(count_segments(is_bos, settings.segment_length, following=0)[-1])
+        room = min(room, max_segments * settings.segment_length - 1)
+    if room < 2:
         raise LongInputError(
-            f"{record.name}: windows of {limit + 1} tokens are too small for its question of {before - 2}; "
-            "raise --max-source-tokens, or remove the document"
+            f"{record.name}: windows are too small for its question of {len(before) - 2} tokens; raise "
+            "--max-source-tokens or --max-segments, or remove the document"
         )
-    counts, wanted = encoder.counts, encoder.settings.window_overlap
-    overlap = min(wanted, int((room - 1) * most))
-    windows = cut_windows(lengths, room, overlap)
+    overlap = min(settings.window_overlap, int((room - 1) * max_overlap_ratio))
+    windows = cut_windows(lengths, room, overlap, max_segments, settings.segment_length)
     if len(windows) > 1:
         counts["examples_cut_into_windows"] += 1
         counts["windows"] += len(windows)
-        counts["windows_with_less_overlap"] += len(windows) * (overlap < wanted)
+        counts["windows_with_less_overlap"] += len(windows) * (overlap < settings.window_overlap)
         counts["segments_longer_than_window"] += sum(1 + length > room for length in lengths)
     return windows
 

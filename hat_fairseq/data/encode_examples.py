@@ -111,5 +111,5 @@ def units_to_pack(encoder: Encoder, record: Record) -> list[list[str]]:
 def pack_documents(encoder: Encoder, documents: Iterable[list[list[str]]]) -> Iterator[list[str]]:
     """Rows filled with the segments of consecutive documents; see `packing.pack_rows`."""
     settings = encoder.settings
-    markers = settings.segments != "none"
-    return pack_rows(documents, encoder.source_limit, markers, encoder.counts, settings.max_segments)
+    limits = settings.max_segments, settings.segment_length
+    return pack_rows(documents, encoder.source_limit, settings.segments != "none", encoder.counts, *limits)

@@ -43,7 +43,7 @@ def chunk_segments(costs: Sequence[tuple[int, int]], limits: tuple[int | None, .
     """The numbers of the segments of each chunk.
 
     `costs`: tokens of each source segment, its marker included, and of its target; `limits`: of a chunk on both sides.
-    A longer segment is a chunk by itself, whole. `between`: tokens between two target segments (1 for `<sep>`).
+    A longer segment is a chunk by itself. `between`: tokens between two target segments (1 for `<sep>`).
     """
 
     def cost(number: int, first: bool) -> tuple[int, int]:
@@ -71,6 +71,9 @@ def _aligned_chunks(encoder: Encoder, record: Record, units: list[Unit], target:
         streams = {"source": [token for i in chunk for token in (BOS, *tokens_of(units[i]))]}
         if target is not None:
             streams["target"] = _joined(encoder, [target[i] for i in chunk])
+        for (side, tokens), limit in zip(streams.items(), limits, strict=False):
+            encoder.counts[f"{side}_tokens_truncated"] += len(tokens[limit:]) if limit else 0
+            streams[side] = tokens[:limit]
         rows.append(Row(record.id, number, len(chunks), streams))
     return rows
 

@@ -88,15 +88,17 @@ class Encoder:
 
     def fit(self, record: Record, parts: list[Unit]) -> Unit:
         """One row of parts with their markers, truncated by the policy if it is too long."""
-        if self.source_limit is not None:
-            is_bos = [[token == BOS for token, _ in part] for part in parts]
-            policy, offered = self.settings.long_source, self.kind.policies[1:]
-            try:
-                ends, cost = long_input.fit_parts(is_bos, self.source_limit, policy, self.kind.truncated, offered)
-            except long_input.LongInputError as error:
-                raise long_input.LongInputError(f"{record.name} is too long: {error}") from error
-            self.counts.update(cost)
-            parts = [part[:end] for part, end in zip(parts, ends, strict=True)]
+        is_bos, settings = [[token == BOS for token, _ in part] for part in parts], self.settings
+        limits = long_input.row_measures(
+            is_bos, settings.max_source_tokens, settings.max_segments, settings.segment_length
+        )
+        policy, offered = settings.long_source, self.kind.policies[1:]
+        try:
+            ends, cost = long_input.fit_parts(is_bos, limits, policy, self.kind.truncated, offered)
+        except long_input.LongInputError as error:
+            raise long_input.LongInputError(f"{record.name} is too long: {error}") from error
+        self.counts.update(cost)
+        parts = [part[:end] for part, end in zip(parts, ends, strict=True)]
         return [pair for number, part in enumerate(parts) for pair in (*(BETWEEN if number else ()), *part)]
 
     def slices(self, record: Record, tokens: Sequence[str], side: str) -> list[slice]:

@@ -7,8 +7,9 @@
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,43 +70,83 @@ def fit(
     return [slice(0, end)], +counts
 
 
+class Measure(NamedTuple):
+    """What a limit counts in the parts of a row."""
+
+    unit: str
+    option: str
+    limit: int
+    sizes: list[NDArray[np.int_]]  # of the first 1, 2 ... tokens of each part
+    fixed: int = 0  # what counts beside the parts
+
+    @property
+    def total(self) -> int:
+        return self.fixed + sum(int(each[-1]) for each in self.sizes)
+
+    def ends(self, truncated: int | None) -> list[int]:
+        """The number of tokens allowed for each part; `truncated` as of `fit_parts`."""
+        shares = _shares([int(each[-1]) for each in self.sizes], self.limit - self.fixed, truncated)
+        return [int(np.searchsorted(each, share, "right")) for each, share in zip(self.sizes, shares, strict=True)]
+
+
+def count_segments(is_bos: Flags, segment_length: int, following: int) -> NDArray[np.int_]:
+    """Segments that an encoder makes of the first 1, 2 ... tokens with `following` tokens behind them.
+
+    One begins at each marker, and after each `segment_length` tokens; see `modules.segments.slots_at_markers`.
+    """
+    index = np.arange(len(is_bos))
+    offset = index - np.maximum.accumulate(np.where(is_bos, index, 0))
+    earlier = (offset % segment_length == 0).cumsum() - offset // segment_length
+    return earlier + (offset + following) // segment_length
+
+
+def row_measures(
+    parts: Sequence[Flags], max_tokens: int | None, max_segments: int | None, segment_length: int
+) -> Iterator[Measure]:
+    """The limits of a row with its separators and its `</s>`; None for no limit."""
+    if max_tokens is not None:
+        sizes = [1 + np.arange(len(part)) for part in parts]
+        fixed = SEPARATORS * (len(parts) - 1) + 1
+        yield Measure("tokens with </s>", "--max-source-tokens", max_tokens, sizes, fixed)
+    if max_segments is not None:
+        following = [*[SEPARATORS] * (len(parts) - 1), 1]
+        sizes = [count_segments(part, segment_length, n) for part, n in zip(parts, following, strict=True)]
+        yield Measure("segments", "--max-segments", max_segments, sizes)
+
+
 def fit_parts(
-    is_bos: Sequence[Flags], limit: int, policy: str, truncated: int | None, offered: Sequence[str]
+    is_bos: Sequence[Flags], limits: Iterable[Measure], policy: str, truncated: int | None, offered: Sequence[str]
 ) -> tuple[list[int], Counter[str]]:
     """Tokens to keep of each part of a row, and the cost: `rows_over_limit`, and those of `fit` with `source_`.
 
     Args:
         is_bos, policy, offered: as of `fit`, but no `chunk`.
-        limit: of all parts with their separators.
+        limits: see `row_measures`.
         truncated: number of the part to truncate; None for the longest one, until both have the same length.
 
     Raises:
         LongInputError: too long and the policy is `error`, or nothing would be left of the truncated part.
     """
-    lengths = list(map(len, is_bos))
-    total = sum(lengths) + SEPARATORS * (len(lengths) - 1)
-    if total <= limit:
-        return lengths, Counter()
+    exceeded = [measure for measure in limits if measure.total > measure.limit]
+    if not exceeded:
+        return list(map(len, is_bos)), Counter()
+    problem = " and ".join(f"{each.total} {each.unit} are more than the limit of {each.limit}" for each in exceeded)
     if policy == "error":
-        ways = " or ".join(offered)
-        raise LongInputError(
-            f"{total + 1} tokens with </s> are more than the limit of {limit + 1}; raise --max-source-tokens, or "
-            f"choose --long-source {ways}"
-        )
-    counts = Counter(rows_over_limit=1)
-    ends = []
-    for flags, share in zip(is_bos, _shares(lengths, limit, truncated), strict=True):
-        if share < LEAST:
-            raise LongInputError(f"its parts have {lengths} tokens: the limit of {limit + 1} leaves no room for both")
-        (kept,), cost = fit(flags, share, policy)
+        ways = f"raise {' and '.join(each.option for each in exceeded)}, or choose --long-source {' or '.join(offered)}"
+        raise LongInputError(f"{problem}; {ways}")
+    counts, ends = Counter(rows_over_limit=1), []
+    for flags, shares in zip(is_bos, zip(*(each.ends(truncated) for each in exceeded), strict=True), strict=True):
+        if min(shares) < LEAST:
+            lengths = list(map(len, is_bos))
+            raise LongInputError(f"its parts have {lengths} tokens: {problem}, which leaves no room for both")
+        (kept,), cost = fit(flags, min(shares), policy)
         ends.append(kept.stop)
         counts.update({f"source_{name}": number for name, number in cost.items() if name != "documents_over_limit"})
     return ends, counts
 
 
-def _shares(lengths: Sequence[int], limit: int, truncated: int | None) -> list[int]:
-    """The number of tokens allowed for each of one or two parts that are together above the limit."""
-    room = limit - SEPARATORS * (len(lengths) - 1)
+def _shares(lengths: Sequence[int], room: int, truncated: int | None) -> list[int]:
+    """The room for each of one or two parts that are together longer than all of it."""
     if len(lengths) == 1:
         return [room]
     cut_part = (0 if lengths[0] >= lengths[1] else 1) if truncated is None else truncated

@@ -12,12 +12,11 @@ from hat_fairseq.data import alignment, bpe, long_input, text, word_tokenizer
 
 SEGMENTS = ("sentences", "packed", "none")
 #: Options that mean something for some kinds only belong to one of these groups; see `Kind.options`.
-TEXT, TARGETS, ROWS, PACKING, WINDOWS = "text", "targets", "rows", "packing", "windows"
+TEXT, TARGETS, ROWS, WINDOWS = "text", "targets", "rows", "windows"
 TITLES = {  # of the groups in the help
     "": "all kinds",
     TEXT: "all kinds but sequences",
     ROWS: "rows of texts with labels or answers, and of pre-training",
-    PACKING: "--kind mlm",
     WINDOWS: "--kind qa and document_qa",
     TARGETS: "--kind text: documents with targets",
 }
@@ -67,7 +66,13 @@ class Settings:
     segment_length: int = option(
         128, "longest packed segment, its marker and a </s> included", metavar="N", group=ROWS, least=3
     )
-    max_segments: int | None = option(None, "most segments of a row", metavar="N", group=PACKING, least=1)
+    max_segments: int | None = option(
+        None,
+        "most segments of a row; one above --segment-length counts several times",
+        metavar="N",
+        group=ROWS,
+        least=1,
+    )
     window_overlap: int = option(128, "most tokens that two windows share", metavar="N", group=WINDOWS, least=0)
 
     def __post_init__(self) -> None:

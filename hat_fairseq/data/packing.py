@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import NamedTuple, TypeVar
 
 from .dictionary import SPECIAL
@@ -59,6 +60,7 @@ def pack_rows(
     markers: bool,
     counts: Counter[str],
     max_segments: int | None = None,
+    segment_length: int = 128,
 ) -> Iterator[list[str]]:
     """Fill rows of at most `size` tokens with whole units of consecutive documents.
 
@@ -69,13 +71,15 @@ def pack_rows(
     Args:
         documents: the units of each, none of them empty.
         size: longest row, without the final `</s>`; at least 2, or None for one row.
-        max_segments: most markers of a row; None for any number.
+        max_segments: most segments of a row; one above `segment_length` counts several times.
     """
+
+    longest = [each for each in (size, max_segments and max_segments * segment_length - 1) if each is not None]
 
     def pieces() -> Iterator[_Piece]:
         for units in documents:
             for number, unit in enumerate(units):
-                room = len(unit) if size is None else size - 1
+                room = min(longest, default=1 + len(unit)) - 1
                 counts["segments_longer_than_row"] += len(unit) > room
                 for start, piece in enumerate(cut(unit, room)):
                     yield _Piece(piece, number == start == 0)
@@ -86,7 +90,7 @@ def pack_rows(
 
     def cost(piece: _Piece, first: bool) -> tuple[int, int]:
         extra = before(piece, first)
-        return len(extra) + len(piece.tokens), extra.count(BOS)
+        return len(extra) + len(piece.tokens), segments_of(len(piece.tokens), segment_length)
 
     for group in fill(pieces(), cost, (size, max_segments)):
         yield [token for i, piece in enumerate(group) for token in (*before(piece, i == 0), *piece.tokens)]
@@ -100,49 +104,49 @@ class Piece(NamedTuple):
     end: int
 
 
-def cut_windows(lengths: Sequence[int], size: int, overlap: int) -> list[list[Piece]]:
+def cut_windows(
+    lengths: Sequence[int], size: int, overlap: int, max_segments: int | None = None, segment_length: int = 128
+) -> list[list[Piece]]:
     """Overlapping windows of whole segments that together cover a text; none is inside another.
 
     A window takes as many segments as fit. The next one begins with segments of the one before, as many as have at most
-    `overlap` tokens. A segment longer than a window is covered by windows of its own, each beginning `overlap` tokens
-    before the end of the one before: with a single segment these are the windows of Devlin et al. 2019 (BERT on SQuAD).
+    `overlap` tokens. A segment longer than a window is split into windows with stride `size - 1 - overlap`: with a
+    single segment these are the windows of Devlin et al. 2019 (BERT on SQuAD).
 
     Args:
         lengths: tokens of each segment, at least 1, without its marker, which takes one more in the window.
         size: longest window, markers included; at least 2.
         overlap: most tokens that two consecutive windows share, markers included; below `size - 1`, else a ValueError.
+        max_segments: most segments of a window; one above `segment_length` counts several times.
     """
     if size < 2 or not 0 <= overlap < size - 1:
         raise ValueError(f"windows of {size} tokens cannot overlap by {overlap}")
+    tokens = [0, *accumulate(1 + length for length in lengths)]
+    numbers = [0, *accumulate(segments_of(length, segment_length) for length in lengths)]
+
+    def fit(begin: int, end: int) -> bool:
+        few = max_segments is None or numbers[end] - numbers[begin] <= max_segments
+        return few and tokens[end] - tokens[begin] <= size
+
     windows: list[list[Piece]] = []
-    begin = 0
-    while begin < len(lengths):
-        end, used = begin, 0
-        while end < len(lengths) and used + 1 + lengths[end] <= size:
-            used += 1 + lengths[end]
+    begin = end = 0
+    while end < len(lengths):
+        while end < len(lengths) and fit(begin, end + 1):
             end += 1
         if end == begin:  # too long by itself
             windows += ([Piece(begin, *part)] for part in _parts(lengths[begin], size - 1, overlap))
-            begin += 1
+            begin = end = begin + 1
             continue
         windows.append([Piece(index, 0, lengths[index]) for index in range(begin, end)])
-        if end < len(lengths) and 1 + lengths[end] <= size:
-            begin = _first_shared(lengths, end, min(overlap, size - 1 - lengths[end]))
-        else:  # the next segment has windows of its own
-            begin = end
+        begin = end
+        while end < len(lengths) and tokens[end] - tokens[begin - 1] <= overlap and fit(begin - 1, end + 1):
+            begin -= 1
     return windows
 
 
-def _first_shared(lengths: Sequence[int], end: int, room: int) -> int:
-    """The first segment before `end` that the next window repeats, which then goes on with segment `end`.
-
-    Never the first one of the window before: with all its segments there was no room for segment `end`.
-    """
-    first = end
-    while 1 + lengths[first - 1] <= room:
-        first -= 1
-        room -= 1 + lengths[first]
-    return first
+def segments_of(length: int, segment_length: int) -> int:
+    """How many segments an encoder makes of one of this many tokens, its marker, and a `</s>` that may follow."""
+    return -(-(length + 2) // segment_length)
 
 
 def _parts(length: int, room: int, overlap: int) -> list[tuple[int, int]]:

@@ -76,6 +76,11 @@ def bpe(pages: list[dict[str, list[str]]]) -> LearnedBpe:
     return LearnedBpe.learn([text for page in pages for side in ("en", "de") for text in page[side]], num_codes=600)
 
 
+def divided(tokens: list[str], separator: str) -> list[list[str]]:
+    """The tokens of each segment."""
+    return [segment.split() for segment in " ".join(["", *tokens, ""]).split(f" {separator} ")]
+
+
 @pytest.mark.parametrize("tokenizer", ["moses", "none"])
 @pytest.mark.parametrize("limit", [10, 60, 100_000])
 def test_the_chunks_together_are_the_document(
@@ -84,27 +89,33 @@ def test_the_chunks_together_are_the_document(
     words = {"source_tokenizer": tokenizer, "target_tokenizer": tokenizer}
     pipeline = TextPipeline(settings(max_source_tokens=limit + 1, max_target_tokens=limit + 1, **words), bpe)
     whole = TextPipeline(settings(long_source="error", max_source_tokens=None, max_target_tokens=None, **words), bpe)
+    removed = {"source": 0, "target": 0}
     for page in translations:
         encoder = pipeline.encoder()
         rows = encode_text(encoder, pipeline.prepare(page))
-        (expected,) = whole.encode(page)
-        assert [token for row in rows for token in row.tokens] == expected.tokens
-        targets = [token for row in rows for token in (SEPARATOR, *row.streams["target"])]
-        assert targets[1:] == whole.rows(page)[0].streams["target"]
+        (expected,) = whole.rows(page)
+        sources, targets = divided(expected.tokens[1:], BOS), divided(expected.streams["target"], SEPARATOR)
+        # A segment that is longer than a chunk is truncated.
+        short = [[BOS, *source][:limit] for source in sources], [target[:limit] for target in targets]
+        assert [token for row in rows for token in row.tokens] == sum(short[0], [])
+        assert [each for row in rows for each in divided(row.streams["target"], SEPARATOR)] == short[1]
+        removed["source"] += len(expected.tokens) - sum(map(len, short[0]))
+        removed["target"] += sum(map(len, targets)) - sum(map(len, short[1]))
         for number, row in enumerate(rows):
             target = row.streams["target"]
             assert (row.id, row.part, row.num_parts) == (page.id, number, len(rows))
             assert row.tokens[0] == BOS
             assert row.segments == target.count(SEPARATOR) + 1
-            assert row.segments == 1 or max(len(row.tokens), len(target)) <= limit
-        assert encoder.totals["source_tokens"] == len(expected.tokens) - len(page.sentences or ())
-        assert encoder.totals["target_tokens"] == len(targets) - len(page.target or ())
+            assert max(len(row.tokens), len(target)) <= limit
+        assert encoder.totals["source_tokens"] == sum(map(len, sources))
+        assert encoder.totals["target_tokens"] == sum(map(len, targets))
+    assert all(pipeline.counts[f"{side}_tokens_truncated"] == number for side, number in removed.items())
     assert pipeline.counts["segments_longer_than_chunk"] > 0 or limit > 10
     assert pipeline.counts["chunks"] == 0 or limit < 100_000
 
 
 def test_segments_come_back_one_by_one(bpe: LearnedBpe, translations: list[Record]) -> None:
-    pipeline = TextPipeline(settings(), bpe)
+    pipeline = TextPipeline(settings(max_target_tokens=201), bpe)
     same = total = 0
     for page in translations:
         targets = [" ".join(row.streams["target"]) for row in pipeline.rows(pipeline.prepare(page))]
@@ -138,9 +149,10 @@ def test_without_separator_the_target_is_running_text(bpe: LearnedBpe) -> None:
 
 def test_documents_without_target_are_cut_by_their_source(bpe: LearnedBpe, translations: list[Record]) -> None:
     pipeline = TextPipeline(settings(max_source_tokens=31, max_target_tokens=31), bpe)
+    unlimited = TextPipeline(settings(max_source_tokens=None, max_target_tokens=None), bpe)
     for page in translations:
         parts = pipeline.encode(replace(page, target=None))
-        assert all(part.tokens[0] == BOS and (len(part.tokens) <= 30 or part.segments == 1) for part in parts)
+        assert all(part.tokens[0] == BOS and len(part.tokens) <= 30 for part in parts)
         assert sum(part.segments for part in parts) == len(page.sentences or ())
     assert pipeline.counts["segments_longer_than_chunk"] > 0
     differ = 0
@@ -149,8 +161,9 @@ def test_documents_without_target_are_cut_by_their_source(bpe: LearnedBpe, trans
         tested, trained = pipeline.rows(prepared, by_source=True), pipeline.rows(prepared)
         assert pipeline.encode(page) == alone
         assert [row.tokens for row in alone] == [row.tokens for row in tested]
-        targets = [[t for row in rows for t in row.streams["target"] if t != SEPARATOR] for rows in (tested, trained)]
-        assert targets[0] == targets[1]
+        targets = [each for row in tested for each in divided(row.streams["target"], SEPARATOR)]
+        (whole,) = unlimited.rows(prepared)
+        assert targets == divided(whole.streams["target"], SEPARATOR)  # references of test data are never truncated
         differ += [row.tokens for row in tested] != [row.tokens for row in trained]
     assert differ, "the reference never decides"
 

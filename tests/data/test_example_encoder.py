@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from hat_fairseq.data.bpe import Bpe, Gpt2Bpe
 from hat_fairseq.data.clean import EmptyDocumentError
@@ -18,6 +19,7 @@ from hat_fairseq.data.options import Settings
 from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.record import Answer, Record
 from hat_fairseq.data.rows import Row
+from hat_fairseq.modules.segments import slots_at_markers
 
 MARKERS = ("<s>", "</s>")
 
@@ -287,9 +289,7 @@ def test_without_answer_and_without_knowledge(learned_bpe: LearnedBpe) -> None:
 def test_a_window_too_small_for_the_question(learned_bpe: LearnedBpe) -> None:
     encoder = pipeline(learned_bpe, "qa", splitter="punctuation", max_source_tokens=21, long_source="chunk")
     example = Record("a", ("why " * 20, "a b"), origin="x.jsonl:3")
-    with pytest.raises(
-        LongInputError, match=r"document 'a' \(x.jsonl:3\): windows of 21 tokens are too small for its qu"
-    ):
+    with pytest.raises(LongInputError, match=r"document 'a' \(x.jsonl:3\): windows are too small for its qu"):
         encoder.rows(example)
     # Beside a question that leaves little room, windows overlap less: counted.
     rows = encoder.rows(Record("a", ("b " * 12, "a b c d e f g h i j k l")))
@@ -379,3 +379,43 @@ def test_what_cannot_be_encoded(
 ) -> None:
     with pytest.raises(error, match=message):
         pipeline(LearnedBpe([]), **{"kind": task, **settings}).encode(example)
+
+
+def slots_of(row: Row, segment_length: int) -> int:
+    """The number of segments that an encoder over segments makes of a row."""
+    ids = torch.tensor([[1 if token == "<s>" else 2 for token in (*row.tokens, "</s>")]])
+    return slots_at_markers(ids, bos=1, pad=0, length=segment_length).size // segment_length
+
+
+@pytest.mark.parametrize(
+    ("kind", "segments", "policy"),
+    [
+        ("classification", "sentences", "truncate"),
+        ("classification", "packed", "truncate-sentences"),
+        ("choice", "packed", "truncate"),
+        ("segments", "sentences", "truncate-sentences"),
+        ("tokens", "sentences", "truncate"),
+        ("qa", "sentences", "truncate"),
+        ("qa", "sentences", "chunk"),
+        ("qa", "packed", "chunk"),
+        ("mlm", "sentences", "error"),
+        ("mlm", "packed", "error"),
+    ],
+)
+def test_rows_have_at_most_so_many_segments(
+    learned_bpe: LearnedBpe, request: pytest.FixtureRequest, kind: str, segments: str, policy: str
+) -> None:
+    records = request.getfixturevalue("questions") if kind == "qa" else request.getfixturevalue("examples")[kind]
+    settings = {"segments": segments, "segment_length": 24, "splitter": "library", "long_source": policy}
+    whole, short = (pipeline(learned_bpe, kind, max_segments=most, **settings) for most in (None, 5))
+    pairs = [(each, whole.rows(record)) for record in records for each in short.rows(record)]
+    assert max(slots_of(row, 24) for row, _ in pairs) == 5 < max(slots_of(row, 24) for _, rows in pairs for row in rows)
+    if policy.startswith("truncate"):
+        cut = [(row, rows[row.part]) for row, rows in pairs if row.tokens != rows[row.part].tokens]
+        assert short.counts["rows_over_limit"] == len(cut) > 0
+        lost = sum(len(before.tokens) - len(row.tokens) for row, before in cut)
+        assert short.counts["source_tokens_truncated"] == lost
+        refusing = pipeline(learned_bpe, kind, max_segments=5, **settings | {"long_source": "error"})
+        with pytest.raises(LongInputError, match="segments are more than the limit of 5; raise --max-segments, or "):
+            for record in records:
+                refusing.rows(record)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import math
 from argparse import Namespace
 
@@ -12,6 +13,10 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.optim import FairseqOptimizer
 from fairseq.optim.lr_scheduler import build_lr_scheduler
 
+from hat_fairseq.data import preprocess
+from hat_fairseq.data.options import Options
+from hat_fairseq.data.readers import Reader, find_reader
+from hat_fairseq.networks.hierarchical_transformer import HierarchicalTransformerConfig
 from hat_fairseq.recipes import command as recipes
 from hat_fairseq.recipes import files
 from hat_fairseq.register import register
@@ -47,13 +52,30 @@ def test_settings_are_as_printed(name: str) -> None:
     assert (update, given.max_update, *given.lr) == PRINTED[name]
 
 
+def preprocess_options(name: str) -> Options:
+    parser = argparse.ArgumentParser()
+    preprocess.add_arguments(parser)
+    given = vars(parser.parse_args(recipes.build_commands("preprocess", name)[0][5:]))
+    own_data = given["reader"].startswith("raw/")
+    reader = Reader("own data", kind=given["kind"] or "text", read=None) if own_data else find_reader(given["reader"])
+    return preprocess.resolve_options(given, reader)
+
+
 @pytest.mark.parametrize("name", files.names())
 def test_rows_fit_the_model(name: str) -> None:
-    given, preprocess = parsed(name), files.load(files.find(name))["preprocess"]
-    for side, limit in {"source": "max_source_positions", "target": "max_target_positions"}.items():
-        positions = getattr(given, limit, getattr(given, "max_positions", None))
-        if f"max-{side}-tokens" in preprocess and positions is not None:
-            assert int(str(preprocess[f"max-{side}-tokens"])) <= positions, side
+    """So that no model refuses rows that took hours to make. `hat preprocess` and the model count alike."""
+    given, options = parsed(name), preprocess_options(name)
+    if given.arch.startswith("hierarchical_transformer"):
+        model = Namespace(**{**vars(HierarchicalTransformerConfig()), **vars(given)})
+        longest = model.max_segments * model.segment_length
+        assert given.segment_by == "marker" and options.max_segments <= model.max_segments
+        assert options.segment_length <= model.segment_length
+    else:
+        longest = given.max_source_positions if options.kind == "text" else given.max_positions
+    assert options.max_source_tokens <= longest
+    if options.kind == "text":
+        assert options.max_target_tokens <= given.max_target_positions
+    assert not {"long-source", "long-target", "truncate-source"} & set(files.load(files.find(name))["train"])
 
 
 class Optimizer(FairseqOptimizer):
