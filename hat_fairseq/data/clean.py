@@ -33,28 +33,25 @@ def prepare(record: Record, kind: "Kind", settings: Settings, counts: Counter[st
         return _prepare_document(record, settings, counts, policy)
     for _, text in record.texts():
         if kind.is_text:
-            _normalised(record, text, kind, Counter())  # what it replaces is counted when it is encoded
+            element = kind.divided_key.removesuffix("s") if kind.divided else None
+            _normalised(record, text, element, Counter())  # what it replaces is counted when it is encoded
         else:
             symbols_of(record, text, kind)
     return record
 
 
 def clean_sentences(
-    record: Record, number: int, text: Text, kind: "Kind", settings: Settings, counts: Counter[str]
+    record: Record, text: Text, settings: Settings, counts: Counter[str], split: bool = True, element: str | None = None
 ) -> list[str]:
-    """Normalised sentences, segments or words of part `number`; none of them is empty.
+    """Normalised sentences, segments or words of a text; none of them is empty. Roles are put before their sentences.
 
-    Running text is split by the settings' splitter. It is one sentence if segments are not wanted, and if the splitter
-    is `given` and this is not the main part: a question, a choice. Roles are put before their sentences.
-    EmptyDocumentError if nothing is left, or an element that has a label is empty.
+    `split`: running text is split by the settings' splitter, otherwise it is one sentence. `element`: the name of an
+    element that has a label. EmptyDocumentError if nothing is left, or such an element is empty.
     """
-    clean = _normalised(record, text, kind, counts)
+    clean = _normalised(record, text, element, counts)
     if isinstance(text, str):
-        given = settings.splitter == "given"
-        # Rows of pre-training end between sentences even if sentences have no markers.
-        if (settings.segments == "none" and (given or not kind.packs)) or (given and not kind.is_main(record, number)):
-            return clean
-        return _split(record, clean[0], settings, "; or --segments none" if given else "")
+        way_out = "; or --segments none" if settings.splitter == "given" else ""
+        return _split(record, clean[0], settings, way_out) if split else clean
     counts["sentences_empty"] += sum(not sentence for sentence in clean)
     if settings.role_in_text:
         clean = [f"{role} : {sentence}" for role, sentence in zip(roles_of(record), clean, strict=True)]
@@ -91,11 +88,16 @@ def clean_target(record: Record) -> list[str]:
     return list(filter(None, (normalise(sentence, Counter()) for sentence in record.target or ())))
 
 
-def sentences_for_bpe(record: Record, kind: "Kind", settings: Settings) -> Iterator[str]:
-    """All sentences of a stored record as they go into the BPE, to learn it from."""
+def sentences_for_bpe(record: Record, main: int, always_split: bool, settings: Settings) -> Iterator[str]:
+    """All sentences of a stored record as they go into the BPE, to learn it from.
+
+    `main`: number of the part that is never short; `always_split`: even where sentences get no markers.
+    """
     uncounted: Counter[str] = Counter()
     for number, text in record.texts():
-        clean = clean_sentences(record, number, text, kind, settings, uncounted)
+        short = settings.splitter == "given" and (settings.segments == "none" or number != main % len(record.parts))
+        split = not short and (always_split or settings.segments != "none")
+        clean = clean_sentences(record, text, settings, uncounted, split)
         yield from ready_for_bpe(clean, "source", settings, uncounted)
     yield from ready_for_bpe(clean_target(record), "target", settings, uncounted)
 
@@ -153,11 +155,10 @@ def _with_question(record: Record, settings: Settings, counts: Counter[str]) -> 
     return replace(record, parts=((question, *divided),), roles=roles)
 
 
-def _normalised(record: Record, text: Text, kind: "Kind", counts: Counter[str]) -> list[str]:
+def _normalised(record: Record, text: Text, element: str | None, counts: Counter[str]) -> list[str]:
     """The whole text, or each of its elements, without line breaks and the like."""
     clean = [normalise(element, counts) for element in ([text] if isinstance(text, str) else text)]
-    if kind.divided and not all(clean):
-        element = kind.divided_key.removesuffix("s")
+    if element and not all(clean):
         raise EmptyDocumentError(f"{record.name}: its {element} {clean.index('') + 1} is empty")
     if not any(clean):
         raise EmptyDocumentError(f"{record.name} has an empty part: no sentence with text in it")

@@ -8,17 +8,15 @@ none), and one of `ANSWER_TYPES`.
 
 from collections import Counter
 from collections.abc import Sequence
-from itertools import chain
 
-from hat_fairseq.data.encode_answers import NO_ANSWER, characters_of, windows_of
-from hat_fairseq.data.encoder import BETWEEN, Encoder
+from hat_fairseq.data.encode_answers import NO_ANSWER, characters_of, window_rows
+from hat_fairseq.data.encoder import Encoder
 from hat_fairseq.data.labels import ANSWER_TYPES
 from hat_fairseq.data.record import Annotation, Record
-from hat_fairseq.data.rows import BOS, Row, Unit, marked, tokens_of
+from hat_fairseq.data.rows import Row, Unit, marked
 from hat_fairseq.data.token_spans import Span, find_span, kept_characters, token_spans
 
 NO_LABEL = [*NO_ANSWER, "0", ANSWER_TYPES[0]]
-MAX_OVERLAP_RATIO = 3 / 4  # of the room for paragraphs; the paper's windows of 4,096 tokens share 2,528
 
 
 def encode_document_question(encoder: Encoder, record: Record) -> list[Row]:
@@ -31,21 +29,9 @@ def encode_document_question(encoder: Encoder, record: Record) -> list[Row]:
         each = zip(sentences, ready, pieces, positions, strict=True)
         return [token_spans([text], [words], [tokens], places, encoder.bpe)[0] for text, words, tokens, places in each]
 
-    question = marked([list(chain.from_iterable(encoder.units(record, 0, record.parts[0])))])
-    context = encoder.units(record, 1, texts, refer)
-    if encoder.settings.long_source == "chunk":
-        before = [*question, *BETWEEN]
-        windows = [
-            [*before, *chain.from_iterable([(BOS, i), *context[i][begin:end]] for i, begin, end in window)]
-            for window in windows_of(encoder, record, before, context, MAX_OVERLAP_RATIO)
-        ]
-    else:
-        whole = [pair for i, each in enumerate(context) for pair in ((BOS, i), *each)]
-        windows = [encoder.fit(record, [question, whole])]
-    rows = [
-        Row(record.id, number, len(windows), {"source": tokens_of(pairs)}, [span for _, span in pairs], len(texts))
-        for number, pairs in enumerate(windows)
-    ]
+    question = marked([encoder.one_segment(record, record.parts[0])])
+    context = encoder.units(record, texts, element="paragraph", refer=refer)
+    rows = window_rows(encoder, record, question, context, len(texts))
     if record.annotations is not None:
         _label(choose_annotation(record.annotations), positions, context, rows, encoder.counts)
     return rows

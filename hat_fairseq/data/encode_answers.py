@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
 
-from hat_fairseq.data.encoder import BETWEEN, Encoder
+from hat_fairseq.data.encoder import PART_SEPARATOR, Encoder
 from hat_fairseq.data.labels import ANSWER_TYPES
 from hat_fairseq.data.long_input import LongInputError, count_segments
 from hat_fairseq.data.packing import Piece, cut_windows
@@ -14,6 +14,8 @@ from hat_fairseq.data.rows import BOS, Row, Unit, marked, tokens_of
 from hat_fairseq.data.token_spans import Span, find_span, kept_characters, token_spans
 
 NO_ANSWER = ["0", "0"]
+# Of two windows, in tokens left for the context; the paper's windows of 4,096 tokens of paragraphs share 2,528.
+MAX_OVERLAP_RATIO, MAX_PARAGRAPH_OVERLAP_RATIO = 1 / 2, 3 / 4
 
 
 def encode_question(encoder: Encoder, record: Record) -> list[Row]:
@@ -22,7 +24,7 @@ def encode_question(encoder: Encoder, record: Record) -> list[Row]:
     Raises:
         LongInputError: the question leaves no room for the text, or all is too long and the policy is `error`.
     """
-    question = encoder.segments(record, 0, record.parts[0])
+    question = marked(encoder.short_text(record, record.parts[0]))
     text = record.text
     assert text is not None  # as the kind demands
     positions = kept_characters(text)
@@ -30,33 +32,51 @@ def encode_question(encoder: Encoder, record: Record) -> list[Row]:
     def refer(sentences: list[str], ready: list[str], pieces: list[list[str]]) -> list[list[Span | None]]:
         return token_spans(sentences, ready, pieces, positions, encoder.bpe)
 
-    context = encoder.segments(record, 1, text, refer)
-    if encoder.settings.long_source == "chunk":
-        before = [*marked(question), *BETWEEN]
-        pieces = windows_of(encoder, record, before, context)
-        windows = [[*before, *marked([context[i][begin:end] for i, begin, end in window])] for window in pieces]
-    else:
-        windows = [encoder.row(record, [question, context])]
-    rows = [
-        Row(record.id, number, len(windows), {"source": tokens_of(pairs)}, [span for _, span in pairs], len(text))
-        for number, pairs in enumerate(windows)
-    ]
+    rows = window_rows(encoder, record, question, encoder.text(record, text, refer))
     if record.answers is not None:
         _label_answers(record.answers, positions, rows, encoder.counts)
     return rows
 
 
+def window_rows(
+    encoder: Encoder, record: Record, question: Unit, context: Sequence[Unit], paragraphs: int | None = None
+) -> list[Row]:
+    """One row for each window of the segments of a context, the question before each.
+
+    `paragraphs`: their number if the segments are paragraphs, to which markers refer.
+    """
+    references = [None] * len(context) if paragraphs is None else list(range(paragraphs))
+    if encoder.settings.long_source == "chunk":
+        before = [*question, *PART_SEPARATOR]
+        ratio = MAX_OVERLAP_RATIO if paragraphs is None else MAX_PARAGRAPH_OVERLAP_RATIO
+        windows = [
+            [
+                *before,
+                *marked([context[i][begin:end] for i, begin, end in pieces], [references[i] for i, _, _ in pieces]),
+            ]
+            for pieces in windows_of(encoder, record, before, list(map(len, context)), ratio)
+        ]
+    else:
+        windows = [encoder.row(record, [question, marked(context, references)], truncated=1)]
+    elements = len(record.text or "") if paragraphs is None else paragraphs
+    return [
+        Row(record.id, number, len(windows), {"source": tokens_of(pairs)}, [span for _, span in pairs], elements)
+        for number, pairs in enumerate(windows)
+    ]
+
+
 def windows_of(
-    encoder: Encoder, record: Record, before: Unit, context: Sequence[Unit], max_overlap_ratio: float = 1 / 2
+    encoder: Encoder, record: Record, before: Unit, lengths: Sequence[int], max_overlap_ratio: float
 ) -> list[list[Piece]]:
     """The windows of the segments of a context behind a question; LongInputError if it leaves no room.
 
     `max_overlap_ratio`: upper bound on the overlap of two windows, as a fraction of the tokens left for the context.
     Without it a long question would leave almost no stride.
     """
-    counts, settings, lengths = encoder.counts, encoder.settings, list(map(len, context))
-    limit, max_segments = encoder.source_limit, settings.max_segments
-    room = sum(lengths) + len(lengths) if limit is None else limit - len(before)
+    counts, settings, limit = encoder.counts, encoder.settings, encoder.limit("source")
+    max_segments, room = settings.max_segments, sum(lengths) + len(lengths)
+    if limit is not None:
+        room = limit - len(before)
     if max_segments is not None:
         is_bos = [token == BOS for token, _ in before]
         max_segments -= int(count_segments(is_bos, settings.segment_length, following=0)[-1])

@@ -4,7 +4,6 @@ A row is `<s> s1 <s> s2 </s> </s> <s> t1 <s> t2`: a marker before each segment, 
 """
 
 from collections.abc import Iterable, Iterator
-from itertools import chain
 from typing import Any
 
 from hat_fairseq.data.clean import symbols_of
@@ -12,7 +11,7 @@ from hat_fairseq.data.encoder import Encoder
 from hat_fairseq.data.labels import NO_LABEL, RIGHT, WRONG, label_token
 from hat_fairseq.data.packing import pack_rows
 from hat_fairseq.data.record import Record
-from hat_fairseq.data.rows import BOS, EOS, Row, Unit, marked, tokens_of
+from hat_fairseq.data.rows import BOS, EOS, Row, Unit, marked, tokens_of, unit
 
 
 def _labelled(record: Record, tokens: list[str]) -> dict[str, list[str]]:
@@ -24,29 +23,30 @@ def encode_sequence(encoder: Encoder, record: Record) -> list[Row]:
     """One row of each part of a sequence of symbols, without BPE: `<s>`, and the part truncated by itself."""
     rows = []
     for number, text in enumerate(record.parts):
-        tokens = [BOS, *symbols_of(record, text, encoder.kind)]
+        tokens = unit([BOS, *symbols_of(record, text, encoder.kind)])
         encoder.totals["source_tokens"] += len(tokens) - 1
-        (kept,) = encoder.slices(record, tokens, "source")
-        rows.append(Row(record.id, number, len(record.parts), _labelled(record, tokens[kept])))
+        streams = _labelled(record, tokens_of(encoder.document(record, tokens, "source")))
+        rows.append(Row(record.id, number, len(record.parts), streams))
     return rows
 
 
 def encode_pair(encoder: Encoder, record: Record) -> list[Row]:
     """One row of one or two parts."""
-    segments = [encoder.segments(record, number, text) for number, text in record.texts()]
-    return [Row(record.id, 0, 1, _labelled(record, tokens_of(encoder.row(record, segments))))]
+    first, *second = record.parts
+    parts = [encoder.text(record, first), *(encoder.short_text(record, text) for text in second)]
+    return [Row(record.id, 0, 1, _labelled(record, tokens_of(encoder.row(record, list(map(marked, parts))))))]
 
 
 def encode_choices(encoder: Encoder, record: Record) -> list[Row]:
-    """One row for each choice: the text, and the choice with its question; the label is `right` or `wrong`."""
-    context = encoder.segments(record, 0, record.parts[0])  # all choices share it
-    second = [encoder.segments(record, 1, choice) for choice in record.choices]
+    """One row for each choice: the text, which is truncated, and the choice with its question; `right` or `wrong`."""
+    context = marked(encoder.text(record, record.parts[0]))  # all choices share it
+    choices = [marked(encoder.short_text(record, choice)) for choice in record.choices]
     rows = []
-    for number, segments in enumerate(second):
-        streams = {"source": tokens_of(encoder.row(record, [context, segments]))}
+    for number, choice in enumerate(choices):
+        streams = {"source": tokens_of(encoder.row(record, [context, choice], truncated=0))}
         if record.label is not None:
             streams["label"] = [RIGHT if number == int(record.label) else WRONG]
-        rows.append(Row(record.id, number, len(second), streams))
+        rows.append(Row(record.id, number, len(choices), streams))
     return rows
 
 
@@ -57,22 +57,18 @@ def encode_candidates(encoder: Encoder, record: Record) -> list[Row]:
     2022, section 4.2.3, after Beltagy et al. 2020, section 6.1: question, candidates and context in one sequence).
     """
     question, context = record.parts
-
-    def whole(number: int, text: Any) -> Unit:
-        return list(chain.from_iterable(encoder.units(record, number, text)))
-
-    head = [(BOS, None), *whole(0, question), (EOS, None)]
+    pairs = [(BOS, None), *encoder.one_segment(record, question), (EOS, None)]
     for number, candidate in enumerate(record.choices):
-        head += [(BOS, number), *whole(len(record.parts), candidate)]
-    pairs = encoder.fit(record, [head, marked(encoder.segments(record, 1, context))])
+        pairs += [(BOS, number), *encoder.one_segment(record, candidate)]
+    pairs = encoder.row(record, [pairs, marked(encoder.text(record, context))], truncated=1)
     streams = _labelled(record, tokens_of(pairs))
     return [Row(record.id, 0, 1, streams, [number for _, number in pairs], len(record.choices))]
 
 
 def encode_segments(encoder: Encoder, record: Record) -> list[Row]:
     """One row of given segments; the label has one for each marker."""
-    segments = encoder.segments(record, 0, record.parts[0])
-    pairs = encoder.fit(record, [[pair for i, each in enumerate(segments) for pair in ((BOS, i), *each)]])
+    segments = encoder.units(record, record.parts[0], element="segment")
+    pairs = encoder.row(record, [marked(segments, range(len(segments)))])
     return [_with_elements(encoder, record, pairs, None)]
 
 
@@ -82,7 +78,8 @@ def encode_words(encoder: Encoder, record: Record) -> list[Row]:
     def refer(_: object, __: object, pieces: list[list[str]]) -> list[list[Any]]:
         return [[number, *[None] * (len(tokens) - 1)] for number, tokens in enumerate(pieces)]
 
-    pairs = encoder.row(record, [encoder.segments(record, 0, record.parts[0], refer)])
+    words = encoder.units(record, record.parts[0], element="word", refer=refer)
+    pairs = encoder.row(record, [marked(encoder.segments(words, whole=True))])
     return [_with_elements(encoder, record, pairs, NO_LABEL)]
 
 
@@ -104,12 +101,13 @@ def encode_pretraining(encoder: Encoder, record: Record) -> list[Row]:
 
 
 def units_to_pack(encoder: Encoder, record: Record) -> list[list[str]]:
-    """The tokens of the segments of a document, without markers."""
-    return [tokens_of(each) for each in encoder.segments(record, 0, record.parts[0])]
+    """The tokens of the segments of a document, without markers. Rows end between sentences even if these have none."""
+    split = not encoder.whole or encoder.settings.splitter != "given"
+    return [tokens_of(each) for each in encoder.segments(encoder.units(record, record.parts[0], split), whole=False)]
 
 
 def pack_documents(encoder: Encoder, documents: Iterable[list[list[str]]]) -> Iterator[list[str]]:
     """Rows filled with the segments of consecutive documents; see `packing.pack_rows`."""
     settings = encoder.settings
     limits = settings.max_segments, settings.segment_length
-    return pack_rows(documents, encoder.source_limit, settings.segments != "none", encoder.counts, *limits)
+    return pack_rows(documents, encoder.limit("source"), not encoder.whole, encoder.counts, *limits)

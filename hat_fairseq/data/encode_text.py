@@ -4,11 +4,11 @@ Chunks of an aligned document end at the same segment boundaries in source and t
 So segment i of the source and segment i of the target are always in the same chunk.
 """
 
-from collections.abc import Sequence
+from itertools import chain
 
 from hat_fairseq.data.clean import clean_target, role_token, roles_of
 from hat_fairseq.data.encoder import Encoder
-from hat_fairseq.data.packing import cut, fill
+from hat_fairseq.data.packing import cut, exceeds, group_within
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.rows import BOS, Row, Unit, tokens_of, unit
 from hat_fairseq.data.text import SEPARATOR
@@ -21,51 +21,49 @@ def encode_text(encoder: Encoder, record: Record) -> list[Row]:
 
     LongInputError if source or target is too long and its policy is `error`; ValueError if it lacks roles.
     """
-    units = encoder.units(record, 0, record.parts[0])
+    settings, units = encoder.settings, encoder.units(record, record.parts[0])
     target = None if record.target is None else encoder.pieces(clean_target(record), "target")[1]
-    if encoder.settings.aligned and encoder.settings.long_source == "chunk":
+    if settings.aligned and settings.long_source == "chunk":
         return _aligned_chunks(encoder, record, units, target)
-    sentences = [_with_marker(encoder, each, role) for each, role in zip(units, _roles(encoder, record), strict=True)]
-    whole = [pair for sentence in sentences for pair in sentence]
-    tokens = tokens_of(whole)
-    kept = encoder.slices(record, tokens, "source")
-    rows = [Row(record.id, number, len(kept), _streams(encoder, whole[part])) for number, part in enumerate(kept)]
+    roles: list[str | None] = [None] * len(units)
+    if settings.roles:
+        roles = [role_token(role) for role in roles_of(record, settings.role_labels)]
+    pieces = [
+        unit((BOS, *piece), role)
+        for tokens, role in zip(map(tokens_of, units), roles, strict=True)
+        for piece in _pieces(encoder, tokens)
+    ]
+    if settings.long_source == "chunk":
+        chunks = list(group_within(pieces, lambda piece, _: (len(piece),), (encoder.limit("source"),)))
+        if len(chunks) > 1:
+            encoder.counts.update(source_documents_over_limit=1, source_chunks=len(chunks))
+        sources: list[Unit] = [list(chain.from_iterable(chunk)) for chunk in chunks]
+    else:
+        sources = [encoder.document(record, list(chain.from_iterable(pieces)), "source")]
+    streams = [{"source": tokens_of(pairs)} for pairs in sources]
+    if settings.roles:
+        streams = [row | {"role": [role for _, role in pairs]} for row, pairs in zip(streams, sources, strict=True)]
     if target is not None:
-        joined = _joined(encoder, target)
-        (part,) = encoder.slices(record, joined, "target")
-        encoder.counts["targets_repeated_for_chunks"] += len(rows) - 1
-        for row in rows:
-            row.streams["target"] = joined[part]
-    return rows
-
-
-def chunk_segments(costs: Sequence[tuple[int, int]], limits: tuple[int | None, ...], between: int) -> list[list[int]]:
-    """The numbers of the segments of each chunk.
-
-    `costs`: tokens of each source segment, its marker included, and of its target; `limits`: of a chunk on both sides.
-    A longer segment is a chunk by itself. `between`: tokens between two target segments (1 for `<sep>`).
-    """
-
-    def cost(number: int, first: bool) -> tuple[int, int]:
-        source, target = costs[number]
-        return source, target + (0 if first else between)
-
-    return list(fill(range(len(costs)), cost, limits))
+        whole = tokens_of(encoder.document(record, unit(_joined(encoder, target)), "target"))
+        encoder.counts["targets_repeated_for_chunks"] += len(streams) - 1
+        streams = [row | {"target": whole} for row in streams]
+    return [Row(record.id, number, len(streams), row) for number, row in enumerate(streams)]
 
 
 def _aligned_chunks(encoder: Encoder, record: Record, units: list[Unit], target: Pieces | None) -> list[Row]:
-    settings = encoder.settings
+    """A segment longer than a chunk is a chunk by itself, truncated, but the references of test data never are."""
     by_source = target is None or encoder.by_source
-    lengths = [0] * len(units) if by_source else [len(pieces) for pieces in target or ()]
-    costs = [(1 + len(each), length) for each, length in zip(units, lengths, strict=True)]
-    limits = encoder.source_limit, None if by_source else encoder.limit("target")
-    chunks = chunk_segments(costs, limits, int(settings.target_separator))
-    encoder.counts["segments_longer_than_chunk"] += sum(
-        any(limit is not None and number > limit for number, limit in zip(cost, limits, strict=True)) for cost in costs
-    )
+    limits = encoder.limit("source"), None if by_source else encoder.limit("target")
+    lengths = [0] * len(units) if by_source or target is None else list(map(len, target))
+    between = int(encoder.settings.target_separator)
+
+    def cost(number: int, first: bool) -> tuple[int, int]:
+        return 1 + len(units[number]), lengths[number] + (0 if first else between)
+
+    chunks = list(group_within(range(len(units)), cost, limits))
+    encoder.counts["segments_longer_than_chunk"] += sum(exceeds(cost(i, True), limits) for i in range(len(units)))
     if len(chunks) > 1:
-        encoder.counts["documents_cut_into_chunks"] += 1
-        encoder.counts["chunks"] += len(chunks)
+        encoder.counts.update(documents_cut_into_chunks=1, chunks=len(chunks))
     rows = []
     for number, chunk in enumerate(chunks):
         streams = {"source": [token for i in chunk for token in (BOS, *tokens_of(units[i]))]}
@@ -78,27 +76,13 @@ def _aligned_chunks(encoder: Encoder, record: Record, units: list[Unit], target:
     return rows
 
 
-def _roles(encoder: Encoder, record: Record) -> list[str | None]:
-    """The token of the role stream for each sentence; None without role stream."""
-    if not encoder.settings.roles:
-        return [None] * len(record.parts[0])
-    return [role_token(role) for role in roles_of(record, encoder.settings.role_labels)]
-
-
-def _with_marker(encoder: Encoder, sentence: Unit, role: str | None) -> Unit:
-    """A sentence behind its marker, all with its role. For chunks a sentence longer than a chunk is cut, so that every
-    chunk can begin with a marker."""
-    limit, tokens = encoder.source_limit, tokens_of(sentence)
-    parts: list[Sequence[str]] = [tokens]
-    if encoder.settings.long_source == "chunk" and limit is not None and len(tokens) >= limit:
-        encoder.counts["source_sentences_longer_than_chunk"] += 1
-        parts = cut(tokens, limit - 1)
-    return unit([token for part in parts for token in (BOS, *part)], role)
-
-
-def _streams(encoder: Encoder, pairs: Unit) -> dict[str, list[str]]:
-    roles = {"role": [role for _, role in pairs]} if encoder.settings.roles else {}
-    return {"source": tokens_of(pairs), **roles}
+def _pieces(encoder: Encoder, tokens: list[str]) -> Pieces:
+    """A sentence, which is cut if it is longer than a chunk, so that every chunk can begin with a marker."""
+    limit = encoder.limit("source")
+    if encoder.settings.long_source != "chunk" or limit is None or len(tokens) < limit:
+        return [tokens]
+    encoder.counts["source_sentences_longer_than_chunk"] += 1
+    return list(map(list, cut(tokens, limit - 1)))
 
 
 def _joined(encoder: Encoder, target: Pieces) -> list[str]:

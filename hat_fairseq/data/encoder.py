@@ -12,7 +12,7 @@ from hat_fairseq.data.clean import clean_sentences, ready_for_bpe
 from hat_fairseq.data.options import Settings
 from hat_fairseq.data.packing import pack_segments
 from hat_fairseq.data.record import Record, Text
-from hat_fairseq.data.rows import BOS, EOS, Unit, marked, unit
+from hat_fairseq.data.rows import BOS, EOS, Unit, unit
 
 if TYPE_CHECKING:
     from hat_fairseq.data.kinds import Kind
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 #: From clean sentences, the same ready for the BPE, and the tokens of each, to what each token stands for.
 Refer = Callable[[list[str], list[str], list[list[str]]], Sequence[Sequence[Any]]]
 
-GIANT = 512  # tokens: such a sentence was probably not split
-BETWEEN = unit((EOS, EOS))  # the parts of a row, as in RoBERTa (Liu et al. 2019)
+LONG_SENTENCE = 512  # tokens: such a sentence was probably not split
+PART_SEPARATOR = unit((EOS, EOS))  # as in RoBERTa (Liu et al. 2019)
 
 
 @dataclass
@@ -42,34 +42,49 @@ class Encoder:
         return None if longest is None else longest - 1
 
     @property
-    def source_limit(self) -> int | None:
-        """Longest source without its `</s>`."""
-        return self.limit("source")
-
-    @property
     def packs(self) -> bool:
         """Whether rows are filled with the segments of several records, up to the limit."""
-        return self.kind.packs and self.source_limit is not None
+        return self.kind.packs and self.settings.max_source_tokens is not None
 
-    def units(self, record: Record, number: int, text: Text, refer: Refer | None = None) -> list[Unit]:
-        """The tokens of each unit of part `number`, without markers; `refer` says what they stand for."""
-        sentences = clean_sentences(record, number, text, self.kind, self.settings, self.counts)
+    @property
+    def whole(self) -> bool:
+        """Whether parts are not divided into segments."""
+        return self.settings.segments == "none"
+
+    def units(
+        self, record: Record, text: Text, split: bool = True, element: str | None = None, refer: Refer | None = None
+    ) -> list[Unit]:
+        """The tokens of each unit of a text, without markers.
+
+        `split`, `element`: see `clean_sentences`; `refer` says what the tokens stand for.
+        """
+        sentences = clean_sentences(record, text, self.settings, self.counts, split, element)
         ready, pieces = self.pieces(sentences, "source")
         if refer is None:
             return [unit(tokens) for tokens in pieces]
         references = refer(sentences, ready, pieces)
         return [list(zip(*both, strict=True)) for both in zip(pieces, references, strict=True)]
 
-    def segments(self, record: Record, number: int, text: Text, refer: Refer | None = None) -> list[Unit]:
-        """The segments of a part: what gets a marker each, by the setting of that name."""
-        units, settings = self.units(record, number, text, refer), self.settings
-        if settings.segments == "packed":
-            room = settings.segment_length - 2  # beside its marker, and a </s> that may follow
+    def segments(self, units: list[Unit], whole: bool | None = None) -> list[Unit]:
+        """The segments of a text, which get a marker each; `whole`: one if they are not packed."""
+        if self.settings.segments == "packed":
+            room = self.settings.segment_length - 2  # beside its marker, and a </s> that may follow
             self.counts["sentences_longer_than_segment"] += sum(len(each) > room for each in units)
             return pack_segments(units, room)
-        if self.kind.words or (settings.segments == "none" and not self.kind.packs):
-            return [list(chain.from_iterable(units))]
-        return units
+        return [list(chain.from_iterable(units))] if (self.whole if whole is None else whole) else units
+
+    def text(self, record: Record, text: Text, refer: Refer | None = None) -> list[Unit]:
+        """The segments of a text that may be long."""
+        return self.segments(self.units(record, text, not self.whole, refer=refer))
+
+    def short_text(self, record: Record, text: Text) -> list[Unit]:
+        """The segments of a question, a choice or the like, which stays whole with `--splitter given`."""
+        split = not self.whole and self.settings.splitter != "given"
+        return self.segments(self.units(record, text, split))
+
+    def one_segment(self, record: Record, text: Text) -> Unit:
+        """A short text as one segment."""
+        return list(chain.from_iterable(self.units(record, text, self.settings.splitter != "given")))
 
     def pieces(self, sentences: list[str], side: str) -> tuple[list[str], list[list[str]]]:
         """Clean sentences of the source or the target ready for the BPE, and the tokens of each.
@@ -79,40 +94,37 @@ class Encoder:
         ready = ready_for_bpe(sentences, side, self.settings, self.counts)
         pieces = [self.bpe.encode(text if i == 0 else self.bpe.separator + text) for i, text in enumerate(ready)]
         self.totals[f"{side}_tokens"] += sum(map(len, pieces))
-        self.counts[f"{side}_sentences_over_{GIANT}_tokens"] += sum(len(tokens) > GIANT for tokens in pieces)
+        self.counts[f"{side}_sentences_over_{LONG_SENTENCE}_tokens"] += sum(len(p) > LONG_SENTENCE for p in pieces)
         return ready, pieces
 
-    def row(self, record: Record, parts: Sequence[Sequence[Unit]]) -> Unit:
-        """One row of the segments of each part, truncated by the policy if it is too long."""
-        return self.fit(record, [marked(segments) for segments in parts])
+    def row(self, record: Record, parts: Sequence[Unit], truncated: int | None = None) -> Unit:
+        """One row of parts with their markers; `truncated` as of `long_input.fit_parts`."""
+        parts = self.fit(record, parts, "source", "rows_over_limit", truncated)
+        return [pair for number, part in enumerate(parts) for pair in (*(PART_SEPARATOR if number else ()), *part)]
 
-    def fit(self, record: Record, parts: list[Unit]) -> Unit:
-        """One row of parts with their markers, truncated by the policy if it is too long."""
-        is_bos, settings = [[token == BOS for token, _ in part] for part in parts], self.settings
-        limits = long_input.row_measures(
-            is_bos, settings.max_source_tokens, settings.max_segments, settings.segment_length
-        )
-        policy, offered = settings.long_source, self.kind.policies[1:]
-        try:
-            ends, cost = long_input.fit_parts(is_bos, limits, policy, self.kind.truncated, offered)
-        except long_input.LongInputError as error:
-            raise long_input.LongInputError(f"{record.name} is too long: {error}") from error
-        self.counts.update(cost)
-        parts = [part[:end] for part, end in zip(parts, ends, strict=True)]
-        return [pair for number, part in enumerate(parts) for pair in (*(BETWEEN if number else ()), *part)]
+    def document(self, record: Record, tokens: Unit, side: str) -> Unit:
+        """A source or a target, truncated by the policy if it is too long."""
+        return self.fit(record, [tokens], side, f"{side}_documents_over_limit")[0]
 
-    def slices(self, record: Record, tokens: Sequence[str], side: str) -> list[slice]:
-        """The slices of a source or target to keep: one, or for chunks several."""
-        limit, policy = self.limit(side), getattr(self.settings, f"long_{side}")
-        if limit is None or len(tokens) <= limit:
-            return [slice(0, len(tokens))]
-        offered = self.kind.policies[1:] if side == "source" else ("truncate",)
+    def fit(
+        self, record: Record, parts: Sequence[Unit], side: str, name: str, truncated: int | None = None
+    ) -> list[Unit]:
+        """The parts of a row, truncated by the policy if they are too long; `name` counts these rows."""
+        flags, settings = [[token == BOS for token, _ in part] for part in parts], self.settings
+        policies = self.kind.policies[1:] if side == "source" else ("truncate",)
+        advice = f"choose --long-{side} {' or '.join(policies)}"
+        limits = []
+        if (longest := getattr(settings, f"max_{side}_tokens")) is not None:
+            limits.append(long_input.token_limit(flags, longest, f"--max-{side}-tokens"))
+        if side == "source" and settings.max_segments is not None:
+            limits.append(long_input.segment_limit(flags, settings.max_segments, settings.segment_length))
         try:
-            kept, cost = long_input.fit([token == BOS for token in tokens], limit, policy, offered)
+            ends, cost = long_input.fit_parts(flags, limits, getattr(settings, f"long_{side}"), truncated, advice)
         except long_input.LongInputError as error:
             raise long_input.LongInputError(f"{record.name}: its {side} is too long: {error}") from error
-        for name, number in cost.items():
+        self.counts[name] += cost.pop("over_limit", 0)
+        for what, number in cost.items():
             # Targets have no markers, and sequences no sentences.
-            if "sentences" not in name or (side == "source" and self.kind.is_text):
-                self.counts[f"{side}_{name}"] += number
-        return kept
+            if "sentences" not in what or (side == "source" and self.kind.is_text):
+                self.counts[f"{side}_{what}"] += number
+        return [part[:end] for part, end in zip(parts, ends, strict=True)]

@@ -16,7 +16,7 @@ from hat_fairseq.data.encode_text import encode_text
 from hat_fairseq.data.encoder import Encoder
 from hat_fairseq.data.labels import ANSWER_TYPES, RIGHT, WRONG
 from hat_fairseq.data.long_input import POLICIES
-from hat_fairseq.data.options import ROWS, TARGETS, TEXT, WINDOWS
+from hat_fairseq.data.options import PACKING, ROWS, TARGETS, TEXT, WINDOWS
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.rows import Row
 
@@ -44,7 +44,6 @@ class Kind:
     alphabet: tuple[str, ...] = ()  # the symbols of its dictionary, where the training part does not decide them
     policies: tuple[str, ...] = POLICIES[:3]  # for long sources; the first one is `error`
     options: tuple[str, ...] = (TEXT, ROWS)  # the groups of options that have an effect (`options.py`)
-    packs: bool = False  # rows are filled with several records up to the limit on tokens, and have no ids
     folder: str = "input0"  # where in `bin` fairseq's files of the source are
 
     @property
@@ -56,6 +55,11 @@ class Kind:
     def is_text(self) -> bool:
         """Whether it is normalised, split and encoded with a BPE. Otherwise its symbols are the tokens."""
         return TEXT in self.options
+
+    @property
+    def packs(self) -> bool:
+        """Whether rows are filled with several records up to the limit on tokens; rows have no ids."""
+        return PACKING in self.options
 
     @property
     def divided_key(self) -> str:
@@ -181,8 +185,7 @@ _ALL = (
         keys=("text", "segments"),
         encode=examples.encode_pretraining,
         policies=POLICIES[:1],
-        options=(TEXT, ROWS),
-        packs=True,
+        options=(TEXT, ROWS, PACKING),
         folder="",
     ),
     Kind(name="sequence", keys=("tokens", "label"), divided=True, **_SEQUENCE),

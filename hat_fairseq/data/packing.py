@@ -12,7 +12,7 @@ Item = TypeVar("Item")
 Token = TypeVar("Token")
 
 
-def fill(
+def group_within(
     items: Iterable[Item], cost: Callable[[Item, bool], tuple[int, ...]], limits: tuple[int | None, ...]
 ) -> Iterator[list[Item]]:
     """Groups of consecutive items, one after the other, each as large as all `limits` allow (None: no limit).
@@ -23,13 +23,18 @@ def fill(
     totals: tuple[int, ...] = ()
     for item in items:
         with_it = tuple(map(sum, zip(totals, cost(item, False), strict=True))) if group else cost(item, True)
-        if group and any(limit is not None and total > limit for total, limit in zip(with_it, limits, strict=True)):
+        if group and exceeds(with_it, limits):
             yield group
             group, with_it = [], cost(item, True)
         group.append(item)
         totals = with_it
     if group:
         yield group
+
+
+def exceeds(sizes: Iterable[int], limits: Iterable[int | None]) -> bool:
+    """Whether one of the sizes is above its limit; None: no limit."""
+    return any(limit is not None and size > limit for size, limit in zip(sizes, limits, strict=True))
 
 
 def cut(unit: Sequence[Token], size: int) -> list[Sequence[Token]]:
@@ -46,7 +51,9 @@ def pack_segments(units: Iterable[Sequence[Token]], size: int) -> list[list[Toke
     if size < 1:
         raise ValueError(f"segments of {size} tokens: at least 1")
     pieces = (piece for unit in units for piece in cut(unit, size))
-    return [[token for piece in group for token in piece] for group in fill(pieces, lambda p, _: (len(p),), (size,))]
+    return [
+        [token for piece in group for token in piece] for group in group_within(pieces, lambda p, _: (len(p),), (size,))
+    ]
 
 
 class _Piece(NamedTuple):
@@ -92,7 +99,7 @@ def pack_rows(
         extra = before(piece, first)
         return len(extra) + len(piece.tokens), segments_of(len(piece.tokens), segment_length)
 
-    for group in fill(pieces(), cost, (size, max_segments)):
+    for group in group_within(pieces(), cost, (size, max_segments)):
         yield [token for i, piece in enumerate(group) for token in (*before(piece, i == 0), *piece.tokens)]
 
 

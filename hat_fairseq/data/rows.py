@@ -5,6 +5,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -55,9 +56,9 @@ def unit(tokens: Iterable[str], reference: Any = None) -> Unit:
     return [(token, reference) for token in tokens]
 
 
-def marked(units: Sequence[Unit]) -> Unit:
-    """The units of a part, each behind its marker."""
-    return [pair for each in units for pair in ((BOS, None), *each)]
+def marked(units: Sequence[Unit], references: Iterable[Any] = repeat(None)) -> Unit:
+    """The units of a part, each behind its marker; `references`: what the markers stand for."""
+    return [pair for each, reference in zip(units, references, strict=False) for pair in ((BOS, reference), *each)]
 
 
 def tokens_of(pairs: Unit) -> list[str]:

@@ -83,7 +83,7 @@ def words_of_block(settings: Settings, archive: Path) -> Parts:
     kind = kind_of(settings.kind)
     words: Counter[str] = Counter()
     for record in stored_records(archive, kind):
-        for sentence in sentences_for_bpe(record, kind, settings):
+        for sentence in sentences_for_bpe(record, kind.main, kind.packs, settings):
             words.update(sentence.split())
     return {"words": json.dumps(words)}
 

@@ -363,7 +363,7 @@ def test_the_longest_part_gives_way(lengths: tuple[int, int], policy: str, kept:
             Record("a", ("q", "x " * 90)),
             {"max_source_tokens": 51, "segments": "none"},
             LongInputError,
-            "'a' is too long: 96 tokens .* choose --long-source truncate or truncate-sentences or chunk",
+            "'a': its source is too long: 96 tokens .* choose --long-source truncate or truncate-sentences or chunk",
         ),
         (
             "choice",
