@@ -20,7 +20,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from hat_fairseq.data.files import read_lines
-from hat_fairseq.data.record import Record
+from hat_fairseq.data.records import LabelledText
 from release import release_folder
 
 KIND = "classification"
@@ -32,7 +32,7 @@ CONTENT = f"the folders {', '.join(LABELS)}"
 VERSION = re.compile(r"v\d+$")
 
 
-def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
+def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[LabelledText]:
     """Yield the papers of a split, by category and name."""
     folder = release_folder(root, CONTENT)
     papers: list[Path] = []
@@ -42,7 +42,7 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record
             raise ValueError(f"{folder / label} has no .txt files; --root must be a folder with {CONTENT}")
     for path in sorted(_of_split(papers, split)):
         text = "\n".join(line for _, line in read_lines(path))
-        yield Record(f"{path.parent.name}/{path.stem}", (text,), label=path.parent.name, origin=str(path))
+        yield LabelledText(f"{path.parent.name}/{path.stem}", text=text, label=path.parent.name, origin=str(path))
 
 
 def _of_split(papers: list[Path], split: str) -> list[Path]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hat_fairseq.data.record import Record
+from hat_fairseq.data.records import Document
 
 
 @dataclass
@@ -33,7 +33,7 @@ class Side:
         self.segments[-1] = f"{self.segments[-1]} {text.strip()}".strip()
 
 
-def pair(source: Side, target: Side, id_: str | None = None) -> Record:
+def pair(source: Side, target: Side, id_: str | None = None) -> Document:
     """One document of two sides; ValueError for equally many segments with different ids, which are no translations."""
     if len(source.keys) == len(target.keys):
         for ours, theirs in zip(source.keys, target.keys, strict=True):
@@ -42,15 +42,15 @@ def pair(source: Side, target: Side, id_: str | None = None) -> Record:
                     f"{source.where}: document {source.id!r} has the segment {ours!r} where {target.where} has "
                     f"{theirs!r}; the two files do not belong together"
                 )
-    return Record(
+    return Document(
         id=source.id if id_ is None else id_,
-        parts=(tuple(source.segments),),
+        sentences=tuple(source.segments),
         target=tuple(target.segments),
         origin=", ".join(f"{side.path.name}:{side.first}-{side.last}" for side in (source, target)),
     )
 
 
-def join(sources: Iterable[Side], targets: Iterable[Side], prefix: str = "") -> Iterator[Record]:
+def join(sources: Iterable[Side], targets: Iterable[Side], prefix: str = "") -> Iterator[Document]:
     """Join two files by document id, in the order of the first; ValueError for an id twice, or in one file only."""
     ours, theirs = _by_id(sources), _by_id(targets)
     for sides, others in ((ours, theirs), (theirs, ours)):

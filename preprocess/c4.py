@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hat_fairseq.data.files import Fields, read_json_lines
-from hat_fairseq.data.record import Record
+from hat_fairseq.data.records import PretrainingText
 from release import release_folder
 
 KIND = "mlm"
@@ -28,7 +28,7 @@ NAMES = {"train": "c4-train", "valid": "c4-validation"}
 CONTENT = "c4-train.*.json.gz and c4-validation.*.json.gz"
 
 
-def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
+def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[PretrainingText]:
     """Yield the long pages of a split, file by file."""
     folder = release_folder(root, CONTENT)
     files = sorted(path for ending in ("json", "json.gz") for path in folder.glob(f"{NAMES[split]}.*.{ending}"))
@@ -41,4 +41,4 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record
             if len(text.split()) <= MIN_WORDS:
                 counts["short_pages_dropped"] += 1
                 continue
-            yield Record(id=f"{path.name.partition('.json')[0]}:{number}", parts=(text,), origin=where)
+            yield PretrainingText(f"{path.name.partition('.json')[0]}:{number}", text=text, origin=where)

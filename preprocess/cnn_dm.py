@@ -24,6 +24,7 @@ from pathlib import Path
 
 from hat_fairseq.data.files import read_lines
 from hat_fairseq.data.record import Record
+from hat_fairseq.data.records import Document
 from hat_fairseq.data.records_json import record_from_json
 from hat_fairseq.data.tables import find_table, read_table
 from release import release_folder
@@ -66,11 +67,11 @@ def _read_stories(root: Path, split: str) -> Iterator[Record]:
         yield _read_story(paths[0])
 
 
-def _read_story(path: Path) -> Record:
+def _read_story(path: Path) -> Document:
     """Paragraphs, then each highlight behind a line `@highlight`."""
     lines = [stripped for _, line in read_lines(path) if (stripped := line.strip())]
     end = lines.index(HIGHLIGHT) if HIGHLIGHT in lines else len(lines)
     highlights = [line for line in lines[end:] if line != HIGHLIGHT]
     if not highlights:
         raise ValueError(f"{path}: no {HIGHLIGHT}, so this is no complete story")
-    return Record(id=path.stem, parts=("\n".join(lines[:end]),), target=tuple(highlights), origin=str(path))
+    return Document(path.stem, text="\n".join(lines[:end]), target=tuple(highlights), origin=str(path))

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hat_fairseq.data.files import Fields, read_json_lines
-from hat_fairseq.data.record import Record
+from hat_fairseq.data.records import Document
 from release import release_file, release_folder
 
 SPLITS = ("train", "valid", "test")
@@ -27,7 +27,7 @@ KEYS = ("article_id", "article_text", "abstract_text", "sections", "section_name
 MARK = re.compile(r"</?S>")
 
 
-def read_articles(split: str, root: Path | None, archive: str, counts: Counter[str]) -> Iterator[Record]:
+def read_articles(split: str, root: Path | None, archive: str, counts: Counter[str]) -> Iterator[Document]:
     """Yield the articles of a split: the sentences of `article_text`, abstracts as targets.
 
     `article_text` is what others measure on; where the sections say something else, that is counted. The release
@@ -43,10 +43,10 @@ def read_articles(split: str, root: Path | None, archive: str, counts: Counter[s
         yield _article(Fields(record, where), counts)
 
 
-def _article(fields: Fields, counts: Counter[str]) -> Record:
+def _article(fields: Fields, counts: Counter[str]) -> Document:
     body, abstract = fields.texts("article_text"), fields.texts("abstract_text")
     sections = [fields.checked(t, str, "a sentence of sections") for s in fields.items("sections", list) for t in s]
     counts["articles_unlike_their_sections"] += list(filter(str.strip, body)) != list(filter(str.strip, sections))
     counts["abstract_sentences_without_marks"] += sum(not MARK.search(line) for line in abstract if line.strip())
     target = [MARK.sub(" ", sentence).strip() for sentence in abstract]
-    return Record(fields.text("article_id"), (body,), target=tuple(target), origin=fields.where)
+    return Document(fields.text("article_id"), sentences=body, target=tuple(target), origin=fields.where)

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from hat_fairseq.data.files import Fields, read_json_lines
-from hat_fairseq.data.record import Annotation, Answer, Record
+from hat_fairseq.data.record import Annotation, Answer
+from hat_fairseq.data.records import DocumentQuestion
 from release import release_folder
 
 Found = tuple[int, tuple[Answer, ...]]  # number of a paragraph, and short answers in it
@@ -28,7 +29,7 @@ def question_record(
     find: Callable[[Fields, int], Found | None],
     meta: dict[str, dict[str, Any]] | None,
     counts: Counter[str],
-) -> Record:
+) -> DocumentQuestion:
     """The record of a question on a page with the keys that both releases have, and on the paragraphs `texts`.
 
     Args:
@@ -45,9 +46,10 @@ def question_record(
         lost = all(each.paragraph is None for each in annotations)
         counts["answers_lost_by_reader"] += lost and any(number >= 0 for number in chosen)
         kept["annotations"] = page.record["annotations"]
-    return Record(
+    return DocumentQuestion(
         id=str(identifier),
-        parts=(page.text("question_text"), tuple(texts)),
+        question=page.text("question_text"),
+        paragraphs=tuple(texts),
         annotations=annotations,
         meta=None if meta is None else {name: kept | more for name, more in meta.items()},
         origin=page.where,
@@ -58,4 +60,4 @@ def _annotation(annotation: Fields, found: Found | None) -> Annotation:
     if found is None:
         return Annotation()
     yes_no = annotation.text("yes_no_answer").lower()
-    return Annotation(*found, None if yes_no == "none" else yes_no)
+    return Annotation(*found, yes_no=None if yes_no == "none" else yes_no)

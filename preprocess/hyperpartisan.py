@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hat_fairseq.data.files import Fields, note_input, read_json
-from hat_fairseq.data.record import Record
+from hat_fairseq.data.records import LabelledText
 from markup import unescape
 from release import release_file, release_folder
 
@@ -42,7 +42,7 @@ LAST_DIGITS = {"train": range(8), "valid": (8,), "test": (9,)}
 CONTENT = f"{ARTICLES} and {LABELS}"
 
 
-def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
+def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[LabelledText]:
     """Yield the articles of a split, in its order."""
     folder = release_folder(root, CONTENT)
     articles = _by_id(release_file(folder / ARTICLES, CONTENT))
@@ -51,9 +51,9 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record
         label = labels[number].get("hyperpartisan") if number in labels else None
         if label not in ("true", "false"):
             raise ValueError(f"{folder / LABELS}: article {number} has the label {label!r}, not 'true' or 'false'")
-        yield Record(
+        yield LabelledText(
             id=articles[number].attrib["id"],
-            parts=(_body(articles[number], counts),),
+            text=_body(articles[number], counts),
             label=label,
             origin=f"{folder / ARTICLES}, article {number}",
         )

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import meetings
-from hat_fairseq.data.record import Record
+from hat_fairseq.data.records import Document
 
 SPLITS = meetings.SPLITS
 DEFAULTS = meetings.DEFAULTS
@@ -31,6 +31,6 @@ PAPER = {
 }
 
 
-def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
+def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Document]:
     """Yield the meetings of a split with the meaningless words of each turn left out."""
     return meetings.read_meetings(split, root or Path(__file__).with_name("icsi_data"), "icsi", counts)

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hat_fairseq.data.files import read_lines
-from hat_fairseq.data.record import Record
+from hat_fairseq.data.records import LabelledText
 from release import release_folder
 
 KIND = "classification"
@@ -31,7 +31,7 @@ BREAK = re.compile(r"<br\s*/?>")
 CONTENT = "train and test, in each of them pos and neg, as aclImdb has them"
 
 
-def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
+def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[LabelledText]:
     """Yield the reviews of a split."""
     folder = release_folder(root, CONTENT) / ("test" if split == "test" else "train")
     for label in LABELS:
@@ -50,7 +50,7 @@ def _number(path: Path) -> int:
     return int(found[1])
 
 
-def _review(path: Path, label: str, counts: Counter[str]) -> Record:
+def _review(path: Path, label: str, counts: Counter[str]) -> LabelledText:
     text, breaks = BREAK.subn("\n", "\n".join(line for _, line in read_lines(path)))
     counts["line_break_tags_replaced"] += breaks
-    return Record(id=f"{label}/{path.stem}", parts=(text,), label=label, origin=str(path))
+    return LabelledText(id=f"{label}/{path.stem}", text=text, label=label, origin=str(path))

@@ -27,7 +27,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 from hat_fairseq.data.files import read_lines
-from hat_fairseq.data.record import Record
+from hat_fairseq.data.records import Document
 from release import release_folder
 
 SPLITS = ("train", "valid", "test")
@@ -44,7 +44,7 @@ HELP = Path("usr", "share", "libreoffice", "help")
 BLOCKS = frozenset({"p", "pre", "h", "h1", "h2", "h3", "h4", "h5", "h6"})
 
 
-def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
+def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Document]:
     """Yield the pages of a split."""
     folder = release_folder(root, "the unpacked packages libreoffice-help-en-us and libreoffice-help-de")
     known = frozenset() if split == "train" else _training_sources(folder)
@@ -58,7 +58,7 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record
         if len(kept) < 2:
             counts["pages_with_fewer_than_two_segments"] += 1
             continue
-        yield replace(document, parts=(tuple(one for one, _ in kept),), target=tuple(other for _, other in kept))
+        yield document.with_sentences(tuple(one for one, _ in kept), None, tuple(other for _, other in kept))
 
 
 @lru_cache(maxsize=1)
@@ -85,7 +85,7 @@ def page_paths(root: Path, counts: Counter[str]) -> list[str]:
     return sorted(pages[0] & pages[1])
 
 
-def read_page(root: Path, page: str, counts: Counter[str]) -> Record:
+def read_page(root: Path, page: str, counts: Counter[str]) -> Document:
     """The blocks of a page that are translated text; everything else is counted."""
     english, german = (_read_blocks(root / HELP / language / "text" / f"{page}.html") for language in LANGUAGES)
     counts["segments_in_one_language_only"] += len(english.keys() ^ german.keys())
@@ -104,7 +104,7 @@ def read_page(root: Path, page: str, counts: Counter[str]) -> Record:
         if side
     )
     source, target = (tuple(block.text for block in side) for side in sides)
-    return Record(page, (source,), target=target, origin=origin)
+    return Document(page, sentences=source, target=target, origin=origin)
 
 
 @dataclass

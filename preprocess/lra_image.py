@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hat_fairseq.data.files import note_input
-from hat_fairseq.data.record import Record
+from hat_fairseq.data.records import ByteSequence
 from release import release_file, release_folder
 
 KIND = "byte_sequence"
@@ -49,7 +49,7 @@ class Picture(NamedTuple):
     label: int
 
 
-def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
+def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[ByteSequence]:
     """Yield the pictures of a split; an id is the batch and the number in it."""
     folder = release_folder(root, CONTENT)
     for batch in BATCHES[split]:
@@ -61,8 +61,9 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record
             if not isinstance(picture.label, int) or not 0 <= picture.label < len(CLASSES):
                 raise ValueError(f"{path}, picture {number}: the class is {picture.label!r:.60}, not from 0 to 9")
             grey = np.minimum((LUMA * picture.colours).sum(axis=0) * 255.5 / 255, 255).astype(int)
-            pixels = tuple(map(str, grey.ravel().tolist()))
-            yield Record(f"{batch}-{number}", (pixels,), label=CLASSES[picture.label], origin=f"{path}, {number}")
+            pixels = tuple(grey.ravel().tolist())
+            label, origin = CLASSES[picture.label], f"{path}, {number}"
+            yield ByteSequence(f"{batch}-{number}", pixels=pixels, label=label, origin=origin)
 
 
 def _read_batch(path: Path) -> list[Picture]:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from hat_fairseq.data.record import Record
+from hat_fairseq.data.records import SymbolSequence
 from hat_fairseq.data.tables import read_tsv
 from listops import FUNCTIONS, value_of
 from release import release_file, release_folder
@@ -28,7 +28,7 @@ VALUES = tuple(map(str, range(10)))
 KNOWN = {*VALUES, *FUNCTIONS, "X"}
 
 
-def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
+def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[SymbolSequence]:
     """Yield the expressions of a split; an id is the number of the line."""
     path = release_file(release_folder(root, CONTENT) / FILES[split], CONTENT)
     for number, row in read_tsv(path, ("Source", "Target")):
@@ -39,4 +39,4 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record
             raise ValueError(f"{path}:{number}: {unknown[0]!r:.60} is no digit, operator or bracket of ListOps")
         if str(value_of(tokens)) != row["Target"]:
             raise ValueError(f"{path}:{number}: the expression has the value {value_of(tokens)}, not {row['Target']}")
-        yield Record(f"{split}-{number}", (tokens,), label=row["Target"], origin=f"{path}:{number}")
+        yield SymbolSequence(f"{split}-{number}", tokens, label=row["Target"], origin=f"{path}:{number}")

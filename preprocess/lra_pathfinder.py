@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hat_fairseq.data.files import note_input, read_lines
-from hat_fairseq.data.record import Record
+from hat_fairseq.data.records import ByteSequence
 from pathfinder import SIZE
 from release import release_file, release_folder
 
@@ -29,7 +29,7 @@ PART = "curv_contour_length_14"
 CONTENT = f"{PART}/imgs and {PART}/metadata, as pathfinder32 has them"
 
 
-def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
+def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[ByteSequence]:
     """Yield the images of a split; an id is the folder and the file."""
     folder = release_folder(root, CONTENT) / PART
     files = sorted((folder / "metadata").glob("*.npy"), key=lambda file: (len(file.stem), file.stem))
@@ -45,8 +45,7 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record
         if not path.stat().st_size:
             counts["empty_images_left_out"] += 1
             continue
-        symbols = tuple(map(str, _pixels(path)))
-        yield Record(f"{row[0]}/{row[1]}", (symbols,), label=row[3], origin=str(path))
+        yield ByteSequence(f"{row[0]}/{row[1]}", pixels=tuple(_pixels(path)), label=row[3], origin=str(path))
 
 
 def _pixels(path: Path) -> bytes:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hat_fairseq.data.files import read_lines
-from hat_fairseq.data.record import Record
+from hat_fairseq.data.records import BytePair
 from release import release_file, release_folder
 
 KIND = "byte_pair"
@@ -26,14 +26,15 @@ LABELS = {"0.0": "0", "1.0": "1", "0": "0", "1": "1"}
 COLUMNS = 5
 
 
-def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
+def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[BytePair]:
     """Yield the pairs of a split; an id is the number of the line and both ids."""
     path = release_file(release_folder(root, CONTENT) / f"new_aan_pairs.{FILES[split]}.tsv", CONTENT)
     for number, line in read_lines(path):
         columns = line.removesuffix("\r").split("\t")
         if len(columns) != COLUMNS:
             raise ValueError(f"{path}:{number}: {len(columns)} columns instead of {COLUMNS}; is the file cut off?")
-        label, first, second, *texts = columns
+        label, first, second, text, other = columns
         if label not in LABELS:
             raise ValueError(f"{path}:{number}: the label is {label!r:.60}, not 0.0 or 1.0")
-        yield Record(f"{number}-{first}-{second}", tuple(texts), label=LABELS[label], origin=f"{path}:{number}")
+        name, origin = f"{number}-{first}-{second}", f"{path}:{number}"
+        yield BytePair(name, text=text, second=other, label=LABELS[label], origin=origin)

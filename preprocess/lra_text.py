@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hat_fairseq.data.files import read_lines
-from hat_fairseq.data.record import Record
+from hat_fairseq.data.records import ByteSequence
 from release import release_folder
 
 KIND = "byte_sequence"
@@ -22,7 +22,7 @@ LABELS = ("neg", "pos")
 CONTENT = "train and test, in each of them pos and neg, as aclImdb has them"
 
 
-def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
+def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[ByteSequence]:
     """Yield the reviews of a split."""
     folder = release_folder(root, CONTENT) / ("train" if split == "train" else "test")
     for label in LABELS:
@@ -31,4 +31,4 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record
             raise ValueError(f"{folder / label} has no .txt files; --root must be a folder with {CONTENT}")
         for path in files:
             text = "\n".join(line for _, line in read_lines(path))
-            yield Record(f"{label}/{path.stem}", (text,), label=label, origin=str(path))
+            yield ByteSequence(f"{label}/{path.stem}", text=text, label=label, origin=str(path))

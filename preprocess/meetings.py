@@ -7,10 +7,9 @@ full stops that stood around them are left over: these go too. All of it is coun
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
-from hat_fairseq.data.record import Record
+from hat_fairseq.data.records import Document
 from hat_fairseq.data.records_json import read_records
 from release import release_file
 
@@ -25,7 +24,7 @@ PAUSES = frozenset({",", "-"})
 ENDS = frozenset({".", "..", "...", "?", "!"})
 
 
-def read_meetings(split: str, folder: Path, corpus: str, counts: Counter[str]) -> Iterator[Record]:
+def read_meetings(split: str, folder: Path, corpus: str, counts: Counter[str]) -> Iterator[Document]:
     """Yield the meetings of a split; turns without a word in them are dropped and counted.
 
     `folder`: holds `{corpus}.train.jsonl.gz`, `{corpus}.dev.jsonl.gz` (our `valid`) and `{corpus}.test.jsonl.gz`.
@@ -33,14 +32,12 @@ def read_meetings(split: str, folder: Path, corpus: str, counts: Counter[str]) -
     """
     content = ", ".join(f"{corpus}.{name}" for name in FILES.values())
     for meeting in read_records(release_file(folder / f"{corpus}.{FILES[split]}", content)):
+        assert isinstance(meeting, Document)  # the kind that read_records reads by default
         turns = [filter_words(turn.split(), counts) for turn in meeting.sentences or ()]
         kept = [index for index, words in enumerate(turns) if any(map(str.isalnum, "".join(words)))]
         counts["turns_without_words_dropped"] += len(turns) - len(kept)
-        yield replace(
-            meeting,
-            parts=(tuple(" ".join(turns[index]) for index in kept),),
-            roles=tuple(meeting.roles[index] for index in kept) if meeting.roles else None,
-        )
+        roles = tuple(meeting.roles[index] for index in kept) if meeting.roles else None
+        yield meeting.with_sentences(tuple(" ".join(turns[index]) for index in kept), roles, meeting.target)
 
 
 def filter_words(words: list[str], counts: Counter[str]) -> list[str]:

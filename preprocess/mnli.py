@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from hat_fairseq.data.record import Record
+from hat_fairseq.data.records import LabelledText
 from hat_fairseq.data.tables import read_tsv
 from release import release_file, release_folder
 
@@ -36,7 +36,7 @@ UNDECIDED = "-"
 CONTENT = "train.tsv, dev_matched.tsv and dev_mismatched.tsv of GLUE, or the files of multinli_1.0"
 
 
-def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
+def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[LabelledText]:
     """Yield the pairs of a split that have a label."""
     folder = release_folder(root, CONTENT)
     own = folder / f"multinli_1.0_{FILES[split]}.txt"
@@ -47,9 +47,10 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record
             continue
         if row["gold_label"] not in LABELS:
             raise ValueError(f"{path}:{number}: the label is {row['gold_label']!r:.60}, not {', '.join(LABELS)}")
-        yield Record(
+        yield LabelledText(
             id=f"{number}-{row['pairID']}",
-            parts=(row["sentence1"], row["sentence2"]),
+            text=row["sentence1"],
+            second=row["sentence2"],
             label=row["gold_label"],
             origin=f"{path}:{number}",
         )

@@ -21,7 +21,8 @@ from typing import Any
 
 from document_questions import Found, pages, question_record
 from hat_fairseq.data.files import Fields
-from hat_fairseq.data.record import Answer, Record
+from hat_fairseq.data.record import Answer
+from hat_fairseq.data.records import DocumentQuestion
 from hat_fairseq.data.token_spans import kept_characters
 
 KIND = "document_qa"
@@ -35,12 +36,12 @@ TAG = re.compile(r"</?[A-Za-z][^>]*>")  # in simplified files, where nothing els
 Words = dict[int, tuple[int, int]]  # by the number of its token, the characters of each word of a paragraph
 
 
-def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
+def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[DocumentQuestion]:
     """The questions of a split, each with its page."""
     return (_record(page, split == "train", counts) for page in pages(root, FILES[split], CONTENT))
 
 
-def _record(page: Fields, is_train: bool, counts: Counter[str]) -> Record:
+def _record(page: Fields, is_train: bool, counts: Counter[str]) -> DocumentQuestion:
     tokens = _tokens(page)
     texts: list[str] = []
     candidates: list[list[int]] = []

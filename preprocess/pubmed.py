@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import cohan
-from hat_fairseq.data.record import Record
+from hat_fairseq.data.records import Document
 
 SPLITS = cohan.SPLITS
 DEFAULTS = cohan.DEFAULTS
@@ -31,6 +31,6 @@ PAPER = {
 }
 
 
-def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
+def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Document]:
     """Yield the articles of a split, abstracts as targets."""
     return cohan.read_articles(split, root, "pubmed-dataset", counts)

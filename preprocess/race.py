@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hat_fairseq.data.files import Fields, read_json
-from hat_fairseq.data.record import Record
+from hat_fairseq.data.records import Choice
 from release import release_folder
 
 KIND = "choice"
@@ -32,7 +32,7 @@ BLANK = "_"
 LETTERS = "ABCD"
 
 
-def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
+def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Choice]:
     """Yield the questions of a split, each with its article and four choices."""
     folder = release_folder(root, CONTENT) / FOLDERS[split]
     for level in LEVELS:
@@ -43,7 +43,7 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record
             yield from _questions(path, level, counts)
 
 
-def _questions(path: Path, level: str, counts: Counter[str]) -> Iterator[Record]:
+def _questions(path: Path, level: str, counts: Counter[str]) -> Iterator[Choice]:
     passage = Fields(read_json(path), str(path))
     article, questions, answers = passage.text("article"), passage.texts("questions"), passage.texts("answers")
     options = passage.items("options", list)
@@ -55,11 +55,11 @@ def _questions(path: Path, level: str, counts: Counter[str]) -> Iterator[Record]
         if answer not in tuple(LETTERS):
             raise ValueError(f"{path}, question {number}: the answer is {answer!r:.60}, not A, B, C or D")
         counts["questions_with_a_blank" if BLANK in question else "questions_without_blank"] += 1
-        yield Record(
+        yield Choice(
             id=f"{level}/{path.stem}-{number}",
-            parts=(article,),
+            text=article,
             choices=tuple(statement(question, choice) for choice in choices),
-            label=str(LETTERS.index(answer)),
+            label=LETTERS.index(answer),
             origin=f"{path}, question {number}",
         )
 

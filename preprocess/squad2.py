@@ -16,7 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hat_fairseq.data.files import Fields, read_json
-from hat_fairseq.data.record import Answer, Record
+from hat_fairseq.data.record import Answer
+from hat_fairseq.data.records import Question
 from release import release_file, release_folder
 
 KIND = "qa"
@@ -27,7 +28,7 @@ FILES = {"train": "train-v2.0.json", "valid": "dev-v2.0.json"}
 CONTENT = "train-v2.0.json and dev-v2.0.json"
 
 
-def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
+def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Question]:
     """Yield the questions of a split, each with its paragraph."""
     path = release_file(release_folder(root, CONTENT) / FILES[split], CONTENT)
     content = Fields(read_json(path), str(path))
@@ -40,11 +41,11 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record
                 yield _record(question, paragraph.text("context"), article.where)
 
 
-def _record(question: Fields, context: str, where: str) -> Record:
+def _record(question: Fields, context: str, where: str) -> Question:
     name = question.text("id")
     question.where = f"{where}, question {name}"
     answers = tuple(Answer(item.text("text"), item.get("answer_start", int)) for item in question.objects("answers"))
     impossible = question.record.get("is_impossible")
     if impossible is not (not answers):
         raise question.error(f"{len(answers)} answers, but is_impossible is {impossible!r}")
-    return Record(id=name, parts=(question.text("question"), context), answers=answers, origin=question.where)
+    return Question(name, question.text("question"), context, answers, origin=question.where)

@@ -29,7 +29,7 @@ from pathlib import Path
 
 from bitext import Side, join
 from hat_fairseq.data.files import read_lines
-from hat_fairseq.data.record import Record
+from hat_fairseq.data.records import Document
 from markup import unescape
 from release import find_one, release_folder
 from wmt_xml import read_sides
@@ -62,7 +62,7 @@ _TALK_ID = re.compile(r"\s*<talkid>\s*([^<]*?)\s*</talkid>\s*")
 _DESCRIPTION = re.compile(rf"\s*<(?:/?doc|{'|'.join(DESCRIPTIONS)})\b")
 
 
-def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
+def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Document]:
     """Yield the talks of a split."""
     folder = release_folder(root, "the unpacked archives 2017-01-trnted and 2017-01-ted-test of WIT3, zh-en and en-zh")
     if split == "train":

@@ -20,7 +20,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from hat_fairseq.data.files import Fields, read_json, read_lines
-from hat_fairseq.data.record import Answer, Record
+from hat_fairseq.data.record import Answer
+from hat_fairseq.data.records import Question
 from release import release_file, release_folder
 
 KIND = "qa"
@@ -34,7 +35,7 @@ WORD = re.compile(r"[^\W_]+")
 ARTICLES = ("a", "an", "the")
 
 
-def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
+def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Question]:
     """Yield the questions of a split, each once for each of its pages."""
     folder = release_folder(root, CONTENT)
     path = release_file(folder / FILES[split], CONTENT)
@@ -51,8 +52,8 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record
             text = "\n".join(line for _, line in read_lines(release_file(folder / PAGES / file, CONTENT)))
             answers = find_answers(text, [answer.text("Value"), *answer.texts("Aliases")])
             counts["pages_without_an_alias"] += not answers
-            parts = (question.text("Question"), text)
-            yield Record(f"{name}--{file}", parts, answers=answers, meta=meta, origin=question.where)
+            asked = question.text("Question")
+            yield Question(f"{name}--{file}", asked, text, answers, meta=meta, origin=question.where)
 
 
 def find_answers(text: str, aliases: Iterable[str]) -> tuple[Answer, ...]:

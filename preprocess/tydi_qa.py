@@ -18,7 +18,8 @@ from typing import Any
 
 from document_questions import Found, pages, question_record
 from hat_fairseq.data.files import Fields
-from hat_fairseq.data.record import Answer, Record
+from hat_fairseq.data.record import Answer
+from hat_fairseq.data.records import DocumentQuestion
 from hat_fairseq.data.token_spans import kept_characters
 
 KIND = "document_qa"
@@ -31,12 +32,12 @@ CONTENT = "tydiqa-v1.0-train.jsonl.gz and tydiqa-v1.0-dev.jsonl.gz"
 Passage = tuple[int, int, int]  # number of its paragraph, first byte, end
 
 
-def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
+def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[DocumentQuestion]:
     """The questions of a split, each with its article."""
     return (_record(article, split == "train", counts) for article in pages(root, FILES[split], CONTENT))
 
 
-def _record(article: Fields, is_train: bool, counts: Counter[str]) -> Record:
+def _record(article: Fields, is_train: bool, counts: Counter[str]) -> DocumentQuestion:
     data = article.text("document_plaintext").encode("utf-8", "surrogatepass")
     texts: list[str] = []
     candidates: list[list[int]] = []

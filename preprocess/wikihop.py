@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hat_fairseq.data.files import Fields, read_json
-from hat_fairseq.data.record import Record
+from hat_fairseq.data.records import Candidates
 from release import release_file, release_folder
 
 KIND = "candidates"
@@ -27,7 +27,7 @@ FILES = {"train": "train.json", "valid": "dev.json"}
 CONTENT = "train.json and dev.json, as the folder wikihop of qangaroo_v1.1.zip has them"
 
 
-def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
+def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Candidates]:
     """Yield the questions of a split, each with its candidates and documents."""
     path = release_file(release_folder(root, CONTENT) / FILES[split], CONTENT)
     questions = read_json(path)
@@ -37,14 +37,15 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record
         yield _record(Fields(question, f"{path}, question {number}"))
 
 
-def _record(question: Fields) -> Record:
+def _record(question: Fields) -> Candidates:
     candidates, answer = question.texts("candidates"), question.text("answer")
     if answer not in candidates:
         raise question.error(f"the answer {answer!r:.80} is none of its {len(candidates)} candidates")
-    return Record(
+    return Candidates(
         id=question.text("id"),
-        parts=(question.text("query"), question.texts("supports")),
-        choices=candidates,
-        label=str(candidates.index(answer)),
+        question=question.text("query"),
+        segments=question.texts("supports"),
+        candidates=candidates,
+        label=candidates.index(answer),
         origin=question.where,
     )

@@ -24,6 +24,7 @@ from pathlib import Path
 
 from hat_fairseq.data.files import read_json, read_lines
 from hat_fairseq.data.record import Record
+from hat_fairseq.data.records import Document
 from hat_fairseq.data.records_json import record_from_json
 from hat_fairseq.data.tables import find_table, read_table
 from release import release_file, release_folder
@@ -71,7 +72,7 @@ def _names(path: Path, split: str) -> list[str]:
     return [str(name) for name in names]
 
 
-def _article(folder: Path, name: str, counts: Counter[str]) -> Record:
+def _article(folder: Path, name: str, counts: Counter[str]) -> Document:
     """Parts behind lines such as `[SN]TITLE[SN]`."""
     path = folder / f"{name}.summary"
     if not path.is_file():
@@ -89,4 +90,4 @@ def _article(folder: Path, name: str, counts: Counter[str]) -> Record:
     if missing:
         raise ValueError(f"{path}: no [SN]{missing[0]}[SN], so this is no complete article; unpack the archive again")
     text, target = ("\n".join(parts[part]).strip() for part in ("RESTBODY", "FIRST-SENTENCE"))
-    return Record(id=name, parts=(text,), target=(target,), origin=str(path))
+    return Document(name, text=text, target=(target,), origin=str(path))

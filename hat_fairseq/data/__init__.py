@@ -8,7 +8,8 @@ stages.py, blocks.py           what a process does with a block of records; wher
 gold.py                        the targets or labels of a split, and their checks
 options.py                     the options; `Settings` are those that change the tokens
 readers.py, tables.py, plain_text.py    finds a reader of a dataset, or reads a folder of data
-record.py, records_json.py     a `Record`: a document or example; the same as a JSON line
+record.py, records.py          a `Record`: a document or example, and the one of each kind
+records_json.py                the same as a JSON line
 kinds.py                       the class `Kind`, for example classification, and all its values
 pipeline.py                    the steps for one record: saved as pipeline.json, loaded by tasks and inference
 clean.py, text.py              sentences without line breaks and control tokens; alignment.py pairs segments

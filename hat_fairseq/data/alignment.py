@@ -8,9 +8,9 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
 
 from hat_fairseq.data.record import Record
+from hat_fairseq.data.records import Document
 from hat_fairseq.data.text import normalise
 from hat_fairseq.data.word_tokenizer import count_words, join_sentences
 
@@ -25,7 +25,7 @@ class MisalignedError(ValueError):
     """Source and target have different numbers of segments, or a segment has no counterpart."""
 
 
-def align(document: Record, policy: str, languages: Languages, counts: Counter[str]) -> Record:
+def align(document: Document, policy: str, languages: Languages, counts: Counter[str]) -> Document:
     """Normalise both sides and pair them: as many source as target segments, none of them empty.
 
     A document with nothing on a whole side is returned as it is: it is empty, not misaligned. Adds to `counts`:
@@ -46,7 +46,7 @@ def align(document: Record, policy: str, languages: Languages, counts: Counter[s
     else:
         pairs = _pairs(document, list(zip(source, target, strict=True)), policy, languages, counts)
     sources, targets = zip(*pairs, strict=True)
-    return replace(document, parts=(sources,), roles=None, target=targets)
+    return document.with_sentences(sources, None, targets)
 
 
 def words_of(document: Record, languages: Languages) -> Counter[str]:
@@ -59,7 +59,9 @@ def _dropped_words(source: Iterable[str], target: Iterable[str], languages: Lang
     return Counter(source_words_dropped=words[0], target_words_dropped=words[1])
 
 
-def _pairs(document: Record, pairs: list[Pair], policy: str, languages: Languages, counts: Counter[str]) -> list[Pair]:
+def _pairs(
+    document: Document, pairs: list[Pair], policy: str, languages: Languages, counts: Counter[str]
+) -> list[Pair]:
     """Pairs with text on both sides; `document` is for messages."""
     whole = [index for index, pair in enumerate(pairs) if all(pair)]
     one_sided = [index for index, pair in enumerate(pairs) if any(pair) and not all(pair)]
@@ -90,5 +92,5 @@ def _merged(pairs: list[Pair], languages: Languages) -> list[Pair]:
     return merged
 
 
-def _numbers(document: Record) -> str:
+def _numbers(document: Document) -> str:
     return f"{document.name}: {len(document.sentences or ())} source and {len(document.target or ())} target segments"

@@ -2,12 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hat_fairseq.data.alignment import align
 from hat_fairseq.data.options import Settings
 from hat_fairseq.data.record import Record, Text
+from hat_fairseq.data.records import Document
 from hat_fairseq.data.text import CONTROL_TOKENS, escape_control_tokens, normalise, split_sentences
 from hat_fairseq.data.word_tokenizer import word_tokenizer
 
@@ -29,11 +29,11 @@ def prepare(record: Record, kind: "Kind", settings: Settings, counts: Counter[st
     documents with a target, `alignment.align`; `sentences_empty` and `target_sentences_empty`. EmptyDocumentError if
     nothing is left of a part or of the target; else ValueError as `align` and `split_sentences`.
     """
-    if kind.has_target:
+    if isinstance(record, Document):
         return _prepare_document(record, settings, counts, policy)
     for _, text in record.texts():
         if kind.is_text:
-            element = kind.divided_key.removesuffix("s") if kind.divided else None
+            element = record.list_key().removesuffix("s") if kind.divided else None
             _normalised(record, text, element, Counter())  # what it replaces is counted when it is encoded
         else:
             symbols_of(record, text, kind)
@@ -117,7 +117,7 @@ def role_token(role: str) -> str:
     return escape_control_tokens("_".join(role.split()))
 
 
-def _prepare_document(record: Record, settings: Settings, counts: Counter[str], policy: str) -> Record:
+def _prepare_document(record: Document, settings: Settings, counts: Counter[str], policy: str) -> Document:
     if len(record.parts) == 2:
         record = _with_question(record, settings, counts)
     if settings.aligned and record.sentences is not None and record.target is not None:
@@ -133,15 +133,14 @@ def _prepare_document(record: Record, settings: Settings, counts: Counter[str], 
         raise EmptyDocumentError(f"{record.name} has an empty {what}: no sentence with text in it")
     counts["sentences_empty"] += len(sentences) - len(kept)
     counts["target_sentences_empty"] += sum(not sentence for sentence in target or ())
-    return replace(
-        record,
-        parts=(tuple(sentences[index] for index in kept),),
+    return record.with_sentences(
+        tuple(sentences[index] for index in kept),
         roles=None if record.roles is None else tuple(normalise(record.roles[index], counts) for index in kept),
         target=None if target is None else tuple(filter(None, target)),
     )
 
 
-def _with_question(record: Record, settings: Settings, counts: Counter[str]) -> Record:
+def _with_question(record: Document, settings: Settings, counts: Counter[str]) -> Document:
     """The question as the first sentence."""
     question, text = record.parts
     if settings.aligned:
@@ -152,7 +151,7 @@ def _with_question(record: Record, settings: Settings, counts: Counter[str]) -> 
     if not any(normalise(sentence, Counter()) for sentence in divided):
         raise EmptyDocumentError(f"{record.name} has an empty source: no sentence with text in it")
     roles = None if record.roles is None else (QUESTION, *record.roles)
-    return replace(record, parts=((question, *divided),), roles=roles)
+    return record.with_sentences((question, *divided), roles, record.target)
 
 
 def _normalised(record: Record, text: Text, element: str | None, counts: Counter[str]) -> list[str]:

@@ -16,7 +16,7 @@ from hat_fairseq.data.rows import BOS, EOS, Row, Unit, marked, tokens_of, unit
 
 def _labelled(record: Record, tokens: list[str]) -> dict[str, list[str]]:
     """The streams of a row with the label of its record."""
-    return {"source": tokens} | ({} if record.label is None else {"label": [label_token(record.label)]})
+    return {"source": tokens} | ({} if record.label is None else {"label": [label_token(str(record.label))]})
 
 
 def encode_sequence(encoder: Encoder, record: Record) -> list[Row]:

@@ -41,7 +41,7 @@ class Gold:
         if record.annotations is not None:
             answered = any(annotation.paragraph is not None for annotation in record.annotations)
             self.counts["with an answer" if answered else "without answer"] += 1
-        labels = record.labels or (() if record.label is None else (record.label,))
+        labels = record.labels or (() if record.label is None else (str(record.label),))
         self.counts.update(f"choice {label}" if record.choices else label for label in labels)
         for label in labels:
             self.first_with.setdefault(label, record.name)

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Self
 
@@ -40,8 +40,7 @@ class TextPipeline:
         ValueError: EmptyDocumentError, MisalignedError or LongInputError; or it lacks something that the settings need.
         """
         self.kind.check(record)
-        prepared = self.prepare(record)
-        return self.rows(replace(prepared, target=None, label=None, labels=None, answers=None, annotations=None))
+        return self.rows(self.prepare(record).without_gold())
 
     def prepare(self, record: Record) -> Record:
         """The record as `text/SPLIT.jsonl` has it; see `clean.prepare`."""

@@ -11,7 +11,7 @@ from itertools import groupby, zip_longest
 from pathlib import Path
 
 from hat_fairseq.data.files import read_lines
-from hat_fairseq.data.record import Record
+from hat_fairseq.data.records import Document
 
 MAX_SEGMENTS = 500  # of a file with a single document
 
@@ -36,7 +36,7 @@ def files(folder: Path, split: str) -> tuple[Path, Path] | None:
     return names[some[0][0]], names[some[0][1]]
 
 
-def read(source: Path, target: Path) -> Iterator[Record]:
+def read(source: Path, target: Path) -> Iterator[Document]:
     """Yield the documents of two files; their ids are the split and their number from 1: `train-1`.
 
     ValueError, with file and line, for different numbers of documents; for files whose last documents end on the same
@@ -52,7 +52,8 @@ def read(source: Path, target: Path) -> Iterator[Record]:
         if not all(sides):
             raise ValueError(f"{source} and {target} have different numbers of documents; {difference}")
         origin, segments = f"{source.name}:{lines[0]}, {target.name}:{lines[1]}", len(sides[0])
-        yield Record(f"{stem}-{number}", (tuple(sides[0].values()),), target=tuple(sides[1].values()), origin=origin)
+        source_segments, target_segments = (tuple(side.values()) for side in sides)
+        yield Document(f"{stem}-{number}", sentences=source_segments, target=target_segments, origin=origin)
     if difference and lines[0].partition("-")[2] == lines[1].partition("-")[2]:
         raise ValueError(
             f"{source} and {target} have documents on different lines, but end on the same one; {difference}. "

@@ -56,7 +56,7 @@ class Reader:
         kind = kind_of(self.kind)
         for record in self.read(split, root, counts):
             kind.check(record)
-            yield record.origin or "", json_line(record, kind)
+            yield record.origin or "", json_line(record)
 
 
 def find_reader(name: str, kind: str | None = None) -> Reader:

@@ -1,15 +1,42 @@
-"""`Record`, which all readers yield: a document with its target, or an example with its labels."""
+"""Records, which all readers yield: a dataclass for each kind of data, whose fields are the keys of JSON objects."""
 
+import json
 from collections.abc import Iterator, Mapping
-from dataclasses import KW_ONLY, dataclass, field
-from typing import Any
+from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Self
 
-Text = str | tuple[str, ...]  # running text, still to be split into sentences; or sentences, segments, turns or words
+from hat_fairseq.data.files import is_deeper
+
+Texts = tuple[str, ...]
+Text = str | Texts  # running text, still to be split into sentences; or sentences, segments, turns or words
+DEEPEST_META = 100  # levels; others that read the predictions have limits, too
 
 
 def is_unicode(text: str) -> bool:
     """Whether UTF-8 can represent it: JSON's `\\ud800` alone is no character."""
     return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _storable(meta: Any) -> Any:
+    if is_deeper(meta, DEEPEST_META) or not is_unicode(json.dumps(meta, ensure_ascii=False)):
+        raise ValueError(f"meta has a lone surrogate, or more than {DEEPEST_META} levels")
+    return meta
+
+
+# The function beside a type makes values of JSON into values of this type.
+Label = Annotated[str, lambda label: str(label) if type(label) is int else label]
+Sentences = Annotated[Texts, lambda text: text.split("\n") if isinstance(text, str) else text]
+Meta = Annotated[Mapping[str, Any], _storable]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What somebody says in a dialogue."""
+
+    role: str | None = field(default=None, kw_only=True)
+    speaker: str | None = field(default=None, kw_only=True)  # instead of a role
+    text: str
 
 
 @dataclass(frozen=True)
@@ -24,68 +51,75 @@ class Answer:
         """The character behind it."""
         return self.start + len(self.text)
 
+    def check(self, context: str, where: str) -> None:
+        """ValueError if it does not stand in the context, which `where` names."""
+        begin = max(0, self.start)
+        if self.start < 0 or not self.text.strip() or not context.startswith(self.text, begin):
+            raise ValueError(
+                f"{where}: the answer {self.text!r:.80} does not stand at character {self.start}, where "
+                f"{context[begin : begin + len(self.text)]!r:.80} stands; starts count characters from 0"
+            )
+
 
 @dataclass(frozen=True)
 class Annotation:
     """The answer of an annotator to a question on a document; empty if the document has no answer."""
 
     paragraph: int | None = None  # number of the paragraph with the answer, from 0
+    yes_no: str | None = field(default=None, kw_only=True)  # `yes` or `no`, instead of spans
     spans: tuple[Answer, ...] = ()  # short answers in this paragraph; starts count its characters
-    yes_no: str | None = None  # `yes` or `no`, instead of spans
+
+    def __post_init__(self) -> None:
+        if self.yes_no not in (None, "yes", "no") or (self.yes_no and self.spans):
+            raise ValueError(f"an annotation has spans, or yes_no 'yes' or 'no', not {self!r:.160}")
+        if self.paragraph is None and (self.spans or self.yes_no):
+            raise ValueError("an annotation with an answer needs its paragraph")
 
 
 @dataclass(frozen=True)
 class Record:
-    """A document or an example. Which of the fields it has depends on its kind (see `kinds.py`).
+    """A document or an example: what all kinds have in common. A kind adds the fields of its texts and its gold label.
 
-    ValueError for an id or a label that is not usable, other than one or two parts, labels or roles that are not as
-    many as elements, or an answer that does not stand where it says.
+    ValueError for an id or a label that is not usable, none or several forms of the text, or labels that are not as
+    many as elements.
     """
 
+    reads: ClassVar[Texts]  # the fields that the model reads, in this order
+    one_of: ClassVar[Texts]  # those with the forms that the text may have
+    gold: ClassVar[str | None]  # the field with the gold target or label; None if there is none
+
     id: str  # not empty, without tabs and line breaks
-    parts: tuple[Text, ...]  # what the model reads: `(text,)`, `(premise, hypothesis)` or `(question, text)`
-    choices: tuple[str, ...] = ()  # continuations of the text, or candidates for the answer; one of them is right
     _: KW_ONLY
-    roles: tuple[str, ...] | None = None  # one for each sentence of the last part
-    target: tuple[str, ...] | None = None  # the reference, one string for each of its sentences
-    label: str | None = None  # of the whole record; with choices the number of the right one, from 0
-    labels: tuple[str, ...] | None = None  # one for each element of the only part
-    answers: tuple[Answer, ...] | None = None  # empty if the text has no answer, None if that is not known
-    annotations: tuple[Annotation, ...] | None = None  # None if they are not known
-    meta: Mapping[str, Any] | None = field(default=None, compare=False)  # a JSON object; predictions carry it on
+    meta: Meta | None = field(default=None, compare=False)  # predictions carry it on
     origin: str | None = field(default=None, compare=False)  # for messages: `mine.jsonl:7`, or lines of both sides
+
+    def __init_subclass__(cls, reads: Texts, one_of: Texts = (), gold: str | None = None) -> None:
+        cls.reads, cls.one_of, cls.gold = reads, one_of, gold
 
     def __post_init__(self) -> None:
         if not self.id.strip() or any(character in self.id for character in "\t\r\n"):
             raise ValueError(f"the id {self.id!r} is empty or contains a tab or a line break")
-        for name in (self.id, self.label or "", *(self.labels or ())):
+        labels = [label for label in (self.label, *(self.labels or ())) if isinstance(label, str)]
+        for name in (self.id, *labels):
             if not is_unicode(name):
                 raise ValueError(f"the id or label {name!r} has a lone surrogate, which UTF-8 cannot represent")
-        if len(self.parts) not in (1, 2):
-            raise ValueError(f"{self.name} has {len(self.parts)} parts instead of one or two")
-        if self.label == "" or "" in (self.labels or ()):
+        if "" in labels:
             raise ValueError(f"{self.name} has an empty label")
-        for what, values in (("labels", self.labels), ("roles", self.roles)):
-            if values is not None and len(values) != len(self.sentences or ()):
-                raise ValueError(
-                    f"{self.name} has {len(values)} {what} for {len(self.sentences or ())} sentences, segments or words"
-                )
-        for answer in self.answers or ():
-            if len(self.parts) != 2 or self.text is None:
-                raise ValueError(f"{self.name} has answers, but no question with a running text")
-            self._check_answer(answer, self.text, "its text")
-        for annotation in self.annotations or ():
-            self._check_annotation(annotation)
+        forms = [name for name in self.one_of if getattr(self, name) is not None]
+        if self.one_of and len(forms) != 1:
+            raise ValueError(f"give exactly one of {', '.join(self.one_of)}, not {' and '.join(forms) or 'none'}")
+        if self.labels is not None and len(self.labels) != (elements := len(self.sentences or ())):
+            raise ValueError(f"{self.name} has {len(self.labels)} labels for {elements} {self.list_key()}")
+
+    @classmethod
+    def list_key(cls) -> str:
+        """The key of a text in elements."""
+        return (cls.one_of or cls.reads)[-1]
 
     @property
-    def text(self) -> str | None:
-        """The last part if it is running text."""
-        return self.parts[-1] if isinstance(self.parts[-1], str) else None
-
-    @property
-    def sentences(self) -> tuple[str, ...] | None:
-        """The elements of the last part if it is divided: sentences, segments, turns or words."""
-        return None if isinstance(self.parts[-1], str) else self.parts[-1]
+    def parts(self) -> tuple[Text, ...]:
+        """What the model reads: `(text,)`, `(premise, hypothesis)` or `(question, text)`."""
+        return tuple([value for name in self.reads if (value := getattr(self, name)) is not None])
 
     @property
     def source(self) -> object:
@@ -99,31 +133,49 @@ class Record:
 
     def texts(self) -> Iterator[tuple[int, Text]]:
         """Number and text of every part; choices are the part behind them."""
-        yield from enumerate(self.parts)
-        yield from ((len(self.parts), choice) for choice in self.choices)
+        yield from enumerate(parts := self.parts)
+        yield from ((len(parts), choice) for choice in self.choices)
 
-    def _check_annotation(self, annotation: Annotation) -> None:
-        number, paragraphs = annotation.paragraph, self.sentences
-        if len(self.parts) != 2 or paragraphs is None:
-            raise ValueError(f"{self.name} has annotations, but no question with paragraphs")
-        if annotation.yes_no not in (None, "yes", "no") or (annotation.yes_no and annotation.spans):
-            raise ValueError(f"{self.name}: an annotation has spans, or yes_no 'yes' or 'no', not {annotation!r:.160}")
-        if number is None:
-            if annotation.spans or annotation.yes_no:
-                raise ValueError(f"{self.name}: an annotation with an answer needs its paragraph")
-            return
-        if not 0 <= number < len(paragraphs):
-            raise ValueError(
-                f"{self.name}: an annotation is about paragraph {number}, and there are {len(paragraphs)} paragraphs; "
-                "they count from 0"
-            )
-        for answer in annotation.spans:
-            self._check_answer(answer, paragraphs[number], f"its paragraph {number}")
+    def without_gold(self) -> Self:
+        """The same record without its gold target or label."""
+        without: dict[str, Any] = {self.gold: None} if self.gold else {}
+        return replace(self, **without)
 
-    def _check_answer(self, answer: Answer, context: str, where: str) -> None:
-        found = context[max(0, answer.start) : max(0, answer.start) + len(answer.text)]
-        if answer.start < 0 or not answer.text.strip() or found != answer.text:
-            raise ValueError(
-                f"{self.name}: the answer {answer.text!r:.80} does not stand at character {answer.start} of "
-                f"{where}, where {found!r:.80} stands; starts count characters from 0"
-            )
+    @property
+    def sentences(self) -> Texts | None:
+        """The elements of the last part if it is divided: sentences, segments, turns or words."""
+        return None if isinstance(self.parts[-1], str) else self.parts[-1]
+
+    # Fields of some kinds.
+
+    @cached_property  # which, unlike a property, a field without default can override
+    def text(self) -> str | None:
+        return None
+
+    @property
+    def choices(self) -> Texts:
+        return ()
+
+    @property
+    def roles(self) -> Texts | None:
+        return None
+
+    @property
+    def target(self) -> Texts | None:
+        return None
+
+    @property
+    def label(self) -> str | int | None:
+        return None
+
+    @property
+    def labels(self) -> Texts | None:
+        return None
+
+    @property
+    def answers(self) -> tuple[Answer, ...] | None:
+        return None
+
+    @property
+    def annotations(self) -> tuple[Annotation, ...] | None:
+        return None

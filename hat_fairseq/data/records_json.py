@@ -1,112 +1,60 @@
-"""Records as JSON objects, and back: what users write, and what `text/SPLIT.jsonl` holds.
-
-Which keys an object may have depends on its kind (`kinds.py`); what a key means does not:
-
-    id                                     a string; in files for pre-training it may be missing
-    text, sentences, segments, words       running text, or a list; exactly one of them is given
-    paragraphs                             or a list of paragraphs
-    tokens, pixels                         or the symbols of a sequence: strings, or numbers from 0 to 255
-    turns                                  or a list of objects with text and, in all or in none, role or else speaker
-    question                               a text that goes before
-    second                                 a second text or list
-    choices, label                         continuations, and the number of the right one
-    candidates, label                      the same for answers to a question
-    label, labels, answers, target         the gold label or target; answers are objects with text and start
-    annotations                            likewise; objects with paragraph, spans (as answers) and yes_no, or empty
-    meta                                   an object that predictions carry on
-"""
+"""Records as JSON objects: what users write, and what `text/SPLIT.jsonl` has. The keys are the fields of records."""
 
 import json
-from collections.abc import Iterator
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from types import NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
-from hat_fairseq.data.files import Fields, is_deeper, read_json_lines
-from hat_fairseq.data.kinds import DIVIDED, Kind, kind_of
-from hat_fairseq.data.record import Annotation, Answer, Record, Text, is_unicode
+from hat_fairseq.data.files import read_json_lines
+from hat_fairseq.data.kinds import Kind, kind_of
+from hat_fairseq.data.record import Record, is_unicode
 from hat_fairseq.data.tables import is_table, read_rows
 
-DEEPEST_META = 100  # levels; others that read the predictions have limits, too
-_FORMS = ("text", *DIVIDED, "turns")
+Decode = Callable[[Any, str], Any]  # makes a value of JSON, which has a name in messages, into a value of a type
+_NAMES = {str: "a string", int: "a number", dict: "an object", list: "a list"}
 
 
 def read_records(path: str | Path, kind: str | Kind = "text", shown_as: str | None = None) -> Iterator[Record]:
     """Read the records of a kind: JSON lines, one on each, or the rows of a table (`tables.py`).
 
     `shown_as`: what messages call the file; None for its path. ValueError with file and line as
-    `files.read_json_lines`, and for an unknown key, an id twice, or what `Record` refuses.
+    `files.read_json_lines` and `record_from_json`, and for an id twice.
     """
     kind, path = kind_of(kind), Path(path)
     line_of: dict[str, int] = {}
     rows = read_rows(path) if is_table(path) else ((f"{shown_as or path}:{n}", o) for n, o in read_json_lines(path))
-    for number, (where, fields) in enumerate(rows, start=1):
-        record = record_from_json(fields, where, kind)
+    for number, (where, value) in enumerate(rows, start=1):
+        record = record_from_json(value, where, kind)
         if record.id in line_of:
             raise ValueError(f"{where}: document id {record.id!r} was used before, in line {line_of[record.id]}")
         line_of[record.id] = number
         yield record
 
 
-def record_from_json(record: Any, where: str, kind: str | Kind = "text") -> Record:
+def record_from_json(value: Any, where: str, kind: str | Kind = "text") -> Record:
     """A record of a JSON object; `where` (file and line) opens every message of a ValueError, and is its origin."""
     kind = kind_of(kind)
-    if kind.packs and isinstance(record, dict):  # ids may be missing
-        record = {"id": Path(where).name, **record}
-    fields = Fields(record, where, {"id", "meta", *kind.keys})
-    parts, roles = _parts(fields, kind)
-    choices = _choices(fields)
-    if "question" in fields and "choices" not in fields:
-        parts = (fields.text("question"), *parts)
-    if "target" in fields and "summary" in fields:
-        raise fields.error("target and summary are two names for the same thing; give one of them")
-    gold: dict[str, Any] = {
-        "target": _target(fields, "summary" if "summary" in fields else "target"),
-        "label": _label(fields, record["label"], bool(choices)) if "label" in fields else None,
-        "labels": tuple(_label(fields, label) for label in fields.get("labels", list)) if "labels" in fields else None,
-        "answers": _answers(fields, "answers") if "answers" in fields else None,
-        "annotations": _annotations(fields) if "annotations" in fields else None,
-    }
-    meta = _meta(fields) if "meta" in fields else None
-    try:
-        built = Record(fields.text("id"), parts, choices, roles=roles, meta=meta, **gold)
-        kind.check(built)
-    except ValueError as error:
-        raise error if str(error).startswith(where) else fields.error(str(error)) from error
-    return replace(built, origin=where)  # not before: the messages above have it already
+    if kind.packs and isinstance(value, dict):  # ids may be missing
+        value = {"id": Path(where).name, **value}
+    record: Record = decode(kind.record, value, where)
+    object.__setattr__(record, "origin", where)  # not before: the messages above have it already
+    return record
 
 
-def record_to_json(record: Record, kind: str | Kind = "text") -> dict[str, Any]:
+def record_to_json(record: Record) -> dict[str, Any]:
     """The object from which `record_from_json` makes the same record."""
-    kind = kind_of(kind)
-    fields: dict[str, Any] = {"id": record.id}
-    main: Text = record.parts[0]
-    if "question" in kind.keys and len(record.parts) == 2:
-        fields["question"], main = record.parts
-    elif len(record.parts) == 2:
-        fields["second"] = record.parts[1]
-    if record.roles is not None:
-        fields["turns"] = [{"role": r, "text": t} for r, t in zip(record.roles, main, strict=True)]
-    else:
-        key = "text" if isinstance(main, str) else kind.divided_key
-        fields[key] = list(map(int, main)) if key == "pixels" else main
-    if record.choices:
-        fields[kind.choices_key or "choices"] = record.choices
-    if record.label is not None:
-        fields["label"] = int(record.label) if record.choices else record.label
-    if record.answers is not None:
-        fields["answers"] = list(map(asdict, record.answers))
-    if record.annotations is not None:
-        fields["annotations"] = [_annotation_to_json(annotation) for annotation in record.annotations]
-    optional = {"labels": record.labels, "target": record.target, "meta": record.meta}
-    return fields | {key: value for key, value in optional.items() if value is not None}
+    found = _to_json(record)
+    return {key: value for key, value in found.items() if key != "sentences" or "turns" not in found}
 
 
-def json_line(record: Record, kind: Kind) -> str:
+def json_line(record: Record) -> str:
     """The record as a line of a JSON lines file."""
-    line = json.dumps(record_to_json(record, kind), ensure_ascii=False)
+    line = json.dumps(value := record_to_json(record), ensure_ascii=False)
     # A text as given may hold lone surrogates, which UTF-8 cannot represent.
-    return line if is_unicode(line) else json.dumps(record_to_json(record, kind))
+    return line if is_unicode(line) else json.dumps(value)
 
 
 def with_meta(rows: list[dict[str, Any]], path: Path, kind: str = "text") -> list[dict[str, Any]]:
@@ -117,76 +65,77 @@ def with_meta(rows: list[dict[str, Any]], path: Path, kind: str = "text") -> lis
     return [row | ({"meta": meta[row["id"]]} if row["id"] in meta else {}) for row in rows]
 
 
-def _meta(fields: Fields) -> dict[str, Any]:
-    meta: dict[str, Any] = fields.get("meta", dict)
-    if is_deeper(meta, DEEPEST_META) or not is_unicode(json.dumps(meta, ensure_ascii=False)):
-        raise fields.error(f"meta has a lone surrogate, or more than {DEEPEST_META} levels")
-    return meta
+def decode(cls: Any, value: Any, where: str) -> Any:
+    """A dataclass of a JSON object whose keys are its fields.
+
+    ValueError, which begins with `where`, for an unknown or a missing key, a value of another type than the field, and
+    what the class refuses.
+    """
+    try:
+        if not isinstance(value, dict):
+            raise ValueError(f"expected a JSON object, found {value!r:.60}")
+        keys, required = _keys(cls)
+        if unknown := value.keys() - keys.keys():
+            raise ValueError(f"unknown key {min(unknown)!r}; known are {', '.join(keys)}")
+        if not value.keys() >= required:
+            raise ValueError(f"there is no {min(required - value.keys())}")
+        return cls(**{key: keys[key][0](item, key) for key, item in value.items()})
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from error
 
 
-def _parts(fields: Fields, kind: Kind) -> tuple[tuple[Text, ...], tuple[str, ...] | None]:
-    """The main text and `second`, and the roles."""
-    known = [key for key in _FORMS if key in kind.keys]
-    given = [key for key in known if key in fields]
-    if len(given) != 1:
-        raise fields.error(f"give exactly one of {', '.join(known)}, not {' and '.join(given) or 'none'}")
-    second = (_text(fields, "second"),) if "second" in fields else ()
-    if given == ["turns"]:
-        texts, roles = _turns(fields)
-        return (texts, *second), roles
-    if given == ["pixels"]:
-        return (tuple(map(str, fields.items("pixels", int))), *second), None
-    return (fields.text("text") if given == ["text"] else fields.texts(given[0]), *second), None
+def _to_json(value: Any) -> dict[str, Any]:
+    """A dataclass as an object, without fields that have their defaults."""
+    found: dict[str, Any] = {}
+    cls: Any = type(value)
+    for key, (_, default) in _keys(cls)[0].items():
+        if (item := getattr(value, key)) != default:
+            nested = isinstance(item, tuple) and item and is_dataclass(item[0])
+            found[key] = list(map(_to_json, item)) if nested else item
+    return found
 
 
-def _text(fields: Fields, key: str) -> Text:
-    return fields.text(key) if isinstance(fields.record[key], str) else fields.texts(key)
+@cache
+def _keys(cls: Any) -> tuple[dict[str, tuple[Decode, Any]], frozenset[str]]:
+    """The keys of a dataclass, each with its decoder and default, in the order of its fields; and the required keys."""
+    hints = get_type_hints(cls, include_extras=True)
+    known = [each for each in fields(cls) if each.init and each.name != "origin"]
+    known.sort(key=lambda each: each.name == "meta")  # the last one
+    keys = {each.name: (_decoder(hints[each.name]), each.default) for each in known}
+    return keys, frozenset(key for key, (_, default) in keys.items() if default is MISSING)
 
 
-def _turns(fields: Fields) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
-    turns = fields.objects("turns", {"speaker", "role", "text"})
-    keys = [next((key for key in ("role", "speaker") if turn.record.get(key) is not None), None) for turn in turns]
-    texts = tuple(turn.text("text") for turn in turns)
-    if not any(keys):
-        return texts, None
-    if None in keys:
-        raise fields.error(f"turn {keys.index(None) + 1} has neither role nor speaker, but others have")
-    return texts, tuple(turn.text(key or "") for turn, key in zip(turns, keys, strict=True))
+def _decoder(hint: Any) -> Decode:
+    """For str, int, a mapping, a tuple of any length, a dataclass, any of them or None, or a str or a tuple."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        inner, prepare = _decoder(arguments[0]), arguments[1]
+        return lambda value, name: inner(prepare(value), name)
+    if is_dataclass(hint):
+        return lambda value, name: decode(hint, value, name)
+    if origin is tuple:
+        return _items(arguments[0])
+    if origin in (Union, UnionType):
+        decoders = {get_origin(each) is tuple: _decoder(each) for each in arguments if each is not NoneType}
+        one, several = decoders.get(False) or decoders[True], decoders.get(True) or decoders[False]
+        return lambda value, name: None if value is None else (several if isinstance(value, list) else one)(value, name)
+    kind = dict if origin is Mapping else hint
+    return lambda value, name: _checked(value, kind, name)
 
 
-def _target(fields: Fields, key: str) -> tuple[str, ...] | None:
-    if fields.record.get(key) is None:
-        return None
-    return tuple(fields.text(key).split("\n")) if isinstance(fields.record[key], str) else fields.texts(key)
+def _items(hint: Any) -> Decode:
+    item_of = _decoder(hint)
+
+    def items(value: Any, name: str) -> tuple[Any, ...]:
+        if set(map(type, _checked(value, list, name))) <= {hint}:  # strings or numbers, quickly
+            return tuple(value)
+        name = f"each item of {name}"
+        return tuple([item_of(item, name) for item in value])
+
+    return items
 
 
-def _choices(fields: Fields) -> tuple[str, ...]:
-    if "choices" not in fields:
-        return fields.texts("candidates") if "candidates" in fields else ()
-    question = fields.text("question").strip() if "question" in fields else ""
-    return tuple(f"{question} {choice}" if question else choice for choice in fields.texts("choices"))
-
-
-def _label(fields: Fields, value: Any, number: bool = False) -> str:
-    is_number = isinstance(value, int) and not isinstance(value, bool)
-    return str(fields.checked(value, int if number or is_number else str, "label"))
-
-
-def _answers(fields: Fields, key: str) -> tuple[Answer, ...]:
-    return tuple(Answer(item.text("text"), item.get("start", int)) for item in fields.objects(key, {"text", "start"}))
-
-
-def _annotations(fields: Fields) -> tuple[Annotation, ...]:
-    return tuple(
-        Annotation(
-            item.get("paragraph", int) if "paragraph" in item else None,
-            _answers(item, "spans") if "spans" in item else (),
-            item.text("yes_no") if "yes_no" in item else None,
-        )
-        for item in fields.objects("annotations", {"paragraph", "spans", "yes_no"})
-    )
-
-
-def _annotation_to_json(annotation: Annotation) -> dict[str, Any]:
-    fields = asdict(annotation)
-    return {key: fields[key] for key in ("paragraph", "yes_no", "spans") if fields[key] not in (None, ())}
+def _checked(value: Any, kind: type, name: str) -> Any:
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise ValueError(f"{name} must be {_NAMES[kind]}, not {value!r:.60}")
+    return value

@@ -36,7 +36,7 @@ def clean_block(options: Options, may_be_blind: bool, block: list[tuple[str, str
         cleaned = clean_record(record, kind, options, may_be_blind, counts)
         if cleaned is not None:
             gold.add(cleaned, kind.gold)
-            stored.append(json_line(cleaned, kind) + "\n")
+            stored.append(json_line(cleaned) + "\n")
             places.append(where)
     figures = {"headers": headers, "counts": counts, "gold": {**vars(gold), "roles": sorted(gold.roles)}}
     return {"records": "".join(stored), "places": json.dumps(places), "figures": json.dumps(figures)}

@@ -14,7 +14,6 @@ from transformers import BatchEncoding, PreTrainedTokenizer
 
 from ..data import bin_layout, bpe, pipeline
 from ..data.dictionary import EOS, PAD, SPECIAL, Dictionary
-from ..data.kinds import DIVIDED
 from ..data.records_json import record_from_json
 from ..data.rows import Row
 from .configuration import LOADER, HasLoader, write_loader
@@ -116,8 +115,8 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
         if isinstance(document, str):
             document = {"text": document}
         elif not isinstance(document, dict):
-            parts = next((key for key in DIVIDED if key in kind.keys), "text")
-            document = {"turns" if any(isinstance(turn, dict) for turn in document) else parts: list(document)}
+            key = "turns" if any(isinstance(turn, dict) for turn in document) else kind.record.list_key()
+            document = {key: list(document)}
         record = record_from_json({"id": str(number), **document}, f"document {number}", kind)
         rows = self.pipeline.encode(replace(record, origin=None))
         longest = max(len(row.tokens) + 1 for row in rows)

@@ -16,6 +16,19 @@ from hat_fairseq.data.files import read_json_lines
 from hat_fairseq.data.kinds import KINDS
 from hat_fairseq.data.learned_bpe import LearnedBpe
 from hat_fairseq.data.record import Annotation, Record
+from hat_fairseq.data.records import (
+    BytePair,
+    ByteSequence,
+    Candidates,
+    Choice,
+    Document,
+    DocumentQuestion,
+    LabelledSegments,
+    LabelledText,
+    LabelledWords,
+    PretrainingText,
+    SymbolSequence,
+)
 from hat_fairseq.data.records_json import read_records, record_to_json
 from hat_fairseq.data.sentencepiece_bpe import SentencePieceBpe
 
@@ -76,7 +89,8 @@ def pages() -> list[dict[str, list[str]]]:
 def translations(pages: list[dict[str, list[str]]]) -> list[Record]:
     """The pages from English to German."""
     return [
-        Record(f"page/{number}", (tuple(page["en"]),), target=tuple(page["de"])) for number, page in enumerate(pages)
+        Document(f"page/{number}", sentences=tuple(page["en"]), target=tuple(page["de"]))
+        for number, page in enumerate(pages)
     ]
 
 
@@ -94,40 +108,48 @@ def examples(pages: list[dict[str, list[str]]], questions: list[Record]) -> dict
     tagged = [[(word, tag(word)) for word in " ".join(page["en"]).split()] for page in pages]
     return {
         "classification": [
-            Record(f"p{n}", (tuple(lines), lines[0]) if n % 2 else (tuple(lines),), label=f"in {language}")
+            LabelledText(f"p{n}", segments=tuple(lines), second=lines[0] if n % 2 else None, label=f"in {language}")
             for n, (language, lines) in enumerate(texts)
         ],
         "choice": [
-            Record(str(n), (tuple(page["en"]),), tuple(p["de"][0] for p in pages[:3]), label=str(n))
+            Choice(str(n), segments=tuple(page["en"]), choices=tuple(p["de"][0] for p in pages[:3]), label=n)
             for n, page in enumerate(pages[:3])
         ],
         "candidates": [
-            Record(str(n), (page["en"][0], tuple(page["de"])), tuple(p["cs"][0] for p in pages[:4]), label=str(n))
+            Candidates(
+                str(n),
+                question=page["en"][0],
+                segments=tuple(page["de"]),
+                candidates=tuple(p["cs"][0] for p in pages[:4]),
+                label=n,
+            )
             for n, page in enumerate(pages[:4])
         ],
         "segments": [
-            Record(str(n), (tuple(text for _, text in page),), labels=tuple(language for language, _ in page))
+            LabelledSegments(str(n), tuple(text for _, text in page), labels=tuple(language for language, _ in page))
             for n, page in enumerate(mixed)
         ],
         "tokens": [
-            Record(str(n), (tuple(word for word, _ in page),), labels=tuple(name for _, name in page))
+            LabelledWords(str(n), tuple(word for word, _ in page), labels=tuple(name for _, name in page))
             for n, page in enumerate(tagged)
         ],
         "qa": questions,
         "document_qa": [document_question(questions, number) for number in range(len(questions))],
         "sequence": [
-            Record(f"s{n}", (tuple(" ".join(lines).split()),), label=language)
+            SymbolSequence(f"s{n}", tuple(" ".join(lines).split()), label=language)
             for n, (language, lines) in enumerate(texts)
         ],
         "byte_sequence": [  # the first half as pixels
-            Record(f"b{n}", (lines[0] if n > 15 else tuple(map(str, lines[0].encode())),), label=language)
+            ByteSequence(f"b{n}", text=lines[0], label=language)
+            if n > 15
+            else ByteSequence(f"b{n}", pixels=tuple(lines[0].encode()), label=language)
             for n, (language, lines) in enumerate(texts)
         ],
         "byte_pair": [
-            Record(f"p{n}", (" ".join(page["en"]), page["de" if n % 2 else "cs"][0]), label=str(n % 2))
+            BytePair(f"p{n}", text=" ".join(page["en"]), second=page["de" if n % 2 else "cs"][0], label=str(n % 2))
             for n, page in enumerate(pages)
         ],
-        "mlm": [Record(str(n), (" ".join(lines),)) for n, (_, lines) in enumerate(texts)],
+        "mlm": [PretrainingText(str(n), text=" ".join(lines)) for n, (_, lines) in enumerate(texts)],
     }
 
 
@@ -138,8 +160,10 @@ def document_question(questions: list[Record], number: int) -> Record:
     paragraphs = [questions[(number + step) % len(questions)].parts[1] for step in (1, 2)]
     paragraphs.insert(place, record.parts[1])
     spans = record.answers or () if number % 4 == 0 else ()
-    answer = Annotation(None if number % 4 == 3 else place, spans, "yes" if number % 4 == 2 else None)
-    return Record(record.id, (record.parts[0], tuple(map(str, paragraphs))), annotations=(Annotation(), answer))
+    answer = Annotation(None if number % 4 == 3 else place, spans, yes_no="yes" if number % 4 == 2 else None)
+    return DocumentQuestion(
+        record.id, question=record.parts[0], paragraphs=tuple(map(str, paragraphs)), annotations=(Annotation(), answer)
+    )
 
 
 def tag(word: str) -> str:
@@ -151,11 +175,11 @@ def folders(tmp_path_factory: pytest.TempPathFactory, examples: dict[str, list[R
     """A folder of JSON lines for each kind; the test part is unlabelled but for `qa`."""
     root = tmp_path_factory.mktemp("examples")
     for kind, rows in examples.items():
-        test = rows if kind in ("qa", "document_qa") else [Record(row.id, row.parts, row.choices) for row in rows]
+        test = rows if kind in ("qa", "document_qa") else [row.without_gold() for row in rows]
         splits = {"train": rows[:-2] if len(rows) > 3 else rows, "valid": rows[-2:], "test": test}
         (root / kind).mkdir()
         for split, part in splits.items():
-            lines = (json.dumps(record_to_json(example, kind)) + "\n" for example in part)
+            lines = (json.dumps(record_to_json(example)) + "\n" for example in part)
             (root / kind / f"{split}.jsonl").write_text("".join(lines))
     return root
 

@@ -12,6 +12,7 @@ from hat_fairseq.data.options import Settings
 from hat_fairseq.data.packing import group_within
 from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.record import Record
+from hat_fairseq.data.records import Document
 from hat_fairseq.data.rows import BOS
 from hat_fairseq.data.text import SEPARATOR, split_segments
 
@@ -139,7 +140,7 @@ def test_segments_come_back_one_by_one(bpe: LearnedBpe, translations: list[Recor
 @pytest.mark.parametrize("tokenizer", ["moses", "jieba", "none"])
 def test_control_tokens_on_both_sides_are_only_text(bpe: LearnedBpe, tokenizer: str) -> None:
     pipeline = TextPipeline(settings(source_tokenizer=tokenizer, target_tokenizer=tokenizer), bpe)
-    (part,) = pipeline.rows(Record("a", ((LITERALS, "x"),), target=(LITERALS, "<sep>")))
+    (part,) = pipeline.rows(Document("a", sentences=(LITERALS, "x"), target=(LITERALS, "<sep>")))
     target = part.streams["target"]
     assert [token for token in part.tokens if token in ("<s>", "<pad>", "<sep>")] == [BOS, BOS]
     assert target.count(SEPARATOR) == 1
@@ -151,7 +152,7 @@ def test_control_tokens_on_both_sides_are_only_text(bpe: LearnedBpe, tokenizer: 
 
 def test_without_separator_the_target_is_running_text(bpe: LearnedBpe) -> None:
     pipeline = TextPipeline(settings(target_separator=False), bpe)
-    (row,) = pipeline.rows(Record("a", (("Open it.", "Close it."),), target=("Öffnen.", "Schließen.")))
+    (row,) = pipeline.rows(Document("a", sentences=("Open it.", "Close it."), target=("Öffnen.", "Schließen.")))
     assert SEPARATOR not in row.streams["target"]
     assert pipeline.decode(" ".join(row.streams["target"])) == "Öffnen. Schließen."
 
@@ -179,4 +180,4 @@ def test_documents_without_target_are_cut_by_their_source(bpe: LearnedBpe, trans
 
 def test_misaligned_documents_are_refused(bpe: LearnedBpe) -> None:
     with pytest.raises(MisalignedError, match="document 'a': 2 source and 1 target segments"):
-        TextPipeline(settings(), bpe).encode(Record("a", (("x", "y"),), target=("z",)))
+        TextPipeline(settings(), bpe).encode(Document("a", sentences=("x", "y"), target=("z",)))

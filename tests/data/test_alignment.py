@@ -7,13 +7,14 @@ import pytest
 
 from hat_fairseq.data.alignment import POLICIES, MisalignedError, align
 from hat_fairseq.data.record import Record
+from hat_fairseq.data.records import Document
 
 LANGUAGES = ("en", "de")
 
 
 def document(*pairs: tuple[str, str]) -> Record:
     sources, targets = zip(*pairs, strict=True)
-    return Record("d1", (sources,), target=targets, origin="train.en:3-5, train.de:3-5")
+    return Document("d1", sentences=sources, target=targets, origin="train.en:3-5, train.de:3-5")
 
 
 def pairs_of(aligned: Record) -> list[tuple[str, str]]:
@@ -85,7 +86,7 @@ def test_merging_loses_nothing() -> None:
 
 
 def test_different_numbers_of_segments() -> None:
-    page = Record("d1", (("a", "b", "c"),), target=("x", "y"), origin="one.jsonl:7")
+    page = Document("d1", sentences=("a", "b", "c"), target=("x", "y"), origin="one.jsonl:7")
     for policy in ("error", "drop"):  # it is the caller who drops it
         with pytest.raises(MisalignedError, match=r"^document 'd1' \(one\.jsonl:7\): 3 source and 2 target segments; "):
             align(page, policy, LANGUAGES, Counter())
@@ -106,5 +107,5 @@ def test_merged_chinese_has_no_spaces() -> None:
         ("你好。再见。ASCII.", "Hello."),
         ("Only.", "Bye."),
     ]
-    page = Record("d", (("One.", "Two."),), target=("一。", "二。", "三。"))
+    page = Document("d", sentences=("One.", "Two."), target=("一。", "二。", "三。"))
     assert pairs_of(align(page, "merge", ("en", "ja"), Counter())) == [("One. Two.", "一。二。三。")]

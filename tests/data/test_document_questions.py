@@ -17,6 +17,7 @@ from hat_fairseq.data.long_input import LongInputError
 from hat_fairseq.data.options import Settings
 from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.record import Annotation, Answer, Record
+from hat_fairseq.data.records import DocumentQuestion
 from hat_fairseq.data.records_json import record_from_json
 from hat_fairseq.data.rows import Row, read_ids
 
@@ -116,7 +117,7 @@ def test_the_label_is_in_every_window_that_has_the_answer(bpe: Bpe, examples: Ex
 def test_a_paragraph_longer_than_a_window_is_the_answer_in_each_of_its_pieces(bpe: Bpe, examples: Examples) -> None:
     record = examples["document_qa"][0]
     text = paragraphs_of(record)[0]
-    long = Record("a", ("Why ?", ("Short .", text, "End .")), annotations=(Annotation(1),))
+    long = DocumentQuestion("a", question="Why ?", paragraphs=("Short .", text, "End ."), annotations=(Annotation(1),))
     rows = pipeline(bpe, 41, window_overlap=5).rows(long)
     assert len(rows) > 4
     for row in rows:
@@ -154,19 +155,24 @@ def test_which_annotation_is_trained_on() -> None:
     first, second, short = Annotation(1), Annotation(4, yes_no="no"), Annotation(3, (word,))
     assert choose_annotation((Annotation(), second, first)) == first
     assert choose_annotation((Annotation(), second, short, first, Annotation(7, (word,)))) == short
-    record = Record("a", ("q", ("a b c", "d")), annotations=(Annotation(0, (Answer("c", 4), Answer("b", 2))),))
+    record = DocumentQuestion(
+        "a", question="q", paragraphs=("a b c", "d"), annotations=(Annotation(0, (Answer("c", 4), Answer("b", 2))),)
+    )
     assert record.annotations and choose_annotation(record.annotations).spans[0].end == 5
 
 
 REFUSED = [
-    ({"paragraph": 2}, "is about paragraph 2, and there are 2 paragraphs; they count from 0"),
-    ({"paragraph": -1}, "is about paragraph -1"),
+    ({"paragraph": 2}, "an annotation has paragraph 2, not one from 0 to 1"),
+    ({"paragraph": -1}, "has paragraph -1"),
     ({"yes_no": "yes"}, "an annotation with an answer needs its paragraph"),
     ({"paragraph": 0, "yes_no": "perhaps"}, "an annotation has spans, or yes_no 'yes' or 'no'"),
     ({"paragraph": 0, "yes_no": "no", "spans": [{"text": "x", "start": 0}]}, "has spans, or yes_no 'yes' or 'no'"),
-    ({"paragraph": 1, "spans": [{"text": "x", "start": 0}]}, "does not stand at character 0 of its paragraph 1, where"),
+    (
+        {"paragraph": 1, "spans": [{"text": "x", "start": 0}]},
+        "1: the answer 'x' does not stand at character 0, where",
+    ),
     ({"paragraph": "1"}, "annotations: paragraph must be a number, not '1'"),
-    ({"number": 1}, "annotations: unknown key 'number'; known are paragraph, spans, yes_no"),
+    ({"number": 1}, "annotations: unknown key 'number'; known are paragraph, yes_no, spans"),
 ]
 
 
@@ -179,14 +185,11 @@ def test_wrong_annotations_are_refused(annotation: dict[str, Any], message: str)
 
 def test_records_of_other_kinds_are_refused() -> None:
     for record, message in (
-        ({"id": "a", "paragraphs": ["x"]}, "it has 1 parts, not 2"),
-        ({"id": "a", "question": "q", "paragraphs": []}, "it has no paragraphs"),
+        ({"id": "a", "paragraphs": ["x"]}, "there is no question"),
         ({"id": "a", "question": "q", "text": "x"}, "unknown key 'text'"),
     ):
         with pytest.raises(ValueError, match=message):
             record_from_json(record, "here", "document_qa")
-    with pytest.raises(ValueError, match="has annotations, but no question with paragraphs"):
-        Record("a", ("q", "x"), annotations=(Annotation(0),))
 
 
 @pytest.mark.parametrize("kind", ["document_qa", "qa"])

@@ -9,13 +9,14 @@ import pytest
 
 from hat_fairseq.data.kinds import KINDS
 from hat_fairseq.data.record import Answer, Record
+from hat_fairseq.data.records import Choice, LabelledText, Question
 from hat_fairseq.data.records_json import read_records, record_from_json, record_to_json
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "text"])
 def test_written_and_read_back(kind: str, examples: dict[str, list[Record]], tmp_path: Path) -> None:
     path = tmp_path / "train.jsonl"
-    path.write_text("".join(json.dumps(record_to_json(example, kind)) + "\n" for example in examples[kind]))
+    path.write_text("".join(json.dumps(record_to_json(example)) + "\n" for example in examples[kind]))
     read = list(read_records(path, kind))
     assert read == examples[kind] and len(read) > 2
     assert read[1].origin == f"{path}:2"
@@ -25,12 +26,14 @@ def test_written_and_read_back(kind: str, examples: dict[str, list[Record]], tmp
 
 def test_keys_become_inputs() -> None:
     record = {"id": "a", "segments": ["x", "y"], "question": "Why?", "choices": ["b", "c"], "label": 1}
-    expected = Record("a", (("x", "y"),), ("Why? b", "Why? c"), label="1")
+    expected = Choice("a", segments=("x", "y"), choices=("Why? b", "Why? c"), label=1)
     assert record_from_json(record, "here", "choice") == expected
     record = {"id": "a", "text": "x", "second": ["y", "z"], "label": 3}
-    assert record_from_json(record, "here", "classification") == Record("a", ("x", ("y", "z")), label="3")
+    assert record_from_json(record, "here", "classification") == LabelledText(
+        "a", text="x", second=("y", "z"), label="3"
+    )
     record = {"id": "a", "question": "q", "text": "x y", "answers": [{"text": "y", "start": 2}]}
-    assert record_from_json(record, "here", "qa") == Record("a", ("q", "x y"), answers=(Answer("y", 2),))
+    assert record_from_json(record, "here", "qa") == Question("a", "q", "x y", answers=(Answer("y", 2),))
     assert record_from_json({**record, "answers": []}, "here", "qa").answers == ()
     assert record_from_json({"id": "a", "words": ["x"]}, "here", "tokens").labels is None
 
@@ -59,27 +62,30 @@ def test_lines_without_id_are_named_by_file_and_line(tmp_path: Path) -> None:
         (
             "choice",
             {"id": "a", "text": "x", "choices": ["y", "z"], "label": 2},
-            "'2' is no number of a choice, from 0 to 1",
+            "has the label 2; the choices have the numbers 0 to 1",
         ),
         ("choice", {"id": "a", "text": "x", "choices": ["y", "z"], "label": "1"}, "label must be a number, not '1'"),
         (
             "segments",
             {"id": "a", "segments": ["x", "y"], "labels": ["z"]},
-            "has 1 labels for 2 sentences, segments or w",
+            "has 1 labels for 2 segments",
         ),
-        ("segments", {"id": "a", "segments": []}, "has no segments"),
         ("segments", {"id": "a", "text": "x", "labels": ["z"]}, "unknown key 'text'"),
         ("tokens", {"id": "a", "words": "x y", "labels": ["z", "z"]}, "words must be a list, not 'x y'"),
-        ("qa", {"id": "a", "text": "x"}, "it has 1 parts, not 2"),
+        ("qa", {"id": "a", "text": "x"}, "there is no question"),
         ("qa", {"id": "a\tb", "text": "x", "question": "y"}, "contains a tab"),
         (
             "qa",
             {"id": "a", "question": "q", "text": "one two", "answers": [{"text": "two", "start": 3}]},
-            "document 'a': the answer 'two' does not stand at character 3 of its text, where ' tw' stands",
+            "document 'a': the answer 'two' does not stand at character 3, where ' tw' stands",
         ),
         ("qa", {"id": "a", "question": "q", "text": "x", "answers": [{"text": "x", "start": -1}]}, "at character -1"),
         ("qa", {"id": "a", "question": "q", "text": "x", "answers": [{"text": "", "start": 0}]}, "the answer ''"),
-        ("qa", {"id": "a", "question": "q", "text": "x", "answers": ["x"]}, "each item of answers must be an object"),
+        (
+            "qa",
+            {"id": "a", "question": "q", "text": "x", "answers": ["x"]},
+            "of answers: expected a JSON object, found",
+        ),
         ("mlm", {"id": "a", "text": "x", "label": "y"}, "unknown key 'label'"),
     ],
 )

@@ -18,6 +18,15 @@ from hat_fairseq.data.long_input import LongInputError
 from hat_fairseq.data.options import Settings
 from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.record import Answer, Record
+from hat_fairseq.data.records import (
+    Candidates,
+    Choice,
+    Document,
+    LabelledSegments,
+    LabelledText,
+    LabelledWords,
+    Question,
+)
 from hat_fairseq.data.rows import Row
 from hat_fairseq.modules.segments import slots_at_markers
 
@@ -86,7 +95,7 @@ def test_classification(bpe: Bpe, examples: dict[str, list[Record]], segments: s
 
 def test_gpt2_sees_each_part_as_one_text(gpt2_bpe: Gpt2Bpe) -> None:
     """As in fairseq's RoBERTa: no space before a part; without its markers a part has the tokens of its text."""
-    example = Record("a", ("One two. Three.", "Four? Five"))
+    example = LabelledText("a", text="One two. Three.", second="Four? Five")
     (row,) = pipeline(gpt2_bpe, "classification", splitter="punctuation").rows(example)
     assert row.segments == 4
     parts = [[token for token in part if token != "<s>"] for part in parts_of(row)]
@@ -98,7 +107,7 @@ def test_choices_share_their_context(bpe: Bpe, examples: dict[str, list[Record]]
     for example in examples["choice"]:
         rows = encoder.rows(example)
         assert [(row.part, row.num_parts) for row in rows] == [(0, 3), (1, 3), (2, 3)]
-        assert [row.label for row in rows] == [["right"] if str(n) == example.label else ["wrong"] for n in range(3)]
+        assert [row.label for row in rows] == [["right"] if n == example.label else ["wrong"] for n in range(3)]
         for row, choice in zip(rows, example.choices, strict=True):
             shown, last = parts_of(row)
             assert decoded(bpe, last) == whole(choice)  # never cut
@@ -147,7 +156,7 @@ def test_words_keep_their_labels(bpe: Bpe, examples: dict[str, list[Record]], se
 
 def test_words_are_encoded_one_by_one(gpt2_bpe: Gpt2Bpe) -> None:
     words = ("the", "project", "manager's", "100%", "日本")
-    (row,) = pipeline(gpt2_bpe, "tokens").rows(Record("a", (words,)))
+    (row,) = pipeline(gpt2_bpe, "tokens").rows(LabelledWords("a", words))
     expected = [token for i, word in enumerate(words) for token in gpt2_bpe.encode(" " * bool(i) + word)]
     assert row.tokens == ["<s>", *expected] and row.label is None
 
@@ -215,7 +224,7 @@ def test_answers_in_awkward_text(bpe: Bpe, text: str) -> None:
     if text not in AWKWARD:
         text = AWKWARD[AWKWARD.index("x\x07") : AWKWARD.index("y <") + 1]
     start = AWKWARD.index(text)
-    example = Record("a", ("What?", AWKWARD), answers=(Answer(text, start),))
+    example = Question("a", "What?", AWKWARD, answers=(Answer(text, start),))
     (row,) = pipeline(bpe, "qa", splitter="punctuation").rows(example)
     assert row.label is not None
     first, last = (row.spans[int(position)] for position in row.label)
@@ -229,7 +238,7 @@ def test_answers_in_awkward_text(bpe: Bpe, text: str) -> None:
 
 def test_a_token_may_stand_for_more_than_the_answer() -> None:
     encoder = pipeline(LearnedBpe.learn(["1901."] * 9, 9), "qa", splitter="punctuation")
-    example = Record("a", ("When?", "It was in 1901. Or 1902."), answers=(Answer("1901", 10),))
+    example = Question("a", "When?", "It was in 1901. Or 1902.", answers=(Answer("1901", 10),))
     (row,) = encoder.rows(example)
     start, end = map(int, row.label or [])
     assert row.tokens[start : end + 1] == ["1901."] and row.spans[start] == (10, 15)
@@ -237,7 +246,13 @@ def test_a_token_may_stand_for_more_than_the_answer() -> None:
 
 
 def test_candidates_are_in_one_row_and_are_never_truncated(learned_bpe: LearnedBpe) -> None:
-    record = Record("a", ("who is it", ("one text", "and one more text")), ("red cat", "a dog", "it"), label="1")
+    record = Candidates(
+        "a",
+        question="who is it",
+        segments=("one text", "and one more text"),
+        candidates=("red cat", "a dog", "it"),
+        label=1,
+    )
     (row,) = pipeline(learned_bpe, "candidates").rows(record)
     parts = " ".join(row.tokens).split(" </s>")
     texts = [[bpe_text(learned_bpe, each) for each in part.split("<s>")[1:]] for part in parts]
@@ -265,7 +280,7 @@ def test_a_row_has_all_its_answers_once(learned_bpe: LearnedBpe) -> None:
     text = "red and blue and red"
     answers = tuple(Answer(word, start) for word, start in (("red", 0), ("red", 17), ("blue", 8), ("red", 0)))
     encoder = pipeline(learned_bpe, "qa", splitter="punctuation")
-    (row,) = encoder.rows(Record("a", ("q", text), answers=answers))
+    (row,) = encoder.rows(Question("a", "q", text, answers=answers))
     places = list(map(int, row.label or []))
     found = [(row.spans[a][0], row.spans[b][1]) for a, b in zip(places[::2], places[1::2], strict=True)]
     assert [text[begin:end] for begin, end in found] == ["red", "red", "blue"] and found[1][0] == 17
@@ -273,7 +288,7 @@ def test_a_row_has_all_its_answers_once(learned_bpe: LearnedBpe) -> None:
 
 def test_an_answer_that_vanishes_is_counted(learned_bpe: LearnedBpe) -> None:
     encoder = pipeline(learned_bpe, "qa", splitter="punctuation")
-    (row,) = encoder.rows(Record("a", ("q", "a \x07 b"), answers=(Answer("\x07", 2),)))
+    (row,) = encoder.rows(Question("a", "q", "a \x07 b", answers=(Answer("\x07", 2),)))
     assert row.label == ["0", "0"]
     assert encoder.counts["answers_not_found"] == encoder.counts["examples_left_without_answer"] == 1
 
@@ -281,18 +296,18 @@ def test_an_answer_that_vanishes_is_counted(learned_bpe: LearnedBpe) -> None:
 def test_without_answer_and_without_knowledge(learned_bpe: LearnedBpe) -> None:
     encoder = pipeline(learned_bpe, "qa", splitter="punctuation")
     for answers, label in (((), ["0", "0"]), (None, None)):
-        (row,) = encoder.rows(Record("a", ("q", "a b"), answers=answers))
+        (row,) = encoder.rows(Question("a", "q", "a b", answers=answers))
         assert row.label == label
     assert not +encoder.counts
 
 
 def test_a_window_too_small_for_the_question(learned_bpe: LearnedBpe) -> None:
     encoder = pipeline(learned_bpe, "qa", splitter="punctuation", max_source_tokens=21, long_source="chunk")
-    example = Record("a", ("why " * 20, "a b"), origin="x.jsonl:3")
+    example = Question("a", "why " * 20, "a b", origin="x.jsonl:3")
     with pytest.raises(LongInputError, match=r"document 'a' \(x.jsonl:3\): windows are too small for its qu"):
         encoder.rows(example)
     # Beside a question that leaves little room, windows overlap less: counted.
-    rows = encoder.rows(Record("a", ("b " * 12, "a b c d e f g h i j k l")))
+    rows = encoder.rows(Question("a", "b " * 12, "a b c d e f g h i j k l"))
     assert len(rows) > 2 and encoder.counts["windows_with_less_overlap"] == len(rows)
 
 
@@ -313,8 +328,10 @@ def test_one_sentence_of_fifty_thousand_tokens(bpe: Bpe, task: str, segments: st
     policy = {"qa": "chunk", "mlm": "error"}.get(task, "truncate")
     encoder = pipeline(bpe, task, segments=segments, max_source_tokens=501, long_source=policy, splitter="punctuation")
     text = "remote " * 50_000
-    parts = ("Which?", text) if task == "qa" else (text,)
-    rows = encoder.rows(Record("a", parts, answers=(Answer("remote", 7 * 40_000),) if task == "qa" else None))
+    if task == "qa":
+        rows = encoder.rows(Question("a", "Which?", text, (Answer("remote", 7 * 40_000),)))
+    else:
+        rows = encoder.rows(encoder.kind.record("a", text=text))
     assert all(0 < len(row.tokens) <= 500 and row.tokens[0] == "<s>" for row in rows)
     assert len(rows) == 1 if task == "classification" else len(rows) > 100
     if task == "qa":
@@ -323,7 +340,7 @@ def test_one_sentence_of_fifty_thousand_tokens(bpe: Bpe, task: str, segments: st
 
 def test_control_tokens_in_the_text_are_only_text(bpe: Bpe) -> None:
     encoder = pipeline(bpe, "classification")
-    (row,) = encoder.rows(Record("a", (("<s> </s>", "<pad>"), "</s> </s> <mask>"), label="<pad>"))
+    (row,) = encoder.rows(LabelledText("a", segments=("<s> </s>", "<pad>"), second="</s> </s> <mask>", label="<pad>"))
     assert [token for token in row.tokens if token in (*MARKERS, "<pad>", "<mask>")] == [
         "<s>",
         "<s>",
@@ -341,7 +358,7 @@ def test_control_tokens_in_the_text_are_only_text(bpe: Bpe) -> None:
 )
 def test_the_longest_part_gives_way(lengths: tuple[int, int], policy: str, kept: tuple[int, int]) -> None:
     encoder = pipeline(LearnedBpe([]), "classification", max_source_tokens=61, long_source=policy)
-    example = Record("a", (("x " * (lengths[0] - 1),), ("y " * (lengths[1] - 1),)))
+    example = LabelledText("a", segments=("x " * (lengths[0] - 1),), second=("y " * (lengths[1] - 1),))
     (row,) = encoder.rows(example)
     assert tuple(map(len, parts_of(row))) == kept
     assert encoder.counts == Counter(
@@ -352,22 +369,34 @@ def test_the_longest_part_gives_way(lengths: tuple[int, int], policy: str, kept:
 @pytest.mark.parametrize(
     ("task", "example", "settings", "error", "message"),
     [
-        ("classification", Record("a", ("x",)), {}, ValueError, "document 'a': running text .* or --segments none"),
-        ("classification", Record("a", ("x. y", " ")), {"segments": "none"}, EmptyDocumentError, "an empty part"),
-        ("classification", Record("a", (("", "\t"),)), {}, EmptyDocumentError, "'a' has an empty part"),
-        ("segments", Record("a", (("x", "\x00"),)), {}, EmptyDocumentError, "'a': its segment 2 is empty"),
-        ("tokens", Record("a", (("", "x"),)), {}, EmptyDocumentError, "'a': its word 1 is empty"),
-        ("classification", Record("a", ("x",), labels=None, answers=None), {"kind": "qa"}, ValueError, "1 parts"),
+        (
+            "classification",
+            LabelledText("a", text="x"),
+            {},
+            ValueError,
+            "document 'a': running text .* or --segments none",
+        ),
+        (
+            "classification",
+            LabelledText("a", text="x. y", second=" "),
+            {"segments": "none"},
+            EmptyDocumentError,
+            "an empty part",
+        ),
+        ("classification", LabelledText("a", segments=("", "\t")), {}, EmptyDocumentError, "'a' has an empty part"),
+        ("segments", LabelledSegments("a", ("x", "\x00")), {}, EmptyDocumentError, "'a': its segment 2 is empty"),
+        ("tokens", LabelledWords("a", ("", "x")), {}, EmptyDocumentError, "'a': its word 1 is empty"),
+        ("classification", Document("a", text="x"), {}, ValueError, "is a Document, and the kind classification has L"),
         (
             "qa",
-            Record("a", ("q", "x " * 90)),
+            Question("a", "q", "x " * 90),
             {"max_source_tokens": 51, "segments": "none"},
             LongInputError,
             "'a': its source is too long: 96 tokens .* choose --long-source truncate or truncate-sentences or chunk",
         ),
         (
             "choice",
-            Record("a", ("x y",), ("z " * 90, "z")),
+            Choice("a", text="x y", choices=("z " * 90, "z")),
             {"max_source_tokens": 51, "segments": "none", "long_source": "truncate"},
             LongInputError,
             "leaves no room for both",

@@ -14,6 +14,7 @@ from fairseq.data import Dictionary, data_utils
 from hat_fairseq import cli
 from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.record import Record
+from hat_fairseq.data.records import Document
 from hat_fairseq.data.records_json import read_records, record_to_json
 from hat_fairseq.data.text import split_segments
 
@@ -109,7 +110,7 @@ def test_two_workers_give_the_same_files(folder: Path, result: Path, tmp_path: P
 def test_chinese_by_jieba(tmp_path: Path, pages: list[dict[str, list[str]]]) -> None:
     write(
         tmp_path / "train.jsonl",
-        [Record(str(i), (tuple(page["zh"]),), target=tuple(page["en"])) for i, page in enumerate(pages)],
+        [Document(str(i), sentences=tuple(page["zh"]), target=tuple(page["en"])) for i, page in enumerate(pages)],
     )
     languages = ["--source-language", "zh", "--source-tokenizer", "jieba", "--target-tokenizer", "moses"]
     preprocess(tmp_path, "--out", tmp_path / "out", "--aligned", *languages, "--num-codes", 300)
@@ -201,7 +202,8 @@ def test_options_that_do_not_go_together(
 
 
 READER = """
-from hat_fairseq.data.record import Record
+from hat_fairseq.data.records import Document
+from hat_fairseq.data.records import Document
 
 RELEASE = {"train": (7, 8), "valid": (1,)}
 PAPER = {"documents": {"train": "363K", "valid": "122"}, "source_words": "354", "target_tokens": "460"}
@@ -209,7 +211,7 @@ PAPER = {"documents": {"train": "363K", "valid": "122"}, "source_words": "354", 
 
 def read(split, root, counts):
     for number in range(5 if split == "train" else 1):
-        yield Record(f"{split}{number}", (("a b",),), target=("c",))
+        yield Document(f"{split}{number}", sentences=("a b",), target=("c",))
 """
 
 

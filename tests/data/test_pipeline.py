@@ -15,7 +15,8 @@ from hat_fairseq.data.learned_bpe import LearnedBpe
 from hat_fairseq.data.long_input import LongInputError
 from hat_fairseq.data.options import Options, Settings
 from hat_fairseq.data.pipeline import TextPipeline
-from hat_fairseq.data.record import Record
+from hat_fairseq.data.record import Record, Turn
+from hat_fairseq.data.records import Document
 from hat_fairseq.data.rows import BOS
 
 ROLES = ("ID", "ME", "PM", "UI")
@@ -50,17 +51,17 @@ def test_a_meeting_there_and_back(bpe: Bpe, meetings: list[Record]) -> None:
 
 
 def test_a_question_is_the_first_sentence(bpe: Bpe, meetings: list[Record]) -> None:
-    asked = replace(meetings[0], parts=("What  did they\tdecide?", *meetings[0].parts))
+    asked = replace(meetings[0], question="What  did they\tdecide?")
     sentences = ("What did they decide?", *(meetings[0].sentences or ()))
     pipeline = TextPipeline(Settings(), bpe)
     prepared = pipeline.prepare(asked)
     assert (prepared.roles or ())[0] == "question" and len(prepared.parts) == 1
     assert pipeline.prepare(prepared) == prepared
-    assert pipeline.encode(asked) == pipeline.encode(replace(meetings[0], parts=(sentences,), roles=None))
+    assert pipeline.encode(asked) == pipeline.encode(meetings[0].with_sentences(sentences, None, None))
     text = TextPipeline(Settings(splitter="punctuation"), bpe)
-    assert text.prepare(Record("a", ("Who?", "One. Two."))).sentences == ("Who?", "One.", "Two.")
+    assert text.prepare(Document("a", question="Who?", text="One. Two.")).sentences == ("Who?", "One.", "Two.")
     with pytest.raises(ValueError, match="has a question, and --aligned is for translations"):
-        TextPipeline(Settings(aligned=True), bpe).prepare(Record("a", ("Who?", ("x",))))
+        TextPipeline(Settings(aligned=True), bpe).prepare(Document("a", question="Who?", sentences=("x",)))
 
 
 def test_what_a_model_generates_stays_on_one_line_and_has_no_tabs(gpt2_bpe: Gpt2Bpe) -> None:
@@ -70,13 +71,13 @@ def test_what_a_model_generates_stays_on_one_line_and_has_no_tabs(gpt2_bpe: Gpt2
 
 def test_gpt2_sees_the_document_as_one_text(gpt2_bpe: Gpt2Bpe) -> None:
     """Without its markers, a document has the tokens of the sentences joined by spaces."""
-    (encoded,) = TextPipeline(Settings(), gpt2_bpe).encode(Record("a", (("One two.", "Three.", "Four"),)))
+    (encoded,) = TextPipeline(Settings(), gpt2_bpe).encode(Document("a", sentences=("One two.", "Three.", "Four")))
     assert [token for token in encoded.tokens if token != BOS] == gpt2_bpe.encode("One two. Three. Four")
 
 
 def test_text_is_split_into_sentences(bpe: Bpe) -> None:
     pipeline = TextPipeline(Settings(splitter="punctuation"), bpe)
-    (encoded,) = pipeline.encode(Record("a", ("One two. Three?\r\nFour",)))
+    (encoded,) = pipeline.encode(Document("a", text="One two. Three?\r\nFour"))
     assert encoded.tokens.count(BOS) == 3
     assert pipeline.decode(" ".join(encoded.tokens)) == "One two. Three? Four"
     assert pipeline.counts["line_breaks_to_space"] == 1
@@ -95,7 +96,7 @@ def test_roles_go_along_with_their_utterance(learned_bpe: LearnedBpe, meetings: 
 
 
 def test_roles_of_several_words_are_one_token(learned_bpe: LearnedBpe) -> None:
-    document = Record("a", (("x",),), roles=("Project Manager",))
+    document = Document("a", turns=(Turn("x", role="Project Manager"),))
     (encoded,) = TextPipeline(Settings(roles=True, role_labels=("Project Manager",)), learned_bpe).encode(document)
     assert [role for role, _ in groupby(encoded.streams["role"])] == ["Project_Manager"]
 
@@ -103,12 +104,14 @@ def test_roles_of_several_words_are_one_token(learned_bpe: LearnedBpe) -> None:
 @pytest.mark.parametrize("settings", [Settings(roles=True, role_labels=ROLES), Settings(role_in_text=True)])
 def test_missing_roles_are_refused(learned_bpe: LearnedBpe, settings: Settings) -> None:
     with pytest.raises(ValueError, match="document 'a' has no roles"):
-        TextPipeline(settings, learned_bpe).encode(Record("a", (("x",),)))
+        TextPipeline(settings, learned_bpe).encode(Document("a", sentences=("x",)))
 
 
 def test_unknown_roles_are_refused(learned_bpe: LearnedBpe) -> None:
     with pytest.raises(ValueError, match="document 'a' has the role 'QA'; known are ID, ME, PM, UI"):
-        TextPipeline(Settings(roles=True, role_labels=ROLES), learned_bpe).encode(Record("a", (("x",),), roles=("QA",)))
+        TextPipeline(Settings(roles=True, role_labels=ROLES), learned_bpe).encode(
+            Document("a", turns=(Turn("x", role="QA"),))
+        )
 
 
 def test_truncation_is_counted(bpe: Bpe, meetings: list[Record]) -> None:
@@ -151,7 +154,7 @@ def test_long_targets_can_be_truncated(learned_bpe: LearnedBpe, meetings: list[R
 
 def test_control_tokens_in_the_text_are_only_text(bpe: Bpe) -> None:
     pipeline = TextPipeline(Settings(), bpe)
-    document = Record("a", ((LITERALS, "<s>"),), target=(LITERALS,))
+    document = Document("a", sentences=(LITERALS, "<s>"), target=(LITERALS,))
     (encoded,) = pipeline.encode(document)
     assert [token for token in encoded.tokens if token.startswith("<") and token.endswith(">")] == [BOS, BOS]
     assert pipeline.decode(" ".join(encoded.tokens)) == f"{LITERALS} <s>"
@@ -162,7 +165,7 @@ def test_control_tokens_in_the_text_are_only_text(bpe: Bpe) -> None:
 
 @pytest.mark.parametrize(
     "document",
-    [Record("a", (" \r\n",)), Record("a", ((),)), Record("a", (("", "\x00\t"),), target=("x",))],
+    [Document("a", text=" \r\n"), Document("a", sentences=()), Document("a", sentences=("", "\x00\t"), target=("x",))],
 )
 def test_empty_documents_are_refused(learned_bpe: LearnedBpe, document: Record) -> None:
     with pytest.raises(EmptyDocumentError, match="document 'a' has an empty source"):
@@ -171,12 +174,20 @@ def test_empty_documents_are_refused(learned_bpe: LearnedBpe, document: Record) 
 
 def test_empty_targets_are_refused(learned_bpe: LearnedBpe) -> None:
     with pytest.raises(EmptyDocumentError, match="document 'a' has an empty target"):
-        TextPipeline(Settings(), learned_bpe).encode(Record("a", (("x",),), target=(" ",)))
+        TextPipeline(Settings(), learned_bpe).encode(Document("a", sentences=("x",), target=(" ",)))
 
 
 def test_empty_sentences_are_dropped_with_their_roles_and_counted(learned_bpe: LearnedBpe) -> None:
     pipeline = TextPipeline(Settings(roles=True, role_labels=ROLES), learned_bpe)
-    document = Record("a", (("x", " ", "y"),), roles=("PM", "ME", "UI"), target=("", "z"))
+    document = Document(
+        "a",
+        turns=(
+            Turn("x", role="PM"),
+            Turn(" ", role="ME"),
+            Turn("y", role="UI"),
+        ),
+        target=("", "z"),
+    )
     prepared = pipeline.prepare(document)
     assert (prepared.sentences, prepared.roles, prepared.target) == (("x", "y"), ("PM", "UI"), ("z",))
     assert pipeline.counts == Counter(sentences_empty=1, target_sentences_empty=1)
@@ -184,7 +195,7 @@ def test_empty_sentences_are_dropped_with_their_roles_and_counted(learned_bpe: L
 
 def test_preparing_twice_changes_nothing(learned_bpe: LearnedBpe) -> None:
     pipeline = TextPipeline(Settings(splitter="library"), learned_bpe)
-    prepared = pipeline.prepare(Record("a", ("A\tb. <s> C.\n\nD  e? F",), target=("x\ry",)))
+    prepared = pipeline.prepare(Document("a", text="A\tb. <s> C.\n\nD  e? F", target=("x\ry",)))
     pipeline.counts.clear()
     assert pipeline.prepare(prepared) == prepared
     assert not +pipeline.counts
@@ -194,7 +205,7 @@ def test_preparing_twice_changes_nothing(learned_bpe: LearnedBpe) -> None:
 def test_one_sentence_of_fifty_thousand_tokens(bpe: Bpe, policy: str) -> None:
     settings = Settings(splitter="punctuation", max_source_tokens=1001, long_source=policy)
     begin = time.perf_counter()
-    chunks = TextPipeline(settings, bpe).encode(Record("a", ("remote " * 50_000,)))
+    chunks = TextPipeline(settings, bpe).encode(Document("a", text="remote " * 50000))
     assert time.perf_counter() - begin < 5  # about 0.3 on an idle machine
     assert all(len(chunk.tokens) <= 1000 and chunk.tokens[0] == BOS for chunk in chunks)
 
@@ -248,6 +259,6 @@ def test_chinese_sentences_come_back_without_spaces_between_them(language: str, 
     bpe = LearnedBpe.learn(["今天 很好。", "明天会下雨。"], 20)
     pipeline = TextPipeline(Settings(target_language=language, source_language=language), bpe)
     sentences = ("今天 很好。", "明天会下雨。")
-    (row,) = pipeline.rows(pipeline.prepare(Record("a", (sentences,), target=sentences)))
+    (row,) = pipeline.rows(pipeline.prepare(Document("a", sentences=sentences, target=sentences)))
     assert pipeline.decode(" ".join(row.streams["target"])) == text
     assert pipeline.decode(" ".join(row.tokens), "source") == text

@@ -19,6 +19,7 @@ from hat_fairseq.data.outputs import files_below
 from hat_fairseq.data.package import describe_files
 from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.record import Record
+from hat_fairseq.data.records import Document
 from hat_fairseq.data.records_json import read_records, record_to_json
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -122,7 +123,7 @@ def test_two_workers_give_the_same_files(folder: Path, result: Path, tmp_path: P
 def test_empty_documents_are_refused_or_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(
         tmp_path / "train.jsonl",
-        [Record("full", (("a b",),), target=("a",)), Record("empty", ((" ",),), target=("a",))],
+        [Document("full", sentences=("a b",), target=("a",)), Document("empty", sentences=(" ",), target=("a",))],
     )
     arguments = [str(tmp_path), "--out", str(tmp_path / "out"), "--num-codes", "5"]
     assert f"document 'empty' ({tmp_path}/train.jsonl:2) has an empty source" in failure(arguments, capsys)
@@ -258,13 +259,14 @@ def test_a_split_of_which_nothing_is_left_is_an_error(
 
 SLOW_READER = """
 import time
-from hat_fairseq.data.record import Record
+from hat_fairseq.data.records import Document
+from hat_fairseq.data.records import Document
 
 SPLITS = ("train",)
 
 def read(split, root, counts):
     for number in range(40):
-        yield Record(str(number), (("a b",),), target=("a",))
+        yield Document(str(number), sentences=("a b",), target=("a",))
     (root / "reading").touch()
     time.sleep(600)
 """

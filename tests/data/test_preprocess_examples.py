@@ -170,7 +170,7 @@ def test_two_workers_give_the_same_files(kind: str, preprocessed: Preprocess, fo
 
 
 READER = """
-from hat_fairseq.data.record import Record
+from hat_fairseq.data.records import LabelledText
 
 KIND = "classification"
 DEFAULTS = {"segments": "none", "num_codes": 10}
@@ -179,7 +179,7 @@ RELEASE = {"train": (3,)}
 def read(split, root, counts):
     counts["seen"] += 2
     for number in range(2):
-        yield Record(f"{split}{number}", ("What is it? A text .",), label="a" if split == "test" else "b")
+        yield LabelledText(f"{split}{number}", text="What is it? A text .", label="a" if split == "test" else "b")
 """
 
 

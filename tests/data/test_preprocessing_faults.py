@@ -22,13 +22,13 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
 KILLED = "hat: error: a worker process was killed by signal 9; if memory ran out, use fewer --workers\n"
 READER = """
 import time
-from hat_fairseq.data.record import Record
+from hat_fairseq.data.records import Document
 
 SPLITS = ("train",)
 
 def read(split, root, counts):
     for number in range(200):
-        yield Record(str(number), ((f"a b{number}",),), target=("a",))
+        yield Document(str(number), sentences=(f"a b{number}",), target=("a",))
         while number == 100 and not (root / "go").exists():
             (root / "reading").touch()
             time.sleep(0.05)

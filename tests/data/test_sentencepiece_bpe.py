@@ -9,6 +9,7 @@ import re
 import shutil
 import sys
 import unicodedata
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,8 @@ from hat_fairseq.data.files import sha256_of
 from hat_fairseq.data.options import Settings
 from hat_fairseq.data.parallel import ordered_map
 from hat_fairseq.data.pipeline import TextPipeline
-from hat_fairseq.data.record import Answer, Record
+from hat_fairseq.data.record import Answer
+from hat_fairseq.data.records import LabelledText, LabelledWords, Question
 from hat_fairseq.data.sentencepiece_bpe import MODEL, SPACE, SentencePieceBpe
 
 # Several characters become one, one becomes several, some vanish, some become spaces, some have no piece.
@@ -140,7 +142,7 @@ def test_extents_of_given_tokens(
 def test_text_of_which_nothing_is_left(bpe: SentencePieceBpe) -> None:
     assert bpe.encode("\u200b\u200b") == ["<unk>"] and bpe.extents(["<unk>"], "\u200b\u200b") == [(0, 2)]
     assert bpe.encode("") == [] and bpe.extents([], "") == []
-    record = Record("a", (("ja", "\u200b", "nein"),), labels=("x", "y", "z"))
+    record = LabelledWords("a", ("ja", "\u200b", "nein"), labels=("x", "y", "z"))
     (row,) = TextPipeline(Settings(kind="tokens"), bpe).rows(record)
     assert [label for label in row.label or [] if label != "<pad>"] == ["x", "y", "z"]
 
@@ -149,7 +151,9 @@ def test_full_width_control_tokens_are_only_text(tmp_path: Path) -> None:
     """Where their letters have no pieces, sentencepiece returns `<s>` as one unknown piece."""
     lines = [line for line in tydi_lines() if not set(line) & set("<>smak/")]
     bpe = SentencePieceBpe(write_model(tmp_path, lines, vocab_size=600))
-    (row,) = TextPipeline(Settings(kind="classification"), bpe).rows(Record("a", (("＜s＞", "＜mask＞ <s>"),)))
+    (row,) = TextPipeline(Settings(kind="classification"), bpe).rows(
+        LabelledText("a", segments=("＜s＞", "＜mask＞ <s>"))
+    )
     assert [token for token in row.tokens if token in ("<s>", "<mask>")] == ["<s>", "<s>"]
     assert bpe.encode("＜s＞")[-1] == "<\\s>" and bpe.decode(bpe.encode("＜s＞")) == "<s>"
     assert bpe.extents(bpe.encode("＜s＞"), "＜s＞")[-1] == (0, 3)
@@ -163,7 +167,7 @@ def test_answers_in_eleven_languages(bpe: SentencePieceBpe, windows: bool) -> No
     limits = {"max_source_tokens": 250, "long_source": "chunk"} if windows else {}
     pipeline = TextPipeline(Settings(kind="qa", splitter="punctuation", **limits), bpe)
     checked = inside = 0
-    for record in [*tydi(), *(Record(text, ("?", text), answers=()) for text in AWKWARD)]:
+    for record in [*tydi(), *(Question(text, "?", text, answers=()) for text in AWKWARD)]:
         text = record.text or ""
         spans = [(answer.start, answer.start + len(answer.text)) for answer in record.answers or ()]
         for _ in range(5):
@@ -172,7 +176,7 @@ def test_answers_in_eleven_languages(bpe: SentencePieceBpe, windows: bool) -> No
             spans.append((start, end))
         for start, end in spans:
             answer = Answer(text[start:end], start)
-            rows = pipeline.rows(Record(record.id, record.parts, answers=(answer,)))
+            rows = pipeline.rows(replace(record, answers=(answer,)))
             found = [row for row in rows if row.label != ["0", "0"]]
             assert found, (record.id, answer)
             for row in found:

@@ -11,13 +11,14 @@ from example_data import Preprocess
 from hat_fairseq import cli
 from hat_fairseq.data.files import sha256_of
 from hat_fairseq.data.record import Record
+from hat_fairseq.data.records import LabelledSegments
 from hat_fairseq.data.records_json import record_to_json
 
 
 def write(folder: Path, kind: str, **splits: list[Record]) -> str:
     folder.mkdir()
     for split, rows in splits.items():
-        (folder / f"{split}.jsonl").write_text("".join(json.dumps(record_to_json(row, kind)) + "\n" for row in rows))
+        (folder / f"{split}.jsonl").write_text("".join(json.dumps(record_to_json(row)) + "\n" for row in rows))
     return str(folder)
 
 
@@ -110,7 +111,7 @@ def test_contradictions_are_refused(
 def test_labels_that_the_earlier_run_lacks_are_refused(
     fine_tuning: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = write(tmp_path / "texts", "segments", test=[Record("x", (("a", "b"),), labels=("de", "fr"))])
+    folder = write(tmp_path / "texts", "segments", test=[LabelledSegments("x", ("a", "b"), labels=("de", "fr"))])
     command = [
         "preprocess",
         folder,

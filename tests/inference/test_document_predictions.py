@@ -20,7 +20,6 @@ from preprocess.question_containers import WRITERS
 
 from hat_fairseq import cli
 from hat_fairseq.data.encode_annotations import choose_annotation
-from hat_fairseq.data.kinds import kind_of
 from hat_fairseq.data.readers import find_reader
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import json_line, read_records
@@ -253,7 +252,7 @@ def test_the_printed_thresholds_give_the_best_f1(
     for number, record in enumerate(20 * list(find_reader(dataset).read("valid", tmp_path / "release", Counter()))):
         meta = (record.meta or {})[dataset] | {"example_id": number, "language": "thai"}
         records.append(replace(record, id=str(number), meta={dataset: meta}))
-    lines = [json_line(record, kind_of("document_qa")) + "\n" for record in records]
+    lines = [json_line(record) + "\n" for record in records]
     (tmp_path / "valid.jsonl").write_text("".join(lines), encoding="utf-8")
     documents = [(windows_for(record, draw), record.sentences or ()) for record in records]
 

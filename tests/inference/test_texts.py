@@ -15,7 +15,8 @@ from fairseq.sequence_scorer import SequenceScorer
 from warm import WarmPython
 
 from hat_fairseq import cli
-from hat_fairseq.data.record import Record
+from hat_fairseq.data.record import Record, Turn
+from hat_fairseq.data.records import Document
 from hat_fairseq.data.records_json import read_records, record_to_json
 from hat_fairseq.generation.beam_search import BeamSearchGenerator
 from hat_fairseq.inference import DocumentToText
@@ -43,7 +44,7 @@ def short(data: Path) -> list[Record]:
     """The first turns of real meetings: three chunks, one chunk, two chunks."""
     documents = list(read_records(data / "text/test.jsonl"))
     counts = (12, 1, 8)
-    return [Record(d.id, (d.sentences[:n],), roles=d.roles[:n]) for d, n in zip(documents, counts, strict=True)]
+    return [replace(d, sentences=None, turns=d.turns[:n], target=None) for d, n in zip(documents, counts, strict=True)]
 
 
 @pytest.mark.parametrize("batch_size", [1, 2, 33])
@@ -65,7 +66,7 @@ def test_texts_come_one_by_one_and_bad_documents_before_all(chunked: tuple[Path,
     data, checkpoint = chunked
     model = DocumentToText.from_pretrained(str(checkpoint), str(data / "bin"), "cpu", **OPTIONS)
     first, *_ = documents = short(data)
-    texts = model([*documents, Record("empty", ((" ",),), roles=("PM",))])
+    texts = model([*documents, Document("empty", turns=(Turn(" ", role="PM"),))])
     with pytest.raises(ValueError, match="document 'empty'"):
         next(texts)
     assert next(model(documents)) == next(model([first]))

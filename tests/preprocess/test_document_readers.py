@@ -22,9 +22,9 @@ from preprocess.question_containers import (
 
 from hat_fairseq import cli
 from hat_fairseq.data.encode_annotations import choose_annotation
-from hat_fairseq.data.kinds import kind_of
 from hat_fairseq.data.readers import find_reader
 from hat_fairseq.data.record import Annotation, Answer, Record
+from hat_fairseq.data.records import DocumentQuestion
 from hat_fairseq.data.records_json import json_line
 from hat_fairseq.scoring.official import dataset_of, without_offsets, write_official_answers
 
@@ -195,7 +195,7 @@ def test_gold_answers_as_predictions_have_full_marks(name: str, tmp_path: Path) 
         lines.append(json.dumps(prediction) + "\n")
     (tmp_path / "p.jsonl").write_text("".join(lines), encoding="utf-8")
     kept = tmp_path / "valid.jsonl"
-    kept.write_text("".join(json_line(record, kind_of("document_qa")) + "\n" for record in records), encoding="utf-8")
+    kept.write_text("".join(json_line(record) + "\n" for record in records), encoding="utf-8")
     words = [
         "score",
         name,
@@ -258,6 +258,9 @@ def test_what_is_no_release_is_refused(name: str, change: dict[str, Any], messag
 
 
 def test_records_of_another_dataset_are_no_official_answers(tmp_path: Path) -> None:
-    for record in (Record("7", ("q", ("x",))), Record("a7", ("q", ("x",)), meta={"tydi_qa": {}})):
+    for record in (
+        DocumentQuestion("7", question="q", paragraphs=("x",)),
+        DocumentQuestion("a7", question="q", paragraphs=("x",), meta={"tydi_qa": {}}),
+    ):
         with pytest.raises(ValueError, match="is not from tydi_qa, or not from its"):
             write_official_answers(tmp_path, "tydi_qa", [(record, {})])

@@ -24,7 +24,7 @@ def test_questions_of_wikihop_have_their_candidates_and_documents() -> None:
     assert [len(train), len(valid)] == [4, 2]
     query, documents = train[1].parts
     assert query == "person_of_page 1" and documents[0].startswith("Ben Koch paints bridges.") and len(documents) == 2
-    assert train[1].choices == ("ben koch", "carla roth", "dov levi") and train[1].label == "0"
+    assert train[1].choices == ("ben koch", "carla roth", "dov levi") and train[1].label == 0
     assert find_reader("wikihop").release == {"train": (43738,), "valid": (5129,)}
 
 

@@ -78,7 +78,7 @@ def test_choices_go_into_the_blank_or_behind_the_question() -> None:
     assert plain.parts == blank.parts == (article,)
     assert plain.choices == tuple(f"What is said? {option}" for option in options)
     assert blank.choices == tuple(f"The passage says: {option} It is true." for option in options[::-1])
-    assert (plain.label, blank.label) == ("0", "3") and (plain.id, blank.id) == ("middle/6-0", "middle/6-1")
+    assert (plain.label, blank.label) == (0, 3) and (plain.id, blank.id) == ("middle/6-0", "middle/6-1")
     assert counts == Counter(questions_with_a_blank=2, questions_without_blank=2)
 
 

@@ -21,7 +21,6 @@ from warm import WarmPython
 
 from hat_fairseq import cli
 from hat_fairseq.data.pipeline import TextPipeline
-from hat_fairseq.data.record import Record
 from hat_fairseq.data.rows import read_ids
 
 SPLITS = {"train": 24, "valid": 8, "test": 6}
@@ -95,7 +94,12 @@ def test_a_row_is_a_marker_and_the_symbols(kind: str, data_of: Callable[[str], P
         assert dictionary.symbols[4:] == [str(value) for value in range(256)]
     assert sorted(path.name for path in bin_folder.glob("*.codes")) == []
     pipeline = TextPipeline.load(bin_folder)
-    again = Record("new", ("ab",) if kind == "byte_sequence" else ("ab", "c") if kind == "byte_pair" else (("a", "b"),))
+    text = {
+        "byte_sequence": {"text": "ab"},
+        "byte_pair": {"text": "ab", "second": "c"},
+        "sequence": {"tokens": ("a", "b")},
+    }
+    again = pipeline.kind.record("new", **text[kind])
     assert pipeline.encode(again)[0].tokens == ["<s>", "a", "b"] if kind == "sequence" else ["<s>", "97", "98"]
 
 
@@ -107,13 +111,13 @@ LINE = '{"id": "a", "label": "x", %s}'
     [
         ("sequence", '"tokens": ["a b"]', "", "document 'a' ({}:1) has the token 'a b'; tokens have no white space"),
         ("sequence", '"tokens": ["</s>"]', "", "has the token '</s>'; tokens have no white space and are not <s>"),
-        ("sequence", '"tokens": []', "", "{}:1: document 'a' is not of the kind sequence: it has no tokens"),
-        ("sequence", '"text": "a"', "", "{}:1: unknown key 'text'; known are id, label, meta, tokens"),
+        ("sequence", '"tokens": []', "", "document 'a' ({}:1) has an empty sequence; remove it, or drop and count"),
+        ("sequence", '"text": "a"', "", "{}:1: unknown key 'text'; known are id, tokens, label, meta"),
         ("byte_sequence", '"text": ""', "", "document 'a' ({}:1) has an empty sequence; remove it, or drop and count"),
         ("byte_sequence", '"pixels": [0, 256]', "", "has the pixel 256; pixels are numbers from 0 to 255"),
         ("byte_sequence", '"pixels": ["0"]', "", "{}:1: each item of pixels must be a number, not '0'"),
         ("byte_sequence", '"pixels": [1], "text": "a"', "", "give exactly one of text, pixels, not text and pixels"),
-        ("byte_pair", '"text": "a"', "", "is not of the kind byte_pair: it has 1 parts, not 2"),
+        ("byte_pair", '"text": "a"', "", "{}:1: there is no second"),
         ("sequence", '"tokens": ["a"]', "--num-codes 9", "--num-codes 9 has no effect with --kind sequence; remove it"),
         ("byte_sequence", '"text": "a"', "--bpe gpt2", "--bpe gpt2 has no effect with --kind byte_sequence; remove"),
         ("byte_sequence", '"text": "a"', "--splitter library", "--splitter library has no effect with --kind byte_seq"),

@@ -77,9 +77,7 @@ def exported(model: Path, ami: Path) -> Path:
 def texts(ami: Path) -> list[Record]:
     """Documents of different lengths, the last ones longer than the limit of the data."""
     records = read_records(ami / "text/test.jsonl")
-    return [
-        replace(r, target=None, parts=(r.parts[0][: n + 1],), roles=r.roles[: n + 1]) for n, r in enumerate(records)
-    ]
+    return [replace(r, target=None, sentences=None, turns=r.turns[: n + 1]) for n, r in enumerate(records)]
 
 
 def turns(record: Record) -> list[dict[str, str]]:

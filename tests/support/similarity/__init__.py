@@ -20,6 +20,7 @@ from hat_fairseq.criterions.labels import LabelCriterion
 from hat_fairseq.data.encode_examples import encode_pair
 from hat_fairseq.data.kinds import KINDS, Kind
 from hat_fairseq.data.labels import label_of
+from hat_fairseq.data.records import LabelledText
 from hat_fairseq.inference.assemble import ASSEMBLERS, Assembler
 from hat_fairseq.tasks.config import EncoderTaskConfig
 from hat_fairseq.tasks.encoder_task import EncoderTask
@@ -28,10 +29,8 @@ from hat_fairseq.tasks.row_targets import RowTargets
 KINDS["similarity"] = Kind(
     name="similarity",
     task="text_similarity",
-    keys=("text", "segments", "second", "label"),
+    record=LabelledText,
     encode=encode_pair,
-    gold="label",
-    num_parts=(2,),
 )
 
 
