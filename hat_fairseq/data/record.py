@@ -24,7 +24,7 @@ def _storable(meta: Any) -> Any:
     return meta
 
 
-# The function beside a type makes values of JSON into values of this type.
+# The function beside a type makes values of JSON into values of this type; see `records_json.py`.
 Label = Annotated[str, lambda label: str(label) if type(label) is int else label]
 Sentences = Annotated[Texts, lambda text: text.split("\n") if isinstance(text, str) else text]
 Meta = Annotated[Mapping[str, Any], _storable]
