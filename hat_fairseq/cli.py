@@ -26,7 +26,6 @@ VERBS = {
     "generate": "generation.command",
     "join": "generation.join_chunks",
     "predict": "inference.predict",
-    "classify": "inference.classify",
     "score": "scoring.command",
     "summarize": "inference.texts",
     "show": "scoring.show",

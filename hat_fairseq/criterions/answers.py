@@ -30,12 +30,7 @@ MORE_SUMS = ("right_paragraphs", "right_types")  # further ones of `document_ans
 class AnswerSpans(LabelCriterion):
     """For the task `question_answering`."""
 
-    kind, name, task_name = "qa", "answer_spans", "question_answering"
-
-    def __init__(self, task: Any) -> None:
-        super().__init__(task)
-        if getattr(task, "kind", "") != self.kind:
-            raise ValueError(f"the criterion {self.name} is for the task {self.task_name}")
+    name = "answer_spans"
 
     def compute(self, logits: Tensor, target: Tensor) -> tuple[Tensor, int, dict[str, Any]]:
         spans = target.unflatten(1, (-1, 2))  # (B, S, 2)
@@ -66,7 +61,7 @@ class AnswerSpans(LabelCriterion):
 class DocumentAnswers(AnswerSpans):
     """For the task `document_question_answering`."""
 
-    kind, name, task_name = "document_qa", "document_answers", "document_question_answering"
+    name = "document_answers"
 
     def compute(self, logits: Any, target: Tensor) -> tuple[Tensor, int, dict[str, Any]]:
         loss, rows, log = super().compute(logits["span"], target[:, :2])

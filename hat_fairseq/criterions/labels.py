@@ -12,7 +12,7 @@ as in scikit-learn. F1 is omitted for multiple choice.
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -29,6 +29,13 @@ Distributions = list[tuple[Tensor, float]]
 
 class LabelCriterion(FairseqCriterion, ABC):
     """Base of the criterions for labels and answers. The task computes the logits, a subclass the loss."""
+
+    name: ClassVar[str]  # as `--criterion` takes it
+
+    def __init__(self, task: Any) -> None:
+        super().__init__(task)
+        if (expected := getattr(task, "default_criterion", None)) != self.name:
+            raise ValueError(f"the criterion {self.name} is not for this task: give --criterion {expected}")
 
     def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Tensor, int, dict[str, Any]]:
         """The loss summed over labels (or rows, for `answer_spans`), the number of labels, and what is logged.
@@ -66,13 +73,7 @@ class LabelCriterion(FairseqCriterion, ABC):
 class DocumentLabels(LabelCriterion):
     """For all labelled tasks but those of answers (`answers.py`)."""
 
-    def __init__(self, task: Any) -> None:
-        super().__init__(task)
-        if getattr(task, "kind", "qa") in ("qa", "document_qa"):
-            raise ValueError(
-                "the criterion document_labels is for the tasks document_classification, multiple_choice, "
-                "candidate_selection, segment_classification, sequence_classification and token_classification"
-            )
+    name = "document_labels"
 
     def compute(self, logits: Tensor, target: Tensor) -> tuple[Tensor, int, dict[str, Any]]:
         logits, target = logits.flatten(0, -2), target.flatten()

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Self
 
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")  # numbers 0 to 3 of every dictionary
-PAD, EOS, UNKNOWN = 1, 2, 3
-SPECIAL_IDS = {"bos_token_id": 0, "pad_token_id": PAD, "eos_token_id": EOS}  # under the names of transformers
+BOS, PAD, EOS, UNKNOWN = range(4)
+SPECIAL_IDS = {"bos_token_id": BOS, "pad_token_id": PAD, "eos_token_id": EOS}  # under the names of transformers
 _MULTIPLE = 8  # fairseq-preprocess fills the dictionaries that it builds up to a multiple of this
 _OVERWRITE = " #fairseq:overwrite"
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hat_fairseq.data.files import sha256_of
-from hat_fairseq.data.kinds import Kind
+from hat_fairseq.data.kinds import Kind, kind_of
 from hat_fairseq.data.options import Options
 from hat_fairseq.data.outputs import files_below
 from hat_fairseq.data.readers import Reader
@@ -163,8 +163,8 @@ def table(manifest: Mapping[str, Any]) -> str:
             label = f"{name.replace('_', ' ')} a line, {figure}"
             rows.append([label, *(f"{split[name][figure]:,}" for split in splits.values())])
     rows += _label_rows(splits)
-    if manifest["options"]["kind"] == "document_qa":
-        rows.append(["gold answers that no window has", *map(_lost_answers, splits.values())])
+    figures = list(map(kind_of(manifest["options"]["kind"]).figures, splits.values()))
+    rows += [[name, *(each[name] for each in figures)] for name in figures[0]]
     for name in sorted({name for split in splits.values() for name in split["treatments"]}):
         label = name.replace("_", " ")
         rows.append([label, *(f"{split['treatments'].get(name, 0):,}" for split in splits.values())])
@@ -190,15 +190,6 @@ def _label_rows(splits: Mapping[str, Any]) -> list[list[str]]:
         sums = (sum(column) for column in zip(*(numbers for _, numbers in others), strict=True))
         rows.append([f"{len(others):,} other labels", *(f"{number:,}" for number in sums)])
     return rows
-
-
-def _lost_answers(split: Mapping[str, Any]) -> str:
-    """Number and share of examples whose answer was lost, by the reader or by the limits of windows."""
-    treatments = split["treatments"]
-    by_reader = treatments.get("answers_lost_by_reader", 0)
-    total = split["labels"].get("with an answer", 0) + by_reader
-    lost = by_reader + treatments.get("examples_left_without_answer", 0)
-    return f"{lost:,} of {total:,} ({100 * lost / max(1, total):.1f} %)"
 
 
 def _summary(lengths: Counter[int]) -> dict[str, float]:

@@ -18,7 +18,7 @@ from .settings_of_checkpoint import plain
 
 logger = logging.getLogger(__name__)
 # What the data of a task are called and how long they may be; fairseq-generate builds the task from its flags alone.
-RECORDED = ("source_lang", "target_lang", "role_stream", "max_source_positions", "max_target_positions", "long_source")
+RECORDED = ("source_lang", "target_lang", "role_stream", "max_source_positions", "max_target_positions")
 
 
 def parse_args_and_arch(original: Callable[..., Any], parser: Any, input_args: Any = None, **kwargs: Any) -> Any:
@@ -75,8 +75,8 @@ def _drop_no_document(args: Any) -> None:
     args.required_batch_size_multiple = 1
     if args.skip_invalid_size_inputs_valid_test:
         raise ValueError(
-            "--skip-invalid-size-inputs-valid-test would drop documents: remove it; what is too long is truncated "
-            "with --task document_to_text --long-source truncate"
+            "--skip-invalid-size-inputs-valid-test would drop documents: remove it; limits on the length are "
+            "those of hat preprocess: --max-source-tokens, --long-source truncate"
         )
 
 

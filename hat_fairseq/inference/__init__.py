@@ -1,6 +1,6 @@
 """Inference with trained models, in Python and as commands: texts, labels and answers for documents."""
 
-from .labels import DocumentClassifier
+from .labels import Predictor
 from .texts import DocumentToText
 
-__all__ = ["DocumentClassifier", "DocumentToText"]
+__all__ = ["DocumentToText", "Predictor"]

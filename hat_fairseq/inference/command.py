@@ -1,8 +1,7 @@
-"""Flags, checks and output files that `hat summarize`, `hat classify` and `hat predict` share."""
+"""Flags, checks and output files that `hat summarize` and `hat predict` share."""
 
 import argparse
 import json
-import math
 import os
 import sys
 from collections import Counter
@@ -16,9 +15,8 @@ from ..data.pipeline import TextPipeline
 from ..data.record import Record
 from ..data.text import SPLITTERS
 from ..kernels import PRECISIONS
-from .answers import AnswerOptions
-from .assemble import Prediction
 
+Prediction = dict[str, Any]
 DATA = "bin directory that it was trained on (default: that of a folder of hat package)"
 
 
@@ -47,9 +45,14 @@ def add_raw_input(parser: argparse.ArgumentParser, path: str, source: str, out: 
     add_splitter(parser)
     add_out(parser, out)
     parser.add_argument("--batch-size", type=int, default=1, metavar="N", help="(default: %(default)s)")
+    add_on_empty(parser)
+    add_machine(parser)
+
+
+def add_on_empty(parser: argparse.ArgumentParser) -> None:
+    """Declares what becomes of input without text."""
     empty = "input without text: refuse all, or keep its place with an empty row (default: %(default)s)"
     parser.add_argument("--on-empty", choices=("error", "keep"), default="error", help=empty)
-    add_machine(parser)
 
 
 def rows_in_order(
@@ -82,25 +85,6 @@ def add_out(parser: argparse.ArgumentParser, text: str) -> None:
     parser.add_argument("--overwrite", action="store_true", help="replace the file of --out")
 
 
-def add_answers(parser: argparse.ArgumentParser) -> None:
-    """Declares how answers to questions are chosen."""
-    default, group = AnswerOptions(), parser.add_argument_group("answers (qa, document_qa)")
-    group.add_argument("--n-best", type=int, default=default.n_best, help="answers to list (default: %(default)s)")
-    length, threshold = "in tokens (default: %(default)s)", "qa: no answer where no_answer_score is greater"
-    group.add_argument("--max-answer-length", type=int, default=default.max_length, metavar="N", help=length)
-    threshold += " (default: %(default)s; inf: always answer)"
-    group.add_argument("--no-answer-threshold", type=float, default=default.threshold, metavar="X", help=threshold)
-    for name in ("paragraph", "answer"):
-        text, value = f"document_qa: none where {name}_score is lower (default: always one)", -math.inf
-        group.add_argument(f"--{name}-threshold", type=float, default=value, metavar="X", help=text)
-
-
-def answer_options(args: argparse.Namespace) -> AnswerOptions:
-    """Returns what the flags of `add_answers` say."""
-    thresholds = args.no_answer_threshold, args.paragraph_threshold, args.answer_threshold
-    return AnswerOptions(args.n_best, args.max_answer_length, *thresholds)
-
-
 def check_batch_size(batch_size: int | None) -> None:
     """Raises ValueError if `batch_size` is below 1."""
     if batch_size is not None and batch_size < 1:
@@ -131,12 +115,3 @@ def write_lines(out: Path, records: Iterable[Any], expected: int | None = None, 
             raise ValueError(f"{partial}: {len(written)} records were written, and {expected} are expected")
         os.replace(partial, out)
     return written
-
-
-def report(out: Path, kind: str, rows_cut: int, records: list[Prediction]) -> None:
-    """Prints the number of predictions, and warns on stderr about input that was truncated before prediction."""
-    print(f"{out}: {len(records)} predictions")
-    if rows_cut:
-        print(f"{rows_cut} rows were longer than the model and truncated", file=sys.stderr)
-    if lost := sum(record["labels"].count(None) for record in records if "labels" in record):
-        print(f"{lost} {kind} were truncated and have no prediction: null among the labels", file=sys.stderr)

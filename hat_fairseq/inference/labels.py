@@ -1,138 +1,205 @@
-"""Labels and answers for raw documents from a trained model (`hat classify`, and `DocumentClassifier`)."""
+"""Predictions for records from fine-tuned encoders: labels, choices, and answers to questions.
 
-import itertools
+Rows are made as in preprocessing. Rows of similar length are together in a batch.
+"""
+
+from __future__ import annotations
+
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from typing import Any, Self
+from itertools import islice
+from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from ..analysis.recording import BatchRecorder, segment_attentions
+from ..data.dictionary import PAD
+from ..data.kinds import LabelledKind, Prediction
+from ..data.long_input import LongInputError
 from ..data.record import Record
 from ..data.rows import Row
-from ..tasks.encoder_task import EncoderTask
-from ..tasks.raw_documents import indexed, row_of, warn_of_changes
-from .answers import AnswerOptions
-from .assemble import ASSEMBLERS, Assembler, Prediction, SegmentAssembler, Spans, chunks_of
+from ..tasks.raw_documents import row_of, warn_of_changes
 from .command import check_batch_size
-from .loading import Data, Predictor, load_models, pipeline_of
+from .loading import pipeline_of
 from .look_units import unit_texts
 
-#: Kinds with one prediction from all segments: these segments have weights.
-WITH_WEIGHTS = ("classification", "choice")
+BATCH_SIZE = 8
+BLOCK = 512  # records that are encoded, and sorted by length, at a time
 
 
-class DocumentClassifier(Predictor):
-    """A fine-tuned model with its task; it encodes raw examples like the training data and predicts.
+class Sample(NamedTuple):
+    """A row, or all rows of a record."""
 
-    `layer`: the one whose attention gives the weights of segments; None for the mean of all. ValueError for several
-    models, data without pipeline.json, or a layer that does not attend between segments.
-    """
+    record: int  # its number in the block
+    rows: list[Tensor]  # (T,) token ids
 
-    def __init__(
-        self, models: list[Any], task: EncoderTask, layer: int | None = None, options: AnswerOptions | None = None
-    ) -> None:
-        if len(models) > 1:
-            raise ValueError("weights of segments are those of one model: give one checkpoint")
-        super().__init__(models, task)
-        self.pipeline, self.options = pipeline_of(task), options
-        self.shown = segment_attentions(self.models[0].core, layer) if task.kind in WITH_WEIGHTS else None
-        self.rows_cut = 0
+    @property
+    def size(self) -> int:
+        """Tokens of all rows, padded to the longest one."""
+        return len(self.rows) * max(map(len, self.rows))
 
-    @classmethod
-    def from_pretrained(
-        cls,
-        checkpoint: str,
-        data: Data = None,
-        device: str | None = None,
-        precision: str = "fp32",
+
+class Output(NamedTuple):
+    """What models say of a sample."""
+
+    scores: Any  # `LabelledKind.scores`: an array, or arrays by name
+    weights: list[dict[str, Any]]  # of each row: `numbers` of the unit of each token; `weight`, `share` of each unit
+
+
+class Predictor:
+    """An ensemble of fine-tuned encoders with their task, which has built them; at least one model."""
+
+    def __init__(self, models: list[Any], task: Any) -> None:
+        self.models, self.task = [model.eval() for model in models], task
+        self.kind: LabelledKind = task.kind
+        self.pipeline = pipeline_of(task)
+        self.device = next(self.models[0].parameters()).device
+
+    def predictions(
+        self,
+        records: Iterable[Record],
+        batch_size: int | None = None,
+        max_tokens: int | None = None,
+        options: Any = None,
+        details: bool = False,
         layer: int | None = None,
-        options: AnswerOptions | None = None,
-    ) -> Self:
-        """Loads a checkpoint; see `loading.load_models`, also for errors, and the class for `layer` and `options`."""
-        return cls(*load_models(checkpoint, data, EncoderTask, device, precision), layer, options)
+    ) -> Iterator[Prediction]:
+        """Yields the prediction of each record, in order.
 
-    def rows(self, examples: Iterable[Record], batch_size: int = 1) -> Iterator[Prediction]:
-        """Yields the prediction of each example, in order and as soon as it is computed.
+        Up to `BLOCK` records are encoded before the first of them is predicted, so a bad one among them is a ValueError
+        before that. Changes of the input are logged.
 
-        The record is that of `hat predict` (see `assemble.py`). `classification`, `choice` (the chosen one) and
-        `segments` add `"segments"`: the text of each, and its `weight` and `share` (see `BatchRecorder`) or its
-        label and the probability of the label. All examples are encoded first, so a bad one is a ValueError before
-        anything is predicted. Changes and truncation of the input are logged.
+        Args:
+            batch_size: most samples in a batch; None: `BATCH_SIZE` if there is no `max_tokens`.
+            max_tokens: most tokens in a batch, with padding.
+            options: of the class `kind.prediction_options`.
+            details: keep the n best answers, and add the segments of a record: the text of each with its label and the
+                probability of the label, or with the `weight` and `share` that the model gives it (`BatchRecorder`).
+            layer: whose attention the weights are from; None: the mean of all layers.
+        Raises:
+            ValueError: weights of an ensemble; a layer that does not attend between segments; a record that is empty,
+                too long, or has no text left.
         """
         check_batch_size(batch_size)
-        examples = list(examples)
-        if not examples:
-            return
-        before = Counter(self.pipeline.counts)
-        rows = [row for example in examples for row in self.pipeline.encode(example)]
-        chunks, dictionary = chunks_of(rows), self.task.source_dictionary
-        ids = [row_of(row.tokens, dictionary) for row in rows]
-        dataset = self.task.build_dataset(indexed(ids), "the input", chunks=chunks)
-        self.rows_cut = len(dataset.removed)
-        warn_of_changes(self.pipeline.counts - before, ids, dictionary)
-        contexts = {example.id: example.parts[-1] for example in examples}
-        form = ASSEMBLERS[self.task.kind]
-        assembler = form(self.task, dataset, chunks, Spans(rows), contexts, self.options)
-        texts = {example.id: example.sentences or () for example in examples}
-        meta = {example.id: example.meta for example in examples if example.meta is not None}
+        size = batch_size or (None if max_tokens else BATCH_SIZE)
+        shown = None
+        if details and self.kind.has_segment_weights:
+            if len(self.models) > 1:
+                raise ValueError("weights of segments are those of one model: give one checkpoint")
+            shown = segment_attentions(self.models[0].core, layer)
+        records = iter(records)
+        while block := list(islice(records, BLOCK)):
+            rows, samples = self.encode(block)
+            outputs: dict[int, Output] = {}
+            for batch in batches([sample.size for sample in samples], size, max_tokens):
+                outputs |= zip(batch, self.outputs([samples[index] for index in batch], shown), strict=True)
+            of_record: list[list[Output]] = [[] for _ in block]
+            for index, sample in enumerate(samples):
+                of_record[sample.record].append(outputs[index])
+            for record, own, said in zip(block, rows, of_record, strict=True):
+                yield self._prediction(record, own, said, options, details)
 
-        def parts() -> Iterator[tuple[int, Any]]:
-            for start in range(0, len(dataset), batch_size):
-                batch = range(start, min(start + batch_size, len(dataset)))
-                sample = dataset.collater([dataset[index] for index in batch])
-                yield from self._parts(sample, assembler, rows, texts)
+    def encode(self, records: Sequence[Record]) -> tuple[list[list[Row]], list[Sample]]:
+        """The rows of each record, and the samples of all."""
+        before, dictionary = Counter(self.pipeline.counts), self.task.source_dictionary
+        rows = [self.pipeline.encode(record) for record in records]
+        samples = []
+        for number, own in enumerate(rows):
+            ids = [row_of(row.tokens, dictionary) for row in own]
+            for tokens in ids:
+                self._check_length(records[number], tokens)
+            samples += [Sample(number, ids)] if self.kind.joins_rows else [Sample(number, [tokens]) for tokens in ids]
+        all_rows = [tokens for sample in samples for tokens in sample.rows]
+        warn_of_changes(self.pipeline.counts - before, all_rows, dictionary)
+        return rows, samples
 
-        for record, best in assembler.predictions(parts()):
-            more = {"n_best": [{"text": text, "score": score} for text, score in best]} if best else {}
-            yield record | more | ({"meta": meta[record["id"]]} if record["id"] in meta else {})
+    def _check_length(self, record: Record, tokens: Tensor) -> None:
+        limit = self.task.cfg.max_positions
+        if (limit and len(tokens) > limit) or not all(model.core.fits(tokens) for model in self.models):
+            raise LongInputError(
+                f"{record.name} has a row of {len(tokens)} tokens, more than the model takes: shorten it, or train "
+                "with data of hat preprocess --max-source-tokens and --long-source truncate"
+            )
 
-    def _parts(
-        self, sample: dict[str, Any], assembler: Assembler, rows: list[Row], texts: dict[str, tuple[str, ...]]
-    ) -> Iterator[tuple[int, Any]]:
-        """Yields the index and the part of each sample of a batch, with its segments."""
-        tokens, recorder = sample["net_input"]["src_tokens"], None
-        if self.shown is not None:
-            recorder = BatchRecorder(self.models[0], tokens, self.shown)
+    @torch.no_grad()
+    def outputs(self, samples: Sequence[Sample], shown: Any = None) -> list[Output]:
+        """The mean scores of the models for samples, in fp32 on the CPU; `shown`: the attentions to record."""
+        rows = [row for sample in samples for row in sample.rows]
+        tokens = pad_sequence(rows, batch_first=True, padding_value=PAD).to(self.device)
+        counts = torch.tensor([len(sample.rows) for sample in samples], device=self.device)
+        names, scores = list(self.task.heads()), []
+        recorder = None if shown is None else BatchRecorder(self.models[0], tokens, shown)
         with recorder or nullcontext():
-            outputs = self(sample)
-        counts = sample["choices"].tolist() if self.task.kind == "choice" else [1] * sample["nsentences"]
-        first = 0  # row of the batch where the sample begins
-        for index, output, count in zip(sample["id"].tolist(), outputs, counts, strict=True):
-            part = assembler.part(index, output)
-            if self.task.kind == "segments":
-                part["segments"] = _labelled(assembler, index, part, output, texts[part["id"]])
-            elif recorder is not None:
-                chosen = int(part["label"]) if self.task.kind == "choice" else 0
-                row = assembler.first[index] + chosen
-                kept = itertools.compress(rows[row].tokens, assembler.dataset.kept(row, len(rows[row].tokens) + 1))
-                part["segments"] = self._weighted(list(kept), recorder, first + chosen)
-            yield index, part
-            first += count
+            for model in self.models:
+                logits = self.kind.logits(model(tokens, classification_head_name=names)[0], tokens, counts)
+                named = logits if isinstance(logits, dict) else {"": logits}
+                scores.append({name: self.kind.scores(each.float()) for name, each in named.items()})
+        means = {name: torch.stack([each[name] for each in scores]).mean(dim=0).cpu().numpy() for name in scores[0]}
+        weights = [] if recorder is None else _weights(recorder, [len(row) - 1 for row in rows])
+        said, first = [], 0
+        for index, sample in enumerate(samples):
+            one = {name: each[index] for name, each in means.items()}
+            said.append(Output(one.get("", one), weights[first : first + len(sample.rows)]))
+            first += len(sample.rows)
+        return said
 
-    def _weighted(self, words: list[str], recorder: BatchRecorder, place: int) -> list[Prediction]:
-        """Returns the text, weight and share of each segment of a row.
+    def _prediction(
+        self, record: Record, rows: list[Row], outputs: list[Output], options: Any, details: bool
+    ) -> Prediction:
+        scores = [output.scores for output in outputs]
+        prediction = self.kind.predict(record, rows, scores, self.task.labels, options)
+        prediction.meta = record.meta
+        if details:
+            prediction.segments = self.kind.segments(record, rows, scores, prediction)
+            if self.kind.has_segment_weights:
+                row = self.kind.weighted_row(prediction)
+                prediction.segments = self._weighted(rows[row], outputs[0].weights[row])
+        return prediction
 
-        `words`: its tokens without the final `</s>`, which is no text; `place`: its number in the recorder's batch.
-        """
-        texts = unit_texts(words, recorder.rows[place, : len(words)], self.pipeline)
-        segments: list[Prediction] = [{"text": text} for text in texts]
-        for name, values in (("weight", recorder.attention), ("share", recorder.share)):
-            if values is not None:
-                for segment, value in zip(segments, values[place].tolist(), strict=False):
-                    segment[name] = value
-        return segments
+    def _weighted(self, row: Row, weights: dict[str, Any]) -> list[dict[str, Any]]:
+        """The text of each segment of a row with its weight and its share, as far as the model has them."""
+        texts = unit_texts(row.tokens, weights["numbers"], self.pipeline)
+        named = {name: values for name, values in weights.items() if name != "numbers"}
+        return [
+            {"text": text, **{name: values[number] for name, values in named.items()}}
+            for number, text in enumerate(texts)
+        ]
 
 
-def _labelled(
-    assembler: Assembler, index: int, prediction: Prediction, output: Tensor, texts: tuple[str, ...]
-) -> list[Prediction]:
-    """Returns the text of each segment as given, its label and the probability of the label."""
-    assert isinstance(assembler, SegmentAssembler)
-    best = output.max(dim=-1).values.tolist()
-    probabilities = {number: best[place] for place, number in assembler.elements(index)}
+def _weights(recorder: BatchRecorder, lengths: list[int]) -> list[dict[str, Any]]:
+    """`Output.weights`; `lengths`: the tokens of each row without `</s>`, which is no text."""
+    figures = {"weight": recorder.attention, "share": recorder.share}
+    lists = {name: values.tolist() for name, values in figures.items() if values is not None}
     return [
-        {"text": text, "label": label, "probability": probabilities.get(number)}
-        for number, (text, label) in enumerate(zip(texts, prediction["labels"], strict=True))
+        {"numbers": recorder.rows[row, :length].cpu()} | {name: values[row] for name, values in lists.items()}
+        for row, length in enumerate(lengths)
     ]
+
+
+def batches(sizes: Sequence[int], batch_size: int | None, max_tokens: int | None) -> Iterator[list[int]]:
+    """Yields batches of the numbers of samples, those of similar size together.
+
+    A batch has at most as much padding as tokens: one long sample does not lengthen the short ones of its batch.
+
+    Args:
+        sizes: tokens of each sample.
+        batch_size: most samples of a batch; None: any number.
+        max_tokens: most tokens of a batch with padding, at least those of one sample; None: any number.
+    """
+    if max_tokens is not None and max_tokens < (longest := max(sizes)):
+        raise ValueError(f"--max-tokens {max_tokens} is too low: one sample takes {longest} tokens")
+    batch: list[int] = []
+    tokens = 0
+    for index in sorted(range(len(sizes)), key=sizes.__getitem__):
+        size, padded = sizes[index], (len(batch) + 1) * sizes[index]
+        is_full = len(batch) == batch_size or (max_tokens is not None and padded > max_tokens)
+        if batch and (is_full or 2 * (tokens + size) < padded):
+            yield batch
+            batch, tokens = [], 0
+        batch.append(index)
+        tokens += size
+    if batch:
+        yield batch

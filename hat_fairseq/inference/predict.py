@@ -1,145 +1,187 @@
-"""Predict a split with a fine-tuned encoder: labels, choices, or answers to questions.
+"""Predict documents with a fine-tuned encoder: labels, choices, or answers to questions.
 
-A file appears under its name when it is complete. A run that was stopped leaves FILE.partial at most, and the same
-command starts anew.
+The input is raw, or a split of preprocessed data, whose records are read. A file appears under its name when it is
+complete. A run that was stopped leaves FILE.partial at most, and the same command starts anew.
 """
 
 import argparse
-import os
-from collections.abc import Iterable, Iterator, Sequence
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from ..data.clean import EmptyDocumentError, prepare
+from ..data.kinds import KINDS, Kind, LabelledKind, Prediction
 from ..data.manifest import check_files
-from ..data.outputs import check_output
+from ..data.outputs import check_folder, check_output
 from ..data.parallel import progress
-from ..data.record import Text
-from ..data.records_json import read_records, with_meta
+from ..data.pipeline import FILE_NAME
+from ..data.readers import find_reader
+from ..data.record import Record
+from ..data.records_json import read_records
+from ..data.tables import is_table
 from ..scoring.official import FILES, dataset_of, without_offsets, write_official_answers
-from ..tasks.bin_folder import load_ids
-from ..tasks.encoder_task import EncoderTask, check_max_tokens
-from ..tasks.row_dataset import RowDataset
+from ..tasks.encoder_task import EncoderTask
 from . import command
-from .assemble import ASSEMBLERS, Assembler, Best, Prediction, Spans
-from .loading import Predictor, load_models
+from .labels import BATCH_SIZE, Predictor
+from .loading import load_models, split_with
+from .pages import page_paths, report_pages, write_page
 
-BATCH_SIZE = 8
-OFFICIAL = ("predictions", "null_odds", "nbest_predictions")  # SQuAD's own files, written beside --out
+Records = Callable[[], Iterable[Record]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("data", metavar="BIN", type=Path, help="bin directory of hat preprocess; before all flags")
-    parser.add_argument("--path", required=True, help="checkpoint, or several with colons between them: an ensemble")
-    parser.add_argument("--split", default="test", help="split to predict (default: %(default)s)")
+    parser.add_argument(
+        "model", metavar="MODEL", help="checkpoint or package, or several with colons between: an ensemble"
+    )
+    text = "JSON lines or a table of records as for hat preprocess, a folder of such files, or one of hat preprocess"
+    parser.add_argument("input", metavar="INPUT", type=Path, help=text)
+    parser.add_argument("--split", default="test", help="which one of a folder (default: %(default)s)")
+    parser.add_argument("--data", type=Path, metavar="BIN", help=command.DATA + ", or INPUT")
+    command.add_splitter(parser)
     command.add_out(parser, "predictions to write: .jsonl")
-    text = "questions of the split with their texts (qa, document_qa) (default: BIN/../text/SPLIT.jsonl)"
-    parser.add_argument("--examples", type=Path, metavar="FILE", help=text)
     text = f"samples in a batch (default: {BATCH_SIZE} without --max-tokens)"
     parser.add_argument("--batch-size", type=int, metavar="N", help=text)
     parser.add_argument("--max-tokens", type=int, metavar="N", help="tokens in a batch, padding included")
-    text = "rows longer than the model (default: as trained)"
-    parser.add_argument("--long-source", choices=("error", "truncate"), help=text)
+    command.add_on_empty(parser)
+    text = "write the segments of each document with their weights or labels, too, and the best answers"
+    parser.add_argument("--details", action="store_true", help=text)
+    layer = "weights of segments from this layer only, from 0 (default: mean of all)"
+    parser.add_argument("--layer", type=int, metavar="N", help=layer)
+    pages = "also write the page of hat look for each document, with --occlusion where it has one label"
+    parser.add_argument("--look", type=Path, metavar="DIR", help=pages)
     command.add_machine(parser)
-    command.add_answers(parser)
+    group = parser.add_argument_group("answers to questions")
+    for item in _prediction_options():
+        flag, name = f"--{item.name.replace('_', '-')}", "N" if item.type == "int" else "X"
+        text = f"{item.metadata['help']} (default: {item.default})"
+        group.add_argument(flag, type=int if name == "N" else float, metavar=name, default=item.default, help=text)
+
+
+def _prediction_options() -> list[Any]:
+    """The options of all kinds, each once."""
+    classes = (kind.prediction_options for kind in KINDS.values() if isinstance(kind, LabelledKind))
+    return list({item.name: item for each in classes if each for item in fields(each)}.values())
 
 
 def main(args: argparse.Namespace) -> int:
-    """Predicts a split and writes its records; warns about truncation."""
+    """Predicts records and writes the predictions, pages, and files for official scorers."""
     command.check_name(args.out)
-    inputs = [args.examples, *args.path.split(os.pathsep)]
+    check_folder(args.out)
+    inputs = [args.input, *args.model.split(":")]
     check_output(args.out, args.overwrite, inputs)
     command.check_batch_size(args.batch_size)
-    check_files(args.data, args.split, contents=True)
-    command.answer_options(args)  # a mistake is known before the model is loaded
-    args.out.parent.mkdir(parents=True, exist_ok=True)  # before the work: this may fail
-    overrides = {"long_source": args.long_source} if args.long_source else {}
-    predictor = Predictor(*load_models(args.path, args.data, EncoderTask, args.device, args.precision, **overrides))
-    task = predictor.task
-    dataset_name = None
-    if task.kind == "document_qa" and records_of(args).is_file():
-        first = next(read_records(records_of(args), task.kind), None)
-        dataset_name = dataset_of(first) if first else None
-    official = [f"{name}.json" for name in OFFICIAL] if task.kind == "qa" else []
-    for name in [FILES[dataset_name]] if dataset_name else official:
+    chosen = {item.name: getattr(args, item.name) for item in _prediction_options()}
+    for kind in KINDS.values():  # a mistake is known before the model is loaded
+        _options(kind, chosen)
+    data = args.data or (bin_of(args.input) if bin_of(args.input).is_dir() else None)
+    model = Predictor(*load_models(args.model, data, EncoderTask, args.device, args.precision))
+    split_with(model.task, args.splitter)
+    records = records_of(args.input, args.split, model.kind)
+    ids, empty = check_records(records(), model, args.on_empty)
+    dataset = dataset_of(next(iter(records())))
+    for name in [FILES[dataset]] if dataset else model.kind.official([]):
         check_output(args.out.with_name(name), args.overwrite, inputs)
-    task.load_dataset(args.split)
-    dataset = task.dataset(args.split)
-    if not len(dataset):
-        raise ValueError(f"the split {args.split} of {args.data} is empty: nothing to predict")
-    assembler = make_assembler(args, task, dataset)
-    parts: dict[int, Any] = {}
-    samples = batches(dataset, args.batch_size, args.max_tokens)
-    outputs = (pair for sample in samples for pair in zip(sample["id"].tolist(), predictor(sample), strict=True))
-    for index, output in progress(outputs, "predict", len(dataset), "samples"):
-        parts[index] = assembler.part(index, output)
-    predictions = list(assembler.predictions(sorted(parts.items())))
-    if task.kind == "qa":
-        write_official(args.out, predictions)
-    rows = with_meta([prediction for prediction, _ in predictions], records_of(args), task.kind)
-    if dataset_name:
-        by_id = {row["id"]: row for row in rows}
-        records = (record for record in read_records(records_of(args), task.kind) if record.id in by_id)
-        path = write_official_answers(args.out.parent, dataset_name, ((each, by_id[each.id]) for each in records))
-        print(f"{path}: for the official scorer of {dataset_name}")
-        rows = list(map(without_offsets, rows))
-    written = command.write_lines(args.out, rows)
-    command.report(args.out, task.kind, len(dataset.removed), written)
+    pages = {} if args.look is None else page_paths(args.look, ids, args.overwrite)
+    with_text = (record for record in records() if record.id not in empty)
+    options = _options(model.kind, chosen)
+    predictions = model.predictions(with_text, args.batch_size, args.max_tokens, options, args.details, args.layer)
+    output = Output(model, pages, args.details, "/".join(Path(args.model).parts[-2:]))
+    rows = progress(output.lines(records(), predictions, empty), "predict", len(ids))
+    written = command.write_lines(args.out, rows, len(ids))
+    for name, content in model.kind.official(output.predictions).items():
+        command.write_lines(args.out.with_name(name), [content], indent=1)
+    if dataset:
+        pairs = ((record, row) for record, row in zip(records(), written, strict=True) if record.id not in empty)
+        path = write_official_answers(args.out.parent, dataset, pairs)
+        print(f"{path}: for the official scorer of {dataset}")
+    print(f"{args.out}: {len(written)} predictions")
+    if lost := sum(row["labels"].count(None) for row in written if "labels" in row):
+        print(f"{lost} {model.kind.name} were truncated and have no prediction: null among the labels", file=sys.stderr)
+    if pages:
+        report_pages(pages, [name for name in pages if name not in output.shown])
     return 0
 
 
-def batches(dataset: RowDataset, batch_size: int | None, max_tokens: int | None) -> Iterator[dict[str, Any]]:
-    """Yields batches, samples of similar length together; deterministic. ValueError if `max_tokens` is too low.
+def bin_of(folder: Path) -> Path:
+    """The `bin` directory of a folder of `hat preprocess`, or of its `bin`."""
+    return folder if (folder / FILE_NAME).is_file() else folder / "bin"
 
-    A batch has at most as much padding as tokens: one long sample does not lengthen the short ones of its batch.
+
+def records_of(path: Path, split: str, kind: Kind) -> Records:
+    """What yields the records of a file, of a split of a folder, or of a split of preprocessed data."""
+    if (bin_of(path) / FILE_NAME).is_file():
+        check_files(bin_of(path), split, contents=True)
+        stored = bin_of(path).resolve().parent / "text" / f"{split}.jsonl"
+        if not stored.is_file():
+            raise ValueError(f"{stored} is missing: predictions are made from the records; is there a split {split}?")
+        return partial(read_records, stored, kind)
+    if path.is_dir() and not is_table(path):
+        reader = find_reader(f"{path}/", kind.name)
+        if split not in reader.splits:
+            raise ValueError(f"{path} has no split {split}; it has {', '.join(reader.splits)}: choose one with --split")
+        return partial(reader.read, split, None, Counter())
+    return partial(read_records, path, kind)
+
+
+def check_records(records: Iterable[Record], model: Predictor, on_empty: str) -> tuple[list[str], set[str]]:
+    """The ids of all records, and of those without text; ValueError for no records, or as `on_empty` says."""
+    ids, empty = [], set()
+    for record in records:
+        ids.append(record.id)
+        try:
+            model.kind.check(record)
+            prepare(record, model.kind, model.pipeline.settings, Counter())
+        except EmptyDocumentError as error:
+            if on_empty == "error":
+                raise ValueError(f"{error}; remove it, or write an empty row for such: --on-empty keep") from None
+            empty.add(record.id)
+    if not ids:
+        raise ValueError("the input is empty: nothing to predict")
+    if empty:
+        print(f"{len(empty)} of {len(ids)} documents have no text and get an empty row", file=sys.stderr)
+    return ids, empty
+
+
+@dataclass
+class Output:
+    """Makes the lines of the output, and the pages.
+
+    Attributes:
+        pages: where the page of each record is written; empty for none.
+        predictions: all predictions, where files for official scorers need them.
+        shown: ids of the records that have a page.
     """
-    check_max_tokens(dataset, max_tokens)
-    order = np.argsort(dataset.sizes, kind="stable")
-    size = batch_size or (None if max_tokens else BATCH_SIZE)
-    for batch in dataset.batch_by_size(order, max_tokens, size):
-        for part in similar(batch, dataset.sizes):
-            yield dataset.collater([dataset[index] for index in part])
+
+    model: Predictor
+    pages: dict[str, Path]
+    details: bool
+    name: str
+    predictions: list[Prediction] = field(default_factory=list)
+    shown: set[str] = field(default_factory=set)
+
+    def lines(
+        self, records: Iterable[Record], predictions: Iterator[Prediction], empty: set[str]
+    ) -> Iterator[dict[str, Any]]:
+        """Yields the object of the line of each record."""
+        keeps = bool(self.model.kind.official([]))
+        for record in records:
+            if record.id in empty:
+                yield {"id": record.id, "empty": True} | ({} if record.meta is None else {"meta": record.meta})
+                continue
+            prediction = next(predictions)
+            if keeps:
+                self.predictions.append(prediction)
+            if self.pages and write_page(self.model, record, prediction, self.pages[record.id], self.name):
+                self.shown.add(record.id)
+            line = prediction if self.details else replace(prediction, n_best=None)
+            yield without_offsets(line.to_json())
 
 
-def similar(batch: Sequence[int], sizes: np.ndarray) -> Iterator[Sequence[int]]:
-    """Divides a batch, sorted by size, into parts of which at least half is not padding."""
-    first, tokens = 0, 0
-    for place, index in enumerate(batch):
-        if 2 * (tokens + sizes[index]) < (place - first + 1) * sizes[index]:
-            yield batch[first:place]
-            first, tokens = place, 0
-        tokens += sizes[index]
-    yield batch[first:]
-
-
-def make_assembler(args: argparse.Namespace, task: EncoderTask, dataset: RowDataset) -> Assembler:
-    """The assembler of the split's predictions; ValueError if its ids, spans or examples are missing, or of another."""
-    form, num_rows = ASSEMBLERS[task.kind], len(dataset.dataset)
-    chunks = load_ids(args.data / f"{args.split}.ids", num_rows, "BIN must be the bin directory of hat preprocess")
-    spans = Spans.load(args.data / f"{args.split}.spans", num_rows) if form.needs_spans else None
-    contexts: dict[str, Text] = {}
-    if form.needs_contexts:
-        path = records_of(args)
-        if not path.is_file():
-            raise ValueError(f"{path} is missing: answers to questions are cut out of their texts; give --examples")
-        contexts = {example.id: example.parts[-1] for example in read_records(path, task.kind)}
-    elif args.examples is not None:
-        raise ValueError(f"--examples has no effect with data of the kind {task.kind}; remove it")
-    return form(task, dataset, chunks, spans, contexts, command.answer_options(args))
-
-
-def records_of(args: argparse.Namespace) -> Path:
-    """The records of the split as `hat preprocess` stored them, or as given."""
-    return args.examples or args.data.resolve().parent / "text" / f"{args.split}.jsonl"
-
-
-def write_official(out: Path, records: Iterable[tuple[Prediction, Best]]) -> None:
-    """Writes SQuAD's own files beside `out`: predictions.json, null_odds.json, nbest_predictions.json."""
-    files: dict[str, dict[str, object]] = {name: {} for name in OFFICIAL}
-    for record, best in records:
-        files["predictions"][record["id"]] = record["answer"]
-        files["null_odds"][record["id"]] = record["no_answer_score"]
-        files["nbest_predictions"][record["id"]] = [{"text": text, "score": score} for text, score in best]
-    for name, content in files.items():
-        command.write_lines(out.with_name(f"{name}.json"), [content], indent=1)
+def _options(kind: Kind, chosen: dict[str, Any]) -> Any:
+    """The options of a kind, or None; ValueError for a value out of range."""
+    declared = getattr(kind, "prediction_options", None)
+    return declared and declared(**{item.name: chosen[item.name] for item in fields(declared)})

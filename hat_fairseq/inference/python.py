@@ -1,21 +1,20 @@
 """A trained model as one Python object: `hat_fairseq.load(DIR)`."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from ..analysis.look import Look
 from ..data.files import Fields
+from ..data.kinds import Prediction
 from ..data.parallel import progress
 from ..data.record import Record
 from ..data.records_json import record_from_json
 from ..generation.options import packaged_options
 from ..tasks.document_to_text import DocumentToTextTask
 from ..tasks.encoder_task import EncoderTask
-from .answers import AnswerOptions
-from .assemble import Prediction
 from .hub import local_paths, push
-from .labels import DocumentClassifier
+from .labels import Predictor
 from .loading import Data, load_models, pipeline_of, split_with
 from .look_labels import look_at_labels
 from .look_text import look_at_text
@@ -23,7 +22,6 @@ from .look_units import LookOptions
 from .texts import DocumentToText
 
 Input = str | Mapping[str, Any] | Record  # a text, or a JSON object as in docs/data.md, whose id may be left out
-METHODS = {"text": "generate", "qa": "answer", "document_qa": "answer"}  # by kind of data; of others classify
 
 
 class Model:
@@ -49,20 +47,28 @@ class Model:
         model = DocumentToText(self.models, self.task, **self.generation | generation)
         return [row["text"] for row in self._rows(model.rows, documents, batch_size)]
 
-    def classify(
-        self, documents: Iterable[Input], batch_size: int = 8, layer: int | None = None, splitter: str | None = None
+    def predict(
+        self,
+        documents: Iterable[Input],
+        batch_size: int = 8,
+        splitter: str | None = None,
+        details: bool = False,
+        layer: int | None = None,
+        **options: Any,
     ) -> list[Prediction]:
-        """The prediction for each document as `hat classify` writes it; `layer`: see `DocumentClassifier`."""
-        self._check("classify", splitter)
-        return self._rows(DocumentClassifier(self.models, self.task, layer).rows, documents, batch_size)
+        """The prediction for each document (docs/predicting.md).
 
-    def answer(
-        self, questions: Iterable[Input], batch_size: int = 8, splitter: str | None = None, **options: Any
-    ) -> list[Prediction]:
-        """The answer to each question as `hat classify` writes it; `options`: see `AnswerOptions`."""
-        self._check("answer", splitter)
-        model = DocumentClassifier(self.models, self.task, options=AnswerOptions(**options))
-        return self._rows(model.rows, questions, batch_size)
+        Args:
+            details, layer: see `Predictor.predictions`.
+            options: of the kind of data, e.g. no_answer_threshold=1.5 for questions.
+        """
+        self._check("predict", splitter)
+        model = Predictor(self.models, self.task)
+        declared = model.kind.prediction_options
+        if options and declared is None:
+            raise ValueError(f"{self.name} has no option {next(iter(options))!r}: its kind of data has none")
+        chosen = declared(**options) if declared else None
+        return list(model.predictions(self._records(documents), batch_size, None, chosen, details, layer))
 
     def look(
         self,
@@ -83,7 +89,7 @@ class Model:
         elif generation or reference:
             raise ValueError("--generation and --reference are for models that write texts; remove them")
         else:
-            look = look_at_labels(DocumentClassifier(self.models, self.task), record, options)
+            look = look_at_labels(Predictor(self.models, self.task), record, options)
         if not look.maps and look.occlusion is None:
             raise ValueError(f"{self.name} has no attention to show: give --occlusion, or a model with a hierarchy")
         return look
@@ -94,7 +100,7 @@ class Model:
 
     def _check(self, method: str, splitter: str | None) -> None:
         split_with(self.task, splitter or self.splitter)
-        if method != (own := METHODS.get(self.kind, "classify")):
+        if method != (own := "generate" if self.task.pipeline.kind.has_target else "predict"):
             raise ValueError(f"{self.name} cannot {method}: a model of the kind {self.kind!r} can {own} and look")
 
     def _records(self, documents: Iterable[Input]) -> list[Record]:
@@ -111,7 +117,7 @@ class Model:
         fields = {"text": document} if isinstance(document, str) else Fields(document, f"document {number}").record
         return record_from_json({"id": str(number), **fields}, f"document {number}", self.kind)
 
-    def _rows(self, rows_of: Callable[..., Iterator[Prediction]], documents: Any, batch_size: int) -> list[Prediction]:
+    def _rows(self, rows_of: Any, documents: Any, batch_size: int) -> list[Any]:
         """The rows of documents; in a batch are those of about the same length, the longest ones in the first."""
         records = self._records(documents)
         order = sorted(records, key=lambda record: -sum(len(str(text)) for _, text in record.texts()))

@@ -20,8 +20,7 @@ from ..generation.join_chunks import document_row
 from ..generation.options import check_generation_options, packaged_options, parse_generation_options
 from ..tasks.document_to_text import DocumentToTextTask
 from ..tasks.raw_documents import encode_documents
-from .assemble import Prediction
-from .command import add_raw_input, check_batch_size, rows_in_order, write_lines
+from .command import Prediction, add_raw_input, check_batch_size, rows_in_order, write_lines
 from .hub import local_paths
 from .loading import Data, load_models, pipeline_of, split_with
 

@@ -17,6 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ..data.kinds import kind_of
 from ..data.options import Options
 from ..data.readers import find_reader
 from ..recipes import command as recipes
@@ -73,8 +74,11 @@ def make_plan(args: argparse.Namespace) -> dict[str, Any]:
     trainings = {name: build([*words, *flags], size) for name, flags in VARIANTS.items()}
     training = trainings["stored"]
     reader = str(preprocess["reader"])
-    if training.kind.name == "sequence" and "/" not in reader and find_reader(reader).kind == "byte_pair":
-        raise ValueError(f"only the data say that a sample is a pair: run `hat recipe preprocess {args.recipe}` first")
+    kind = kind_of("text" if "/" in reader else find_reader(reader).kind)
+    if getattr(kind, "joins_rows", False) and kind.name != training.kind.name and kind.task == training.kind.task:
+        raise ValueError(
+            f"only the data say that a sample is a {kind.name}: run `hat recipe preprocess {args.recipe}` first"
+        )
     document = longest_document(args, preprocess, training)
     (unit, batch_size, update_freq), cfg = batch_of(training.cfg), training.cfg
     return {

@@ -12,10 +12,9 @@ import torch
 from fairseq import options, tasks
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
-from ..data.kinds import KINDS, Kind
+from ..data.kinds import KINDS, Kind, LabelledKind
 from ..register import register
 
-CHOICES = 4  # of a question, as in RACE
 MASKED = 7  # of so many tokens one is masked, about 15 %
 NAMES, SPECIAL = 4, 4  # roles or labels; symbols that fairseq adds to every dictionary
 
@@ -42,7 +41,7 @@ def build(words: list[str], dictionary_size: int | None, device: str = "meta") -
         task: Any = tasks.setup_task(cfg.task)
     with torch.device(device):
         model = task.build_model(cfg.model)
-    kind = KINDS.get(getattr(task, "kind", "")) or next(k for k in KINDS.values() if k.task == cfg.task._name)
+    kind = getattr(task, "kind", None) or next(k for k in KINDS.values() if k.task == cfg.task._name)
     return Training(cfg, task, model, task.build_criterion(cfg.criterion), kind)
 
 
@@ -52,25 +51,24 @@ def batch(training: Training, documents: int, source: int, target: int, marker_e
     Each has `source` tokens, a marker of a sentence or segment before every `marker_every` of them, and `target` tokens
     if texts are the targets.
     """
-    task, kind, dictionary = training.task, training.kind.name, training.task.source_dictionary
-    rows = documents * {"choice": CHOICES, "byte_pair": 2}.get(kind, 1)
+    task, kind, dictionary = training.task, training.kind, training.task.source_dictionary
+    rows_of_sample = kind.rows_of_sample if isinstance(kind, LabelledKind) else 1
+    rows = documents * rows_of_sample
     tokens = torch.full((rows, source), dictionary.nspecial)
     tokens[:, ::marker_every], tokens[:, -1] = dictionary.bos(), dictionary.eos()
-    if kind == "candidates":
-        tokens[:, 1] = dictionary.eos()  # behind the question
     inputs = {"src_tokens": tokens, "src_lengths": torch.full((rows,), source)}
-    if training.kind.has_target:
+    if isinstance(kind, LabelledKind):
+        tokens[:, 1] = dictionary.eos()  # behind a question
+        no_target = kind.no_target(source, int(tokens[0].eq(dictionary.bos()).sum()))
+        gold = torch.tensor([no_target] * documents)
+    elif kind.has_target:
         gold = inputs["prev_output_tokens"] = torch.full((rows, target), dictionary.nspecial)
         if task.role_dictionary is not None:
             inputs["roles"] = torch.full_like(tokens, task.role_dictionary.nspecial)
-    elif training.kind.packs:
-        gold = tokens.masked_fill(torch.arange(source) % MASKED != 1, dictionary.pad())
     else:
-        markers = int(tokens[0].eq(dictionary.bos()).sum())
-        shapes = {"segments": (rows, markers), "tokens": (rows, source), "qa": (rows, 2), "document_qa": (rows, 4)}
-        gold = torch.zeros(shapes.get(kind, (documents,)), dtype=torch.long)
+        gold = tokens.masked_fill(torch.arange(source) % MASKED != 1, dictionary.pad())
     numbers = {"nsentences": documents, "ntokens": gold.numel() if training.kind.has_target else tokens.numel()}
-    return {"net_input": inputs, "target": gold, "choices": torch.full((documents,), CHOICES), **numbers}
+    return {"net_input": inputs, "target": gold, "num_rows": torch.full((documents,), rows_of_sample), **numbers}
 
 
 def _write_dictionaries(folder: Path, task: Any, size: int) -> None:

@@ -4,7 +4,9 @@ import json
 from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 from fairseq import utils
 from fairseq.data import Dictionary
 from torch import Tensor
@@ -57,6 +59,15 @@ def recorded_kind(data: str | Path) -> str | None:
         return str(json.loads((Path(data) / FILE_NAME).read_text(encoding="utf-8"))["settings"]["kind"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def check_rows(rows: Any, dictionary: Dictionary, what: str) -> None:
+    """Raises ValueError for indexed rows of ids of which one is empty, or most tokens are not in the dictionary."""
+    sizes = np.asarray(rows.sizes)
+    if (sizes < 2).any():
+        where = int(np.flatnonzero(sizes < 2)[0]) + 1
+        raise ValueError(f"{what}: row {where} is empty; preprocess the data again")
+    check_known(map(rows.__getitem__, range(len(rows))), dictionary, what)
 
 
 def check_known(rows: Iterable[Tensor], dictionary: Dictionary, what: str) -> None:

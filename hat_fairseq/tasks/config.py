@@ -9,7 +9,6 @@ from fairseq.tasks.translation import TranslationConfig
 from omegaconf import MISSING
 
 from ..kernels import CPU_PRECISIONS
-from .cut_rows import ROW_POLICIES, SOURCE_POLICIES, TARGET_POLICIES
 from .training import HELP
 
 
@@ -28,12 +27,6 @@ class DocumentToTextConfig(PluginTaskConfig, TranslationConfig):
     source_lang: Optional[str] = field(default="source", metadata={"help": "source stream", "argparse_alias": "-s"})
     target_lang: Optional[str] = field(default="target", metadata={"help": "target stream", "argparse_alias": "-t"})
     left_pad_source: bool = field(default=False, metadata={"help": "pad the source on the left"})
-    long_source: ChoiceEnum(list(SOURCE_POLICIES)) = field(  # type: ignore[valid-type]
-        default="error", metadata={"help": "what to do with a source longer than --max-source-positions"}
-    )
-    long_target: ChoiceEnum(list(TARGET_POLICIES)) = field(  # type: ignore[valid-type]
-        default="error", metadata={"help": "what to do with a target longer than --max-target-positions"}
-    )
     role_stream: Optional[str] = field(
         default=None,
         metadata={"help": "name of the parallel stream of segment ids, e.g. role; adds segment embeddings"},
@@ -63,9 +56,6 @@ class EncoderTaskConfig(PluginTaskConfig):
     data: str = field(default=MISSING, metadata={"help": "the bin directory that hat preprocess wrote"})
     max_positions: Optional[int] = field(
         default=None, metadata={"help": "longest row in tokens, </s> included (default: what the model takes)"}
-    )
-    long_source: ChoiceEnum(list(ROW_POLICIES)) = field(  # type: ignore[valid-type]
-        default="error", metadata={"help": "what to do with a row that is longer than that"}
     )
 
 

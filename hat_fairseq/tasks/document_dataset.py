@@ -1,4 +1,4 @@
-"""The dataset of `document_to_text`: sources and targets, truncated to the model's length, with optional roles."""
+"""The dataset of `document_to_text`: sources and targets, with optional roles."""
 
 import logging
 from collections.abc import Sequence
@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fairseq.data import Dictionary, LanguagePairDataset, data_utils
+from fairseq.data import LanguagePairDataset, data_utils
 from fairseq.tasks.translation import load_langpair_dataset
 from torch import Tensor
 
 from ..data.files import read_lines
-from .bin_folder import check_known
-from .cut_rows import CutRows, cut_documents, warn
+from .bin_folder import check_rows
 
 logger = logging.getLogger(__name__)
 
@@ -90,7 +89,7 @@ def padding_share(batches: Sequence[np.ndarray], real: np.ndarray, padded: np.nd
 
 
 def load_documents(task: Any, folder: str, split: str, combine: bool) -> DocumentPairDataset:
-    """Loads a split, truncates what is too long, and logs how much.
+    """Loads a split.
 
     Args:
         task: a `document_to_text` task: its configuration and dictionaries.
@@ -98,8 +97,8 @@ def load_documents(task: Any, folder: str, split: str, combine: bool) -> Documen
         combine: take `split`, `split`1, `split`2... together.
 
     Raises:
-        ValueError: a document is too long under the policy `error`; the stream of roles belongs to other documents; a
-            number of --skip-samples that no sample has.
+        ValueError: an empty document; the stream of roles belongs to other documents; a number of --skip-samples that
+            no sample has.
         FileNotFoundError: there is no such split, or no stream of roles.
     """
     cfg = task.cfg
@@ -118,22 +117,17 @@ def load_documents(task: Any, folder: str, split: str, combine: bool) -> Documen
         max_source_positions=cfg.max_source_positions,
         max_target_positions=cfg.max_target_positions,
     )
-    check_known(map(pair.src.__getitem__, range(len(pair.src))), task.src_dict, f"{folder}, {split}")
+    check_rows(pair.src, task.src_dict, f"{folder}, {split}")
     first = [pair.src[index] for index in range(min(100, len(pair.src)))]
     if first and not any(row.eq(task.src_dict.bos()).any() for row in first):
         logger.warning("%s, %s: no sentence has a marker <s>, so a hierarchy has one sentence only", folder, split)
-    source = _cut(pair.src, cfg.max_source_positions, cfg.long_source, task.src_dict, f"{split} source document")
-    target, roles = None, None
-    if pair.tgt is not None:
-        target = _cut(pair.tgt, cfg.max_target_positions, cfg.long_target, task.tgt_dict, f"{split} target")
-    if cfg.role_stream:
-        roles = CutRows(_load_stream(task, f"{folder}/{split}", pair.src.sizes, combine), source.removed)
+    roles = _load_stream(task, f"{folder}/{split}", pair.src.sizes, combine) if cfg.role_stream else None
     return DocumentPairDataset(
-        source,
-        source.sizes,
+        pair.src,
+        pair.src_sizes,
         task.src_dict,
-        target,
-        None if target is None else target.sizes,
+        pair.tgt,
+        pair.tgt_sizes,
         task.tgt_dict,
         left_pad_source=cfg.left_pad_source,
         left_pad_target=False,
@@ -142,7 +136,7 @@ def load_documents(task: Any, folder: str, split: str, combine: bool) -> Documen
         pad_to_multiple=cfg.required_seq_len_multiple,
         roles=roles,
         split=split,
-        skipped=read_sample_numbers(cfg.skip_samples, len(source)) if cfg.skip_samples else frozenset(),
+        skipped=read_sample_numbers(cfg.skip_samples, len(pair.src)) if cfg.skip_samples else frozenset(),
     )
 
 
@@ -159,12 +153,6 @@ def read_sample_numbers(path: str | Path, num_samples: int) -> frozenset[int]:
             raise ValueError(f"{path}:{line_number}: expected the number of a sample, 0 to {last}, found {line[:80]!r}")
         numbers.add(int(line))
     return frozenset(numbers)
-
-
-def _cut(documents: Any, limit: int, policy: object, dictionary: Dictionary, what: str) -> CutRows:
-    removed, cost = cut_documents(documents, limit, str(policy), dictionary.bos(), what)
-    warn(f"{what.removesuffix(' document')}: longer than the limit, policy {policy}", cost)
-    return CutRows(documents, removed)
 
 
 def _load_stream(task: Any, split_prefix: str, sizes: np.ndarray, combine: bool) -> Any:

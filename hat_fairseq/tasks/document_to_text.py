@@ -1,7 +1,7 @@
 """The task `document_to_text`: fairseq's `translation` with documents as sources, for summaries and translations.
 
-It adds a policy for documents that are too long, a role for each source token, ROUGE and detokenized BLEU during
-validation, and exact resumption.
+It adds a role for each source token, ROUGE and detokenized BLEU during validation, and exact resumption. Limits on the
+length are those of preprocessing: a longer document is refused.
 """
 
 import logging
@@ -50,8 +50,6 @@ class DocumentToTextTask(PluginTask, TranslationTask):
             raise ValueError("--left-pad-target is not supported: the decoder's causal mask needs padding on the right")
         if cfg.load_alignments:
             raise ValueError("--load-alignments is not supported: a document has no word alignments to learn from")
-        if cfg.truncate_source:  # fairseq's name for one of our policies
-            cfg.long_source, cfg.truncate_source = "truncate", False
         data = Path(utils.split_paths(cfg.data)[0])
         self.role_dictionary: Dictionary | None = None
         if cfg.role_stream:
@@ -67,7 +65,7 @@ class DocumentToTextTask(PluginTask, TranslationTask):
     # Data
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
-        """Loads a split, truncates what is too long, and logs how much."""
+        """Loads a split."""
         if self.cfg.skip_samples and combine:  # as only training does
             raise ValueError("--skip-samples is for generation: training uses all samples")
         # Training data may be several directories, one for each epoch in turn; other splits are in the first one.

@@ -5,58 +5,51 @@ labels in `label/`. A batch of R rows of at most T tokens, as criterions and `ha
 
     id (B,)  nsentences B  ntokens  net_input.src_tokens (R, T), padded on the right  net_input.src_lengths (R,)
     target   by kind, -100 where there is no label; None for a split without labels
-    choices  (B,), `choice` only: how many of the R rows, in order, belong to each example
+    num_rows (B,) how many of the R rows, in order, belong to each sample
 
-In `byte_pair` two rows belong to each example, R = 2B; in all other kinds but `choice` one, R = B. `id` is the number
-of a row, from 0, which is its line in `{split}.ids`; in `choice` and `byte_pair` it is the number of an example.
+A sample is a row, R = B, or all rows of a record (`LabelledKind.joins_rows`). `id` is its number, from 0; that of a row
+is its line in `{split}.ids`.
 """
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from fairseq.data import Dictionary, data_utils
 from fairseq.tasks import FairseqTask
-from torch import Tensor
 
 from ..data.bin_layout import streams_of
-from ..data.kinds import kind_of
+from ..data.kinds import KINDS, LabelledKind
 from ..data.labels import label_of
 from ..data.manifest import check_files
-from ..data.rows import Chunk
 from ..models.encoder_model import EncoderModel
 from ..models.loading import LABELS, fingerprint
-from .bin_folder import check_known, load_pipeline
+from .bin_folder import check_rows, load_ids, load_pipeline, recorded_kind
 from .config import EncoderTaskConfig
-from .cut_rows import cut_rows, warn
-from .row_dataset import RowDataset
-from .row_targets import RowTargets
+from .row_dataset import RowDataset, RowTargets, SampleDataset
 from .training import PluginTask
 
 
 class EncoderTask(PluginTask, FairseqTask):
-    """A subclass defines the kind of data, the classification heads, and how labels become targets."""
+    """A subclass names the kind that it reads if the data do not say which of its kinds they are of."""
 
     cfg: EncoderTaskConfig
+    default_kind: ClassVar[LabelledKind]
     default_criterion: ClassVar[str] = "document_labels"
-    kind: str  # of data
-    num_scores: ClassVar[int | None] = None  # of the head; None: one for each label
-    head_level: str = "document"
-    part_to_cut: ClassVar[str] = "longest"
-    head_name = "sentence_classification_head"
-    targets_class: ClassVar[type[RowTargets]] = RowTargets
 
     def __init__(self, cfg: EncoderTaskConfig) -> None:
         super().__init__(cfg)
-        data = Path(cfg.data)
-        self.pipeline = load_pipeline(data, self.kind)
-        self.streams = streams_of(kind_of(self.kind))
-        self.dictionary = _load_dictionary(data / self.streams["source"][1], self.kind)
+        data, recorded = Path(cfg.data), KINDS.get(recorded_kind(cfg.data) or "")
+        shares_task = isinstance(recorded, LabelledKind) and recorded.task == self.default_kind.task
+        self.kind: LabelledKind = recorded if shares_task else self.default_kind  # type: ignore[assignment]
+        self.pipeline = load_pipeline(data, self.kind.name)
+        self.streams = streams_of(self.kind)
+        self.dictionary = _load_dictionary(data / self.streams["source"][1], self.kind.name)
         self.dictionary.add_symbol("<mask>")  # pre-trained tables have it
-        path, needed = data / self.streams["label"][1], self.num_scores is None
-        self.label_dictionary = _load_dictionary(path, self.kind) if path.exists() or needed else None
+        path = data / self.streams["label"][1]
+        has_labels = path.exists() or self.kind.names_labels
+        self.label_dictionary = _load_dictionary(path, self.kind.name) if has_labels else None
         self._model: EncoderModel | None = None
 
     @classmethod
@@ -65,8 +58,8 @@ class EncoderTask(PluginTask, FairseqTask):
 
     @property
     def labels(self) -> list[str]:
-        """The classes by name, in order; empty for the kinds that have none (`choice`, `qa`)."""
-        if self.num_scores is not None or self.label_dictionary is None:
+        """The classes by name, in order; empty for the kinds whose heads do not name labels."""
+        if not self.kind.names_labels or self.label_dictionary is None:
             return []
         tokens = self.label_dictionary.symbols[self.label_dictionary.nspecial :]
         if self.pipeline is None:  # fairseq-preprocess fills its own dictionaries up to a multiple of 8
@@ -88,7 +81,7 @@ class EncoderTask(PluginTask, FairseqTask):
 
     def heads(self) -> dict[str, tuple[str, int]]:
         """For each head by name: what its states represent, one of `modules.heads.LEVELS`, and its number of logits."""
-        return {self.head_name: (self.head_level, self.num_scores or len(self.labels))}
+        return self.kind.heads(len(self.labels))
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
         """Builds the model and its heads.
@@ -106,28 +99,25 @@ class EncoderTask(PluginTask, FairseqTask):
             model.register_classification_head(name, num_classes=num_classes, level=level)
         if self.labels:
             assert self.label_dictionary is not None
-            head = model.classification_head(self.head_name)
+            (head,) = model.classification_heads.values()
             head.register_buffer(LABELS, fingerprint(self.label_dictionary))
         model.heads_must_load = from_checkpoint
         self._model = model
         return model
 
     def logits(self, model: Any, sample: dict[str, Any]) -> Any:
-        """The logits of the head: (B, K), (B, N, K) for up to N segments of a document, or (B, T, K)."""
-        return model(**sample["net_input"], classification_head_name=self.head_name)[0]
-
-    def scores(self, logits: Any) -> Any:
-        """The scores that predictions are made from: here the probabilities."""
-        return logits.softmax(dim=-1)
+        """The logits of a batch; see `LabelledKind.logits`."""
+        outputs = model(**sample["net_input"], classification_head_name=list(self.heads()))[0]
+        return self.kind.logits(outputs, sample["net_input"]["src_tokens"], sample["num_rows"])
 
     # Data
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
-        """Loads a split, with labels if it has them; rows that are too long are truncated or refused.
+        """Loads a split, with labels if it has them.
 
         Raises:
             FileNotFoundError: there is no such split.
-            ValueError: labels that do not belong to the rows, or a row that is too long.
+            ValueError: labels that do not belong to the rows, or rows that are longer than the model takes.
         """
         data = Path(self.cfg.data)
         check_files(data, split)
@@ -135,21 +125,28 @@ class EncoderTask(PluginTask, FairseqTask):
         rows = data_utils.load_indexed_dataset(str(path), self.dictionary, combine=combine)
         if rows is None:
             raise FileNotFoundError(f"{path}.idx is missing: {data} has no split {split!r}")
-        check_known(map(rows.__getitem__, range(len(rows))), self.dictionary, f"{data}, {split}")
-        self.datasets[split] = self.build_dataset(rows, split, self._load_targets(split, len(rows), combine))
+        check_rows(rows, self.dictionary, f"{data}, {split}")
+        self.check_lengths(rows, f"{data}, {split}")
+        targets, pad = self._load_targets(split, len(rows), combine), self.dictionary.pad()
+        if not self.kind.joins_rows:
+            self.datasets[split] = RowDataset(rows, targets, pad)
+            return
+        chunks = load_ids(data / f"{split}.ids", len(rows), "it says which rows belong to a sample")
+        self.datasets[split] = SampleDataset(rows, targets, pad, chunks, split)
 
-    def build_dataset(
-        self, rows: Any, what: str, targets: RowTargets | None = None, chunks: Sequence[Chunk] | None = None
-    ) -> RowDataset:
-        """Rows as a dataset, truncated to the model's length by the task's policy; the loss is logged.
-
-        Args:
-            rows: indexed (T,) token ids, with `sizes`.
-            what: the split, or the origin of the rows, for messages.
-            targets: None for rows without labels.
-            chunks: the line of the ids table for each row; None for those of the split.
-        """
-        return RowDataset(rows, targets, self._removed(rows, what), self.dictionary.pad())
+    def check_lengths(self, rows: Any, what: str) -> None:
+        """Raises ValueError for indexed rows of token ids that are longer than the model takes."""
+        core = None if self._model is None else self._model.core
+        sizes, limit = np.asarray(rows.sizes), float(self.cfg.max_positions or np.inf)
+        over = sizes > (limit if core is None else min(limit, core.safe_tokens))
+        long = [i for i in np.flatnonzero(over) if sizes[i] > limit or (core is not None and not core.fits(rows[i]))]
+        if long:
+            longest = sizes[long].max()
+            raise ValueError(
+                f"{what}: {len(long)} of {len(rows)} rows are longer than the model takes; the longest has {longest} "
+                "tokens. Build a larger model (--max-positions, --max-segments), or preprocess with "
+                "--max-source-tokens (and --max-segments) and --long-source truncate"
+            )
 
     def _load_targets(self, split: str, num_rows: int, combine: bool) -> RowTargets | None:
         path = Path(self.cfg.data) / self.streams["label"][0].format(split=split)
@@ -160,19 +157,7 @@ class EncoderTask(PluginTask, FairseqTask):
             raise ValueError(f"{self.cfg.data}/{self.streams['label'][1]} is missing, but {split} has labels")
         if len(labels) != num_rows:
             raise ValueError(f"{path}: {len(labels)} rows of labels for {num_rows} rows; preprocess the data again")
-        return self.targets_class(labels, self.label_dictionary, self.dictionary)
-
-    def _removed(self, rows: Any, what: str) -> dict[int, slice]:
-        limit, model = self.cfg.max_positions or np.inf, self._model
-
-        def fits(tokens: Tensor) -> bool:
-            return len(tokens) <= limit and (model is None or model.core.fits(tokens))
-
-        safe_length = limit if model is None else min(limit, model.core.safe_tokens)
-        policy = str(self.cfg.long_source)
-        removed, cost = cut_rows(rows, safe_length, fits, policy, self.part_to_cut, self.dictionary, what)
-        warn(f"{what}: longer than the model, policy {policy}", cost)
-        return removed
+        return RowTargets(self.kind, labels, self.label_dictionary)
 
     def get_batch_iterator(self, dataset: Any, max_tokens: int | None = None, **kwargs: Any) -> Any:
         """fairseq's iterator without its filter, which would skip rows longer than --max-tokens.
@@ -180,7 +165,7 @@ class EncoderTask(PluginTask, FairseqTask):
         Raises:
             ValueError: --max-tokens is lower than one sample needs.
         """
-        check_max_tokens(dataset, max_tokens, f"one {self.kind} sample")
+        check_max_tokens(dataset, max_tokens, f"one {self.kind.name} sample")
         return super().get_batch_iterator(dataset, max_tokens, **{**kwargs, "max_positions": None})
 
 

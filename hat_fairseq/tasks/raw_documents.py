@@ -58,7 +58,7 @@ def encode_documents(documents: Iterable[Record], task: Any) -> EncodedRows:
                     f"document {encoded.id}: the model needs a role for every sentence; give turns with roles as JSON"
                 )
             streams.append(row_of(encoded.streams["role"], task.role_dictionary))
-    limits = cfg.max_source_positions, str(cfg.long_source), dictionary.bos()
+    limits = cfg.max_source_positions, "error", dictionary.bos()
     removed, cost = cut_documents(indexed(rows), *limits, "input")
     cut = Counter({f"source_{name}": number for name, number in cost.items()})
     warn_of_changes(pipeline.counts - before + cut, rows, dictionary)

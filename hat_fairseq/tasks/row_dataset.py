@@ -1,33 +1,70 @@
-"""The datasets of the labelled tasks: rows of tokens with targets, and examples of several rows."""
+"""The datasets of the labelled tasks: rows of tokens with targets, and samples of several rows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
-from fairseq.data import data_utils
+from fairseq.data import Dictionary, FairseqDataset, data_utils
 from torch import Tensor
 
+from ..data.kind import IGNORED
+from ..data.kinds import LabelledKind
 from ..data.rows import Chunk
-from .cut_rows import CutRows
-from .row_targets import RowTargets
 
 Item = dict[str, Any]
 
 
-class RowDataset(CutRows):
+class RowTargets:
+    """The target of each row, made of its line in the label stream.
+
+    Args:
+        labels: indexed label ids, each row ending in `</s>`.
+        dictionary: of the labels.
+    """
+
+    def __init__(self, kind: LabelledKind, labels: Any, dictionary: Dictionary) -> None:
+        self.kind, self.labels, self.dictionary = kind, labels, dictionary
+        self.classes = {symbol: number for number, symbol in enumerate(dictionary.symbols[dictionary.nspecial :])}
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __call__(self, index: int, tokens: Tensor) -> Any:
+        """`LabelledKind.target` of a row; ValueError if the label does not belong to its (T,) token ids."""
+        label = [self.dictionary[number] for number in self.labels[index][:-1].tolist()]
+        try:
+            return self.kind.target(label, tokens.numpy(), self.classes)
+        except ValueError as error:
+            raise ValueError(f"label row {index + 1}: {error}; preprocess the data again") from None
+
+
+class RowDataset(FairseqDataset):
     """A sample is a row.
 
     Args:
-        rows: indexed (T,) token ids, with `sizes`.
+        rows: indexed (T,) token ids with `</s>`, with `sizes`.
         targets: of the rows, or None for a split without labels.
-        removed: by row, the tokens to remove; see `cut_rows`.
         pad: id of padding.
     """
 
-    def __init__(self, rows: Any, targets: RowTargets | None, removed: Mapping[int, slice], pad: int) -> None:
-        super().__init__(rows, removed)
-        self.targets, self.pad = targets, pad
+    def __init__(self, rows: Any, targets: RowTargets | None, pad: int) -> None:
+        super().__init__()
+        self.rows, self.targets, self.pad = rows, targets, pad
+        self._sizes = np.array(rows.sizes, dtype=np.int64)
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Tokens of each sample, padding between its rows included."""
+        return self._sizes
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def num_tokens(self, index: int) -> int:
+        return int(self.sizes[index])
+
+    size = num_tokens
 
     def num_tokens_vec(self, indices: np.ndarray) -> np.ndarray:
         return self.sizes[indices]
@@ -37,120 +74,70 @@ class RowDataset(CutRows):
         order = np.random.permutation(len(self))
         return order[np.argsort(self.sizes[order], kind="stable")]
 
-    def row(self, index: int) -> Item:
-        """A row's tokens and target."""
-        tokens = self.dataset[index].long()
-        keep = self.kept(index, len(tokens))
-        item: Item = {"tokens": tokens[torch.from_numpy(keep)]}
-        if self.targets is not None:
-            item["target"] = self.targets(index, tokens, keep)
-        return item
-
     def __getitem__(self, index: int) -> Item:
-        return {"id": int(index), **self.row(int(index))}
+        tokens = self.rows[index].long()
+        target = None if self.targets is None else self.targets(int(index), tokens)
+        return {"id": int(index), "tokens": [tokens], "target": target}
 
     def collater(self, samples: list[Item]) -> Item:
         """A batch; see `EncoderTask`."""
         if not samples:
             return {}
-        target = None if self.targets is None else self.targets.collate([sample["target"] for sample in samples])
-        return {**self._batch(samples, [sample["tokens"] for sample in samples]), "target": target}
-
-    def _batch(self, samples: list[Item], rows: list[Tensor]) -> Item:
+        rows = [row for sample in samples for row in sample["tokens"]]
         lengths = torch.tensor([len(row) for row in rows])
-        tokens = data_utils.collate_tokens(rows, self.pad, left_pad=False)
+        targets = [sample["target"] for sample in samples]
         return {
             "id": torch.tensor([sample["id"] for sample in samples]),
             "nsentences": len(samples),
             "ntokens": int(lengths.sum()),
-            "net_input": {"src_tokens": tokens, "src_lengths": lengths},
+            "num_rows": torch.tensor([len(sample["tokens"]) for sample in samples]),
+            "net_input": {
+                "src_tokens": data_utils.collate_tokens(rows, self.pad, left_pad=False),
+                "src_lengths": lengths,
+            },
+            "target": None if targets[0] is None else collate_targets(targets),
         }
 
 
-class ExampleDataset(RowDataset):
-    """A sample is an example of several rows.
+class SampleDataset(RowDataset):
+    """A sample is all rows of a record, which are beside each other.
 
     Args:
-        chunks: the line of the ids table for each row, which is a part of its example.
-        what: for messages: the split.
-        rows, targets, removed, pad: of `RowDataset`.
+        chunks: the line of the ids table for each row.
+        split: for messages.
     Raises:
-        ValueError: the rows of an example are not beside each other.
+        ValueError: the rows of a record are not beside each other, or their targets do not belong together.
     """
 
-    def __init__(
-        self,
-        rows: Any,
-        targets: RowTargets | None,
-        removed: Mapping[int, slice],
-        pad: int,
-        *,
-        chunks: Sequence[Chunk],
-        what: str,
-    ) -> None:
-        super().__init__(rows, targets, removed, pad)
+    def __init__(self, rows: Any, targets: RowTargets | None, pad: int, chunks: Sequence[Chunk], split: str) -> None:
+        super().__init__(rows, targets, pad)
         firsts = [chunk for chunk in chunks if chunk.number == 0]
         self.counts = np.array([chunk.count for chunk in firsts], dtype=np.int64)
         self.first = np.cumsum(self.counts) - self.counts
         expected = [(chunk.document_id, number) for chunk in firsts for number in range(chunk.count)]
         if [(chunk.document_id, chunk.number) for chunk in chunks] != expected:
-            raise ValueError(f"{what}: the rows of an example are not beside each other: preprocess the data again")
+            raise ValueError(f"{split}: the rows of a record are not beside each other: preprocess the data again")
         longest = np.maximum.reduceat(self._sizes, self.first) if len(self.first) else self._sizes
-        self._example_sizes = longest * self.counts
-        self.labels: np.ndarray | None = None  # of each row
-        if targets is not None:
-            self.labels = np.array([int(targets.classes(index, 1)[0]) for index in range(len(targets))])
-        self.answers: np.ndarray | None = None  # the target of each example; set by subclasses
+        self._sizes = longest * self.counts
+        self.sample_targets = None if targets is None else [self._target(n, split) for n in range(len(self))]
 
-    @property
-    def sizes(self) -> np.ndarray:
-        return self._example_sizes
+    def _target(self, index: int, split: str) -> Any:
+        assert self.targets is not None
+        rows = range(int(self.first[index]), int(self.first[index] + self.counts[index]))
+        try:
+            return self.targets.kind.sample_target([self.targets(row, self.rows[row]) for row in rows])
+        except ValueError as error:
+            raise ValueError(f"{split}: sample {index + 1}: {error}; preprocess the data again") from None
 
     def __getitem__(self, index: int) -> Item:
         first = int(self.first[index])
-        rows = [self.row(row)["tokens"] for row in range(first, first + int(self.counts[index]))]
-        return {"id": int(index), "tokens": rows}
-
-    def collater(self, samples: list[Item]) -> Item:
-        if not samples:
-            return {}
-        batch = self._batch(samples, [row for sample in samples for row in sample["tokens"]])
-        batch["target"] = None if self.answers is None else torch.from_numpy(self.answers[batch["id"].numpy()])
-        return batch
+        rows = [self.rows[row].long() for row in range(first, first + int(self.counts[index]))]
+        target = None if self.sample_targets is None else self.sample_targets[index]
+        return {"id": int(index), "tokens": rows, "target": target}
 
 
-class PairDataset(ExampleDataset):
-    """An example is two rows with the same label."""
-
-    def __init__(self, *rows: Any, chunks: Sequence[Chunk], what: str) -> None:
-        super().__init__(*rows, chunks=chunks, what=what)
-        if (self.counts != 2).any():
-            wrong = int(np.flatnonzero(self.counts != 2)[0])
-            raise ValueError(f"{what}: pair {wrong + 1} has {self.counts[wrong]} rows; preprocess the data again")
-        if self.labels is not None:
-            self.answers = self.labels[self.first]
-
-
-class ChoiceDataset(ExampleDataset):
-    """An example is all its choices, a row each.
-
-    Args:
-        right: class of the label that marks the right choice.
-    Raises:
-        ValueError: not exactly one choice of an example is right.
-    """
-
-    def __init__(self, *rows: Any, chunks: Sequence[Chunk], right: int, what: str) -> None:
-        super().__init__(*rows, chunks=chunks, what=what)
-        if self.labels is None:
-            return
-        found = self.labels == right
-        ones = np.add.reduceat(found.astype(int), self.first)
-        if (ones != 1).any():
-            wrong = int(np.flatnonzero(ones != 1)[0])
-            raise ValueError(f"{what}: example {wrong + 1} has {ones[wrong]} right choices; preprocess the data again")
-        self.answers = np.flatnonzero(found) - self.first
-
-    def collater(self, samples: list[Item]) -> Item:
-        counts = torch.tensor([len(sample["tokens"]) for sample in samples])
-        return {**super().collater(samples), "choices": counts} if samples else {}
+def collate_targets(targets: Sequence[Any]) -> Tensor:
+    """(B,) targets, or (B, N) padded with `IGNORED`."""
+    if not isinstance(targets[0], list):
+        return torch.tensor(targets)
+    return data_utils.collate_tokens([torch.tensor(target) for target in targets], IGNORED, left_pad=False)

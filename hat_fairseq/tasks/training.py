@@ -97,8 +97,9 @@ class PluginTask:
         if len(ignored):
             raise ValueError(
                 f"{len(ignored)} of {len(indices)} samples are longer than the model takes, {max_positions}; the "
-                f"longest has {max(np.max(dataset.size(index)) for index in ignored)} tokens: give the model's "
-                "--max-source-positions and --long-source truncate"
+                f"longest has {max(np.max(dataset.size(index)) for index in ignored)} tokens: build a larger "
+                "model (--max-source-positions, --max-target-positions), or preprocess with --max-source-tokens and "
+                "--max-target-tokens"
             )
         return super().filter_indices_by_size(indices, dataset, max_positions, ignore) if ignore else kept  # type: ignore[misc]
 

@@ -1,0 +1,216 @@
+"""`Kind`: a kind of data, from its records to the predictions about them. Each kind is a file of `kinds/`.
+
+A kind knows its record, its rows, the targets of a batch, the logits of its heads and its predictions. It imports
+neither torch nor fairseq: logits are computed with the methods of tensors, predictions from arrays of numpy.
+
+Legend: B samples, R rows, T tokens of a row, K classes, N segments or candidates of the row with most.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from hat_fairseq.data.labels import NO_LABEL
+from hat_fairseq.data.long_input import POLICIES
+from hat_fairseq.data.options import PACKING, ROWS, TEXT
+from hat_fairseq.data.rows import Row
+
+if TYPE_CHECKING:
+    from hat_fairseq.data.encoder import Encoder
+    from hat_fairseq.data.record import Record
+
+HEAD = "sentence_classification_head"  # fairseq's name of a head, which checkpoints have
+IGNORED = -100  # the target of what has no label; torch's cross-entropy leaves it out
+
+Tensor = Any  # of torch
+Array = np.ndarray
+
+
+@dataclass
+class Prediction:
+    """What a model predicts for a record. Kinds add fields, which are the keys of the JSON line."""
+
+    id: str
+    segments: list[dict[str, Any]] | None = field(default=None, kw_only=True)  # their texts, and figures of each
+    n_best: list[dict[str, Any]] | None = field(default=None, kw_only=True)  # the best answers with their scores
+    meta: Mapping[str, Any] | None = field(default=None, kw_only=True)  # of the record
+
+    def to_json(self) -> dict[str, Any]:
+        """The object of a JSON line; the last three keys only if they are not None."""
+        fields = asdict(self)
+        last = {name: fields.pop(name) for name in ("segments", "n_best", "meta")}
+        return fields | {name: value for name, value in last.items() if value is not None}
+
+
+class Kind(ABC):
+    """A kind of data."""
+
+    name: ClassVar[str]  # as `--kind` takes it
+    task: ClassVar[str]  # the fairseq task that reads it
+    record: ClassVar[type[Record]]  # its fields are the keys of a JSON object
+    classes: ClassVar[tuple[str, ...] | None] = None  # the labels; None for those of the training part
+    positions: ClassVar[bool] = False  # the label stream also has numbers: positions of tokens in a row
+    main: ClassVar[int] = 0  # number of the part that may be long; -1 for the last
+    divided: ClassVar[bool] = False  # one label for each element of the text, so elements come divided and not empty
+    words: ClassVar[bool] = False  # the elements are words, and do not get a marker each
+    alphabet: ClassVar[tuple[str, ...]] = ()  # the symbols of its dictionary, where the training part does not decide
+    policies: ClassVar[tuple[str, ...]] = POLICIES[:3]  # for long sources; the first one is `error`
+    options: ClassVar[tuple[str, ...]] = (TEXT, ROWS)  # the groups of options that have an effect (`options.py`)
+    folder: ClassVar[str] = "input0"  # where in `bin` fairseq's files of the source are
+
+    @abstractmethod
+    def encode(self, encoder: Encoder, record: Record) -> list[Row]:
+        """The rows of a stored record."""
+
+    def figures(self, split: Mapping[str, Any]) -> dict[str, str]:
+        """Further rows of the table of preprocessing, from the manifest's figures of a split."""
+        return {}
+
+    @property
+    def gold(self) -> str | None:
+        """The field of a record with its gold target or label; None if there is none."""
+        return self.record.gold
+
+    @property
+    def has_target(self) -> bool:
+        """Whether it has texts as targets: documents for fairseq's translation."""
+        return self.gold == "target"
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is normalised, split and encoded with a BPE. Otherwise its symbols are the tokens."""
+        return TEXT in self.options
+
+    @property
+    def packs(self) -> bool:
+        """Whether rows are filled with several records up to the limit on tokens; rows have no ids."""
+        return PACKING in self.options
+
+    def check(self, record: Record) -> None:
+        """Refuse a record, from a reader or the caller, that is not of this kind: a ValueError with its name."""
+        if not isinstance(record, self.record):
+            raise ValueError(
+                f"{record.name} is a {type(record).__name__}, and the kind {self.name} has {self.record.__name__}"
+            )
+
+
+class LabelledKind(Kind):
+    """A kind with labels, for an encoder with classification heads. This one: a label for each record."""
+
+    criterion: ClassVar[str] = "document_labels"
+    head_level: ClassVar[str] = "document"  # what the states of the head are about, one of `modules.heads.LEVELS`
+    num_scores: ClassVar[int | None] = None  # logits of the head; None: one for each label
+    joins_rows: ClassVar[bool] = False  # a sample is all rows of a record
+    rows_of_sample: ClassVar[int] = 1  # how many a typical sample has
+    prediction_options: ClassVar[Any] = None  # a dataclass of options that `predict` takes
+    has_segment_weights: ClassVar[bool] = False  # one prediction from all segments, which therefore have weights
+
+    @property
+    def names_labels(self) -> bool:
+        """Whether the head has a logit for each label."""
+        return self.num_scores is None
+
+    def heads(self, num_labels: int) -> dict[str, tuple[str, int]]:
+        """For each head by name: what its states are about, and its number of logits."""
+        return {HEAD: (self.head_level, self.num_scores or num_labels)}
+
+    def logits(self, outputs: Mapping[str, Tensor], tokens: Tensor, num_rows: Tensor | None) -> Any:
+        """The logits that losses and predictions are computed from, here (B, K).
+
+        Args:
+            outputs: of each head, by its name: (R, K) of documents, (R, N, K) of segments, (R, T, K) of tokens.
+            tokens: (R, T) token ids, padded on the right.
+            num_rows: (B,) how many of the R rows, in order, belong to each sample; None: one.
+        """
+        return outputs[HEAD]
+
+    def scores(self, logits: Tensor) -> Tensor:
+        """The scores that predictions are made from, and that are averaged over an ensemble: here probabilities."""
+        return logits.softmax(dim=-1)
+
+    def target(self, label: list[str], tokens: Array, classes: Mapping[str, int]) -> float | list[int]:
+        """The target of a row, padded with `IGNORED` in a batch; here its class.
+
+        Args:
+            label: the tokens of its line in the label stream.
+            tokens: (T,) token ids with `</s>`.
+            classes: the number of the class of each label token.
+        Raises:
+            ValueError: the label does not belong to the row.
+        """
+        return class_numbers(label, 1, classes)[0]
+
+    def sample_target(self, targets: list[Any]) -> Any:
+        """The target of a sample of several rows from theirs; ValueError if they do not belong together."""
+        raise NotImplementedError(f"{self.name}: a sample is a row")
+
+    def no_target(self, num_tokens: int, num_markers: int) -> float | list[int]:
+        """A target of a row of so many tokens and markers, to measure memory with."""
+        return 0
+
+    def predict(
+        self, record: Record, rows: list[Row], outputs: Sequence[Any], labels: list[str], options: Any = None
+    ) -> Prediction:
+        """The prediction for a record.
+
+        Args:
+            rows: those of the record.
+            outputs: `scores` of each row (of the only sample, if it joins rows): arrays that may be padded at the end.
+            labels: the names of the classes.
+            options: of the class `prediction_options`.
+        """
+        named = dict(zip(labels, outputs[0].tolist(), strict=True))
+        return LabelPrediction(record.id, max(named, key=named.__getitem__), named)
+
+    def segments(
+        self, record: Record, rows: list[Row], outputs: Sequence[Any], prediction: Any
+    ) -> list[dict[str, Any]] | None:
+        """What is predicted about each segment of a record; None if that is nothing of its own."""
+        return None
+
+    def weighted_row(self, prediction: Any) -> int:
+        """The number of the row whose segments' weights explain the prediction."""
+        return 0
+
+    def official(self, predictions: Sequence[Any]) -> dict[str, Any]:
+        """Files for official scorers: by name what they hold; none for kinds without such scorers."""
+        return {}
+
+
+@dataclass
+class LabelPrediction(Prediction):
+    """The label of a record. With choices it is the number of one, and `probabilities` are in their order."""
+
+    label: str
+    probabilities: dict[str, float] | list[float]
+
+
+def class_numbers(label: list[str], expected: int, classes: Mapping[str, int]) -> list[int]:
+    """The classes of label tokens, `IGNORED` for `<pad>`; ValueError unless they are `expected` known ones."""
+    if len(label) != expected:
+        raise ValueError(f"{len(label)} labels where there should be {expected}")
+    if unknown := [word for word in label if word != NO_LABEL and word not in classes]:
+        raise ValueError(f"the label {unknown[0]!r:.80}, which is not in label/dict.txt")
+    return [IGNORED if word == NO_LABEL else classes[word] for word in label]
+
+
+KINDS: dict[str, Kind] = {}  # by name
+
+
+def register_kind(kind: Kind) -> None:
+    """Makes a kind known to all commands; its fairseq task is registered by `tasks.labelled_tasks.register_tasks`."""
+    KINDS[kind.name] = kind
+
+
+def kind_of(name: str | Kind) -> Kind:
+    """The kind of this name; ValueError if there is none."""
+    if isinstance(name, Kind):
+        return name
+    if name not in KINDS:
+        raise ValueError(f"unknown kind {name!r}; choose one of {', '.join(KINDS)}")
+    return KINDS[name]

@@ -1,0 +1,106 @@
+"""The right one of several continuations of a text, or of several candidates for the answer to a question."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from hat_fairseq.data import encode_examples, records
+from hat_fairseq.data.dictionary import BOS, EOS
+from hat_fairseq.data.encoder import Encoder
+from hat_fairseq.data.kind import HEAD, Array, LabelledKind, LabelPrediction, Tensor
+from hat_fairseq.data.labels import RIGHT, WRONG
+from hat_fairseq.data.record import Record
+from hat_fairseq.data.rows import Row
+
+
+class Choice(LabelledKind):
+    """The right one of several continuations: targets (B,), logits (B, K) for the K choices of the record with most.
+
+    Each choice is a row of text, question and choice, and gets one logit (Rohde et al. 2021, section 7, on RACE; Liu et
+    al. 2019). Records may have different numbers of choices.
+    """
+
+    name, task = "choice", "multiple_choice"
+    record: ClassVar[type[Record]] = records.Choice
+    classes: ClassVar[tuple[str, ...]] = (RIGHT, WRONG)
+    num_scores = 1
+    joins_rows = True
+    rows_of_sample = 4  # as in RACE
+    has_segment_weights = True
+
+    def encode(self, encoder: Encoder, record: Record) -> list[Row]:
+        return encode_examples.encode_choices(encoder, record)
+
+    def logits(self, outputs: Mapping[str, Tensor], tokens: Tensor, num_rows: Tensor | None) -> Tensor:
+        """(B, K) scores in fp32, -inf beyond a record's choices."""
+        assert num_rows is not None
+        scores = outputs[HEAD].float().squeeze(-1)
+        exists = numbers(num_rows, int(num_rows.max())) < num_rows[:, None]
+        return scores.new_full(exists.shape, float("-inf")).masked_scatter(exists, scores)
+
+    def target(self, label: list[str], tokens: Array, classes: Mapping[str, int]) -> int:
+        """1 for the right choice, 0 for a wrong one."""
+        if label not in ([RIGHT], [WRONG]):
+            raise ValueError(f"{' '.join(label)!r:.80} is neither {RIGHT} nor {WRONG}")
+        return int(label == [RIGHT])
+
+    def sample_target(self, targets: list[int]) -> int:
+        """The number of the right choice."""
+        if sum(targets) != 1:
+            raise ValueError(f"{sum(targets)} right choices instead of one")
+        return targets.index(1)
+
+    def predict(
+        self, record: Record, rows: list[Row], outputs: Sequence[Any], labels: list[str], options: Any = None
+    ) -> LabelPrediction:
+        output = outputs[0][: len(record.choices)]
+        return LabelPrediction(record.id, str(int(output.argmax())), output.tolist())
+
+    def weighted_row(self, prediction: LabelPrediction) -> int:
+        return int(prediction.label)
+
+
+class Candidates(Choice):
+    """The candidate that answers a question on a text: targets (B,), logits (B, K) for up to K candidates.
+
+    A row is `<s> question </s> <s> candidate 1 <s> candidate 2 ... </s> </s> <s> text`. The logit of a candidate is
+    computed from the state at its `<s>` (Liu et al. 2022, section 4.2.3).
+    """
+
+    name, task = "candidates", "candidate_selection"
+    record = records.Candidates
+    classes = ()
+    positions = True
+    main = -1
+    head_level = "segment"
+    joins_rows = False
+    rows_of_sample = 1
+    has_segment_weights = False
+
+    def encode(self, encoder: Encoder, record: Record) -> list[Row]:
+        return encode_examples.encode_candidates(encoder, record)
+
+    def logits(self, outputs: Mapping[str, Tensor], tokens: Tensor, num_rows: Tensor | None) -> Tensor:
+        """(B, K) scores in fp32, -inf beyond a row's candidates."""
+        counts = candidate_markers(tokens).sum(dim=1)
+        most = int(counts.max())
+        scores = outputs[HEAD].float().squeeze(-1)[:, 1 : 1 + most]  # of all markers; the first is the question's
+        return scores.masked_fill(numbers(counts, most) >= counts[:, None], float("-inf"))
+
+    def target(self, label: list[str], tokens: Array, classes: Mapping[str, int]) -> int:
+        """The number of the right candidate."""
+        word, count = " ".join(label), int(candidate_markers(tokens[None]).sum())
+        if not word.isdigit() or int(word) >= count:
+            raise ValueError(f"{word!r:.80} is no number of one of {count} candidates")
+        return int(word)
+
+
+def candidate_markers(tokens: Any) -> Any:
+    """(B, T) token ids -> (B, T), True at the markers of candidates: those behind the first `</s>`."""
+    return (tokens == BOS) & ((tokens == EOS).cumsum(1) == 1)
+
+
+def numbers(like: Tensor, length: int) -> Tensor:
+    """(length,) 0, 1, 2, ... on the device of a tensor."""
+    return like.new_ones(length).cumsum(0) - 1
