@@ -78,15 +78,16 @@ def one_kind(kind: str, folder: Path, args: argparse.Namespace) -> dict[str, Any
         words = [*HAT, "generate", data / "bin", *common, "--results-path", folder / "out", "--cpu", *options]
         words += ["--num-shards", 1, "--max-tokens", longest, "--max-source-positions", longest]
         figures["generate"] = watched(words, args.documents)
-        verb, key, found = ["summarize", "--generation", json.dumps(GENERATION)], "text", folder / "out/test.jsonl"
+        words, key, found = ["summarize", "--generation", json.dumps(GENERATION)], "text", folder / "out/test.jsonl"
+        words += ["--path", model, "--input", folder / "alone.jsonl"]
     else:
-        words = [*HAT, "predict", data / "bin", *common, "--out", folder / "out.jsonl", "--device", "cpu"]
+        words = [*HAT, "predict", model, data, "--batch-size", 32, "--out", folder / "out.jsonl", "--device", "cpu"]
         figures["predict"] = watched(words, args.documents)
-        verb, key, found = ["classify"], "label", folder / "out.jsonl"
+        words, key, found = ["predict", model, folder / "alone.jsonl"], "label", folder / "out.jsonl"
     outputs = [json.loads(line) for line in found.read_text().splitlines()]
     if [output["id"] for output in outputs] != ids:
         raise SystemExit(f"{found}: {len(outputs)} outputs of {len(ids)} documents, or in another order")
-    words = [*HAT, *verb, "--path", model, "--data", data / "bin", "--input", folder / "alone.jsonl", "--device", "cpu"]
+    words = [*HAT, *words, "--data", data / "bin", "--device", "cpu"]
     watched([*words, "--out", folder / "alone-out.jsonl"], ALONE)
     alone = [json.loads(line) for line in (folder / "alone-out.jsonl").read_text().splitlines()]
     if [row[key] for row in alone] != [outputs[number][key] for number in sample]:

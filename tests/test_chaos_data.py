@@ -86,5 +86,5 @@ def test_prediction(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) ->
     write_meetings(meetings := tmp_path_factory.mktemp("meetings"))
     with WarmPython() as warm:
         made = fine_tune("classification", meetings, tmp_path_factory.mktemp("model"), warm)
-    words = ["predict", made.data / "bin", "--path", made.checkpoint, "--device", "cpu", "--batch-size", 1]
+    words = ["predict", made.checkpoint, made.data, "--device", "cpu", "--batch-size", 1]
     disturbed_equals_whole(lambda out: [*words, "--out", out], tmp_path, meetings / "log")

@@ -44,7 +44,7 @@ def test_from_qmsum_to_scores(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     flags += "--max-positions 601 --optimizer adam --lr 1e-3 --batch-size 4 --max-update 2 --disable-validation "
     flags += "--no-epoch-checkpoints --num-workers 0"
     run_command("fairseq-train", data / "bin", "--user-dir", USER_DIR, *flags.split(), "--save-dir", model)
-    words = ["predict", data / "bin", "--path", model / "checkpoint_last.pt", "--out", out, "--device", "cpu"]
+    words = ["predict", model / "checkpoint_last.pt", data, "--out", out, "--device", "cpu"]
     assert cli.main(list(map(str, words))) == 0
     predictions = [record for _, record in read_json_lines(out)]
     for prediction, record in zip(predictions, records["test"], strict=True):

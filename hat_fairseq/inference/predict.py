@@ -16,7 +16,7 @@ from typing import Any
 from ..data.clean import EmptyDocumentError, prepare
 from ..data.kinds import KINDS, Kind, LabelledKind, Prediction
 from ..data.manifest import check_files
-from ..data.outputs import check_folder, check_output
+from ..data.outputs import check_output
 from ..data.parallel import progress
 from ..data.pipeline import FILE_NAME
 from ..data.readers import find_reader
@@ -70,13 +70,13 @@ def _prediction_options() -> list[Any]:
 def main(args: argparse.Namespace) -> int:
     """Predicts records and writes the predictions, pages, and files for official scorers."""
     command.check_name(args.out)
-    check_folder(args.out)
     inputs = [args.input, *args.model.split(":")]
     check_output(args.out, args.overwrite, inputs)
     command.check_batch_size(args.batch_size)
     chosen = {item.name: getattr(args, item.name) for item in _prediction_options()}
     for kind in KINDS.values():  # a mistake is known before the model is loaded
         _options(kind, chosen)
+    args.out.parent.mkdir(parents=True, exist_ok=True)  # before the work: this may fail
     data = args.data or (bin_of(args.input) if bin_of(args.input).is_dir() else None)
     model = Predictor(*load_models(args.model, data, EncoderTask, args.device, args.precision))
     split_with(model.task, args.splitter)
@@ -85,6 +85,8 @@ def main(args: argparse.Namespace) -> int:
     dataset = dataset_of(next(iter(records())))
     for name in [FILES[dataset]] if dataset else model.kind.official([]):
         check_output(args.out.with_name(name), args.overwrite, inputs)
+    if args.look is not None and model.kind.prediction_options:
+        raise ValueError("--look is for labels; for a window of a question: hat look --chunk N")
     pages = {} if args.look is None else page_paths(args.look, ids, args.overwrite)
     with_text = (record for record in records() if record.id not in empty)
     options = _options(model.kind, chosen)

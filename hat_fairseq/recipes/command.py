@@ -24,12 +24,12 @@ from .update import Flag, split, values_of
 PACKAGE = Path(__file__).resolve().parents[1]
 #: -P: the current directory is no place to import from.
 PYTHON = (sys.executable, "-P", "-m")
-#: For each verb: the module and its first words, the sections it reads (a later one wins), its positional argument.
+#: For each verb: the module and its first words, the sections it reads (a later one wins), its positional arguments.
 COMMANDS = {
-    "preprocess": (("hat_fairseq.cli", "preprocess"), ("preprocess",), "reader"),
-    "train": (("fairseq_cli.train",), ("task", "train"), "data"),
-    "generate": (("hat_fairseq.cli", "generate"), ("task", "generate"), "data"),
-    "predict": (("hat_fairseq.cli", "predict"), ("predict",), "data"),
+    "preprocess": (("hat_fairseq.cli", "preprocess"), ("preprocess",), ("reader",)),
+    "train": (("fairseq_cli.train",), ("task", "train"), ("data",)),
+    "generate": (("hat_fairseq.cli", "generate"), ("task", "generate"), ("data",)),
+    "predict": (("hat_fairseq.cli", "predict"), ("predict",), ("model", "input")),
 }
 LONGEST = 100_000  # characters of a filled value; Linux takes no longer word of a command
 _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9-]*)\}")
@@ -74,21 +74,24 @@ def build_commands(verb: str, name: str, extra: Iterable[str] = ()) -> list[list
     Args:
         verb: a key of `COMMANDS`.
         name: of a recipe in configs/.
-        extra: trailing flags. `--FLAG=null` removes the recipe's flag; --gpus, --update-batch-size and
+        extra: trailing flags. `--FLAG=null` removes the recipe's flag; a positional argument is given as a flag, e.g.
+            --model; --gpus, --update-batch-size and
             --update-max-tokens change the section `update`; all others are appended.
 
     Raises:
         ValueError: an unknown recipe, malformed YAML, no positional argument, or an infeasible update size.
     """
-    module, sections, positional = COMMANDS[verb]
+    module, sections, positionals = COMMANDS[verb]
     recipe = files.load(files.find(name))
     if verb in ("generate", "predict") and not recipe[verb]:
         raise ValueError(f"recipe {name!r} cannot {verb}: it has no section {verb!r}")
     flags = {flag: value for section in sections for flag, value in recipe[section].items()}
     trailing = _remove(flags, split(extra))
     flags = files.flags_with_value(flags)
-    if positional not in flags:
-        raise ValueError(f"recipe {name!r} cannot {verb}: it has no {positional!r} in section {' or '.join(sections)}")
+    flags |= {flag: value for flag, value in values_of(trailing).items() if flag in positionals}
+    trailing = [flag for flag in trailing if flag.name not in positionals]
+    for absent in (positional for positional in positionals if positional not in flags):
+        raise ValueError(f"recipe {name!r} cannot {verb}: it has no {absent!r} in section {' or '.join(sections)}")
     if verb == "train":
         trailing = update.apply(flags, files.flags_with_value(recipe["update"]), trailing)
     score: str | list[str] = []
@@ -96,9 +99,9 @@ def build_commands(verb: str, name: str, extra: Iterable[str] = ()) -> list[list
         score = values_of(trailing).get("score", flags.pop("score", ""))
         trailing = [flag for flag in trailing if flag.name != "score"]
     values = {"recipe": name, **flags, **values_of(trailing)}
-    words = [word for flag, value in flags.items() if flag != positional for word in _words(flag, value)]
+    words = [word for flag, value in flags.items() if flag not in positionals for word in _words(flag, value)]
     user_dir = ["--user-dir", str(PACKAGE)] if verb == "train" else []
-    command = [*PYTHON, *module, _fill(str(flags[positional]), values), *user_dir]
+    command = [*PYTHON, *module, *(_fill(str(flags[each]), values) for each in positionals), *user_dir]
     command += [_fill(word, values) for word in words] + [word for flag in trailing for word in flag.words]
     if isinstance(score, list) or score in NOTHING:
         return [command]

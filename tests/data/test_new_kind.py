@@ -1,11 +1,14 @@
-"""A new kind of data in three places, from JSON lines to training and predictions; see `tests/support/similarity`."""
+"""New kinds of data in a file of one's own, from JSON lines to training, predictions and a score."""
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 from commands import run_command
@@ -13,38 +16,59 @@ from commands import run_command
 from hat_fairseq import cli
 from hat_fairseq.data.kinds import KINDS
 from hat_fairseq.data.record import Record
-from hat_fairseq.inference.assemble import ASSEMBLERS
 
-SUPPORT = Path(__file__).parents[1] / "support" / "similarity"
-FLAGS = "--task text_similarity --criterion squared_error --arch hat_roberta_tiny --max-positions 200 --cpu --seed 3 "
-FLAGS += "--optimizer adam --lr 1e-3 --batch-size 8 --max-update 60 --num-workers 0 --no-epoch-checkpoints "
-FLAGS += "--disable-validation --dropout 0 --attention-dropout 0"
+SUPPORT = Path(__file__).parents[1] / "support"
+FLAGS = "--arch hat_roberta_tiny --max-positions 200 --cpu --seed 3 --optimizer adam --lr 1e-3 --batch-size 8 "
+FLAGS += "--max-update 60 --num-workers 0 --no-epoch-checkpoints --disable-validation --dropout 0 --attention-dropout 0"
+PHRASES = ("remote control", "project manager", "user interface", "the marketing expert", "television")
 
 
 @pytest.fixture
-def similarity() -> Iterator[None]:
-    import similarity  # noqa: F401
+def kind_of_user() -> Iterator[Callable[[str], ModuleType]]:
+    before = set(KINDS)
+    yield importlib.import_module
+    for name in KINDS.keys() - before:  # the other tests are about the kinds of the package
+        del KINDS[name]
+        del sys.modules[name]
 
-    yield
-    # The other tests are about the kinds of the package.
-    del KINDS["similarity"], ASSEMBLERS["similarity"]
-    del sys.modules["similarity"]
+
+def predictions(folder: Path, kind: str, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What a model says of the records that it has learned."""
+    (folder / "raw").mkdir()
+    for split, part in (("train", records), ("test", records[:4])):
+        (folder / f"raw/{split}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in part))
+    data, model, out = folder / "data", folder / "model", folder / "out.jsonl"
+    command = ["preprocess", folder / "raw", "--kind", kind, "--out", data, "--num-codes", "100"]
+    assert cli.main([str(word) for word in command]) == 0
+    flags = ["--user-dir", SUPPORT / kind, "--task", KINDS[kind].task, *FLAGS.split(), "--save-dir", model]
+    run_command("fairseq-train", data / "bin", *flags)
+    command = ["predict", model / "checkpoint_last.pt", data, "--split", "train", "--out", out, "--device", "cpu"]
+    assert cli.main([str(word) for word in command]) == 0
+    return [json.loads(line) for line in out.read_text().splitlines()]
 
 
-def test_similarity_from_json_lines_to_predictions(similarity: None, meetings: list[Record], tmp_path: Path) -> None:
+def test_numbers(kind_of_user, meetings: list[Record], tmp_path: Path) -> None:
+    kind_of_user("similarity")
     words = (turn.split() for turn in meetings[0].sentences or ())
     turns = list(dict.fromkeys(" ".join(turn[:12]) for turn in words if len(turn) > 8))
-    pairs = [(turns[n], turns[n + n % 2], 1 - n % 2) for n in range(24)]  # every second one with itself
-    (tmp_path / "raw").mkdir()
-    for split, part in (("train", pairs[:20]), ("test", pairs[20:])):
-        lines = ({"id": f"{split}{n}", "segments": [a], "second": b, "label": s} for n, (a, b, s) in enumerate(part))
-        (tmp_path / f"raw/{split}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    data, model, out = tmp_path / "data", tmp_path / "model", tmp_path / "out.jsonl"
-    command = ["preprocess", tmp_path / "raw", "--kind", "similarity", "--out", data, "--num-codes", "100"]
-    assert cli.main([str(word) for word in command]) == 0
-    run_command("fairseq-train", data / "bin", "--user-dir", SUPPORT, *FLAGS.split(), "--save-dir", model)
-    command = ["predict", data / "bin", "--split", "train", "--path", model / "checkpoint_last.pt", "--out", out]
-    assert cli.main([str(word) for word in (*command, "--device", "cpu")]) == 0
-    scores = [json.loads(line)["score"] for line in out.read_text().splitlines()]
+    pairs = [(turns[n], turns[n + n % 2], 1 - n % 2) for n in range(20)]  # every second one with itself
+    records = [{"id": str(n), "segments": [a], "second": b, "label": s} for n, (a, b, s) in enumerate(pairs)]
+    scores = [row["score"] for row in predictions(tmp_path, "similarity", records)]
     same, other = scores[::2], scores[1::2]
     assert len(scores) == 20 and sum(same) > sum(other) + 5  # it has learned what it was shown
+
+
+def test_sets_of_strings(kind_of_user, tmp_path: Path) -> None:
+    """From a record to F1: one file."""
+    keyphrases = kind_of_user("keyphrases")
+    records = []
+    for n in range(20):
+        chosen = sorted({PHRASES[n % 5], PHRASES[(2 * n + 1) % 5]})
+        records.append(
+            {"id": str(n), "text": f"so {f' and then {n} of the '.join(chosen)} again", "keyphrases": chosen}
+        )
+    rows = predictions(tmp_path, "keyphrases", records)
+    assert [row["id"] for row in rows] == [record["id"] for record in records]
+    pairs = [(set(row["keyphrases"]), set(record["keyphrases"])) for row, record in zip(rows, records, strict=True)]
+    assert keyphrases.f1(pairs) > 0.9
+    assert keyphrases.f1([({"a", "b"}, {"a"}), (set(), {"c"})]) == 0.5

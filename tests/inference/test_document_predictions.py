@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import random
@@ -12,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from fairseq import checkpoint_utils
@@ -20,14 +20,14 @@ from preprocess.question_containers import WRITERS
 
 from hat_fairseq import cli
 from hat_fairseq.data.encode_annotations import choose_annotation
+from hat_fairseq.data.kinds.document_questions import DocumentWindow, answer_document
+from hat_fairseq.data.kinds.spans import AnswerOptions, ScoredSpan, WindowAnswers, n_best_spans
 from hat_fairseq.data.readers import find_reader
 from hat_fairseq.data.record import Record
+from hat_fairseq.data.records import DocumentQuestion
 from hat_fairseq.data.records_json import json_line, read_records
 from hat_fairseq.data.rows import read_ids
-from hat_fairseq.inference import DocumentClassifier
-from hat_fairseq.inference.answers import AnswerOptions, Span, WindowAnswers, n_best_spans
-from hat_fairseq.inference.command import add_answers, answer_options
-from hat_fairseq.inference.document_answers import DocumentWindow, answer_document
+from hat_fairseq.inference.labels import Predictor
 from hat_fairseq.inference.loading import load_models
 from hat_fairseq.tasks.encoder_task import EncoderTask
 
@@ -40,7 +40,7 @@ def hat(*words: object) -> int:
 
 
 def predict(made: FineTuned, out: Path, *flags: object) -> list[dict[str, Any]]:
-    assert hat("predict", made.data / "bin", "--path", made.checkpoint, "--out", out, "--device", "cpu", *flags) == 0
+    assert hat("predict", made.checkpoint, made.data, "--out", out, "--device", "cpu", *flags) == 0
     return [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
 
 
@@ -153,8 +153,8 @@ def test_raw_examples_are_answered_as_the_split_is_predicted(fine_tuned: Make, t
         del line["annotations"]
     lines[0]["meta"] = {"source": "mine"}
     (tmp_path / "raw.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    words = ["--path", made.checkpoint, "--data", made.data / "bin", "--input", tmp_path / "raw.jsonl", "--n-best", 3]
-    assert hat("classify", *words, "--out", tmp_path / "c.jsonl", "--batch-size", 3, "--device", "cpu") == 0
+    words = [made.checkpoint, tmp_path / "raw.jsonl", "--data", made.data / "bin", "--details", "--n-best", 3]
+    assert hat("predict", *words, "--out", tmp_path / "c.jsonl", "--batch-size", 3, "--device", "cpu") == 0
     found = [json.loads(line) for line in (tmp_path / "c.jsonl").open()]
     wanted = predict(made, tmp_path / "p.jsonl")
     assert found[0].pop("meta") == {"source": "mine"}
@@ -182,46 +182,43 @@ def test_an_ensemble_is_the_mean_of_the_logits(fine_tuned: Make, tmp_path: Path)
 
 
 def test_a_span_is_in_one_part() -> None:
-    generator = torch.Generator().manual_seed(0)
-    parts = torch.tensor([0, 0, 1, 1, 1, 2, 3, 3])
+    generator = np.random.default_rng(0)
+    parts = np.array([0, 0, 1, 1, 1, 2, 3, 3])
     for _ in range(30):
-        start, end = torch.randn(2, 8, generator=generator)
+        start, end = generator.normal(size=(2, 8)).astype(np.float32)
         all_spans = [
             (float(start[i] + end[j]), i, j) for i in range(8) for j in range(i, min(8, i + 3)) if parts[i] == parts[j]
         ]
-        found = n_best_spans(start, end, 5, 3, parts)
-        assert [pair[1:] for pair in found] == [span[1:] for span in sorted(all_spans, reverse=True)[:5]]
+        spans = n_best_spans(start, end, 5, 3, parts)
+        assert [pair[1:] for pair in spans] == [span[1:] for span in sorted(all_spans, reverse=True)[:5]]
 
 
 def test_truncated_paragraphs_are_no_answers(fine_tuned: Make) -> None:
-    """Nor is what has lost all but its marker; every length of a row is tried."""
+    """Every length of a row is tried."""
     made = fine_tuned("document_qa")
     examples = list(read_records(made.raw / "test.jsonl", "document_qa"))
-    models, task = load_models(made.checkpoint, made.data / "bin", EncoderTask, "cpu", long_source="truncate")
-    bare = 0
+    model = Predictor(*load_models(made.checkpoint, made.data / "bin", EncoderTask, "cpu"))
     for limit in range(40, 52):
-        task.cfg.max_positions = limit
-        model = DocumentClassifier(models, task, options=AnswerOptions(max_length=4))
-        found = list(model.rows(examples, 4))
-        assert model.rows_cut > 0
-        for example, record in zip(examples, found, strict=True):
-            numbers = set()
-            for row in task.pipeline.rows(example):
-                spans = row.spans[: limit - 1]
-                bare += isinstance(spans[-1], int)
-                numbers |= {span for span in spans[:-1] if isinstance(span, int)}
-            assert record["paragraph"] in numbers and record["answer_paragraph"] in {None, *numbers}
-    assert bare > 0
+        settings = replace(model.pipeline.settings, max_source_tokens=limit, long_source="truncate")
+        model.pipeline.settings = settings
+        predictions = list(model.predictions(examples, 4, options=AnswerOptions(max_answer_length=4)))
+        for example, prediction in zip(examples, predictions, strict=True):
+            (row,) = model.pipeline.rows(example)
+            numbers = {span for span in row.spans if isinstance(span, int)}
+            assert prediction.paragraph in numbers and prediction.answer_paragraph in {None, *numbers}
+            assert len(numbers) < len(example.sentences)
 
 
 def test_windows_without_text_do_not_count() -> None:
     """The best window is one with text, and of equal paragraphs in two windows the better one counts."""
     empty = DocumentWindow(WindowAnswers(-9.0, []), {}, [0.0] * 5)
-    low = DocumentWindow(WindowAnswers(1.0, [Span(3.0, 0, 1, 1)]), {0: -1.0, 1: 2.0}, [0.0, 1.0, 0.0, 0.0, 0.0])
-    high = DocumentWindow(WindowAnswers(1.0, [Span(2.0, 2, 3, 1)]), {1: 5.0, 2: 1.0}, [0.0, 4.0, 0.0, 0.0, 0.0])
-    record, best = answer_document([empty, low, high], ("a b", "c d", "e"), AnswerOptions(n_best=2))
-    assert record["paragraph"] == 1 and (record["answer"], record["start"]) == ("d", 2)
-    assert record["paragraph_score"] == pytest.approx(5 + math.log(math.exp(4) + 3))
+    low = DocumentWindow(WindowAnswers(1.0, [ScoredSpan(3.0, 0, 1, 1)]), {0: -1.0, 1: 2.0}, [0.0, 1.0, 0.0, 0.0, 0.0])
+    high = DocumentWindow(WindowAnswers(1.0, [ScoredSpan(2.0, 2, 3, 1)]), {1: 5.0, 2: 1.0}, [0.0, 4.0, 0.0, 0.0, 0.0])
+    record = DocumentQuestion("q", "which?", ("a b", "c d", "e"))
+    answer = answer_document(record, [empty, low, high], AnswerOptions(n_best=2))
+    assert answer.paragraph == 1 and (answer.answer, answer.start) == ("d", 2)
+    assert answer.paragraph_score == pytest.approx(5 + math.log(math.exp(4) + 3))
+    best = [(each["text"], each["score"]) for each in answer.n_best]
     assert best == [("d", pytest.approx(5.0)), ("c", pytest.approx(3.0))]
 
 
@@ -237,7 +234,9 @@ def windows_for(record: Record, draw: random.Random) -> list[DocumentWindow]:
         likely = draw.random() < (0.7 if number == gold.paragraph else 0.2)
         score = 4 * likely + draw.randint(-3, 3) / 7
         types = draw.choice([[0.0, 1.0, 0.3, -1.0, -2.0], [1.1, 0.2, 0.7, 0.1, -0.3], [0.0, -1.0, 0.0, 2.0, 0.5]])
-        windows.append(DocumentWindow(WindowAnswers(0.0, [Span(score, begin, end, number)]), {number: score}, types))
+        windows.append(
+            DocumentWindow(WindowAnswers(0.0, [ScoredSpan(score, begin, end, number)]), {number: score}, types)
+        )
     return windows
 
 
@@ -254,15 +253,12 @@ def test_the_printed_thresholds_give_the_best_f1(
         records.append(replace(record, id=str(number), meta={dataset: meta}))
     lines = [json_line(record) + "\n" for record in records]
     (tmp_path / "valid.jsonl").write_text("".join(lines), encoding="utf-8")
-    documents = [(windows_for(record, draw), record.sentences or ()) for record in records]
+    documents = [(record, windows_for(record, draw)) for record in records]
 
-    def scores(*flags: str) -> tuple[list[dict[str, Any]], list[str], list[dict[str, Any]]]:
+    def scores(**options: float) -> tuple[list[dict[str, Any]], list[str], list[dict[str, Any]]]:
         """With these options: the answers, the printed thresholds, and the figures of long and of short answers."""
-        parser = argparse.ArgumentParser()
-        add_answers(parser)
-        options = answer_options(parser.parse_args(flags))
-        answers = [answer_document(*document, options)[0] for document in documents]
-        lines = (json.dumps({"id": r.id, **answer}) + "\n" for r, answer in zip(records, answers, strict=True))
+        answers = [answer_document(*document, AnswerOptions(**options)).to_json() for document in documents]
+        lines = (json.dumps(answer) + "\n" for answer in answers)
         (tmp_path / "p.jsonl").write_text("".join(lines))
         files = [
             "--hypotheses",
@@ -281,7 +277,7 @@ def test_the_printed_thresholds_give_the_best_f1(
         return answers, rows[-1][5::4], [kind["languages"]["thai"] for kind in written["scores"].values()]
 
     answers, thresholds, best = scores()
-    _, _, applied = scores("--paragraph-threshold", thresholds[0], "--answer-threshold", thresholds[1])
+    _, _, applied = scores(paragraph_threshold=float(thresholds[0]), answer_threshold=float(thresholds[1]))
     for name, before, after in zip(("paragraph", "answer"), best, applied, strict=True):
         assert sum(answer[f"{name}_score"] == before["threshold"] for answer in answers) > 1
         assert before["f1_of_all"] < before["f1"] == after["f1"] == after["f1_of_all"]

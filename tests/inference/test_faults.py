@@ -171,7 +171,7 @@ def test_damaged_labelled_data(classifier: FineTuned, tmp_path: Path, capsys: py
         for how in ("cut", "missing"):
             folder = Path(shutil.copytree(classifier.data, tmp_path / f"{Path(name).name}-{how}"))
             expected = damage(folder / "bin" / name, how)
-            words = ["predict", folder / "bin", "--path", classifier.checkpoint, "--out", tmp_path / "out.jsonl"]
+            words = ["predict", classifier.checkpoint, folder, "--out", tmp_path / "out.jsonl"]
             assert hat(*words, "--device", "cpu") == 2
             assert capsys.readouterr().err == f"hat: error: {expected}\n"
 
@@ -193,19 +193,19 @@ def test_no_document_is_dropped(
     (tmp_path / "long/test.jsonl").write_text(json.dumps(row) + "\n")
     assert hat("preprocess", tmp_path / "long", "--out", tmp_path / "out", "--vocabulary", data / "bin") == 0
     error = error_of(f"fairseq_cli.generate {tmp_path}/out/bin --path {checkpoint}", positions=5000)
-    assert "1 of 1 samples are longer than the model takes" in error and error.endswith("--long-source truncate")
+    assert "1 of 1 samples are longer than the model takes" in error and "preprocess with --max-source-tokens" in error
     train(tmp_path / "model", "--max-update", 1, "--disable-validation", "--role-stream=", data=data / "bin")
     line = f"fairseq_cli.generate {data}/bin --path {tmp_path}/model/checkpoint_last.pt --user-dir {USER_DIR} --cpu"
     assert warm.run(f"{line} --max-len-b 5".split(), tmp_path, tmp_path / "log").count("\nH-") == 6
 
 
-@fault(AREA, "hat summarize, hat classify: input without text", "named by id and line; --on-empty keep keeps its place")
+@fault(AREA, "hat summarize, hat predict: input without text", "named by id and line; --on-empty keep keeps its place")
 def test_empty_documents(classifier: FineTuned, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [json.loads(line) for line in (classifier.raw / "test.jsonl").open()]
     rows.insert(1, {"id": "empty", "segments": [" "], "meta": {"n": 1}})
     path, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    words = ["classify", "--path", classifier.checkpoint, "--data", classifier.data / "bin", "--input", path]
+    words = ["predict", classifier.checkpoint, path, "--data", classifier.data / "bin"]
     words += ["--out", out, "--device", "cpu"]
     assert hat(*words) == 2 and not out.exists()
     assert f"document 'empty' ({path}:2)" in (error := capsys.readouterr().err) and "--on-empty keep" in error

@@ -18,7 +18,8 @@ from hat_fairseq import cli
 from hat_fairseq.inference.python import Model
 
 LOAD = "import hat_fairseq, json, sys; model = hat_fairseq.load({!r}, device='cpu'); "
-CLASSIFY = "print(json.dumps(model.classify(list(map(json.loads, open(sys.argv[1])))), sort_keys=True))"
+PREDICT = "found = model.predict(list(map(json.loads, open(sys.argv[1])))); "
+PREDICT += "print(json.dumps([each.to_json() for each in found], sort_keys=True))"
 
 
 def python(code: str, *arguments: object, status: int = 0, **variables: str) -> str:
@@ -40,13 +41,14 @@ def folder(fine_tuned, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.fault("Security", "a package of the Hugging Face Hub that differs from its manifest", "refused by name")
 def test_what_is_pushed_is_what_is_loaded(folder: Path, fine_tuned, tmp_path: Path) -> None:
     raw, home = fine_tuned("classification").raw / "test.jsonl", str(tmp_path / "home")
-    expected = json.loads(json.dumps(hat_fairseq.load(folder, device="cpu").classify(map(json.loads, raw.open()))))
+    predictions = hat_fairseq.load(folder, device="cpu").predict(map(json.loads, raw.open()))
+    expected = [prediction.to_json() for prediction in predictions]
     with hub_server() as server:
         push = LOAD.format(str(folder)) + "print(model.push_to_hub('user/model', private=True))"
         assert python(push, HF_ENDPOINT=server.address, HF_HOME=home) == f"{server.address}/user/model"
         files = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
         assert server.files == files
-        found = python(LOAD.format("user/model@main") + CLASSIFY, raw, HF_ENDPOINT=server.address, HF_HOME=home)
+        found = python(LOAD.format("user/model@main") + PREDICT, raw, HF_ENDPOINT=server.address, HF_HOME=home)
         assert json.loads(found) == expected
         unknown = python(LOAD.format("user/none"), status=1, HF_ENDPOINT=server.address, HF_HOME=home)
         assert "error: user/none does not exist, and is no model of the Hugging Face Hub (" in unknown
@@ -56,7 +58,7 @@ def test_what_is_pushed_is_what_is_loaded(folder: Path, fine_tuned, tmp_path: Pa
     nowhere = python(push, status=1, HF_ENDPOINT="http://127.0.0.1:9", HF_HOME=home)
     assert "error: user/model cannot be written on the Hugging Face Hub (" in nowhere
     offline = {"HF_HUB_OFFLINE": "1", "HF_HOME": home}
-    command = f"classify --path user/model --input {raw} --out {tmp_path}/out.jsonl --device cpu --batch-size 8".split()
+    command = f"predict user/model {raw} --out {tmp_path}/out.jsonl --device cpu --batch-size 8".split()
     python(f"import sys; from hat_fairseq import cli; sys.exit(cli.main({command!r}))", **offline)
     labels = [json.loads(line)["label"] for line in (tmp_path / "out.jsonl").open()]
     assert labels == [row["label"] for row in expected]
@@ -75,4 +77,4 @@ def test_torch_hub(folder: Path, fine_tuned) -> None:
     text = [json.loads(line) for line in (fine_tuned("classification").raw / "test.jsonl").open()]
     model = torch.hub.load(str(REPOSITORY), "hat_fairseq", path=folder, device="cpu", source="local")
     assert isinstance(model, Model)
-    assert model.classify(text) == hat_fairseq.load(folder, device="cpu").classify(text)
+    assert model.predict(text) == hat_fairseq.load(folder, device="cpu").predict(text)

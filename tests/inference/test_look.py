@@ -14,12 +14,15 @@ from warm import WarmPython
 
 from hat_fairseq import cli
 from hat_fairseq.analysis.shown import units
+from hat_fairseq.data.kind import HEAD
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.inference import DocumentToText
-from hat_fairseq.inference.labels import DocumentClassifier
+from hat_fairseq.inference.labels import Predictor
+from hat_fairseq.inference.loading import load_models
 from hat_fairseq.inference.look_labels import look_at_labels
 from hat_fairseq.inference.look_text import look_at_text
 from hat_fairseq.inference.look_units import LookOptions
+from hat_fairseq.tasks.encoder_task import EncoderTask
 
 OPTIONS = {"beam": 2, "max_len_b": 12, "min_len": 6}
 
@@ -98,7 +101,7 @@ def test_a_text_model(trained: tuple[Path, str]) -> None:
 @torch.no_grad()
 def test_a_classifier(fine_tuned) -> None:
     made = fine_tuned("classification")
-    model = DocumentClassifier.from_pretrained(str(made.checkpoint), made.data / "bin", "cpu")
+    model = Predictor(*load_models(made.checkpoint, made.data / "bin", EncoderTask, "cpu"))
     record = next(iter(read_records(made.raw / "test.jsonl", "classification")))
     look = look_at_labels(model, record, LookOptions(occlusion=True, batch_size=4))
     (one,) = look.maps
@@ -111,7 +114,7 @@ def test_a_classifier(fine_tuned) -> None:
     (net,) = model.models
 
     def logits(ids: torch.Tensor) -> torch.Tensor:
-        return model.task.logits(net, {"net_input": {"src_tokens": ids[None]}})[0].log_softmax(-1)
+        return net(ids[None], classification_head_name=HEAD)[0][0].log_softmax(-1)
 
     best = int(logits(tokens).argmax())
     assert look.occlusion.rows == (f"label {model.task.labels[best]}",)
@@ -121,11 +124,11 @@ def test_a_classifier(fine_tuned) -> None:
 
 def test_the_first_token_is_a_query_where_it_is_classified(fine_tuned) -> None:
     made = fine_tuned("tokens")  # hat_roberta
-    model = DocumentClassifier.from_pretrained(str(made.checkpoint), made.data / "bin", "cpu")
+    model = Predictor(*load_models(made.checkpoint, made.data / "bin", EncoderTask, "cpu"))
     record = next(iter(read_records(made.raw / "test.jsonl", "tokens")))
     look = look_at_labels(model, record)
     assert {one.queries: one.weights.size(2) for one in look.maps}["document"] == 1
-    with pytest.raises(ValueError, match="--occlusion needs one label for a document; the task token_classification"):
+    with pytest.raises(ValueError, match="--occlusion needs one label for a document; the kind tokens"):
         look_at_labels(model, record, LookOptions(occlusion=True))
 
 
@@ -158,15 +161,15 @@ def test_the_command_writes_all_forms(trained: tuple[Path, str], tmp_path: Path,
         assert message in capsys.readouterr().err
 
 
-def test_classify_writes_the_page_of_each_document(fine_tuned, tmp_path: Path, capsys) -> None:
+def test_predict_writes_the_page_of_each_document(fine_tuned, tmp_path: Path, capsys) -> None:
     """Byte for byte that of `hat look --occlusion`; ids that are no names of files, no text, one segment."""
     made = fine_tuned("classification")
     (first, *_) = map(json.loads, (made.raw / "test.jsonl").open())
     texts = {"../a b": first["segments"], "..a/B": first["segments"][:3], "none": [], "長" * 100: first["segments"][:1]}
     rows = [json.dumps({"id": name, "segments": segments}) + "\n" for name, segments in texts.items()]
     (tmp_path / "in.jsonl").write_text("".join(rows))
-    common = ["--data", str(made.data / "bin"), "--input", str(tmp_path / "in.jsonl"), "--device", "cpu"]
-    words = ["classify", "--path", str(made.checkpoint), *common, "--look", str(tmp_path / "pages")]
+    common = ["--data", str(made.data / "bin"), "--device", "cpu"]
+    words = ["predict", str(made.checkpoint), str(tmp_path / "in.jsonl"), *common, "--look", str(tmp_path / "pages")]
     assert cli.main([*words, "--on-empty", "keep", "--out", str(tmp_path / "out.jsonl")]) == 0
     out, err = capsys.readouterr()
     assert f"{tmp_path}/pages: 3 pages" in out and "1 documents have no page" in err and "'none'" in err
@@ -174,12 +177,23 @@ def test_classify_writes_the_page_of_each_document(fine_tuned, tmp_path: Path, c
     names = ["a_B-2.html", "a_b.html", "長" * 26 + ".html"]
     assert sorted(path.name for path in (tmp_path / "pages").iterdir()) == names
     for name, page in (("../a b", "a_b"), ("..a/B", "a_B-2")):
-        look = ["look", str(made.checkpoint), *common, "--occlusion", "--id", name, "--batch-size", "1"]
+        look = [
+            "look",
+            str(made.checkpoint),
+            "--input",
+            str(tmp_path / "in.jsonl"),
+            *common,
+            "--occlusion",
+            "--id",
+            name,
+            "--batch-size",
+            "1",
+        ]
         assert cli.main([*look, "--out", str(tmp_path / f"{page}.html")]) == 0
         assert (tmp_path / f"{page}.html").read_bytes() == (tmp_path / f"pages/{page}.html").read_bytes()
     assert cli.main([*words, "--on-empty", "keep", "--out", str(tmp_path / "out2.jsonl")]) == 2
     assert "a_b.html exists" in capsys.readouterr().err and not (tmp_path / "out2.jsonl").exists()
     answers = fine_tuned("qa")
-    words = f"classify --path {answers.checkpoint} --data {answers.data}/bin --input {answers.raw}/test.jsonl".split()
+    words = f"predict {answers.checkpoint} {answers.raw}/test.jsonl --data {answers.data}/bin".split()
     assert cli.main([*words, "--look", str(tmp_path / "p"), "--out", str(tmp_path / "a.jsonl"), "--device", "cpu"]) == 2
     assert "--look is for labels" in capsys.readouterr().err

@@ -20,7 +20,10 @@ import hat_fairseq
 from hat_fairseq import cli
 from hat_fairseq.data.package import describe_files
 from hat_fairseq.data.records_json import read_records
-from hat_fairseq.inference import DocumentClassifier, DocumentToText
+from hat_fairseq.inference import DocumentToText
+from hat_fairseq.inference.labels import Predictor
+from hat_fairseq.inference.loading import load_models
+from hat_fairseq.tasks.encoder_task import EncoderTask
 
 OPTIONS = {"beam": 2, "max_len_b": 8, "min_len": 4}
 GENERATION = ["--generation", json.dumps(OPTIONS)]
@@ -153,7 +156,7 @@ def test_texts_in_python(made: Path) -> None:
     assert (look.document, look.model[-2:], "".join(look.target).strip()) == ("test1", "/P", expected[1])
     assert look.occlusion is not None and len(look.source) == 2
     for call, message in (
-        (lambda: model.classify(["a"]), "cannot classify: a model of the kind 'text' can generate and look"),
+        (lambda: model.predict(["a"]), "cannot predict: a model of the kind 'text' can generate and look"),
         (lambda: model.generate("Good morning."), r"give a list of documents: \[document\]"),
         (lambda: model.generate(["Good morning.", " "]), "document '2' .* has an empty source"),
         (lambda: model.generate([3]), "document 1: expected a JSON object, found 3"),
@@ -178,18 +181,16 @@ def test_labels_and_answers(fine_tuned, kind: str, tmp_path: Path, capsys: pytes
     tuned = fine_tuned(kind)
     folder, raw = package(tuned.checkpoint, tuned.data, tmp_path / "P"), tuned.raw / "test.jsonl"
     for path, out, data in ((tuned.checkpoint, "a", ["--data", f"{tuned.data}/bin"]), (folder, "b", [])):
-        common = ["--path", str(path), "--device", "cpu", "--out"]
-        assert cli.main(["classify", *common, f"{tmp_path}/{out}.jsonl", "--input", str(raw), *data]) == 0
-        assert cli.main(["predict", f"{tuned.data}/bin", *common, f"{tmp_path}/{out}/p.jsonl"]) == 0
+        common = ["--details", "--device", "cpu", "--out"]
+        assert cli.main(["predict", str(path), str(raw), *common, f"{tmp_path}/{out}/raw/p.jsonl", *data]) == 0
+        assert cli.main(["predict", str(path), str(tuned.data), *common, f"{tmp_path}/{out}/p.jsonl"]) == 0
     assert lines_of(tmp_path / "a/p.jsonl") == lines_of(tmp_path / "b/p.jsonl")
-    assert lines_of(tmp_path / "a.jsonl") == lines_of(tmp_path / "b.jsonl")
+    assert lines_of(tmp_path / "a/raw/p.jsonl") == lines_of(tmp_path / "b/raw/p.jsonl")
     model, lines = hat_fairseq.load(folder, device="cpu"), lines_of(raw)
-    method, other = (model.answer, model.classify) if "qa" in kind else (model.classify, model.answer)
-    direct = DocumentClassifier.from_pretrained(str(tuned.checkpoint), tuned.data / "bin", "cpu")
-    assert method(lines[::-1], 1)[::-1] == list(direct.rows(read_records(raw, kind)))
-    for wrong in (other, model.generate):
-        with pytest.raises(ValueError, match=f"a model of the kind '{kind}' can {method.__name__} and look"):
-            wrong(lines)
+    direct = Predictor(*load_models(tuned.checkpoint, tuned.data / "bin", EncoderTask, "cpu"))
+    assert model.predict(lines[::-1], 1)[::-1] == list(direct.predictions(read_records(raw, kind), 1))
+    with pytest.raises(ValueError, match=f"a model of the kind '{kind}' can predict and look"):
+        model.generate(lines)
     assert model.look(lines[0]).document == lines[0]["id"]
     assert cli.main(["look", str(folder), "--input", str(raw), "--out", f"{tmp_path}/look.html"]) == 0
     package(tuned.checkpoint, tuned.data, tmp_path / "Q", *GENERATION, status=2)

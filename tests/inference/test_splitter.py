@@ -64,13 +64,13 @@ def test_labels(fine_tuned, tmp_path: Path) -> None:
     made = fine_tuned("classification")
     segments = write(tmp_path / "segments.jsonl", [{"segments": split_sentences(t, "punctuation")} for t in TEXTS])
     texts = write(tmp_path / "texts.jsonl", [{"text": text} for text in TEXTS])
-    common = ["classify", "--path", str(made.checkpoint), "--data", f"{made.data}/bin", "--device", "cpu"]
+    common = ["predict", str(made.checkpoint), "--data", f"{made.data}/bin", "--device", "cpu"]
     for source, flags, out in ((segments, [], "a"), (texts, ["--splitter", "punctuation"], "b")):
-        assert cli.main([*common, *flags, "--input", str(source), "--out", f"{tmp_path}/{out}.jsonl"]) == 0
+        assert cli.main([*common, *flags, str(source), "--details", "--out", f"{tmp_path}/{out}.jsonl"]) == 0
     assert lines_of(tmp_path / "a.jsonl") == lines_of(tmp_path / "b.jsonl")
     assert [len(row["segments"]) for row in lines_of(tmp_path / "a.jsonl")] == [3, 2]
-    assert cli.main([*common, "--input", str(texts), "--out", f"{tmp_path}/c.jsonl"]) == 2
+    assert cli.main([*common, str(texts), "--out", f"{tmp_path}/c.jsonl"]) == 2
     model = hat_fairseq.load(made.checkpoint, made.data / "bin", "cpu")
     assert model.look(TEXTS[1], splitter="punctuation").unit == "segment"
     with pytest.raises(ValueError, match=ERROR):
-        model.classify(TEXTS)
+        model.predict(TEXTS)

@@ -11,7 +11,7 @@ from hat_fairseq.recipes import command as recipes
 from hat_fairseq.recipes.update import split, values_of
 
 PREDICT = """
-predict: {data: '{recipe}/bin', path: c, split: test, out: 'r/{split}.jsonl', score: 's --references {split} {out}'}
+predict: {model: c, input: '{recipe}', split: test, out: 'r/{split}.jsonl', score: 's --references {split} {out}'}
 """
 
 
@@ -93,7 +93,7 @@ def test_malformed_recipes(configs, text, message):
 def test_predicting_and_scoring_are_two_commands(configs):
     configs(PREDICT)
     predict, score = predict_commands()
-    assert predict == ["predict", "new/bin", "--path", "c", "--split", "test", "--out", "r/test.jsonl"]
+    assert predict == ["predict", "c", "new", "--split", "test", "--out", "r/test.jsonl"]
     assert score == ["score", "s", "--references", "test", "r/test.jsonl"]
     assert built("predict")[1:] == predict
 
@@ -101,8 +101,8 @@ def test_predicting_and_scoring_are_two_commands(configs):
 def test_a_trailing_flag_reaches_both_commands(configs):
     configs(PREDICT)
     predict, score = predict_commands("--split", "valid", "--cpu")
-    assert predict[2:8] == ["--path", "c", "--split", "test", "--out", "r/valid.jsonl"]
-    assert predict[8:] == ["--split", "valid", "--cpu"]
+    assert predict[1:7] == ["c", "new", "--split", "test", "--out", "r/valid.jsonl"]
+    assert predict[7:] == ["--split", "valid", "--cpu"]
     assert score == ["score", "s", "--references", "valid", "r/valid.jsonl"]
 
 

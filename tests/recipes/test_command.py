@@ -62,7 +62,7 @@ def test_nothing_is_imported_from_the_current_directory(tmp_path):
 
 
 def test_nothing_is_scored_when_predicting_fails(tmp_path):
-    done = run(HAT, "recipe", "predict", "race", "--path", "none.pt", cwd=tmp_path)
+    done = run(HAT, "recipe", "predict", "race", "--model", "none.pt", cwd=tmp_path)
     assert done.returncode != 0
     assert "none.pt" in done.stderr or "data-bin/race" in done.stderr
     assert "examples.jsonl" not in done.stderr  # of which `hat score` would say that it is missing

@@ -118,31 +118,9 @@ class DocumentQuestions(Questions):
     def predict(
         self, record: Record, rows: list[Row], outputs: Sequence[Any], labels: list[str], options: Any = None
     ) -> DocumentAnswer:
-        options, paragraphs = options or AnswerOptions(), record.sentences or ()
+        options = options or AnswerOptions()
         windows = [document_window(each, row.spans, options) for each, row in zip(outputs, rows, strict=True)]
-        windows = [window for window in windows if window.answers.spans]
-        check_text(record, windows)
-        chosen = max(windows, key=lambda window: window.best_paragraph()[0])
-        spans = [(window.relative(span.score), span) for window in windows for span in window.answers.spans]
-        spans.sort(key=lambda pair: -pair[0])
-        score, number = chosen.best_paragraph()
-        answer_score, span = spans[0]
-        answer = DocumentAnswer(record.id, "none", None, score, "", None, None, answer_score)
-        if score >= options.paragraph_threshold:
-            answer.type, answer.paragraph = "paragraph", number
-        kind = max(range(1, len(ANSWER_TYPES)), key=chosen.types.__getitem__)
-        if kind in (YES, NO):
-            answer.answer_score = chosen.paragraphs[number] + chosen.types[kind] - chosen.types[NONE]
-            if answer.answer_score >= options.answer_threshold:
-                answer.type = answer.answer = ANSWER_TYPES[kind]
-        elif answer_score >= options.answer_threshold:
-            answer.type, answer.answer_paragraph, answer.start = "span", span.paragraph, span.begin
-            answer.answer = paragraphs[span.paragraph][span.begin : span.end]
-        best: dict[str, float] = {}
-        for score, each in spans:
-            best.setdefault(paragraphs[each.paragraph][each.begin : each.end], score)
-        answer.n_best = n_best_of(list(best.items())[: options.n_best])
-        return answer
+        return answer_document(record, windows, options)
 
     def official(self, predictions: Sequence[Any]) -> dict[str, Any]:
         return {}  # files of Natural Questions and TyDi QA: scoring/official.py
@@ -177,3 +155,30 @@ def document_window(logits: Mapping[str, np.ndarray], spans: Sequence[Any], opti
     scores = logits["paragraph"][1 : 1 + len(paragraphs)].tolist()
     answers = window_answers(logits["span"], spans, options)
     return DocumentWindow(answers, dict(zip(paragraphs, scores, strict=True)), logits["type"].tolist())
+
+
+def answer_document(record: Record, windows: Sequence[DocumentWindow], options: AnswerOptions) -> DocumentAnswer:
+    """Joins the windows of a document; ValueError if none has text."""
+    paragraphs, windows = record.sentences or (), [window for window in windows if window.answers.spans]
+    check_text(record, windows)
+    chosen = max(windows, key=lambda window: window.best_paragraph()[0])
+    spans = [(window.relative(span.score), span) for window in windows for span in window.answers.spans]
+    spans.sort(key=lambda pair: -pair[0])
+    score, number = chosen.best_paragraph()
+    answer_score, span = spans[0]
+    answer = DocumentAnswer(record.id, "none", None, score, "", None, None, answer_score)
+    if score >= options.paragraph_threshold:
+        answer.type, answer.paragraph = "paragraph", number
+    kind = max(range(1, len(ANSWER_TYPES)), key=chosen.types.__getitem__)
+    if kind in (YES, NO):
+        answer.answer_score = chosen.paragraphs[number] + chosen.types[kind] - chosen.types[NONE]
+        if answer.answer_score >= options.answer_threshold:
+            answer.type = answer.answer = ANSWER_TYPES[kind]
+    elif answer_score >= options.answer_threshold:
+        answer.type, answer.answer_paragraph, answer.start = "span", span.paragraph, span.begin
+        answer.answer = paragraphs[span.paragraph][span.begin : span.end]
+    best: dict[str, float] = {}
+    for score, each in spans:
+        best.setdefault(paragraphs[each.paragraph][each.begin : each.end], score)
+    answer.n_best = n_best_of(list(best.items())[: options.n_best])
+    return answer

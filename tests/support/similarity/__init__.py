@@ -1,67 +1,62 @@
 """A kind of data that the package does not have: how similar are two texts? Also a --user-dir for fairseq.
 
-These are all the places that a new kind touches: a `Kind`, a task with its targets, and the form of its predictions
-(and, because none of the plugin's criterions is for numbers, a criterion).
+A kind is one class. This one also needs a criterion, because none of the plugin's is for numbers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import torch
 import torch.nn.functional as F
 from fairseq.criterions import register_criterion
 from fairseq.dataclass import FairseqDataclass
-from fairseq.tasks import register_task
 from torch import Tensor
 
 import hat_fairseq  # registers the plugin first  # noqa: F401
 from hat_fairseq.criterions.labels import LabelCriterion
-from hat_fairseq.data.encode_examples import encode_pair
-from hat_fairseq.data.kinds import KINDS, Kind
+from hat_fairseq.data.kind import Array, Prediction, register_kind
+from hat_fairseq.data.kinds.labels import Classification
 from hat_fairseq.data.labels import label_of
-from hat_fairseq.data.records import LabelledText
-from hat_fairseq.inference.assemble import ASSEMBLERS, Assembler
-from hat_fairseq.tasks.config import EncoderTaskConfig
-from hat_fairseq.tasks.encoder_task import EncoderTask
-from hat_fairseq.tasks.row_targets import RowTargets
-
-KINDS["similarity"] = Kind(
-    name="similarity",
-    task="text_similarity",
-    record=LabelledText,
-    encode=encode_pair,
-)
+from hat_fairseq.data.record import Record
+from hat_fairseq.data.rows import Row
+from hat_fairseq.tasks.labelled_tasks import register_tasks
 
 
-class NumberTargets(RowTargets):
-    def __call__(self, index: int, tokens: Tensor, keep: Any) -> Tensor:
-        return torch.tensor(float(label_of(self.dictionary.string(self.labels[index]))))
+@dataclass
+class Similarity(Prediction):
+    score: float
 
 
-@register_task("text_similarity", dataclass=EncoderTaskConfig)
-class TextSimilarityTask(EncoderTask):
-    kind = "similarity"
+class TextSimilarity(Classification):
+    name, task, criterion = "similarity", "text_similarity", "squared_error"
     num_scores = 1
-    targets_class = NumberTargets
+    has_segment_weights = False
 
     def scores(self, logits: Tensor) -> Tensor:
         return logits
 
+    def target(self, label: list[str], tokens: Array, classes: Mapping[str, int]) -> float:
+        return float(label_of(label[0]))
 
-class NumberAssembler(Assembler):
-    def part(self, index: int, output: Tensor) -> Any:
-        return {"id": self.samples[index].document_id, "score": float(output)}
-
-
-ASSEMBLERS["similarity"] = NumberAssembler
+    def predict(
+        self, record: Record, rows: list[Row], outputs: Sequence[Any], labels: list[str], options: Any = None
+    ) -> Similarity:
+        return Similarity(record.id, float(outputs[0][0]))
 
 
 @register_criterion("squared_error", dataclass=FairseqDataclass)
 class SquaredError(LabelCriterion):
+    name = "squared_error"
+
     def compute(self, logits: Tensor, target: Tensor) -> tuple[Tensor, int, dict[str, Any]]:
         return F.mse_loss(logits.squeeze(-1), target, reduction="sum"), len(target), {}
 
     @staticmethod
     def reduce_metrics(logging_outputs: list[dict[str, Any]]) -> None:
         pass
+
+
+register_kind(TextSimilarity())
+register_tasks()

@@ -1,0 +1,79 @@
+"""A form of answer that the package does not have: the set of keyphrases of a text. Also a --user-dir for fairseq.
+
+Everything is in this file: the record, its rows and labels (each word begins a keyphrase, goes on with it, or is none),
+the predictions, and the score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import hat_fairseq  # registers the plugin first  # noqa: F401
+from hat_fairseq.data.encoder import Encoder
+from hat_fairseq.data.kind import Prediction, register_kind
+from hat_fairseq.data.kinds.labels import Words
+from hat_fairseq.data.record import Record, Texts
+from hat_fairseq.data.records import LabelledWords
+from hat_fairseq.data.rows import Row
+from hat_fairseq.tasks.labelled_tasks import register_tasks
+
+BEGIN, INSIDE, NONE = CLASSES = ("begin", "inside", "none")
+
+
+@dataclass(frozen=True)
+class KeyphraseText(Record, reads=("text",), gold="keyphrases"):
+    text: str
+    keyphrases: Texts | None = None
+
+    def word_labels(self) -> Texts | None:
+        """The class of each word; None without keyphrases."""
+        if self.keyphrases is None:
+            return None
+        words = self.text.split()
+        labels = [NONE] * len(words)
+        for phrase in map(str.split, self.keyphrases):
+            for start in range(len(words) - len(phrase) + 1):
+                if words[start : start + len(phrase)] == phrase:
+                    labels[start : start + len(phrase)] = [BEGIN, *[INSIDE] * (len(phrase) - 1)]
+        return tuple(labels)
+
+
+@dataclass
+class KeyphrasePrediction(Prediction):
+    keyphrases: list[str]
+
+
+class Keyphrases(Words):
+    name, task = "keyphrases", "keyphrase_extraction"
+    record = KeyphraseText
+    classes = CLASSES
+    divided = words = False
+
+    def encode(self, encoder: Encoder, record: Any) -> list[Row]:
+        words = LabelledWords(record.id, tuple(record.text.split()), labels=record.word_labels())
+        return super().encode(encoder, words)
+
+    def predict(
+        self, record: Record, rows: list[Row], outputs: Sequence[Any], labels: list[str], options: Any = None
+    ) -> KeyphrasePrediction:
+        phrases: list[list[str]] = []
+        predicted = super().predict(record, rows, outputs, labels).labels
+        for word, label in zip(str(record.text).split(), predicted, strict=True):
+            if label == BEGIN:
+                phrases.append([word])
+            elif label == INSIDE and phrases:
+                phrases[-1].append(word)
+        return KeyphrasePrediction(record.id, sorted({" ".join(phrase) for phrase in phrases}))
+
+
+def f1(pairs: Iterable[tuple[set[str], set[str]]]) -> float:
+    """F1 of predicted sets of keyphrases, summed over texts; pairs of prediction and reference."""
+    pairs = list(pairs)
+    right = sum(len(predicted & gold) for predicted, gold in pairs)
+    return 2 * right / sum(len(predicted) + len(gold) for predicted, gold in pairs)
+
+
+register_kind(Keyphrases())
+register_tasks()
