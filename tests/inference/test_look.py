@@ -177,18 +177,8 @@ def test_predict_writes_the_page_of_each_document(fine_tuned, tmp_path: Path, ca
     names = ["a_B-2.html", "a_b.html", "長" * 26 + ".html"]
     assert sorted(path.name for path in (tmp_path / "pages").iterdir()) == names
     for name, page in (("../a b", "a_b"), ("..a/B", "a_B-2")):
-        look = [
-            "look",
-            str(made.checkpoint),
-            "--input",
-            str(tmp_path / "in.jsonl"),
-            *common,
-            "--occlusion",
-            "--id",
-            name,
-            "--batch-size",
-            "1",
-        ]
+        look = ["look", str(made.checkpoint), "--input", str(tmp_path / "in.jsonl"), *common, "--occlusion"]
+        look += ["--id", name]
         assert cli.main([*look, "--out", str(tmp_path / f"{page}.html")]) == 0
         assert (tmp_path / f"{page}.html").read_bytes() == (tmp_path / f"pages/{page}.html").read_bytes()
     assert cli.main([*words, "--on-empty", "keep", "--out", str(tmp_path / "out2.jsonl")]) == 2
