@@ -88,14 +88,15 @@ def clean_target(record: Record) -> list[str]:
     return list(filter(None, (normalise(sentence, Counter()) for sentence in record.target or ())))
 
 
-def sentences_for_bpe(record: Record, main: int, always_split: bool, settings: Settings) -> Iterator[str]:
+def sentences_for_bpe(record: Record, main: int | None, always_split: bool, settings: Settings) -> Iterator[str]:
     """All sentences of a stored record as they go into the BPE, to learn it from.
 
-    `main`: number of the part that is never short; `always_split`: even where sentences get no markers.
+    `main`: number of the part that is never short, None if all are; `always_split`: even where sentences get no markers.
     """
     uncounted: Counter[str] = Counter()
     for number, text in record.texts():
-        short = settings.splitter == "given" and (settings.segments == "none" or number != main % len(record.parts))
+        is_main = main is not None and number == main % len(record.parts)
+        short = settings.splitter == "given" and (settings.segments == "none" or not is_main)
         split = not short and (always_split or settings.segments != "none")
         clean = clean_sentences(record, text, settings, uncounted, split)
         yield from ready_for_bpe(clean, "source", settings, uncounted)

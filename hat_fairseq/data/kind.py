@@ -55,7 +55,7 @@ class Kind(ABC):
     record: ClassVar[type[Record]]  # its fields are the keys of a JSON object
     classes: ClassVar[tuple[str, ...] | None] = None  # the labels; None for those of the training part
     positions: ClassVar[bool] = False  # the label stream also has numbers: positions of tokens in a row
-    main: ClassVar[int] = 0  # number of the part that may be long; -1 for the last
+    main: ClassVar[int | None] = 0  # number of the part that may be long; -1 for the last, None for none
     divided: ClassVar[bool] = False  # one label for each element of the text, so elements come divided and not empty
     words: ClassVar[bool] = False  # the elements are words, and do not get a marker each
     alphabet: ClassVar[tuple[str, ...]] = ()  # the symbols of its dictionary, where the training part does not decide

@@ -50,6 +50,7 @@ class Keyphrases(Words):
     record = KeyphraseText
     classes = CLASSES
     divided = words = False
+    main = None
 
     def encode(self, encoder: Encoder, record: Any) -> list[Row]:
         words = LabelledWords(record.id, tuple(record.text.split()), labels=record.word_labels())
