@@ -9,7 +9,7 @@ were released again in this form.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bitext import Side, pair
@@ -57,9 +57,9 @@ def read_sides(path: Path, described_by: Sequence[str] = (), id_element: str | N
 
 
 def read_test_set(path: Path, source_language: str, target_language: str, counts: Counter[str]) -> Iterator[Record]:
-    """Yield the documents of a file with all languages, with their first reference in `target_language`.
+    """Yield the documents of a file with all languages, with all their references in `target_language`.
 
-    Further references and the documents of test suites are left out and counted. ValueError with file and line for a
+    Documents of test suites are left out and counted. ValueError with file and line for a
     document without id, source or reference, an id twice, text outside of a segment, a file without documents.
     """
     seen: dict[str, str] = {}
@@ -77,9 +77,9 @@ def read_test_set(path: Path, source_language: str, target_language: str, counts
         if not sources or not targets:
             missing = f"<ref lang={target_language}>" if sources else f"<src lang={source_language}>"
             raise ValueError(f"{document.where}: document {id_!r} has no {missing}")
-        counts["further_references_left_out"] += len(targets) - 1
         sources[0].id = id_
-        yield pair(sources[0], targets[0])
+        others = tuple(tuple(side.segments) for side in targets[1:])
+        yield replace(pair(sources[0], targets[0]), other_references=others)
     if not seen:
         raise ValueError(f"{path}: no <doc> in it, so this is no test set")
 

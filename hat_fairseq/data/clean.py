@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hat_fairseq.data.alignment import align
@@ -26,8 +27,9 @@ def prepare(record: Record, kind: "Kind", settings: Settings, counts: Counter[st
     """The record as it is stored: documents with targets clean and in sentences, all others as given. Idempotent.
 
     Everything replaced or dropped in a document is added to `counts`: the keys of `text.normalise` and, for aligned
-    documents with a target, `alignment.align`; `sentences_empty` and `target_sentences_empty`. EmptyDocumentError if
-    nothing is left of a part or of the target; else ValueError as `align` and `split_sentences`.
+    documents with a target, `alignment.align`; `sentences_empty`, `target_sentences_empty` and
+    `references_not_trained_on`. EmptyDocumentError if nothing is left of a part or of the target; else ValueError as
+    `align` and `split_sentences`.
     """
     if isinstance(record, Document):
         return _prepare_document(record, settings, counts, policy)
@@ -133,6 +135,10 @@ def _prepare_document(record: Document, settings: Settings, counts: Counter[str]
         what = "target" if kept else "source"
         raise EmptyDocumentError(f"{record.name} has an empty {what}: no sentence with text in it")
     counts["sentences_empty"] += len(sentences) - len(kept)
+    if record.other_references:
+        others = (tuple(filter(None, (normalise(s, counts) for s in each))) for each in record.other_references)
+        record = replace(record, other_references=tuple(filter(None, others)))
+        counts["references_not_trained_on"] += len(record.other_references)
     counts["target_sentences_empty"] += sum(not sentence for sentence in target or ())
     return record.with_sentences(
         tuple(sentences[index] for index in kept),

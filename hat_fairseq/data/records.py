@@ -15,6 +15,7 @@ class Document(Record, reads=("question", "text", "sentences"), one_of=("text", 
     text: str | None = None
     sentences: Texts | None = None  # the texts of the turns where there are turns
     target: Sentences | None = None
+    other_references: tuple[Texts, ...] = ()  # besides the target; in JSON they follow it in one list
     summary: Sentences | None = None  # another name for the target when it is read
     roles: Texts | None = field(default=None, init=False)  # one for each turn
 
@@ -29,6 +30,11 @@ class Document(Record, reads=("question", "text", "sentences"), one_of=("text", 
         super().__post_init__()
         if self.turns is not None:
             self._set(sentences=texts, roles=self._roles(self.turns))
+
+    @property
+    def references(self) -> tuple[Texts, ...]:
+        """The target, which models are trained on, and the other references."""
+        return () if self.target is None else (self.target, *self.other_references)
 
     def with_sentences(self, sentences: Texts, roles: Texts | None, target: Texts | None) -> "Document":
         """The document with other sentences instead of its question and text, and another target."""

@@ -39,6 +39,8 @@ def record_from_json(value: Any, where: str, kind: str | Kind = "text") -> Recor
     kind = kind_of(kind)
     if kind.packs and isinstance(value, dict):  # ids may be missing
         value = {"id": Path(where).name, **value}
+    if kind.has_target and isinstance(value, dict):
+        value = _with_references(value)
     record: Record = decode(kind.record, value, where)
     object.__setattr__(record, "origin", where)  # not before: the messages above have it already
     return record
@@ -47,7 +49,18 @@ def record_from_json(value: Any, where: str, kind: str | Kind = "text") -> Recor
 def record_to_json(record: Record) -> dict[str, Any]:
     """The object from which `record_from_json` makes the same record."""
     found = _to_json(record)
+    if (others := found.pop("other_references", None)) and "target" in found:
+        found["target"] = [found["target"], *others]
     return {key: value for key, value in found.items() if key != "sentences" or "turns" not in found}
+
+
+def _with_references(value: dict[str, Any]) -> dict[str, Any]:
+    """Of several references the first one as the target, and the others."""
+    for key in ("target", "summary"):
+        match value.get(key):
+            case [list() as first, *others]:
+                return {**value, key: first, "other_references": others}
+    return value
 
 
 def json_line(record: Record) -> str:

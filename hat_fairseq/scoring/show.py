@@ -1,4 +1,7 @@
-"""Print documents beside their references and generated texts: one, or those with the lowest or highest score."""
+"""Print documents beside their references and generated texts: one, or those with the lowest or highest score.
+
+The score of a document is the best one against its references, as `hat score` has it.
+"""
 
 import argparse
 import heapq
@@ -7,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from hat_fairseq.data.pipeline import recorded_language
-from hat_fairseq.data.record import Record
+from hat_fairseq.data.records import Document
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.data.text import normalise
 from hat_fairseq.scoring.files import HYPOTHESIS_KEYS, read_texts
@@ -37,16 +40,18 @@ def main(args: argparse.Namespace) -> int:
         raise ValueError(f"--worst and --best need a number of at least 1, not {number}")
     name, score = ("chrF2", _chrf2) if args.segments else _metric(args.documents)
 
-    def scored() -> Iterator[tuple[float, Record, list[str]]]:
+    def scored() -> Iterator[tuple[float, Document, list[str]]]:
         for document in read_records(args.documents):
+            assert isinstance(document, Document)  # the kind that is read by default
             if args.id not in (None, document.id):
                 continue
             if document.id not in texts:
                 raise ValueError(f"{args.hypotheses} has no summary of document {document.id!r}")
-            if number is not None and document.target is None:
+            if number is not None and not document.references:
                 raise ValueError(f"{args.documents}: document {document.id!r} has no target to score against")
             text = texts[document.id]
-            yield score(" ".join(text), " ".join(document.target or ())) if number else 0.0, document, text
+            references = list(map(" ".join, document.references))
+            yield score(" ".join(text), references) if number else 0.0, document, text
 
     if number is None:
         if (first := next(scored(), None)) is None:
@@ -59,40 +64,48 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def _metric(path: str) -> tuple[str, Callable[[str, str], float]]:
-    """Name and function of the score of one text, `(hypothesis, reference) -> 0 to 100`; ROUGE knows a-z alone."""
-    if recorded_language(path) in (None, "en"):
-        stem = RougeSettings.stem
-        return "ROUGE-1", lambda text, target: 100 * float(score_documents([[text]], [[target]], stem)["rouge1"][0])
-    return "chrF2", _chrf2
+def _metric(path: str) -> tuple[str, Callable[[str, list[str]], float]]:
+    """Name and function of the score of one text, `(hypothesis, references) -> 0 to 100`; ROUGE knows a-z alone."""
+    return ("ROUGE-1", _rouge1) if recorded_language(path) in (None, "en") else ("chrF2", _chrf2)
 
 
-def _chrf2(text: str, target: str) -> float:
+def _rouge1(text: str, references: list[str]) -> float:
+    scores = score_documents([[text]] * len(references), [[each] for each in references], RougeSettings.stem)
+    return 100 * float(scores["rouge1"].max())
+
+
+def _chrf2(text: str, references: list[str]) -> float:
     """chrF2 of one text, 0 to 100 (Popovic 2015; sacrebleu's defaults)."""
     from sacrebleu.metrics import CHRF
 
-    return float(CHRF().sentence_score(text, [target]).score)
+    return float(CHRF().sentence_score(text, references).score)
 
 
-def _lines(document: Record, generated: list[str], args: argparse.Namespace) -> Iterator[str]:
+def _lines(document: Document, generated: list[str], args: argparse.Namespace) -> Iterator[str]:
     """Lines to print: the first sentences, or segments with all texts; how many are left out; the whole texts."""
-    sentences, target = document.sentences or (document.text or "",), document.target or ()
-    if args.segments and len({len(sentences), len(generated), len(target)}) > 1:
-        counts = f"{len(sentences)} of the source, {len(generated)} generated, {len(target)} of the reference"
+    sentences, references = document.sentences or (document.text or "",), document.references
+    aligned = [reference for reference in references if len(reference) == len(sentences)]
+    if args.segments and not (aligned and len(generated) == len(sentences)):
+        lengths = " or ".join(str(len(reference)) for reference in references)
+        counts = f"{len(sentences)} of the source, {len(generated)} generated, {lengths or 0} of the reference"
         raise ValueError(f"{document.name} has no equal numbers of segments ({counts}); leave --segments out")
     what = "segments" if args.segments else "sentences or turns"
     yield f"--- {normalise(document.id, Counter())}: {len(sentences)} {what}"
     for number, sentence in enumerate(sentences[: args.sentences]):
         if args.segments:
-            yield f"[{number + 1}] chrF2 {_chrf2(generated[number], target[number]):.2f}"
-            for name, text in (("source", sentence), ("generated", generated[number]), ("reference", target[number])):
-                yield from _wrapped(f"{name}: {text}")
+            texts = [reference[number] for reference in aligned]
+            yield f"[{number + 1}] chrF2 {_chrf2(generated[number], texts):.2f}"
+            yield from _wrapped(f"source: {sentence}")
+            yield from _wrapped(f"generated: {generated[number]}")
+            for text in texts:
+                yield from _wrapped(f"reference: {text}")
         else:
             yield from _wrapped(f"{document.roles[number]}: {sentence}" if document.roles else sentence)
     if len(sentences) > args.sentences:
         yield f"  [{len(sentences) - args.sentences} more]"
     if not args.segments:
-        yield from ["--- reference", *_wrapped(" ".join(target))] if target else []
+        for reference in references:
+            yield from ["--- reference", *_wrapped(" ".join(reference))]
         yield from ["--- generated", *_wrapped(" ".join(generated))]
 
 

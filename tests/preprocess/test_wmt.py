@@ -156,8 +156,10 @@ def test_xml_has_both_languages_and_more(ending: str, tmp_path: Path) -> None:
     path = tmp_path / f"set.xml{ending}"
     write(path, [*lines[:-1], *suite])
     counts: Counter[str] = Counter()
-    assert texts(list(read_test_set(path, "en", "cs", counts))) == texts(documents)
-    assert counts == {"documents_of_test_suites_left_out": 1, "further_references_left_out": 1}
+    read = list(read_test_set(path, "en", "cs", counts))
+    assert texts(read) == texts(documents) and counts == {"documents_of_test_suites_left_out": 1}
+    first, second = read[0].references
+    assert second == tuple(f"{segment} B" for segment in first) and len(read[1].references) == 1
 
 
 @pytest.mark.parametrize(
