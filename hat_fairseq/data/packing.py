@@ -2,12 +2,11 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import NamedTuple, TypeVar
 
-from .dictionary import SPECIAL
+from hat_fairseq.data.rows import BOS, EOS
 
-BOS, _, EOS, _ = SPECIAL
 Item = TypeVar("Item")
 Token = TypeVar("Token")
 
@@ -51,14 +50,7 @@ def pack_segments(units: Iterable[Sequence[Token]], size: int) -> list[list[Toke
     if size < 1:
         raise ValueError(f"segments of {size} tokens: at least 1")
     pieces = (piece for unit in units for piece in cut(unit, size))
-    return [
-        [token for piece in group for token in piece] for group in group_within(pieces, lambda p, _: (len(p),), (size,))
-    ]
-
-
-class _Piece(NamedTuple):
-    tokens: Sequence[str]
-    opens: bool  # whether a document begins with it
+    return [list(chain.from_iterable(group)) for group in group_within(pieces, lambda p, _: (len(p),), (size,))]
 
 
 def pack_rows(
@@ -80,27 +72,25 @@ def pack_rows(
         size: longest row, without the final `</s>`; at least 2, or None for one row.
         max_segments: most segments of a row; one above `segment_length` counts several times.
     """
+    limits = [each for each in (size, max_segments and max_segments * segment_length - 1) if each is not None]
 
-    longest = [each for each in (size, max_segments and max_segments * segment_length - 1) if each is not None]
-
-    def pieces() -> Iterator[_Piece]:
+    def pieces() -> Iterator[tuple[tuple[str, ...], Sequence[str]]]:
+        """What stands before each piece inside a row, and its tokens."""
         for units in documents:
-            for number, unit in enumerate(units):
-                room = min(longest, default=1 + len(unit)) - 1
+            before: tuple[str, ...] = (EOS, BOS)
+            for unit in units:
+                room = min(limits, default=1 + len(unit)) - 1
                 counts["segments_longer_than_row"] += len(unit) > room
-                for start, piece in enumerate(cut(unit, room)):
-                    yield _Piece(piece, number == start == 0)
+                for piece in cut(unit, room):
+                    yield before, piece
+                    before = (BOS,) if markers else ()
 
-    def before(piece: _Piece, first: bool) -> list[str]:
-        end = [EOS] if piece.opens and not first else []
-        return end + ([BOS] if markers or piece.opens or first else [])
+    def cost(piece: tuple[tuple[str, ...], Sequence[str]], first: bool) -> tuple[int, int]:
+        before, tokens = piece
+        return (1 if first else len(before)) + len(tokens), segments_of(len(tokens), segment_length)
 
-    def cost(piece: _Piece, first: bool) -> tuple[int, int]:
-        extra = before(piece, first)
-        return len(extra) + len(piece.tokens), segments_of(len(piece.tokens), segment_length)
-
-    for group in group_within(pieces(), cost, (size, max_segments)):
-        yield [token for i, piece in enumerate(group) for token in (*before(piece, i == 0), *piece.tokens)]
+    for (_, first), *others in group_within(pieces(), cost, (size, max_segments)):
+        yield [BOS, *first, *(token for before, tokens in others for token in (*before, *tokens))]
 
 
 class Piece(NamedTuple):
