@@ -14,7 +14,7 @@ kinds.py                       the class `Kind`, for example classification, and
 pipeline.py                    the steps for one record: saved as pipeline.json, loaded by tasks and inference
 clean.py, text.py              sentences without line breaks and control tokens; alignment.py pairs segments
 encoder.py, encode_*.py        sentences to rows; packing.py and long_input.py fit them to the maximum length
-rows.py                        a `Row`: the tokens of a sample; the files SPLIT.ids and SPLIT.spans
+rows.py                        a `Row`: the tokens of a sample; the file SPLIT.ids
 bpe.py, word_tokenizer.py, detokenize.py, token_spans.py    text to tokens and back
 binarize.py, dictionary.py     writes what fairseq-preprocess would write; bin_layout.py says where
 

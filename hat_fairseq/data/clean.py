@@ -93,7 +93,7 @@ def clean_target(record: Record) -> list[str]:
 def sentences_for_bpe(record: Record, main: int | None, always_split: bool, settings: Settings) -> Iterator[str]:
     """All sentences of a stored record as they go into the BPE, to learn it from.
 
-    `main`: number of the part that is never short, None if all are; `always_split`: even where sentences get no markers.
+    `main`: number of the part that is never short, None if all are; `always_split`: even if sentences get no markers.
     """
     uncounted: Counter[str] = Counter()
     for number, text in record.texts():

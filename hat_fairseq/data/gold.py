@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from hat_fairseq.data.kind import Kind
 from hat_fairseq.data.record import Record
 
 
@@ -28,21 +29,16 @@ class Gold:
         self.counts.update(later["counts"])
         self.roles.update(later["roles"])
 
-    def add(self, record: Record, field_name: str | None) -> None:
-        """Count a record; `field_name`: the field of its gold target or label, None for kinds without."""
+    def add(self, record: Record, kind: Kind) -> None:
+        """Count a record of this kind."""
         self.records += 1
         self.roles.update(record.roles or ())
-        if field_name is None or getattr(record, field_name) is None:
+        if kind.gold is None or getattr(record, kind.gold) is None:
             self.unknown = self.unknown or record.name
             return
         self.known = self.known or record.name
-        if record.answers is not None:
-            self.counts["with an answer" if record.answers else "without answer"] += 1
-        if record.annotations is not None:
-            answered = any(annotation.paragraph is not None for annotation in record.annotations)
-            self.counts["with an answer" if answered else "without answer"] += 1
-        labels = record.labels or (() if record.label is None else (str(record.label),))
-        self.counts.update(f"choice {label}" if record.choices else label for label in labels)
+        labels = kind.gold_labels(record)
+        self.counts.update(labels)
         for label in labels:
             self.first_with.setdefault(label, record.name)
 

@@ -67,6 +67,10 @@ class Kind(ABC):
     def encode(self, encoder: Encoder, record: Record) -> list[Row]:
         """The rows of a stored record."""
 
+    def gold_labels(self, record: Any) -> tuple[str, ...]:
+        """What is counted of a record with a gold target or label; its labels, where the training part decides them."""
+        return ()
+
     def figures(self, split: Mapping[str, Any]) -> dict[str, str]:
         """Further rows of the table of preprocessing, from the manifest's figures of a split."""
         return {}
@@ -109,6 +113,9 @@ class LabelledKind(Kind):
     rows_of_sample: ClassVar[int] = 1  # how many a typical sample has
     prediction_options: ClassVar[Any] = None  # a dataclass of options that `predict` takes
     has_segment_weights: ClassVar[bool] = False  # one prediction from all segments, which therefore have weights
+
+    def gold_labels(self, record: Any) -> tuple[str, ...]:
+        return (str(record.label),)
 
     @property
     def names_labels(self) -> bool:

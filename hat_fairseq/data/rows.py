@@ -1,6 +1,6 @@
 """`Row`: the tokens of a record, or of a part of it, as one sample of fairseq; and the files about the rows of a split.
 
-`SPLIT.ids` names the record and the part of each sample. `SPLIT.spans` says what each of its tokens stands for.
+`SPLIT.ids` names the record and the part of each sample.
 """
 
 from collections.abc import Iterable, Sequence
@@ -66,12 +66,12 @@ def tokens_of(pairs: Unit) -> list[str]:
 
 
 def lines_of(row: Row, split: str, with_ids: bool) -> dict[str, str]:
-    """By file a line of each stream of a row, its ids (also in `bin`, to join rows with that alone) and its spans."""
+    """By file a line of each stream of a row, and its ids (also in `bin`, to join rows with that alone)."""
     lines = {f"text/{split}.{stream}": " ".join(tokens) for stream, tokens in row.streams.items()}
     if with_ids:
         ids = f"{row.id}\t{row.part}\t{row.num_parts}\t{row.segments}"
         lines |= {f"{folder}/{split}.ids": ids for folder in ("text", "bin")}
-    return lines | ({f"bin/{split}.spans": spans_line(row)} if row.spans else {})
+    return lines
 
 
 @dataclass(frozen=True)
@@ -111,28 +111,3 @@ def read_ids(path: str | Path) -> list[Chunk]:
                     f"but the line of chunk {other} is missing"
                 )
     return chunks
-
-
-def spans_line(row: Row) -> str:
-    """A row's line in `bin/SPLIT.spans`, without its end: number of elements, tab, what each token stands for.
-
-    `-` nothing, `3` the element of that number, `12:15` the characters from 12 to 15 (exclusive).
-    """
-    words = ("-" if s is None else f"{s[0]}:{s[1]}" if isinstance(s, tuple) else str(s) for s in row.spans)
-    return f"{row.num_elements}\t{' '.join(words)}"
-
-
-def parse_spans(line: str) -> tuple[int, list[Any]]:
-    """The number of elements, and the spans of a row; inverse of `spans_line`. ValueError if it is no such line."""
-    number, _, words = line.partition("\t")
-    try:
-        return int(number), [_span(word) for word in words.split(" ")]
-    except ValueError:
-        raise ValueError(f"{line[:80]!r} are not the spans of a row; run hat preprocess again") from None
-
-
-def _span(word: str) -> Any:
-    if word == "-":
-        return None
-    begin, colon, end = word.partition(":")
-    return (int(begin), int(end)) if colon else int(begin)

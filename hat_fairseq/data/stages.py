@@ -35,7 +35,7 @@ def clean_block(options: Options, may_be_blind: bool, block: list[tuple[str, str
         headers.append((record.id, digest(record.source), record.name))
         cleaned = clean_record(record, kind, options, may_be_blind, counts)
         if cleaned is not None:
-            gold.add(cleaned, kind.gold)
+            gold.add(cleaned, kind)
             stored.append(json_line(cleaned) + "\n")
             places.append(where)
     figures = {"headers": headers, "counts": counts, "gold": {**vars(gold), "roles": sorted(gold.roles)}}

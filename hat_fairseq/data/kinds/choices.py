@@ -32,6 +32,9 @@ class Choice(LabelledKind):
     def encode(self, encoder: Encoder, record: Record) -> list[Row]:
         return encode_examples.encode_choices(encoder, record)
 
+    def gold_labels(self, record: Any) -> tuple[str, ...]:
+        return (f"choice {record.label}",)
+
     def logits(self, outputs: Mapping[str, Tensor], tokens: Tensor, num_rows: Tensor | None) -> Tensor:
         """(B, K) scores in fp32, -inf beyond a record's choices."""
         assert num_rows is not None

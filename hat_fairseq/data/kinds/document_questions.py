@@ -71,6 +71,10 @@ class DocumentQuestions(Questions):
     def encode(self, encoder: Encoder, record: Record) -> list[Row]:
         return encode_document_question(encoder, record)
 
+    def gold_labels(self, record: Any) -> tuple[str, ...]:
+        answered = any(annotation.paragraph is not None for annotation in record.annotations)
+        return ("with an answer" if answered else "without answer",)
+
     def figures(self, split: Mapping[str, Any]) -> dict[str, str]:
         """Number and share of questions whose answer was lost, by the reader or by the limits of windows."""
         treatments = split["treatments"]

@@ -43,6 +43,9 @@ class Segments(LabelledKind):
     def encode(self, encoder: Encoder, record: Record) -> list[Row]:
         return encode_examples.encode_segments(encoder, record)
 
+    def gold_labels(self, record: Any) -> tuple[str, ...]:
+        return record.labels
+
     def target(self, label: list[str], tokens: Array, classes: Mapping[str, int]) -> list[int]:
         """A class for each `<s>`."""
         return class_numbers(label, int((tokens == BOS).sum()), classes)

@@ -47,6 +47,9 @@ class Questions(LabelledKind):
     def encode(self, encoder: Encoder, record: Record) -> list[Row]:
         return encode_question(encoder, record)
 
+    def gold_labels(self, record: Any) -> tuple[str, ...]:
+        return ("with an answer" if record.answers else "without answer",)
+
     def logits(self, outputs: Mapping[str, Tensor], tokens: Tensor, num_rows: Tensor | None) -> Any:
         return span_logits(outputs[HEAD], tokens)
 

@@ -56,6 +56,9 @@ class Keyphrases(Words):
         words = LabelledWords(record.id, tuple(record.text.split()), labels=record.word_labels())
         return super().encode(encoder, words)
 
+    def gold_labels(self, record: Any) -> tuple[str, ...]:
+        return record.keyphrases
+
     def predict(
         self, record: Record, rows: list[Row], outputs: Sequence[Any], labels: list[str], options: Any = None
     ) -> KeyphrasePrediction:
