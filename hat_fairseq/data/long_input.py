@@ -35,11 +35,16 @@ class Limit(NamedTuple):
 
     @property
     def total(self) -> int:
-        return self.fixed + sum(int(each[-1]) for each in self.sizes)
+        return self.fixed + sum(self.totals)
+
+    @property
+    def totals(self) -> list[int]:
+        """The sizes of the parts, which may be empty."""
+        return [int(each.max(initial=0)) for each in self.sizes]
 
     def ends(self, truncated: int | None) -> list[int]:
         """The number of tokens allowed for each part; `truncated` as of `fit_parts`."""
-        shares = _shares([int(each[-1]) for each in self.sizes], self.most - self.fixed, truncated)
+        shares = _shares(self.totals, self.most - self.fixed, truncated)
         return [int(np.searchsorted(each, share, "right")) for each, share in zip(self.sizes, shares, strict=True)]
 
 

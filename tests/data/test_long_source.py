@@ -20,6 +20,7 @@ def markers(*sentence_lengths: int) -> list[bool]:
 @pytest.mark.parametrize("policy", POLICIES[:3])
 def test_a_document_within_the_limit_is_left_alone(policy: str) -> None:
     assert fit(markers(3, 4), 7, policy) == ([slice(0, 7)], Counter())
+    assert fit([], 7, policy) == ([slice(0, 0)], Counter())
 
 
 def test_truncate_cuts_the_last_sentence() -> None:
