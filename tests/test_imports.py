@@ -14,7 +14,8 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 MAY_IMPORT = {
     "": {"register", "inference"},  # inference: when `load` is called
     "register": {"fairseq_fixes"},  # it imports the models, tasks and criterions by name
-    "fairseq_fixes": {"data"},  # the files of a package
+    "package_files": {"data"},
+    "fairseq_fixes": {"data", "package_files"},
     "kernels": set(),
     "modules": {"kernels"},
     "networks": {"kernels", "modules"},
@@ -23,11 +24,21 @@ MAY_IMPORT = {
     "data": set(),
     "hf": {"kernels", "modules", "networks", "data"},
     "scoring": {"data"},  # the readers of documents and of lines, nothing else
-    "generation": {"kernels", "data", "scoring"},
+    "generation": {"kernels", "data", "package_files", "scoring"},
     "analysis": {"modules", "networks", "data"},
     "tasks": {"kernels", "models", "data", "scoring", "generation", "register"},
-    "inference": {"kernels", "models", "data", "scoring", "generation", "analysis", "tasks"},
-    "weights": {"models", "modules", "networks", "data", "hf", "generation", "register", "fairseq_fixes"},
+    "inference": {
+        "kernels",
+        "models",
+        "networks",
+        "data",
+        "package_files",
+        "scoring",
+        "generation",
+        "analysis",
+        "tasks",
+    },
+    "weights": {"modules", "networks", "data", "hf", "package_files", "generation", "register", "fairseq_fixes"},
     "recipes": set(),
     "planning": {"data", "recipes", "register"},  # models, tasks and criterions come from fairseq's registries
     "doctor": set(),
@@ -40,6 +51,7 @@ FORBIDDEN_LIBRARIES = {
     "networks": {"fairseq", "fairseq_cli", "omegaconf", "hydra"},
     "hf": {"fairseq", "fairseq_cli", "omegaconf", "hydra"},
     "data": {"torch", "fairseq", "fairseq_cli"},
+    "package_files": {"fairseq", "fairseq_cli", "omegaconf", "hydra"},
     "scoring": {"torch", "fairseq", "fairseq_cli"},
     "recipes": {"torch", "fairseq", "fairseq_cli", "numpy"},
     "cli": {"torch", "fairseq", "fairseq_cli"},

@@ -30,10 +30,9 @@ from fairseq.file_io import PathManager
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from safetensors import SafetensorError
-from safetensors.torch import load_file
 
-from ..data.files import Fields, is_deeper, read_json
-from ..data.package import BIN, CONFIG, WEIGHTS, bare_checkpoint, check_package, is_package
+from ..data.files import Fields, is_deeper
+from ..package_files import BIN, bare_checkpoint, is_package, read_package
 
 MAX_LEVELS = 20  # of the settings in a package
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -186,13 +185,7 @@ def load_archive_file(original: Callable[..., Any], archive_file: str) -> str:
 
 
 def _load_package(folder: Path, arg_overrides: Any) -> Any:
-    check_package(folder)
-    config = Fields(read_json(folder / CONFIG), str(folder / CONFIG), ("updates", "tied", "namespaces", "cfg"))
-    tensors = load_file(folder / WEIGHTS)
-    for name, stored in config.get("tied", dict).items():
-        if not isinstance(stored, str) or stored not in tensors or name in tensors:
-            raise config.error(f"{name!r} cannot be tied to {stored!r:.80}")
-        tensors[name] = tensors[stored]
+    config, tensors = read_package(folder)
     cfg = OmegaConf.create(package_settings(config, folder / BIN), flags={"allow_objects": True})
     overwrite_args_by_name(cfg, arg_overrides or {})
     return fairseq.checkpoint_utils._upgrade_state_dict(bare_checkpoint(tensors, cfg, config.get("updates", int)))

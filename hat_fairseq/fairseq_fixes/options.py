@@ -12,7 +12,7 @@ import torch
 from fairseq.tasks import TASK_REGISTRY
 
 from ..data.files import read_json
-from ..data.package import CONFIG, is_package
+from ..package_files import CONFIG, is_package
 from .checkpoints import check_file
 from .settings_of_checkpoint import plain
 

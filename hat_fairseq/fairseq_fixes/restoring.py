@@ -20,7 +20,7 @@ from fairseq.file_io import PathManager
 from fairseq.models import ARCH_MODEL_REGISTRY
 
 from ..data.outputs import lock
-from ..data.package import is_package
+from ..package_files import is_package
 from . import checkpoints, signals
 from .checkpoints import CheckpointError, check_file
 

@@ -2,12 +2,60 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
-from hat_fairseq.data.files import parse_json
-from hat_fairseq.data.package import GENERATION, is_package
+from ..data.files import parse_json
+from ..package_files import GENERATION, is_package
 
 MINIMUM = {"beam": 1, "nbest": 1, "min_len": 0, "max_len_a": 0, "max_len_b": 0, "no_repeat_ngram_size": 0}
+#: fairseq's options with their defaults: those of our beam search, and those of fairseq's own loop.
+SEARCHED: dict[str, Any] = {
+    "beam": 5,
+    "nbest": 1,
+    "max_len_a": 0,
+    "max_len_b": 200,
+    "min_len": 1,
+    "unnormalized": False,
+    "lenpen": 1,
+    "unkpen": 0,
+    "no_repeat_ngram_size": 0,
+    "temperature": 1.0,
+}
+DEFAULTS: dict[str, Any] = SEARCHED | {
+    "beam_mt": 0,
+    "max_len_a_mt": 0,
+    "max_len_b_mt": 200,
+    "match_source_len": False,
+    "no_early_stop": False,
+    "no_beamable_mm": False,
+    "lenpen_mt": 1,
+    "replace_unk": None,
+    "sacrebleu": False,
+    "score_reference": False,
+    "prefix_size": 0,
+    "sampling": False,
+    "sampling_topk": -1,
+    "sampling_topp": -1.0,
+    "constraints": None,
+    "diverse_beam_groups": -1,
+    "diverse_beam_strength": 0.5,
+    "diversity_rate": -1.0,
+    "print_alignment": None,
+    "print_step": False,
+    "lm_path": None,
+    "lm_weight": 0.0,
+    "iter_decode_eos_penalty": 0.0,
+    "iter_decode_max_iter": 10,
+    "iter_decode_force_max_iter": False,
+    "iter_decode_with_beam": 1,
+    "iter_decode_with_external_reranker": False,
+    "retain_iter_history": False,
+    "retain_dropout": False,
+    "retain_dropout_modules": None,
+    "decoding_format": None,
+    "no_seed_provided": False,
+    "eos_token": None,
+}
 
 
 def check_ranges(options: Mapping[str, Any]) -> None:
@@ -19,12 +67,9 @@ def check_ranges(options: Mapping[str, Any]) -> None:
 
 def check_generation_options(options: Mapping[str, Any], source: str) -> None:
     """Raises ValueError for an option that fairseq's generation does not have; `source`: who gives it."""
-    from fairseq.dataclass.configs import GenerationConfig
-
-    known = sorted(name for name in get_type_hints(GenerationConfig) if not name.startswith("_"))
     for name in options:
-        if name not in known:
-            raise ValueError(f"{source}: unknown generation option {name!r}; known are {', '.join(known)}")
+        if name not in DEFAULTS:
+            raise ValueError(f"{source}: unknown generation option {name!r}; known are {', '.join(sorted(DEFAULTS))}")
 
 
 def parse_generation_options(text: str, flag: str) -> dict[str, Any]:

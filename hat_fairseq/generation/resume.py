@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 from ..data.files import sha256_of
 from ..data.outputs import atomic_file, lock
-from ..data.package import MANIFEST, is_package
+from ..package_files import MANIFEST, is_package
 
 RECORD = "run.json"
 LONGEST_WAIT = 10.0  # seconds for the lock: the data loaders of a killed shard look for it every 5 seconds

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..data.files import read_json
-from ..data.package import MANIFEST, check_package
+from ..package_files import MANIFEST, check_package
 
 NAME = re.compile(r"([\w.-]+/[\w.-]+)(?:@([\w./-]+))?")  # also of a relative path
 

@@ -9,10 +9,10 @@ import torch
 from fairseq import checkpoint_utils, utils
 from fairseq.tasks import TASK_REGISTRY, FairseqTask
 
-from ..data.package import BIN, is_package
 from ..data.pipeline import TextPipeline
 from ..data.text import SPLITTERS
 from ..kernels import check_precision, set_precision
+from ..package_files import BIN, is_package
 from ..tasks.encoder_task import EncoderTask
 from .hub import local_paths
 

@@ -6,4 +6,5 @@ hat.py                        HAT, the encoder-decoder
 roberta.py, ernie_sparse.py, hierarchical_transformer.py
                               one encoder-only network each: its numbers, its parts, the state of a document
 encoder_with_heads.py         an encoder with a masked-LM head or classification heads
+build.py                      any of them from a description in plain numbers
 """

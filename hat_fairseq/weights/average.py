@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from ..data.outputs import atomic_file, check_folder, check_output
-from ..data.package import bare_checkpoint
 from ..fairseq_fixes.checkpoints import check_file
 from ..fairseq_fixes.restoring import newest_first
+from ..package_files import bare_checkpoint
 from ..register import register
 
 

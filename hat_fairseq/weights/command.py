@@ -26,9 +26,9 @@ from ..data.bpe import FILES
 from ..data.dictionary import SPECIAL
 from ..data.files import Fields
 from ..data.outputs import atomic_file
-from ..data.package import BIN, bare_checkpoint
 from ..data.pipeline import FILE_NAME
 from ..data.sentencepiece_bpe import MODEL
+from ..package_files import BIN, bare_checkpoint
 from . import bart, released_hat, roberta
 from .hugging_face import read_config, read_json, read_weights
 from .rename import Converted

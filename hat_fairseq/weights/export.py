@@ -7,7 +7,6 @@ A model that equals BART or RoBERTa is written as that; every other one with its
 import argparse
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +17,17 @@ from ..data import bin_layout
 from ..data.bpe import FILES
 from ..data.dictionary import EOS, PAD, SPECIAL_IDS
 from ..data.outputs import atomic_directory
-from ..data.package import BIN, is_package
 from ..data.pipeline import FILE_NAME, TextPipeline
-from ..generation.options import packaged_options, parse_generation_options
+from ..generation.options import DEFAULTS, packaged_options, parse_generation_options
+from ..package_files import BIN, is_package
 from . import bart, roberta
 from .hugging_face import write_weights
-from .package import as_json, load, recorded
+from .package import as_json
+from .trained import ROLES, Trained
 
 # Of fairseq's options those that generation_config.json expresses; all others must be unset or fairseq's default.
 EXPRESSED = ("beam", "nbest", "lenpen", "unnormalized", "min_len", "max_len_b", "no_repeat_ngram_size")
-FINGERPRINT, ROLES = "_fingerprint", "encoder.embed_segments.weight"
+FINGERPRINT = "_fingerprint"
 ORIGIN = "hat_fairseq.json"
 #: Name of each dictionary in the folder, and its places in a `bin` directory.
 DICTIONARIES = {f"dict.{stream}.txt": places for stream, places in bin_layout.DICTIONARIES.items()}
@@ -51,7 +51,7 @@ def main(args: argparse.Namespace) -> int:
         raise ValueError(
             f"{args.path} is no package: give --data, the bin directory of its training, for the tokenizer"
         )
-    trained = Trained(*load(args.path, data := args.data or args.path / BIN), data)
+    trained = Trained.load(args.path, args.data or args.path / BIN)
     generation = None
     if hasattr(trained.model, "decoder"):
         chosen = parse_generation_options(args.generation, "--generation") if args.generation else None
@@ -63,60 +63,6 @@ def main(args: argparse.Namespace) -> int:
         write_folder(folder, trained, generation)
     print(f"wrote {args.out}")
     return 0
-
-
-@dataclass(frozen=True)
-class Trained:
-    """A model that is to be exported.
-
-    Attributes:
-        data: its bin directory.
-    """
-
-    model: Any
-    cfg: Any
-    task: Any
-    updates: int
-    data: Path
-
-    @property
-    def network(self) -> str:
-        """The registered name of the model; ValueError for one of another package."""
-        from fairseq.models import MODEL_REGISTRY
-
-        from ..networks.encoder_with_heads import ENCODERS
-        from ..networks.hat import ENCODER_DECODERS
-
-        name = next(name for name, known in MODEL_REGISTRY.items() if known is type(self.model))
-        if name not in (networks := ENCODER_DECODERS | ENCODERS):
-            raise ValueError(f"the model is a {name}: it cannot be exported; {', '.join(networks)} can")
-        return name
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The numbers of the model as JSON has them."""
-        values = {name: value for name, value in asdict(self.model.config).items() if not name.startswith("_")}
-        return {name: v if v is None or isinstance(v, bool | int | float) else str(v) for name, v in values.items()}
-
-    @property
-    def positions(self) -> tuple[int, ...]:
-        """The longest source, `</s>` included, and the longest target if there are targets."""
-        if hasattr(self.model, "decoder"):
-            return self.model.encoder.max_positions(), self.model.decoder.max_positions()
-        return (min(self.model.max_positions(), getattr(self.task.cfg, "max_positions", None) or 10**9),)
-
-    @property
-    def heads(self) -> dict[str, dict[str, Any]]:
-        """What each classification head is about, its number of classes, its width and its labels."""
-        levels = self.task.heads() if hasattr(self.task, "heads") else {}
-        labels = getattr(self.task, "labels", None) or []
-        heads: dict[str, dict[str, Any]] = {}
-        for name, head in getattr(self.model, "classification_heads", {}).items():
-            level, classes = levels.get(name, ("document",))[0], len(head.out_proj.weight)
-            heads[name] = {"level": level, "classes": classes, "inner_dim": len(head.dense.weight)}
-            if len(labels) == classes:
-                heads[name]["labels"] = labels
-        return heads
 
 
 def write_folder(folder: Path, trained: Trained, generation: dict[str, Any] | None) -> None:
@@ -137,7 +83,7 @@ def write_folder(folder: Path, trained: Trained, generation: dict[str, Any] | No
         (folder / "generation_config.json").write_text(as_json(generation), encoding="utf-8")
     origin = {
         "updates": trained.updates,
-        **recorded(trained.cfg),
+        **trained.recorded(),
         "names": names,
         "fingerprints": {name: t.tolist() for name, t in state.items() if name.endswith(FINGERPRINT)},
         "data": copy_data(trained.data, folder),
@@ -164,9 +110,9 @@ def layout(trained: Trained) -> tuple[Callable[[str], str], dict[str, Any]]:
     """The name of each tensor in the folder, and config.json."""
     from ..hf.configuration import AUTO_MAP, HatConfig
 
-    settings, heads, positions, state = trained.settings, trained.heads, trained.positions, trained.model.state_dict()
-    words = trained.task.target_dictionary if len(positions) == 2 else trained.task.source_dictionary
-    numbers: dict[str, Any] = {"vocab_size": len(words)}
+    description, positions = trained.description(), trained.positions
+    settings, heads = description["settings"], description["heads"]
+    numbers: dict[str, Any] = {"vocab_size": description["vocab_size"]}
     head = next(iter(heads.values())) if len(heads) == 1 else {}
     about_documents = head.get("level") == "document"
     if about_documents:
@@ -174,7 +120,7 @@ def layout(trained: Trained) -> tuple[Callable[[str], str], dict[str, Any]]:
         numbers |= {"id2label": dict(enumerate(labels)), "label2id": {label: i for i, label in enumerate(labels)}}
     if len(positions) == 2:
         numbers |= {"is_encoder_decoder": True, "decoder_start_token_id": EOS}
-        if ROLES not in state and len({*positions}) == 1 and bart.SAME.items() <= settings.items():
+        if not description["num_roles"] and len({*positions}) == 1 and bart.SAME.items() <= settings.items():
             return bart.written_name, numbers | bart.written_config(settings, positions[0])
     purpose = "ForSequenceClassification" if about_documents else "Model" if heads else "ForMaskedLM"
     plain_head = not heads or (about_documents and head["inner_dim"] == settings["encoder_embed_dim"])
@@ -184,12 +130,7 @@ def layout(trained: Trained) -> tuple[Callable[[str], str], dict[str, Any]]:
         "architectures": ["HatForConditionalGeneration" if len(positions) == 2 else f"Hat{purpose}"],
         "model_type": HatConfig.model_type,
         "auto_map": AUTO_MAP,
-        "network": trained.network,
-        "settings": settings,
-        "heads": heads,
-        "source_vocab_size": len(trained.task.source_dictionary),
-        "num_roles": len(state[ROLES]) if ROLES in state else 0,
-        **dict(zip(("max_source_positions", "max_target_positions"), positions, strict=False)),
+        **description,
         "tie_word_embeddings": False,  # a table that is used twice is one parameter
     }
 
@@ -200,13 +141,10 @@ def generation_config(options: dict[str, Any], positions: int) -> dict[str, Any]
     Both divide a score by the length with `</s>` to the power of lenpen. transformers counts the first token, the
     `</s>` that starts every text, as part of the length; fairseq does not.
     """
-    from fairseq.dataclass.configs import GenerationConfig
-
-    defaults: dict[str, Any] = {field.name: field.default for field in fields(GenerationConfig)}
     for name, value in options.items():
-        if name not in EXPRESSED and value != defaults[name]:
+        if name not in EXPRESSED and value != DEFAULTS[name]:
             raise ValueError(f"generation option {name} {value!r}: transformers has no such option; leave it out")
-    values = defaults | options
+    values = DEFAULTS | options
     longest, least = min(int(values["max_len_b"]), positions - 1), values["min_len"]
     if least > longest:
         raise ValueError(f"generation option min_len {least} is more than the longest text, {longest} tokens")

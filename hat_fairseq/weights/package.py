@@ -4,20 +4,20 @@ import argparse
 import json
 import re
 import shutil
-from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
 import torch
-from omegaconf import OmegaConf
 from torch import Tensor
 
 from ..data.files import read_json
 from ..data.outputs import atomic_directory
-from ..data.package import BIN, CARD, CONFIG, GENERATION, MANIFEST, describe_files, is_package
 from ..data.pipeline import TextPipeline
 from ..generation.options import parse_generation_options
+from ..networks.build import NETWORKS
+from ..package_files import BIN, CARD, CONFIG, GENERATION, MANIFEST, describe_files, is_package
 from .hugging_face import write_weights
+from .trained import Trained
 
 SHOWN = ("max_source_tokens", "long_source", "source_language", "max_target_tokens", "target_language")
 
@@ -41,11 +41,14 @@ def main(args: argparse.Namespace) -> int:
     if args.out.exists() and not is_package(args.out):
         raise ValueError(f"--out {args.out} exists and is no folder of hat package; choose another directory")
     with atomic_directory(args.out, MANIFEST, args.overwrite) as folder:
-        model, cfg, _, updates = load(args.checkpoint, args.data)
+        trained = Trained.load(args.checkpoint, args.data)
+        model, cfg = trained.model, trained.cfg
         if generation and not hasattr(model, "decoder"):
             raise ValueError("--generation is for models that write texts; remove it")
         tied = write_state(folder, model.state_dict(), args.half)
-        config = {"updates": updates, "tied": tied} | recorded(cfg)
+        config = {"updates": trained.updates, "tied": tied} | trained.recorded()
+        if trained.network in NETWORKS:
+            config["description"] = trained.description()
         for path in [*args.data.glob("dict*.txt"), *args.data.glob("*/dict.txt")]:
             copy = folder / BIN / path.relative_to(args.data)
             copy.parent.mkdir(parents=True, exist_ok=True)
@@ -55,7 +58,7 @@ def main(args: argparse.Namespace) -> int:
         facts = {
             "architecture, task": f"{cfg['model']._name}, {cfg['task']._name}",
             "parameters": f"{sum(each.numel() for each in model.parameters()):,} in {'fp16' if args.half else 'fp32'}",
-            "updates": f"{updates:,}",
+            "updates": f"{trained.updates:,}",
             "longest input and output": model.max_positions(),
             **{name.replace("_", " "): getattr(pipeline.settings, name) for name in names},
             "trained on": trained_on(args.data.resolve().with_name("manifest.json")),
@@ -66,20 +69,6 @@ def main(args: argparse.Namespace) -> int:
         (folder / MANIFEST).write_text(as_json(describe_files(folder)), encoding="utf-8")
     print(f"wrote {args.out}: {facts['parameters']}")
     return 0
-
-
-def load(checkpoint: Path, data: Path) -> tuple[Any, Any, Any, int]:
-    """A model, its settings, task and number of updates; ValueError without settings, or for data not its own."""
-    from fairseq import checkpoint_utils
-
-    from ..register import register
-
-    register()
-    state = checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint), overrides := {"data": str(data)})
-    if not state.get("cfg"):
-        raise ValueError(f"{checkpoint} has weights and no settings of a training: train with it first")
-    (model,), cfg, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], overrides, state=state)
-    return model, cfg, task, int(state["optimizer_history"][-1]["num_updates"])
 
 
 def write_state(folder: Path, state: dict[str, Tensor], half: bool) -> dict[str, str]:
@@ -95,21 +84,6 @@ def write_state(folder: Path, state: dict[str, Tensor], half: bool) -> dict[str,
             raise ValueError(f"{name} has numbers up to {float(tensor.abs().max()):g}, too large for fp16: no --half")
     write_weights(folder, tensors)
     return tied
-
-
-def recorded(cfg: Any) -> dict[str, Any]:
-    """The settings of a training as `config.json` has them."""
-    sections = {name: cfg[name] for name in ("task", "model", "criterion")}
-    namespaces = [name for name, section in sections.items() if isinstance(section, Namespace)]
-    return {"namespaces": namespaces, "cfg": {name: portable(section) for name, section in sections.items()}}
-
-
-def portable(section: Any) -> dict[str, Any]:
-    """Settings as plain data, without paths of this machine."""
-    plain: Any = vars(section)
-    if not isinstance(section, Namespace):
-        plain = OmegaConf.to_container(section, resolve=True, enum_to_str=True)
-    return {name: value for name, value in plain.items() if name != "data" and not str(value).startswith("/")}
 
 
 def trained_on(path: Path) -> str:

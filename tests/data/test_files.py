@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hat_fairseq.data.outputs import atomic_directory, atomic_file, check_output, files_below
-from hat_fairseq.data.package import describe_files
+from hat_fairseq.package_files import describe_files
 
 
 def write(folder: Path, **files: str) -> Path:

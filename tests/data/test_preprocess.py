@@ -16,11 +16,11 @@ from fairseq.data import Dictionary, data_utils
 from hat_fairseq import cli
 from hat_fairseq.data.files import sha256_of
 from hat_fairseq.data.outputs import files_below
-from hat_fairseq.data.package import describe_files
 from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records import Document
 from hat_fairseq.data.records_json import read_records, record_to_json
+from hat_fairseq.package_files import describe_files
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 MEETINGS = ["--num-codes", "300", "--roles", "--role-in-text", "--max-source-tokens", "400", "--long-source", "chunk"]

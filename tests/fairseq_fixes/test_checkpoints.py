@@ -15,9 +15,9 @@ from fairseq.hub_utils import GeneratorHubInterface
 from fairseq.models.bart import BARTModel
 
 from hat_fairseq import cli
-from hat_fairseq.data.package import bare_checkpoint
 from hat_fairseq.fairseq_fixes.checkpoints import CheckpointError
 from hat_fairseq.models.hat_transformer import HatBartModel
+from hat_fairseq.package_files import bare_checkpoint
 
 
 @pytest.fixture

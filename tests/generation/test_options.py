@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from fairseq.dataclass.configs import GenerationConfig
 
-from hat_fairseq.generation.options import check_ranges, parse_generation_options
+from hat_fairseq.generation.options import DEFAULTS, check_ranges, parse_generation_options
 
 
 def test_options_are_those_of_fairseq() -> None:
     assert parse_generation_options('{"beam": 4, "max_len_b": 30}', "--generation") == {"beam": 4, "max_len_b": 30}
+    assert vars(GenerationConfig()) == {"_name": None, **DEFAULTS}
 
 
 @pytest.mark.parametrize(

@@ -18,11 +18,12 @@ from warm import WarmPython
 
 import hat_fairseq
 from hat_fairseq import cli
-from hat_fairseq.data.package import describe_files
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.inference import DocumentToText
 from hat_fairseq.inference.labels import Predictor
 from hat_fairseq.inference.loading import load_models
+from hat_fairseq.networks.build import build
+from hat_fairseq.package_files import describe_files
 from hat_fairseq.tasks.encoder_task import EncoderTask
 
 OPTIONS = {"beam": 2, "max_len_b": 8, "min_len": 4}
@@ -83,6 +84,9 @@ def test_what_is_in_it(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tied = json.loads((made / "P/config.json").read_text())["tied"]
     assert tied == dict.fromkeys(state.keys() - tensors.keys(), "encoder.embed_tokens.weight") and len(tied) == 2
     assert all(torch.equal(tensors[tied.get(name, name)], tensor) for name, tensor in state.items())
+    built = build(json.loads((made / "P/config.json").read_text())["description"]).state_dict()
+    assert [*built] == [name for name in state if not name.endswith("_fingerprint")]
+    assert all(built[name].shape == state[name].shape for name in built)
     manifest = json.loads((made / "P/manifest.json").read_text())
     names = ["README.md", "bin/bpe.codes", "bin/dict.source.txt", "bin/dict.target.txt", "bin/pipeline.json"]
     assert list(manifest["files"]) == [*names, "config.json", "generation.json", "model.safetensors"]

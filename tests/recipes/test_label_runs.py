@@ -22,8 +22,8 @@ from releases import write_release
 from sentencepiece_model import write_model
 from warm import WarmPython
 
-from hat_fairseq.data.package import bare_checkpoint
 from hat_fairseq.data.sentencepiece_bpe import SentencePieceBpe
+from hat_fairseq.package_files import bare_checkpoint
 from hat_fairseq.recipes import command as recipes
 from hat_fairseq.recipes import files
 from hat_fairseq.scoring.official import FILES

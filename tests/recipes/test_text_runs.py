@@ -20,7 +20,7 @@ from byte_level_bpe import write_byte_level_bpe
 from releases import write_release
 from warm import WarmPython
 
-from hat_fairseq.data.package import bare_checkpoint
+from hat_fairseq.package_files import bare_checkpoint
 from hat_fairseq.recipes import command as recipes
 from hat_fairseq.recipes import files
 from preprocess import parallel_containers

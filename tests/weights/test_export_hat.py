@@ -13,10 +13,10 @@ import pytest
 import torch
 
 from hat_fairseq import cli
-from hat_fairseq.data.package import BIN
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.inference.texts import DocumentToText
+from hat_fairseq.package_files import BIN
 from hat_fairseq.tasks.raw_documents import encode_documents
 from hat_fairseq.weights.hugging_face import read_weights
 

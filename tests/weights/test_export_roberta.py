@@ -20,7 +20,7 @@ from hat_fairseq.data.records_json import record_from_json
 from hat_fairseq.modules.pooling_attention import PoolingAttention
 from hat_fairseq.register import register
 from hat_fairseq.weights.hugging_face import read_weights
-from hat_fairseq.weights.package import load
+from hat_fairseq.weights.trained import Trained
 
 transformers = pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
 
@@ -105,7 +105,8 @@ def test_logits_are_those_of_fairseq(exported: tuple[str, Path, Path, Path]) -> 
     peer, info = auto.from_pretrained(out, trust_remote_code=True, output_loading_info=True)
     assert not any(info.values()), info
     assert type(peer).__name__ == PLAIN.get(name, f"HatFor{'MaskedLM' if about_words else 'SequenceClassification'}")
-    model, _, task, _ = load(checkpoint, data)
+    trained = Trained.load(checkpoint, data)
+    model, task = trained.model, trained.task
     tokenizer = transformers.AutoTokenizer.from_pretrained(out, trust_remote_code=True)
     if name == "ernie-own":  # representatives take some of the positions
         assert tokenizer.limit == model.max_positions() < 240
@@ -150,7 +151,7 @@ def test_back_again_everything_is_the_same(exported: tuple[str, Path, Path, Path
     assert before.keys() == after.keys() and all(torch.equal(before[n], after[n]) for n in before)
     files = {path.relative_to(back.parent / "bin") for path in (back.parent / "bin").rglob("*") if path.is_file()}
     assert all((data / path).read_bytes() == (back.parent / "bin" / path).read_bytes() for path in files)
-    load(back, back.parent / "bin")
+    Trained.load(back, back.parent / "bin")
 
 
 @pytest.mark.parametrize("exported", ["poolingformer"], indirect=True)
@@ -162,7 +163,9 @@ def test_a_checkpoint_without_pooling_cells_has_those_of_the_document(
     del state["cfg"]["model"].pooling_cells
     torch.save(state, old)
     for path, cells in ((new, "token"), (old, "document")):
-        levels = [module.level for module in load(path, data)[0].modules() if isinstance(module, PoolingAttention)]
+        levels = [
+            module.level for module in Trained.load(path, data).model.modules() if isinstance(module, PoolingAttention)
+        ]
         assert {level.cells for level in levels} == {cells}
 
 

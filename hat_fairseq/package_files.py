@@ -1,14 +1,20 @@
 """The folder of `hat package`: its files, compared with its manifest."""
 
+from __future__ import annotations
+
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hat_fairseq.data.files import Fields, read_json, sha256_of
 from hat_fairseq.data.outputs import files_below
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 WEIGHTS, CONFIG, MANIFEST = "model.safetensors", "config.json", "manifest.json"
 OF_HUB = (".git", ".gitattributes", ".cache")  # what git and the Hub put beside the files; nothing reads it
 GENERATION, CARD, BIN = "generation.json", "README.md", "bin"
+KEYS = ("updates", "tied", "description", "namespaces", "cfg")  # of config.json
 
 
 def is_package(path: str | Path) -> bool:
@@ -44,6 +50,20 @@ def check_package(folder: Path) -> None:
         path = folder / name
         if not path.is_file() or path.stat().st_size != size or sha256_of(path) != hashes.get(name):
             raise ValueError(f"{path} is missing, or has changed since {MANIFEST} was written; copy the package again")
+
+
+def read_package(folder: Path) -> tuple[Fields, dict[str, Tensor]]:
+    """config.json and the tensors under all of their names; ValueError if the folder is not as it was written."""
+    from safetensors.torch import load_file
+
+    check_package(folder)
+    config = Fields(read_json(folder / CONFIG), str(folder / CONFIG), KEYS)
+    tensors = load_file(folder / WEIGHTS)
+    for name, stored in config.get("tied", dict).items():
+        if not isinstance(stored, str) or stored not in tensors or name in tensors:
+            raise config.error(f"{name!r} cannot be tied to {stored!r:.80}")
+        tensors[name] = tensors[stored]
+    return config, tensors
 
 
 def bare_checkpoint(model: dict[str, Any], cfg: Any = None, updates: int = 0) -> dict[str, Any]:
