@@ -2,7 +2,7 @@
 
 from typing import Any
 
-dependencies = ["fairseq", "safetensors", "torch"]
+dependencies = ["safetensors", "torch"]
 
 
 def hat_fairseq(path: str, **options: Any) -> Any:

@@ -13,6 +13,7 @@ MODULES = (
     "tasks.document_to_text",
     "tasks.labelled_tasks",
     "tasks.masked_document_lm",
+    "tasks.raw_documents",
 )
 _called = False
 

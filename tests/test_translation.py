@@ -20,8 +20,9 @@ from commands import TWO_PROCESSES, USER_DIR
 from hat_fairseq import cli
 from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.records_json import record_from_json, record_to_json
+from hat_fairseq.inference.checkpoints import loaded_of
+from hat_fairseq.inference.rows import encode_documents
 from hat_fairseq.tasks.document_to_text import DocumentToTextConfig, DocumentToTextTask
-from hat_fairseq.tasks.raw_documents import encode_documents
 
 sys.path.insert(0, str(Path(__file__).parent / "preprocess"))
 from parallel_containers import libreoffice_en_de, write_ted17_zh_en  # noqa: E402
@@ -163,7 +164,7 @@ def test_raw_pages_become_the_binarised_samples(run, help_pages: Path, tmp_path:
     lines = (help_pages / "text/test.jsonl").read_text(encoding="utf-8").splitlines()
     blind = [json.dumps({key: value for key, value in json.loads(line).items() if key != "target"}) for line in lines]
     for given in (lines, blind):
-        encoded = encode_documents([record_from_json(json.loads(line), "here") for line in given], task)
+        encoded = encode_documents([record_from_json(json.loads(line), "here") for line in given], loaded_of([], task))
         rows = [row.tolist() for row in encoded.tokens]
         assert rows == [example["source"].tolist() for example in task.dataset("test")]
     assert encoded.owners[-1] == 4

@@ -11,14 +11,13 @@ import numpy as np
 
 from hat_fairseq.data.bin_layout import streams_of
 from hat_fairseq.data.blocks import Blocks, digest, ranges, read_part
-from hat_fairseq.data.dictionary import Dictionary
+from hat_fairseq.data.dictionary import MAX_UNKNOWN, Dictionary
 from hat_fairseq.data.files import sha256_of
 from hat_fairseq.data.kinds import Kind
 from hat_fairseq.data.stages import binarize_block, tokens_of_block
 
 ROLE_LABELS = Path("text", "role.labels")  # the fixed dictionary of the role stream, in fairseq's format
 LABELS = Path("text", "label.labels")  # likewise of the labels of examples
-MAX_UNKNOWN = 0.5  # fraction of tokens that are not in the dictionary; above it the text is refused
 SPLIT_NAMES = ("train", "valid", "test")  # fairseq numbers them: valid, valid1, ...
 _MAGIC = b"MMIDIDX\x00\x00"
 _VERSION = 1

@@ -2,13 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from itertools import chain
+from itertools import islice
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")  # numbers 0 to 3 of every dictionary
 BOS, PAD, EOS, UNKNOWN = range(4)
 SPECIAL_IDS = {"bos_token_id": BOS, "pad_token_id": PAD, "eos_token_id": EOS}  # under the names of transformers
+MAX_UNKNOWN = 0.5  # fraction of tokens that are not in the dictionary; above it the text is refused
 _MULTIPLE = 8  # fairseq-preprocess fills the dictionaries that it builds up to a multiple of this
 _OVERWRITE = " #fairseq:overwrite"
 
@@ -18,11 +19,11 @@ class Dictionary:
 
     def __init__(self, counts: Iterable[tuple[str, int]] = ()):
         self.counts = list(counts)
-        symbols = chain(SPECIAL, (symbol for symbol, _ in self.counts))
-        self.numbers = _Numbers((symbol, number) for number, symbol in enumerate(symbols))
+        self.symbols = [*SPECIAL, *(symbol for symbol, _ in self.counts)]
+        self.numbers = _Numbers((symbol, number) for number, symbol in enumerate(self.symbols))
 
     def __len__(self) -> int:
-        return len(SPECIAL) + len(self.counts)
+        return len(self.symbols)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -62,6 +63,17 @@ class Dictionary:
         """Write the file that `load` and fairseq read."""
         with open(path, "w", encoding="utf-8", newline="\n") as file:
             file.writelines(f"{symbol} {count}\n" for symbol, count in self.counts)
+
+
+def check_known(rows: Iterable[Any], what: str) -> None:
+    """Raises ValueError if most tokens of rows (arrays of ids, of at most 100 rows) are not in the dictionary."""
+    tokens = [token for row in islice(rows, 100) for token in row.tolist()]
+    unknown = tokens.count(UNKNOWN)
+    if unknown > MAX_UNKNOWN * len(tokens):
+        raise ValueError(
+            f"{what}: {unknown} of {len(tokens)} tokens are not in the dictionary: text of another language, or "
+            "encoded for another dictionary"
+        )
 
 
 class _Numbers(dict[str, int]):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -10,7 +10,8 @@ from fairseq.search import BeamSearch, DiverseBeamSearch
 from fairseq.sequence_generator import EnsembleModel, SequenceGenerator
 from torch import Tensor
 
-from .search import Hypothesis, SearchOptions, beam_search
+from .options import check_ranges, search_options
+from .search import beam_search
 
 
 class BeamSearchGenerator(SequenceGenerator):
@@ -24,8 +25,7 @@ class BeamSearchGenerator(SequenceGenerator):
     """
 
     def __init__(self, models: list[Any], tgt_dict: Any, no_repeat_ngram_size: int = 0, **options: Any) -> None:
-        if no_repeat_ngram_size == 1:
-            raise ValueError("--no-repeat-ngram-size 1 would allow no word twice; use 2 or more, or 0 for no blocking")
+        check_ranges({"no_repeat_ngram_size": no_repeat_ngram_size})
         ensemble = SharedMemory(models)
         super().__init__(ensemble, tgt_dict, no_repeat_ngram_size=no_repeat_ngram_size, **options)
         self.no_repeat_ngram_size, ensemble.beam = no_repeat_ngram_size, self.beam_size
@@ -46,32 +46,28 @@ class BeamSearchGenerator(SequenceGenerator):
         if constraints is not None and not self.search.supports_constraints:
             raise ValueError("lexical constraints need --constraints")
         source = sample["net_input"]["src_tokens"]
-        longest = min(int(self.max_len_a * source.size(1) + self.max_len_b), self.max_len - 1)  # without </s>
-        if self.min_len > longest and not self.match_source_len:
-            raise ValueError(f"--min-len {self.min_len} is more than the longest text allowed, {longest} tokens")
+        numbers = {
+            "beam": self.beam_size,
+            "max_len_a": self.max_len_a,
+            "max_len_b": self.max_len_b,
+            "min_len": 0 if self.match_source_len else self.min_len,
+            "unnormalized": not self.normalize_scores,
+            "lenpen": self.len_penalty,
+            "unkpen": self.unk_penalty,
+            "no_repeat_ngram_size": self.no_repeat_ngram_size,
+            "temperature": self.temperature,
+        }
+        options = search_options(numbers, source.size(1), self.max_len, self.vocab_size)
         if type(self.search) is not BeamSearch or self.lm_model is not None or prefix_tokens is not None:
             if isinstance(self.search, DiverseBeamSearch):  # its table has a row for each document of the batch
                 sample = {key: value for key, value in sample.items() if key != "id"}
             return super()._generate(sample, prefix_tokens, constraints, bos_token)
-        suppressed = self.token_indices_to_suppress
-        options = SearchOptions(
-            start=self.eos if bos_token is None else bos_token,
-            end=self.eos,
-            pad=self.pad,
-            unk=self.unk,
-            max_len=longest,
-            min_len=self.min_len,
-            beam=self.beam_size,
-            len_penalty=self.len_penalty if self.normalize_scores else None,
-            unk_penalty=self.unk_penalty,
-            temperature=self.temperature,
-            no_repeat_ngram_size=self.no_repeat_ngram_size,
-            suppressed=() if suppressed is None else tuple(suppressed.tolist()),
-        )
+        suppressed = () if self.token_indices_to_suppress is None else self.token_indices_to_suppress.tolist()
+        start = self.eos if bos_token is None else bos_token
+        options = replace(options, start=start, end=self.eos, suppressed=tuple(suppressed))
         decoders = [model.decoder for model in self.model.models]
         memories = self.model.forward_encoder(sample["net_input"])
         documents = beam_search(decoders, memories, len(source), source.device, options)
-        refuse_nan(documents)
         nothing = {name: torch.empty(0) for name in ("attention", "alignment")}
         return [[{**hypothesis._asdict(), **nothing} for hypothesis in beams] for beams in documents]
 
@@ -100,16 +96,3 @@ class SharedMemory(EnsembleModel):
     def reorder_encoder_out(self, encoder_outs: Any, new_order: Tensor) -> Any:
         documents = self._documents
         return encoder_outs if documents is None else [memory.select(documents) for memory in encoder_outs]
-
-
-def refuse_nan(documents: list[list[Hypothesis]]) -> None:
-    """Raises ValueError if a document has no hypothesis, or one whose score is NaN.
-
-    Comparing candidates with NaN gives an arbitrary text; fairseq's loop fails an assertion.
-    """
-    bad = [not hypotheses or any(math.isnan(h.score) for h in hypotheses) for hypotheses in documents]
-    if any(bad):
-        raise ValueError(
-            f"no text for {sum(bad)} of {len(bad)} documents: the model's probabilities are not numbers (NaN). Its "
-            "weights are NaN, or fp16 overflows: generate in fp32 or bf16"
-        )

@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ..data.dictionary import EOS, PAD, UNKNOWN
 from ..data.files import parse_json
 from ..package_files import GENERATION, is_package
+from .search import SearchOptions
 
 MINIMUM = {"beam": 1, "nbest": 1, "min_len": 0, "max_len_a": 0, "max_len_b": 0, "no_repeat_ngram_size": 0}
 #: fairseq's options with their defaults: those of our beam search, and those of fairseq's own loop.
@@ -21,40 +23,20 @@ SEARCHED: dict[str, Any] = {
     "no_repeat_ngram_size": 0,
     "temperature": 1.0,
 }
-DEFAULTS: dict[str, Any] = SEARCHED | {
-    "beam_mt": 0,
-    "max_len_a_mt": 0,
-    "max_len_b_mt": 200,
-    "match_source_len": False,
-    "no_early_stop": False,
-    "no_beamable_mm": False,
-    "lenpen_mt": 1,
-    "replace_unk": None,
-    "sacrebleu": False,
-    "score_reference": False,
-    "prefix_size": 0,
-    "sampling": False,
-    "sampling_topk": -1,
-    "sampling_topp": -1.0,
-    "constraints": None,
-    "diverse_beam_groups": -1,
+_OFF = (
+    "match_source_len no_early_stop no_beamable_mm sacrebleu score_reference sampling print_step no_seed_provided "
+    "iter_decode_force_max_iter iter_decode_with_external_reranker retain_iter_history retain_dropout"
+)
+_NONE = "replace_unk constraints print_alignment lm_path retain_dropout_modules decoding_format eos_token"
+_NUMBERS = {"max_len_b_mt": 200, "lenpen_mt": 1, "iter_decode_max_iter": 10, "iter_decode_with_beam": 1}
+DEFAULTS: dict[str, Any] = {
+    **SEARCHED,
+    **dict.fromkeys(_OFF.split(), False),
+    **dict.fromkeys(_NONE.split()),
+    **dict.fromkeys(("beam_mt", "max_len_a_mt", "prefix_size", "lm_weight", "iter_decode_eos_penalty"), 0),
+    **dict.fromkeys(("sampling_topk", "sampling_topp", "diverse_beam_groups", "diversity_rate"), -1),
+    **_NUMBERS,
     "diverse_beam_strength": 0.5,
-    "diversity_rate": -1.0,
-    "print_alignment": None,
-    "print_step": False,
-    "lm_path": None,
-    "lm_weight": 0.0,
-    "iter_decode_eos_penalty": 0.0,
-    "iter_decode_max_iter": 10,
-    "iter_decode_force_max_iter": False,
-    "iter_decode_with_beam": 1,
-    "iter_decode_with_external_reranker": False,
-    "retain_iter_history": False,
-    "retain_dropout": False,
-    "retain_dropout_modules": None,
-    "decoding_format": None,
-    "no_seed_provided": False,
-    "eos_token": None,
 }
 
 
@@ -63,6 +45,37 @@ def check_ranges(options: Mapping[str, Any]) -> None:
     for name, least in MINIMUM.items():
         if (value := options.get(name)) is not None and value < least:
             raise ValueError(f"{name} must be at least {least}, not {value}")
+    if options.get("no_repeat_ngram_size") == 1:
+        raise ValueError("--no-repeat-ngram-size 1 would allow no word twice; use 2 or more, or 0 for no blocking")
+
+
+def search_options(options: Mapping[str, Any], source_tokens: int, positions: int, words: int) -> SearchOptions:
+    """fairseq's options, or else its defaults, as those of our beam search.
+
+    Args:
+        source_tokens: of the longest source of the batch.
+        positions: the decoder's.
+        words: in its vocabulary.
+    Raises:
+        ValueError: min_len is more than the longest text allowed.
+    """
+    numbers = {**SEARCHED, **options}
+    longest = min(int(numbers["max_len_a"] * source_tokens + numbers["max_len_b"]), positions - 1)  # without </s>
+    if numbers["min_len"] > longest:
+        raise ValueError(f"--min-len {numbers['min_len']} is more than the longest text allowed, {longest} tokens")
+    return SearchOptions(
+        start=EOS,
+        end=EOS,
+        pad=PAD,
+        unk=UNKNOWN,
+        max_len=longest,
+        min_len=numbers["min_len"],
+        beam=min(numbers["beam"], words - 1),
+        len_penalty=None if numbers["unnormalized"] else numbers["lenpen"],
+        unk_penalty=numbers["unkpen"],
+        temperature=numbers["temperature"],
+        no_repeat_ngram_size=numbers["no_repeat_ngram_size"],
+    )
 
 
 def check_generation_options(options: Mapping[str, Any], source: str) -> None:

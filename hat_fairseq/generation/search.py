@@ -76,6 +76,8 @@ def beam_search(
         memories: the encoder's output for each decoder, with one row for each document.
         documents: their number.
         device: of the decoders.
+    Raises:
+        ValueError: a document whose probabilities are NaN.
     """
     beams, states = _Beams(documents, device, options), [dict[str, Any]() for _ in decoders]
     memories = list(memories)
@@ -96,7 +98,21 @@ def beam_search(
             memories = [memory.select(places) for memory in memories]
         for decoder, state in zip(decoders, states, strict=True):
             decoder.reorder_beams(state, order, None if all_stay else places)
+    refuse_nan(beams.finished)
     return [sorted(hypotheses, key=lambda h: -float(h.score)) for hypotheses in beams.finished]
+
+
+def refuse_nan(documents: list[list[Hypothesis]]) -> None:
+    """Raises ValueError if a document has no hypothesis, or one whose score is NaN.
+
+    Comparing candidates with NaN gives an arbitrary text; fairseq's loop fails an assertion.
+    """
+    bad = [not hypotheses or any(math.isnan(h.score) for h in hypotheses) for hypotheses in documents]
+    if any(bad):
+        raise ValueError(
+            f"no text for {sum(bad)} of {len(bad)} documents: the model's probabilities are not numbers (NaN). Its "
+            "weights are NaN, or fp16 overflows: generate in fp32 or bf16"
+        )
 
 
 def _log_probs(rows: Tensor, decoders: Any, temperature: float) -> Tensor:

@@ -143,7 +143,7 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
         return self.target.numbers[token]
 
     def _convert_id_to_token(self, index: int) -> str:
-        return SPECIAL[index] if index < len(SPECIAL) else self.target.counts[index - len(SPECIAL)][0]
+        return self.target.symbols[index]
 
     def save_vocabulary(self, save_directory: str, filename_prefix: str | None = None) -> tuple[str, ...]:
         """Copies the files of the folder; their names have no prefix, because the pipeline finds them by name."""

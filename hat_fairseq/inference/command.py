@@ -15,8 +15,8 @@ from ..data.pipeline import TextPipeline
 from ..data.record import Record
 from ..data.text import SPLITTERS
 from ..kernels import PRECISIONS
+from .rows import Prediction
 
-Prediction = dict[str, Any]
 DATA = "bin directory that it was trained on (default: that of a folder of hat package)"
 
 

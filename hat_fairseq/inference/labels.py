@@ -13,18 +13,15 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from ..analysis.recording import BatchRecorder, segment_attentions
-from ..data.dictionary import PAD
 from ..data.kinds import LabelledKind, Prediction
-from ..data.long_input import LongInputError
 from ..data.record import Record
 from ..data.rows import Row
-from ..tasks.raw_documents import row_of, warn_of_changes
 from .command import check_batch_size
-from .loading import pipeline_of
+from .loading import Loaded
 from .look_units import unit_texts
+from .rows import check_length, padded, row_of, warn_of_changes
 
 BATCH_SIZE = 8
 BLOCK = 512  # records that are encoded, and sorted by length, at a time
@@ -50,13 +47,15 @@ class Output(NamedTuple):
 
 
 class Predictor:
-    """An ensemble of fine-tuned encoders with their task, which has built them; at least one model."""
+    """An ensemble of fine-tuned encoders; ValueError for models that write texts."""
 
-    def __init__(self, models: list[Any], task: Any) -> None:
-        self.models, self.task = [model.eval() for model in models], task
-        self.kind: LabelledKind = task.kind
-        self.pipeline = pipeline_of(task)
-        self.device = next(self.models[0].parameters()).device
+    def __init__(self, loaded: Loaded) -> None:
+        self.loaded, self.models, self.pipeline = loaded, loaded.models, loaded.pipeline
+        if not isinstance(loaded.pipeline.kind, LabelledKind):
+            raise ValueError(
+                f"{loaded.paths} was trained on the task {loaded.pipeline.kind.task}: it predicts no labels"
+            )
+        self.kind: LabelledKind = loaded.pipeline.kind
 
     def predictions(
         self,
@@ -104,33 +103,24 @@ class Predictor:
 
     def encode(self, records: Sequence[Record]) -> tuple[list[list[Row]], list[Sample]]:
         """The rows of each record, and the samples of all."""
-        before, dictionary = Counter(self.pipeline.counts), self.task.source_dictionary
+        before = Counter(self.pipeline.counts)
         rows = [self.pipeline.encode(record) for record in records]
         samples = []
         for number, own in enumerate(rows):
-            ids = [row_of(row.tokens, dictionary) for row in own]
+            ids = [row_of(row.tokens, self.loaded.source) for row in own]
             for tokens in ids:
-                self._check_length(records[number], tokens)
+                check_length(records[number], tokens, self.loaded)
             samples += [Sample(number, ids)] if self.kind.joins_rows else [Sample(number, [tokens]) for tokens in ids]
-        all_rows = [tokens for sample in samples for tokens in sample.rows]
-        warn_of_changes(self.pipeline.counts - before, all_rows, dictionary)
+        warn_of_changes(self.pipeline.counts - before, [tokens for sample in samples for tokens in sample.rows])
         return rows, samples
-
-    def _check_length(self, record: Record, tokens: Tensor) -> None:
-        limit = self.task.cfg.max_positions
-        if (limit and len(tokens) > limit) or not all(model.core.fits(tokens) for model in self.models):
-            raise LongInputError(
-                f"{record.name} has a row of {len(tokens)} tokens, more than the model takes: shorten it, or train "
-                "with data of hat preprocess --max-source-tokens and --long-source truncate"
-            )
 
     @torch.no_grad()
     def outputs(self, samples: Sequence[Sample], shown: Any = None) -> list[Output]:
         """The mean scores of the models for samples, in fp32 on the CPU; `shown`: the attentions to record."""
         rows = [row for sample in samples for row in sample.rows]
-        tokens = pad_sequence(rows, batch_first=True, padding_value=PAD).to(self.device)
-        counts = torch.tensor([len(sample.rows) for sample in samples], device=self.device)
-        names, scores = list(self.task.heads()), []
+        device = self.loaded.device
+        tokens, counts = padded(rows).to(device), torch.tensor([len(sample.rows) for sample in samples], device=device)
+        names, scores = list(self.kind.heads(len(self.loaded.labels))), []
         recorder = None if shown is None else BatchRecorder(self.models[0], tokens, shown)
         with recorder or nullcontext():
             for model in self.models:
@@ -150,7 +140,7 @@ class Predictor:
         self, record: Record, rows: list[Row], outputs: list[Output], options: Any, details: bool
     ) -> Prediction:
         scores = [output.scores for output in outputs]
-        prediction = self.kind.predict(record, rows, scores, self.task.labels, options)
+        prediction = self.kind.predict(record, rows, scores, self.loaded.labels, options)
         prediction.meta = record.meta
         if details:
             prediction.segments = self.kind.segments(record, rows, scores, prediction)

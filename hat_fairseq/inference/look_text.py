@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, Self
 
 import torch
-from fairseq.data import data_utils
 from torch import Tensor
 
 from ..analysis.look import AttentionMap, Look, Occlusion
@@ -16,8 +15,8 @@ from ..analysis.recording import Recorder, summed
 from ..data.pipeline import TextPipeline
 from ..data.record import Record
 from ..data.text import SEPARATOR, split_sentences
-from ..tasks.raw_documents import encode_documents, row_of
 from .look_units import LookOptions, only, unit_texts, without, words_of
+from .rows import encode_documents, padded, row_of
 from .texts import DocumentToText
 
 TO_SENTENCES, TO_TOKENS = "attention to sentences", "attention to tokens, summed"
@@ -32,10 +31,10 @@ def look_at_text(
     ValueError for several models, a model of another kind, no such chunk, or no target.
     """
     options = options or LookOptions()
-    net, task, pipeline = only(model.models), model.task, model.pipeline
+    net, loaded, pipeline = only(model.models), model.loaded, model.pipeline
     if not hasattr(net.encoder, "arrange"):
         raise ValueError(f"{type(net).__name__} shows no attention: give a model of this package")
-    encoded = encode_documents([record], task)
+    encoded = encode_documents([record], loaded)
     number, note = options.number(len(encoded.tokens), record)
     source = encoded.tokens[number][None]
     roles = encoded.roles[number][None] if encoded.roles else None
@@ -43,16 +42,16 @@ def look_at_text(
         rows = pipeline.rows(pipeline.prepare(record))
         if "target" not in rows[number].streams:
             raise ValueError(f"{record.name} has no target: leave --reference out, to look at what the model generates")
-        target = row_of(rows[number].streams["target"], task.target_dictionary)
+        target = row_of(rows[number].streams["target"], loaded.target)
     else:
         target = model.hypotheses([source[0]], [] if roles is None else [roles[0]])[0].cpu()
-    tokens = [task.target_dictionary[token] for token in target[:-1].tolist()]
+    tokens = [loaded.target.symbols[token] for token in target[:-1].tolist()]
     pieces = token_texts(tokens, pipeline)
     spans = sentence_spans(tokens, pieces, "library" if pipeline.settings.splitter == "library" else "punctuation")
-    one = [source[0]], None if roles is None else [roles[0]], target, model.device
+    one = [source[0]], None if roles is None else [roles[0]], target, loaded.device
     with Recorder(net.encoder, source) as recorder, _DecoderRecorder(net.decoder, recorder) as decoder:
         _log_probabilities(net, *one)
-    words = words_of(pipeline.encode(record)[number], source[0], task.source_dictionary)
+    words = words_of(pipeline.encode(record)[number], source[0], loaded.source)
     texts = unit_texts(words, recorder.numbers, pipeline)
     ends = [*(end for _, end in spans[:-1]), len(target)]
     found: Occlusion | None = None
@@ -139,9 +138,8 @@ def _log_probabilities(
     device: torch.device,
 ) -> Tensor:
     """(B, U) log-probabilities of the (U,) target tokens, in nats, from each source."""
-    pad = net.encoder.dictionary.pad()
-    role_ids = None if roles is None else data_utils.collate_tokens(roles, pad).to(device)
-    encoded = net.encoder(data_utils.collate_tokens(rows, pad).to(device), roles=role_ids)
+    role_ids = None if roles is None else padded(roles).to(device)
+    encoded = net.encoder(padded(rows).to(device), roles=role_ids)
     shifted = target.roll(1).expand(len(rows), -1).to(device)  # </s> comes first
     logits, _ = net.decoder(shifted, encoded)
     wanted = target.to(device).expand(len(rows), -1)[..., None]

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fairseq.data import Dictionary
 from torch import Tensor
 
 from ..analysis.recording import Recorder
@@ -36,10 +35,10 @@ def only(models: list[Any]) -> Any:
     return models[0]
 
 
-def words_of(row: Row, ids: Tensor, dictionary: Dictionary) -> list[str]:
+def words_of(row: Row, ids: Tensor, dictionary: Any) -> list[str]:
     """The words of a row; if it was truncated, those of the dictionary, with `<unk>`."""
     words = [*row.tokens, EOS]
-    return words if len(words) == len(ids) else [dictionary[token] for token in ids.tolist()]
+    return words if len(words) == len(ids) else [dictionary.symbols[token] for token in ids.tolist()]
 
 
 def unit_texts(words: Sequence[str], numbers: Tensor, pipeline: TextPipeline) -> tuple[str, ...]:

@@ -23,11 +23,12 @@ from ..data.readers import find_reader
 from ..data.record import Record
 from ..data.records_json import read_records
 from ..data.tables import is_table
+from ..package_files import is_package
 from ..scoring.official import FILES, dataset_of, without_offsets, write_official_answers
-from ..tasks.encoder_task import EncoderTask
 from . import command
+from .hub import local_paths
 from .labels import BATCH_SIZE, Predictor
-from .loading import load_models, split_with
+from .loading import load, split_with
 from .pages import page_paths, report_pages, write_page
 
 Records = Callable[[], Iterable[Record]]
@@ -77,9 +78,11 @@ def main(args: argparse.Namespace) -> int:
     for kind in KINDS.values():  # a mistake is known before the model is loaded
         _options(kind, chosen)
     args.out.parent.mkdir(parents=True, exist_ok=True)  # before the work: this may fail
-    data = args.data or (bin_of(args.input) if bin_of(args.input).is_dir() else None)
-    model = Predictor(*load_models(args.model, data, EncoderTask, args.device, args.precision))
-    split_with(model.task, args.splitter)
+    data = args.data
+    if data is None and bin_of(args.input).is_dir() and not is_package(local_paths(args.model).split(":")[0]):
+        data = bin_of(args.input)
+    model = Predictor(load(args.model, data, args.device, args.precision))
+    split_with(model, args.splitter)
     records = records_of(args.input, args.split, model.kind)
     ids, empty = check_records(records(), model, args.on_empty)
     dataset = dataset_of(next(iter(records())))

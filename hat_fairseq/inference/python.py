@@ -11,11 +11,9 @@ from ..data.parallel import progress
 from ..data.record import Record
 from ..data.records_json import record_from_json
 from ..generation.options import packaged_options
-from ..tasks.document_to_text import DocumentToTextTask
-from ..tasks.encoder_task import EncoderTask
 from .hub import local_paths, push
 from .labels import Predictor
-from .loading import Data, load_models, pipeline_of, split_with
+from .loading import Data, load, split_with
 from .look_labels import look_at_labels
 from .look_text import look_at_text
 from .look_units import LookOptions
@@ -25,7 +23,7 @@ Input = str | Mapping[str, Any] | Record  # a text, or a JSON object as in docs/
 
 
 class Model:
-    """A trained model, for documents in Python; results are in their order. See `loading.load_models` for arguments.
+    """A trained model, for documents in Python; results are in their order. See `loading.load` for arguments.
 
     Each method raises ValueError for what the model cannot do, and for a document that cannot be read. `splitter`: how
     running text is split, "punctuation" or "library"; None: as in training.
@@ -33,10 +31,11 @@ class Model:
 
     def __init__(self, path: str | Path, data: Data = None, device: str | None = None, precision: str = "fp32") -> None:
         self.path = local_paths(path)
-        self.models, self.task = load_models(self.path, data, (DocumentToTextTask, EncoderTask), device, precision)
-        settings, self.name = pipeline_of(self.task).settings, "/".join(Path(path).parts[-2:])
-        self.kind = settings.kind
-        self.splitter = settings.splitter if self.task.pipeline.kind.is_text else None  # of the training
+        self.loaded = load(self.path, data, device, precision)
+        self.models = self.loaded.models
+        self.pipeline, self.name = self.loaded.pipeline, "/".join(Path(path).parts[-2:])
+        self.kind = self.pipeline.settings.kind
+        self.splitter = self.pipeline.settings.splitter if self.pipeline.kind.is_text else None  # of the training
         self.generation = packaged_options(self.path)
 
     def generate(
@@ -44,7 +43,7 @@ class Model:
     ) -> list[str]:
         """The text of each document; `generation`: fairseq's options, e.g. beam=4, before those of the package."""
         self._check("generate", splitter)
-        model = DocumentToText(self.models, self.task, **self.generation | generation)
+        model = DocumentToText(self.loaded, **self.generation | generation)
         return [row["text"] for row in self._rows(model.rows, documents, batch_size)]
 
     def predict(
@@ -63,7 +62,7 @@ class Model:
             options: of the kind of data, e.g. no_answer_threshold=1.5 for questions.
         """
         self._check("predict", splitter)
-        model = Predictor(self.models, self.task)
+        model = Predictor(self.loaded)
         declared = model.kind.prediction_options
         if options and declared is None:
             raise ValueError(f"{self.name} has no option {next(iter(options))!r}: its kind of data has none")
@@ -81,15 +80,15 @@ class Model:
         **generation: Any,
     ) -> Look:
         """The attention of the model in a document; see `LookOptions` and `look_at_text`; `generation`: as above."""
-        split_with(self.task, splitter or self.splitter)
+        split_with(self, splitter or self.splitter)
         (record,), options = self._records([document]), LookOptions(occlusion, chunk, batch_size, self.name)
-        if isinstance(self.task, DocumentToTextTask):
-            model = DocumentToText(self.models, self.task, **self.generation | generation)
+        if self.pipeline.kind.has_target:
+            model = DocumentToText(self.loaded, **self.generation | generation)
             look = look_at_text(model, record, options, reference)
         elif generation or reference:
             raise ValueError("--generation and --reference are for models that write texts; remove them")
         else:
-            look = look_at_labels(Predictor(self.models, self.task), record, options)
+            look = look_at_labels(Predictor(self.loaded), record, options)
         if not look.maps and look.occlusion is None:
             raise ValueError(f"{self.name} has no attention to show: give --occlusion, or a model with a hierarchy")
         return look
@@ -99,8 +98,8 @@ class Model:
         return push(self.path, name, private)
 
     def _check(self, method: str, splitter: str | None) -> None:
-        split_with(self.task, splitter or self.splitter)
-        if method != (own := "generate" if self.task.pipeline.kind.has_target else "predict"):
+        split_with(self, splitter or self.splitter)
+        if method != (own := "generate" if self.pipeline.kind.has_target else "predict"):
             raise ValueError(f"{self.name} cannot {method}: a model of the kind {self.kind!r} can {own} and look")
 
     def _records(self, documents: Iterable[Input]) -> list[Record]:

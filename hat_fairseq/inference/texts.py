@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any, Self
 
 import torch
-from fairseq.data import data_utils
 from torch import Tensor
 
 from ..data.outputs import check_folder, check_output
@@ -17,39 +16,52 @@ from ..data.parallel import progress
 from ..data.record import Record
 from ..data.records_json import read_records
 from ..generation.join_chunks import document_row
-from ..generation.options import check_generation_options, packaged_options, parse_generation_options
-from ..tasks.document_to_text import DocumentToTextTask
-from ..tasks.raw_documents import encode_documents
-from .command import Prediction, add_raw_input, check_batch_size, rows_in_order, write_lines
+from ..generation.options import (
+    DEFAULTS,
+    SEARCHED,
+    check_generation_options,
+    check_ranges,
+    packaged_options,
+    parse_generation_options,
+    search_options,
+)
+from ..generation.search import beam_search
+from .command import add_raw_input, check_batch_size, rows_in_order, write_lines
 from .hub import local_paths
-from .loading import Data, load_models, pipeline_of, split_with
+from .loading import Data, Loaded, load, split_with
+from .rows import Prediction, encode_documents, padded
 
 
 class DocumentToText:
-    """A trained ensemble with its task; it encodes raw documents like the training data and generates texts.
+    """Trained models; it encodes raw documents like the training data and generates texts.
 
-    `generation`: fairseq's options, e.g. beam=4, lenpen=1.0, max_len_b=400. ValueError for data without pipeline.json,
-    or an option that is unknown or out of range.
+    `generation`: fairseq's options, e.g. beam=4, lenpen=1.0, max_len_b=400. Our beam search runs without fairseq; other
+    options, and models of fairseq, use its generator. ValueError for an option that is unknown or out of range, and for
+    models that write no texts.
     """
 
-    def __init__(self, models: list[Any], task: DocumentToTextTask, **generation: Any) -> None:
+    def __init__(self, loaded: Loaded, **generation: Any) -> None:
         check_generation_options(generation, "generation")
-        self.models = [model.eval() for model in models]
-        self.task, self.pipeline = task, pipeline_of(task)
-        self.generator = task.build_generator(models, Namespace(**generation))
+        check_ranges(generation)
+        if not hasattr(loaded.models[0], "decoder"):
+            raise ValueError(
+                f"{loaded.paths} was trained on the task {loaded.pipeline.kind.task}, not on document_to_text (labels "
+                "are predicted by hat predict)"
+            )
+        self.options, self.generator = generation, None
+        others = [name for name, value in generation.items() if name not in SEARCHED and value != DEFAULTS[name]]
+        if others or not all(hasattr(model.decoder, "reorder_beams") for model in loaded.models):
+            loaded = loaded.with_task(f"the generation option {', '.join(others)}")
+            self.generator = loaded.task.build_generator(loaded.models, Namespace(**generation))
+        self.loaded, self.models, self.pipeline = loaded, loaded.models, loaded.pipeline
 
     @classmethod
     def from_pretrained(
         cls, checkpoints: str, data: Data = None, device: str | None = None, precision: str = "fp32", **generation: Any
     ) -> Self:
-        """Loads checkpoints; see `loading.load_models`, and the class for `generation`, before a package's."""
+        """Loads checkpoints; see `loading.load`, and the class for `generation`, before a package's."""
         checkpoints = local_paths(checkpoints)
-        models, task = load_models(checkpoints, data, DocumentToTextTask, device, precision)
-        return cls(models, task, **packaged_options(checkpoints) | generation)
-
-    @property
-    def device(self) -> torch.device:
-        return next(self.models[0].parameters()).device
+        return cls(load(checkpoints, data, device, precision), **packaged_options(checkpoints) | generation)
 
     def __call__(self, documents: Iterable[Record], batch_size: int = 1) -> Iterator[str]:
         """Yields the text of each document; see `rows`."""
@@ -65,7 +77,7 @@ class DocumentToText:
         """
         check_batch_size(batch_size)
         documents = list(documents)
-        encoded = encode_documents(documents, self.task)
+        encoded = encode_documents(documents, self.loaded)
         settings = self.pipeline.settings
 
         def texts_of_rows() -> Iterator[tuple[int, str]]:
@@ -80,20 +92,28 @@ class DocumentToText:
             yield row | ({} if documents[owner].meta is None else {"meta": documents[owner].meta})
 
     def _generate(self, tokens: list[Tensor], roles: list[Tensor]) -> list[str]:
-        dictionary = self.task.target_dictionary
-        return [self.pipeline.decode(dictionary.string(best)) for best in self.hypotheses(tokens, roles)]
+        words = self.loaded.target.symbols
+        return [
+            self.pipeline.decode(" ".join(words[token] for token in best.tolist()))
+            for best in self.hypotheses(tokens, roles)
+        ]
 
+    @torch.no_grad()
     def hypotheses(self, tokens: list[Tensor], roles: list[Tensor]) -> list[Tensor]:
         """The best hypothesis of each row, token ids with `</s>`; `roles`: rows of role ids, or none."""
-        pad = self.task.source_dictionary.pad()
-        net_input = {
-            "src_tokens": data_utils.collate_tokens(tokens, pad),
-            "src_lengths": torch.tensor([row.numel() for row in tokens]),
-        }
-        if roles:
-            net_input["roles"] = data_utils.collate_tokens(roles, pad)
-        sample = {"net_input": {name: tensor.to(self.device) for name, tensor in net_input.items()}}
-        return [beams[0]["tokens"] for beams in self.task.inference_step(self.generator, self.models, sample)]
+        device = self.loaded.device
+        source = padded(tokens).to(device)
+        more = {"roles": padded(roles).to(device)} if roles else {}
+        if self.generator is not None:
+            lengths = torch.tensor([row.numel() for row in tokens], device=device)
+            sample = {"net_input": {"src_tokens": source, "src_lengths": lengths, **more}}
+            best = self.loaded.task.inference_step(self.generator, self.models, sample)
+            return [beams[0]["tokens"] for beams in best]
+        positions = min(model.decoder.embedding_sizes.positions for model in self.models)
+        options = search_options(self.options, source.size(1), positions, len(self.loaded.target))
+        decoders = [model.decoder for model in self.models]
+        memories = [model.encoder(source, **more) for model in self.models]
+        return [beams[0].tokens for beams in beam_search(decoders, memories, len(tokens), device, options)]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -113,7 +133,7 @@ def main(args: argparse.Namespace) -> int:
     if not documents:
         raise ValueError(f"{args.input} is empty: nothing to summarize")
     model = DocumentToText.from_pretrained(args.path, args.data, args.device, args.precision, **options)
-    split_with(model.task, args.splitter)
+    split_with(model, args.splitter)
     rows_of = partial(model.rows, batch_size=args.batch_size)
     rows = rows_in_order(documents, rows_of, model.pipeline, args.on_empty, {"text": ""})
     write_lines(args.out, progress(rows, "summarize", len(documents)), len(documents))

@@ -1,17 +1,13 @@
 """What `hat preprocess` records beside the binary data: the kind of data, the text pipeline, and the ids of samples."""
 
 import json
-from collections.abc import Iterable
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from fairseq import utils
-from fairseq.data import Dictionary
-from torch import Tensor
 
-from ..data.binarize import MAX_UNKNOWN
+from ..data.dictionary import check_known
 from ..data.kinds import KINDS
 from ..data.pipeline import FILE_NAME, TextPipeline
 from ..data.rows import Chunk, read_ids
@@ -61,24 +57,13 @@ def recorded_kind(data: str | Path) -> str | None:
         return None
 
 
-def check_rows(rows: Any, dictionary: Dictionary, what: str) -> None:
+def check_rows(rows: Any, what: str) -> None:
     """Raises ValueError for indexed rows of ids of which one is empty, or most tokens are not in the dictionary."""
     sizes = np.asarray(rows.sizes)
     if (sizes < 2).any():
         where = int(np.flatnonzero(sizes < 2)[0]) + 1
         raise ValueError(f"{what}: row {where} is empty; preprocess the data again")
-    check_known(map(rows.__getitem__, range(len(rows))), dictionary, what)
-
-
-def check_known(rows: Iterable[Tensor], dictionary: Dictionary, what: str) -> None:
-    """Raises ValueError if most tokens of rows of ids, of at most 100 rows, are not in the dictionary."""
-    tokens = [token for row in islice(rows, 100) for token in row.tolist()]
-    unknown = tokens.count(dictionary.unk())
-    if unknown > MAX_UNKNOWN * len(tokens):
-        raise ValueError(
-            f"{what}: {unknown} of {len(tokens)} tokens are not in the dictionary: text of another language, or "
-            "encoded for another dictionary"
-        )
+    check_known(map(rows.__getitem__, range(len(rows))), what)
 
 
 def load_ids(path: Path, num_samples: int, reason: str) -> list[Chunk]:

@@ -117,7 +117,7 @@ def load_documents(task: Any, folder: str, split: str, combine: bool) -> Documen
         max_source_positions=cfg.max_source_positions,
         max_target_positions=cfg.max_target_positions,
     )
-    check_rows(pair.src, task.src_dict, f"{folder}, {split}")
+    check_rows(pair.src, f"{folder}, {split}")
     first = [pair.src[index] for index in range(min(100, len(pair.src)))]
     if first and not any(row.eq(task.src_dict.bos()).any() for row in first):
         logger.warning("%s, %s: no sentence has a marker <s>, so a hierarchy has one sentence only", folder, split)

@@ -125,7 +125,7 @@ class EncoderTask(PluginTask, FairseqTask):
         rows = data_utils.load_indexed_dataset(str(path), self.dictionary, combine=combine)
         if rows is None:
             raise FileNotFoundError(f"{path}.idx is missing: {data} has no split {split!r}")
-        check_rows(rows, self.dictionary, f"{data}, {split}")
+        check_rows(rows, f"{data}, {split}")
         self.check_lengths(rows, f"{data}, {split}")
         targets, pad = self._load_targets(split, len(rows), combine), self.dictionary.pad()
         if not self.kind.joins_rows:

@@ -23,7 +23,7 @@ from hat_fairseq import cli
 from hat_fairseq.generation import resume
 from hat_fairseq.generation.command import with_meta
 from hat_fairseq.generation.resume import PartialResults, first_difference, named_flags
-from hat_fairseq.inference.loading import load_models
+from hat_fairseq.inference.checkpoints import load_models
 from hat_fairseq.tasks.document_to_text import DocumentToTextTask
 
 FLAGS = "--role-stream role --max-source-positions 128 --beam 2 --min-len 20 --max-len-b 20 --cpu --num-workers 0"

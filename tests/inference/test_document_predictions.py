@@ -28,8 +28,7 @@ from hat_fairseq.data.records import DocumentQuestion
 from hat_fairseq.data.records_json import json_line, read_records
 from hat_fairseq.data.rows import read_ids
 from hat_fairseq.inference.labels import Predictor
-from hat_fairseq.inference.loading import load_models
-from hat_fairseq.tasks.encoder_task import EncoderTask
+from hat_fairseq.inference.loading import load
 
 Make = Callable[[str], FineTuned]
 TYPES = ("none", "span", "paragraph", "yes", "no")
@@ -197,7 +196,7 @@ def test_truncated_paragraphs_are_no_answers(fine_tuned: Make) -> None:
     """Every length of a row is tried."""
     made = fine_tuned("document_qa")
     examples = list(read_records(made.raw / "test.jsonl", "document_qa"))
-    model = Predictor(*load_models(made.checkpoint, made.data / "bin", EncoderTask, "cpu"))
+    model = Predictor(load(made.checkpoint, made.data / "bin", "cpu"))
     for limit in range(40, 52):
         settings = replace(model.pipeline.settings, max_source_tokens=limit, long_source="truncate")
         model.pipeline.settings = settings

@@ -51,7 +51,7 @@ def test_what_is_pushed_is_what_is_loaded(folder: Path, fine_tuned, tmp_path: Pa
         found = python(LOAD.format("user/model@main") + PREDICT, raw, HF_ENDPOINT=server.address, HF_HOME=home)
         assert json.loads(found) == expected
         unknown = python(LOAD.format("user/none"), status=1, HF_ENDPOINT=server.address, HF_HOME=home)
-        assert "error: user/none does not exist, and is no model of the Hugging Face Hub (" in unknown
+        assert "user/none does not exist, and is no model of the Hugging Face Hub (" in unknown
         server.files["model.safetensors"] = server.files["model.safetensors"][:-1] + b"x"
         changed = python(LOAD.format("user/model"), status=1, HF_ENDPOINT=server.address, HF_HOME=str(tmp_path / "2"))
         assert "model.safetensors is missing, or has changed since manifest.json was written" in changed

@@ -18,11 +18,11 @@ from hat_fairseq.data.kind import HEAD
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.inference import DocumentToText
 from hat_fairseq.inference.labels import Predictor
-from hat_fairseq.inference.loading import load_models
+from hat_fairseq.inference.loading import load
 from hat_fairseq.inference.look_labels import look_at_labels
 from hat_fairseq.inference.look_text import look_at_text
 from hat_fairseq.inference.look_units import LookOptions
-from hat_fairseq.tasks.encoder_task import EncoderTask
+from hat_fairseq.inference.rows import row_of
 
 OPTIONS = {"beam": 2, "max_len_b": 12, "min_len": 6}
 
@@ -57,9 +57,9 @@ def test_a_text_model(trained: tuple[Path, str]) -> None:
     # The weights, from the decoder itself.
     (net,) = model.models
     rows = model.pipeline.encode(record)
-    dictionary = model.task.source_dictionary
+    dictionary = model.loaded.task.source_dictionary
     source = torch.tensor([*map(dictionary.index, rows[0].tokens), dictionary.eos()])[None]
-    roles = model.task.role_dictionary
+    roles = model.loaded.task.role_dictionary
     streams = torch.tensor([*map(roles.index, rows[0].streams["role"]), roles.eos()])[None]
     target = model.hypotheses([source[0]], [streams[0]])[0]
     encoded = net.encoder(source, roles=streams)
@@ -101,7 +101,7 @@ def test_a_text_model(trained: tuple[Path, str]) -> None:
 @torch.no_grad()
 def test_a_classifier(fine_tuned) -> None:
     made = fine_tuned("classification")
-    model = Predictor(*load_models(made.checkpoint, made.data / "bin", EncoderTask, "cpu"))
+    model = Predictor(load(made.checkpoint, made.data / "bin", "cpu"))
     record = next(iter(read_records(made.raw / "test.jsonl", "classification")))
     look = look_at_labels(model, record, LookOptions(occlusion=True, batch_size=4))
     (one,) = look.maps
@@ -109,22 +109,21 @@ def test_a_classifier(fine_tuned) -> None:
     assert len(look.source) == one.weights.size(-1) and look.target == ()
     assert look.source[1] in " ".join(model.pipeline.prepare(record).parts[0])
     row = model.pipeline.encode(record)[0]
-    words = model.task.source_dictionary
-    tokens = torch.tensor([*map(words.index, row.tokens), words.eos()])
+    tokens = row_of(row.tokens, model.loaded.source)
     (net,) = model.models
 
     def logits(ids: torch.Tensor) -> torch.Tensor:
         return net(ids[None], classification_head_name=HEAD)[0][0].log_softmax(-1)
 
     best = int(logits(tokens).argmax())
-    assert look.occlusion.rows == (f"label {model.task.labels[best]}",)
+    assert look.occlusion.rows == (f"label {model.loaded.labels[best]}",)
     without = tokens[units(net.core, tokens[None])[1][0] != 1]
     torch.testing.assert_close(look.occlusion.change[0, 1], logits(without)[best] - logits(tokens)[best])
 
 
 def test_the_first_token_is_a_query_where_it_is_classified(fine_tuned) -> None:
     made = fine_tuned("tokens")  # hat_roberta
-    model = Predictor(*load_models(made.checkpoint, made.data / "bin", EncoderTask, "cpu"))
+    model = Predictor(load(made.checkpoint, made.data / "bin", "cpu"))
     record = next(iter(read_records(made.raw / "test.jsonl", "tokens")))
     look = look_at_labels(model, record)
     assert {one.queries: one.weights.size(2) for one in look.maps}["document"] == 1

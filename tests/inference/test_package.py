@@ -21,10 +21,9 @@ from hat_fairseq import cli
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.inference import DocumentToText
 from hat_fairseq.inference.labels import Predictor
-from hat_fairseq.inference.loading import load_models
+from hat_fairseq.inference.loading import load
 from hat_fairseq.networks.build import build
 from hat_fairseq.package_files import describe_files
-from hat_fairseq.tasks.encoder_task import EncoderTask
 
 OPTIONS = {"beam": 2, "max_len_b": 8, "min_len": 4}
 GENERATION = ["--generation", json.dumps(OPTIONS)]
@@ -175,7 +174,89 @@ def test_texts_in_python(made: Path) -> None:
 
 
 def test_settings_as_namespace(made: Path, tmp_path: Path) -> None:
-    edit(lambda config: config.update(namespaces=["task"]))(folder := Path(shutil.copytree(made / "P", tmp_path / "P")))
+    folder = Path(shutil.copytree(made / "P", tmp_path / "P"))
+    earlier(lambda config: config.update(namespaces=["task"]))(folder)
+    with pytest.raises(ValueError, match="P: no model can be built from it"):
+        hat_fairseq.load(folder, device="cpu")
+
+
+WITHOUT = """
+import json, sys
+import hat_fairseq
+from hat_fairseq import cli
+P, source, old, checkpoint, out = sys.argv[1:]
+assert cli.main(["summarize", "--path", P, "--input", source, "--out", f"{out}/t.jsonl", "--device", "cpu"]) == 0
+assert cli.main(["look", P, "--input", source, "--json", f"{out}/look.json", "--device", "cpu", "--occlusion"]) == 0
+model = hat_fairseq.load(P, device="cpu")
+refused = []
+for call in (
+    lambda: model.generate(["a b"], sampling=True),
+    lambda: hat_fairseq.load(old),
+    lambda: hat_fairseq.load(checkpoint, "."),
+    lambda: hat_fairseq.load(P, "."),
+):
+    try:
+        call()
+    except ValueError as error:
+        refused.append(str(error))
+print(json.dumps([model.generate([json.loads(line) for line in open(source)]), refused]))
+"""
+
+
+def test_it_needs_no_fairseq(made: Path, warm: WarmPython, without_fairseq, tmp_path: Path) -> None:
+    source, data = made / "raw/test.jsonl", ["--data", f"{made}/data/bin", "--device", "cpu", *GENERATION]
+    words = ["hat_fairseq.cli", "summarize", "--path", f"{made}/model.pt", "--input", str(source), "--out", "a", *data]
+    warm.run(words, tmp_path, tmp_path / "log")
+    words = ["hat_fairseq.cli", "look", f"{made}/model.pt", "--input", str(source), "--json", "b", "--occlusion", *data]
+    warm.run(words, tmp_path, tmp_path / "log")
+    edit(lambda config: config.pop("description"))(old := Path(shutil.copytree(made / "P", tmp_path / "old")))
+    printed = without_fairseq(WITHOUT, made / "P", source, old, made / "model.pt", tmp_path)
+    texts, refused = json.loads(printed.splitlines()[-1])
+    assert texts == [row["text"] for row in lines_of(tmp_path / "a")]
+    assert lines_of(tmp_path / "t.jsonl") == lines_of(tmp_path / "a")
+    looks = [json.loads((tmp_path / name).read_text()) for name in ("look.json", "b")]
+    assert looks[0] | {"model": ""} == looks[1] | {"model": ""}
+    for text, message in zip(
+        refused,
+        (
+            "the generation option sampling needs fairseq, which is not installed",
+            "old was made by an earlier version: package it again where fairseq is installed",
+            "model.pt is a checkpoint of fairseq, which is not installed",
+            "packages have their data; leave it out, or install fairseq",
+        ),
+        strict=True,
+    ):
+        assert message in text
+
+
+def test_an_ensemble_and_options_of_fairseqs_loop(made: Path, tmp_path: Path) -> None:
+    state = torch.load(shutil.copy(made / "model.pt", tmp_path / "other.pt"))
+    for tensor in {t.data_ptr(): t for t in state["model"].values() if t.is_floating_point()}.values():
+        tensor.mul_(1.3)
+    torch.save(state, tmp_path / "other.pt")
+    package(tmp_path / "other.pt", made / "data", tmp_path / "Q")
+    lines, data = lines_of(made / "raw/test.jsonl"), made / "data/bin"
+    both = hat_fairseq.load(f"{made}/P:{tmp_path}/Q", device="cpu")
+    expected = hat_fairseq.load(f"{made}/model.pt:{tmp_path}/other.pt", data, "cpu").generate(lines, **OPTIONS)
+    assert both.generate(lines) == expected and both.loaded.task is None
+    one, checkpoint = hat_fairseq.load(made / "P", device="cpu"), hat_fairseq.load(made / "model.pt", data, "cpu")
+    assert expected != one.generate(lines) and (one.loaded.task, bool(checkpoint.loaded.task)) == (None, True)
+    diverse = OPTIONS | {"diverse_beam_groups": 2, "diverse_beam_strength": 5.0}
+    assert one.generate(lines, **diverse) == checkpoint.generate(lines, **diverse) != one.generate(lines)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"network": "fconv"},
+        {"network": None},
+        {"settings": []},
+        {"source_vocab_size": "two"},
+        {"max_target_positions": None},
+    ],
+)
+def test_another_description_is_refused(made: Path, change: dict[str, Any], tmp_path: Path) -> None:
+    edit(lambda c: c["description"].update(change))(folder := Path(shutil.copytree(made / "P", tmp_path / "P")))
     with pytest.raises(ValueError, match="P: no model can be built from it"):
         hat_fairseq.load(folder, device="cpu")
 
@@ -191,7 +272,7 @@ def test_labels_and_answers(fine_tuned, kind: str, tmp_path: Path, capsys: pytes
     assert lines_of(tmp_path / "a/p.jsonl") == lines_of(tmp_path / "b/p.jsonl")
     assert lines_of(tmp_path / "a/raw/p.jsonl") == lines_of(tmp_path / "b/raw/p.jsonl")
     model, lines = hat_fairseq.load(folder, device="cpu"), lines_of(raw)
-    direct = Predictor(*load_models(tuned.checkpoint, tuned.data / "bin", EncoderTask, "cpu"))
+    direct = Predictor(load(tuned.checkpoint, tuned.data / "bin", "cpu"))
     assert model.predict(lines[::-1], 1)[::-1] == list(direct.predictions(read_records(raw, kind), 1))
     with pytest.raises(ValueError, match=f"a model of the kind '{kind}' can predict and look"):
         model.generate(lines)
@@ -220,6 +301,11 @@ def edit(change: Callable[[dict[str, Any]], object], name: str = "config.json") 
     return write
 
 
+def earlier(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
+    """A change of a package of an earlier version, which is loaded by the settings of its training."""
+    return edit(lambda config: config.pop("description") and change(config))
+
+
 def change_byte(path: Path) -> None:
     *content, last = path.read_bytes()
     path.write_bytes(bytes([*content, last ^ 1]))
@@ -240,14 +326,14 @@ FAULTS = [
     case("manifest.json is missing", lambda p: (p / "manifest.json").unlink()),
     case("is a link", lambda p: (p / "README.md").symlink_to((p / "README.md").rename(p.parent / "y")), *OUTSIDE),
     case("'../x', which is outside", edit(lambda m: m["files"].update({"../x": 1}), "manifest.json"), *OUTSIDE),
-    case("'fconv'", edit(lambda c: c["cfg"].update(model=CODE)), "a package whose settings are code", "Security"),
-    case("its settings have more than 20 levels", edit(lambda c: c["cfg"]["task"].update(x=DEEP))),
+    case("'fconv'", earlier(lambda c: c["cfg"].update(model=CODE)), "a package whose settings are code", "Security"),
+    case("its settings have more than 20 levels", earlier(lambda c: c["cfg"]["task"].update(x=DEEP))),
     case("config.json: cfg must be an object", edit(lambda c: c.update(cfg="${oc.env:HOME}"))),
-    case("would fill in the setting '${oc.env:HOME}'", edit(lambda c: c["cfg"]["task"].update(x="${oc.env:HOME}"))),
+    case("would fill in the setting '${oc.env:HOME}'", earlier(lambda c: c["cfg"]["task"].update(x="${oc.env:HOME}"))),
     case("unknown key 'x'", edit(lambda c: c.update(x=2))),
-    case("no model can be built", edit(lambda c: c["cfg"]["model"].update(arch=["a"])), *WRONG_TYPES),
-    case("no model can be built", edit(lambda c: c["cfg"]["model"].update(__class__="a")), *WRONG_TYPES),
-    case("no model can be built", edit(lambda c: c["cfg"]["model"].update(decoder_kv_heads="two")), *WRONG_TYPES),
+    case("no model can be built", earlier(lambda c: c["cfg"]["model"].update(arch=["a"])), *WRONG_TYPES),
+    case("no model can be built", earlier(lambda c: c["cfg"]["model"].update(__class__="a")), *WRONG_TYPES),
+    case("no model can be built", earlier(lambda c: c["cfg"]["model"].update(decoder_kv_heads="two")), *WRONG_TYPES),
     case("'x' cannot be tied to", edit(lambda c: c["tied"].update(x=["y"]))),
 ]
 

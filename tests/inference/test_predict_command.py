@@ -22,9 +22,10 @@ from hat_fairseq.data.kind import HEAD
 from hat_fairseq.data.labels import label_of, label_token, write_label_dictionary
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.data.rows import read_ids
+from hat_fairseq.inference.checkpoints import refuse_other_tasks
 from hat_fairseq.inference.command import write_lines
 from hat_fairseq.inference.labels import Predictor, batches
-from hat_fairseq.inference.loading import load_models, refuse_other_tasks
+from hat_fairseq.inference.loading import load
 from hat_fairseq.kernels.torch_private import BF16
 from hat_fairseq.tasks.config import EncoderTaskConfig
 from hat_fairseq.tasks.encoder_task import EncoderTask
@@ -213,7 +214,7 @@ def test_an_unlabelled_folder_with_the_vocabulary_of_the_training(kind: str, fin
 def test_weights_are_those_of_the_document_alone_and_of_the_layer_asked_for(fine_tuned: Make) -> None:
     made = fine_tuned("classification")
     examples = list(read_records(made.raw / "test.jsonl", "classification"))
-    model = Predictor(*load_models(made.checkpoint, made.data / "bin", EncoderTask, "cpu"))
+    model = Predictor(load(made.checkpoint, made.data / "bin", "cpu"))
     mean, first, last = (
         list(model.predictions(examples, batch_size, details=True, layer=layer))
         for layer, batch_size in ((None, 4), (1, 1), (3, 8))
@@ -231,7 +232,7 @@ def test_what_preprocessing_cut_off_has_no_label(kind: str, fine_tuned: Make, tm
     """Labels stay at their segments and words; the score counts the others as wrong and says so."""
     made, limit = fine_tuned(kind), 80
     examples = list(read_records(made.raw / "test.jsonl", kind))
-    model = Predictor(*load_models(made.checkpoint, made.data / "bin", EncoderTask, "cpu"))
+    model = Predictor(load(made.checkpoint, made.data / "bin", "cpu"))
     whole = [model.pipeline.rows(example)[0] for example in examples]
     model.pipeline.settings = replace(model.pipeline.settings, max_source_tokens=limit, long_source="truncate")
     predictions = list(model.predictions(examples, 2))
@@ -341,11 +342,11 @@ def test_bf16_on_a_cpu_changes_probabilities_a_little(kind: str, fine_tuned: Mak
     made = fine_tuned(kind)
     if not BF16:
         with pytest.raises(ValueError, match="precision bf16"):
-            Predictor(*load_models(made.checkpoint, made.data / "bin", EncoderTask, "cpu", "bf16"))
+            Predictor(load(made.checkpoint, made.data / "bin", "cpu", "bf16"))
         return
     outputs = []
     for precision in ("fp32", "bf16"):
-        predictor = Predictor(*load_models(made.checkpoint, made.data / "bin", EncoderTask, "cpu", precision))
+        predictor = Predictor(load(made.checkpoint, made.data / "bin", "cpu", precision))
         samples = predictor.encode(list(read_records(made.raw / "test.jsonl", kind)))[1]
         outputs.append(np.concatenate([output.scores.flatten() for s in samples for output in predictor.outputs([s])]))
     assert 0 < np.abs(outputs[0] - outputs[1]).max() < 0.1

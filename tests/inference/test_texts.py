@@ -20,6 +20,7 @@ from hat_fairseq.data.records import Document
 from hat_fairseq.data.records_json import read_records, record_to_json
 from hat_fairseq.generation.beam_search import BeamSearchGenerator
 from hat_fairseq.inference import DocumentToText
+from hat_fairseq.inference.rows import encode_documents
 from hat_fairseq.kernels.precision import PackedLinear
 from hat_fairseq.kernels.torch_private import BF16, INT8
 
@@ -52,7 +53,7 @@ def test_chunks_of_a_document_are_joined_in_order(chunked: tuple[Path, Path], ba
     data, checkpoint = chunked
     model = DocumentToText.from_pretrained(str(checkpoint), str(data / "bin"), "cpu", **OPTIONS)
     documents = short(data)
-    chunks = [model.task.pipeline.encode(document) for document in documents]
+    chunks = [model.pipeline.encode(document) for document in documents]
     assert [len(parts) for parts in chunks] != [1, 1, 1]
     expected = []
     for document, parts in zip(documents, chunks, strict=True):
@@ -100,16 +101,48 @@ def test_a_missing_directory_is_known_before_generation(
 def test_texts_are_those_of_fairseqs_generator(chunked: tuple[Path, Path]) -> None:
     data, checkpoint = chunked
     model = DocumentToText.from_pretrained(str(checkpoint), str(data / "bin"), "cpu", **OPTIONS)
-    assert type(model.generator) is BeamSearchGenerator
-    texts = list(model(short(data), 2))
-    model.generator = model.task.build_generator(model.models, Namespace(**OPTIONS), seq_gen_cls=SequenceGenerator)
-    assert type(model.generator) is SequenceGenerator and list(model(short(data), 2)) == texts
+    assert model.generator is None  # our search alone
+    texts, task = list(model(short(data), 2)), model.loaded.task
+    for generator in (BeamSearchGenerator, SequenceGenerator):
+        model.generator = task.build_generator(model.models, Namespace(**OPTIONS), seq_gen_cls=generator)
+        assert type(model.generator) is generator and list(model(short(data), 2)) == texts
+
+
+def test_a_package_gives_the_same_texts(chunked: tuple[Path, Path], tmp_path: Path) -> None:
+    """With roles and chunks, in each precision; the model built from the numbers in its folder."""
+    data, checkpoint = chunked
+    words = ["package", checkpoint, "--data", data / "bin", "--out", tmp_path / "P"]
+    assert cli.main([*map(str, words)]) == 0
+    for precision in ("fp32", *(["int8"] if INT8 else [])):
+        where = (str(checkpoint), str(data / "bin")), (str(tmp_path / "P"), None)
+        models = [DocumentToText.from_pretrained(*each, "cpu", precision, **OPTIONS) for each in where]
+        assert [model.loaded.task is None for model in models] == [False, True]
+        rows = [list(model.rows(short(data), 2)) for model in models]
+        assert rows[0] == rows[1] and len({row["text"] for row in rows[0]}) > 1
+
+
+def test_a_document_that_is_too_long(chunked: tuple[Path, Path]) -> None:
+    """Refused with the way out; the settings of trainings of earlier versions may say that it is truncated."""
+    data, checkpoint = chunked
+    model = DocumentToText.from_pretrained(str(checkpoint), str(data / "bin"), "cpu", **OPTIONS)
+    model.loaded.longest = 41
+    with pytest.raises(ValueError, match=r"document '.*: \d+ tokens with </s> are more than the model takes, 41"):
+        next(model(short(data)))
+    model.loaded.long_source = "truncate"
+    whole = short(data)[0]
+    document = replace(whole, parts=(whole.sentences[:3],), roles=whole.roles[:3])
+    cut, *_ = encode_documents([document], model.loaded).tokens
+    model.loaded.longest = 91
+    row, *_ = encode_documents([document], model.loaded).tokens
+    model.pipeline.settings = replace(model.pipeline.settings, max_source_tokens=41, long_source="truncate")
+    (expected,) = encode_documents([document], model.loaded).tokens
+    assert cut.tolist() == expected.tolist() and len(cut) == 41 < len(row)
 
 
 def test_a_scorer_is_a_scorer(chunked: tuple[Path, Path]) -> None:
     data, checkpoint = chunked
     model = DocumentToText.from_pretrained(str(checkpoint), str(data / "bin"), "cpu", **OPTIONS)
-    scorer = model.task.build_generator(model.models, Namespace(score_reference=True))
+    scorer = model.loaded.task.build_generator(model.models, Namespace(score_reference=True))
     assert type(scorer) is SequenceScorer
 
 

@@ -14,8 +14,8 @@ from hat_fairseq import cli
 from hat_fairseq.data.binarize import binarize_text
 from hat_fairseq.data.blocks import Blocks
 from hat_fairseq.data.dictionary import Dictionary as TextDictionary
+from hat_fairseq.data.dictionary import check_known
 from hat_fairseq.register import register
-from hat_fairseq.tasks.bin_folder import check_known
 
 register()
 
@@ -58,12 +58,12 @@ def test_truncated_files_are_named(dataset: Path, suffix: str, keep: int, messag
 def test_text_for_another_dictionary_is_refused() -> None:
     dictionary = Dictionary()
     known, unknown = torch.tensor([dictionary.bos(), dictionary.eos()]), torch.full((9,), dictionary.unk())
-    check_known([known, unknown[:2]], dictionary, "the input")
+    check_known([known, unknown[:2]], "the input")
     with pytest.raises(
         ValueError, match="the input: 9 of 11 tokens are not in the dictionary: text of another language"
     ):
-        check_known([known, unknown], dictionary, "the input")
-    check_known([], dictionary, "the input")
+        check_known([known, unknown], "the input")
+    check_known([], "the input")
 
 
 @pytest.mark.fault(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,9 +16,9 @@ import torch
 from hat_fairseq import cli
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import read_records
+from hat_fairseq.inference.rows import encode_documents
 from hat_fairseq.inference.texts import DocumentToText
 from hat_fairseq.package_files import BIN
-from hat_fairseq.tasks.raw_documents import encode_documents
 from hat_fairseq.weights.hugging_face import read_weights
 
 transformers = pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
@@ -86,7 +87,9 @@ def turns(record: Record) -> list[dict[str, str]]:
 
 def test_hypotheses_and_scores_are_fairseqs(exported: Path, model: Path, ami: Path, texts: list[Record]) -> None:
     summarizer = DocumentToText.from_pretrained(str(model), ami / BIN, "cpu", **GENERATION)
-    encoded = encode_documents(texts, summarizer.task)
+    task = summarizer.loaded.task
+    generator = task.build_generator(summarizer.models, Namespace(**GENERATION))
+    encoded = encode_documents(texts, summarizer.loaded)
     tokenizer = transformers.AutoTokenizer.from_pretrained(exported, trust_remote_code=True)
     peer, info = transformers.AutoModelForSeq2SeqLM.from_pretrained(
         exported, trust_remote_code=True, output_loading_info=True
@@ -103,7 +106,7 @@ def test_hypotheses_and_scores_are_fairseqs(exported: Path, model: Path, ami: Pa
             out = peer.generate(**inputs, return_dict_in_generate=True, output_scores=True)
             sample = {"src_tokens": inputs["input_ids"], "src_lengths": torch.tensor([1])}
             sample |= {"roles": inputs["role_ids"]} if "role_ids" in inputs else {}
-            best = summarizer.task.inference_step(summarizer.generator, summarizer.models, {"net_input": sample})
+            best = task.inference_step(generator, summarizer.models, {"net_input": sample})
             for number, (row, score, (hypothesis, *_)) in enumerate(
                 zip(out.sequences, out.sequences_scores, best, strict=True)
             ):
@@ -112,7 +115,7 @@ def test_hypotheses_and_scores_are_fairseqs(exported: Path, model: Path, ami: Pa
                     continue  # there transformers counts the last </s> as certain
                 assert torch.equal(tokens, hypothesis["tokens"])
                 assert float(score) == pytest.approx(float(hypothesis["score"]), abs=1e-4)
-                text = summarizer.pipeline.decode(summarizer.task.target_dictionary.string(hypothesis["tokens"]))
+                text = summarizer.pipeline.decode(task.target_dictionary.string(hypothesis["tokens"]))
                 assert tokenizer.decode(row) == text
                 hypotheses[size, start + number] = tokens.tolist()
     assert len({tuple(tokens) for tokens in hypotheses.values()}) > 3
