@@ -31,7 +31,7 @@ def encode_document_question(encoder: Encoder, record: Record) -> list[Row]:
 
     question = marked([encoder.one_segment(record, record.parts[0])])
     context = encoder.units(record, texts, element="paragraph", refer=refer)
-    rows = window_rows(encoder, record, question, context, len(texts))
+    rows = window_rows(encoder, record, question, context, paragraphs=True)
     if record.annotations is not None:
         _label(choose_annotation(record.annotations), positions, context, rows, encoder.counts)
     return rows

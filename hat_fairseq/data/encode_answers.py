@@ -14,8 +14,8 @@ from hat_fairseq.data.rows import BOS, Row, Unit, marked, tokens_of
 from hat_fairseq.data.token_spans import Span, find_span, kept_characters, token_spans
 
 NO_ANSWER = ["0", "0"]
-# Of two windows, in tokens left for the context; the paper's windows of 4,096 tokens of paragraphs share 2,528.
-MAX_OVERLAP_RATIO, MAX_PARAGRAPH_OVERLAP_RATIO = 1 / 2, 3 / 4
+# Of windows of a text, and of paragraphs: the paper's windows of 4,096 tokens share 2,528.
+MAX_OVERLAP_RATIO = {False: 1 / 2, True: 3 / 4}
 
 
 def encode_question(encoder: Encoder, record: Record) -> list[Row]:
@@ -39,26 +39,21 @@ def encode_question(encoder: Encoder, record: Record) -> list[Row]:
 
 
 def window_rows(
-    encoder: Encoder, record: Record, question: Unit, context: Sequence[Unit], paragraphs: int | None = None
+    encoder: Encoder, record: Record, question: Unit, context: Sequence[Unit], paragraphs: bool = False
 ) -> list[Row]:
     """One row for each window of the segments of a context, the question before each.
 
-    `paragraphs`: their number if the segments are paragraphs, to which markers refer.
+    `paragraphs`: the segments are paragraphs, whose numbers their markers stand for.
     """
-    references = [None] * len(context) if paragraphs is None else list(range(paragraphs))
+    references = list(range(len(context))) if paragraphs else [None] * len(context)
     if encoder.settings.long_source == "chunk":
-        before = [*question, *PART_SEPARATOR]
-        ratio = MAX_OVERLAP_RATIO if paragraphs is None else MAX_PARAGRAPH_OVERLAP_RATIO
-        windows = [
-            [
-                *before,
-                *marked([context[i][begin:end] for i, begin, end in pieces], [references[i] for i, _, _ in pieces]),
-            ]
-            for pieces in windows_of(encoder, record, before, list(map(len, context)), ratio)
-        ]
+        windows, before = [], [*question, *PART_SEPARATOR]
+        for window in windows_of(encoder, record, before, list(map(len, context)), MAX_OVERLAP_RATIO[paragraphs]):
+            pieces = [context[i][begin:end] for i, begin, end in window]
+            windows.append([*before, *marked(pieces, [references[i] for i, _, _ in window])])
     else:
         windows = [encoder.row(record, [question, marked(context, references)], truncated=1)]
-    elements = len(record.text or "") if paragraphs is None else paragraphs
+    elements = len(context) if paragraphs else len(record.text or "")
     return [
         Row(record.id, number, len(windows), {"source": tokens_of(pairs)}, [span for _, span in pairs], elements)
         for number, pairs in enumerate(windows)

@@ -67,13 +67,7 @@ class Settings:
     segment_length: int = option(
         128, "longest packed segment, its marker and a </s> included", metavar="N", group=ROWS, least=3
     )
-    max_segments: int | None = option(
-        None,
-        "most segments of a row; one above --segment-length counts several times",
-        metavar="N",
-        group=ROWS,
-        least=1,
-    )
+    max_segments: int | None = option(None, "most segments of a row", metavar="N", group=ROWS, least=1)
     window_overlap: int = option(128, "most tokens that two windows share", metavar="N", group=WINDOWS, least=0)
 
     def __post_init__(self) -> None:
