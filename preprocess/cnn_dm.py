@@ -23,9 +23,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hat_fairseq.data.files import read_lines
-from hat_fairseq.data.record import Record
 from hat_fairseq.data.records import Document
-from hat_fairseq.data.records_json import record_from_json
 from hat_fairseq.data.tables import find_table, read_table
 from release import release_folder
 
@@ -45,19 +43,19 @@ STORIES = "url_lists/ beside cnn/stories/ and dailymail/stories/, or "
 HIGHLIGHT = "@highlight"
 
 
-def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
+def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Document]:
     """Yield the articles of a split, highlights as targets."""
     folder = release_folder(root, f"{STORIES}the files of the Hugging Face release")
     if (folder / "url_lists").is_dir():
         return _read_stories(folder, split)
     rows = read_table(find_table(folder, split, STORIES), COLUMNS)
     return (
-        record_from_json({"id": row["id"], "text": row["article"], "target": row["highlights"]}, where)
+        Document(row["id"], text=row["article"], target=tuple(row["highlights"].split("\n")), origin=where)
         for where, row in rows
     )
 
 
-def _read_stories(root: Path, split: str) -> Iterator[Record]:
+def _read_stories(root: Path, split: str) -> Iterator[Document]:
     urls = root / "url_lists" / URL_LISTS[split]
     for number, url in read_lines(urls):
         story = f"{hashlib.sha1(url.strip().encode()).hexdigest()}.story"

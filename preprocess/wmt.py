@@ -32,7 +32,6 @@ from pathlib import Path
 from bitext import Side, join, pair
 from hat_fairseq.data.files import read_lines
 from hat_fairseq.data.record import Record
-from hat_fairseq.data.records import Document
 from markup import Tag, scan
 from release import find, release_folder
 from wmt_xml import read_sides, read_test_set
@@ -73,7 +72,7 @@ def _test_set(root: Path, name: str, language: str, counts: Counter[str]) -> Ite
     return join(read_sides(source), read_sides(target))
 
 
-def _read_corpora(root: Path, language: str, counts: Counter[str]) -> Iterator[Document]:
+def _read_corpora(root: Path, language: str, counts: Counter[str]) -> Iterator[Record]:
     names = [corpus.format(pair=f"{language}-en") for corpus in CORPORA]
     files = [file for name in names if (file := find(root, name)) is not None]
     if not files:

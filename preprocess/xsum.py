@@ -23,9 +23,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hat_fairseq.data.files import read_json, read_lines
-from hat_fairseq.data.record import Record
 from hat_fairseq.data.records import Document
-from hat_fairseq.data.records_json import record_from_json
 from hat_fairseq.data.tables import find_table, read_table
 from release import release_file, release_folder
 
@@ -50,14 +48,14 @@ BUTTONS = frozenset(
 )
 
 
-def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
+def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Document]:
     """Yield the articles of a split, first sentences as targets."""
     folder = release_folder(root, f"{SUMMARIES}the files of the Hugging Face release")
     if (folder / "bbc-summary-data").is_dir():
         return (_article(folder / "bbc-summary-data", name, counts) for name in _names(folder / SPLIT_FILE, split))
     rows = read_table(find_table(folder, split, SUMMARIES), COLUMNS)
     return (
-        record_from_json({"id": row["id"], "text": row["document"], "summary": row["summary"]}, where)
+        Document(row["id"], text=row["document"], target=tuple(row["summary"].split("\n")), origin=where)
         for where, row in rows
     )
 

@@ -98,16 +98,16 @@ class Record:
 
     def __post_init__(self) -> None:
         if not self.id.strip() or any(character in self.id for character in "\t\r\n"):
-            raise ValueError(f"the id {self.id!r} is empty or contains a tab or a line break")
+            raise ValueError(f"{self.name}: its id is empty or contains a tab or a line break")
         labels = [label for label in (self.label, *(self.labels or ())) if isinstance(label, str)]
-        for name in (self.id, *labels):
-            if not is_unicode(name):
-                raise ValueError(f"the id or label {name!r} has a lone surrogate, which UTF-8 cannot represent")
+        if not all(map(is_unicode, (self.id, *labels))):
+            raise ValueError(f"{self.name}: its id or label has a lone surrogate, which UTF-8 cannot represent")
         if "" in labels:
             raise ValueError(f"{self.name} has an empty label")
         forms = [name for name in self.one_of if getattr(self, name) is not None]
         if self.one_of and len(forms) != 1:
-            raise ValueError(f"give exactly one of {', '.join(self.one_of)}, not {' and '.join(forms) or 'none'}")
+            forms = forms or ["none"]
+            raise ValueError(f"{self.name}: give exactly one of {', '.join(self.one_of)}, not {' and '.join(forms)}")
         if self.labels is not None and len(self.labels) != (elements := len(self.sentences or ())):
             raise ValueError(f"{self.name} has {len(self.labels)} labels for {elements} {self.list_key()}")
 

@@ -22,7 +22,7 @@ class Document(Record, reads=("question", "text", "sentences"), one_of=("text", 
     def __post_init__(self) -> None:
         if self.summary is not None:
             if self.target is not None:
-                raise ValueError("target and summary are two names for the same thing; give one of them")
+                raise ValueError(f"{self.name}: target and summary are two names for the same thing; give one of them")
             self._set(target=self.summary, summary=None)
         texts = None if self.turns is None else tuple(turn.text for turn in self.turns)
         if texts == self.sentences:  # of a record with these turns

@@ -57,7 +57,7 @@ def test_a_turn_without_role_takes_its_speaker() -> None:
     [
         ([], "expected a JSON object"),
         ({"text": "x"}, "there is no id"),
-        ({"id": "", "text": "x"}, "id '' is empty"),
+        ({"id": "", "text": "x"}, "'': its id is empty"),
         ({"id": "a\tb", "text": "x"}, "contains a tab"),
         ({"id": 7, "text": "x"}, "id must be a string, not 7"),
         ({"id": "a"}, "exactly one of text, turns, sentences, not none"),

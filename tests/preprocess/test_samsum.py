@@ -114,7 +114,7 @@ REFUSED: list[tuple[Callable[[Path], object], str]] = [
     ),
     (
         lambda root: (root / "train.json").write_text(json.dumps([{"id": "", "dialogue": "A: b", "summary": "c"}])),
-        r"train\.json, record 1: the id '' is empty",
+        r"train\.json, record 1: document '': its id is empty",
     ),
 ]
 
