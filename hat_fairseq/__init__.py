@@ -5,9 +5,15 @@ call `hat_fairseq.register.register()`. If fairseq is not imported yet, the pack
 without fairseq, such as `hat preprocess`, start fast.
 """
 
+from __future__ import annotations
+
 import logging
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .inference.python import Model
 
 __version__ = "0.3.0"
 
@@ -18,13 +24,27 @@ if __name__ != "hat_fairseq":
     sys.exit(f"hat_fairseq: error: --user-dir {Path(__file__).parent}: the folder must be named hat_fairseq")
 
 
-def __getattr__(name: str) -> type:
-    """Imports `hat_fairseq.load` (docs/using.md) at its first use."""
-    if name != "load":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def load(path: str | Path, data: str | Path | None = None, device: str | None = None, precision: str = "fp32") -> Model:
+    """Loads a trained model, for documents in Python (docs/using.md).
+
+    Args:
+        path: a folder of `hat package`, its name on the Hugging Face Hub (`user/name`), or a checkpoint; several with
+            colons between them are an ensemble.
+        data: the bin directory of the training, for a checkpoint; a package has its own.
+        device: such as "cuda" or "cpu"; default: a GPU if there is one.
+        precision: fp32, fp16 (GPU), bf16 (GPU, and CPUs that multiply it) or int8 (CPU).
+
+    Returns:
+        A `Model` with the methods `generate`, `classify`, `answer` and `look`. They take a list of documents; each is a
+        string, or a dictionary as in docs/data.md.
+
+    Raises:
+        ValueError: a file is missing or has changed, the model does not fit the data, or the device does not support
+            the precision.
+    """
     from .inference.python import Model
 
-    return Model
+    return Model(path, data, device, precision)
 
 
 if sys.modules.get("fairseq"):

@@ -164,7 +164,9 @@ def test_raw_pages_become_the_binarised_samples(run, help_pages: Path, tmp_path:
     lines = (help_pages / "text/test.jsonl").read_text(encoding="utf-8").splitlines()
     blind = [json.dumps({key: value for key, value in json.loads(line).items() if key != "target"}) for line in lines]
     for given in (lines, blind):
-        encoded = encode_documents([record_from_json(json.loads(line), "here") for line in given], loaded_of([], task))
+        encoded = encode_documents(
+            [record_from_json(json.loads(line), "here") for line in given], loaded_of([], task, {})
+        )
         rows = [row.tolist() for row in encoded.tokens]
         assert rows == [example["source"].tolist() for example in task.dataset("test")]
     assert encoded.owners[-1] == 4

@@ -1,19 +1,20 @@
 """Loads trained models with their task through fairseq."""
 
 from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fairseq import checkpoint_utils, utils
+from fairseq import checkpoint_utils
+from fairseq.models import MODEL_REGISTRY
 from fairseq.tasks import TASK_REGISTRY, FairseqTask
 
 from ..data.dictionary import SPECIAL, Dictionary
 from ..data.pipeline import TextPipeline
-from ..kernels import set_precision
 from ..package_files import BIN
 from ..tasks.document_to_text import DocumentToTextTask
 from ..tasks.encoder_task import EncoderTask
-from .loading import Data, Loaded, checked, limit_as_trained
+from .loading import Data, Loaded, checked, limit_as_trained, make_ready
 
 Tasks = type[FairseqTask] | tuple[type[FairseqTask], ...]
 _WAYS = {
@@ -51,40 +52,51 @@ def load_models(
             the device does not support the precision.
     """
     device, paths = checked(checkpoints, data, device, precision)
+    models, task, _ = read_models(paths, data, task_class, overrides)
+    make_ready(models, device, precision)
+    return models, task
+
+
+def read_models(
+    paths: list[str], data: Data, task_class: Tasks, overrides: dict[str, Any]
+) -> tuple[list[Any], Any, dict[str, Any]]:
+    """Models, their task, and the settings of the task as the first checkpoint has them; see `load_models`."""
     data = Path(paths[0], BIN) if data is None else Path(data)
     if not data.is_dir():
         raise ValueError(f"{data} is not a directory; it should be the bin directory of hat preprocess")
     overrides = {"eval_rouge": False, "eval_bleu": False, **overrides, "data": str(data)}  # nothing is validated
     state = checkpoint_utils.load_checkpoint_to_cpu(paths[0], overrides)
-    refuse_other_tasks(state, paths[0], task_class)
+    settings = task_settings(state, paths[0], task_class)
     known = {"state": state} if len(paths) == 1 else {}  # fairseq takes it for one model only
     models, _, task = checkpoint_utils.load_model_ensemble_and_task(paths, overrides, **known)
-    for model in models:
-        model.to(device).eval()
-        set_precision(model, precision)
-    return models, task
+    return models, task, settings
 
 
-def load_with_fairseq(checkpoints: str | Path, data: Data, device: str, precision: str) -> Loaded:
+def load_with_fairseq(paths: list[str], data: Data, device: str, precision: str) -> Loaded:
     """Models that write texts or predict labels, with their task; see `load_models`."""
-    tasks = DocumentToTextTask, EncoderTask
-    models, task = load_models(checkpoints, data, tasks, device, precision)
-    loaded = loaded_of(models, task, str(checkpoints), precision)
-    recorded = checkpoint_utils.load_checkpoint_to_cpu(utils.split_paths(str(checkpoints))[0])["cfg"]["task"]
-    limit_as_trained(loaded.pipeline, recorded, loaded.longest, models[0])
-    return loaded
+    models, task, settings = read_models(paths, data, (DocumentToTextTask, EncoderTask), {})
+    loaded = loaded_of(models, task)
+    limit_as_trained(loaded.pipeline, settings, loaded.longest, models[0])
+    return replace(loaded, paths=paths, precision=precision, parameters=make_ready(models, device, precision))
 
 
-def loaded_of(models: list[Any], task: Any, paths: str = "", precision: str = "fp32") -> Loaded:
+def loaded_of(models: list[Any], task: Any) -> Loaded:
     """Models and their task in the form of a package; ValueError for data without pipeline.json."""
-    cfg, writes = task.cfg, isinstance(task, DocumentToTextTask)
-    longest = cfg.max_source_positions if writes else min(model.max_positions() for model in models)
-    longest = min(longest, getattr(cfg, "max_positions", None) or longest)
-    name, pipeline = ", ".join(type(model).__name__ for model in models), pipeline_of(task)
-    source, target = own_dictionary(task.source_dictionary), own_dictionary(task.target_dictionary)
-    roles = own_dictionary(task.role_dictionary) if getattr(task, "role_dictionary", None) else None
+    writes = isinstance(task, DocumentToTextTask)
+    longest = [model.max_positions() for model in models]
+    if getattr(task.cfg, "max_positions", None):
+        longest.append(task.cfg.max_positions)
     return Loaded(
-        paths, models, pipeline, source, target, roles, longest, getattr(task, "labels", []), name, precision, task
+        [],
+        models,
+        pipeline_of(task),
+        source=own_dictionary(task.source_dictionary),
+        target=own_dictionary(task.target_dictionary),
+        roles=own_dictionary(task.role_dictionary) if getattr(task, "role_dictionary", None) else None,
+        longest=task.cfg.max_source_positions if writes else min(longest),
+        labels=getattr(task, "labels", []),
+        architecture=", ".join(name for name, kind in MODEL_REGISTRY.items() if kind in map(type, models)),
+        task=task,
     )
 
 
@@ -94,8 +106,8 @@ def own_dictionary(words: Any) -> Dictionary:
     return Dictionary(zip(words.symbols[first:], words.count[first:], strict=True))
 
 
-def refuse_other_tasks(state: dict[str, Any], path: str, task_class: Tasks) -> None:
-    """Raises ValueError for the content of a checkpoint whose task is not of this class, or of one of these."""
+def task_settings(state: dict[str, Any], path: str, task_class: Tasks) -> dict[str, Any]:
+    """The settings of the task in a checkpoint; ValueError for a task that is not of this class, or of one of these."""
     if not state.get("cfg") and not state.get("args"):
         raise ValueError(f"{path} has weights and no settings of a training: train with it first")
     section = state["cfg"]["task"] if state.get("cfg") else state["args"]
@@ -106,6 +118,7 @@ def refuse_other_tasks(state: dict[str, Any], path: str, task_class: Tasks) -> N
         accepted = ", ".join(sorted(n for n, t in TASK_REGISTRY.items() if issubclass(t, task_class)))
         way = _WAYS.get("labels" if task is not None and issubclass(task, EncoderTask) else name)
         raise ValueError(f"{path} was trained on the task {name}, not on {accepted}{f' ({way})' if way else ''}")
+    return dict(settings)
 
 
 def pipeline_of(task: Any) -> TextPipeline:

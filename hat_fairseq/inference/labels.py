@@ -53,7 +53,7 @@ class Predictor:
         self.loaded, self.models, self.pipeline = loaded, loaded.models, loaded.pipeline
         if not isinstance(loaded.pipeline.kind, LabelledKind):
             raise ValueError(
-                f"{loaded.paths} was trained on the task {loaded.pipeline.kind.task}: it predicts no labels"
+                f"{loaded.paths[0]} was trained on the task {loaded.pipeline.kind.task}: it predicts no labels"
             )
         self.kind: LabelledKind = loaded.pipeline.kind
 

@@ -40,10 +40,11 @@ class Loaded:
         labels: the names of the classes of an encoder with labels.
         architecture: the registered name of the network.
         precision: one of `kernels.precision.PRECISIONS`.
+        parameters: how many numbers the models have.
         task: that of fairseq; None for networks that were built without it.
     """
 
-    paths: str
+    paths: list[str]
     models: list[Any]
     pipeline: TextPipeline
     source: Dictionary
@@ -53,6 +54,7 @@ class Loaded:
     labels: list[str]
     architecture: str
     precision: str = "fp32"
+    parameters: int = 0
     task: Any = None
 
     @property
@@ -84,7 +86,6 @@ def load(checkpoints: str | Path, data: Data = None, device: str | None = None, 
             precision, or fairseq is needed and not installed.
     """
     device, paths = checked(checkpoints, data, device, precision)
-    checkpoints = os.pathsep.join(paths)
     if data is None and all(map(is_described, paths)):
         return load_packages(paths, device, precision)
     if find_spec("fairseq") is None:
@@ -96,7 +97,7 @@ def load(checkpoints: str | Path, data: Data = None, device: str | None = None, 
         raise ValueError(f"--data {data}: packages have their data; leave it out, or install fairseq")
     from .checkpoints import load_with_fairseq
 
-    return load_with_fairseq(checkpoints, data, device, precision)
+    return load_with_fairseq(paths, data, device, precision)
 
 
 def checked(checkpoints: str | Path, data: Data, device: str | None, precision: str) -> tuple[str, list[str]]:
@@ -130,10 +131,22 @@ def load_packages(folders: list[str], device: str, precision: str) -> Loaded:
         if read[0] != read[1]:
             raise ValueError(f"{folder} was trained on data with other dictionaries or settings than {folders[0]}")
     models = [model for each in loaded for model in each.models]
+    parameters = make_ready(models, device, precision)
+    return replace(first, paths=folders, models=models, precision=precision, parameters=parameters)
+
+
+def make_ready(models: list[Any], device: str, precision: str) -> int:
+    """Prepares models for inference, in place; returns how many parameters they have."""
+    parameters = sum(parameter.numel() for model in models for parameter in model.parameters())
     for model in models:
         model.to(device).eval()
         set_precision(model, precision)
-    return replace(first, paths=os.pathsep.join(folders), models=models, precision=precision)
+    return parameters
+
+
+def policy_of(settings: Mapping[str, Any]) -> str:
+    """What the task of a training did with documents longer than the model; in earlier versions it could cut them."""
+    return "truncate" if settings.get("truncate_source") else str(settings.get("long_source", "error"))
 
 
 def load_package(folder: Path) -> Loaded:
@@ -155,7 +168,7 @@ def load_package(folder: Path) -> Loaded:
         cause = f"{type(error).__name__}: {' '.join(str(error).split()):.400}"
         raise ValueError(f"{folder}: no model can be built from it ({cause})") from error
     name = description["network"]
-    return Loaded(str(folder), [model], pipeline, source, target, roles, longest, labels, name)
+    return Loaded([str(folder)], [model], pipeline, source, target, roles, longest, labels, name)
 
 
 def labels_of(folder: Path, pipeline: TextPipeline) -> list[str]:
@@ -170,7 +183,7 @@ def limit_as_trained(pipeline: TextPipeline, task: Mapping[str, Any], longest: i
     `task`: the settings of the training's task; `longest`: tokens that the model takes.
     """
     settings = pipeline.settings
-    policy = "truncate" if task.get("truncate_source") else str(task.get("long_source", "error"))
+    policy = policy_of(task)
     if policy == "error" or settings.long_source == "chunk":
         return
     changes: dict[str, Any] = {"max_source_tokens": min(longest, settings.max_source_tokens or longest)}

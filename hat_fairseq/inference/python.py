@@ -38,6 +38,13 @@ class Model:
         self.splitter = self.pipeline.settings.splitter if self.pipeline.kind.is_text else None  # of the training
         self.generation = packaged_options(self.path)
 
+    def __repr__(self) -> str:
+        loaded = self.loaded
+        return (
+            f"Model({self.name!r}, kind {self.kind}, {loaded.architecture}, {loaded.parameters:,} parameters, "
+            f"at most {loaded.longest:,} tokens, {loaded.precision} on {loaded.device})"
+        )
+
     def generate(
         self, documents: Iterable[Input], batch_size: int = 8, splitter: str | None = None, **generation: Any
     ) -> list[str]:

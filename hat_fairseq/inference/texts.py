@@ -45,8 +45,8 @@ class DocumentToText:
         check_ranges(generation)
         if not hasattr(loaded.models[0], "decoder"):
             raise ValueError(
-                f"{loaded.paths} was trained on the task {loaded.pipeline.kind.task}, not on document_to_text (labels "
-                "are predicted by hat predict)"
+                f"{loaded.paths[0]} was trained on the task {loaded.pipeline.kind.task}, not on document_to_text "
+                "(labels are predicted by hat predict)"
             )
         self.options, self.generator = generation, None
         others = [name for name, value in generation.items() if name not in SEARCHED and value != DEFAULTS[name]]

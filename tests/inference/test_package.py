@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import shutil
@@ -155,6 +156,10 @@ def test_texts_in_python(made: Path) -> None:
         assert model.generate([lines[1], lines[2], lines[0]], batch_size) == [expected[i] for i in (1, 2, 0)]
     assert model.generate([line["text"] for line in lines]) == expected and model.generate([]) == []
     assert model.generate(lines, beam=1, max_len_b=5) != expected and len(set(expected)) == 3
+    shown = "kind text, hat_transformer, 236,992 parameters, at most 128 tokens, fp32 on cpu)"
+    checkpoint = hat_fairseq.load(made / "model.pt", made / "data/bin", "cpu")
+    assert repr(model) == f"Model('{made.name}/P', {shown}" and repr(checkpoint).endswith(f"/model.pt', {shown}")
+    assert list(inspect.signature(hat_fairseq.load).parameters) == ["path", "data", "device", "precision"]
     look = model.look(lines[1], occlusion=True)
     assert (look.document, look.model[-2:], "".join(look.target).strip()) == ("test1", "/P", expected[1])
     assert look.occlusion is not None and len(look.source) == 2

@@ -22,7 +22,7 @@ from hat_fairseq.data.kind import HEAD
 from hat_fairseq.data.labels import label_of, label_token, write_label_dictionary
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.data.rows import read_ids
-from hat_fairseq.inference.checkpoints import refuse_other_tasks
+from hat_fairseq.inference.checkpoints import task_settings
 from hat_fairseq.inference.command import write_lines
 from hat_fairseq.inference.labels import Predictor, batches
 from hat_fairseq.inference.loading import load
@@ -329,12 +329,12 @@ def test_another_dictionary_is_refused(fine_tuned: Make, tmp_path: Path, monkeyp
 def test_models_of_other_tasks_are_refused() -> None:
     state = {"cfg": {"task": {"_name": "document_to_text"}}}
     with pytest.raises(ValueError, match=r"m.pt was trained on the task document_to_text, not .*\(texts are generated"):
-        refuse_other_tasks(state, "m.pt", EncoderTask)
+        task_settings(state, "m.pt", EncoderTask)
     with pytest.raises(ValueError, match="trained on the task masked_lm, not on candidate_selection, document_c"):
-        refuse_other_tasks({"cfg": None, "args": Namespace(task="masked_lm")}, "m.pt", EncoderTask)
-    refuse_other_tasks({"cfg": {"task": {"_name": "question_answering"}}}, "m.pt", EncoderTask)
+        task_settings({"cfg": None, "args": Namespace(task="masked_lm")}, "m.pt", EncoderTask)
+    task_settings({"cfg": {"task": {"_name": "question_answering"}}}, "m.pt", EncoderTask)
     with pytest.raises(ValueError, match="m.pt has weights and no settings of a training"):
-        refuse_other_tasks({"model": {}}, "m.pt", EncoderTask)
+        task_settings({"model": {}}, "m.pt", EncoderTask)
 
 
 @pytest.mark.parametrize("kind", ["classification", "segments", "tokens"])
