@@ -51,7 +51,7 @@ def encode_text(encoder: Encoder, record: Record) -> list[Row]:
 
 
 def _aligned_chunks(encoder: Encoder, record: Record, units: list[Unit], target: Pieces | None) -> list[Row]:
-    """A segment longer than a chunk is a chunk by itself, truncated, but the references of test data never are."""
+    """A segment longer than a chunk is a chunk by itself, which `--max-chunk-tokens` may truncate."""
     by_source = target is None or encoder.by_source
     limits = encoder.limit("source"), None if by_source else encoder.limit("target")
     lengths = [0] * len(units) if by_source or target is None else list(map(len, target))
@@ -69,9 +69,10 @@ def _aligned_chunks(encoder: Encoder, record: Record, units: list[Unit], target:
         streams = {"source": [token for i in chunk for token in (BOS, *tokens_of(units[i]))]}
         if target is not None:
             streams["target"] = _joined(encoder, [target[i] for i in chunk])
-        for (side, tokens), limit in zip(streams.items(), limits, strict=False):
-            encoder.counts[f"{side}_tokens_truncated"] += len(tokens[limit:]) if limit else 0
-            streams[side] = tokens[:limit]
+        if most := encoder.settings.max_chunk_tokens:
+            for side in streams if not encoder.by_source else ("source",):  # references of test data stay whole
+                encoder.counts[f"{side}_tokens_truncated"] += len(streams[side][most - 1 :])
+                streams[side] = streams[side][: most - 1]
         rows.append(Row(record.id, number, len(chunks), streams))
     return rows
 

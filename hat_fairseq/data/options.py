@@ -5,11 +5,12 @@ The command line, `pipeline.json` and the table in docs/data.md are made from th
 
 import argparse
 from collections.abc import Mapping, Sequence
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import Field, asdict, dataclass, field, fields
 from typing import Any
 
 from hat_fairseq.data import alignment, bpe, long_input, text, word_tokenizer
 
+LATER = {"max_chunk_tokens"}  # settings that earlier versions do not have
 SEGMENTS = ("sentences", "packed", "none")
 #: Options that mean something for some kinds only belong to one of these groups; see `Kind.options`.
 TEXT, TARGETS, ROWS, WINDOWS = "text", "targets", "rows", "windows"
@@ -61,6 +62,13 @@ class Settings:
     )
     long_source: str = option("error", "what to do with a longer source", long_input.POLICIES)
     long_target: str = option("error", "what to do with a longer target", long_input.POLICIES[:2], group=TARGETS)
+    max_chunk_tokens: int | None = option(
+        None,
+        "with --aligned: truncates a segment that is a longer chunk by itself (default: such segments stay whole)",
+        metavar="N",
+        group=TARGETS,
+        least=2,
+    )
     segments: str = option(
         "sentences", "what gets a marker: sentences, packed segments, or whole parts", choices=SEGMENTS, group=ROWS
     )
@@ -153,9 +161,14 @@ def settings_of_tokens(settings: Settings) -> dict[str, Any]:
     return {name: getattr(settings, name) for name in names}
 
 
+def settings_to_json(settings: Settings) -> dict[str, Any]:
+    """The settings as `pipeline.json` has them; those of `LATER` only if they have an effect."""
+    return {name: value for name, value in asdict(settings).items() if name not in LATER or value is not None}
+
+
 def settings_from_json(record: Mapping[str, Any]) -> Settings:
-    """Inverse of `dataclasses.asdict`; ValueError for the settings of another version."""
+    """Inverse of `settings_to_json`; ValueError for the settings of another version."""
     known = {item.name for item in fields(Settings)}
-    if record.keys() != known:
+    if record.keys() | LATER != known:
         raise ValueError(f"found the settings {sorted(record)}, expected {sorted(known)}")
     return Settings(**{**record, "role_labels": tuple(record["role_labels"])})

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
@@ -11,7 +11,7 @@ from hat_fairseq.data.clean import prepare
 from hat_fairseq.data.encoder import Encoder
 from hat_fairseq.data.files import parse_json, sha256_of
 from hat_fairseq.data.kinds import Kind, kind_of
-from hat_fairseq.data.options import Settings, settings_from_json
+from hat_fairseq.data.options import Settings, settings_from_json, settings_to_json
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.rows import Row
 from hat_fairseq.data.text import CONTROL_TOKENS, SEPARATOR, restore_control_tokens
@@ -80,7 +80,7 @@ class TextPipeline:
         names = save_bpe(self.bpe, directory)
         record = {
             "format": FORMAT,
-            "settings": asdict(self.settings),
+            "settings": settings_to_json(self.settings),
             "bpe": {"kind": self.bpe.kind, "sha256": {name: sha256_of(directory / name) for name in names}},
         }
         (directory / FILE_NAME).write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -122,12 +122,15 @@ def load_documents(task: Any, folder: str, split: str, combine: bool) -> Documen
     if first and not any(row.eq(task.src_dict.bos()).any() for row in first):
         logger.warning("%s, %s: no sentence has a marker <s>, so a hierarchy has one sentence only", folder, split)
     roles = _load_stream(task, f"{folder}/{split}", pair.src.sizes, combine) if cfg.role_stream else None
+    target_sizes = pair.tgt_sizes
+    if target_sizes is not None and split.startswith("test"):  # a reference may be longer than what is generated
+        target_sizes = np.minimum(target_sizes, cfg.max_target_positions)
     return DocumentPairDataset(
         pair.src,
         pair.src_sizes,
         task.src_dict,
         pair.tgt,
-        pair.tgt_sizes,
+        target_sizes,
         task.tgt_dict,
         left_pad_source=cfg.left_pad_source,
         left_pad_target=False,

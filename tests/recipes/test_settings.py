@@ -72,9 +72,10 @@ def test_rows_fit_the_model(name: str) -> None:
         assert options.segment_length <= model.segment_length
     else:
         longest = given.max_source_positions if options.kind == "text" else given.max_positions
-    assert options.max_source_tokens <= longest
+    assert max(options.max_source_tokens, options.max_chunk_tokens or 0) <= longest
     if options.kind == "text":
-        assert options.max_target_tokens <= given.max_target_positions
+        assert max(options.max_target_tokens, options.max_chunk_tokens or 0) <= given.max_target_positions
+        assert options.max_chunk_tokens or not (options.aligned and options.long_source == "chunk")
     assert not {"long-source", "long-target", "truncate-source"} & set(files.load(files.find(name))["train"])
 
 
