@@ -99,12 +99,11 @@ def decode(cls: Any, value: Any, where: str) -> Any:
 
 def _to_json(value: Any) -> dict[str, Any]:
     """A dataclass as an object, without fields that have their defaults."""
-    found: dict[str, Any] = {}
     cls: Any = type(value)
-    for key, (_, default) in _keys(cls)[0].items():
-        if (item := getattr(value, key)) != default:
-            nested = isinstance(item, tuple) and item and is_dataclass(item[0])
-            found[key] = list(map(_to_json, item)) if nested else item
+    found = {key: item for key, (_, default) in _keys(cls)[0].items() if (item := getattr(value, key)) != default}
+    for key, item in found.items():
+        if type(item) is tuple and item and is_dataclass(item[0]):
+            found[key] = [_to_json(each) for each in item]
     return found
 
 
