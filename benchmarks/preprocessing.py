@@ -26,7 +26,7 @@ import numpy as np
 from cli_timing import run_commands
 from harness import Facts, Job, Setting, run
 
-from hat_fairseq.data.clean import EmptyDocumentError, prepare
+from hat_fairseq.data.clean import EmptyDocumentError
 from hat_fairseq.data.gpt2_bpe import find_gpt2_files
 from hat_fairseq.data.kinds import kind_of
 from hat_fairseq.data.options import Settings
@@ -120,7 +120,7 @@ def read(name: str, split: str) -> Iterator[Record]:
     settings = Settings(splitter=reader.defaults.get("splitter", "given"))
     for document in reader.read(split, None, Counter()):
         try:
-            yield prepare(document, kind_of("text"), settings, Counter())
+            yield kind_of("text").prepare(document, settings, Counter())
         except EmptyDocumentError:
             continue
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hat_fairseq.data.records import Document
+from hat_fairseq.data.kinds import Document
 
 
 @dataclass

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hat_fairseq.data.files import Fields, read_json_lines
-from hat_fairseq.data.records import PretrainingText
+from hat_fairseq.data.kinds import PretrainingText
 from release import release_folder
 
 KIND = "mlm"

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hat_fairseq.data.files import read_lines
-from hat_fairseq.data.records import Document
+from hat_fairseq.data.kinds import Document
 from hat_fairseq.data.tables import find_table, read_table
 from release import release_folder
 

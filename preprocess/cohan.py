@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hat_fairseq.data.files import Fields, read_json_lines
-from hat_fairseq.data.records import Document
+from hat_fairseq.data.kinds import Document
 from release import release_file, release_folder
 
 SPLITS = ("train", "valid", "test")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hat_fairseq.data.files import Fields, read_json_lines
-from hat_fairseq.data.records import Annotation, Answer, DocumentQuestion
+from hat_fairseq.data.kinds import Annotation, Answer, DocumentQuestion
 from release import release_folder
 
 Found = tuple[int, tuple[Answer, ...]]  # number of a paragraph, and short answers in it

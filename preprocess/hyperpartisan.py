@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hat_fairseq.data.files import Fields, note_input, read_json
-from hat_fairseq.data.records import LabelledText
+from hat_fairseq.data.kinds import LabelledText
 from markup import unescape
 from release import release_file, release_folder
 

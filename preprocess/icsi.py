@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import meetings
-from hat_fairseq.data.records import Document
+from hat_fairseq.data.kinds import Document
 
 SPLITS = meetings.SPLITS
 DEFAULTS = meetings.DEFAULTS

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hat_fairseq.data.files import read_lines
-from hat_fairseq.data.records import LabelledText
+from hat_fairseq.data.kinds import LabelledText
 from release import release_folder
 
 KIND = "classification"

@@ -27,7 +27,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 from hat_fairseq.data.files import read_lines
-from hat_fairseq.data.records import Document
+from hat_fairseq.data.kinds import Document
 from release import release_folder
 
 SPLITS = ("train", "valid", "test")

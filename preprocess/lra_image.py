@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hat_fairseq.data.files import note_input
-from hat_fairseq.data.records import ByteSequence
+from hat_fairseq.data.kinds import ByteSequence
 from release import release_file, release_folder
 
 KIND = "byte_sequence"

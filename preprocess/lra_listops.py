@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from hat_fairseq.data.records import SymbolSequence
+from hat_fairseq.data.kinds import SymbolSequence
 from hat_fairseq.data.tables import read_tsv
 from listops import FUNCTIONS, value_of
 from release import release_file, release_folder

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hat_fairseq.data.files import note_input, read_lines
-from hat_fairseq.data.records import ByteSequence
+from hat_fairseq.data.kinds import ByteSequence
 from pathfinder import SIZE
 from release import release_file, release_folder
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hat_fairseq.data.files import read_lines
-from hat_fairseq.data.records import BytePair
+from hat_fairseq.data.kinds import BytePair
 from release import release_file, release_folder
 
 KIND = "byte_pair"

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hat_fairseq.data.files import read_lines
-from hat_fairseq.data.records import ByteSequence
+from hat_fairseq.data.kinds import ByteSequence
 from release import release_folder
 
 KIND = "byte_sequence"

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from hat_fairseq.data.records import Document
+from hat_fairseq.data.kinds import Document
 from hat_fairseq.data.records_json import read_records
 from release import release_file
 

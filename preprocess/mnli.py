@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from hat_fairseq.data.records import LabelledText
+from hat_fairseq.data.kinds import LabelledText
 from hat_fairseq.data.tables import read_tsv
 from release import release_file, release_folder
 

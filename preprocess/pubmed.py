@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import cohan
-from hat_fairseq.data.records import Document
+from hat_fairseq.data.kinds import Document
 
 SPLITS = cohan.SPLITS
 DEFAULTS = cohan.DEFAULTS

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hat_fairseq.data.files import Fields, read_json
-from hat_fairseq.data.records import Choice
+from hat_fairseq.data.kinds import Choice
 from release import release_folder
 
 KIND = "choice"

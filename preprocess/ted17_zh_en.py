@@ -29,7 +29,7 @@ from pathlib import Path
 
 from bitext import Side, join
 from hat_fairseq.data.files import read_lines
-from hat_fairseq.data.records import Document
+from hat_fairseq.data.kinds import Document
 from markup import unescape
 from release import find_one, release_folder
 from wmt_xml import read_sides

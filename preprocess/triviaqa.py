@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from hat_fairseq.data.files import Fields, read_json, read_lines
-from hat_fairseq.data.records import Answer, Question
+from hat_fairseq.data.kinds import Answer, Question
 from release import release_file, release_folder
 
 KIND = "qa"

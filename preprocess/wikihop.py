@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hat_fairseq.data.files import Fields, read_json
-from hat_fairseq.data.records import Candidates
+from hat_fairseq.data.kinds import Candidates
 from release import release_file, release_folder
 
 KIND = "candidates"

@@ -6,13 +6,18 @@
            segment joins the next one)
 """
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from hat_fairseq.data.record import Record
-from hat_fairseq.data.records import Document
 from hat_fairseq.data.text import normalise
 from hat_fairseq.data.word_tokenizer import count_words, join_sentences
+
+if TYPE_CHECKING:
+    from hat_fairseq.data.kinds.documents import Document
 
 POLICIES = ("error", "drop", "merge")
 WAY_OUT = "correct it, or choose --on-misaligned drop or --on-misaligned merge"

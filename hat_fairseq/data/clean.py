@@ -2,44 +2,17 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from hat_fairseq.data.alignment import align
 from hat_fairseq.data.options import Settings
 from hat_fairseq.data.record import Record, Text
-from hat_fairseq.data.records import Document
 from hat_fairseq.data.text import CONTROL_TOKENS, escape_control_tokens, normalise, split_sentences
 from hat_fairseq.data.word_tokenizer import word_tokenizer
 
-if TYPE_CHECKING:
-    from hat_fairseq.data.kinds import Kind
-
-QUESTION = "question"  # the role of a question among turns
 BYTES = tuple(map(str, range(256)))  # the symbols of bytes and of pixels
 
 
 class EmptyDocumentError(ValueError):
     """Nothing is left of a document, or of its target or a part of it, after normalisation."""
-
-
-def prepare(record: Record, kind: "Kind", settings: Settings, counts: Counter[str], policy: str = "error") -> Record:
-    """The record as it is stored: documents with targets clean and in sentences, all others as given. Idempotent.
-
-    Everything replaced or dropped in a document is added to `counts`: the keys of `text.normalise` and, for aligned
-    documents with a target, `alignment.align`; `sentences_empty`, `target_sentences_empty` and
-    `references_not_trained_on`. EmptyDocumentError if nothing is left of a part or of the target; else ValueError as
-    `align` and `split_sentences`.
-    """
-    if isinstance(record, Document):
-        return _prepare_document(record, settings, counts, policy)
-    for _, text in record.texts():
-        if kind.is_text:
-            element = record.list_key().removesuffix("s") if kind.divided else None
-            _normalised(record, text, element, Counter())  # what it replaces is counted when it is encoded
-        else:
-            symbols_of(record, text, kind)
-    return record
 
 
 def clean_sentences(
@@ -50,23 +23,26 @@ def clean_sentences(
     `split`: running text is split by the settings' splitter, otherwise it is one sentence. `element`: the name of an
     element that has a label. EmptyDocumentError if nothing is left, or such an element is empty.
     """
-    clean = _normalised(record, text, element, counts)
+    clean = normalised(record, text, element, counts)
     if isinstance(text, str):
         way_out = "; or --segments none" if settings.splitter == "given" else ""
-        return _split(record, clean[0], settings, way_out) if split else clean
+        return split_text(record, clean[0], settings, way_out) if split else clean
     counts["sentences_empty"] += sum(not sentence for sentence in clean)
     if settings.role_in_text:
         clean = [f"{role} : {sentence}" for role, sentence in zip(roles_of(record), clean, strict=True)]
     return list(filter(None, clean))
 
 
-def symbols_of(record: Record, text: Text, kind: "Kind") -> list[str]:
-    """The symbols of a sequence: bytes of a text in UTF-8, or tokens and pixels as given; ValueError for unfit ones."""
+def symbols_of(record: Record, text: Text, alphabet: tuple[str, ...]) -> list[str]:
+    """The symbols of a sequence: bytes of a text in UTF-8, or tokens and pixels as given; ValueError for unfit ones.
+
+    `alphabet`: the symbols that may occur; empty for any.
+    """
     if isinstance(text, str):
         symbols = list(map(BYTES.__getitem__, text.encode("utf-8", "surrogatepass")))
     else:
         symbols = list(text)
-        if kind.alphabet and (unknown := set(symbols).difference(kind.alphabet)):
+        if alphabet and (unknown := set(symbols).difference(alphabet)):
             raise ValueError(f"{record.name} has the pixel {min(unknown)}; pixels are numbers from 0 to 255")
         for symbol in set(symbols):
             if symbol.split() != [symbol] or symbol in CONTROL_TOKENS:
@@ -120,48 +96,7 @@ def role_token(role: str) -> str:
     return escape_control_tokens("_".join(role.split()))
 
 
-def _prepare_document(record: Document, settings: Settings, counts: Counter[str], policy: str) -> Document:
-    if len(record.parts) == 2:
-        record = _with_question(record, settings, counts)
-    if settings.aligned and record.sentences is not None and record.target is not None:
-        record = align(record, policy, (settings.source_language, settings.target_language), counts)
-    if record.text is None:
-        sentences = [normalise(sentence, counts) for sentence in record.sentences or ()]
-    else:
-        sentences = _split(record, normalise(record.text, counts), settings)
-    kept = [index for index, sentence in enumerate(sentences) if sentence]
-    target = None if record.target is None else [normalise(sentence, counts) for sentence in record.target]
-    if not kept or (target is not None and not any(target)):
-        what = "target" if kept else "source"
-        raise EmptyDocumentError(f"{record.name} has an empty {what}: no sentence with text in it")
-    counts["sentences_empty"] += len(sentences) - len(kept)
-    if record.other_references:
-        others = (tuple(filter(None, (normalise(s, counts) for s in each))) for each in record.other_references)
-        record = replace(record, other_references=tuple(filter(None, others)))
-        counts["references_not_trained_on"] += len(record.other_references)
-    counts["target_sentences_empty"] += sum(not sentence for sentence in target or ())
-    return record.with_sentences(
-        tuple(sentences[index] for index in kept),
-        roles=None if record.roles is None else tuple(normalise(record.roles[index], counts) for index in kept),
-        target=None if target is None else tuple(filter(None, target)),
-    )
-
-
-def _with_question(record: Document, settings: Settings, counts: Counter[str]) -> Document:
-    """The question as the first sentence."""
-    question, text = record.parts
-    if settings.aligned:
-        raise ValueError(f"{record.name} has a question, and --aligned is for translations")
-    if not isinstance(question, str) or not normalise(question, Counter()):
-        raise EmptyDocumentError(f"{record.name} has an empty question")
-    divided = _split(record, normalise(text, counts), settings) if isinstance(text, str) else text
-    if not any(normalise(sentence, Counter()) for sentence in divided):
-        raise EmptyDocumentError(f"{record.name} has an empty source: no sentence with text in it")
-    roles = None if record.roles is None else (QUESTION, *record.roles)
-    return record.with_sentences((question, *divided), roles, record.target)
-
-
-def _normalised(record: Record, text: Text, element: str | None, counts: Counter[str]) -> list[str]:
+def normalised(record: Record, text: Text, element: str | None, counts: Counter[str]) -> list[str]:
     """The whole text, or each of its elements, without line breaks and the like."""
     clean = [normalise(element, counts) for element in ([text] if isinstance(text, str) else text)]
     if element and not all(clean):
@@ -171,7 +106,7 @@ def _normalised(record: Record, text: Text, element: str | None, counts: Counter
     return clean
 
 
-def _split(record: Record, text: str, settings: Settings, way_out: str = "") -> list[str]:
+def split_text(record: Record, text: str, settings: Settings, way_out: str = "") -> list[str]:
     try:
         return split_sentences(text, settings.splitter, settings.source_language)
     except ValueError as error:

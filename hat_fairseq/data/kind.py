@@ -9,15 +9,17 @@ Legend: B samples, R rows, T tokens of a row, K classes, N segments or candidate
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from hat_fairseq.data.labels import NO_LABEL
+from hat_fairseq.data.clean import normalised
+from hat_fairseq.data.labels import NO_LABEL, label_token
 from hat_fairseq.data.long_input import POLICIES
-from hat_fairseq.data.options import PACKING, ROWS, TEXT
+from hat_fairseq.data.options import PACKING, ROWS, TEXT, Settings
 from hat_fairseq.data.rows import Row
 
 if TYPE_CHECKING:
@@ -66,6 +68,15 @@ class Kind(ABC):
     @abstractmethod
     def encode(self, encoder: Encoder, record: Record) -> list[Row]:
         """The rows of a stored record."""
+
+    def prepare(self, record: Any, settings: Settings, counts: Counter[str], policy: str = "error") -> Any:
+        """The record as it is stored; here as given. Idempotent.
+
+        Everything replaced or dropped is added to `counts`. EmptyDocumentError if nothing is left of a text.
+        """
+        for _, text in record.texts():  # what normalisation replaces is counted when a text is encoded
+            normalised(record, text, record.list_key().removesuffix("s") if self.divided else None, Counter())
+        return record
 
     def gold_labels(self, record: Any) -> tuple[str, ...]:
         """What is counted of a record with a gold target or label; its labels, where the training part decides them."""
@@ -195,6 +206,11 @@ class LabelPrediction(Prediction):
 
     label: str
     probabilities: dict[str, float] | list[float]
+
+
+def labelled(record: Any, tokens: list[str]) -> dict[str, list[str]]:
+    """The streams of a row with the label of its record."""
+    return {"source": tokens} | ({} if record.label is None else {"label": [label_token(str(record.label))]})
 
 
 def class_numbers(label: list[str], expected: int, classes: Mapping[str, int]) -> list[int]:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Self
 
 from hat_fairseq.data.bpe import FILES, Bpe, load_bpe, save_bpe
-from hat_fairseq.data.clean import prepare
 from hat_fairseq.data.encoder import Encoder
 from hat_fairseq.data.files import parse_json, sha256_of
 from hat_fairseq.data.kinds import Kind, kind_of
@@ -43,8 +42,8 @@ class TextPipeline:
         return self.rows(self.prepare(record).without_gold())
 
     def prepare(self, record: Record) -> Record:
-        """The record as `text/SPLIT.jsonl` has it; see `clean.prepare`."""
-        return prepare(record, self.kind, self.settings, self.counts)
+        """The record as `text/SPLIT.jsonl` has it; see `Kind.prepare`."""
+        return self.kind.prepare(record, self.settings, self.counts)
 
     def rows(self, record: Record, by_source: bool = False) -> list[Row]:
         """The rows of a prepared record with its target, labels and answers; `by_source`: see `Encoder`."""

@@ -11,7 +11,7 @@ from itertools import groupby, zip_longest
 from pathlib import Path
 
 from hat_fairseq.data.files import read_lines
-from hat_fairseq.data.records import Document
+from hat_fairseq.data.kinds import Document
 
 MAX_SEGMENTS = 500  # of a file with a single document
 

@@ -20,11 +20,11 @@ from hat_fairseq.data.binarize import LABELS, ROLE_LABELS, binarize, check_split
 from hat_fairseq.data.blocks import Blocks, digest, group, part_names, read_part
 from hat_fairseq.data.bpe import Bpe
 from hat_fairseq.data.clean import role_token
-from hat_fairseq.data.encode_examples import pack_documents
 from hat_fairseq.data.encoder import Encoder
 from hat_fairseq.data.files import recorded_inputs
 from hat_fairseq.data.gold import Gold, check_gold, check_tests, class_labels
 from hat_fairseq.data.kinds import kind_of
+from hat_fairseq.data.kinds.pretraining import pack_documents
 from hat_fairseq.data.labels import label_token, write_label_dictionary
 from hat_fairseq.data.learned_bpe import LearnedBpe
 from hat_fairseq.data.manifest import SplitReport, versions

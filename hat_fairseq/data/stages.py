@@ -9,14 +9,14 @@ import numpy as np
 
 from hat_fairseq.data.alignment import MisalignedError, words_of
 from hat_fairseq.data.blocks import Parts, digest, read_part, read_range
-from hat_fairseq.data.clean import EmptyDocumentError, prepare, sentences_for_bpe
+from hat_fairseq.data.clean import EmptyDocumentError, sentences_for_bpe
 from hat_fairseq.data.dictionary import EOS, SPECIAL, UNKNOWN, Dictionary
-from hat_fairseq.data.encode_answers import sample_negatives
-from hat_fairseq.data.encode_examples import units_to_pack
 from hat_fairseq.data.encoder import Encoder
 from hat_fairseq.data.files import parse_object
 from hat_fairseq.data.gold import Gold
 from hat_fairseq.data.kinds import Kind, kind_of
+from hat_fairseq.data.kinds.pretraining import units_to_pack
+from hat_fairseq.data.kinds.windows import sample_negatives
 from hat_fairseq.data.manifest import SplitReport
 from hat_fairseq.data.options import Options, Settings
 from hat_fairseq.data.record import Record
@@ -55,7 +55,7 @@ def clean_record(
         raise ValueError(f"{record.name} has no target")
     record_counts: Counter[str] = Counter()
     try:
-        cleaned = prepare(record, kind, options, record_counts, options.on_misaligned)
+        cleaned = kind.prepare(record, options, record_counts, options.on_misaligned)
     except EmptyDocumentError as error:
         if options.on_empty == "error":
             raise EmptyDocumentError(f"{error}; remove it, or drop and count such: --on-empty drop") from error

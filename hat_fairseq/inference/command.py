@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..data.clean import EmptyDocumentError, prepare
+from ..data.clean import EmptyDocumentError
 from ..data.outputs import locked, named_errors
 from ..data.pipeline import TextPipeline
 from ..data.record import Record
@@ -66,7 +66,7 @@ def rows_in_order(
     empty: set[str] = set()
     for record in records:
         try:
-            prepare(record, pipeline.kind, pipeline.settings, Counter())
+            pipeline.kind.prepare(record, pipeline.settings, Counter())
         except EmptyDocumentError as error:
             if on_empty == "error":
                 raise ValueError(f"{error}; remove it, or write an empty row for such: --on-empty keep") from None

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..data.clean import EmptyDocumentError, prepare
+from ..data.clean import EmptyDocumentError
 from ..data.kinds import KINDS, Kind, LabelledKind, Prediction
 from ..data.manifest import check_files
 from ..data.outputs import check_output
@@ -139,7 +139,7 @@ def check_records(records: Iterable[Record], model: Predictor, on_empty: str) ->
         ids.append(record.id)
         try:
             model.kind.check(record)
-            prepare(record, model.kind, model.pipeline.settings, Counter())
+            model.kind.prepare(record, model.pipeline.settings, Counter())
         except EmptyDocumentError as error:
             if on_empty == "error":
                 raise ValueError(f"{error}; remove it, or write an empty row for such: --on-empty keep") from None

@@ -9,8 +9,8 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator
 
+from hat_fairseq.data.kinds import Document
 from hat_fairseq.data.pipeline import recorded_language
-from hat_fairseq.data.records import Document
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.data.text import normalise
 from hat_fairseq.scoring.files import HYPOTHESIS_KEYS, read_texts

@@ -13,10 +13,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from hat_fairseq import cli
 from hat_fairseq.data.files import read_json_lines
-from hat_fairseq.data.kinds import KINDS
-from hat_fairseq.data.learned_bpe import LearnedBpe
-from hat_fairseq.data.record import Annotation, Record
-from hat_fairseq.data.records import (
+from hat_fairseq.data.kinds import (
+    KINDS,
     BytePair,
     ByteSequence,
     Candidates,
@@ -29,6 +27,8 @@ from hat_fairseq.data.records import (
     PretrainingText,
     SymbolSequence,
 )
+from hat_fairseq.data.learned_bpe import LearnedBpe
+from hat_fairseq.data.record import Annotation, Record
 from hat_fairseq.data.records_json import read_records, record_to_json
 from hat_fairseq.data.sentencepiece_bpe import SentencePieceBpe
 

@@ -6,13 +6,12 @@ from dataclasses import replace
 import pytest
 
 from hat_fairseq.data.alignment import MisalignedError
-from hat_fairseq.data.encode_text import encode_text
+from hat_fairseq.data.kinds import Document
 from hat_fairseq.data.learned_bpe import LearnedBpe
 from hat_fairseq.data.options import Settings
 from hat_fairseq.data.packing import group_within
 from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.record import Record
-from hat_fairseq.data.records import Document
 from hat_fairseq.data.rows import BOS
 from hat_fairseq.data.text import SEPARATOR, split_segments
 
@@ -104,7 +103,7 @@ def test_the_chunks_together_are_the_document(
     removed = {"source": 0, "target": 0}
     for page in translations:
         encoder = pipeline.encoder()
-        rows = encode_text(encoder, pipeline.prepare(page))
+        rows = encoder.kind.encode(encoder, pipeline.prepare(page))
         (expected,) = whole.rows(page)
         sources, targets = divided(expected.tokens[1:], BOS), divided(expected.streams["target"], SEPARATOR)
         # A segment that is longer than a chunk is truncated at twice its limit.

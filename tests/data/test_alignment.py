@@ -6,8 +6,8 @@ from collections import Counter
 import pytest
 
 from hat_fairseq.data.alignment import POLICIES, MisalignedError, align
+from hat_fairseq.data.kinds import Document
 from hat_fairseq.data.record import Record
-from hat_fairseq.data.records import Document
 
 LANGUAGES = ("en", "de")
 

@@ -7,9 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
-from hat_fairseq.data.kinds.questions import AnswerPrediction, Questions
+from hat_fairseq.data.kinds import Question
+from hat_fairseq.data.kinds.questions import AnswerPrediction, QuestionKind
 from hat_fairseq.data.kinds.spans import AnswerOptions, ScoredSpan, n_best_spans, window_answers
-from hat_fairseq.data.records import Question
 from hat_fairseq.data.rows import Row
 
 NO = float("-inf")
@@ -71,7 +71,7 @@ def test_a_window_gives_characters_and_never_a_marker() -> None:
 
 def answered(rows: list[Row], outputs: list[np.ndarray], **options: float) -> AnswerPrediction:
     record = Question("q", "where", CONTEXT)
-    return Questions().predict(record, rows, outputs, [], AnswerOptions(**options))
+    return QuestionKind().predict(record, rows, outputs, [], AnswerOptions(**options))
 
 
 def test_windows_are_joined_by_the_best_span_and_the_lowest_no_answer() -> None:

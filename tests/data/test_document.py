@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from hat_fairseq.data.files import read_lines
+from hat_fairseq.data.kinds import Document
 from hat_fairseq.data.record import Record
-from hat_fairseq.data.records import Document
 from hat_fairseq.data.records_json import read_records, record_from_json, record_to_json
 
 

@@ -12,12 +12,12 @@ import pytest
 
 from hat_fairseq import cli
 from hat_fairseq.data.bpe import Bpe, Gpt2Bpe
-from hat_fairseq.data.encode_annotations import choose_annotation
+from hat_fairseq.data.kinds import DocumentQuestion
+from hat_fairseq.data.kinds.document_questions import choose_annotation
 from hat_fairseq.data.long_input import LongInputError
 from hat_fairseq.data.options import Settings
 from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.record import Annotation, Answer, Record
-from hat_fairseq.data.records import DocumentQuestion
 from hat_fairseq.data.records_json import record_from_json
 from hat_fairseq.data.rows import Row, read_ids
 

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hat_fairseq.data.kinds import KINDS
+from hat_fairseq.data.kinds import KINDS, Choice, LabelledText, Question
 from hat_fairseq.data.record import Answer, Record
-from hat_fairseq.data.records import Choice, LabelledText, Question
 from hat_fairseq.data.records_json import read_records, record_from_json, record_to_json
 
 

@@ -12,13 +12,7 @@ import torch
 
 from hat_fairseq.data.bpe import Bpe, Gpt2Bpe
 from hat_fairseq.data.clean import EmptyDocumentError
-from hat_fairseq.data.labels import label_of
-from hat_fairseq.data.learned_bpe import LearnedBpe
-from hat_fairseq.data.long_input import LongInputError
-from hat_fairseq.data.options import Settings
-from hat_fairseq.data.pipeline import TextPipeline
-from hat_fairseq.data.record import Answer, Record
-from hat_fairseq.data.records import (
+from hat_fairseq.data.kinds import (
     Candidates,
     Choice,
     Document,
@@ -27,6 +21,12 @@ from hat_fairseq.data.records import (
     LabelledWords,
     Question,
 )
+from hat_fairseq.data.labels import label_of
+from hat_fairseq.data.learned_bpe import LearnedBpe
+from hat_fairseq.data.long_input import LongInputError
+from hat_fairseq.data.options import Settings
+from hat_fairseq.data.pipeline import TextPipeline
+from hat_fairseq.data.record import Answer, Record
 from hat_fairseq.data.rows import Row
 from hat_fairseq.modules.segments import slots_at_markers
 

@@ -12,9 +12,9 @@ import pytest
 from fairseq.data import Dictionary, data_utils
 
 from hat_fairseq import cli
+from hat_fairseq.data.kinds import Document
 from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.record import Record
-from hat_fairseq.data.records import Document
 from hat_fairseq.data.records_json import read_records, record_to_json
 from hat_fairseq.data.text import split_segments
 
@@ -202,8 +202,8 @@ def test_options_that_do_not_go_together(
 
 
 READER = """
-from hat_fairseq.data.records import Document
-from hat_fairseq.data.records import Document
+from hat_fairseq.data.kinds import Document
+from hat_fairseq.data.kinds import Document
 
 RELEASE = {"train": (7, 8), "valid": (1,)}
 PAPER = {"documents": {"train": "363K", "valid": "122"}, "source_words": "354", "target_tokens": "460"}

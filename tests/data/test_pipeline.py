@@ -11,12 +11,12 @@ import pytest
 
 from hat_fairseq.data.bpe import Bpe, Gpt2Bpe
 from hat_fairseq.data.clean import EmptyDocumentError
+from hat_fairseq.data.kinds import Document
 from hat_fairseq.data.learned_bpe import LearnedBpe
 from hat_fairseq.data.long_input import LongInputError
 from hat_fairseq.data.options import Options, Settings
 from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.record import Record, Turn
-from hat_fairseq.data.records import Document
 from hat_fairseq.data.rows import BOS
 
 ROLES = ("ID", "ME", "PM", "UI")

@@ -15,10 +15,10 @@ from fairseq.data import Dictionary, data_utils
 
 from hat_fairseq import cli
 from hat_fairseq.data.files import sha256_of
+from hat_fairseq.data.kinds import Document
 from hat_fairseq.data.outputs import files_below
 from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.record import Record
-from hat_fairseq.data.records import Document
 from hat_fairseq.data.records_json import read_records, record_to_json
 from hat_fairseq.package_files import describe_files
 
@@ -259,8 +259,8 @@ def test_a_split_of_which_nothing_is_left_is_an_error(
 
 SLOW_READER = """
 import time
-from hat_fairseq.data.records import Document
-from hat_fairseq.data.records import Document
+from hat_fairseq.data.kinds import Document
+from hat_fairseq.data.kinds import Document
 
 SPLITS = ("train",)
 

@@ -170,7 +170,7 @@ def test_two_workers_give_the_same_files(kind: str, preprocessed: Preprocess, fo
 
 
 READER = """
-from hat_fairseq.data.records import LabelledText
+from hat_fairseq.data.kinds import LabelledText
 
 KIND = "classification"
 DEFAULTS = {"segments": "none", "num_codes": 10}

@@ -22,7 +22,7 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
 KILLED = "hat: error: a worker process was killed by signal 9; if memory ran out, use fewer --workers\n"
 READER = """
 import time
-from hat_fairseq.data.records import Document
+from hat_fairseq.data.kinds import Document
 
 SPLITS = ("train",)
 

@@ -19,11 +19,11 @@ from sentencepiece_model import SAMPLE, peer_tokenizer, tydi, tydi_lines, write_
 
 from hat_fairseq import cli
 from hat_fairseq.data.files import sha256_of
+from hat_fairseq.data.kinds import LabelledText, LabelledWords, Question
 from hat_fairseq.data.options import Settings
 from hat_fairseq.data.parallel import ordered_map
 from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.record import Answer
-from hat_fairseq.data.records import LabelledText, LabelledWords, Question
 from hat_fairseq.data.sentencepiece_bpe import MODEL, SPACE, SentencePieceBpe
 
 # Several characters become one, one becomes several, some vanish, some become spaces, some have no piece.

@@ -10,8 +10,8 @@ from example_data import Preprocess
 
 from hat_fairseq import cli
 from hat_fairseq.data.files import sha256_of
+from hat_fairseq.data.kinds import LabelledSegments
 from hat_fairseq.data.record import Record
-from hat_fairseq.data.records import LabelledSegments
 from hat_fairseq.data.records_json import record_to_json
 
 

@@ -19,12 +19,11 @@ from fine_tuned import FineTuned
 from preprocess.question_containers import WRITERS
 
 from hat_fairseq import cli
-from hat_fairseq.data.encode_annotations import choose_annotation
-from hat_fairseq.data.kinds.document_questions import DocumentWindow, answer_document
+from hat_fairseq.data.kinds import DocumentQuestion
+from hat_fairseq.data.kinds.document_questions import DocumentWindow, answer_document, choose_annotation
 from hat_fairseq.data.kinds.spans import AnswerOptions, ScoredSpan, WindowAnswers, n_best_spans
 from hat_fairseq.data.readers import find_reader
 from hat_fairseq.data.record import Record
-from hat_fairseq.data.records import DocumentQuestion
 from hat_fairseq.data.records_json import json_line, read_records
 from hat_fairseq.data.rows import read_ids
 from hat_fairseq.inference.labels import Predictor

@@ -15,8 +15,8 @@ from fairseq.sequence_scorer import SequenceScorer
 from warm import WarmPython
 
 from hat_fairseq import cli
+from hat_fairseq.data.kinds import Document
 from hat_fairseq.data.record import Record, Turn
-from hat_fairseq.data.records import Document
 from hat_fairseq.data.records_json import read_records, record_to_json
 from hat_fairseq.generation.beam_search import BeamSearchGenerator
 from hat_fairseq.inference import DocumentToText

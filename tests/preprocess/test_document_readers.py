@@ -21,10 +21,10 @@ from preprocess.question_containers import (
 )
 
 from hat_fairseq import cli
-from hat_fairseq.data.encode_annotations import choose_annotation
+from hat_fairseq.data.kinds import DocumentQuestion
+from hat_fairseq.data.kinds.document_questions import choose_annotation
 from hat_fairseq.data.readers import find_reader
 from hat_fairseq.data.record import Annotation, Answer, Record
-from hat_fairseq.data.records import DocumentQuestion
 from hat_fairseq.data.records_json import json_line
 from hat_fairseq.scoring.official import dataset_of, without_offsets, write_official_answers
 

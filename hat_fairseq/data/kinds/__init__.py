@@ -1,28 +1,66 @@
-"""The kinds of data, one for each `--kind`: a file each. Importing this package registers them."""
+"""The kinds of data, one for each `--kind`, and their records. Importing this package registers them."""
 
 from hat_fairseq.data.kind import KINDS, Kind, LabelledKind, Prediction, kind_of, register_kind
-from hat_fairseq.data.kinds.choices import Candidates, Choice
-from hat_fairseq.data.kinds.document_questions import DocumentQuestions
-from hat_fairseq.data.kinds.documents import Documents
-from hat_fairseq.data.kinds.labels import Classification, Segments, Words
-from hat_fairseq.data.kinds.pretraining import Pretraining
-from hat_fairseq.data.kinds.questions import Questions
-from hat_fairseq.data.kinds.sequences import BytePairs, ByteSequences, Sequences
+from hat_fairseq.data.kinds.choices import CandidateKind, Candidates, Choice, ChoiceKind
+from hat_fairseq.data.kinds.document_questions import DocumentQuestion, DocumentQuestionKind
+from hat_fairseq.data.kinds.documents import Document, DocumentKind
+from hat_fairseq.data.kinds.labels import (
+    ClassificationKind,
+    LabelledSegments,
+    LabelledText,
+    LabelledWords,
+    SegmentKind,
+    WordKind,
+)
+from hat_fairseq.data.kinds.pretraining import PretrainingKind, PretrainingText
+from hat_fairseq.data.kinds.questions import Question, QuestionKind
+from hat_fairseq.data.kinds.sequences import (
+    BytePair,
+    BytePairKind,
+    ByteSequence,
+    ByteSequenceKind,
+    SequenceKind,
+    SymbolSequence,
+)
+from hat_fairseq.data.record import Annotation, Answer, Record, Turn
 
 for _kind in (
-    Documents,
-    Classification,
-    Choice,
-    Candidates,
-    Segments,
-    Words,
-    Questions,
-    DocumentQuestions,
-    Pretraining,
-    Sequences,
-    ByteSequences,
-    BytePairs,
+    DocumentKind,
+    ClassificationKind,
+    ChoiceKind,
+    CandidateKind,
+    SegmentKind,
+    WordKind,
+    QuestionKind,
+    DocumentQuestionKind,
+    PretrainingKind,
+    SequenceKind,
+    ByteSequenceKind,
+    BytePairKind,
 ):
     register_kind(_kind())
 
-__all__ = ["KINDS", "Kind", "LabelledKind", "Prediction", "kind_of", "register_kind"]
+__all__ = [
+    "KINDS",
+    "Annotation",
+    "Answer",
+    "BytePair",
+    "ByteSequence",
+    "Candidates",
+    "Choice",
+    "Document",
+    "DocumentQuestion",
+    "Kind",
+    "LabelledKind",
+    "LabelledSegments",
+    "LabelledText",
+    "LabelledWords",
+    "Prediction",
+    "PretrainingText",
+    "Question",
+    "Record",
+    "SymbolSequence",
+    "Turn",
+    "kind_of",
+    "register_kind",
+]

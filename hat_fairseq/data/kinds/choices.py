@@ -3,18 +3,63 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from hat_fairseq.data import encode_examples, records
-from hat_fairseq.data.dictionary import BOS, EOS
+from hat_fairseq.data.dictionary import BOS as BOS_ID
+from hat_fairseq.data.dictionary import EOS as EOS_ID
 from hat_fairseq.data.encoder import Encoder
-from hat_fairseq.data.kind import HEAD, Array, LabelledKind, LabelPrediction, Tensor
+from hat_fairseq.data.kind import HEAD, Array, LabelledKind, LabelPrediction, Tensor, labelled
 from hat_fairseq.data.labels import RIGHT, WRONG
-from hat_fairseq.data.record import Record
-from hat_fairseq.data.rows import Row
+from hat_fairseq.data.record import Record, Texts
+from hat_fairseq.data.rows import BOS, EOS, Row, marked, tokens_of
 
 
-class Choice(LabelledKind):
+@dataclass(frozen=True)
+class Choice(Record, reads=("text", "segments"), one_of=("text", "segments"), gold="label"):
+    """A text with several continuations, one of which is right."""
+
+    text: str | None = None
+    segments: Texts | None = None
+    question: str | None = None  # becomes the beginning of each choice
+    choices: Texts = ()
+    label: int | None = None  # number of the right one, from 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if question := (self.question or "").strip():
+            object.__setattr__(self, "choices", tuple(f"{question} {choice}" for choice in self.choices))
+        object.__setattr__(self, "question", None)
+        _check_choices(self, "choices")
+
+
+@dataclass(frozen=True)
+class Candidates(Record, reads=("question", "text", "segments"), one_of=("text", "segments"), gold="label"):
+    """A question on a text with several candidates for its answer, one of which is right."""
+
+    question: str
+    text: str | None = None
+    segments: Texts | None = None
+    candidates: Texts = ()
+    label: int | None = None  # number of the right one, from 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_choices(self, "candidates")
+
+    @property
+    def choices(self) -> Texts:
+        return self.candidates
+
+
+def _check_choices(record: Record, name: str) -> None:
+    if (count := len(record.choices)) < 2:
+        raise ValueError(f"{record.name} has {count} {name}; at least two are needed")
+    if record.label is not None and record.label not in range(count):
+        raise ValueError(f"{record.name} has the label {record.label}; the {name} have the numbers 0 to {count - 1}")
+
+
+class ChoiceKind(LabelledKind):
     """The right one of several continuations: targets (B,), logits (B, K) for the K choices of the record with most.
 
     Each choice is a row of text, question and choice, and gets one logit (Rohde et al. 2021, section 7, on RACE; Liu et
@@ -22,15 +67,24 @@ class Choice(LabelledKind):
     """
 
     name, task = "choice", "multiple_choice"
-    record: ClassVar[type[Record]] = records.Choice
+    record: ClassVar[type[Record]] = Choice
     classes: ClassVar[tuple[str, ...]] = (RIGHT, WRONG)
     num_scores = 1
     joins_rows = True
     rows_of_sample = 4  # as in RACE
     has_segment_weights = True
 
-    def encode(self, encoder: Encoder, record: Record) -> list[Row]:
-        return encode_examples.encode_choices(encoder, record)
+    def encode(self, encoder: Encoder, record: Any) -> list[Row]:
+        """One row for each choice: the text, which is truncated, and the choice with its question."""
+        context = marked(encoder.text(record, record.parts[0]))  # all choices share it
+        choices = [marked(encoder.short_text(record, choice)) for choice in record.choices]
+        rows = []
+        for number, choice in enumerate(choices):
+            streams = {"source": tokens_of(encoder.row(record, [context, choice], truncated=0))}
+            if record.label is not None:
+                streams["label"] = [RIGHT if number == int(record.label) else WRONG]
+            rows.append(Row(record.id, number, len(choices), streams))
+        return rows
 
     def gold_labels(self, record: Any) -> tuple[str, ...]:
         return (f"choice {record.label}",)
@@ -64,7 +118,7 @@ class Choice(LabelledKind):
         return int(prediction.label)
 
 
-class Candidates(Choice):
+class CandidateKind(ChoiceKind):
     """The candidate that answers a question on a text: targets (B,), logits (B, K) for up to K candidates.
 
     A row is `<s> question </s> <s> candidate 1 <s> candidate 2 ... </s> </s> <s> text`. The logit of a candidate is
@@ -72,7 +126,7 @@ class Candidates(Choice):
     """
 
     name, task = "candidates", "candidate_selection"
-    record = records.Candidates
+    record = Candidates
     classes = ()
     positions = True
     main = -1
@@ -81,8 +135,19 @@ class Candidates(Choice):
     rows_of_sample = 1
     has_segment_weights = False
 
-    def encode(self, encoder: Encoder, record: Record) -> list[Row]:
-        return encode_examples.encode_candidates(encoder, record)
+    def encode(self, encoder: Encoder, record: Any) -> list[Row]:
+        """One row `<s> question </s> <s> candidate 1 <s> candidate 2 ... </s> </s> <s> context`; the label is a number.
+
+        Question and candidates are never truncated. The spans have the number of each candidate at its marker (Liu et
+        al. 2022, section 4.2.3, after Beltagy et al. 2020, section 6.1: all in one sequence).
+        """
+        question, context = record.parts
+        pairs = [(BOS, None), *encoder.one_segment(record, question), (EOS, None)]
+        for number, candidate in enumerate(record.choices):
+            pairs += [(BOS, number), *encoder.one_segment(record, candidate)]
+        pairs = encoder.row(record, [pairs, marked(encoder.text(record, context))], truncated=1)
+        streams = labelled(record, tokens_of(pairs))
+        return [Row(record.id, 0, 1, streams, [number for _, number in pairs], len(record.choices))]
 
     def logits(self, outputs: Mapping[str, Tensor], tokens: Tensor, num_rows: Tensor | None) -> Tensor:
         """(B, K) scores in fp32, -inf beyond a row's candidates."""
@@ -101,7 +166,7 @@ class Candidates(Choice):
 
 def candidate_markers(tokens: Any) -> Any:
     """(B, T) token ids -> (B, T), True at the markers of candidates: those behind the first `</s>`."""
-    return (tokens == BOS) & ((tokens == EOS).cumsum(1) == 1)
+    return (tokens == BOS_ID) & ((tokens == EOS_ID).cumsum(1) == 1)
 
 
 def numbers(like: Tensor, length: int) -> Tensor:

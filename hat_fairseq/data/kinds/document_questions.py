@@ -16,26 +16,47 @@ Legend: B rows, T tokens of a row (window), N paragraphs of the row with most.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from hat_fairseq.data import records
-from hat_fairseq.data.dictionary import BOS
-from hat_fairseq.data.encode_annotations import encode_document_question
+from hat_fairseq.data.dictionary import BOS as BOS_ID
 from hat_fairseq.data.encoder import Encoder
 from hat_fairseq.data.kind import Array, Prediction, Tensor
 from hat_fairseq.data.kinds.choices import numbers
-from hat_fairseq.data.kinds.questions import Questions, check_text, n_best_of
+from hat_fairseq.data.kinds.questions import QuestionKind, check_text, n_best_of
 from hat_fairseq.data.kinds.spans import AnswerOptions, WindowAnswers, check_span, span_logits, window_answers
+from hat_fairseq.data.kinds.windows import NO_ANSWER, characters_of, window_rows
 from hat_fairseq.data.labels import ANSWER_TYPES
 from hat_fairseq.data.options import TEXT, WINDOWS
-from hat_fairseq.data.record import Record
-from hat_fairseq.data.rows import Row
+from hat_fairseq.data.record import Annotation, Record, Texts
+from hat_fairseq.data.rows import Row, Unit, marked
+from hat_fairseq.data.token_spans import Span, find_span, kept_characters, token_spans
 
 NONE, SPAN, _, YES, NO = range(len(ANSWER_TYPES))
+
+
+@dataclass(frozen=True)
+class DocumentQuestion(Record, reads=("question", "paragraphs"), gold="annotations"):
+    """A question on the paragraphs of a document with the answers of annotators; ValueError as `Question`."""
+
+    question: str
+    paragraphs: Texts
+    annotations: tuple[Annotation, ...] | None = None  # None if they are not known
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for annotation in self.annotations or ():
+            number, count = annotation.paragraph, len(self.paragraphs)
+            if number is None:
+                continue
+            if number not in range(count):
+                raise ValueError(f"{self.name}: an annotation has paragraph {number}, not one from 0 to {count - 1}")
+            for answer in annotation.spans:
+                answer.check(self.paragraphs[number], f"{self.name}, paragraph {number}")
 
 
 @dataclass
@@ -51,7 +72,7 @@ class DocumentAnswer(Prediction):
     answer_score: float
 
 
-class DocumentQuestions(Questions):
+class DocumentQuestionKind(QuestionKind):
     """A paragraph of a document, a span, yes or no as answer, or no answer: targets (B, 4).
 
     A row is a window: `<s> question </s> </s> <s> paragraph 1 <s> paragraph 2 ... </s>`. A forward pass computes three
@@ -61,15 +82,31 @@ class DocumentQuestions(Questions):
     """
 
     name, task = "document_qa", "document_question_answering"
-    record = records.DocumentQuestion
+    record = DocumentQuestion
     criterion = "document_answers"
     classes = ANSWER_TYPES
     divided = True
     options = (TEXT, WINDOWS)
     num_scores = len(ANSWER_TYPES)
 
-    def encode(self, encoder: Encoder, record: Record) -> list[Row]:
-        return encode_document_question(encoder, record)
+    def encode(self, encoder: Encoder, record: Any) -> list[Row]:
+        """One row for each window of whole paragraphs, the question before each; LongInputError if there is no room."""
+        texts = record.sentences
+        assert texts is not None  # as the kind demands
+        positions = list(map(kept_characters, texts))
+
+        def refer(sentences: list[str], ready: list[str], pieces: list[list[str]]) -> list[list[Span | None]]:
+            each = zip(sentences, ready, pieces, positions, strict=True)
+            return [
+                token_spans([text], [words], [tokens], places, encoder.bpe)[0] for text, words, tokens, places in each
+            ]
+
+        question = marked([encoder.one_segment(record, record.parts[0])])
+        context = encoder.units(record, texts, element="paragraph", refer=refer)
+        rows = window_rows(encoder, record, question, context, paragraphs=True)
+        if record.annotations is not None:
+            _label(choose_annotation(record.annotations), positions, context, rows, encoder.counts)
+        return rows
 
     def gold_labels(self, record: Any) -> tuple[str, ...]:
         answered = any(annotation.paragraph is not None for annotation in record.annotations)
@@ -98,7 +135,7 @@ class DocumentQuestions(Questions):
             in the row; `type` (B, 5).
         """
         paragraphs = outputs["answer_paragraph"].float().squeeze(-1)
-        counts = (tokens == BOS).sum(1)[:, None] - 1  # the first one is the question's
+        counts = (tokens == BOS_ID).sum(1)[:, None] - 1  # the first one is the question's
         beyond = numbers(counts, paragraphs.size(1)) >= counts
         scores = paragraphs.new_zeros(len(tokens), 1 + paragraphs.size(1))
         scores[:, 1:] = paragraphs.masked_fill(beyond, float("-inf"))
@@ -107,7 +144,7 @@ class DocumentQuestions(Questions):
 
     def target(self, label: list[str], tokens: Array, classes: Mapping[str, int]) -> list[int]:
         """First and last token of the short answer, number of the paragraph's marker, type; zeros for none."""
-        text, markers = " ".join(label), int((tokens == BOS).sum())
+        text, markers = " ".join(label), int((tokens == BOS_ID).sum())
         if len(label) != 4 or not all(map(str.isdigit, label[:3])) or label[3] not in ANSWER_TYPES:
             raise ValueError(f"{text!r:.80} is no answer in a document")
         start, end, number = map(int, label[:3])
@@ -186,3 +223,64 @@ def answer_document(record: Record, windows: Sequence[DocumentWindow], options: 
         best.setdefault(paragraphs[each.paragraph][each.begin : each.end], score)
     answer.n_best = n_best_of(list(best.items())[: options.n_best])
     return answer
+
+
+NO_LABEL = [*NO_ANSWER, "0", ANSWER_TYPES[0]]
+
+
+def choose_annotation(annotations: Sequence[Annotation]) -> Annotation:
+    """The annotation to train on: the one with the first paragraph, of those with short answers if there are any.
+
+    As in the public baseline for Natural Questions (Alberti et al. 2019).
+    """
+    found = sorted((each for each in annotations if each.paragraph is not None), key=lambda each: each.paragraph or 0)
+    return next((each for each in found if each.spans), found[0] if found else Annotation())
+
+
+def _label(
+    annotation: Annotation,
+    positions: Sequence[Sequence[int]],
+    context: Sequence[Unit],
+    rows: Sequence[Row],
+    counts: Counter[str],
+) -> None:
+    """Label the rows that have the answer, and all others with `NO_LABEL`.
+
+    A row has a short answer, from the start of its first span to the end of its last one, if all of it is there; a
+    paragraph without short answer likewise, but if no row has all of it, each row with a piece of it.
+
+    Adds to `counts`: `answers_not_found` (no token stands for them), `examples_left_without_answer` (no row has it),
+    `answers_inside_tokens` (rows whose first or last token stands for more than the answer).
+    """
+    for row in rows:
+        row.streams["label"] = NO_LABEL
+    number = annotation.paragraph
+    if number is None:
+        return
+    places = [_place(row, number) for row in rows]
+    if annotation.spans:
+        begin, end = min(span.start for span in annotation.spans), max(span.end for span in annotation.spans)
+        wanted = characters_of(begin, end, positions[number])
+        counts["answers_not_found"] += wanted is None
+        for row, (marker, tokens) in zip(rows, places, strict=True):
+            found = find_span(row.spans[tokens], *wanted) if wanted and marker else None
+            if wanted and found:
+                first, last = (tokens.start + token for token in found)
+                counts["answers_inside_tokens"] += (row.spans[first][0], row.spans[last][1]) != wanted
+                row.streams["label"] = [str(first), str(last), str(marker), "span"]
+    else:
+        longest = max(tokens.stop - tokens.start for _, tokens in places)
+        least = len(context[number]) if longest == len(context[number]) else 1
+        for row, (marker, tokens) in zip(rows, places, strict=True):
+            if marker and tokens.stop - tokens.start >= least:
+                row.streams["label"] = [*NO_ANSWER, str(marker), annotation.yes_no or "paragraph"]
+    counts["examples_left_without_answer"] += all(row.label == NO_LABEL for row in rows)
+
+
+def _place(row: Row, paragraph: int) -> tuple[int, slice]:
+    """Number of a paragraph's marker in a row, 0 if it is not there; and where its tokens are."""
+    markers = [place for place, span in enumerate(row.spans) if isinstance(span, int)]
+    for number, place in enumerate(markers, start=1):
+        if row.spans[place] == paragraph:
+            return number, slice(place + 1, markers[number] if number < len(markers) else len(row.spans))
+    return 0, slice(0, 0)

@@ -1,24 +1,203 @@
-"""Documents with a text as target: summarization and document translation."""
+"""Documents with a text as target: summarization and document translation.
 
-from hat_fairseq.data import records
-from hat_fairseq.data.encode_text import encode_text
+Chunks of an aligned document end at the same segment boundaries in source and target (Rohde et al. 2021, section 4.2).
+So segment i of the source and segment i of the target are always in the same chunk.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any
+
+from hat_fairseq.data.alignment import align
+from hat_fairseq.data.clean import EmptyDocumentError, clean_target, role_token, roles_of, split_text
 from hat_fairseq.data.encoder import Encoder
 from hat_fairseq.data.kind import Kind
 from hat_fairseq.data.long_input import POLICIES
-from hat_fairseq.data.options import TARGETS, TEXT
-from hat_fairseq.data.record import Record
-from hat_fairseq.data.rows import Row
+from hat_fairseq.data.options import TARGETS, TEXT, Settings
+from hat_fairseq.data.packing import cut, exceeds, group_within
+from hat_fairseq.data.record import Record, Sentences, Texts, Turn
+from hat_fairseq.data.rows import BOS, Row, Unit, tokens_of, unit
+from hat_fairseq.data.text import SEPARATOR, normalise
 
 
-class Documents(Kind):
+@dataclass(frozen=True)
+class Document(Record, reads=("question", "text", "sentences"), one_of=("text", "turns", "sentences"), gold="target"):
+    """A document with its target: a summary, or a translation segment by segment."""
+
+    question: str | None = None  # it becomes the first sentence
+    turns: tuple[Turn, ...] | None = None
+    text: str | None = None
+    sentences: Texts | None = None  # the texts of the turns where there are turns
+    target: Sentences | None = None
+    other_references: tuple[Texts, ...] = ()  # besides the target; in JSON they follow it in one list
+    summary: Sentences | None = None  # another name for the target when it is read
+    roles: Texts | None = field(default=None, init=False)  # one for each turn
+
+    def __post_init__(self) -> None:
+        if self.summary is not None:
+            if self.target is not None:
+                raise ValueError(f"{self.name}: target and summary are two names for the same thing; give one of them")
+            self._set(target=self.summary, summary=None)
+        texts = None if self.turns is None else tuple(turn.text for turn in self.turns)
+        if texts == self.sentences:  # of a record with these turns
+            self._set(sentences=None)
+        super().__post_init__()
+        if self.turns is not None:
+            self._set(sentences=texts, roles=self._roles(self.turns))
+
+    @property
+    def references(self) -> tuple[Texts, ...]:
+        """The target, which models are trained on, and the other references."""
+        return () if self.target is None else (self.target, *self.other_references)
+
+    def with_sentences(self, sentences: Texts, roles: Texts | None, target: Texts | None) -> "Document":
+        """The document with other sentences instead of its question and text, and another target."""
+        turns = tuple(Turn(text, role=role) for text, role in zip(sentences, roles or (), strict=bool(roles)))
+        return replace(self, question=None, text=None, sentences=sentences, turns=turns or None, target=target)
+
+    def _set(self, **values: Any) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def _roles(self, turns: tuple[Turn, ...]) -> Texts | None:
+        roles = [turn.speaker if turn.role is None else turn.role for turn in turns]
+        known = tuple(role for role in roles if role is not None)
+        if known and None in roles:
+            raise ValueError(f"{self.name}: turn {roles.index(None) + 1} has neither role nor speaker, but others have")
+        return known or None
+
+
+Pieces = list[list[str]]  # tokens of each sentence or segment
+QUESTION = "question"  # the role of a question among turns
+
+
+class DocumentKind(Kind):
     """Documents with targets."""
 
     name, task = "text", "document_to_text"
-    record = records.Document
+    record = Document
     main = -1
     policies = POLICIES
     options = (TEXT, TARGETS)
     folder = ""
 
-    def encode(self, encoder: Encoder, record: Record) -> list[Row]:
-        return encode_text(encoder, record)
+    def prepare(self, record: Document, settings: Settings, counts: Counter[str], policy: str = "error") -> Document:
+        """The document, clean and in sentences; `policy`: of `alignment.align`. Idempotent.
+
+        Adds to `counts` the keys of `text.normalise` and, for aligned documents with a target, `alignment.align`;
+        `sentences_empty`, `target_sentences_empty` and `references_not_trained_on`. EmptyDocumentError if nothing is
+        left of the source or the target; else ValueError as `align` and `split_sentences`.
+        """
+        if len(record.parts) == 2:
+            record = _with_question(record, settings, counts)
+        if settings.aligned and record.sentences is not None and record.target is not None:
+            record = align(record, policy, (settings.source_language, settings.target_language), counts)
+        if record.text is None:
+            sentences = [normalise(sentence, counts) for sentence in record.sentences or ()]
+        else:
+            sentences = split_text(record, normalise(record.text, counts), settings)
+        kept = [index for index, sentence in enumerate(sentences) if sentence]
+        target = None if record.target is None else [normalise(sentence, counts) for sentence in record.target]
+        if not kept or (target is not None and not any(target)):
+            what = "target" if kept else "source"
+            raise EmptyDocumentError(f"{record.name} has an empty {what}: no sentence with text in it")
+        counts["sentences_empty"] += len(sentences) - len(kept)
+        if record.other_references:
+            others = (tuple(filter(None, (normalise(s, counts) for s in each))) for each in record.other_references)
+            record = replace(record, other_references=tuple(filter(None, others)))
+            counts["references_not_trained_on"] += len(record.other_references)
+        counts["target_sentences_empty"] += sum(not sentence for sentence in target or ())
+        return record.with_sentences(
+            tuple(sentences[index] for index in kept),
+            roles=None if record.roles is None else tuple(normalise(record.roles[index], counts) for index in kept),
+            target=None if target is None else tuple(filter(None, target)),
+        )
+
+    def encode(self, encoder: Encoder, record: Any) -> list[Row]:
+        """The rows of a prepared document, with the target if it has one.
+
+        LongInputError if source or target is too long and its policy is `error`; ValueError if it lacks roles.
+        """
+        settings, units = encoder.settings, encoder.units(record, record.parts[0])
+        target = None if record.target is None else encoder.pieces(clean_target(record), "target")[1]
+        if settings.aligned and settings.long_source == "chunk":
+            return _aligned_chunks(encoder, record, units, target)
+        roles: list[str | None] = [None] * len(units)
+        if settings.roles:
+            roles = [role_token(role) for role in roles_of(record, settings.role_labels)]
+        pieces = [
+            unit((BOS, *piece), role)
+            for tokens, role in zip(map(tokens_of, units), roles, strict=True)
+            for piece in _pieces(encoder, tokens)
+        ]
+        if settings.long_source == "chunk":
+            chunks = list(group_within(pieces, lambda piece, _: (len(piece),), (encoder.limit("source"),)))
+            if len(chunks) > 1:
+                encoder.counts.update(source_documents_over_limit=1, source_chunks=len(chunks))
+            sources: list[Unit] = [list(chain.from_iterable(chunk)) for chunk in chunks]
+        else:
+            sources = [encoder.document(record, list(chain.from_iterable(pieces)), "source")]
+        streams = [{"source": tokens_of(pairs)} for pairs in sources]
+        if settings.roles:
+            streams = [row | {"role": [role for _, role in pairs]} for row, pairs in zip(streams, sources, strict=True)]
+        if target is not None:
+            whole = tokens_of(encoder.document(record, unit(_joined(encoder, target)), "target"))
+            encoder.counts["targets_repeated_for_chunks"] += len(streams) - 1
+            streams = [row | {"target": whole} for row in streams]
+        return [Row(record.id, number, len(streams), row) for number, row in enumerate(streams)]
+
+
+def _aligned_chunks(encoder: Encoder, record: Record, units: list[Unit], target: Pieces | None) -> list[Row]:
+    """A segment longer than a chunk is a chunk by itself, which `--max-chunk-tokens` may truncate."""
+    by_source = target is None or encoder.by_source
+    limits = encoder.limit("source"), None if by_source else encoder.limit("target")
+    lengths = [0] * len(units) if by_source or target is None else list(map(len, target))
+    between = int(encoder.settings.target_separator)
+
+    def cost(number: int, first: bool) -> tuple[int, int]:
+        return 1 + len(units[number]), lengths[number] + (0 if first else between)
+
+    chunks = list(group_within(range(len(units)), cost, limits))
+    encoder.counts["segments_longer_than_chunk"] += sum(exceeds(cost(i, True), limits) for i in range(len(units)))
+    if len(chunks) > 1:
+        encoder.counts.update(documents_cut_into_chunks=1, chunks=len(chunks))
+    rows = []
+    for number, chunk in enumerate(chunks):
+        streams = {"source": [token for i in chunk for token in (BOS, *tokens_of(units[i]))]}
+        if target is not None:
+            streams["target"] = _joined(encoder, [target[i] for i in chunk])
+        if most := encoder.settings.max_chunk_tokens:
+            for side in streams if not encoder.by_source else ("source",):  # references of test data stay whole
+                encoder.counts[f"{side}_tokens_truncated"] += len(streams[side][most - 1 :])
+                streams[side] = streams[side][: most - 1]
+        rows.append(Row(record.id, number, len(chunks), streams))
+    return rows
+
+
+def _pieces(encoder: Encoder, tokens: list[str]) -> Pieces:
+    """A sentence, which is cut if it is longer than a chunk, so that every chunk can begin with a marker."""
+    limit = encoder.limit("source")
+    if encoder.settings.long_source != "chunk" or limit is None or len(tokens) < limit:
+        return [tokens]
+    encoder.counts["source_sentences_longer_than_chunk"] += 1
+    return list(map(list, cut(tokens, limit - 1)))
+
+
+def _joined(encoder: Encoder, target: Pieces) -> list[str]:
+    between = [SEPARATOR] if encoder.settings.target_separator else []
+    return [token for index, pieces in enumerate(target) for token in (*(between if index else ()), *pieces)]
+
+
+def _with_question(record: Document, settings: Settings, counts: Counter[str]) -> Document:
+    """The question as the first sentence."""
+    question, text = record.parts
+    if settings.aligned:
+        raise ValueError(f"{record.name} has a question, and --aligned is for translations")
+    if not isinstance(question, str) or not normalise(question, Counter()):
+        raise EmptyDocumentError(f"{record.name} has an empty question")
+    divided = split_text(record, normalise(text, counts), settings) if isinstance(text, str) else text
+    if not any(normalise(sentence, Counter()) for sentence in divided):
+        raise EmptyDocumentError(f"{record.name} has an empty source: no sentence with text in it")
+    roles = None if record.roles is None else (QUESTION, *record.roles)
+    return record.with_sentences((question, *divided), roles, record.target)

@@ -6,23 +6,52 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from hat_fairseq.data import encode_examples, records
-from hat_fairseq.data.dictionary import BOS
+from hat_fairseq.data.dictionary import BOS as BOS_ID
 from hat_fairseq.data.encoder import Encoder
-from hat_fairseq.data.kind import IGNORED, Array, LabelledKind, Prediction, class_numbers
-from hat_fairseq.data.record import Record
-from hat_fairseq.data.rows import Row
+from hat_fairseq.data.kind import IGNORED, Array, LabelledKind, Prediction, class_numbers, labelled
+from hat_fairseq.data.labels import NO_LABEL, label_token
+from hat_fairseq.data.record import Label, Record, Text, Texts
+from hat_fairseq.data.rows import Row, Unit, marked, tokens_of
 
 
-class Classification(LabelledKind):
+@dataclass(frozen=True)
+class LabelledText(Record, reads=("text", "segments", "second"), one_of=("text", "segments"), gold="label"):
+    """A text, or a pair of texts, with a label."""
+
+    second: Text | None = None
+    text: str | None = None
+    segments: Texts | None = None
+    label: Label | None = None
+
+
+@dataclass(frozen=True)
+class LabelledSegments(Record, reads=("segments",), gold="labels"):
+    """Segments with a label each."""
+
+    segments: Texts
+    labels: tuple[Label, ...] | None = None
+
+
+@dataclass(frozen=True)
+class LabelledWords(Record, reads=("words",), gold="labels"):
+    """Words with a label each."""
+
+    words: Texts
+    labels: tuple[Label, ...] | None = None
+
+
+class ClassificationKind(LabelledKind):
     """A label for each document, or for each pair of texts: targets (B,), logits (B, K)."""
 
     name, task = "classification", "document_classification"
-    record = records.LabelledText
+    record = LabelledText
     has_segment_weights = True
 
-    def encode(self, encoder: Encoder, record: Record) -> list[Row]:
-        return encode_examples.encode_pair(encoder, record)
+    def encode(self, encoder: Encoder, record: Any) -> list[Row]:
+        """One row of one or two parts."""
+        first, *second = record.parts
+        parts = [encoder.text(record, first), *(encoder.short_text(record, text) for text in second)]
+        return [Row(record.id, 0, 1, labelled(record, tokens_of(encoder.row(record, list(map(marked, parts))))))]
 
 
 @dataclass
@@ -32,23 +61,26 @@ class ElementLabels(Prediction):
     labels: list[str | None]
 
 
-class Segments(LabelledKind):
+class SegmentKind(LabelledKind):
     """A label for each of N segments, from the state at its `<s>`: targets (B, N), logits (B, N, K)."""
 
     name, task = "segments", "segment_classification"
-    record: ClassVar[type[Record]] = records.LabelledSegments
+    record: ClassVar[type[Record]] = LabelledSegments
     divided = True
     head_level = "segment"
 
-    def encode(self, encoder: Encoder, record: Record) -> list[Row]:
-        return encode_examples.encode_segments(encoder, record)
+    def encode(self, encoder: Encoder, record: Any) -> list[Row]:
+        """One row of given segments; the label has one for each marker."""
+        segments = encoder.units(record, record.parts[0], element="segment")
+        pairs = encoder.row(record, [marked(segments, range(len(segments)))])
+        return [_with_elements(encoder, record, pairs, None)]
 
     def gold_labels(self, record: Any) -> tuple[str, ...]:
         return record.labels
 
     def target(self, label: list[str], tokens: Array, classes: Mapping[str, int]) -> list[int]:
         """A class for each `<s>`."""
-        return class_numbers(label, int((tokens == BOS).sum()), classes)
+        return class_numbers(label, int((tokens == BOS_ID).sum()), classes)
 
     def no_target(self, num_tokens: int, num_markers: int) -> list[int]:
         return [0] * num_markers
@@ -78,16 +110,23 @@ class Segments(LabelledKind):
         ]
 
 
-class Words(Segments):
+class WordKind(SegmentKind):
     """A label for each word, at its first BPE piece: targets (B, T), logits (B, T, K); other tokens have no label."""
 
     name, task = "tokens", "token_classification"
-    record = records.LabelledWords
+    record = LabelledWords
     words = True
     head_level = "token"
 
-    def encode(self, encoder: Encoder, record: Record) -> list[Row]:
-        return encode_examples.encode_words(encoder, record)
+    def encode(self, encoder: Encoder, record: Any) -> list[Row]:
+        """One row of words; its label has one for each token: that of a word at its first piece, else none."""
+
+        def refer(_: object, __: object, pieces: list[list[str]]) -> list[list[Any]]:
+            return [[number, *[None] * (len(tokens) - 1)] for number, tokens in enumerate(pieces)]
+
+        words = encoder.units(record, record.parts[0], element="word", refer=refer)
+        pairs = encoder.row(record, [marked(encoder.segments(words, whole=True))])
+        return [_with_elements(encoder, record, pairs, NO_LABEL)]
 
     def target(self, label: list[str], tokens: Array, classes: Mapping[str, int]) -> list[int]:
         """A class for each token, or none."""
@@ -101,3 +140,14 @@ class Words(Segments):
 
     def places(self, row: Row) -> Iterator[tuple[int, int]]:
         return ((place, number) for place, number in enumerate(row.spans) if number is not None)
+
+
+def _with_elements(encoder: Encoder, record: Record, pairs: Unit, no_label: str | None) -> Row:
+    """A row whose tokens refer to the elements of the record, by their numbers."""
+    streams = {"source": tokens_of(pairs)}
+    numbers = [number for _, number in pairs]
+    if record.labels is not None:
+        labels = [no_label if number is None else label_token(record.labels[number]) for number in numbers]
+        streams["label"] = [label for label in labels if label is not None]
+        encoder.counts["labels_lost"] += len(record.labels) - sum(number is not None for number in numbers)
+    return Row(record.id, 0, 1, streams, numbers, len(record.parts[0]))

@@ -1,23 +1,49 @@
 """Texts without labels, to pre-train an encoder on."""
 
-from hat_fairseq.data import records
-from hat_fairseq.data.encode_examples import encode_pretraining
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
 from hat_fairseq.data.encoder import Encoder
 from hat_fairseq.data.kind import Kind
 from hat_fairseq.data.long_input import POLICIES
 from hat_fairseq.data.options import PACKING, ROWS, TEXT
-from hat_fairseq.data.record import Record
-from hat_fairseq.data.rows import Row
+from hat_fairseq.data.packing import pack_rows
+from hat_fairseq.data.record import Record, Texts
+from hat_fairseq.data.rows import Row, tokens_of
 
 
-class Pretraining(Kind):
+@dataclass(frozen=True)
+class PretrainingText(Record, reads=("text", "segments"), one_of=("text", "segments")):
+    """A text to pre-train on. In a file its id may be missing."""
+
+    text: str | None = None
+    segments: Texts | None = None
+
+
+class PretrainingKind(Kind):
     """Rows that are filled with the segments of several texts."""
 
     name, task = "mlm", "masked_document_lm"
-    record = records.PretrainingText
+    record = PretrainingText
     policies = POLICIES[:1]
     options = (TEXT, ROWS, PACKING)
     folder = ""
 
-    def encode(self, encoder: Encoder, record: Record) -> list[Row]:
-        return encode_pretraining(encoder, record)
+    def encode(self, encoder: Encoder, record: Any) -> list[Row]:
+        """Rows of one document, without labels; `pack_documents` fills rows with several."""
+        rows = list(pack_documents(encoder, [units_to_pack(encoder, record)]))
+        return [Row(record.id, number, len(rows), {"source": tokens}) for number, tokens in enumerate(rows)]
+
+
+def units_to_pack(encoder: Encoder, record: Record) -> list[list[str]]:
+    """The tokens of the segments of a document, without markers. Rows end between sentences even if these have none."""
+    split = not encoder.whole or encoder.settings.splitter != "given"
+    return [tokens_of(each) for each in encoder.segments(encoder.units(record, record.parts[0], split), whole=False)]
+
+
+def pack_documents(encoder: Encoder, documents: Iterable[list[list[str]]]) -> Iterator[list[str]]:
+    """Rows filled with the segments of consecutive documents; see `packing.pack_rows`."""
+    settings = encoder.settings
+    limits = settings.max_segments, settings.segment_length
+    return pack_rows(documents, encoder.limit("source"), not encoder.whole, encoder.counts, *limits)

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from hat_fairseq.data import records
-from hat_fairseq.data.encode_answers import encode_question
 from hat_fairseq.data.encoder import Encoder
 from hat_fairseq.data.kind import HEAD, Array, LabelledKind, Prediction, Tensor
 from hat_fairseq.data.kinds.spans import AnswerOptions, check_span, span_logits, window_answers
+from hat_fairseq.data.kinds.windows import NO_ANSWER, characters_of, window_rows
 from hat_fairseq.data.long_input import POLICIES
 from hat_fairseq.data.options import ROWS, TEXT, WINDOWS
-from hat_fairseq.data.record import Record
-from hat_fairseq.data.rows import Row
+from hat_fairseq.data.record import Answer, Record
+from hat_fairseq.data.rows import Row, marked
+from hat_fairseq.data.token_spans import Span, find_span, kept_characters, token_spans
+
+
+@dataclass(frozen=True)
+class Question(Record, reads=("question", "text"), gold="answers"):
+    """A question with answers that are spans of a text; ValueError if one does not stand where it says."""
+
+    question: str
+    text: str = field()  # without a default, unlike the property that it overrides
+    answers: tuple[Answer, ...] | None = None  # empty if the text has no answer, None if that is not known
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for answer in self.answers or ():
+            answer.check(self.text, self.name)
 
 
 @dataclass
@@ -25,7 +40,7 @@ class AnswerPrediction(Prediction):
     no_answer_score: float  # the lowest one of all windows minus the score of the best span
 
 
-class Questions(LabelledKind):
+class QuestionKind(LabelledKind):
     """A span of a text as answer, or no answer: targets (B, 2), first and last token, 0 0 for no answer.
 
     As for SQuAD 2.0 (Rajpurkar et al. 2018; Devlin et al. 2019): the logits (B, T, 2) score each token as the first and
@@ -33,7 +48,7 @@ class Questions(LabelledKind):
     """
 
     name, task = "qa", "question_answering"
-    record: ClassVar[type[Record]] = records.Question
+    record: ClassVar[type[Record]] = Question
     criterion = "answer_spans"
     classes: ClassVar[tuple[str, ...]] = ()
     positions = True
@@ -44,8 +59,24 @@ class Questions(LabelledKind):
     num_scores = 2
     prediction_options = AnswerOptions
 
-    def encode(self, encoder: Encoder, record: Record) -> list[Row]:
-        return encode_question(encoder, record)
+    def encode(self, encoder: Encoder, record: Any) -> list[Row]:
+        """One row for each window of the text, the question before each; the label is `START END` of each answer in it.
+
+        Raises:
+            LongInputError: the question leaves no room for the text, or all is too long and the policy is `error`.
+        """
+        question = marked(encoder.short_text(record, record.parts[0]))
+        text = record.text
+        assert text is not None  # as the kind demands
+        positions = kept_characters(text)
+
+        def refer(sentences: list[str], ready: list[str], pieces: list[list[str]]) -> list[list[Span | None]]:
+            return token_spans(sentences, ready, pieces, positions, encoder.bpe)
+
+        rows = window_rows(encoder, record, question, encoder.text(record, text, refer))
+        if record.answers is not None:
+            _label_answers(record.answers, positions, rows, encoder.counts)
+        return rows
 
     def gold_labels(self, record: Any) -> tuple[str, ...]:
         return ("with an answer" if record.answers else "without answer",)
@@ -101,3 +132,27 @@ def check_text(record: Record, spans: Sequence[Any]) -> None:
 
 def n_best_of(best: Sequence[tuple[str, float]]) -> list[dict[str, Any]]:
     return [{"text": text, "score": score} for text, score in best]
+
+
+def _label_answers(answers: Sequence[Answer], positions: Sequence[int], rows: list[Row], counts: Counter[str]) -> None:
+    """Label each row with the answers that are wholly in it, each place once and in the order given, else `0 0`.
+
+    Positions count tokens of the row from 0, both inclusive.
+
+    Adds to `counts`: `answers_not_found` (no token stands for them), `answers_in_no_row` (cut off, or longer than what
+    two windows share), `examples_left_without_answer` (they had some, and no row has one), and `answers_inside_tokens`
+    (rows in which the first or the last token stands for more than the answer).
+    """
+    found = (characters_of(answer.start, answer.end, positions) for answer in answers)
+    wanted = [span for span in found if span is not None]
+    counts["answers_not_found"] += len(answers) - len(wanted)
+    by_row = [[find_span(row.spans, *span) for span in wanted] for row in rows]
+    counts["answers_in_no_row"] += sum(not any(in_row) for in_row in zip(*by_row, strict=True))
+    if answers and not any(span for in_row in by_row for span in in_row):
+        counts["examples_left_without_answer"] += 1
+    for row, in_row in zip(rows, by_row, strict=True):
+        pairs = {tokens: characters for tokens, characters in zip(in_row, wanted, strict=True) if tokens}
+        counts["answers_inside_tokens"] += any(
+            (row.spans[first][0], row.spans[last][1]) != characters for (first, last), characters in pairs.items()
+        )
+        row.streams["label"] = [str(place) for tokens in pairs for place in tokens] or NO_ANSWER

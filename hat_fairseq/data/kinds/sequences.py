@@ -2,44 +2,89 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from hat_fairseq.data import encode_examples, records
-from hat_fairseq.data.clean import BYTES
+from hat_fairseq.data.clean import BYTES, symbols_of
 from hat_fairseq.data.encoder import Encoder
-from hat_fairseq.data.kind import LabelledKind
+from hat_fairseq.data.kind import LabelledKind, labelled
 from hat_fairseq.data.long_input import POLICIES
-from hat_fairseq.data.record import Record
-from hat_fairseq.data.rows import Row
+from hat_fairseq.data.options import Settings
+from hat_fairseq.data.record import Label, Record, Text, Texts
+from hat_fairseq.data.rows import BOS, Row, tokens_of, unit
 
 
-class Sequences(LabelledKind):
+@dataclass(frozen=True)
+class SymbolSequence(Record, reads=("tokens",), gold="label"):
+    """A sequence of symbols with a label."""
+
+    tokens: Texts
+    label: Label | None = None
+
+
+@dataclass(frozen=True)
+class ByteSequence(Record, reads=("text", "pixels"), one_of=("text", "pixels"), gold="label"):
+    """A text as bytes, or an image as pixels from 0 to 255, with a label."""
+
+    text: str | None = None
+    pixels: tuple[int, ...] | None = None
+    label: Label | None = None
+
+    @property
+    def parts(self) -> tuple[Text, ...]:
+        """The text, or the pixels as symbols."""
+        return (tuple(map(str, self.pixels or ())) if self.text is None else self.text,)
+
+
+@dataclass(frozen=True)
+class BytePair(Record, reads=("text", "second"), gold="label"):
+    """A pair of texts as bytes, which the model encodes separately, with a label."""
+
+    second: str
+    text: str = field()  # as in `Question`
+    label: Label | None = None
+
+
+class SequenceKind(LabelledKind):
     """A label for each sequence of symbols: targets (B,), logits (B, K)."""
 
     name, task = "sequence", "sequence_classification"
-    record: ClassVar[type[Record]] = records.SymbolSequence
+    record: ClassVar[type[Record]] = SymbolSequence
     divided = True
     policies = POLICIES[:2]
     options = ()
 
-    def encode(self, encoder: Encoder, record: Record) -> list[Row]:
-        return encode_examples.encode_sequence(encoder, record)
+    def prepare(self, record: Any, settings: Settings, counts: Counter[str], policy: str = "error") -> Any:
+        for _, text in record.texts():
+            symbols_of(record, text, self.alphabet)
+        return record
+
+    def encode(self, encoder: Encoder, record: Any) -> list[Row]:
+        """One row of each part of a sequence of symbols, without BPE: `<s>`, and the part truncated by itself."""
+        rows = []
+        for number, text in enumerate(record.parts):
+            tokens = unit([BOS, *symbols_of(record, text, self.alphabet)])
+            encoder.totals["source_tokens"] += len(tokens) - 1
+            streams = labelled(record, tokens_of(encoder.document(record, tokens, "source")))
+            rows.append(Row(record.id, number, len(record.parts), streams))
+        return rows
 
 
-class ByteSequences(Sequences):
+class ByteSequenceKind(SequenceKind):
     """A label for the bytes of a text, or for the pixels of a picture."""
 
     name = "byte_sequence"
-    record: ClassVar[type[Record]] = records.ByteSequence
+    record: ClassVar[type[Record]] = ByteSequence
     divided = False
     alphabet = BYTES
 
 
-class BytePairs(ByteSequences):
+class BytePairKind(ByteSequenceKind):
     """A label for each pair of texts, two consecutive rows of bytes; the head reads the states of both."""
 
     name = "byte_pair"
-    record = records.BytePair
+    record = BytePair
     head_level = "pair"
     joins_rows = True
     rows_of_sample = 2

@@ -13,9 +13,9 @@ from typing import Any
 import hat_fairseq  # registers the plugin first  # noqa: F401
 from hat_fairseq.data.encoder import Encoder
 from hat_fairseq.data.kind import Prediction, register_kind
-from hat_fairseq.data.kinds.labels import Words
+from hat_fairseq.data.kinds import LabelledWords
+from hat_fairseq.data.kinds.labels import WordKind
 from hat_fairseq.data.record import Record, Texts
-from hat_fairseq.data.records import LabelledWords
 from hat_fairseq.data.rows import Row
 from hat_fairseq.tasks.labelled_tasks import register_tasks
 
@@ -45,7 +45,7 @@ class KeyphrasePrediction(Prediction):
     keyphrases: list[str]
 
 
-class Keyphrases(Words):
+class Keyphrases(WordKind):
     name, task = "keyphrases", "keyphrase_extraction"
     record = KeyphraseText
     classes = CLASSES

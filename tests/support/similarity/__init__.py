@@ -17,7 +17,7 @@ from torch import Tensor
 import hat_fairseq  # registers the plugin first  # noqa: F401
 from hat_fairseq.criterions.labels import LabelCriterion
 from hat_fairseq.data.kind import Array, Prediction, register_kind
-from hat_fairseq.data.kinds.labels import Classification
+from hat_fairseq.data.kinds.labels import ClassificationKind
 from hat_fairseq.data.labels import label_of
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.rows import Row
@@ -29,7 +29,7 @@ class Similarity(Prediction):
     score: float
 
 
-class TextSimilarity(Classification):
+class TextSimilarity(ClassificationKind):
     name, task, criterion = "similarity", "text_similarity", "squared_error"
     num_scores = 1
     has_segment_weights = False

@@ -1,4 +1,4 @@
-"""From a question on a text to rows, windows of the text, and from its answers to positions in these rows."""
+"""Windows of a long text, or of the paragraphs of a document, behind a question."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -9,33 +9,13 @@ from hat_fairseq.data.encoder import PART_SEPARATOR, Encoder
 from hat_fairseq.data.labels import ANSWER_TYPES
 from hat_fairseq.data.long_input import LongInputError, count_segments
 from hat_fairseq.data.packing import Piece, cut_windows
-from hat_fairseq.data.record import Answer, Record
+from hat_fairseq.data.record import Record
 from hat_fairseq.data.rows import BOS, Row, Unit, marked, tokens_of
-from hat_fairseq.data.token_spans import Span, find_span, kept_characters, token_spans
+from hat_fairseq.data.token_spans import Span
 
 NO_ANSWER = ["0", "0"]
 # Of windows of a text, and of paragraphs: the paper's windows of 4,096 tokens share 2,528.
 MAX_OVERLAP_RATIO = {False: 1 / 2, True: 3 / 4}
-
-
-def encode_question(encoder: Encoder, record: Record) -> list[Row]:
-    """One row for each window of the text, the question before each; the label is `START END` of each answer in it.
-
-    Raises:
-        LongInputError: the question leaves no room for the text, or all is too long and the policy is `error`.
-    """
-    question = marked(encoder.short_text(record, record.parts[0]))
-    text = record.text
-    assert text is not None  # as the kind demands
-    positions = kept_characters(text)
-
-    def refer(sentences: list[str], ready: list[str], pieces: list[list[str]]) -> list[list[Span | None]]:
-        return token_spans(sentences, ready, pieces, positions, encoder.bpe)
-
-    rows = window_rows(encoder, record, question, encoder.text(record, text, refer))
-    if record.answers is not None:
-        _label_answers(record.answers, positions, rows, encoder.counts)
-    return rows
 
 
 def window_rows(
@@ -107,30 +87,6 @@ def _chance(row: Row) -> float:
     """A number from 0 to 1, the same in every run."""
     digest = sha256(f"{row.id}\t{row.part}".encode(errors="surrogatepass")).digest()
     return int.from_bytes(digest[:8]) / 2**64
-
-
-def _label_answers(answers: Sequence[Answer], positions: Sequence[int], rows: list[Row], counts: Counter[str]) -> None:
-    """Label each row with the answers that are wholly in it, each place once and in the order given, else `0 0`.
-
-    Positions count tokens of the row from 0, both inclusive.
-
-    Adds to `counts`: `answers_not_found` (no token stands for them), `answers_in_no_row` (cut off, or longer than what
-    two windows share), `examples_left_without_answer` (they had some, and no row has one), and `answers_inside_tokens`
-    (rows in which the first or the last token stands for more than the answer).
-    """
-    found = (characters_of(answer.start, answer.end, positions) for answer in answers)
-    wanted = [span for span in found if span is not None]
-    counts["answers_not_found"] += len(answers) - len(wanted)
-    by_row = [[find_span(row.spans, *span) for span in wanted] for row in rows]
-    counts["answers_in_no_row"] += sum(not any(in_row) for in_row in zip(*by_row, strict=True))
-    if answers and not any(span for in_row in by_row for span in in_row):
-        counts["examples_left_without_answer"] += 1
-    for row, in_row in zip(rows, by_row, strict=True):
-        pairs = {tokens: characters for tokens, characters in zip(in_row, wanted, strict=True) if tokens}
-        counts["answers_inside_tokens"] += any(
-            (row.spans[first][0], row.spans[last][1]) != characters for (first, last), characters in pairs.items()
-        )
-        row.streams["label"] = [str(place) for tokens in pairs for place in tokens] or NO_ANSWER
 
 
 def characters_of(begin: int, end: int, positions: Sequence[int]) -> Span | None:
