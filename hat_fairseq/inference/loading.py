@@ -25,7 +25,6 @@ from .hub import local_paths
 
 Data = str | Path | None
 FINGERPRINT = "_fingerprint"  # the end of the names of tensors that say which dictionary it was
-INSTALL = "install fairseq, or give a folder of hat package that this version made"
 
 
 @dataclass
@@ -91,7 +90,9 @@ def load(checkpoints: str | Path, data: Data = None, device: str | None = None, 
     if find_spec("fairseq") is None:
         for path in paths:
             if not is_package(path):
-                raise ValueError(f"{path} is a checkpoint of fairseq, which is not installed: {INSTALL}")
+                raise ValueError(
+                    f"{path} is a checkpoint of fairseq, which is not installed: install it, or give a package"
+                )
             if not is_described(path):
                 raise ValueError(f"{path} was made by an earlier version: package it again where fairseq is installed")
         raise ValueError(f"--data {data}: packages have their data; leave it out, or install fairseq")
