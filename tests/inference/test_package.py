@@ -267,7 +267,10 @@ def test_another_description_is_refused(made: Path, change: dict[str, Any], tmp_
 
 
 @pytest.mark.parametrize("kind", ["classification", "choice", "qa", "document_qa"])
-def test_labels_and_answers(fine_tuned, kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_labels_and_answers(
+    fine_tuned, kind: str, without_fairseq, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same from the checkpoint, from the package, and from the package where fairseq is not installed."""
     tuned = fine_tuned(kind)
     folder, raw = package(tuned.checkpoint, tuned.data, tmp_path / "P"), tuned.raw / "test.jsonl"
     for path, out, data in ((tuned.checkpoint, "a", ["--data", f"{tuned.data}/bin"]), (folder, "b", [])):
@@ -275,7 +278,10 @@ def test_labels_and_answers(fine_tuned, kind: str, tmp_path: Path, capsys: pytes
         assert cli.main(["predict", str(path), str(raw), *common, f"{tmp_path}/{out}/raw/p.jsonl", *data]) == 0
         assert cli.main(["predict", str(path), str(tuned.data), *common, f"{tmp_path}/{out}/p.jsonl"]) == 0
     assert lines_of(tmp_path / "a/p.jsonl") == lines_of(tmp_path / "b/p.jsonl")
-    assert lines_of(tmp_path / "a/raw/p.jsonl") == lines_of(tmp_path / "b/raw/p.jsonl")
+    words = ["predict", folder, raw, "--details", "--device", "cpu", "--out", tmp_path / "c/p.jsonl"]
+    without_fairseq("import sys; from hat_fairseq import cli; sys.exit(cli.main(sys.argv[1:]))", *words)
+    for other in ("b/raw", "c"):
+        assert lines_of(tmp_path / "a/raw/p.jsonl") == lines_of(tmp_path / other / "p.jsonl")
     model, lines = hat_fairseq.load(folder, device="cpu"), lines_of(raw)
     direct = Predictor(load(tuned.checkpoint, tuned.data / "bin", "cpu"))
     assert model.predict(lines[::-1], 1)[::-1] == list(direct.predictions(read_records(raw, kind), 1))
