@@ -13,7 +13,6 @@ MODULES = (
     "tasks.document_to_text",
     "tasks.labelled_tasks",
     "tasks.masked_document_lm",
-    "tasks.raw_documents",
 )
 _called = False
 

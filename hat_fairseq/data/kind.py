@@ -58,8 +58,8 @@ class Kind(ABC):
     classes: ClassVar[tuple[str, ...] | None] = None  # the labels; None for those of the training part
     positions: ClassVar[bool] = False  # the label stream also has numbers: positions of tokens in a row
     main: ClassVar[int | None] = 0  # number of the part that may be long; -1 for the last, None for none
-    divided: ClassVar[bool] = False  # one label for each element of the text, so elements come divided and not empty
-    words: ClassVar[bool] = False  # the elements are words, and do not get a marker each
+    element: ClassVar[str | None] = None  # what an element of the text is called if it has a label: it is not empty
+    keeps_segments: ClassVar[bool] = False  # each element is a segment with its own marker, whatever --segments says
     alphabet: ClassVar[tuple[str, ...]] = ()  # the symbols of its dictionary, where the training part does not decide
     policies: ClassVar[tuple[str, ...]] = POLICIES[:3]  # for long sources; the first one is `error`
     options: ClassVar[tuple[str, ...]] = (TEXT, ROWS)  # the groups of options that have an effect (`options.py`)
@@ -75,7 +75,7 @@ class Kind(ABC):
         Everything replaced or dropped is added to `counts`. EmptyDocumentError if nothing is left of a text.
         """
         for _, text in record.texts():  # what normalisation replaces is counted when a text is encoded
-            normalised(record, text, record.list_key().removesuffix("s") if self.divided else None, Counter())
+            normalised(record, text, self.element, Counter())
         return record
 
     def gold_labels(self, record: Any) -> tuple[str, ...]:

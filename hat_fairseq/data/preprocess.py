@@ -100,7 +100,7 @@ def check_for_kind(options: Options, kind: Kind) -> None:
             f"--long-source {options.long_source} is not for --kind {kind.name}; choose "
             f"{', '.join(kind.policies)}{rows}"
         )
-    if kind.divided and not kind.words and options.segments != "sentences":
+    if kind.keeps_segments and options.segments != "sentences":
         raise ValueError(f"--segments {options.segments}: with --kind {kind.name} each segment keeps its own marker")
     if options.max_segments is not None and options.segments == "none":
         raise ValueError("--max-segments is for --segments sentences or packed")

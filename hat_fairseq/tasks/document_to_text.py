@@ -12,18 +12,20 @@ from typing import Any
 
 from fairseq import utils
 from fairseq.data import Dictionary, data_utils
+from fairseq.data.encoders import register_bpe
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationTask
 from torch import Tensor
 
 from ..data.manifest import check_files
+from ..data.pipeline import TextPipeline
 from ..generation.beam_search import BeamSearchGenerator
 from ..generation.options import MINIMUM, check_ranges, parse_generation_options
 from ..scoring.bleu import BleuSettings, make_bleu
 from ..scoring.script import settings_by_script
 from . import validation
 from .bin_folder import check_data, load_pipeline
-from .config import DocumentToTextConfig
+from .config import DocumentBpeConfig, DocumentToTextConfig
 from .document_dataset import load_documents
 from .training import PluginTask
 
@@ -127,3 +129,20 @@ class DocumentToTextTask(PluginTask, TranslationTask):
         if not rest and all(hasattr(getattr(model, "decoder", None), "reorder_beams") for model in models):
             kwargs.setdefault("seq_gen_cls", BeamSearchGenerator)
         return super().build_generator(models, args, *rest, **kwargs)
+
+
+@register_bpe("document", dataclass=DocumentBpeConfig)
+class DocumentBpe:
+    """Turns generated tokens into text with the pipeline that made the training data.
+
+    fairseq-generate then prints final text on its D- lines: BPE undone, control tokens
+    restored. The task encodes documents by itself.
+    """
+
+    def __init__(self, config: DocumentBpeConfig) -> None:
+        if not config.document_pipeline:
+            raise ValueError("--bpe document needs --document-pipeline DIR, the bin directory of `hat preprocess`")
+        self.decode = TextPipeline.load(config.document_pipeline).decode
+
+    def encode(self, text: str) -> str:
+        return text

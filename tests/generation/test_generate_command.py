@@ -23,8 +23,7 @@ from hat_fairseq import cli
 from hat_fairseq.generation import resume
 from hat_fairseq.generation.command import with_meta
 from hat_fairseq.generation.resume import PartialResults, first_difference, named_flags
-from hat_fairseq.inference.checkpoints import load_models
-from hat_fairseq.tasks.document_to_text import DocumentToTextTask
+from hat_fairseq.inference.loading import load
 
 FLAGS = "--role-stream role --max-source-positions 128 --beam 2 --min-len 20 --max-len-b 20 --cpu --num-workers 0"
 
@@ -335,11 +334,11 @@ def test_data_of_another_pipeline_is_refused_with_the_setting(ami, checkpoint, t
     error = "trained on data preprocessed with --target-tokenizer none, and .*bin was with --target-tokenizer moses"
     assert re.search(rf"hat_fairseq: error: {error}: preprocess with --vocabulary BIN", capsys.readouterr().err)
     with pytest.raises(ValueError, match=error):
-        load_models(checkpoint, path.parent, DocumentToTextTask, device="cpu")
+        load(checkpoint, path.parent, "cpu")
     path.write_text(
         (ami / "bin/pipeline.json").read_text().replace('"max_target_tokens": 60', '"max_target_tokens": 5')
     )
-    load_models(checkpoint, path.parent, DocumentToTextTask, device="cpu")
+    load(checkpoint, path.parent, "cpu")
 
 
 @pytest.mark.fault("Generation and prediction", "--score for a test set without targets", "refused before generation")

@@ -85,7 +85,7 @@ class DocumentQuestionKind(QuestionKind):
     record = DocumentQuestion
     criterion = "document_answers"
     classes = ANSWER_TYPES
-    divided = True
+    element = "paragraph"
     options = (TEXT, WINDOWS)
     num_scores = len(ANSWER_TYPES)
 
@@ -102,7 +102,7 @@ class DocumentQuestionKind(QuestionKind):
             ]
 
         question = marked([encoder.one_segment(record, record.parts[0])])
-        context = encoder.units(record, texts, element="paragraph", refer=refer)
+        context = encoder.units(record, texts, element=self.element, refer=refer)
         rows = window_rows(encoder, record, question, context, paragraphs=True)
         if record.annotations is not None:
             _label(choose_annotation(record.annotations), positions, context, rows, encoder.counts)

@@ -10,6 +10,7 @@ from hat_fairseq.data.dictionary import BOS as BOS_ID
 from hat_fairseq.data.encoder import Encoder
 from hat_fairseq.data.kind import IGNORED, Array, LabelledKind, Prediction, class_numbers, labelled
 from hat_fairseq.data.labels import NO_LABEL, label_token
+from hat_fairseq.data.options import Options
 from hat_fairseq.data.record import Label, Record, Text, Texts
 from hat_fairseq.data.rows import Row, Unit, marked, tokens_of
 
@@ -66,12 +67,18 @@ class SegmentKind(LabelledKind):
 
     name, task = "segments", "segment_classification"
     record: ClassVar[type[Record]] = LabelledSegments
-    divided = True
+    element = "segment"
     head_level = "segment"
+
+    def check_options(self, options: Options) -> None:
+        if options.segments != "sentences":
+            raise ValueError(
+                f"--segments {options.segments}: with --kind {self.name} each segment keeps its own marker"
+            )
 
     def encode(self, encoder: Encoder, record: Any) -> list[Row]:
         """One row of given segments; the label has one for each marker."""
-        segments = encoder.units(record, record.parts[0], element="segment")
+        segments = encoder.units(record, record.parts[0], element=self.element)
         pairs = encoder.row(record, [marked(segments, range(len(segments)))])
         return [_with_elements(encoder, record, pairs, None)]
 
@@ -115,8 +122,11 @@ class WordKind(SegmentKind):
 
     name, task = "tokens", "token_classification"
     record = LabelledWords
-    words = True
+    element = "word"
     head_level = "token"
+
+    def check_options(self, options: Options) -> None:
+        """All options fit."""
 
     def encode(self, encoder: Encoder, record: Any) -> list[Row]:
         """One row of words; its label has one for each token: that of a word at its first piece, else none."""
@@ -124,7 +134,7 @@ class WordKind(SegmentKind):
         def refer(_: object, __: object, pieces: list[list[str]]) -> list[list[Any]]:
             return [[number, *[None] * (len(tokens) - 1)] for number, tokens in enumerate(pieces)]
 
-        words = encoder.units(record, record.parts[0], element="word", refer=refer)
+        words = encoder.units(record, record.parts[0], element=self.element, refer=refer)
         pairs = encoder.row(record, [marked(encoder.segments(words, whole=True))])
         return [_with_elements(encoder, record, pairs, NO_LABEL)]
 

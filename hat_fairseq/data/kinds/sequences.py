@@ -51,7 +51,6 @@ class SequenceKind(LabelledKind):
 
     name, task = "sequence", "sequence_classification"
     record: ClassVar[type[Record]] = SymbolSequence
-    divided = True
     policies = POLICIES[:2]
     options = ()
 
@@ -76,7 +75,6 @@ class ByteSequenceKind(SequenceKind):
 
     name = "byte_sequence"
     record: ClassVar[type[Record]] = ByteSequence
-    divided = False
     alphabet = BYTES
 
 

@@ -49,7 +49,7 @@ class Keyphrases(WordKind):
     name, task = "keyphrases", "keyphrase_extraction"
     record = KeyphraseText
     classes = CLASSES
-    divided = words = False
+    element = None
     main = None
 
     def encode(self, encoder: Encoder, record: Any) -> list[Row]:
