@@ -10,7 +10,6 @@ from hat_fairseq.data.dictionary import BOS as BOS_ID
 from hat_fairseq.data.encoder import Encoder
 from hat_fairseq.data.kind import IGNORED, Array, LabelledKind, Prediction, class_numbers, labelled
 from hat_fairseq.data.labels import NO_LABEL, label_token
-from hat_fairseq.data.options import Options
 from hat_fairseq.data.record import Label, Record, Text, Texts
 from hat_fairseq.data.rows import Row, Unit, marked, tokens_of
 
@@ -69,12 +68,7 @@ class SegmentKind(LabelledKind):
     record: ClassVar[type[Record]] = LabelledSegments
     element = "segment"
     head_level = "segment"
-
-    def check_options(self, options: Options) -> None:
-        if options.segments != "sentences":
-            raise ValueError(
-                f"--segments {options.segments}: with --kind {self.name} each segment keeps its own marker"
-            )
+    keeps_segments = True
 
     def encode(self, encoder: Encoder, record: Any) -> list[Row]:
         """One row of given segments; the label has one for each marker."""
@@ -123,10 +117,8 @@ class WordKind(SegmentKind):
     name, task = "tokens", "token_classification"
     record = LabelledWords
     element = "word"
+    keeps_segments = False
     head_level = "token"
-
-    def check_options(self, options: Options) -> None:
-        """All options fit."""
 
     def encode(self, encoder: Encoder, record: Any) -> list[Row]:
         """One row of words; its label has one for each token: that of a word at its first piece, else none."""
