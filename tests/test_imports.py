@@ -127,3 +127,23 @@ def test_the_reader_of_imports_sees_relative_nested_and_plain_ones() -> None:
     everywhere = {"hat_fairseq.models.hat_bart.X", "hat_fairseq.modules.sentences", "torch.nn", "fairseq"}
     assert imported(path, source) == everywhere
     assert imported(path, source, inside_functions=False) == everywhere - {"fairseq"}
+
+
+def test_no_kind_of_data_is_named_outside_its_file() -> None:
+    """Names that are also keys or options may occur, but nothing is compared with them."""
+    from hat_fairseq.data.kinds import KINDS
+
+    words = {"text", "choice", "candidates", "segments", "tokens", "sequence", "classification", "qa"}
+    named = []
+    for path in FILES:
+        if "kinds" in path.relative_to(PACKAGE).parts:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Compare) and "kind" in ast.unparse(node.left):
+                forbidden = set(KINDS)
+                values = [each.value for each in ast.walk(node) if isinstance(each, ast.Constant)]
+            else:
+                forbidden = set(KINDS) - words
+                values = [node.value] if isinstance(node, ast.Constant) else []
+            named += [f"{path.name}: {value}" for value in values if isinstance(value, str) and value in forbidden]
+    assert not named

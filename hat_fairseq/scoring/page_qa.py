@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hat_fairseq.data.files import Fields
+from hat_fairseq.data.kinds.document_questions import DocumentQuestionKind
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.scoring.files import check_joined, read_by_id
@@ -141,7 +142,7 @@ class Scored:
         self.languages: dict[str, str] = {}  # of each question, by its id; "" for Natural Questions
         self.outcomes: dict[str, dict[str, tuple[Outcome, Outcome]]] = {path: {} for path in self.lines}
         self.report, few = Report([], [], {}), 0
-        for record in read_records(args.references[0], "document_qa"):
+        for record in read_records(args.references[0], DocumentQuestionKind.name):
             golds = gold_answers(dataset, record)
             few += len(golds) < args.annotators
             self.languages[record.id] = meta_of(dataset, record).text("language") if in_bytes else ""

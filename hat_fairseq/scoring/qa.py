@@ -20,6 +20,8 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from hat_fairseq.data.files import Fields
+from hat_fairseq.data.kinds.document_questions import DocumentQuestionKind
+from hat_fairseq.data.kinds.questions import QuestionKind
 from hat_fairseq.data.record import Annotation, Record
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.scoring.files import check_joined, json_lines, read_by_id
@@ -73,7 +75,7 @@ class Gold:
 def read_golds(path: str) -> dict[str, Gold]:
     """The gold answers of each question; ValueError for other files, and where answers are not known."""
     first = next(json_lines(path), None)
-    kind = "document_qa" if first and "paragraphs" in first else "qa"
+    kind = DocumentQuestionKind.name if first and "paragraphs" in first else QuestionKind.name
     golds = {record.id: _gold(record) for record in read_records(path, kind)}
     if not golds:
         raise ValueError(f"{path} is empty: nothing to score")
@@ -181,7 +183,7 @@ def score_triviaqa(args: argparse.Namespace) -> Report:
     """As `score_squad`, with the figures of TriviaQA; `meta` of the records has the questions."""
     golds: dict[str, tuple[str, ...]] = {}
     pages: dict[str, list[str]] = {}  # of each question
-    for record in read_records(args.references[0], "qa"):
+    for record in read_records(args.references[0], QuestionKind.name):
         fields = Fields((record.meta or {}).get("triviaqa"), f"{record.name}: meta of TriviaQA")
         if not (answers := fields.texts("answers")):
             raise fields.error("the question has no answers; give a file that has them")

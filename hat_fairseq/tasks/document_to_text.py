@@ -17,6 +17,7 @@ from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationTask
 from torch import Tensor
 
+from ..data.kinds.documents import DocumentKind
 from ..data.manifest import check_files
 from ..data.pipeline import TextPipeline
 from ..generation.beam_search import BeamSearchGenerator
@@ -43,7 +44,7 @@ class DocumentToTextTask(PluginTask, TranslationTask):
 
     @classmethod
     def setup_task(cls, cfg: DocumentToTextConfig, **kwargs: Any) -> "DocumentToTextTask":
-        check_data(cfg.data, "text")
+        check_data(cfg.data, DocumentKind.name)
         return super().setup_task(cfg, **kwargs)
 
     def __init__(self, cfg: DocumentToTextConfig, src_dict: Dictionary, tgt_dict: Dictionary) -> None:
@@ -59,7 +60,7 @@ class DocumentToTextTask(PluginTask, TranslationTask):
             if not path.is_file():
                 raise FileNotFoundError(f"{path} is missing: --role-stream needs data made by `hat preprocess --roles`")
             self.role_dictionary = self.load_dictionary(str(path))
-        self.pipeline = load_pipeline(data, "text")
+        self.pipeline = load_pipeline(data, DocumentKind.name)
         self.bleu: Any = None  # sacrebleu's metric, chosen by the first references
         #: A line of tokens as text.
         self.decode = self.pipeline.decode if self.pipeline else partial(data_utils.post_process, symbol="@@ ")

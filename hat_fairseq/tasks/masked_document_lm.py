@@ -16,6 +16,7 @@ from fairseq.tasks import register_task
 from fairseq.tasks.masked_lm import MaskedLMTask
 from torch import Tensor
 
+from ..data.kinds.pretraining import PretrainingKind
 from ..data.manifest import check_files
 from .bin_folder import check_data
 from .config import MaskedDocumentLMConfig
@@ -87,7 +88,7 @@ class MaskedDocumentLMTask(PluginTask, MaskedLMTask):
             raise ValueError(
                 f"--leave-unmasked-prob {left} and --random-token-prob {drawn}: give shares whose sum is at most 1"
             )
-        check_data(cfg.data, "mlm")
+        check_data(cfg.data, PretrainingKind.name)
         return super().setup_task(cfg, **kwargs)
 
     def _load_dataset_split(self, split: str, epoch: int, combine: bool) -> OneLeadingMarker:
