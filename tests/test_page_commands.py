@@ -31,7 +31,7 @@ def test_early_stopping_by_rouge(warm: WarmPython, ami: Path, tmp_path: Path) ->
     assert (tmp_path / "checkpoints/mine/checkpoint_best.pt").is_file()
 
 
-def test_own_labels_from_json_lines_to_hat_classify(warm: WarmPython, tmp_path: Path) -> None:
+def test_own_labels_from_json_lines_to_hat_predict(warm: WarmPython, tmp_path: Path) -> None:
     """The two lines of the page, with a number in each text, so that no two are the same."""
     page = (ROOT / "docs/labels.md").read_text(encoding="utf-8")
     examples = [json.loads(line) for line in page.splitlines() if line.startswith('{"id"')]

@@ -104,7 +104,7 @@ def test_modules_that_docstrings_name_exist() -> None:
         for path in MODULES
         for name in re.findall(r"`(?:[a-z]\w*/)*(\w+\.py)`", path.read_text(encoding="utf-8"))
     ]
-    assert len(named) > 50 and [place for place in named if place[1] not in names] == []
+    assert len(named) > 40 and [place for place in named if place[1] not in names] == []
 
 
 def test_version_is_the_same_everywhere() -> None:

@@ -8,12 +8,11 @@ stages.py, blocks.py           what a process does with a block of records; wher
 gold.py                        the targets or labels of a split, and their checks
 options.py                     the options; `Settings` are those that change the tokens
 readers.py, tables.py, plain_text.py    finds a reader of a dataset, or reads a folder of data
-record.py, records.py          a `Record`: a document or example, and the one of each kind
-records_json.py                the same as a JSON line
-kinds.py                       the class `Kind`, for example classification, and all its values
+record.py, records_json.py     a `Record`: a document or example; the same as a JSON line
+kind.py, kinds/                the base classes of a kind of data; a file for each: record, rows, targets, predictions
 pipeline.py                    the steps for one record: saved as pipeline.json, loaded by tasks and inference
 clean.py, text.py              sentences without line breaks and control tokens; alignment.py pairs segments
-encoder.py, encode_*.py        sentences to rows; packing.py and long_input.py fit them to the maximum length
+encoder.py                     sentences to rows, as the kind says; packing.py and long_input.py fit them to a length
 rows.py                        a `Row`: the tokens of a sample; the file SPLIT.ids
 bpe.py, word_tokenizer.py, detokenize.py, token_spans.py    text to tokens and back
 binarize.py, dictionary.py     writes what fairseq-preprocess would write; bin_layout.py says where
