@@ -124,7 +124,8 @@ def recipe_flags(command: str) -> frozenset[str]:
     if command == "train":
         return fairseq_flags() | {"--gpus", "--update-batch-size", "--update-max-tokens"}
     others = {"generate": fairseq_flags(), "predict": frozenset(["--score"])}  # what follows `hat score`
-    return verb_flags(command) | others.get(command, frozenset())
+    positionals = {f"--{name}" for name in COMMANDS[command][2]}
+    return verb_flags(command) | others.get(command, frozenset()) | positionals
 
 
 def all_flags() -> frozenset[str]:
@@ -132,6 +133,7 @@ def all_flags() -> frozenset[str]:
         fairseq_flags(),
         torchrun_flags(),
         recipe_flags("train"),
+        recipe_flags("predict"),
         *(verb_flags(verb) for verb in cli.VERBS),
         *(flags_of(parser) for parser in sub_commands(make_lra.build_parser()).values()),
     )

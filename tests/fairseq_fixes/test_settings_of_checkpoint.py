@@ -142,17 +142,16 @@ def test_commands_refuse_them(run, ami: Path, train, tmp_path: Path) -> None:
 
 def test_what_the_checkpoint_knows_is_not_said_again(run, ami: Path, train, tmp_path: Path) -> None:
     """The task, its role stream and its lengths, in fairseq-generate and hat generate; given flags count."""
-    train(tmp_path / "model", "--max-update", 1, "--disable-validation", "--long-source", "truncate")
+    train(tmp_path / "model", "--max-update", 1, "--disable-validation")
     common = ["--path", tmp_path / "model/checkpoint_last.pt", "--cpu", "--batch-size", 4, "--max-len-b", 4]
     said = ["--task", "document_to_text", "--role-stream", "role", "--max-source-positions", 128]
     words = ["fairseq-generate", ami / "bin", "--user-dir", USER_DIR, *common]
     lines = [
-        [line for line in run(*words, *flags).stdout.splitlines() if line.startswith("H-")]
-        for flags in ([], [*said, "--long-source", "truncate"])
+        [line for line in run(*words, *flags).stdout.splitlines() if line.startswith("H-")] for flags in ([], said)
     ]
     assert lines[0] == lines[1] and len(lines[0]) == 6
-    short = run(*words, "--max-source-positions", 99, "--long-source", "error", check=False)
-    assert short.returncode == 1 and "are more than the limit of 99;" in short.stdout + short.stderr
+    short = run(*words, "--max-source-positions", 99, check=False)
+    assert short.returncode == 1 and "are longer than the model takes, (99, " in short.stdout + short.stderr
     run("hat", "generate", ami / "bin", *common, "--results-path", tmp_path / "out", "--num-shards", 1)
     assert len((tmp_path / "out/test.jsonl").read_text().splitlines()) == 6
     assert recorded_flags(str(tmp_path / "none.pt"), None) == []

@@ -162,10 +162,10 @@ def test_predict_recipe_arrives(name):
     predict, score = recipes.build_commands("predict", name)
     given = cli.build_parser("predict").parse_args(predict[4:])
     section = SECTIONS[name]["predict"]
-    assert str(given.data) == f"data-bin/{name}/bin" and str(given.path) == f"checkpoints/{name}/checkpoint_best.pt"
+    assert str(given.input) == f"data-bin/{name}" and given.model == f"checkpoints/{name}/checkpoint_best.pt"
     assert str(given.out) == f"results/{name}/{section['split']}.jsonl" and given.split == section["split"]
     for flag, value in section.items():
-        if flag not in ("data", "path", "out", "split", "score"):
+        if flag not in ("input", "model", "out", "split", "score"):
             assert as_number(getattr(given, flag.replace("-", "_"))) == as_number(yaml.safe_load(value)), flag
     scoring = cli.build_parser("score").parse_args(score[4:])
     assert scoring.references == [f"data-bin/{name}/text/{section['split']}.jsonl"]
