@@ -120,19 +120,12 @@ def test_the_plain_twin_is_one_flag_away(train, tmp_path: Path) -> None:
     assert "sentence_attn" not in result.stdout + result.stderr
 
 
-@pytest.mark.parametrize("policy", ["truncate", "truncate-sentences"])
-def test_long_documents_are_cut_and_counted_or_refused(train, tmp_path: Path, policy: str) -> None:
+def test_documents_that_are_longer_than_the_model_are_refused(train, tmp_path: Path) -> None:
     flags = ["--max-source-positions", 64, "--max-target-positions", 32, "--max-update", 1, "--no-save"]
-    quiet = ["--disable-validation"]
-    refused = train(tmp_path, *flags, *quiet, check=False)
+    refused = train(tmp_path, *flags, "--disable-validation", check=False)
     last = refused.stderr.strip().splitlines()[-1]
-    assert re.search(r"train source document \d+: \d+ tokens with </s> are more than the limit of 64;", last)
-    assert last.endswith("choose another policy: truncate, truncate-sentences")
-    cut = train(tmp_path, *flags, *quiet, "--long-source", policy, "--long-target", "truncate")
-    report = re.search(
-        rf"train source: longer than the limit, policy {policy}: .*tokens_truncated (\d+)", cut.stdout + cut.stderr
-    )
-    assert report and int(report.group(1)) > 0
+    assert re.search(r"train: \d+ of \d+ sources are longer than the model takes, 64; the longest has \d+ tokens", last)
+    assert last.endswith("hat preprocess --max-source-tokens 64")
 
 
 def test_a_wrong_dictionary_of_the_right_size_is_refused(run, ami: Path, trained, tmp_path: Path) -> None:

@@ -75,8 +75,8 @@ class Predictor:
             batch_size: most samples in a batch; None: `BATCH_SIZE` if there is no `max_tokens`.
             max_tokens: most tokens in a batch, with padding.
             options: of the class `kind.prediction_options`.
-            details: keep the n best answers, and add the segments of a record: the text of each with its label and the
-                probability of the label, or with the `weight` and `share` that the model gives it (`BatchRecorder`).
+            details: add the segments of a record: the text of each with its label and the probability of the label, or
+                with the `weight` and `share` that the model gives it (`BatchRecorder`).
             layer: whose attention the weights are from; None: the mean of all layers.
         Raises:
             ValueError: weights of an ensemble; a layer that does not attend between segments; a record that is empty,

@@ -122,9 +122,12 @@ def load_documents(task: Any, folder: str, split: str, combine: bool) -> Documen
     if first and not any(row.eq(task.src_dict.bos()).any() for row in first):
         logger.warning("%s, %s: no sentence has a marker <s>, so a hierarchy has one sentence only", folder, split)
     roles = _load_stream(task, f"{folder}/{split}", pair.src.sizes, combine) if cfg.role_stream else None
+    check_lengths(pair.src_sizes, cfg.max_source_positions, "source", split)
     target_sizes = pair.tgt_sizes
     if target_sizes is not None and split.startswith("test"):  # a reference may be longer than what is generated
         target_sizes = np.minimum(target_sizes, cfg.max_target_positions)
+    elif target_sizes is not None:
+        check_lengths(target_sizes, cfg.max_target_positions, "target", split)
     return DocumentPairDataset(
         pair.src,
         pair.src_sizes,
@@ -141,6 +144,16 @@ def load_documents(task: Any, folder: str, split: str, combine: bool) -> Documen
         split=split,
         skipped=read_sample_numbers(cfg.skip_samples, len(pair.src)) if cfg.skip_samples else frozenset(),
     )
+
+
+def check_lengths(sizes: np.ndarray, limit: int, side: str, split: str) -> None:
+    """Raises ValueError for sources or targets with more tokens than the model takes; training would drop them."""
+    if long := int((sizes > limit).sum()):
+        raise ValueError(
+            f"{split}: {long} of {len(sizes)} {side}s are longer than the model takes, {limit}; the longest has "
+            f"{sizes.max()} tokens: build a larger model with --max-{side}-positions, or preprocess again, with "
+            f"hat preprocess --max-{side}-tokens {limit}"
+        )
 
 
 def read_sample_numbers(path: str | Path, num_samples: int) -> frozenset[int]:

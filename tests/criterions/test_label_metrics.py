@@ -86,7 +86,7 @@ def test_any_of_several_answers_is_right() -> None:
     logits.requires_grad_()
     spans = [[(3, 4), (3, 6), (8, 8)], [(5, 5)], [(0, 0)]]
     target = torch.tensor([[3, 4, 3, 6, 8, 8], [5, 5, -100, -100, -100, -100], [0, 0, -100, -100, -100, -100]])
-    criterion = AnswerSpans(SimpleNamespace(kind="qa"))
+    criterion = AnswerSpans(SimpleNamespace(default_criterion="answer_spans"))
     loss, rows, log = criterion.compute(logits, target)
     wanted = torch.zeros(())
     for scores, right in zip(logits.softmax(dim=1), spans, strict=True):

@@ -56,7 +56,7 @@ def test_what_is_pushed_is_what_is_loaded(folder: Path, fine_tuned, tmp_path: Pa
         changed = python(LOAD.format("user/model"), status=1, HF_ENDPOINT=server.address, HF_HOME=str(tmp_path / "2"))
         assert "model.safetensors is missing, or has changed since manifest.json was written" in changed
     nowhere = python(push, status=1, HF_ENDPOINT="http://127.0.0.1:9", HF_HOME=home)
-    assert "error: user/model cannot be written on the Hugging Face Hub (" in nowhere
+    assert "user/model cannot be written on the Hugging Face Hub (" in nowhere
     offline = {"HF_HUB_OFFLINE": "1", "HF_HOME": home}
     command = f"predict user/model {raw} --out {tmp_path}/out.jsonl --device cpu --batch-size 8".split()
     python(f"import sys; from hat_fairseq import cli; sys.exit(cli.main({command!r}))", **offline)

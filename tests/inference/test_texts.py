@@ -20,6 +20,7 @@ from hat_fairseq.data.record import Record, Turn
 from hat_fairseq.data.records_json import read_records, record_to_json
 from hat_fairseq.generation.beam_search import BeamSearchGenerator
 from hat_fairseq.inference import DocumentToText
+from hat_fairseq.inference.loading import limit_as_trained
 from hat_fairseq.inference.rows import encode_documents
 from hat_fairseq.kernels.precision import PackedLinear
 from hat_fairseq.kernels.torch_private import BF16, INT8
@@ -128,15 +129,13 @@ def test_a_document_that_is_too_long(chunked: tuple[Path, Path]) -> None:
     model.loaded.longest = 41
     with pytest.raises(ValueError, match=r"document '.*: \d+ tokens with </s> are more than the model takes, 41"):
         next(model(short(data)))
-    model.loaded.long_source = "truncate"
-    whole = short(data)[0]
-    document = replace(whole, parts=(whole.sentences[:3],), roles=whole.roles[:3])
-    cut, *_ = encode_documents([document], model.loaded).tokens
-    model.loaded.longest = 91
-    row, *_ = encode_documents([document], model.loaded).tokens
-    model.pipeline.settings = replace(model.pipeline.settings, max_source_tokens=41, long_source="truncate")
-    (expected,) = encode_documents([document], model.loaded).tokens
-    assert cut.tolist() == expected.tolist() and len(cut) == 41 < len(row)
+    pipeline = model.pipeline
+    pipeline.settings = replace(pipeline.settings, max_source_tokens=None, long_source="error")
+    limit_as_trained(pipeline, {"long_source": "error"}, 41, model.models[0])
+    assert pipeline.settings.max_source_tokens is None
+    limit_as_trained(pipeline, {"truncate_source": True}, 41, model.models[0])
+    rows = encode_documents(short(data)[:1], model.loaded).tokens
+    assert [len(row) for row in rows] == [41]
 
 
 def test_a_scorer_is_a_scorer(chunked: tuple[Path, Path]) -> None:

@@ -152,5 +152,5 @@ def test_a_mistake_is_one_line(flags: list[str], message: str, capsys: pytest.Ca
 def test_pairs_are_not_planned_as_single_sequences(capsys: pytest.CaptureFixture[str]) -> None:
     flags = ["--arch=null", "--arch", "hat_roberta_tiny", "--no-hierarchy"]
     assert cli.main(["plan", "lra_retrieval", *flags]) == 2
-    assert "only the data say that a sample is a pair: run `hat recipe preprocess" in capsys.readouterr().err
+    assert "only the data say that a sample is a byte_pair: run `hat recipe preprocess" in capsys.readouterr().err
     assert cli.main(["plan", "lra_listops", *flags]) == 0

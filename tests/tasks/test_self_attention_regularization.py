@@ -157,7 +157,7 @@ def test_what_cannot_be_is_refused(data_of: Data) -> None:
     for name, value in (("alpha", -1), ("alpha", math.nan), ("alpha", math.inf), ("roll", -2)):
         with pytest.raises(ValueError, match=f"--sar-{name} {value}: give a number that is not negative"):
             regularized("document_labels", task, **{name: value})
-    with pytest.raises(ValueError, match="answer_spans is for the task question_answering"):
+    with pytest.raises(ValueError, match="answer_spans is not for this task: give --criterion document_labels"):
         regularized("answer_spans", task)
     with pytest.raises(ValueError, match="--sar-roll 2: needs an encoder of this package"):
         regularized("document_labels", task)(lambda **inputs: None, batch)

@@ -160,7 +160,7 @@ def test_from_training_to_a_score(
     text = run(f"fairseq_cli.train {data} {LABELS}{COMMON}{flags}")
     assert float(re.findall(r'"train_accuracy": "([\d.]+)"', text)[-1]) > 90
     path = f"{save}/checkpoint_last.pt"
-    run(f"hat_fairseq.cli predict {data} --path {path} --split train --out {out} --device cpu --batch-size 5")
+    run(f"hat_fairseq.cli predict {path} {data} --split train --out {out} --device cpu --batch-size 5")
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert [row["id"] for row in rows] == [str(number) for number in range(24)]
     assert set(rows[0]["probabilities"]) == {"0", "1"}
@@ -181,9 +181,11 @@ def assert_rows_of_a_pair_are_read_together(path: str, data: Path) -> None:
     assert len(batch["target"]) == len(logits) == 8 and logits.size(1) == 2
     for index, row in enumerate(logits):
         assert_close(task.logits(model, dataset.collater([dataset[index]]))[0], row)
-    assert dataset.sizes[0] == len(dataset[0]["tokens"]) if task.kind != "byte_pair" else len(dataset[0]["tokens"]) == 2
-    if task.kind == "byte_pair":
-        head = model.classification_head(task.head_name)
+    rows = dataset[0]["tokens"]
+    is_pair = task.kind.name == "byte_pair"
+    assert len(rows) == 1 + is_pair and dataset.sizes[0] == len(rows) * max(map(len, rows))
+    if is_pair:
+        (head,) = model.classification_heads.values()
         states = model(**batch["net_input"], features_only=True)[0][:, 0]
         hidden = torch.tanh(head.dense(torch.cat([states[::2], states[1::2]], dim=1)))
         assert hidden.size(1) == 2 * head.dense_2.out_features == 64
