@@ -38,7 +38,7 @@ for _ in range(2):
         "import fairseq, hat_fairseq",
         *(
             pytest.param(f"import hat_fairseq.{name}", marks=pytest.mark.slow)
-            for name in ("tasks.raw_documents", "models.hat_transformer", "criterions.labels")
+            for name in ("tasks.labelled_tasks", "models.hat_transformer", "criterions.labels")
         ),
     ],
 )

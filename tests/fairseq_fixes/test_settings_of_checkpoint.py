@@ -151,7 +151,7 @@ def test_what_the_checkpoint_knows_is_not_said_again(run, ami: Path, train, tmp_
     ]
     assert lines[0] == lines[1] and len(lines[0]) == 6
     short = run(*words, "--max-source-positions", 99, check=False)
-    assert short.returncode == 1 and "are longer than the model takes, (99, " in short.stdout + short.stderr
+    assert short.returncode == 1 and "are longer than the model takes, 99; " in short.stdout + short.stderr
     run("hat", "generate", ami / "bin", *common, "--results-path", tmp_path / "out", "--num-shards", 1)
     assert len((tmp_path / "out/test.jsonl").read_text().splitlines()) == 6
     assert recorded_flags(str(tmp_path / "none.pt"), None) == []
