@@ -22,7 +22,7 @@ from typing import Any
 from document_questions import Found, pages, question_record
 from hat_fairseq.data.files import Fields
 from hat_fairseq.data.kinds import Answer, DocumentQuestion
-from hat_fairseq.data.token_spans import kept_characters
+from hat_fairseq.data.kinds.windows import kept_characters
 
 KIND = "document_qa"
 SPLITS = ("train", "valid")

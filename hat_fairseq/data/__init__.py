@@ -14,7 +14,7 @@ pipeline.py                    the steps for one record: saved as pipeline.json,
 clean.py, text.py              sentences without line breaks and control tokens; alignment.py pairs segments
 encoder.py                     sentences to rows, as the kind says; packing.py and long_input.py fit them to a length
 rows.py                        a `Row`: the tokens of a sample; the file SPLIT.ids
-bpe.py, word_tokenizer.py, detokenize.py, token_spans.py    text to tokens and back
+bpe.py, word_tokenizer.py, detokenize.py    text to tokens and back
 binarize.py, dictionary.py     writes what fairseq-preprocess would write; bin_layout.py says where
 
 Nothing here imports torch or fairseq.

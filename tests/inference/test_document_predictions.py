@@ -20,8 +20,8 @@ from preprocess.question_containers import WRITERS
 
 from hat_fairseq import cli
 from hat_fairseq.data.kinds import DocumentQuestion
-from hat_fairseq.data.kinds.document_questions import DocumentWindow, answer_document, choose_annotation
-from hat_fairseq.data.kinds.spans import AnswerOptions, ScoredSpan, WindowAnswers, n_best_spans
+from hat_fairseq.data.kinds.document_questions import answer_document, choose_annotation
+from hat_fairseq.data.kinds.spans import AnswerOptions, DocumentWindow, ScoredSpan, WindowAnswers, n_best_spans
 from hat_fairseq.data.readers import find_reader
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import json_line, read_records

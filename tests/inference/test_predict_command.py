@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from argparse import Namespace
 from collections.abc import Callable
@@ -178,6 +179,25 @@ def test_raw_examples_are_classified_as_the_split_is_predicted(kind: str, fine_t
             assert sum(segment["weight"] for segment in record["segments"]) == pytest.approx(1, abs=1e-4)
             shares = [segment["share"] for segment in record["segments"] if kind == "classification"]
             assert not shares or sum(shares) == pytest.approx(1)
+
+
+def test_a_folder_and_a_table_are_read_as_json_lines_are(fine_tuned: Make, tmp_path: Path) -> None:
+    made = fine_tuned("classification")
+    records = json_lines(made.raw / "test.jsonl")[:3]
+    (tmp_path / "raw").mkdir()
+    for record in records:
+        record["text"] = " ".join(record.pop("segments"))
+    (tmp_path / "raw/test.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    with (tmp_path / "test.csv").open("w", newline="") as file:
+        rows = csv.DictWriter(file, ["id", "text", "label"])
+        rows.writeheader()
+        rows.writerows({name: record[name] for name in ("id", "text", "label")} for record in records)
+    common = ["--data", made.data / "bin", "--splitter", "punctuation", "--device", "cpu", "--out"]
+    for source in (tmp_path / "raw/test.jsonl", tmp_path / "raw", tmp_path / "test.csv"):
+        assert hat("predict", made.checkpoint, source, *common, tmp_path / "out" / f"{source.name}.jsonl") == 0
+    first, *others = (json_lines(path) for path in sorted((tmp_path / "out").iterdir()))
+    assert first == others[0] == others[1] and [row["id"] for row in first] == [record["id"] for record in records]
+    assert hat("predict", made.checkpoint, tmp_path / "raw", "--split", "valid", *common, tmp_path / "v.jsonl") == 2
 
 
 def test_one_long_sample_does_not_lengthen_its_batch() -> None:

@@ -15,28 +15,39 @@ Legend: B rows, T tokens of a row (window), N paragraphs of the row with most.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from hat_fairseq.data.dictionary import BOS as BOS_ID
 from hat_fairseq.data.encoder import Encoder
 from hat_fairseq.data.kind import Array, Prediction, Tensor
 from hat_fairseq.data.kinds.choices import numbers
 from hat_fairseq.data.kinds.questions import QuestionKind, check_text, n_best_of
-from hat_fairseq.data.kinds.spans import AnswerOptions, WindowAnswers, check_span, span_logits, window_answers
-from hat_fairseq.data.kinds.windows import NO_ANSWER, characters_of, window_rows
+from hat_fairseq.data.kinds.spans import (
+    NO,
+    NONE,
+    YES,
+    AnswerOptions,
+    DocumentWindow,
+    check_span,
+    document_window,
+    span_logits,
+)
+from hat_fairseq.data.kinds.windows import (
+    NO_ANSWER,
+    Span,
+    characters_of,
+    find_span,
+    kept_characters,
+    token_spans,
+    window_rows,
+)
 from hat_fairseq.data.labels import ANSWER_TYPES
 from hat_fairseq.data.options import TEXT, WINDOWS
 from hat_fairseq.data.record import Annotation, Record, Texts
 from hat_fairseq.data.rows import Row, Unit, marked
-from hat_fairseq.data.token_spans import Span, find_span, kept_characters, token_spans
-
-NONE, SPAN, _, YES, NO = range(len(ANSWER_TYPES))
 
 
 @dataclass(frozen=True)
@@ -165,37 +176,6 @@ class DocumentQuestionKind(QuestionKind):
 
     def official(self, predictions: Sequence[Any]) -> dict[str, Any]:
         return {}  # files of Natural Questions and TyDi QA: scoring/official.py
-
-
-@dataclass(frozen=True)
-class DocumentWindow:
-    """Scores of one window: of short answers, of paragraphs by their numbers, and of `ANSWER_TYPES`."""
-
-    answers: WindowAnswers
-    paragraphs: dict[int, float]
-    types: list[float]
-
-    def best_paragraph(self) -> tuple[float, int]:
-        """The score and the number of the best paragraph."""
-        greatest = max(self.types[1:])
-        any_type = greatest + math.log(sum(math.exp(each - greatest) for each in self.types[1:])) - self.types[NONE]
-        number = max(self.paragraphs, key=self.paragraphs.__getitem__)
-        return self.paragraphs[number] + any_type, number
-
-    def relative(self, score: float) -> float:
-        """The score of a short answer, relative to "none"."""
-        return score - self.answers.no_answer + self.types[SPAN] - self.types[NONE]
-
-
-def document_window(logits: Mapping[str, np.ndarray], spans: Sequence[Any], options: AnswerOptions) -> DocumentWindow:
-    """The scores of a window.
-
-    `logits`: `span` (T, 2), `paragraph` (1 + N,), `type`; padded at the end. `spans`: what each token stands for.
-    """
-    paragraphs = [span for span in spans[:-1] if isinstance(span, int)]  # truncation may leave a marker at the end
-    scores = logits["paragraph"][1 : 1 + len(paragraphs)].tolist()
-    answers = window_answers(logits["span"], spans, options)
-    return DocumentWindow(answers, dict(zip(paragraphs, scores, strict=True)), logits["type"].tolist())
 
 
 def answer_document(record: Record, windows: Sequence[DocumentWindow], options: AnswerOptions) -> DocumentAnswer:

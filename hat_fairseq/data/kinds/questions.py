@@ -10,12 +10,19 @@ from typing import Any, ClassVar
 from hat_fairseq.data.encoder import Encoder
 from hat_fairseq.data.kind import HEAD, Array, LabelledKind, Prediction, Tensor
 from hat_fairseq.data.kinds.spans import AnswerOptions, check_span, span_logits, window_answers
-from hat_fairseq.data.kinds.windows import NO_ANSWER, characters_of, window_rows
+from hat_fairseq.data.kinds.windows import (
+    NO_ANSWER,
+    Span,
+    characters_of,
+    find_span,
+    kept_characters,
+    token_spans,
+    window_rows,
+)
 from hat_fairseq.data.long_input import POLICIES
 from hat_fairseq.data.options import ROWS, TEXT, WINDOWS
 from hat_fairseq.data.record import Answer, Record
 from hat_fairseq.data.rows import Row, marked
-from hat_fairseq.data.token_spans import Span, find_span, kept_characters, token_spans
 
 
 @dataclass(frozen=True)

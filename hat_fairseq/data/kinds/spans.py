@@ -11,7 +11,7 @@ Legend: B rows, T tokens of a row (window).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
@@ -20,6 +20,9 @@ import numpy as np
 
 from hat_fairseq.data.dictionary import BOS, EOS, PAD
 from hat_fairseq.data.kind import Array, Tensor
+from hat_fairseq.data.labels import ANSWER_TYPES
+
+NONE, SPAN, _, YES, NO = range(len(ANSWER_TYPES))
 
 
 @dataclass(frozen=True)
@@ -119,3 +122,34 @@ def check_span(tokens: Array, start: int, end: int) -> None:
     possible = answer_positions(tokens[None])[0]
     if not (start <= end < len(tokens) and possible[start] and possible[end] and (start or not end)):
         raise ValueError(f"tokens {start} to {end} of {len(tokens)} are not in the text of the question")
+
+
+@dataclass(frozen=True)
+class DocumentWindow:
+    """Scores of one window: of short answers, of paragraphs by their numbers, and of `ANSWER_TYPES`."""
+
+    answers: WindowAnswers
+    paragraphs: dict[int, float]
+    types: list[float]
+
+    def best_paragraph(self) -> tuple[float, int]:
+        """The score and the number of the best paragraph."""
+        greatest = max(self.types[1:])
+        any_type = greatest + math.log(sum(math.exp(each - greatest) for each in self.types[1:])) - self.types[NONE]
+        number = max(self.paragraphs, key=self.paragraphs.__getitem__)
+        return self.paragraphs[number] + any_type, number
+
+    def relative(self, score: float) -> float:
+        """The score of a short answer, relative to "none"."""
+        return score - self.answers.no_answer + self.types[SPAN] - self.types[NONE]
+
+
+def document_window(logits: Mapping[str, np.ndarray], spans: Sequence[Any], options: AnswerOptions) -> DocumentWindow:
+    """The scores of a window.
+
+    `logits`: `span` (T, 2), `paragraph` (1 + N,), `type`; padded at the end. `spans`: what each token stands for.
+    """
+    paragraphs = [span for span in spans[:-1] if isinstance(span, int)]  # truncation may leave a marker at the end
+    scores = logits["paragraph"][1 : 1 + len(paragraphs)].tolist()
+    answers = window_answers(logits["span"], spans, options)
+    return DocumentWindow(answers, dict(zip(paragraphs, scores, strict=True)), logits["type"].tolist())
