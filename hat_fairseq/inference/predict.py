@@ -85,6 +85,8 @@ def main(args: argparse.Namespace) -> int:
     split_with(model, args.splitter)
     records = records_of(args.input, args.split, model.kind)
     ids, empty = check_records(records(), model, args.on_empty)
+    if not ids:
+        raise ValueError(f"{args.input} is empty: nothing to predict")
     dataset = dataset_of(next(iter(records())))
     for name in [FILES[dataset]] if dataset else model.kind.official([]):
         check_output(args.out.with_name(name), args.overwrite, inputs)
@@ -133,7 +135,7 @@ def records_of(path: Path, split: str, kind: Kind) -> Records:
 
 
 def check_records(records: Iterable[Record], model: Predictor, on_empty: str) -> tuple[list[str], set[str]]:
-    """The ids of all records, and of those without text; ValueError for no records, or as `on_empty` says."""
+    """The ids of all records, and of those without text; ValueError for such, unless `on_empty` is `keep`."""
     ids, empty = [], set()
     for record in records:
         ids.append(record.id)
@@ -144,8 +146,6 @@ def check_records(records: Iterable[Record], model: Predictor, on_empty: str) ->
             if on_empty == "error":
                 raise ValueError(f"{error}; remove it, or write an empty row for such: --on-empty keep") from None
             empty.add(record.id)
-    if not ids:
-        raise ValueError("the input is empty: nothing to predict")
     if empty:
         print(f"{len(empty)} of {len(ids)} documents have no text and get an empty row", file=sys.stderr)
     return ids, empty

@@ -314,7 +314,7 @@ def test_mistakes_are_one_line(fine_tuned: Make, tmp_path: Path, capsys: pytest.
         ([path, data, "--out", out, "--device", "cpu", "--fp16"], "precision fp16 is GPU-only"),
         ([path, data, "--out", out, "--batch-size", 0], "batch size must be at least 1, not 0"),
         ([path, others.data, "--out", out], "holds data of the kind 'classification'"),
-        ([path, empty, *bin_flag, "--out", out], "the input is empty: nothing to predict"),
+        ([path, empty, *bin_flag, "--out", out], "empty.jsonl is empty: nothing to predict"),
     ):  # fmt: skip
         assert hat("predict", *words) == 2, words
         assert message in capsys.readouterr().err.splitlines()[-1]
