@@ -159,7 +159,7 @@ def test_without_separator_the_target_is_running_text(bpe: LearnedBpe) -> None:
 
 
 def test_documents_without_target_are_cut_by_their_source(bpe: LearnedBpe, translations: list[Record]) -> None:
-    pipeline = TextPipeline(settings(max_source_tokens=31, max_target_tokens=31), bpe)
+    pipeline = TextPipeline(settings(max_source_tokens=31, max_target_tokens=31, max_chunk_tokens=31), bpe)
     unlimited = TextPipeline(settings(max_source_tokens=None, max_target_tokens=None), bpe)
     for page in translations:
         parts = pipeline.encode(replace(page, target=None))

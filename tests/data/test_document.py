@@ -29,6 +29,7 @@ def test_a_document_knows_where_it_comes_from(meetings: list[Record]) -> None:
 
 def test_json_there_and_back(meetings: list[Record]) -> None:
     others = [Document("a", text="One. Two.", target=("x",)), Document("b", sentences=("One.", "Two."))]
+    others += [Document("c", text="One.", target=("x",), other_references=(("y",), ("z", "w")))]
     for document in meetings + others:
         assert record_from_json(json.loads(json.dumps(record_to_json(document))), "here") == document
 

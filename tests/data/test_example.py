@@ -64,6 +64,8 @@ def test_lines_without_id_are_named_by_file_and_line(tmp_path: Path) -> None:
             "has the label 2; the choices have the numbers 0 to 1",
         ),
         ("choice", {"id": "a", "text": "x", "choices": ["y", "z"], "label": "1"}, "label must be a number, not '1'"),
+        ("choice", {"id": "a", "text": "x", "choices": ["y", "z"], "label": True}, "label must be a number, not True"),
+        ("tokens", {"id": "a", "words": ["x", True]}, "each item of words must be a string, not True"),
         (
             "segments",
             {"id": "a", "segments": ["x", "y"], "labels": ["z"]},

@@ -85,7 +85,7 @@ def test_lines_joined_by_their_ids_are_the_documents(result: Path, translations:
         assert [text.replace(" ", "") for text in segments[page.id]] == [t.replace(" ", "") for t in page.target or ()]
 
 
-def test_the_manifest_counts_words_and_tokens_before_anything_is_cut(result: Path, translations: list[Record]) -> None:
+def test_the_manifest_counts_words_and_tokens(result: Path, translations: list[Record]) -> None:
     manifest = json.loads((result / "manifest.json").read_text())
     train = manifest["splits"]["train"]
     words = [sum(len(text.split()) for text in page.sentences or ()) for page in translations[:7]]

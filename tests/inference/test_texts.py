@@ -15,6 +15,7 @@ from fairseq.sequence_scorer import SequenceScorer
 from warm import WarmPython
 
 from hat_fairseq import cli
+from hat_fairseq.data.dictionary import EOS
 from hat_fairseq.data.kinds import Document
 from hat_fairseq.data.record import Record, Turn
 from hat_fairseq.data.records_json import read_records, record_to_json
@@ -129,13 +130,17 @@ def test_a_document_that_is_too_long(chunked: tuple[Path, Path]) -> None:
     model.loaded.longest = 41
     with pytest.raises(ValueError, match=r"document '.*: \d+ tokens with </s> are more than the model takes, 41"):
         next(model(short(data)))
-    pipeline = model.pipeline
-    pipeline.settings = replace(pipeline.settings, max_source_tokens=None, long_source="error")
-    limit_as_trained(pipeline, {"long_source": "error"}, 41, model.models[0])
-    assert pipeline.settings.max_source_tokens is None
-    limit_as_trained(pipeline, {"truncate_source": True}, 41, model.models[0])
-    rows = encode_documents(short(data)[:1], model.loaded).tokens
-    assert [len(row) for row in rows] == [41]
+    whole = short(data)[0]
+    document = replace(whole, sentences=None, turns=whole.turns[:3])
+    model.loaded.longest = 91
+    row, *_ = encode_documents([document], model.loaded).tokens
+    model.loaded.longest = 41
+    model.pipeline.settings = replace(model.pipeline.settings, max_source_tokens=None, long_source="error")
+    limit_as_trained(model.pipeline, {"long_source": "error"}, 41, model.models[0])
+    assert model.pipeline.settings.max_source_tokens is None
+    limit_as_trained(model.pipeline, {"long_source": "truncate"}, 41, model.models[0])
+    (cut,) = encode_documents([document], model.loaded).tokens
+    assert cut.tolist() == [*row.tolist()[:40], EOS] and len(row) > 41
 
 
 def test_a_scorer_is_a_scorer(chunked: tuple[Path, Path]) -> None:
