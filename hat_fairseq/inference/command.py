@@ -5,7 +5,7 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -55,28 +55,26 @@ def add_on_empty(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--on-empty", choices=("error", "keep"), default="error", help=empty)
 
 
-def rows_in_order(
-    records: Sequence[Record],
-    rows_of: Callable[[list[Record]], Iterator[Prediction]],
-    pipeline: TextPipeline,
-    on_empty: str,
-    empty_row: Prediction,
-) -> Iterator[Prediction]:
-    """Yields a row for each record; with `on_empty` keep, `empty_row` where there is no text, else a ValueError."""
-    empty: set[str] = set()
+def find_empty(records: Iterable[Record], pipeline: TextPipeline, on_empty: str) -> tuple[list[str], set[str]]:
+    """The ids of all records, and of those without text; ValueError for such, unless `on_empty` is `keep`."""
+    ids, empty = [], set()
     for record in records:
+        ids.append(record.id)
         try:
+            pipeline.kind.check(record)
             pipeline.kind.prepare(record, pipeline.settings, Counter())
         except EmptyDocumentError as error:
             if on_empty == "error":
                 raise ValueError(f"{error}; remove it, or write an empty row for such: --on-empty keep") from None
             empty.add(record.id)
     if empty:
-        print(f"{len(empty)} of {len(records)} documents have no text and get an empty row", file=sys.stderr)
-    rows = rows_of([record for record in records if record.id not in empty])
-    for record in records:
-        meta = {} if record.meta is None else {"meta": record.meta}
-        yield {"id": record.id, **empty_row, **meta} if record.id in empty else next(rows)
+        print(f"{len(empty)} of {len(ids)} documents have no text and get an empty row", file=sys.stderr)
+    return ids, empty
+
+
+def empty_row(record: Record, **fields: Any) -> Prediction:
+    """The line of a record without text."""
+    return {"id": record.id, **fields} | ({} if record.meta is None else {"meta": record.meta})
 
 
 def add_out(parser: argparse.ArgumentParser, text: str) -> None:

@@ -5,6 +5,7 @@ complete. A run that was stopped leaves FILE.partial at most, and the same comma
 """
 
 import argparse
+import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -13,7 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..data.clean import EmptyDocumentError
 from ..data.kinds import KINDS, Kind, LabelledKind, Prediction
 from ..data.manifest import check_files
 from ..data.outputs import check_output
@@ -71,46 +71,57 @@ def _prediction_options() -> list[Any]:
 def main(args: argparse.Namespace) -> int:
     """Predicts records and writes the predictions, pages, and files for official scorers."""
     command.check_name(args.out)
-    inputs = [args.input, *args.model.split(":")]
+    inputs = [args.input, *args.model.split(os.pathsep)]
     check_output(args.out, args.overwrite, inputs)
     command.check_batch_size(args.batch_size)
     chosen = {item.name: getattr(args, item.name) for item in _prediction_options()}
     for kind in KINDS.values():  # a mistake is known before the model is loaded
         _options(kind, chosen)
     args.out.parent.mkdir(parents=True, exist_ok=True)  # before the work: this may fail
-    data = args.data
-    if data is None and bin_of(args.input).is_dir() and not is_package(local_paths(args.model).split(":")[0]):
-        data = bin_of(args.input)
-    model = Predictor(load(args.model, data, args.device, args.precision))
-    split_with(model, args.splitter)
+    model = load_model(args)
     records = records_of(args.input, args.split, model.kind)
-    ids, empty = check_records(records(), model, args.on_empty)
+    ids, empty = command.find_empty(records(), model.pipeline, args.on_empty)
     if not ids:
         raise ValueError(f"{args.input} is empty: nothing to predict")
     dataset = dataset_of(next(iter(records())))
     for name in [FILES[dataset]] if dataset else model.kind.official([]):
         check_output(args.out.with_name(name), args.overwrite, inputs)
-    if args.look is not None and model.kind.prediction_options:
-        raise ValueError("--look is for labels; for a window of a question: hat look --chunk N")
     pages = {} if args.look is None else page_paths(args.look, ids, args.overwrite)
+    output = Output(model, pages, args.details, "/".join(Path(args.model).parts[-2:]))
     with_text = (record for record in records() if record.id not in empty)
     options = _options(model.kind, chosen)
     predictions = model.predictions(with_text, args.batch_size, args.max_tokens, options, args.details, args.layer)
-    output = Output(model, pages, args.details, "/".join(Path(args.model).parts[-2:]))
-    rows = progress(output.lines(records(), predictions, empty), "predict", len(ids))
-    written = command.write_lines(args.out, rows, len(ids))
+    lines = output.lines(records(), predictions, empty)
+    written = command.write_lines(args.out, progress(lines, "predict", len(ids)), len(ids))
     for name, content in model.kind.official(output.predictions).items():
         command.write_lines(args.out.with_name(name), [content], indent=1)
     if dataset:
         pairs = ((record, row) for record, row in zip(records(), written, strict=True) if record.id not in empty)
         path = write_official_answers(args.out.parent, dataset, pairs)
         print(f"{path}: for the official scorer of {dataset}")
-    print(f"{args.out}: {len(written)} predictions")
-    if lost := sum(row["labels"].count(None) for row in written if "labels" in row):
-        print(f"{lost} {model.kind.name} were truncated and have no prediction: null among the labels", file=sys.stderr)
-    if pages:
-        report_pages(pages, [name for name in pages if name not in output.shown])
+    report(args.out, model.kind, written, output)
     return 0
+
+
+def load_model(args: argparse.Namespace) -> Predictor:
+    """The model; a checkpoint finds its dictionaries in preprocessed input if `--data` does not say where they are."""
+    data = args.data
+    if data is None and bin_of(args.input).is_dir() and not is_package(local_paths(args.model).split(os.pathsep)[0]):
+        data = bin_of(args.input)
+    model = Predictor(load(args.model, data, args.device, args.precision))
+    split_with(model, args.splitter)
+    if args.look is not None and model.kind.prediction_options:
+        raise ValueError("--look is for labels; for a window of a question: hat look --chunk N")
+    return model
+
+
+def report(out: Path, kind: Kind, written: list[dict[str, Any]], output: "Output") -> None:
+    """Prints what was written, and warns of elements that preprocessing had truncated."""
+    print(f"{out}: {len(written)} predictions")
+    if lost := sum(row["labels"].count(None) for row in written if "labels" in row):
+        print(f"{lost} {kind.name} were truncated and have no prediction: null among the labels", file=sys.stderr)
+    if output.pages:
+        report_pages(output.pages, [name for name in output.pages if name not in output.shown])
 
 
 def bin_of(folder: Path) -> Path:
@@ -132,23 +143,6 @@ def records_of(path: Path, split: str, kind: Kind) -> Records:
             raise ValueError(f"{path} has no split {split}; it has {', '.join(reader.splits)}: choose one with --split")
         return partial(reader.read, split, None, Counter())
     return partial(read_records, path, kind)
-
-
-def check_records(records: Iterable[Record], model: Predictor, on_empty: str) -> tuple[list[str], set[str]]:
-    """The ids of all records, and of those without text; ValueError for such, unless `on_empty` is `keep`."""
-    ids, empty = [], set()
-    for record in records:
-        ids.append(record.id)
-        try:
-            model.kind.check(record)
-            model.kind.prepare(record, model.pipeline.settings, Counter())
-        except EmptyDocumentError as error:
-            if on_empty == "error":
-                raise ValueError(f"{error}; remove it, or write an empty row for such: --on-empty keep") from None
-            empty.add(record.id)
-    if empty:
-        print(f"{len(empty)} of {len(ids)} documents have no text and get an empty row", file=sys.stderr)
-    return ids, empty
 
 
 @dataclass
@@ -175,7 +169,7 @@ class Output:
         keeps = bool(self.model.kind.official([]))
         for record in records:
             if record.id in empty:
-                yield {"id": record.id, "empty": True} | ({} if record.meta is None else {"meta": record.meta})
+                yield command.empty_row(record, empty=True)
                 continue
             prediction = next(predictions)
             if keeps:

@@ -5,7 +5,6 @@ import itertools
 import os
 from argparse import Namespace
 from collections.abc import Iterable, Iterator
-from functools import partial
 from typing import Any, Self
 
 import torch
@@ -26,7 +25,7 @@ from ..generation.options import (
     search_options,
 )
 from ..generation.search import beam_search
-from .command import add_raw_input, check_batch_size, rows_in_order, write_lines
+from .command import add_raw_input, check_batch_size, empty_row, find_empty, write_lines
 from .hub import local_paths
 from .loading import Data, Loaded, load, split_with
 from .rows import Prediction, encode_documents, padded
@@ -134,8 +133,9 @@ def main(args: argparse.Namespace) -> int:
         raise ValueError(f"{args.input} is empty: nothing to summarize")
     model = DocumentToText.from_pretrained(args.path, args.data, args.device, args.precision, **options)
     split_with(model, args.splitter)
-    rows_of = partial(model.rows, batch_size=args.batch_size)
-    rows = rows_in_order(documents, rows_of, model.pipeline, args.on_empty, {"text": ""})
-    write_lines(args.out, progress(rows, "summarize", len(documents)), len(documents))
+    _, empty = find_empty(documents, model.pipeline, args.on_empty)
+    rows = model.rows([each for each in documents if each.id not in empty], args.batch_size)
+    lines = (empty_row(each, text="") if each.id in empty else next(rows) for each in documents)
+    write_lines(args.out, progress(lines, "summarize", len(documents)), len(documents))
     print(f"wrote {len(documents)} texts to {args.out}")
     return 0
