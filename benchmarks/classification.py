@@ -103,7 +103,7 @@ def finished_run(name: str, seed: int) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     checkpoints = folder / "checkpoints"
     run_recipe("train", name, ["--seed", str(seed), "--save-dir", str(checkpoints)], folder / "train.log")
-    where = ["--path", str(checkpoints / "checkpoint_best.pt"), "--out", str(out), "--score=null"]
+    where = ["--model", str(checkpoints / "checkpoint_best.pt"), "--out", str(out), "--score=null"]
     run_recipe("predict", name, where, folder / "predict.log")
     return out
 

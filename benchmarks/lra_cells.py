@@ -107,7 +107,7 @@ def finished_run(
         common += [*SAR, *(word for flag, value in halves.items() for word in (flag, str(value)))]
     run_recipe("train", recipe, [*common, *length, "--save-dir", str(folder / "checkpoints")], folder / "train.log")
     predictions = folder / "test.jsonl"
-    where = ["--path", str(folder / "checkpoints/checkpoint_best.pt"), "--out", str(predictions), "--score=null"]
+    where = ["--model", str(folder / "checkpoints/checkpoint_best.pt"), "--out", str(predictions), "--score=null"]
     run_recipe("predict", recipe, [*where, "--overwrite"], folder / "predict.log")
     found = accuracy(recipe, predictions)
     print(f"{folder}: {found}", flush=True)
