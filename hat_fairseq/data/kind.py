@@ -164,8 +164,9 @@ class LabelledKind(Kind):
         return class_numbers(label, 1, classes)[0]
 
     def sample_target(self, targets: list[Any]) -> Any:
-        """The target of a sample of several rows from theirs; ValueError if they do not belong together."""
-        raise NotImplementedError(f"{self.name}: a sample is a row")
+        """The target of a sample from those of its rows, here of one; ValueError if they do not belong together."""
+        (target,) = targets
+        return target
 
     def no_target(self, num_tokens: int, num_markers: int) -> float | list[int]:
         """A target of a row of so many tokens and markers, to measure memory with."""

@@ -15,7 +15,6 @@ Legend: B rows, T tokens of a row (window), N paragraphs of the row with most.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -35,19 +34,11 @@ from hat_fairseq.data.kinds.spans import (
     document_window,
     span_logits,
 )
-from hat_fairseq.data.kinds.windows import (
-    NO_ANSWER,
-    Span,
-    characters_of,
-    find_span,
-    kept_characters,
-    token_spans,
-    window_rows,
-)
+from hat_fairseq.data.kinds.windows import Span, kept_characters, label_paragraphs, token_spans, window_rows
 from hat_fairseq.data.labels import ANSWER_TYPES
 from hat_fairseq.data.options import TEXT, WINDOWS
 from hat_fairseq.data.record import Annotation, Record, Texts
-from hat_fairseq.data.rows import Row, Unit, marked
+from hat_fairseq.data.rows import Row, marked
 
 
 @dataclass(frozen=True)
@@ -116,7 +107,7 @@ class DocumentQuestionKind(QuestionKind):
         context = encoder.units(record, texts, element=self.element, refer=refer)
         rows = window_rows(encoder, record, question, context, paragraphs=True)
         if record.annotations is not None:
-            _label(choose_annotation(record.annotations), positions, context, rows, encoder.counts)
+            label_paragraphs(choose_annotation(record.annotations), positions, context, rows, encoder.counts)
         return rows
 
     def gold_labels(self, record: Any) -> tuple[str, ...]:
@@ -205,9 +196,6 @@ def answer_document(record: Record, windows: Sequence[DocumentWindow], options: 
     return answer
 
 
-NO_LABEL = [*NO_ANSWER, "0", ANSWER_TYPES[0]]
-
-
 def choose_annotation(annotations: Sequence[Annotation]) -> Annotation:
     """The annotation to train on: the one with the first paragraph, of those with short answers if there are any.
 
@@ -215,52 +203,3 @@ def choose_annotation(annotations: Sequence[Annotation]) -> Annotation:
     """
     found = sorted((each for each in annotations if each.paragraph is not None), key=lambda each: each.paragraph or 0)
     return next((each for each in found if each.spans), found[0] if found else Annotation())
-
-
-def _label(
-    annotation: Annotation,
-    positions: Sequence[Sequence[int]],
-    context: Sequence[Unit],
-    rows: Sequence[Row],
-    counts: Counter[str],
-) -> None:
-    """Label the rows that have the answer, and all others with `NO_LABEL`.
-
-    A row has a short answer, from the start of its first span to the end of its last one, if all of it is there; a
-    paragraph without short answer likewise, but if no row has all of it, each row with a piece of it.
-
-    Adds to `counts`: `answers_not_found` (no token stands for them), `examples_left_without_answer` (no row has it),
-    `answers_inside_tokens` (rows whose first or last token stands for more than the answer).
-    """
-    for row in rows:
-        row.streams["label"] = NO_LABEL
-    number = annotation.paragraph
-    if number is None:
-        return
-    places = [_place(row, number) for row in rows]
-    if annotation.spans:
-        begin, end = min(span.start for span in annotation.spans), max(span.end for span in annotation.spans)
-        wanted = characters_of(begin, end, positions[number])
-        counts["answers_not_found"] += wanted is None
-        for row, (marker, tokens) in zip(rows, places, strict=True):
-            found = find_span(row.spans[tokens], *wanted) if wanted and marker else None
-            if wanted and found:
-                first, last = (tokens.start + token for token in found)
-                counts["answers_inside_tokens"] += (row.spans[first][0], row.spans[last][1]) != wanted
-                row.streams["label"] = [str(first), str(last), str(marker), "span"]
-    else:
-        longest = max(tokens.stop - tokens.start for _, tokens in places)
-        least = len(context[number]) if longest == len(context[number]) else 1
-        for row, (marker, tokens) in zip(rows, places, strict=True):
-            if marker and tokens.stop - tokens.start >= least:
-                row.streams["label"] = [*NO_ANSWER, str(marker), annotation.yes_no or "paragraph"]
-    counts["examples_left_without_answer"] += all(row.label == NO_LABEL for row in rows)
-
-
-def _place(row: Row, paragraph: int) -> tuple[int, slice]:
-    """Number of a paragraph's marker in a row, 0 if it is not there; and where its tokens are."""
-    markers = [place for place, span in enumerate(row.spans) if isinstance(span, int)]
-    for number, place in enumerate(markers, start=1):
-        if row.spans[place] == paragraph:
-            return number, slice(place + 1, markers[number] if number < len(markers) else len(row.spans))
-    return 0, slice(0, 0)

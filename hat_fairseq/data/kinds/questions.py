@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -10,15 +9,7 @@ from typing import Any, ClassVar
 from hat_fairseq.data.encoder import Encoder
 from hat_fairseq.data.kind import HEAD, Array, LabelledKind, Prediction, Tensor
 from hat_fairseq.data.kinds.spans import AnswerOptions, check_span, span_logits, window_answers
-from hat_fairseq.data.kinds.windows import (
-    NO_ANSWER,
-    Span,
-    characters_of,
-    find_span,
-    kept_characters,
-    token_spans,
-    window_rows,
-)
+from hat_fairseq.data.kinds.windows import Span, kept_characters, label_answers, token_spans, window_rows
 from hat_fairseq.data.long_input import POLICIES
 from hat_fairseq.data.options import ROWS, TEXT, WINDOWS
 from hat_fairseq.data.record import Answer, Record
@@ -82,7 +73,7 @@ class QuestionKind(LabelledKind):
 
         rows = window_rows(encoder, record, question, encoder.text(record, text, refer))
         if record.answers is not None:
-            _label_answers(record.answers, positions, rows, encoder.counts)
+            label_answers(record.answers, positions, rows, encoder.counts)
         return rows
 
     def gold_labels(self, record: Any) -> tuple[str, ...]:
@@ -139,27 +130,3 @@ def check_text(record: Record, spans: Sequence[Any]) -> None:
 
 def n_best_of(best: Sequence[tuple[str, float]]) -> list[dict[str, Any]]:
     return [{"text": text, "score": score} for text, score in best]
-
-
-def _label_answers(answers: Sequence[Answer], positions: Sequence[int], rows: list[Row], counts: Counter[str]) -> None:
-    """Label each row with the answers that are wholly in it, each place once and in the order given, else `0 0`.
-
-    Positions count tokens of the row from 0, both inclusive.
-
-    Adds to `counts`: `answers_not_found` (no token stands for them), `answers_in_no_row` (cut off, or longer than what
-    two windows share), `examples_left_without_answer` (they had some, and no row has one), and `answers_inside_tokens`
-    (rows in which the first or the last token stands for more than the answer).
-    """
-    found = (characters_of(answer.start, answer.end, positions) for answer in answers)
-    wanted = [span for span in found if span is not None]
-    counts["answers_not_found"] += len(answers) - len(wanted)
-    by_row = [[find_span(row.spans, *span) for span in wanted] for row in rows]
-    counts["answers_in_no_row"] += sum(not any(in_row) for in_row in zip(*by_row, strict=True))
-    if answers and not any(span for in_row in by_row for span in in_row):
-        counts["examples_left_without_answer"] += 1
-    for row, in_row in zip(rows, by_row, strict=True):
-        pairs = {tokens: characters for tokens, characters in zip(in_row, wanted, strict=True) if tokens}
-        counts["answers_inside_tokens"] += any(
-            (row.spans[first][0], row.spans[last][1]) != characters for (first, last), characters in pairs.items()
-        )
-        row.streams["label"] = [str(place) for tokens in pairs for place in tokens] or NO_ANSWER

@@ -1,4 +1,4 @@
-"""Windows of a long text, or of the paragraphs of a document, behind a question; and the characters that tokens cover.
+"""Windows of a text or of paragraphs behind a question, their labels, and the characters that their tokens cover.
 
 The characters of a text that a token covers are found by counting non-space characters. The steps before the BPE
 change white space, remove control characters and put backslashes into control tokens. All other characters keep their
@@ -15,11 +15,12 @@ from hat_fairseq.data.encoder import PART_SEPARATOR, Encoder
 from hat_fairseq.data.labels import ANSWER_TYPES
 from hat_fairseq.data.long_input import LongInputError, count_segments
 from hat_fairseq.data.packing import Piece, cut_windows
-from hat_fairseq.data.record import Record
+from hat_fairseq.data.record import Annotation, Answer, Record
 from hat_fairseq.data.rows import BOS, Row, Unit, marked, tokens_of
 
 Span = tuple[int, int]  # characters, begin inclusive, end exclusive
-NO_ANSWER = ["0", "0"]
+NO_ANSWER = ["0", "0"]  # the label of a window of a text
+NO_LABEL = [*NO_ANSWER, "0", ANSWER_TYPES[0]]  # of a window of paragraphs
 # Of windows of a text, and of paragraphs: the paper's windows of 4,096 tokens share 2,528.
 MAX_OVERLAP_RATIO = {False: 1 / 2, True: 3 / 4}
 
@@ -93,6 +94,79 @@ def _chance(row: Row) -> float:
     """A number from 0 to 1, the same in every run."""
     digest = sha256(f"{row.id}\t{row.part}".encode(errors="surrogatepass")).digest()
     return int.from_bytes(digest[:8]) / 2**64
+
+
+def label_answers(answers: Sequence[Answer], positions: Sequence[int], rows: list[Row], counts: Counter[str]) -> None:
+    """Label each row with the answers that are wholly in it, each place once and in the order given, else `0 0`.
+
+    Positions count tokens of the row from 0, both inclusive.
+
+    Adds to `counts`: `answers_not_found` (no token stands for them), `answers_in_no_row` (cut off, or longer than what
+    two windows share), `examples_left_without_answer` (they had some, and no row has one), and `answers_inside_tokens`
+    (rows in which the first or the last token stands for more than the answer).
+    """
+    found = (characters_of(answer.start, answer.end, positions) for answer in answers)
+    wanted = [span for span in found if span is not None]
+    counts["answers_not_found"] += len(answers) - len(wanted)
+    by_row = [[find_span(row.spans, *span) for span in wanted] for row in rows]
+    counts["answers_in_no_row"] += sum(not any(in_row) for in_row in zip(*by_row, strict=True))
+    if answers and not any(span for in_row in by_row for span in in_row):
+        counts["examples_left_without_answer"] += 1
+    for row, in_row in zip(rows, by_row, strict=True):
+        pairs = {tokens: characters for tokens, characters in zip(in_row, wanted, strict=True) if tokens}
+        counts["answers_inside_tokens"] += any(
+            (row.spans[first][0], row.spans[last][1]) != characters for (first, last), characters in pairs.items()
+        )
+        row.streams["label"] = [str(place) for tokens in pairs for place in tokens] or NO_ANSWER
+
+
+def label_paragraphs(
+    annotation: Annotation,
+    positions: Sequence[Sequence[int]],
+    context: Sequence[Unit],
+    rows: Sequence[Row],
+    counts: Counter[str],
+) -> None:
+    """Label the rows that have the answer, and all others with `NO_LABEL`.
+
+    A row has a short answer, from the start of its first span to the end of its last one, if all of it is there; a
+    paragraph without short answer likewise, but if no row has all of it, each row with a piece of it.
+
+    Adds to `counts`: `answers_not_found` (no token stands for them), `examples_left_without_answer` (no row has it),
+    `answers_inside_tokens` (rows whose first or last token stands for more than the answer).
+    """
+    for row in rows:
+        row.streams["label"] = NO_LABEL
+    number = annotation.paragraph
+    if number is None:
+        return
+    places = [_place(row, number) for row in rows]
+    if annotation.spans:
+        begin, end = min(span.start for span in annotation.spans), max(span.end for span in annotation.spans)
+        wanted = characters_of(begin, end, positions[number])
+        counts["answers_not_found"] += wanted is None
+        for row, (marker, tokens) in zip(rows, places, strict=True):
+            found = find_span(row.spans[tokens], *wanted) if wanted and marker else None
+            if wanted and found:
+                first, last = (tokens.start + token for token in found)
+                counts["answers_inside_tokens"] += (row.spans[first][0], row.spans[last][1]) != wanted
+                row.streams["label"] = [str(first), str(last), str(marker), "span"]
+    else:
+        longest = max(tokens.stop - tokens.start for _, tokens in places)
+        least = len(context[number]) if longest == len(context[number]) else 1
+        for row, (marker, tokens) in zip(rows, places, strict=True):
+            if marker and tokens.stop - tokens.start >= least:
+                row.streams["label"] = [*NO_ANSWER, str(marker), annotation.yes_no or "paragraph"]
+    counts["examples_left_without_answer"] += all(row.label == NO_LABEL for row in rows)
+
+
+def _place(row: Row, paragraph: int) -> tuple[int, slice]:
+    """Number of a paragraph's marker in a row, 0 if it is not there; and where its tokens are."""
+    markers = [place for place, span in enumerate(row.spans) if isinstance(span, int)]
+    for number, place in enumerate(markers, start=1):
+        if row.spans[place] == paragraph:
+            return number, slice(place + 1, markers[number] if number < len(markers) else len(row.spans))
+    return 0, slice(0, 0)
 
 
 def characters_of(begin: int, end: int, positions: Sequence[int]) -> Span | None:
