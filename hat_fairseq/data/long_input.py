@@ -72,17 +72,6 @@ def count_segments(is_bos: Flags, segment_length: int, following: int) -> NDArra
     return earlier + (offset + following) // segment_length
 
 
-def fit(
-    is_bos: Flags, max_tokens: int, policy: str, offered: Sequence[str] = POLICIES[1:3]
-) -> tuple[list[slice], Counter[str]]:
-    """The tokens to keep of one document of at most `max_tokens` with its `</s>` left out; see `fit_parts`."""
-    limit = token_limit([is_bos], max_tokens + 1, "the limit")
-    (end,), counts = fit_parts([is_bos], [limit], policy, advice=f"choose another policy: {', '.join(offered)}")
-    if counts:
-        counts["documents_over_limit"] = counts.pop("over_limit")
-    return [slice(0, end)], counts
-
-
 def fit_parts(
     parts: Sequence[Flags],
     limits: Iterable[Limit],

@@ -9,7 +9,16 @@ from drawn import draws
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hat_fairseq.data.long_input import POLICIES, LongInputError, fit
+from hat_fairseq.data.long_input import POLICIES, LongInputError, fit_parts, token_limit
+
+
+def fit(is_bos: list[bool], most: int, policy: str) -> tuple[list[slice], Counter[str]]:
+    """What is kept of one document of at most so many tokens, its `</s>` left out, and what that costs."""
+    limit, advice = token_limit([is_bos], most + 1, "the limit"), "choose truncate or truncate-sentences"
+    (end,), counts = fit_parts([is_bos], [limit], policy, advice=advice)
+    if counts:
+        counts["documents_over_limit"] = counts.pop("over_limit")
+    return [slice(0, end)], counts
 
 
 def markers(*sentence_lengths: int) -> list[bool]:
