@@ -15,7 +15,7 @@ from ..data.pipeline import TextPipeline
 from ..data.record import Record
 from ..data.text import SPLITTERS
 from ..kernels import PRECISIONS
-from .rows import Prediction
+from .rows import Line
 
 DATA = "bin directory that it was trained on (default: that of a folder of hat package)"
 
@@ -72,7 +72,7 @@ def find_empty(records: Iterable[Record], pipeline: TextPipeline, on_empty: str)
     return ids, empty
 
 
-def empty_row(record: Record, **fields: Any) -> Prediction:
+def empty_row(record: Record, **fields: Any) -> Line:
     """The line of a record without text."""
     return {"id": record.id, **fields} | ({} if record.meta is None else {"meta": record.meta})
 

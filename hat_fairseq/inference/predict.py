@@ -87,7 +87,7 @@ def main(args: argparse.Namespace) -> int:
     for name in [FILES[dataset]] if dataset else model.kind.official([]):
         check_output(args.out.with_name(name), args.overwrite, inputs)
     pages = {} if args.look is None else page_paths(args.look, ids, args.overwrite)
-    output = Output(model, pages, args.details, "/".join(Path(args.model).parts[-2:]))
+    output = OutputLines(model, pages, args.details, "/".join(Path(args.model).parts[-2:]))
     with_text = (record for record in records() if record.id not in empty)
     options = _options(model.kind, chosen)
     predictions = model.predictions(with_text, args.batch_size, args.max_tokens, options, args.details, args.layer)
@@ -115,7 +115,7 @@ def load_model(args: argparse.Namespace) -> Predictor:
     return model
 
 
-def report(out: Path, kind: Kind, written: list[dict[str, Any]], output: "Output") -> None:
+def report(out: Path, kind: Kind, written: list[dict[str, Any]], output: "OutputLines") -> None:
     """Prints what was written, and warns of elements that preprocessing had truncated."""
     print(f"{out}: {len(written)} predictions")
     if lost := sum(row["labels"].count(None) for row in written if "labels" in row):
@@ -146,7 +146,7 @@ def records_of(path: Path, split: str, kind: Kind) -> Records:
 
 
 @dataclass
-class Output:
+class OutputLines:
     """Makes the lines of the output, and the pages.
 
     Attributes:

@@ -17,7 +17,7 @@ from .loading import Loaded
 
 logger = logging.getLogger(__name__)
 
-Prediction = dict[str, Any]  # a line of output
+Line = dict[str, Any]  # a line of output
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from ..generation.search import beam_search
 from .command import add_raw_input, check_batch_size, empty_row, find_empty, write_lines
 from .hub import local_paths
 from .loading import Data, Loaded, load, split_with
-from .rows import Prediction, encode_documents, padded
+from .rows import Line, encode_documents, padded
 
 
 class DocumentToText:
@@ -67,7 +67,7 @@ class DocumentToText:
         for row in self.rows(documents, batch_size):
             yield row["text"]
 
-    def rows(self, documents: Iterable[Record], batch_size: int = 1) -> Iterator[Prediction]:
+    def rows(self, documents: Iterable[Record], batch_size: int = 1) -> Iterator[Line]:
         """Yields `{"id", "text"}` for each document, in order and as soon as it is generated, its chunks joined.
 
         Where the model puts `<sep>` between segments, also `"segments"`, and `"meta"` where the document has it. All
