@@ -115,6 +115,8 @@ def _check_together(options: Options, reader: Reader) -> None:
         )
     if options.bpe != "learned" and options.target_separator:
         raise ValueError(f"--target-separator needs --bpe learned: the dictionary of --bpe {options.bpe} has no <sep>")
+    if options.max_chunk_tokens is not None and not (options.aligned and options.long_source == "chunk"):
+        raise ValueError("--max-chunk-tokens is for --aligned --long-source chunk")
     if options.aligned and options.splitter != "given":
         raise ValueError(f"--aligned is for given segments, not for --splitter {options.splitter}")
     if options.aligned and (options.roles or options.role_in_text):
