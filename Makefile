@@ -18,7 +18,7 @@ PINS := $(VENV)/constraints.txt
 VERSION := 'import sys; print(sys.version)'
 PRINT_CHOICE = printf '%s\n' 'PYTHON ?= $(PYTHON)' 'TORCH ?= $(TORCH)'
 STAMP := $(VENV)/.setup-done
-EXTRAS := test,bench,lint,splitter,rouge-perl,translation,tables,sentencepiece,lra
+EXTRAS := test,bench,lint,splitter,rouge-perl,translation,tables,sentencepiece,lra,docs
 FAIRSEQ := fairseq-fixed
 BUILT := $(VENV)/.fairseq-built
 TIMED := long_attention long_encoders regularization training_hierarchy training_fairseq generation_fairseq generation_transformers \
@@ -26,7 +26,7 @@ TIMED := long_attention long_encoders regularization training_hierarchy training
 # Variables of oneDNN and torch that keep to the instructions of older processors; one product tells the kernels used.
 PROCESSORS := "ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2" "ATEN_CPU_CAPABILITY=default"
 PROCESSOR_TESTS := tests/kernels tests/generation tests/weights/test_export*.py \
-  tests/test_old_checkpoints.py tests/test_gpu_benchmark.py
+  tests/test_old_checkpoints.py tests/test_gpu.py
 PRODUCT := import torch; from hat_fairseq.kernels.precision import PackedLinear; \
   print("torch", torch.backends.cpu.get_cpu_capability()); PackedLinear(torch.nn.Linear(64, 64), "int8")(torch.ones(4, 64))
 SCRIPTS = $(wildcard .ci/run scripts/* train_scripts/*.sh generate_scripts/*.sh examples/*.sh)
@@ -34,7 +34,7 @@ SCRIPTS = $(wildcard .ci/run scripts/* train_scripts/*.sh generate_scripts/*.sh 
 TORCH_FAMILY := torch|filelock|typing[-_]extensions|sympy|mpmath|networkx|jinja2|markupsafe|fsspec
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-processors lint bench clean check-choice
+.PHONY: help setup demo test test-all test-processors lint docs bench clean check-choice
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -57,11 +57,14 @@ test-processors: setup  ## tests of kernels, generation and export with the inst
 	  env $$setting ONEDNN_VERBOSE=1 $(PY) -c '$(PRODUCT)' | grep -E '^torch|,exec,cpu,matmul,' | cut -d, -f6- | head -n 2; \
 	  env $$setting OMP_NUM_THREADS=1 $(PY) -m pytest -q -n $(JOBS) --dist loadfile -m "not slow" $(PROCESSOR_TESTS) || exit 1; done
 
-lint: setup  ## ruff, mypy, shellcheck
+lint: setup docs  ## ruff, mypy, shellcheck; build the site
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/shellcheck $(SCRIPTS)
+
+docs: setup  ## the documentation as a site, site/index.html
+	NO_MKDOCS_2_WARNING=true $(VENV)/bin/mkdocs build --strict
 
 # One that fails does not stop the others, and is named at the end.
 bench: setup  ## run the benchmarks that take time and render benchmarks/README.md (BENCH=: see below)
@@ -70,7 +73,7 @@ bench: setup  ## run the benchmarks that take time and render benchmarks/README.
 	  $(PY) benchmarks/render.py && test -z "$$failed" || { echo "bench: failed:$$failed" >&2; exit 1; }
 
 clean:  ## remove .venv and caches (never data, checkpoints or results)
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 check-choice: $(STAMP)

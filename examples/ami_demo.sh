@@ -20,7 +20,7 @@ step "2/6 train a small HAT"
 hat recipe train ami_small "$@"
 
 step "3/6 summarize the 20 test meetings with beam search"
-hat recipe generate ami_small --overwrite --score=null
+hat recipe generate ami_small --score=null
 mv "$results/test.jsonl" "$results/hat.jsonl"
 
 step "4/6 baselines: the beginning of the meeting, and the best constant summary"
@@ -40,7 +40,7 @@ END
 
 step "6/6 pictures: the training, and what the model looks at in the first test meeting"
 if [ -e "$checkpoints/train.log" ]; then
-  hat look --training "$checkpoints" --png "$results/training.png" --overwrite
+  hat curves "$checkpoints" --out "$results/training.png" --overwrite
 else
   echo "$checkpoints was trained by an earlier version, which has written no train.log: no curves"
 fi

@@ -9,11 +9,12 @@ recipe=$1
 shift
 first=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 gpus=${SLURM_GPUS_ON_NODE:-1}
-export TORCHELASTIC_SIGNALS_TO_HANDLE=SIGTERM,SIGINT,SIGUSR1 # torchrun passes them on, and waits 30 seconds
+export SRUN_CPUS_PER_TASK=${SLURM_CPUS_PER_TASK:-1} # srun does not inherit it from sbatch
 stopped=
 trap 'stopped=1; scancel --signal USR1 "$SLURM_JOB_ID"' USR1 # to the processes of srun
 srun --kill-on-bad-exit=1 torchrun --nnodes "$SLURM_NNODES" --nproc-per-node "$gpus" --rdzv-backend c10d \
-    --rdzv-id "$SLURM_JOB_ID.${SLURM_RESTART_COUNT:-0}" --rdzv-endpoint "$first:29500" --no-python \
+    --rdzv-id "$SLURM_JOB_ID.${SLURM_RESTART_COUNT:-0}" --rdzv-endpoint "$first:29500" \
+    --signals-to-handle SIGTERM,SIGINT,SIGUSR1 --no-python \
     hat recipe train "$recipe" --gpus $((SLURM_NNODES * gpus)) "$@" &
 training=$!
 wait "$training"

@@ -1,4 +1,4 @@
-"""The `hat` command. Each of its verbs, such as `hat score`, is a module of its own, listed in `VERBS`.
+"""The `hat` command. Each of its verbs, such as `hat score`, is a module of its own, listed in `GROUPS`.
 
 The module has `add_arguments(parser)` and `main(args) -> int`; the first line of its docstring is the help text. Flags
 that the parser does not know are an error; with `PASSES_FLAGS_ON` the module gets them as `args.others`. Only the
@@ -9,8 +9,10 @@ import argparse
 import ast
 import importlib
 import os
+import shutil
 import signal
 import sys
+import textwrap
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,35 +20,30 @@ from pathlib import Path
 from types import ModuleType
 
 PACKAGE = "hat_fairseq"
-VERBS = {
-    "doctor": "doctor.command",
-    "recipe": "recipes.command",
-    "plan": "planning.command",
-    "preprocess": "data.preprocess",
-    "generate": "generation.command",
-    "join": "generation.join_chunks",
-    "predict": "inference.predict",
-    "score": "scoring.command",
-    "summarize": "inference.texts",
-    "show": "scoring.show",
-    "look": "inference.look",
-    "show-attention": "analysis.show_attention",
-    "average": "weights.average",
-    "import": "weights.command",
-    "export": "weights.export",
-    "package": "weights.package",
+GROUPS = {  # of the verbs in `hat --help`, with their modules
+    "data": {"preprocess": "data.preprocess"},
+    "train": {"recipe": "recipes.command", "plan": "planning.command", "average": "weights.average"},
+    "use": {
+        "generate": "inference.generate",
+        "summarize": "inference.summarize",
+        "predict": "inference.predict",
+        "join": "generation.join_chunks",
+        "score": "scoring.command",
+    },
+    "understand": {
+        "show": "scoring.show",
+        "look": "inference.look",
+        "curves": "analysis.curves",
+        "show-attention": "analysis.show_attention",
+    },
+    "exchange": {"import": "weights.command", "export": "weights.export", "package": "weights.package"},
+    "installation": {"doctor": "doctor.command"},
 }
+VERBS = {verb: module for verbs in GROUPS.values() for verb, module in verbs.items()}
 OLD_NAMES = {"convert-bart": ["import", "bart"]}  # kept for one version
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130  # 128 + SIGINT
 EXIT_BROKEN_PIPE = 141  # 128 + SIGPIPE
-
-
-class WideHelp(argparse.HelpFormatter):
-    """Help texts in one column, beside the longest verb."""
-
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=18)
 
 
 def verb_help(verb: str) -> str:
@@ -75,16 +72,32 @@ def import_verb(verb: str) -> ModuleType:
         raise ValueError(f"`hat {verb}` cannot be loaded ({error}); `hat doctor` says what to install") from error
 
 
+def list_verbs() -> str:
+    """The verbs and their help texts by group, as wide as the terminal."""
+    width = shutil.get_terminal_size().columns - 2
+    lines = []
+    for title, verbs in GROUPS.items():
+        lines.append(f"\n{title}:")
+        for verb in verbs:
+            lines += textwrap.wrap(f"    {verb:<16}{verb_help(verb)}", max(width, 40), subsequent_indent=" " * 20)
+    return "\n".join(lines)
+
+
 def build_parser(verb: str | None) -> argparse.ArgumentParser:
     """A parser with the names of all verbs and the arguments of `verb`."""
     description = "Hierarchical attention for long documents on fairseq. `hat VERB --help` explains a verb."
-    parser = argparse.ArgumentParser(prog="hat", description=description, formatter_class=WideHelp)
+    parser = argparse.ArgumentParser(
+        prog="hat",
+        usage="hat [-h] [--version] VERB ...",
+        description=description if verb else f"{description}\n{list_verbs()}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--version", action="version", version=f"{PACKAGE} {version()}")
-    subparsers = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    subparsers = parser.add_subparsers(dest="verb", metavar="VERB", prog="hat", required=True, help=argparse.SUPPRESS)
     for name in VERBS:
-        text = verb_help(name).replace("%", "%%")
-        subparser = subparsers.add_parser(name, help=text, description=text, allow_abbrev=False)
+        subparser = subparsers.add_parser(name, allow_abbrev=False)
         if name == verb:
+            subparser.description = verb_help(name).replace("%", "%%")
             module = import_verb(name)
             module.add_arguments(subparser)
             subparser.set_defaults(run=module.main, passes_flags_on=getattr(module, "PASSES_FLAGS_ON", False))

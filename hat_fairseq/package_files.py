@@ -18,12 +18,12 @@ KEYS = ("updates", "tied", "description", "namespaces", "cfg")  # of config.json
 
 
 def is_package(path: str | Path) -> bool:
-    """Whether it is a folder of `hat package`, or what is left of one."""
+    """Returns whether it is a folder of `hat package`, or what is left of one."""
     return any((Path(path) / name).is_file() for name in (WEIGHTS, CONFIG))
 
 
 def describe_files(folder: Path) -> dict[str, dict[str, Any]]:
-    """The manifest of a folder: the size and the SHA-256 of each file."""
+    """Returns the manifest of a folder: the size and the SHA-256 of each file."""
     paths = {name: folder / name for name in files_below(folder)}
     sizes = {name: path.stat().st_size for name, path in paths.items()}
     return {"files": sizes, "sha256": {name: sha256_of(path) for name, path in paths.items()}}
@@ -53,7 +53,7 @@ def check_package(folder: Path) -> None:
 
 
 def read_package(folder: Path) -> tuple[Fields, dict[str, Tensor]]:
-    """config.json and the tensors under all of their names; ValueError if the folder is not as it was written."""
+    """Reads config.json and the tensors under all names; ValueError if the folder is not as it was written."""
     from safetensors.torch import load_file
 
     check_package(folder)
@@ -67,7 +67,7 @@ def read_package(folder: Path) -> tuple[Fields, dict[str, Tensor]]:
 
 
 def bare_checkpoint(model: dict[str, Any], cfg: Any = None, updates: int = 0) -> dict[str, Any]:
-    """The least that fairseq reads of a checkpoint beside the weights: epoch 1 and no optimizer state."""
+    """Returns the least that fairseq reads of a checkpoint: the weights, epoch 1 and no optimizer state."""
     history = {"criterion_name": "", "optimizer_name": "", "lr_scheduler_state": {}, "num_updates": updates}
     return {
         "args": None,

@@ -17,7 +17,7 @@ def limit_threads(environment: MutableMapping[str, str] = os.environ) -> None:
 
 
 def cpu_quota() -> float | None:
-    """How many CPUs this process may use, by the quota of its container (cgroup, version 1 or 2); None: no quota."""
+    """Returns how many CPUs the container's quota allows (cgroup, version 1 or 2); None: no quota."""
     quotas = []
     with suppress(OSError):
         for line in CGROUP.read_text().splitlines():

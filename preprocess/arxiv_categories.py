@@ -19,9 +19,8 @@ from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
-from hat_fairseq.data.files import read_lines
 from hat_fairseq.data.kinds import LabelledText
-from release import release_folder
+from release import read_text, release_folder, release_texts
 
 KIND = "classification"
 SPLITS = ("train", "valid", "test")
@@ -35,14 +34,10 @@ VERSION = re.compile(r"v\d+$")
 def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[LabelledText]:
     """Yield the papers of a split, by category and name."""
     folder = release_folder(root, CONTENT)
-    papers: list[Path] = []
-    for label in LABELS:
-        papers += (files := list((folder / label).glob("*.txt")))
-        if not files:
-            raise ValueError(f"{folder / label} has no .txt files; --root must be a folder with {CONTENT}")
+    papers = [path for label in LABELS for path in release_texts(folder / label, CONTENT)]
     for path in sorted(_of_split(papers, split)):
-        text = "\n".join(line for _, line in read_lines(path))
-        yield LabelledText(f"{path.parent.name}/{path.stem}", text=text, label=path.parent.name, origin=str(path))
+        name, label = f"{path.parent.name}/{path.stem}", path.parent.name
+        yield LabelledText(name, text=read_text(path), label=label, origin=str(path))
 
 
 def _of_split(papers: list[Path], split: str) -> list[Path]:

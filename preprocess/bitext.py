@@ -34,7 +34,7 @@ class Side:
 
 
 def pair(source: Side, target: Side, id_: str | None = None) -> Document:
-    """One document of two sides; ValueError for equally many segments with different ids, which are no translations."""
+    """Make one document of two sides; ValueError for equally many segments with different ids, no translations."""
     if len(source.keys) == len(target.keys):
         for ours, theirs in zip(source.keys, target.keys, strict=True):
             if ours != theirs:

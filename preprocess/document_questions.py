@@ -13,7 +13,7 @@ Found = tuple[int, tuple[Answer, ...]]  # number of a paragraph, and short answe
 
 
 def pages(root: Path | None, pattern: str, content: str) -> Iterator[Fields]:
-    """The questions in all files of JSON lines under `--root` that match `pattern`; ValueError if there are none."""
+    """Yield the questions in the files of JSON lines under `--root` that match `pattern`; ValueError for none."""
     folder = release_folder(root, content)
     paths = sorted(folder.rglob(pattern))
     if not paths:
@@ -29,7 +29,7 @@ def question_record(
     meta: dict[str, dict[str, Any]] | None,
     counts: Counter[str],
 ) -> DocumentQuestion:
-    """The record of a question on a page with the keys that both releases have, and on the paragraphs `texts`.
+    """Make the record of a question on a page with the keys that both releases have, and on the paragraphs `texts`.
 
     Args:
         answer: key of an annotation that holds the number of the chosen candidate.

@@ -16,9 +16,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from hat_fairseq.data.files import read_lines
 from hat_fairseq.data.kinds import LabelledText
-from release import release_folder
+from release import read_text, release_folder, release_texts
 
 KIND = "classification"
 SPLITS = ("train", "valid", "test")
@@ -35,10 +34,7 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Labell
     """Yield the reviews of a split."""
     folder = release_folder(root, CONTENT) / ("test" if split == "test" else "train")
     for label in LABELS:
-        files = {_number(path): path for path in (folder / label).glob("*.txt")}
-        if not files:
-            raise ValueError(f"{folder / label} has no .txt files; --root must be a folder with {CONTENT}")
-        for number, path in sorted(files.items()):
+        for number, path in sorted((_number(path), path) for path in release_texts(folder / label, CONTENT)):
             if split == "test" or (number >= FIRST_VALID) == (split == "valid"):
                 yield _review(path, label, counts)
 
@@ -51,6 +47,6 @@ def _number(path: Path) -> int:
 
 
 def _review(path: Path, label: str, counts: Counter[str]) -> LabelledText:
-    text, breaks = BREAK.subn("\n", "\n".join(line for _, line in read_lines(path)))
+    text, breaks = BREAK.subn("\n", read_text(path))
     counts["line_break_tags_replaced"] += breaks
     return LabelledText(id=f"{label}/{path.stem}", text=text, label=label, origin=str(path))

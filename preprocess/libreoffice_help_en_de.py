@@ -74,7 +74,7 @@ def _split_of(page: str) -> str:
 
 
 def page_paths(root: Path, counts: Counter[str]) -> list[str]:
-    """The sorted paths, without folder and ending, of the pages in both languages; ValueError if one has none."""
+    """Return the sorted paths, without folder and ending, of the pages in both languages; ValueError for none."""
     pages: list[set[str]] = []
     for language in LANGUAGES:
         folder = root / HELP / language / "text"
@@ -86,7 +86,7 @@ def page_paths(root: Path, counts: Counter[str]) -> list[str]:
 
 
 def read_page(root: Path, page: str, counts: Counter[str]) -> Document:
-    """The blocks of a page that are translated text; everything else is counted."""
+    """Read the blocks of a page that are translated text; everything else is counted."""
     english, german = (_read_blocks(root / HELP / language / "text" / f"{page}.html") for language in LANGUAGES)
     counts["segments_in_one_language_only"] += len(english.keys() ^ german.keys())
     sides: tuple[list[Block], list[Block]] = [], []

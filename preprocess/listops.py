@@ -59,18 +59,18 @@ class Level:
     args: Ints
 
     def of(self, kept: NDArray[np.bool_]) -> "Level":
-        """The nodes of the kept trees."""
+        """Return the nodes of the kept trees."""
         nodes = kept[self.tree]
         return Level(self.tree[nodes], self.symbol[nodes], self.args[nodes])
 
     def starts(self) -> Ints:
-        """The first child of each operator, by its place in the next level."""
+        """Return the first child of each operator, by its place in the next level."""
         args = self.args[self.args > 0]
         return np.cumsum(args) - args
 
 
 def expressions(rng: np.random.Generator, limits: Limits) -> Iterator[tuple[str, int]]:
-    """Different expressions and their values; ValueError if `PATIENCE` draws give no new one."""
+    """Yield different expressions and their values; ValueError if `PATIENCE` draws give no new one."""
     seen: set[bytes] = set()
     missed = 0
     while missed < PATIENCE:
@@ -94,7 +94,7 @@ def expressions(rng: np.random.Generator, limits: Limits) -> Iterator[tuple[str,
 
 
 def value_of(tokens: Sequence[str]) -> int | None:
-    """The value of an expression of digits, operators and other tokens, which close a bracket; None if it has none."""
+    """Evaluate an expression of digits, operators and other tokens, which close a bracket; None if it has no value."""
     arguments: list[list[int]] = [[]]  # of the operators that are open, and the value of all
     operators: list[str] = []
     for token in tokens:
@@ -177,7 +177,7 @@ class Baselines:
             self.counts[view][value] += 1
 
     def right(self, text: str, value: int) -> list[str]:
-        """The names of the baselines that predict this value."""
+        """Return the names of the baselines that predict this value."""
         counts = [self.counts.get(view) or self.counts[()] for view in _views(text)]
         return [name for name, seen in zip(BASELINES, counts, strict=True) if seen.most_common(1)[0][0] == value]
 

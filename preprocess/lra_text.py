@@ -11,24 +11,18 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from hat_fairseq.data.files import read_lines
 from hat_fairseq.data.kinds import ByteSequence
-from release import release_folder
+from imdb import CONTENT, LABELS
+from release import read_text, release_folder, release_texts
 
 KIND = "byte_sequence"
 SPLITS = ("train", "valid", "test")
 RELEASE = dict.fromkeys(SPLITS, (25000,))
-LABELS = ("neg", "pos")
-CONTENT = "train and test, in each of them pos and neg, as aclImdb has them"
 
 
 def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[ByteSequence]:
     """Yield the reviews of a split."""
     folder = release_folder(root, CONTENT) / ("train" if split == "train" else "test")
     for label in LABELS:
-        files = sorted((folder / label).glob("*.txt"))
-        if not files:
-            raise ValueError(f"{folder / label} has no .txt files; --root must be a folder with {CONTENT}")
-        for path in files:
-            text = "\n".join(line for _, line in read_lines(path))
-            yield ByteSequence(f"{label}/{path.stem}", text=text, label=label, origin=str(path))
+        for path in release_texts(folder / label, CONTENT):
+            yield ByteSequence(f"{label}/{path.stem}", text=read_text(path), label=label, origin=str(path))

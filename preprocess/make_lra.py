@@ -18,7 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from hat_fairseq.data.outputs import atomic_directory
-from hat_fairseq.data.parallel import ordered_map, progress
+from hat_fairseq.data.progress import progress
+from hat_fairseq.workers import Workers
 from listops import BASELINES, Baselines, Limits, expressions
 from pathfinder import Drawing, draw
 
@@ -30,14 +31,14 @@ SETTINGS = "1.0 14 4 2 0.5 1 1"
 
 
 def positive(text: str) -> int:
-    """A whole number from 1 on; argparse refuses others."""
+    """Return a whole number from 1 on; argparse refuses others."""
     if (number := int(text)) < 1:
         raise ValueError(text)
     return number
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """A parser with the names of both data sets."""
+    """Build a parser with the names of both data sets."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     names = parser.add_subparsers(dest="name", required=True)
     listops, pathfinder = names.add_parser("listops"), names.add_parser("pathfinder")
@@ -94,7 +95,7 @@ def write_pathfinder(folder: Path, images: int, seed: int, workers: int) -> None
     """Writes `curv_contour_length_14/{imgs,metadata}`, 1,000 images in each folder and file."""
     from PIL import Image
 
-    drawn = ordered_map(partial(_draw, seed), range(images), workers)
+    drawn = Workers(workers).map(partial(_draw, seed), range(images))
     numbered = enumerate(progress(drawn, "pathfinder", images, "images"))
     (folder / HARD / "metadata").mkdir(parents=True)
     for first in range(0, images, PER_FOLDER):

@@ -36,7 +36,7 @@ class Drawing(NamedTuple):
 
 
 def draw(rng: np.random.Generator) -> Drawing:
-    """One image; each label has the probability 0.5."""
+    """Draw one image; each label has the probability 0.5."""
     label = int(rng.integers(2))
     curves = _long_curves(rng)
     paddles = np.concatenate(curves)

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from hat_fairseq.data.files import Fields, read_json
 from hat_fairseq.data.kinds import Choice
-from release import release_folder
+from release import release_folder, release_texts
 
 KIND = "choice"
 SPLITS = ("train", "valid", "test")
@@ -36,9 +36,7 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Choice
     """Yield the questions of a split, each with its article and four choices."""
     folder = release_folder(root, CONTENT) / FOLDERS[split]
     for level in LEVELS:
-        files = list((folder / level).glob("*.txt"))
-        if not files:
-            raise ValueError(f"{folder / level} has no .txt files; --root must be a folder with {CONTENT}")
+        files = release_texts(folder / level, CONTENT)
         for path in sorted(files, key=lambda file: (len(file.stem), file.stem)):  # 2.txt before 10.txt
             yield from _questions(path, level, counts)
 
@@ -65,5 +63,5 @@ def _questions(path: Path, level: str, counts: Counter[str]) -> Iterator[Choice]
 
 
 def statement(question: str, choice: str) -> str:
-    """The question answered with the choice."""
+    """Answer the question with the choice."""
     return question.replace(BLANK, choice) if BLANK in question else f"{question} {choice}"

@@ -50,7 +50,7 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record
 
 
 def split_turns(dialogue: str, counts: Counter[str]) -> list[dict[str, str]]:
-    """The turns of a dialogue: `text`, name included, and `role`."""
+    """Split a dialogue into turns: `text`, name included, and `role`."""
     turns: list[dict[str, str]] = []
     role_of: dict[str | None, str] = {}
     for line in filter(None, map(str.strip, dialogue.split("\n"))):
@@ -68,7 +68,7 @@ def split_turns(dialogue: str, counts: Counter[str]) -> list[dict[str, str]]:
 
 
 def speaker(line: str) -> str | None:
-    """The name before the first colon; None if what stands there is none, as in `:)`, `12:30` or `https://`."""
+    """Return the name before the first colon; None if none stands there, as in `:)`, `12:30` or `https://`."""
     name, colon, rest = line.partition(":")
     is_name = 0 < len(name.split()) <= LONGEST_NAME and any(map(str.isalpha, name)) and not set(name) & set("<>")
     return name.strip() if colon and is_name and not rest.startswith("//") else None

@@ -19,9 +19,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from hat_fairseq.data.files import Fields, read_json, read_lines
+from hat_fairseq.data.files import Fields, read_json
 from hat_fairseq.data.kinds import Answer, Question
-from release import release_file, release_folder
+from release import read_text, release_file, release_folder
 
 KIND = "qa"
 SPLITS = ("train", "valid")
@@ -48,7 +48,7 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Questi
             meta = {"triviaqa": {"question": name, "answers": [*answer.texts("NormalizedAliases"), *humans]}}
         for page in question.objects("EntityPages"):
             file = page.text("Filename")
-            text = "\n".join(line for _, line in read_lines(release_file(folder / PAGES / file, CONTENT)))
+            text = read_text(release_file(folder / PAGES / file, CONTENT))
             answers = find_answers(text, [answer.text("Value"), *answer.texts("Aliases")])
             counts["pages_without_an_alias"] += not answers
             asked = question.text("Question")
@@ -56,7 +56,7 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Questi
 
 
 def find_answers(text: str, aliases: Iterable[str]) -> tuple[Answer, ...]:
-    """The places of a text whose words are those of an alias, in their order."""
+    """Find the places of a text whose words are those of an alias, in their order."""
     phrases: dict[str, set[tuple[str, ...]]] = {}
     for alias in aliases:
         words = tuple(WORD.findall(alias.lower()))

@@ -32,7 +32,7 @@ Passage = tuple[int, int, int]  # number of its paragraph, first byte, end
 
 
 def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[DocumentQuestion]:
-    """The questions of a split, each with its article."""
+    """Yield the questions of a split, each with its article."""
     return (_record(article, split == "train", counts) for article in pages(root, FILES[split], CONTENT))
 
 

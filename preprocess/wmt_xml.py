@@ -31,7 +31,7 @@ class Document:
     descriptions: dict[str, str] = field(default_factory=dict)
 
     def sides_in(self, language: str, name: str) -> list[Side]:
-        """The sides of an element in a language: `en` is also `en-US`, and one without `lang` is in any."""
+        """Return the sides of an element in a language: `en` is also `en-US`, and one without `lang` is in any."""
         return [
             side
             for tag, side in self.sides

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from commands import REPOSITORY, run_command, training_words
+from ray_cluster import cluster, head, private  # noqa: F401 fixtures
 from warm import WarmPython
 from without_fairseq import link_packages, run_code
 

@@ -1,145 +1,160 @@
-"""The page of benchmarks is what its results say."""
+"""The page of benchmarks is what its results say, and the benchmarks compare what is comparable."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
+import random
 import runpy
+import subprocess
 import sys
-from argparse import Namespace
 from pathlib import Path
+from typing import Any
 
 import harness
+import needle
 import pytest
-import tables
-import torch
-from captions import LABELS
-from commands import REPOSITORY, run_command
+from commands import run_command
+from fairseq.data import Dictionary
+from needle_documents import VALUES, batch, dictionary, document, read
+from one_round import one_round
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
-RESULTS = sorted((BENCHMARKS / "results").glob("*.json"))
+RECORDS = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((BENCHMARKS / "results").glob("*.json"))]
+NOT_RECORDED = {"gpu"}  # no GPU has run it
 
 
 def test_the_page_is_rendered_from_the_results() -> None:
-    assert RESULTS
-    assert (BENCHMARKS / "README.md").read_text(encoding="utf-8") == runpy.run_path(str(BENCHMARKS / "render.py"))[
-        "page"
-    ]()
+    page = runpy.run_path(str(BENCHMARKS / "render.py"))["page"]()
+    assert RECORDS and (BENCHMARKS / "README.md").read_text(encoding="utf-8") == page
 
 
-def test_the_windows_that_are_compared_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    script = runpy.run_path(str(BENCHMARKS / "long_attention.py"))
-    x = torch.randn(1, 300, script["WIDTH"], generator=torch.Generator().manual_seed(0))
-    with torch.no_grad():
-        torch.testing.assert_close(script["core"]("window")(x), script["reference_window"](x), atol=2e-5, rtol=1e-4)
-        x = torch.randn(1, 3072, script["WIDTH"], generator=torch.Generator().manual_seed(0))
-        ours, theirs = (script["core"](name)(x) for name in ("block-sparse", "bigbird"))
-    torch.testing.assert_close(ours, theirs, atol=2e-5, rtol=1e-4)
+def test_summaries_follow_from_the_runs() -> None:
+    for record in RECORDS:
+        if "reference" in record:
+            assert record["summary"] == harness.summary(record["runs"], record["reference"]), record["command"]
+        elif "summary" in record:
+            summary = runpy.run_path(str(BENCHMARKS / f"{record['question']}.py"))["summary"]
+            assert record["summary"] == summary(record["runs"]), record["command"]
 
 
-@pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
-def test_summaries_follow_from_the_runs(path: Path) -> None:
-    record = json.loads(path.read_text(encoding="utf-8"))
-    if "reference" in record:
-        assert record["summary"] == harness.summary(record["runs"], record["reference"])
-    else:
-        summary = runpy.run_path(str(BENCHMARKS / f"{record['question']}.py"))["summary"]
-        assert record["summary"] == summary(record["runs"])
-    assert {"command", "device", "threads", "versions"} <= record.keys()
+def test_every_script_has_a_result_and_answers_help(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scripts = {path.stem for path in BENCHMARKS.glob("*.py") if "__main__" in path.read_text(encoding="utf-8")}
+    assert scripts - {"render"} == {record["question"] for record in RECORDS} | NOT_RECORDED
+    for name in sorted(scripts - {"render"}):
+        monkeypatch.setattr(sys, "argv", [name, "--help"])
+        with pytest.raises(SystemExit, match="0"):
+            runpy.run_path(str(BENCHMARKS / f"{name}.py"), run_name="__main__")
+        assert "usage:" in capsys.readouterr().out
 
 
-def test_the_contenders_are_comparable() -> None:
-    """Same token-level layers; ours has one cross-segment layer in three, hat_roberta an attention in each, on top."""
-    pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
-    script = runpy.run_path(str(BENCHMARKS / "long_encoders.py"))
-    sizes = Namespace(**script["SETTINGS"][0] | {"width": 24, "heads": 4, "vocabulary": 100, "positions": 768})
-    tokens, states, layers = torch.randint(4, 99, (1, 768)), {}, {}
-    tokens[:, ::32] = 0
-    installed = importlib.util.find_spec("lsg_converter") is not None
-    for name in [name for name in script["CONTENDERS"] if installed or name != "lsg"]:
-        model, run = script["build"](name, sizes)
-        states[name] = run(tokens)
-        states[name].sum().backward()
-        layers[name] = sum(p.numel() for key, p in model.named_parameters() if "layer." in key or "layers." in key)
-    assert {tuple(out.shape) for out in states.values()} == {(1, 768, 24)}
-    attention = 4 * (24 * 24 + 24)
-    layer = attention + 2 * 24 * 96 + 96 + 24 + 4 * 24
-    assert layers["full attention"] == layers["bigbird"] == 3 * layer
-    assert layers["ernie_sparse"] == layers["block-sparse"] == layers.get("lsg", 3 * layer) == 3 * layer
-    assert layers["longformer"] == 3 * layer + 3 * 3 * (24 * 24 + 24)  # projections of global tokens, not used
-    assert layers["hierarchical_transformer"] == 4 * layer
-    assert layers["hat_roberta"] == 3 * (layer + attention + 2 * 24)
-    assert layers["poolingformer"] == 3 * layer + 3 * (24 * 24 + 24) + 2 * 5 * 24  # the second level of one layer
+SCRIPT = """
+import os
+import sys
+sys.path.insert(0, BENCHMARKS)
+from harness import Job, run
+
+def build(name, setting):
+    total = []
+
+    def step():
+        total.append(sum(range(setting["count"] * (20 if name == "slow" else 1))))
+        return {"numbers": setting["count"]}
+
+    return Job(step, {}, lambda: {"steps": len(total), "wrong": setting["wrong"] == name, "process": os.getpid()})
+
+def check(setting, ends):
+    if ends["fast"]["wrong"] != ends["slow"]["wrong"]:
+        raise SystemExit("the totals differ")
+    return [f"{setting['count']} numbers each"]
+
+if __name__ == "__main__":
+    run("adding", "A benchmark", build, contenders=["fast", "slow"], reference="fast", check=check, rounds=3,
+        settings=[{"name": "{count} numbers", "count": 30000, "wrong": ""}], versions=["numpy"])
+"""
 
 
-@pytest.mark.slow
-def test_long_encoders_measures_and_its_result_is_rendered(tmp_path: Path) -> None:
-    script, out = BENCHMARKS / "long_encoders.py", tmp_path / "result.json"
-    flags = "--set width=24 heads=4 vocabulary=100 positions=128 length=70 --threads 1 --rounds 2 --settings 0"
-    run_command(
-        sys.executable,
-        script,
-        *flags.split(),
-        "--contenders",
-        "hierarchical_transformer",
-        "full attention",
-        "--out",
-        out,
-    )
-    record = json.loads(out.read_text(encoding="utf-8"))
+def adding(folder: Path, *flags: object, check: bool = True) -> subprocess.CompletedProcess:
+    script = folder / "adding.py"
+    script.write_text(SCRIPT.replace("BENCHMARKS", repr(str(BENCHMARKS))), encoding="utf-8")
+    return run_command(sys.executable, script, "--out", folder / "out.json", *flags, check=check)
+
+
+def test_contenders_take_turns_in_processes_of_their_own(tmp_path: Path) -> None:
+    adding(tmp_path, "--threads", 1)
+    record = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
     taken = [(run["setting"], run["round"], run["contender"]) for run in record["runs"]]
-    assert taken == [
-        ("70 tokens", number, name) for number in range(2) for name in ("hierarchical_transformer", "full attention")
-    ]
-    assert all(run["seconds"] > 0 and run["tokens"] == 70 for run in record["runs"])
-    assert all(process["peak_bytes"] > process["built_bytes"] > 0 for process in record["processes"])
-    ours = record["summary"]["70 tokens"]["hierarchical_transformer"]
-    assert ours["times_least"] == ours["times_most"] == 1.0
-    table = tables.interleaved(record, LABELS["long_encoders"])
-    assert table.count("\n| 70 tokens |") == 2 and "S\\|S\\|SD" in table and "tokens/s" in table
-    assert "not compared" in table and "width 24, heads 4" in table
+    assert taken == [("30000 numbers", number, name) for number in range(3) for name in ("fast", "slow")]
+    assert record["summary"]["30000 numbers"]["fast"]["times_most"] == 1.0
+    assert record["summary"]["30000 numbers"]["slow"]["times_least"] > 1.0
+    assert len({process["process"] for process in record["processes"]}) == 2
+    assert all(process["steps"] == 4 and process["peak_bytes"] > 0 for process in record["processes"])
 
 
-def test_the_largest_batch_follows_from_two_peaks() -> None:
-    lengths = [(8, [1]), (8, [1, 1, 1]), (8, [1, 0.5]), (16, [1])]
-    settings = [{"name": str(number), "length": n, "shares": s} for number, (n, s) in enumerate(lengths)]
-    peaks = {"0": 2e9, "1": 4e9, "2": 3e9, "3": 5e9}
-    processes = [{"setting": name, "contender": "ours", "peak_bytes": peak} for name, peak in peaks.items()]
-    record = {"settings": settings, "processes": processes}
-    assert tables.largest_batches(record, {"ours": "ours"}) == ["\nDocuments of 8 tokens in 16 GB: ours: 15."]
+def test_what_cannot_be_compared_has_no_result(tmp_path: Path) -> None:
+    failed = adding(tmp_path, "--rounds", 1, "--set", "wrong=slow", check=False)
+    assert failed.returncode == 1 and not (tmp_path / "out.json").exists() and "the totals differ" in failed.stderr
 
 
-def test_the_table_of_long_range_arena() -> None:
+def test_times_are_compared_within_a_round() -> None:
+    pairs = [("a", 0, 1.0), ("b", 0, 3.0), ("a", 1, 2.0), ("b", 1, 4.0), ("a", 2, 1.0), ("b", 2, 8.0)]
     runs = [
-        {"model": "A", "start": "scratch", "accuracy": 20.0},
-        {"model": "A", "start": "pretrained", "accuracy": 30.0},
+        {"contender": name, "setting": "s", "round": number, "seconds": seconds, "cpu_seconds": 2 * seconds}
+        for name, number, seconds in pairs
     ]
-    runs += [{"model": "A", "start": "scratch", "accuracy": 21.0}, {"model": "B", "start": "scratch", "accuracy": 17.0}]
-    summary = runpy.run_path(str(BENCHMARKS / "lra.py"))["summary"](runs)
-    record = {"recipe": "r", "command": "c", "settings": {"lr": "1"}, "device": "CPU", "threads": 1, "runs": runs}
-    record["baselines"] = {"root operator": 33.15}
-    table = tables.lra({**record, "versions": {"torch": "2"}, "summary": summary})
-    assert (
-        "| baseline: root operator | 33.15 | 33.15 |\n| A | 20.5 (20.0, 21.0) | 30.0 (30.0; 1 of 2 seeds) |\n" in table
-    )
-    assert "\n| B | 17.0 (17.0; 1 of 2 seeds) | not run |\n" in table
+    row = harness.summary(runs, "a")["s"]["b"]
+    assert (row["median"], row["cpu_median"]) == (4.0, 8.0)
+    assert (row["times_median"], row["times_least"], row["times_most"]) == (3.0, 2.0, 8.0)
 
 
 @pytest.mark.slow
-def test_long_range_arena_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From drawn expressions to the table, with two updates a training; a second call trains nothing."""
-    monkeypatch.chdir(tmp_path)
-    hat = [sys.executable, "-m", "hat_fairseq.cli"]
-    sizes = ["--sizes", "64", "8", "8", "--lengths", "100", "150"]
-    run_command(sys.executable, REPOSITORY / "preprocess/make_lra.py", "listops", "--out", "raw", *sizes)
-    run_command(*hat, "recipe", "preprocess", "lra_listops_small", "--root", "raw")
-    common = ["listops", "--seeds", "1", "--updates", "2", "--out", "out/result.json"]
-    command = [sys.executable, BENCHMARKS / "lra.py", *common, "--models", "Transformer", "ERNIE-Sparse"]
-    command += ["--starts", "pretrained"]
-    run_command(*command)
-    record = json.loads(Path("out/result.json").read_text(encoding="utf-8"))
-    assert len(record["runs"]) == 2 and record["settings"]["max-update"] == "2"
-    assert tables.lra(record).count("\n| ") == 6
-    assert "train " not in run_command(*command).stdout
-    assert json.loads(Path("out/result.json").read_text(encoding="utf-8")) == record
+@pytest.mark.parametrize(
+    ("script", "index", "sizes", "sentence"),
+    [
+        ("generation_fairseq", 0, "source=64 batch=2 new=8", "the same 4 hypotheses of every document"),
+        ("generation_transformers", 1, "source=64 batch=2 new=8", "the same 4 hypotheses of every document"),
+        ("generation_ctranslate2", 2, "source=64 batch=2 new=8", "the same 4 hypotheses of every document"),
+        ("training_hierarchy", 0, "source=70 target=20 layers=1", "more of the hierarchy in HAT"),
+        ("training_fairseq", 0, "source=70 target=20 layers=1", "the same loss (1e-5) and gradient (1e-4)"),
+        ("gpu", 4, "source=70 target=20 layers=1", "the same loss (1e-5) and gradient (1e-4)"),
+    ],
+)
+def test_contenders_compute_the_same(script: str, index: int, sizes: str, sentence: str) -> None:
+    pytest.importorskip(script.rpartition("_")[2].replace("hierarchy", "torch").replace("gpu", "torch"))
+    changes = {name: int(value) for name, value in (pair.split("=") for pair in sizes.split())}
+    runs, verified = one_round(script, index, width=48, heads=4, vocabulary=500, **changes)
+    assert len({run["tokens"] for run in runs}) == 1 and sentence in "; ".join(verified)
+
+
+@pytest.fixture(scope="module")
+def meetings() -> list[list[list[str]]]:
+    return read("dev")
+
+
+@pytest.fixture(scope="module")
+def words(meetings: list[list[list[str]]]) -> Dictionary:
+    return dictionary(meetings)
+
+
+def test_each_answer_stands_once_at_its_distance(words: Dictionary, meetings: Any) -> None:
+    for seed in range(20):
+        tokens, positions, answers, distances = document(random.Random(seed), words, meetings, needle.LENGTH)
+        text = [words[token] for token in tokens]
+        for position, answer, distance in zip(positions, answers, distances, strict=True):
+            key, value, at = text[position], words[answer], position + distance
+            assert text[at - 4 : at + 2] == ["<s>", "the", key, "is", value, "."]
+            assert value in VALUES[key] and sum(text.count(other) for other in VALUES[key]) == 1
+
+
+def test_windows_know_what_lies_within_their_reach_and_nothing_else(words: Dictionary, meetings: Any) -> None:
+    """Another value in a needle changes the logits of its question if, and only if, it lies within the reach."""
+    model = needle.build("window", words, seed=1).double().eval()
+    tokens, positions, _, distances = batch(random.Random(5), words, meetings, needle.LENGTH, 6)
+    positions, distances = positions[:, : len(VALUES)], distances[:, : len(VALUES)]
+    before, rows = needle.scores(model, tokens, positions), range(len(tokens))
+    for number in range(len(VALUES)):
+        other = tokens.clone()
+        other[rows, positions[:, number] + distances[:, number]] = words.index("the")
+        changed = (needle.scores(model, other, positions) != before).any(dim=-1)[:, number]
+        assert changed.equal(distances[:, number] <= needle.REACH["window"])

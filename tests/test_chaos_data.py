@@ -76,8 +76,8 @@ def test_preprocessing(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory)
 @pytest.mark.fault("Generation and prediction", "hat generate killed at ten random moments", "as undisturbed")
 def test_generation(ami: Path, train, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     train(model := tmp_path_factory.mktemp("model"), "--max-update", 1, "--disable-validation")
-    flags = "--role-stream role --max-source-positions 128 --min-len 60 --max-len-b 60 --cpu --batch-size 1"
-    words = ["generate", ami / "bin", "--path", model / "checkpoint_last.pt", *flags.split(), "--num-shards", 2]
+    flags = "--min-len 60 --max-len-b 60 --device cpu --batch-size 1 --workers 2"
+    words = ["generate", ami / "bin", "--path", model / "checkpoint_last.pt", *flags.split()]
     disturbed_equals_whole(lambda out: [*words, "--results-path", out], tmp_path, model / "log", "test.jsonl")
 
 

@@ -31,59 +31,40 @@ def test_help_lists_every_verb_where_nothing_is_installed() -> None:
         assert cli.verb_help(verb)[:30] in run.stdout
 
 
-@pytest.mark.parametrize("verb", cli.VERBS)
-def test_every_verb_is_there_and_keeps_to_the_interface(verb: str) -> None:
-    text = cli.verb_help(verb)
-    assert text != "(not part of this installation)" and text.endswith("."), f"help of {verb}: {text!r}"
-    module = cli.import_verb(verb)
-    parser = argparse.ArgumentParser()
-    module.add_arguments(parser)
-    assert callable(module.main) and parser.format_help()
+def test_the_help_of_every_verb_is_in_one_style() -> None:
+    """A sentence for the verb; for each option a text that begins small and ends without a full stop."""
+    for verb in cli.VERBS:
+        assert cli.verb_help(verb).endswith(".") and cli.verb_help(verb)[0].isupper(), verb
+        module, parser = cli.import_verb(verb), argparse.ArgumentParser(verb)
+        module.add_arguments(parser)
+        assert callable(module.main) and parser.format_help()
+        for action in (action for action in parser._actions if action.dest not in ("help", "metric")):
+            assert action.help and not action.help.endswith(".") and not action.help.startswith("default"), action
 
 
-def test_verb_help_is_the_first_line_of_its_docstring(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stop:
-        cli.main(["import", "--help"])
-    output = " ".join(capsys.readouterr().out.split())
-    assert stop.value.code == 0
-    assert "Convert released weights to fairseq's checkpoint layout" in output and "HF_DIR" in output
+def test_wrong_usage_is_status_2_and_help_and_version_are_0(capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = ([], ["no-such-verb"], ["import"], ["import", "kiddothe2b", "d", "--out", "o"])
+    for arguments, status in [*((words, 2) for words in wrong), (["import", "--help"], 0), (["--version"], 0)]:
+        with pytest.raises(SystemExit) as stop:
+            cli.main(arguments)
+        captured = capsys.readouterr()
+        assert stop.value.code == status and ("usage: hat" in captured.err) == (status == 2), arguments
+    assert captured.out == f"hat_fairseq {hat_fairseq.__version__}\n"
 
 
-@pytest.mark.parametrize("arguments", [[], ["no-such-verb"], ["import"], ["import", "kiddothe2b", "d", "--out", "o"]])
-def test_wrong_usage_is_status_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stop:
-        cli.main(arguments)
-    assert stop.value.code == 2 and "usage: hat" in capsys.readouterr().err
-
-
-def test_a_mistake_is_one_line_and_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    missing = tmp_path / "no-such-folder"
-    assert cli.main(["import", "bart", str(missing), "--out", str(tmp_path / "model.pt")]) == 2
-    captured = capsys.readouterr()
-    assert captured.err == f"hat: error: {missing} is not a folder\n" and captured.out == ""
-
-
-def test_an_error_of_the_system_names_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["import", "bart", str(tmp_path), "--out", str(tmp_path / "model.pt")]) == 2
-    assert capsys.readouterr().err == f"hat: error: {tmp_path / 'config.json'}: No such file or directory\n"
-
-
-def test_a_traceback_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mistake_is_one_line_and_status_2_and_a_traceback_on_request(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missing, config = tmp_path / "no-such-folder", tmp_path / "config.json"
+    for folder, text in ((missing, f"{missing} is not a folder"), (tmp_path, f"{config}: No such file or directory")):
+        assert cli.main(["import", "bart", str(folder), "--out", str(tmp_path / "model.pt")]) == 2
+        captured = capsys.readouterr()
+        assert captured.err == f"hat: error: {text}\n" and captured.out == ""
+    assert cli.describe(ValueError("line one\n   line two")) == "line one line two"
+    assert cli.describe(OSError(28, "No space left on device")) == "No space left on device"
     monkeypatch.setenv("HAT_TRACEBACK", "1")
     with pytest.raises(ValueError, match="is not a folder"):
-        cli.main(["import", "bart", str(tmp_path / "none"), "--out", str(tmp_path / "model.pt")])
-
-
-def test_messages_of_several_lines_become_one() -> None:
-    assert cli.describe(ValueError("line one\n   line two")) == "line one line two"
-    assert cli.describe(ValueError()) == "ValueError"
-    assert cli.describe(OSError(28, "No space left on device")) == "No space left on device"
-
-
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as end:
-        cli.main(["--version"])
-    assert end.value.code == 0 and capsys.readouterr().out == f"hat_fairseq {hat_fairseq.__version__}\n"
+        cli.main(["import", "bart", str(missing), "--out", str(tmp_path / "model.pt")])
 
 
 @pytest.mark.fault("Installation", "Ctrl-C", "one line, exit 130")

@@ -16,8 +16,9 @@ from hat_fairseq.data.files import read_json_lines
 SAMPLE = Path(__file__).parent / "samples/qmsum_ami.jsonl.gz"
 
 
+@pytest.mark.slow
 def test_from_qmsum_to_scores(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    page = (REPOSITORY / "docs/datasets_encoders.md").read_text(encoding="utf-8")
+    page = (REPOSITORY / "docs/datasets.md").read_text(encoding="utf-8")
     (program,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     names: dict[str, Any] = {"__name__": "page"}
     exec(program, names)

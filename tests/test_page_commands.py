@@ -3,61 +3,91 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
+import pytest
 from commands import USER_DIR
 from test_docs import ROOT, commands
 from warm import WarmPython
 
 SMALL = "--cpu --num-workers 0 --data-buffer-size 0 --log-format json"
+PROGRAMS = {"fairseq-train": "fairseq_cli.train", "hat": "hat_fairseq.cli"}
 
 
-def runnable(text: str) -> list[list[str]]:
-    """The commands of a page, or a part of it, with the path of the plugin."""
-    return [[str(USER_DIR) if word == USER_DIR.name else word for word in words] for words in commands(text)]
+def page(name: str) -> str:
+    return (ROOT / "docs" / name).read_text(encoding="utf-8")
 
 
+def run_page(text: str, warm: WarmPython, folder: Path, small: str = SMALL) -> list[str]:
+    """Runs the commands of a page, and returns what each printed."""
+    printed = []
+    for program, *words in commands(text):
+        if program in PROGRAMS:
+            words = [str(USER_DIR) if word == USER_DIR.name else word for word in words]
+            words += small.split() if program == "fairseq-train" else []
+            printed.append(warm.run([PROGRAMS[program], *words], folder, folder / "log"))
+    return printed
+
+
+def write_examples(text: str, folder: Path, left_out: str) -> None:
+    """The two example lines of a page as splits, with a number in each text; new texts without the key `left_out`."""
+    examples = [json.loads(line) for line in text.splitlines() if line.startswith('{"id"')]
+    assert len(examples) == 2
+    folder.mkdir()
+    splits = {folder / "train.jsonl": (0, 30), folder / "valid.jsonl": (30, 34), folder / "test.jsonl": (34, 38)}
+    for path, numbers in {**splits, folder.parent / "new.jsonl": (50, 54)}.items():
+        rows = [
+            {**row, "id": f"{row['id']}{number}", "text": f"{row['text']} It is number {number} ."}
+            for number in range(*numbers)
+            for row in examples
+        ]
+        for row in rows if path.name == "new.jsonl" else ():
+            del row[left_out]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def read_lines(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.slow
 def test_early_stopping_by_rouge(warm: WarmPython, ami: Path, tmp_path: Path) -> None:
     (tmp_path / "data-bin").mkdir()
     (tmp_path / "data-bin/mine").symlink_to(ami)
-    page = (ROOT / "docs/recipes.md").read_text(encoding="utf-8")
-    part = page.split("## The best checkpoint and early stopping\n")[1].split("\n## ")[0]
-    ((program, *words),) = runnable(part)
-    assert program == "fairseq-train"
-    words += f"{SMALL} --max-source-positions 128 --lr 1e-12".split()  # which changes nothing
-    text = warm.run(["fairseq_cli.train", *words], tmp_path, tmp_path / "log")
+    part = page("recipes.md").split("## The best checkpoint and early stopping\n")[1].split("\n## ")[0]
+    (text,) = run_page(part, warm, tmp_path, f"{SMALL} --max-source-positions 128 --lr 1e-12")  # which changes nothing
     assert "early stop since valid performance hasn't improved for last 3 runs" in text
     assert text.count("valid_best_rougeL") == 3, "the first of the four has none before it"
     assert (tmp_path / "checkpoints/mine/checkpoint_best.pt").is_file()
 
 
-def test_own_labels_from_json_lines_to_hat_predict(warm: WarmPython, tmp_path: Path) -> None:
-    """The two lines of the page, with a number in each text, so that no two are the same."""
-    page = (ROOT / "docs/labels.md").read_text(encoding="utf-8")
-    examples = [json.loads(line) for line in page.splitlines() if line.startswith('{"id"')]
-    assert len(examples) == 2
-
-    def write(path: Path, first: int, last: int, *without: str) -> None:
-        path.parent.mkdir(exist_ok=True)
-        rows = [
-            {**row, "id": f"{row['id']}{number}", "text": f"{row['text']} It is number {number} ."}
-            for number in range(first, last)
-            for row in examples
-        ]
-        kept = [{key: value for key, value in row.items() if key not in without} for row in rows]
-        path.write_text("".join(json.dumps(row) + "\n" for row in kept), encoding="utf-8")
-
-    for split, first, last in (("train", 0, 30), ("valid", 30, 34), ("test", 34, 38)):
-        write(tmp_path / f"reviews/{split}.jsonl", first, last)
-    write(tmp_path / "new.jsonl", 50, 54, "label")
-    programs, printed = {"fairseq-train": "fairseq_cli.train", "hat": "hat_fairseq.cli"}, []
-    for program, *words in runnable(page):
-        if program in programs:
-            small = SMALL.split() if program == "fairseq-train" else []
-            printed.append(warm.run([programs[program], *words, *small], tmp_path, tmp_path / "log"))
+@pytest.mark.slow
+def test_own_labels_from_json_lines_to_predictions(warm: WarmPython, tmp_path: Path) -> None:
+    write_examples(page("labels.md"), tmp_path / "reviews", "label")
+    printed = run_page(page("labels.md"), warm, tmp_path)
     assert len(printed) == 5
     assert "--criterion document_labels, which is the default of --task document_classification" in printed[1]
-    assert "100.00" in printed[3], "accuracy of the test part"
-    labels = [json.loads(line) for line in (tmp_path / "labels.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert "100.00" in printed[3], "accuracy on the test split"
+    labels = read_lines(tmp_path / "labels.jsonl")
     assert [row["label"] for row in labels] == ["positive", "negative"] * 4
     assert labels[0]["segments"][0]["text"] == "A good film."
+
+
+def test_own_summaries_from_json_lines_to_rouge(
+    warm: WarmPython, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And the program of the page about the code, which follows two documents of this model to their loss."""
+    write_examples(page("tutorial_summaries.md"), tmp_path / "news", "target")
+    printed = run_page(page("tutorial_summaries.md"), warm, tmp_path)
+    assert len(printed) == 6
+    assert "100.00" in printed[3], "ROUGE on the test split"
+    assert [row["text"] for row in read_lines(tmp_path / "summaries.jsonl")] == [
+        "The bridge is open.",
+        "It rains until Friday.",
+    ] * 4
+    monkeypatch.chdir(tmp_path)
+    (program,) = re.findall(r"^```python\n(.*?)^```$", page("modules.md"), re.MULTILINE | re.DOTALL)
+    exec(program, {})
+    shapes = "torch.Size([2, 19, 64]) torch.Size([2, 3, 64])\ntorch.Size([2, 5, 64]) torch.Size([2, 5, 56])\n"
+    assert shapes in capsys.readouterr().out

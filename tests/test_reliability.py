@@ -1,4 +1,4 @@
-"""docs/reliability.md is what the tests that are marked `fault` say."""
+"""tests/FAULTS.md is what the tests that are marked `fault` say."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import sacrebleu
 from commands import TWO_PROCESSES, USER_DIR
+from releases import write_release
 
 from hat_fairseq import cli
 from hat_fairseq.data.pipeline import TextPipeline
@@ -23,9 +24,7 @@ from hat_fairseq.data.records_json import record_from_json, record_to_json
 from hat_fairseq.inference.checkpoints import loaded_of
 from hat_fairseq.inference.rows import encode_documents
 from hat_fairseq.tasks.document_to_text import DocumentToTextConfig, DocumentToTextTask
-
-sys.path.insert(0, str(Path(__file__).parent / "preprocess"))
-from parallel_containers import libreoffice_en_de, write_ted17_zh_en  # noqa: E402
+from libreoffice_help_en_de import page_paths, read_page
 
 TASK = "--task document_to_text --max-source-positions 256 --max-target-positions 256 --cpu --num-workers 0"
 TRAIN = (
@@ -39,7 +38,7 @@ BEAM_JSON = '{"beam": 2, "max_len_b": 60}'
 
 def preprocess(run, out: Path, *flags: object) -> Path:
     limits = ["--max-source-tokens", 41, "--max-target-tokens", 41, "--num-codes", 1000]
-    run(sys.executable, "-m", "hat_fairseq.cli", "preprocess", *flags, "--out", out, *limits)
+    run("hat", "preprocess", *flags, "--out", out, *limits)
     return out
 
 
@@ -77,7 +76,9 @@ PAGES += " --long-source chunk"
 def help_pages(run, tmp_path_factory) -> Path:
     """The five shortest pages, the same in every part, in chunks of 40 tokens."""
     folder = tmp_path_factory.mktemp("help")
-    pages = sorted(libreoffice_en_de(), key=lambda page: sum(map(len, page.sentences)))[:5]
+    root, uncounted = write_release("libreoffice_help_en_de", folder / "release"), Counter()
+    pages = [read_page(root, page, uncounted) for page in page_paths(root, uncounted)]
+    pages = sorted(pages, key=lambda page: sum(map(len, page.sentences)))[:5]
     lines = "".join(json.dumps(record_to_json(page)) + "\n" for page in pages)
     for split in ("train", "valid", "test"):
         (folder / f"{split}.jsonl").write_text(lines, encoding="utf-8")
@@ -126,6 +127,7 @@ def test_bleu_of_training_is_that_of_the_generated_rows(
     assert "s-BLEU" in printed and "unmatched segments" in printed and "tok:13a" in printed
 
 
+@pytest.mark.slow
 def test_bleu_does_not_depend_on_the_number_of_processes(run, help_pages: Path, trained, tmp_path: Path) -> None:
     """17 samples in five batches: one process has two, then a stand-in; chunks of a page are in both."""
     reset = "--reset-optimizer --reset-lr-scheduler --reset-dataloader --reset-meters --max-update 1 --lr 0 --no-save"
@@ -155,9 +157,8 @@ def test_segments_and_the_chunk_that_is_missing(help_pages: Path, generated: Pat
     assert not (tmp_path / "no").exists()
 
 
-def test_raw_pages_become_the_binarised_samples(run, help_pages: Path, tmp_path: Path) -> None:
+def test_raw_pages_become_the_binarised_samples(help_pages: Path) -> None:
     """Raw documents are cut into the same chunks as test documents, with or without a reference."""
-    help_pages = preprocess(run, tmp_path / "data", help_pages.parent, *PAGES.split())
     fixed = {"dataset_impl": "mmap", "train_subset": "train", "required_seq_len_multiple": 1}
     task = DocumentToTextTask.setup_task(DocumentToTextConfig(data=str(help_pages / "bin"), **fixed))
     task.load_dataset("test")
@@ -173,10 +174,11 @@ def test_raw_pages_become_the_binarised_samples(run, help_pages: Path, tmp_path:
 TED = "--partial --source-tokenizer jieba --target-tokenizer moses --long-source chunk"
 
 
+@pytest.mark.slow
 def test_chinese_to_english_from_the_containers_of_ted(run, tmp_path: Path, capsys) -> None:
-    write_ted17_zh_en(tmp_path / "ted")
+    write_release("ted17_zh_en", tmp_path / "ted")
     data = preprocess(run, tmp_path / "data", "ted17_zh_en", "--root", tmp_path / "ted", *TED.split())
-    flags = ["--lr", "1e-3", "--batch-size", 4, "--max-update", 2, "--save-dir", tmp_path, "--max-valid-steps", 13]
+    flags = ["--lr", "1e-3", "--batch-size", 2, "--max-update", 2, "--save-dir", tmp_path, "--max-valid-steps", 13]
     result = train(run, data, *flags, "--eval-bleu-args", '{"beam": 1, "max_len_b": 9}')
     assert len(bleu_of(result)) == 1
     generated = generate(run, data, tmp_path / "checkpoint_last.pt", "test", tmp_path)

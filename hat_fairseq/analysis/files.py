@@ -7,31 +7,31 @@ import io
 import json
 import logging
 import math
+from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
+from ..data.outputs import atomic_file
 from .look import AttentionMap, Look
 
 TOP = 16  # units for each query in the heat maps (Rohde et al. 2021, section 7)
 
 
-def heat(one: AttentionMap, top: int = TOP) -> Tensor:
-    """(L, Q, S) weights as in Figures 2 and 3 of Rohde et al. 2021.
-
-    The maximum over the heads, the `top` largest of each query, and these scaled to a sum of 1.
-    """
-    most = one.weights.amax(dim=1)
-    values, places = most.topk(min(top, most.size(-1)), dim=-1)
-    kept = most.new_zeros(most.shape).scatter(-1, places, values)
-    return kept / kept.sum(dim=-1, keepdim=True).clamp(min=1e-12)
+def write(path: Path, content: bytes) -> None:
+    """Writes a file in one step, and says so."""
+    with atomic_file(path) as file:
+        file.write(content)
+    print(f"wrote {path} ({len(content):,} bytes)")
 
 
 def pyplot() -> Any:
-    """matplotlib's pyplot, which draws without a screen."""
+    """matplotlib's pyplot, which draws without a screen; ValueError if it is not installed."""
     logging.getLogger("matplotlib").setLevel(logging.WARNING)  # fairseq shows everything
-    import matplotlib
-
+    try:
+        import matplotlib
+    except ImportError:
+        raise ValueError("pictures need matplotlib: pip install 'hat_fairseq[look]'") from None
     matplotlib.use("agg")
     from matplotlib import pyplot
 
@@ -49,17 +49,27 @@ def grid(panels: int, width: float) -> tuple[Any, Any]:
     return figure, axes
 
 
-def to_png(figure: Any) -> bytes:
-    """The content of a PNG file; the figure is closed."""
+def image(figure: Any, form: str = "png") -> bytes:
+    """The content of a file of this form; the figure is closed."""
     written = io.BytesIO()
-    figure.savefig(written, format="png", metadata={"Software": None})
+    figure.savefig(written, format=form)
     pyplot().close(figure)
     return written.getvalue()
 
 
+def heat(one: AttentionMap) -> Tensor:
+    """(L, Q, S) weights as in Figures 2 and 3 of Rohde et al. 2021.
+
+    The maximum over the heads, the `TOP` largest of each query, and these scaled to a sum of 1.
+    """
+    most = one.weights.amax(dim=1)
+    values, places = most.topk(min(TOP, most.size(-1)), dim=-1)
+    largest = most.new_zeros(most.shape).scatter(-1, places, values)
+    return largest / largest.sum(dim=-1, keepdim=True).clamp(min=1e-12)
+
+
 def picture(look: Look) -> bytes:
     """A PNG with heat maps of the first kind of attention, one for each layer; of occlusion if there is none."""
-    panels: list[tuple[str, Tensor]]
     if look.maps:
         one = look.maps[0]
         panels = [(f"layer {layer}", each) for layer, each in zip(one.layers, heat(one), strict=True)]
@@ -71,28 +81,13 @@ def picture(look: Look) -> bytes:
         ylabel, xlabel = f"{look.unit} left out", "sentence of the output" if look.target else "label"
     figure, axes = grid(len(panels), width=4)
     limit = max(float(values.abs().max()) for _, values in panels) or 1.0
+    colours = {"cmap": "viridis" if look.maps else "RdBu", "vmin": 0 if look.maps else -limit, "vmax": limit}
     for axis, (name, values) in zip(axes.flat, panels, strict=False):
-        shown = axis.imshow(
-            values.T.numpy(),
-            aspect="auto",
-            interpolation="nearest",
-            cmap="viridis" if look.maps else "RdBu",
-            vmin=0 if look.maps else -limit,
-            vmax=limit,
-        )
+        shown = axis.imshow(values.T.numpy(), aspect="auto", interpolation="nearest", **colours)
         axis.set(title=name, xlabel=xlabel, ylabel=ylabel)
     figure.colorbar(shown, ax=axes, label="share of the weight" if look.maps else "nats")
     figure.suptitle(f"{look.document}: {title}")
-    return to_png(figure)
-
-
-def rows_of(look: Look, one: AttentionMap) -> list[str]:
-    """The texts of the queries of a map."""
-    if one.queries == "target tokens":
-        return list(look.target)
-    if one.queries == "target sentences":
-        return look.sentences
-    return list(look.source) if one.queries == "source" else ["document"]
+    return image(figure)
 
 
 def to_csv(look: Look) -> str:
@@ -100,19 +95,19 @@ def to_csv(look: Look) -> str:
     out = io.StringIO()
     table = csv.writer(out, lineterminator="\n")
     table.writerow(["attention", "layer", "query", "query text", look.unit, f"{look.unit} text", "mean", "max"])
-    for one in [*look.by_sentence, *(each for each in look.maps if each.queries != "target tokens")]:
-        layers, heads, weights = one.with_summaries()
-        mean, most = weights[:, heads.index("mean")], weights[:, heads.index("max")]
-        for layer, name in enumerate(layers):
-            for query, text in enumerate(rows_of(look, one)):
-                for unit, source in enumerate(look.source):
-                    values = (f"{float(x[layer, query, unit]):.6f}" for x in (mean, most))
-                    table.writerow([one.name, name, query + 1, text, unit + 1, source, *values])
-    if look.occlusion is not None:
-        for query, text in enumerate(look.occlusion.rows):
+
+    def add(name: str, layer: str, texts: list[str], *columns: Tensor) -> None:
+        for query, text in enumerate(texts):
             for unit, source in enumerate(look.source):
-                change = f"{float(look.occlusion.change[query, unit]):.6f}"
-                table.writerow(["occlusion", "", query + 1, text, unit + 1, source, change, ""])
+                values = [f"{float(column[query, unit]):.6f}" for column in columns]
+                table.writerow([name, layer, query + 1, text, unit + 1, source, *values, ""][:8])
+
+    for one in look.by_sentence:
+        layers, heads, weights = one.with_summaries()
+        for layer, each in zip(layers, weights, strict=True):
+            add(one.name, layer, look.texts(one), each[heads.index("mean")], each[heads.index("max")])
+    if look.occlusion is not None:
+        add("occlusion", "", list(look.occlusion.rows), look.occlusion.change)
     return out.getvalue()
 
 
@@ -122,29 +117,13 @@ def to_json(look: Look) -> str:
     def numbers(values: Tensor) -> Any:
         return [round(x, 6) for x in values.tolist()] if values.dim() == 1 else [numbers(x) for x in values]
 
-    maps = [
-        {
-            "attention": one.name,
-            "queries": one.queries,
-            "layers": one.layers,
-            "weights": numbers(one.weights),
-        }
-        for one in [*look.by_sentence, *(each for each in look.maps if each.queries != "target tokens")]
+    names = {"document": look.document, "model": look.model, "unit": look.unit, "note": look.note}
+    record: dict[str, Any] = {**names, "source": look.source, "target": look.sentences}
+    record["maps"] = [
+        {"attention": one.name, "queries": one.queries, "layers": one.layers, "weights": numbers(one.weights)}
+        for one in look.by_sentence
     ]
-    record: dict[str, Any] = {
-        "document": look.document,
-        "model": look.model,
-        "unit": look.unit,
-        "note": look.note,
-        "source": look.source,
-        "target": look.sentences,
-        "maps": maps,
-    }
-    if look.occlusion is not None:
-        found = look.occlusion
-        record["occlusion"] = {
-            "rows": found.rows,
-            "log_probability": numbers(found.before),
-            "change": numbers(found.change),
-        }
+    if (one := look.occlusion) is not None:
+        before, change = numbers(one.before), numbers(one.change)
+        record["occlusion"] = {"rows": one.rows, "log_probability": before, "change": change}
     return json.dumps(record, ensure_ascii=False, indent=1) + "\n"

@@ -8,13 +8,16 @@ Legend: L layers, H heads, Q queries, S units of the source, R rows of predictio
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
-QUERIES = ("target tokens", "target sentences", "source", "document")
+UNIFORM = 0.9  # share of the source, from which a head is practically uniform
+NAMED, VISIBLE = 3, 0.01  # units that a statement names, and their least change in nats
 
 
 @dataclass(frozen=True)
@@ -23,15 +26,17 @@ class AttentionMap:
 
     Attributes:
         name: for example "attention to sentences".
-        queries: one of `QUERIES`; "source": the units of the source themselves; "document": one query.
+        queries: "target tokens", "target sentences", "source" (the units themselves) or "document" (one query).
         layers: the numbers of the layers, from 0.
         weights: (L, H, Q, S) in fp32 on the CPU; rows sum to 1.
+        to_tokens: a weight is the sum over the tokens of a unit: a head without preference weighs units by length.
     """
 
     name: str
     queries: str
     layers: tuple[int, ...]
     weights: Tensor
+    to_tokens: bool = False
 
     def with_summaries(self) -> tuple[list[str], list[str], Tensor]:
         """Names of layers and heads, and (L + 1, H + 2, Q, S) weights.
@@ -61,6 +66,13 @@ class Occlusion:
     before: Tensor
     change: Tensor
 
+    def with_whole(self) -> Occlusion:
+        """The same with the whole output as the first row, if there are several rows."""
+        if len(self.rows) == 1:
+            return self
+        before, change = (torch.cat([each.sum(dim=0, keepdim=True), each]) for each in (self.before, self.change))
+        return Occlusion(("The whole output", *self.rows), before, change)
+
 
 @dataclass(frozen=True)
 class Look:
@@ -71,38 +83,114 @@ class Look:
         model: name of the model, for the reader.
         unit: what a unit of the source is called: "sentence", "segment" or "block".
         source: the texts of the S units.
+        lengths: their numbers of tokens.
+        roles: theirs, such as the speaker; empty if the model reads none.
         target: the texts of the target tokens with the space before them, if any; empty for encoders.
         target_sentences: first and one past the last target token of each target sentence.
         maps: the kinds of attention that the model has.
         occlusion: if it was asked for.
         note: one line about the document, for example how much of it was truncated; empty if there is none.
+    Raises:
+        ValueError: numbers are not finite, or shapes disagree with the texts.
     """
 
     document: str
     model: str
     unit: str
     source: tuple[str, ...]
-    target: tuple[str, ...]
-    target_sentences: tuple[tuple[int, int], ...]
+    lengths: tuple[int, ...]
     maps: tuple[AttentionMap, ...]
+    target: tuple[str, ...] = ()
+    target_sentences: tuple[tuple[int, int], ...] = ()
     occlusion: Occlusion | None = None
+    roles: tuple[str, ...] = ()
     note: str = ""
+
+    def __post_init__(self) -> None:
+        for one in self.maps:
+            shape = (len(one.layers), one.weights.size(1), len(self.texts(one)), len(self.source))
+            if one.weights.shape != shape or not bool(one.weights.isfinite().all()):
+                raise ValueError(f"document {self.document}: {one.name} is not {shape} finite weights")
+        if self.occlusion and not bool(self.occlusion.change.isfinite().all()):
+            raise ValueError(f"document {self.document}: occlusion has log-probabilities that are not finite")
+
+    def _repr_html_(self) -> str:
+        """The page in a frame, for notebooks."""
+        from .page import page
+
+        style = "width: 100%; height: 45rem; border: 0"
+        return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{html.escape(page(self))}"></iframe>'
+
+    def with_occlusion(self, rows: Sequence[str], before: Tensor, change: Tensor) -> Look:
+        """The same with `Occlusion(rows, before, change)`."""
+        return replace(self, occlusion=Occlusion(tuple(rows), before, change))
 
     @property
     def sentences(self) -> list[str]:
         """The texts of the target sentences."""
         return ["".join(self.target[a:b]).strip() for a, b in self.target_sentences]
 
+    def texts(self, one: AttentionMap) -> list[str]:
+        """The texts of the queries of a map."""
+        named = {"target tokens": list(self.target), "target sentences": self.sentences, "source": list(self.source)}
+        return named.get(one.queries, ["the whole document"])
+
     @cached_property
     def by_sentence(self) -> tuple[AttentionMap, ...]:
-        """The maps of target tokens with the mean of each target sentence's tokens as a query."""
-        return tuple(
-            AttentionMap(
-                one.name,
-                "target sentences",
-                one.layers,
-                torch.stack([one.weights[:, :, a:b].mean(dim=2) for a, b in self.target_sentences], dim=2),
-            )
-            for one in self.maps
-            if one.queries == "target tokens" and self.target_sentences
+        """The maps; the queries of those of target tokens are sentences, with the mean weights of their tokens."""
+
+        def mean(one: AttentionMap) -> AttentionMap:
+            if one.queries != "target tokens":
+                return one
+            rows = [one.weights[:, :, a:b].mean(dim=2) for a, b in self.target_sentences]
+            return replace(one, queries="target sentences", weights=torch.stack(rows, dim=2))
+
+        return tuple(map(mean, self.maps))
+
+    def uniform(self, one: AttentionMap) -> Tensor:
+        """(S,) the weights of a head without preference: alike, or by the lengths of the units."""
+        sizes = torch.tensor(self.lengths if one.to_tokens else [1] * len(self.source)).float()
+        return sizes / sizes.sum()
+
+    def used(self, one: AttentionMap, weights: Tensor) -> Tensor:
+        """(..., S) weights -> (...) share of the source that they use: exp(-KL(weights || uniform)), 1 if uniform."""
+        shares = weights / weights.sum(dim=-1, keepdim=True).clamp(min=1e-30)
+        return torch.special.xlogy(shares, self.uniform(one) / shares.clamp(min=1e-30)).sum(dim=-1).exp()
+
+    def is_uniform(self, one: AttentionMap) -> bool:
+        """Whether all heads are practically uniform, which says something of several units only."""
+        return len(self.source) > 1 and bool((self.used(one, one.weights).mean(dim=-1) >= UNIFORM).all())
+
+    def statements(self) -> list[str]:
+        """What leaving out a unit changes, and how selective each kind of attention is."""
+        first = [] if self.occlusion is None else [self._of_occlusion(self.occlusion.with_whole())]
+        return first + [self._of_map(one) for one in self.by_sentence if len(self.source) > 1]
+
+    def _of_map(self, one: AttentionMap) -> str:
+        name = one.name[0].upper() + one.name[1:]
+        if self.is_uniform(one):
+            reason = f"no {self.unit} is preferred" if one.to_tokens else "the hierarchy is not used here"
+            return f"{name} is practically uniform: {reason}."
+        used = self.used(one, one.weights).mean(dim=-1)  # L x H
+        layer, head = divmod(int(used.argmin()), used.size(1))
+        uniform, least = int((used >= UNIFORM).sum()), f"{100 * float(used.min()):.0f} %"
+        return (
+            f"{name}: {uniform} of {used.numel()} heads are practically uniform. The most selective one is head {head} "
+            f"of layer {one.layers[layer]}: it uses {least} of the source."
         )
+
+    def _of_occlusion(self, whole: Occlusion) -> str:
+        change, output = whole.change[0], "the output" if self.target or len(whole.rows) > 1 else whole.rows[0]
+        order, hurting = change.argsort().tolist(), int((change >= VISIBLE).sum())
+        helping = [unit for unit in order[:NAMED] if change[unit] <= -VISIBLE]
+        text = f"No {self.unit} helps by {VISIBLE} nats."
+        if helping:
+            shares = [f"{100 * float(share):.0f} %" for share in change[helping] / change.clamp(max=0).sum()]
+            text = (
+                f"Without {self.unit} {helping[0] + 1} the log-probability of {output}, {float(whole.before[0]):.2f} "
+                f"nats, falls by {-float(change[helping[0]]):.2f}: this {self.unit} carries {shares[0]} of all help."
+            )
+            others = [f"{unit + 1} ({share})" for unit, share in zip(helping[1:], shares[1:], strict=True)]
+            text += f" Then come {' and '.join(others)}." if others else ""
+        rise = f" Most hurts {order[-1] + 1}: without it the log-probability rises by {float(change.max()):.2f}."
+        return f"{text} {hurting} of {len(self.source)} hurt.{rise if hurting else ''}"

@@ -36,7 +36,7 @@ class Recorder:
         self.num_units = int(self.numbers.max()) + 1
         self._shown: list[ShownAttention] = shown_attentions(encoder)
         self._first_token = first_token
-        self._found: dict[tuple[str, str], dict[int, Tensor]] = {}
+        self._weights: dict[tuple[str, str, bool], dict[int, Tensor]] = {}  # see `AttentionMap`
         self._handles: list[Any] = []
 
     def __enter__(self) -> Recorder:
@@ -49,25 +49,35 @@ class Recorder:
         for handle in self._handles:
             handle.remove()
 
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """The number of tokens of each unit."""
+        return tuple(self.numbers[self.numbers >= 0].bincount().tolist())
+
+    def first_of_units(self, values: Sequence[str]) -> tuple[str, ...]:
+        """Of the values of all tokens, such as roles, that of the first token of each unit."""
+        firsts = dict(reversed([*zip(self.numbers.tolist(), values, strict=False)]))
+        return tuple(firsts[unit] for unit in range(self.num_units))
+
     def maps(self) -> list[AttentionMap]:
         """The recorded weights; rows sum to the weight on tokens that belong to a unit."""
         return [
-            AttentionMap(name, queries, tuple(layers), torch.stack(list(layers.values())))
-            for (name, queries), layers in self._found.items()
+            AttentionMap(name, queries, tuple(layers), torch.stack(list(layers.values())), to_tokens)
+            for (name, queries, to_tokens), layers in self._weights.items()
         ]
 
     def _record(self, shown: ShownAttention, layer: int) -> Any:
         def hook(module: Any, inputs: tuple[Tensor, Any], output: Any) -> None:
             (weights,) = module.weights(*inputs).float().cpu()  # H x Q x K
-            if shown.keys == "cells":
+            if to_tokens := shown.keys == "cells":
                 middle = module.middle_tokens(weights.size(-1)).clamp(max=len(self.numbers) - 1)
                 weights = summed(weights, self.numbers[middle], self.num_units)
             if shown.queries == "tokens":
                 if self._first_token:
                     name = f"{shown.name}, from the first token"
-                    self._found.setdefault((name, "document"), {})[layer] = weights[:, :1]
+                    self._weights.setdefault((name, "document", to_tokens), {})[layer] = weights[:, :1]
                 weights = averaged(weights, self.numbers, self.num_units)
-            self._found.setdefault((shown.name, "source"), {})[layer] = weights
+            self._weights.setdefault((shown.name, "source", to_tokens), {})[layer] = weights
 
         return hook
 

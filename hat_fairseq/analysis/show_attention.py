@@ -20,17 +20,20 @@ DEFAULTS = {"sparse_block": 4, "sparse_window": 3, "sparse_random": 3, "sparse_f
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", help=f"one of {', '.join(ATTENTIONS)}")
-    parser.add_argument("--tokens", type=int, default=48, help="length of the document (default: 48)")
+    parser.add_argument("name", metavar="NAME", help=f"one of {', '.join(ATTENTIONS)}")
+    parser.add_argument(
+        "--tokens", type=int, default=48, metavar="N", help="length of the document (default: %(default)s)"
+    )
     options = {name: (field, kind) for entries in ATTENTIONS.values() for name, field, kind in options_of(entries)}
     for name, (field, value_type) in sorted(options.items()):
         default: Any = DEFAULTS.get(name, SPAN) if value_type is int else None
         default = "token" if name == "pooling_cells" else default
         if default is not None and name != "encoder_qkv_dim":
             flag, choices = f"--{name.replace('_', '-')}", field.metadata["choices"]
-            text = f"as in fairseq-train (here: {default})"
-            parser.add_argument(flag, type=value_type, default=default, choices=choices, help=text)
-    parser.add_argument("--out", type=Path, help="file to write; default: NAME.svg")
+            text = f"as in fairseq-train (default here: {default})"
+            metavar = None if choices else "N"
+            parser.add_argument(flag, type=value_type, default=default, choices=choices, metavar=metavar, help=text)
+    parser.add_argument("--out", type=Path, metavar="FILE", help="file to write (default: NAME.svg)")
 
 
 def main(args: argparse.Namespace) -> int:

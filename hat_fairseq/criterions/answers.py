@@ -42,7 +42,7 @@ class AnswerSpans(LabelCriterion):
         return loss, len(target), dict(zip(SUMS, sums, strict=True))
 
     def distributions(self, logits: Tensor, target: Tensor) -> Distributions:
-        """The first and the last token of the answer in each row."""
+        """Returns the first and the last token of the answer in each row."""
         return [(logits.transpose(1, 2).flatten(0, 1), 1 / 2)]
 
     @staticmethod
@@ -71,7 +71,7 @@ class DocumentAnswers(AnswerSpans):
         return loss / 3, rows, log
 
     def distributions(self, logits: Any, target: Tensor) -> Distributions:
-        """The distributions of `answer_spans`, of the paragraph and of the type."""
+        """Returns the distributions of `answer_spans`, of the paragraph and of the type."""
         spans = super().distributions(logits["span"], target)
         pairs = [*spans, (logits["paragraph"], 1.0), (logits["type"], 1.0)]
         return [(distribution, weight / 3) for distribution, weight in pairs]
@@ -89,7 +89,7 @@ class DocumentAnswers(AnswerSpans):
 
 
 def best_spans(logits: Tensor) -> Tensor:
-    """First and last token of the best span of each row. O(T), also for long rows.
+    """Returns the first and the last token of the best span of each row. O(T), also for long rows.
 
     Args:
         logits: (B, T, 2) scores to be first and last; token 0, as both, stands for no answer.

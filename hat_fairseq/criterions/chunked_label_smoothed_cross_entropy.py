@@ -24,7 +24,7 @@ class ChunkedLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
     """Label-smoothed cross-entropy, in chunks of target positions."""
 
     def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Tensor, int, dict[str, Any]]:
-        """The loss summed over target tokens, the sample size, and what is logged.
+        """Returns the loss summed over target tokens, the sample size, and what is logged.
 
         Args:
             reduce: False asks for the loss of every token, which fairseq's own computation gives.
@@ -48,7 +48,7 @@ class ChunkedLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
 
 
 def projection_of(model: Any) -> Tensor:
-    """The (V, C) weight of the decoder's output projection; ValueError if there is none, or one with a bias."""
+    """Returns the (V, C) weight of the decoder's output projection; ValueError if there is none, or it has a bias."""
     projection = getattr(getattr(model, "decoder", None), "output_projection", None)
     if not isinstance(projection, nn.Linear) or projection.bias is not None:
         raise ValueError(

@@ -38,7 +38,7 @@ class LabelCriterion(FairseqCriterion, ABC):
             raise ValueError(f"the criterion {self.name} is not for this task: give --criterion {expected}")
 
     def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Tensor, int, dict[str, Any]]:
-        """The loss summed over labels (or rows, for `answer_spans`), the number of labels, and what is logged.
+        """Returns the loss summed over labels (or rows, for `answer_spans`), their number, and what is logged.
 
         Raises:
             ValueError: a split without labels.
@@ -48,7 +48,7 @@ class LabelCriterion(FairseqCriterion, ABC):
         return loss, sample_size, log | {"loss": loss.detach(), "sample_size": sample_size}
 
     def outputs(self, model: Any, sample: dict[str, Any]) -> Any:
-        """The task's logits of a batch, in fp32; ValueError for a split without labels."""
+        """Returns the task's logits of a batch, in fp32; ValueError for a split without labels."""
         if sample["target"] is None:
             raise ValueError(
                 "the split has no labels (label/ has no file for it): train and validate on one that has them"
@@ -58,10 +58,10 @@ class LabelCriterion(FairseqCriterion, ABC):
 
     @abstractmethod
     def compute(self, logits: Any, target: Tensor) -> tuple[Tensor, int, dict[str, Any]]:
-        """The summed loss, the number of labels, and the sums that figures are derived from."""
+        """Returns the summed loss, the number of labels, and the sums that figures are derived from."""
 
     def distributions(self, logits: Any, target: Tensor) -> Distributions:
-        """The distributions that `compute` sums over; ValueError for a loss without probabilities."""
+        """Returns the distributions that `compute` sums over; ValueError for a loss without probabilities."""
         raise ValueError(f"{type(self).__name__} has no probabilities that self-attention regularization could compare")
 
     @staticmethod
@@ -86,7 +86,7 @@ class DocumentLabels(LabelCriterion):
         return loss, len(target), log
 
     def distributions(self, logits: Tensor, target: Tensor) -> Distributions:
-        """The classes of each document, segment or token with a label."""
+        """Returns the classes of each document, segment or token with a label."""
         return [(logits.flatten(0, -2)[target.flatten().ge(0)], 1.0)]
 
     @staticmethod
@@ -103,7 +103,7 @@ class DocumentLabels(LabelCriterion):
 
 
 def counts(predicted: Tensor, target: Tensor, num_classes: int) -> Tensor:
-    """(N,) predictions and (N,) targets -> (K, 3) true positives, false positives, false negatives."""
+    """Counts (K, 3) true positives, false positives and false negatives of (N,) predictions and targets."""
     true = torch.bincount(target[predicted.eq(target)], minlength=num_classes)
     positives, all_ = (torch.bincount(classes, minlength=num_classes) for classes in (predicted, target))
     return torch.stack([true, positives - true, all_ - true], dim=1)
@@ -121,7 +121,7 @@ def f1_macro(table: Tensor) -> float:
 
 
 def percent(part: float, whole: float) -> float:
-    """Rounded to what is shown; 0 of 0 is 0."""
+    """Returns a share, rounded to what is shown; 0 of 0 is 0."""
     return round(100 * float(part) / float(whole), 3) if whole else 0.0
 
 

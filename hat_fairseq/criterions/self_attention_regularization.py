@@ -37,16 +37,16 @@ class MaskedWords(MaskedLmLoss):
         super().__init__(MaskedLmConfig(tpu=False), task)
 
     def outputs(self, model: Any, sample: dict[str, Any]) -> Tensor:
-        """(N, V) logits of the N masked words."""
+        """Returns the (N, V) logits of the N masked words."""
         return model(**sample["net_input"], masked_tokens=sample["target"].ne(self.padding_idx))[0].float()
 
     def compute(self, logits: Tensor, target: Tensor) -> tuple[Tensor, int, dict[str, Any]]:
-        """The summed loss and the number of masked words."""
+        """Returns the summed loss and the number of masked words."""
         words = target[target.ne(self.padding_idx)]
         return F.cross_entropy(logits, words, reduction="sum"), len(words), {}
 
     def distributions(self, logits: Tensor, target: Tensor) -> Distributions:
-        """The words in place of each masked one."""
+        """Returns the words in place of each masked one."""
         return [(logits, 1.0)]
 
     @staticmethod
@@ -93,7 +93,7 @@ class SelfAttentionRegularization(FairseqCriterion):
         return type(f"Regularized{base.__name__}", (cls, base), {"base": base})(cfg, task)
 
     def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Tensor, Any, dict[str, Any]]:
-        """The summed loss, what it is divided by (as the base criterion counts it), and what is logged.
+        """Returns the summed loss, what it is divided by (as the base criterion counts it), and what is logged.
 
         Raises:
             ValueError: a split without labels, or a model that cannot roll or has full attention.
@@ -129,7 +129,7 @@ class SelfAttentionRegularization(FairseqCriterion):
 
 
 def symmetric_divergence(p: Tensor, q: Tensor) -> Tensor:
-    """1/2 [KL(P || Q) + KL(Q || P)] = 1/2 sum (P - Q) (log P - log Q), summed over rows.
+    """Computes 1/2 [KL(P || Q) + KL(Q || P)] = 1/2 sum (P - Q) (log P - log Q), summed over rows.
 
     Args:
         p: (N, K) logits of P; -inf where no probability is.

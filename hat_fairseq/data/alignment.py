@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from hat_fairseq.data.record import Record
 from hat_fairseq.data.text import normalise
 from hat_fairseq.data.word_tokenizer import count_words, join_sentences
 
@@ -33,11 +32,8 @@ class MisalignedError(ValueError):
 def align(document: Document, policy: str, languages: Languages, counts: Counter[str]) -> Document:
     """Normalise both sides and pair them: as many source as target segments, none of them empty.
 
-    A document with nothing on a whole side is returned as it is: it is empty, not misaligned. Adds to `counts`:
-    `segment_pairs_empty` (both sides), `segment_pairs_one_sided_dropped` with `source_words_dropped` and
-    `target_words_dropped`, `segment_pairs_one_sided_merged`, `documents_misaligned_merged`, and the keys of
-    `text.normalise`. MisalignedError if the numbers of segments differ and the policy is not `merge`, or one side of a
-    pair is empty and the policy is `error`.
+    A document with nothing on a whole side is returned as it is: it is empty, not misaligned. MisalignedError if the
+    numbers of segments differ and the policy is not `merge`, or one side of a pair is empty and the policy is `error`.
     """
     source = [normalise(segment, counts) for segment in document.sentences or ()]
     target = [normalise(segment, counts) for segment in document.target or ()]
@@ -54,12 +50,8 @@ def align(document: Document, policy: str, languages: Languages, counts: Counter
     return document.with_sentences(sources, None, targets)
 
 
-def words_of(document: Record, languages: Languages) -> Counter[str]:
-    """Counts of the words of a dropped document: `source_words_dropped` and `target_words_dropped`."""
-    return _dropped_words(document.sentences or (), document.target or (), languages)
-
-
-def _dropped_words(source: Iterable[str], target: Iterable[str], languages: Languages) -> Counter[str]:
+def dropped_words(source: Iterable[str], target: Iterable[str], languages: Languages) -> Counter[str]:
+    """Counts the words of dropped segments: `source_words_dropped` and `target_words_dropped`."""
     words = [sum(count_words(t, code) for t in side) for side, code in zip((source, target), languages, strict=True)]
     return Counter(source_words_dropped=words[0], target_words_dropped=words[1])
 
@@ -82,7 +74,7 @@ def _pairs(
         raise MisalignedError(f"{_numbers(document)}, segment {first + 1} has an empty {side}; {WAY_OUT}")
     counts["segment_pairs_one_sided_dropped"] += len(one_sided)
     sources, targets = zip(*(pairs[index] for index in one_sided), strict=True)
-    counts.update(_dropped_words(sources, targets, languages))
+    counts.update(dropped_words(sources, targets, languages))
     return [pairs[index] for index in whole]
 
 

@@ -32,5 +32,5 @@ def streams_of(kind: Kind) -> dict[str, tuple[str, str]]:
 
 
 def find_dictionary(folder: Path, stream: str) -> Path | None:
-    """The dictionary of a stream in a `bin` folder, or None."""
+    """Returns the dictionary of a stream in a `bin` folder, or None."""
     return next((path for name in DICTIONARIES[stream] if (path := folder / name).is_file()), None)

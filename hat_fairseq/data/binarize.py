@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from hat_fairseq.data.bin_layout import streams_of
-from hat_fairseq.data.blocks import Blocks, digest, ranges, read_part
+from hat_fairseq.data.blocks import MOST_COUNTS, Block, Blocks, digest, ranges, read_part
 from hat_fairseq.data.dictionary import MAX_UNKNOWN, Dictionary
 from hat_fairseq.data.files import sha256_of
 from hat_fairseq.data.kinds import Kind
@@ -63,10 +63,10 @@ def binarize(directory: Path, kind: Kind, splits: Sequence[str], fixed: Path | N
 
 
 def build_dictionary(texts: Iterable[Path], blocks: Blocks) -> Dictionary:
-    """All tokens of some texts, as fairseq-preprocess orders them."""
+    """Returns all tokens of some texts, as fairseq-preprocess orders them."""
     tokens: Counter[str] = Counter()
     for text in texts:
-        for archive in blocks.map(tokens_of_block, _blocks_of(text, "tokens")):
+        for archive in blocks.map(tokens_of_block, _blocks_of(text, "tokens", MOST_COUNTS)):
             tokens.update(json.loads(read_part(archive, "tokens")))
     return Dictionary.build(tokens)
 
@@ -92,9 +92,11 @@ def binarize_text(text: Path, dictionary: Dictionary, prefix: Path, blocks: Bloc
     return unknown
 
 
-def _blocks_of(text: Path, key: object) -> Iterator[tuple[str, tuple[Path, int, int]]]:
+def _blocks_of(text: Path, key: object, most: int | None = None) -> Iterator[Block]:
     name = digest(sha256_of(text), key)
-    return ((f"{name}.{block[1]}-{block[2]}", block) for block in ranges(text))
+    for block in ranges(text, most):
+        _, begin, end = block
+        yield Block(f"{name}.{begin}-{end}", block, f"{text}, bytes {begin} to {end}")
 
 
 def _write_index(path: Path, lengths: np.ndarray, dtype: str) -> None:

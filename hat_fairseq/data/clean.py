@@ -62,12 +62,12 @@ def ready_for_bpe(sentences: list[str], side: str, settings: Settings, counts: C
 
 
 def clean_target(record: Record) -> list[str]:
-    """The sentences of a target, prepared or not."""
+    """Returns the sentences of a target, prepared or not."""
     return list(filter(None, (normalise(sentence, Counter()) for sentence in record.target or ())))
 
 
 def sentences_for_bpe(record: Record, main: int | None, always_split: bool, settings: Settings) -> Iterator[str]:
-    """All sentences of a stored record as they go into the BPE, to learn it from.
+    """Yields all sentences of a stored record as they go into the BPE, to learn it from.
 
     `main`: number of the part that is never short, None if all are; `always_split`: even if sentences get no markers.
     """
@@ -82,7 +82,7 @@ def sentences_for_bpe(record: Record, main: int | None, always_split: bool, sett
 
 
 def roles_of(record: Record, known: tuple[str, ...] | None = None) -> tuple[str, ...]:
-    """The roles of a record; ValueError if it has none, or one that is not known."""
+    """Returns the roles of a record; ValueError if it has none, or one that is not known."""
     if record.roles is None:
         raise ValueError(f"{record.name} has no roles; give turns with roles, or switch the roles off")
     for role in record.roles:
@@ -92,12 +92,12 @@ def roles_of(record: Record, known: tuple[str, ...] | None = None) -> tuple[str,
 
 
 def role_token(role: str) -> str:
-    """A role as one token: white space becomes `_`, control tokens are escaped."""
+    """Returns a role as one token: white space becomes `_`, control tokens are escaped."""
     return escape_control_tokens("_".join(role.split()))
 
 
 def normalised(record: Record, text: Text, element: str | None, counts: Counter[str]) -> list[str]:
-    """The whole text, or each of its elements, without line breaks and the like."""
+    """Returns the whole text, or each of its elements, without line breaks and the like."""
     clean = [normalise(element, counts) for element in ([text] if isinstance(text, str) else text)]
     if element and not all(clean):
         raise EmptyDocumentError(f"{record.name}: its {element} {clean.index('') + 1} is empty")

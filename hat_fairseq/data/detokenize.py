@@ -19,7 +19,7 @@ _STRAIGHT = {'"': "“„«", "'": "‘‚"}  # what else each of them may close
 
 
 def detokenize(words: Sequence[str], language: str) -> str:
-    """The text of words that `moses` has separated; `language`: its ISO 639-1 code."""
+    """Returns the text of words that `moses` has separated; `language`: its ISO 639-1 code."""
     text, glued = "", True  # no space before the first word
     opened: list[str] = []  # quotation marks
     later = Counter(words)  # behind the word that is looked at

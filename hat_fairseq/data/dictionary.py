@@ -49,7 +49,7 @@ class Dictionary:
 
     @classmethod
     def build(cls, seen: Counter[str]) -> Self:
-        """All tokens, the most frequent first, equally frequent ones in alphabetical order."""
+        """Returns all tokens, the most frequent first, equally frequent ones in alphabetical order."""
         symbols = (item for item in seen.items() if item[0] not in SPECIAL)
         counts = sorted(symbols, key=lambda item: (-item[1], item[0]))
         fill = 0

@@ -54,7 +54,7 @@ class Encoder:
     def units(
         self, record: Record, text: Text, split: bool = True, element: str | None = None, refer: Refer | None = None
     ) -> list[Unit]:
-        """The tokens of each unit of a text, without markers.
+        """Returns the tokens of each unit of a text, without markers.
 
         `split`, `element`: see `clean_sentences`; `refer` says what the tokens stand for.
         """
@@ -66,7 +66,7 @@ class Encoder:
         return [list(zip(*both, strict=True)) for both in zip(pieces, references, strict=True)]
 
     def segments(self, units: list[Unit], whole: bool | None = None) -> list[Unit]:
-        """The segments of a text, which get a marker each; `whole`: one if they are not packed."""
+        """Returns the segments of a text, which get a marker each; `whole`: one if they are not packed."""
         if self.settings.segments == "packed":
             room = self.settings.segment_length - 2  # beside its marker, and a </s> that may follow
             self.counts["sentences_longer_than_segment"] += sum(len(each) > room for each in units)
@@ -74,16 +74,16 @@ class Encoder:
         return [list(chain.from_iterable(units))] if (self.whole if whole is None else whole) else units
 
     def text(self, record: Record, text: Text, refer: Refer | None = None) -> list[Unit]:
-        """The segments of a text that may be long."""
+        """Returns the segments of a text that may be long."""
         return self.segments(self.units(record, text, not self.whole, refer=refer))
 
     def short_text(self, record: Record, text: Text) -> list[Unit]:
-        """The segments of a question, a choice or the like, which stays whole with `--splitter given`."""
+        """Returns the segments of a question, a choice or the like, which stays whole with `--splitter given`."""
         split = not self.whole and self.settings.splitter != "given"
         return self.segments(self.units(record, text, split))
 
     def one_segment(self, record: Record, text: Text) -> Unit:
-        """A short text as one segment."""
+        """Returns a short text as one segment."""
         return list(chain.from_iterable(self.units(record, text, self.settings.splitter != "given")))
 
     def pieces(self, sentences: list[str], side: str) -> tuple[list[str], list[list[str]]]:
@@ -98,18 +98,18 @@ class Encoder:
         return ready, pieces
 
     def row(self, record: Record, parts: Sequence[Unit], truncated: int | None = None) -> Unit:
-        """One row of parts with their markers; `truncated` as of `long_input.fit_parts`."""
+        """Returns one row of parts with their markers; `truncated` as of `long_input.fit_parts`."""
         parts = self.fit(record, parts, "source", "rows_over_limit", truncated)
         return [pair for number, part in enumerate(parts) for pair in (*(PART_SEPARATOR if number else ()), *part)]
 
     def document(self, record: Record, tokens: Unit, side: str) -> Unit:
-        """A source or a target, truncated by the policy if it is too long."""
+        """Truncates a source or a target by the policy if it is too long."""
         return self.fit(record, [tokens], side, f"{side}_documents_over_limit")[0]
 
     def fit(
         self, record: Record, parts: Sequence[Unit], side: str, name: str, truncated: int | None = None
     ) -> list[Unit]:
-        """The parts of a row, truncated by the policy if they are too long; `name` counts these rows."""
+        """Truncates the parts of a row by the policy if they are too long; `name` counts these rows."""
         flags, settings = [[token == BOS for token, _ in part] for part in parts], self.settings
         policies = self.kind.policies[1:] if side == "source" else ("truncate",)
         advice = f"choose --long-{side} {' or '.join(policies)}"

@@ -65,7 +65,7 @@ def read_json_lines(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def parse_object(line: str, where: str) -> dict[str, Any]:
-    """The object in a line of JSON lines; ValueError, which begins with `where`, if it has none."""
+    """Returns the object in a line of JSON lines; ValueError, which begins with `where`, if it has none."""
     try:
         record = parse_json(line)
     except json.JSONDecodeError as error:
@@ -78,7 +78,7 @@ def parse_object(line: str, where: str) -> dict[str, Any]:
 
 
 def read_json(path: str | Path) -> Any:
-    """The value in a JSON file; ValueError as in `read_lines` and `parse_json`, with the file."""
+    """Returns the value in a JSON file; ValueError as in `read_lines` and `parse_json`, with the file."""
     text = "\n".join(line for _, line in read_lines(path, longest=-1))
     try:
         return parse_json(text)
@@ -89,7 +89,7 @@ def read_json(path: str | Path) -> Any:
 
 
 def parse_json(text: str) -> Any:
-    """The value of a JSON text.
+    """Returns the value of a JSON text.
 
     Raises:
         ValueError: no JSON (NaN and Infinity are none), a number of thousands of digits, a key twice, or nested deeply.
@@ -105,7 +105,7 @@ def parse_json(text: str) -> Any:
 
 
 def is_deeper(value: Any, levels: int) -> bool:
-    """Whether lists and objects are in each other on more than `levels` levels."""
+    """Tells whether lists and objects are in each other on more than `levels` levels."""
     inside = list(value.values()) if isinstance(value, dict) else value
     return isinstance(inside, list) and (levels < 1 or any(is_deeper(item, levels - 1) for item in inside))
 
@@ -129,12 +129,19 @@ def _decode(raw: bytes, where: str, offset: int) -> str:
 
 
 def sha256_of(path: str | Path) -> str:
-    """SHA-256 of a file's bytes, in hexadecimal."""
+    """Returns the SHA-256 of a file's bytes, in hexadecimal."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 _NAMES = {str: "a string", int: "a number", list: "a list", dict: "an object"}
+
+
+def of_type(value: Any, kind: type, name: str) -> Any:
+    """Returns a value of the type `kind`; ValueError with its name for any other. A bool is no number."""
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise ValueError(f"{name} must be {_NAMES[kind]}, not {value!r:.60}")
+    return value
 
 
 class Fields:
@@ -156,33 +163,34 @@ class Fields:
         return key in self.record
 
     def error(self, problem: str) -> ValueError:
-        """The problem with its place."""
+        """Returns the problem with its place."""
         return ValueError(f"{self.where}: {problem}")
 
     def get(self, key: str, kind: type) -> Any:
-        """The value under a key, of the type `kind`: str, int, list or dict; ValueError if there is none."""
+        """Returns the value under a key, of the type `kind`: str, int, list or dict; ValueError if there is none."""
         if key not in self.record:
             raise self.error(f"there is no {key}")
         return self.checked(self.record[key], kind, key)
 
     def checked(self, value: Any, kind: type, name: str) -> Any:
-        """A value of the type `kind`; ValueError for any other."""
-        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            raise self.error(f"{name} must be {_NAMES[kind]}, not {value!r:.60}")
-        return value
+        """Checks the type of a value as `of_type`."""
+        try:
+            return of_type(value, kind, name)
+        except ValueError as error:
+            raise self.error(str(error)) from None
 
     def text(self, key: str) -> str:
-        """The string under a key."""
+        """Returns the string under a key."""
         return str(self.get(key, str))
 
     def items(self, key: str, kind: type) -> list[Any]:
-        """The list under a key, all of whose items are of the type `kind`."""
+        """Returns the list under a key, all of whose items are of the type `kind`."""
         return [self.checked(item, kind, f"each item of {key}") for item in self.get(key, list)]
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """The list of strings under a key."""
+        """Returns the list of strings under a key."""
         return tuple(self.items(key, str))
 
     def objects(self, key: str, known: Collection[str] | None = None) -> "list[Fields]":
-        """The list of objects under a key."""
+        """Returns the list of objects under a key."""
         return [Fields(item, f"{self.where}: {key}", known) for item in self.items(key, dict)]

@@ -64,6 +64,13 @@ def check_tests(splits: Mapping[str, Gold], name: str | None) -> None:
         raise ValueError(f"{labelled[0]} has {name} and {others[0]} has not: preprocess them from separate folders")
 
 
+def role_labels(reader: str, gold: Gold) -> tuple[str, ...]:
+    """Returns the roles of the training part, sorted; ValueError with the name of the reader if there are none."""
+    if not gold.roles:
+        raise ValueError(f"{reader}: --roles needs documents with roles, and none has any; use --no-roles")
+    return tuple(sorted(gold.roles))
+
+
 def class_labels(splits: Mapping[str, Gold], known: list[str] | None) -> list[str]:
     """The labels in the order of their classes: those of the training part, sorted, or without such labels `known`.
 

@@ -45,7 +45,7 @@ class Gpt2Bpe:
         self._after_space = WordCache(self._encode_after_space)
 
     def encode(self, text: str) -> list[str]:
-        """The ids fairseq's own GPT-2 BPE gives, as strings. A leading space matters."""
+        """Returns the ids fairseq's own GPT-2 BPE gives, as strings. A leading space matters."""
         if not text.isprintable() or "  " in text or text.endswith(" "):  # white space other than one space
             return self._encode(text)
         # GPT-2's expression ends a piece before each such space, so words can be encoded on their own.
@@ -61,7 +61,7 @@ class Gpt2Bpe:
         return self._encode(" " + word)
 
     def decode(self, tokens: Iterable[str]) -> str:
-        """Text of the ids; broken UTF-8 becomes U+FFFD, a token that is no id (`<unk>`) stays as it is."""
+        """Returns the text of the ids; broken UTF-8 becomes U+FFFD, a token that is no id (`<unk>`) stays as it is."""
         text = ""
         run: list[int] = []
         for token in [*tokens, None]:
@@ -96,23 +96,21 @@ def find_gpt2_files(directory: str | Path | None = None) -> Path:
     of fairseq's files, or where there is one those in the directory's own `SHA256SUMS` (as `sha256sum encoder.json
     vocab.bpe dict.txt` writes it): for a BART with another BPE of this kind.
     """
-    found = Path(directory or os.environ.get(ENVIRONMENT_VARIABLE) or CACHE).expanduser()
-    missing = [name for name in SHA256 if not (found / name).is_file()]
+    folder = Path(directory or os.environ.get(ENVIRONMENT_VARIABLE) or CACHE).expanduser()
+    missing = [name for name in SHA256 if not (folder / name).is_file()]
     if missing:
         raise ValueError(
-            f"{found} lacks {', '.join(missing)}. The GPT-2 BPE consists of {', '.join(SHA256)}, "
-            "the files fairseq's BART and RoBERTa examples download (names there: gpt2_bpe/encoder.json, "
-            f"gpt2_bpe/vocab.bpe, gpt2_bpe/dict.txt); put all three into one directory and give it with --bpe-dir or "
-            f"${ENVIRONMENT_VARIABLE}, or copy them to {CACHE}"
+            f"{folder} lacks {', '.join(missing)}. Put encoder.json, vocab.bpe and dict.txt of fairseq's BART or "
+            f"RoBERTa into one directory and give it with --bpe-dir or ${ENVIRONMENT_VARIABLE}, or copy them to {CACHE}"
         )
     hashes, whose = SHA256, "fairseq's file"
-    if (found / OWN_HASHES).is_file():
-        rows = [line.split() for _, line in read_lines(found / OWN_HASHES)]
+    if (folder / OWN_HASHES).is_file():
+        rows = [line.split() for _, line in read_lines(folder / OWN_HASHES)]
         hashes, whose = {row[1].lstrip("*"): row[0] for row in rows if len(row) == 2}, f"the file of {OWN_HASHES}"
     for name in SHA256:
-        if (actual := sha256_of(found / name)) != hashes.get(name):
-            raise ValueError(f"{found / name} is not {whose}: sha256 is {actual}, expected {hashes.get(name)}")
-    return found
+        if (actual := sha256_of(folder / name)) != hashes.get(name):
+            raise ValueError(f"{folder / name} is not {whose}: sha256 is {actual}, expected {hashes.get(name)}")
+    return folder
 
 
 def _merge(path: Path, number: int, line: str) -> tuple[str, str]:

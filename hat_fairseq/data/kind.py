@@ -43,7 +43,7 @@ class Prediction:
     meta: Mapping[str, Any] | None = field(default=None, kw_only=True)  # of the record
 
     def to_json(self) -> dict[str, Any]:
-        """The object of a JSON line; the last three keys only if they are not None."""
+        """Returns the object of a JSON line; the last three keys only if they are not None."""
         fields = asdict(self)
         last = {name: fields.pop(name) for name in ("segments", "n_best", "meta")}
         return fields | {name: value for name, value in last.items() if value is not None}
@@ -67,10 +67,10 @@ class Kind(ABC):
 
     @abstractmethod
     def encode(self, encoder: Encoder, record: Record) -> list[Row]:
-        """The rows of a stored record."""
+        """Returns the rows of a stored record."""
 
     def prepare(self, record: Any, settings: Settings, counts: Counter[str], policy: str = "error") -> Any:
-        """The record as it is stored; here as given. Idempotent.
+        """Returns the record as it is stored; here as given. Idempotent.
 
         Everything replaced or dropped is added to `counts`. EmptyDocumentError if nothing is left of a text.
         """
@@ -138,7 +138,7 @@ class LabelledKind(Kind):
         return {HEAD: (self.head_level, self.num_scores or num_labels)}
 
     def logits(self, outputs: Mapping[str, Tensor], tokens: Tensor, num_rows: Tensor | None) -> Any:
-        """The logits that losses and predictions are computed from, here (B, K).
+        """Returns the logits that losses and predictions are computed from, here (B, K).
 
         Args:
             outputs: of each head, by its name: (R, K) of documents, (R, N, K) of segments, (R, T, K) of tokens.
@@ -152,7 +152,7 @@ class LabelledKind(Kind):
         return logits.softmax(dim=-1)
 
     def target(self, label: list[str], tokens: Array, classes: Mapping[str, int]) -> float | list[int]:
-        """The target of a row, padded with `IGNORED` in a batch; here its class.
+        """Returns the target of a row, padded with `IGNORED` in a batch; here its class.
 
         Args:
             label: the tokens of its line in the label stream.
@@ -169,13 +169,13 @@ class LabelledKind(Kind):
         return target
 
     def no_target(self, num_tokens: int, num_markers: int) -> float | list[int]:
-        """A target of a row of so many tokens and markers, to measure memory with."""
+        """Returns a target of a row of so many tokens and markers, to measure memory with."""
         return 0
 
     def predict(
         self, record: Record, rows: list[Row], outputs: Sequence[Any], labels: list[str], options: Any = None
     ) -> Prediction:
-        """The prediction for a record.
+        """Returns the prediction for a record.
 
         Args:
             rows: those of the record.
@@ -189,15 +189,15 @@ class LabelledKind(Kind):
     def segments(
         self, record: Record, rows: list[Row], outputs: Sequence[Any], prediction: Any
     ) -> list[dict[str, Any]] | None:
-        """What is predicted about each segment of a record; None if that is nothing of its own."""
+        """Returns what is predicted about each segment of a record; None if that is nothing of its own."""
         return None
 
     def weighted_row(self, prediction: Any) -> int:
-        """The number of the row whose segments' weights explain the prediction."""
+        """Returns the number of the row whose segments' weights explain the prediction."""
         return 0
 
-    def official(self, predictions: Sequence[Any]) -> dict[str, Any]:
-        """Files for official scorers: by name what they hold; none for kinds without such scorers."""
+    def official(self, predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Returns files for official scorers, from predictions as JSON objects: by name what they hold."""
         return {}
 
 
@@ -210,12 +210,12 @@ class LabelPrediction(Prediction):
 
 
 def labelled(record: Any, tokens: list[str]) -> dict[str, list[str]]:
-    """The streams of a row with the label of its record."""
+    """Returns the streams of a row with the label of its record."""
     return {"source": tokens} | ({} if record.label is None else {"label": [label_token(str(record.label))]})
 
 
 def class_numbers(label: list[str], expected: int, classes: Mapping[str, int]) -> list[int]:
-    """The classes of label tokens, `IGNORED` for `<pad>`; ValueError unless they are `expected` known ones."""
+    """Returns the classes of label tokens, `IGNORED` for `<pad>`; ValueError unless they are `expected` known ones."""
     if len(label) != expected:
         raise ValueError(f"{len(label)} labels where there should be {expected}")
     if unknown := [word for word in label if word != NO_LABEL and word not in classes]:
@@ -232,7 +232,7 @@ def register_kind(kind: Kind) -> None:
 
 
 def kind_of(name: str | Kind) -> Kind:
-    """The kind of this name; ValueError if there is none."""
+    """Returns the kind of this name; ValueError if there is none."""
     if isinstance(name, Kind):
         return name
     if name not in KINDS:

@@ -18,9 +18,7 @@ ANSWER_TYPES = ("none", "span", "paragraph", "yes", "no")
 
 
 def label_token(label: str) -> str:
-    """`not hyper%partisan` -> `not%20hyper%25partisan`, `<pad>` -> `%3Cpad>`; ValueError for an empty label."""
-    if not label:
-        raise ValueError("a label must not be empty")
+    """`not hyper%partisan` -> `not%20hyper%25partisan`, `<pad>` -> `%3Cpad>`."""
     if label in CONTROL_TOKENS:
         return quote(label[0]) + label[1:]
     special = {c for c in label if c == "%" or c.isspace() or not c.isprintable()}
@@ -28,7 +26,7 @@ def label_token(label: str) -> str:
 
 
 def label_of(token: str) -> str:
-    """Inverse of `label_token`."""
+    """Inverts `label_token`."""
     return unquote(token, errors="surrogatepass")
 
 
@@ -39,5 +37,5 @@ def write_label_dictionary(tokens: Iterable[str], path: Path) -> None:
 
 
 def read_label_dictionary(path: str | Path) -> list[str]:
-    """The labels, in the order of their classes, of a dictionary that `write_label_dictionary` wrote."""
+    """Returns the labels, in the order of their classes, of a dictionary that `write_label_dictionary` wrote."""
     return [label_of(line.rsplit(" ", 1)[0]) for _, line in read_lines(path)]

@@ -16,8 +16,8 @@ from tokenizers import Tokenizer, models, trainers
 
 from hat_fairseq.data.files import read_lines
 from hat_fairseq.data.packing import cut
-from hat_fairseq.data.parallel import ordered_map
 from hat_fairseq.data.word_cache import WordCache
+from hat_fairseq.workers import Workers
 
 CONTINUATION = "@@"
 _WORD_END = "</w>"
@@ -37,25 +37,18 @@ class LearnedBpe:
         self.merges = merges
 
     @classmethod
-    def learn(cls, lines: Iterable[str], num_codes: int) -> Self:
-        """Learn at most `num_codes` merges, each seen at least twice. The result depends on nothing but the words.
+    def learn(cls, texts: Iterable[str] | Counter[str], num_codes: int) -> Self:
+        """Learn at most `num_codes` merges, each seen at least twice, from lines, or from words with their counts.
 
-        Raises:
-            ValueError: nothing to learn from, or `num_codes` below 1.
+        The result does not depend on the order of the words. ValueError if there are none.
         """
-        return cls.learn_from_words(Counter(word for line in lines for word in line.split()), num_codes)
-
-    @classmethod
-    def learn_from_words(cls, words: Counter[str], num_codes: int) -> Self:
-        """Like `learn`, from words and how often each occurs."""
-        if num_codes < 1:
-            raise ValueError(f"the number of BPE codes must be at least 1, not {num_codes}")
+        words = texts if isinstance(texts, Counter) else Counter(word for line in texts for word in line.split())
         if not words:
             raise ValueError("no words to learn BPE codes from")
         if any(len(word) > _LONGEST for word in words):
             words = Counter(piece for word in words.elements() for piece in map(str, cut(word, _LONGEST)))
         # In a process of its own: there the library may end at once where memory does not suffice, and can be stopped.
-        (merges,) = ordered_map(partial(_learn_merges, words), [num_codes], workers=2)
+        (merges,) = Workers(2).map(partial(_learn_merges, words), [num_codes])
         return cls(merges)
 
     @classmethod
@@ -124,8 +117,7 @@ def _learn_merges(words: Counter[str], num_codes: int) -> list[Merge]:
     letters = sorted({letter for word in words for letter in word})
     tokenizer = Tokenizer(models.BPE(end_of_word_suffix=_WORD_END))
     trainer = trainers.BpeTrainer(
-        # An upper bound for symbols: a merge that yields a known symbol adds none, so more merges than asked may come.
-        # More merges than letters are not possible.
+        # An upper bound: surplus merges are cut below. There cannot be more merges than characters.
         vocab_size=min(num_codes, sum(map(len, words))) + 2 * len(letters),
         min_frequency=2,
         initial_alphabet=letters,

@@ -43,26 +43,26 @@ class Limit(NamedTuple):
         return [int(each.max(initial=0)) for each in self.sizes]
 
     def ends(self, truncated: int | None) -> list[int]:
-        """The number of tokens allowed for each part; `truncated` as of `fit_parts`."""
+        """Returns the number of tokens allowed for each part; `truncated` as of `fit_parts`."""
         shares = _shares(self.totals, self.most - self.fixed, truncated)
         return [int(np.searchsorted(each, share, "right")) for each, share in zip(self.sizes, shares, strict=True)]
 
 
 def token_limit(parts: Sequence[Flags], most: int, option: str) -> Limit:
-    """A limit on tokens, with the separators of the parts and the final `</s>`."""
+    """Returns a limit on tokens, with the separators of the parts and the final `</s>`."""
     fixed = SEPARATORS * (len(parts) - 1) + 1
     return Limit("tokens with </s>", option, most, [1 + np.arange(len(part)) for part in parts], fixed)
 
 
 def segment_limit(parts: Sequence[Flags], most: int, segment_length: int) -> Limit:
-    """A limit on segments, as an encoder over segments counts them."""
+    """Returns a limit on segments, as an encoder over segments counts them."""
     following = [*[SEPARATORS] * (len(parts) - 1), 1]
     sizes = [count_segments(part, segment_length, number) for part, number in zip(parts, following, strict=True)]
     return Limit("segments", "--max-segments", most, sizes)
 
 
 def count_segments(is_bos: Flags, segment_length: int, following: int) -> NDArray[np.int_]:
-    """Segments that an encoder makes of the first 1, 2 ... tokens with `following` tokens behind them.
+    """Counts the segments that an encoder makes of the first 1, 2 ... tokens with `following` tokens behind them.
 
     One begins at each marker, and after each `segment_length` tokens; see `modules.segments.slots_at_markers`.
     """
@@ -79,18 +79,15 @@ def fit_parts(
     truncated: int | None = None,
     advice: str = "truncate the input",
 ) -> tuple[list[int], Counter[str]]:
-    """The number of tokens to keep of each of one or two parts of a row, and what that costs.
+    """Returns the number of tokens to keep of each of one or two parts of a row, and what that costs.
 
     Args:
         parts: of each token whether it is a sentence marker; text before the first marker is a sentence of its own.
         policy: one of `POLICIES` but `chunk`.
         truncated: number of the part to truncate; None for the longest one, until both have the same length.
         advice: what the message of a refusal proposes beside a higher limit.
-
     Returns:
-        The ends of the parts, and the counts `over_limit`, `tokens_truncated` (markers included),
-        `sentences_truncated` (lost whole) and `sentences_cut` (lost in part); none for a row within the limits.
-
+        The ends of the parts, and the counts of what is lost: sentences are `truncated` whole or `cut`.
     Raises:
         LongInputError: too long and the policy is `error`, or too little would be left of a part.
     """

@@ -96,8 +96,7 @@ def write_manifest(
 def check_files(data: str | Path, split: str, contents: bool = False) -> None:
     """Compares the files of a split, and the dictionaries, in `data` (a `bin`) with the manifest beside it, if any.
 
-    ValueError if one is missing, has another size, or another hash; hashes of files above `HASHED` bytes are compared
-    with `contents` only.
+    ValueError if one is missing or has changed; `contents`: files above `HASHED` bytes are also compared by hash.
     """
     root = Path(data).resolve()
     try:
@@ -111,8 +110,8 @@ def check_files(data: str | Path, split: str, contents: bool = False) -> None:
             continue
         if not path.is_file():
             raise ValueError(f"{path} is missing; run hat preprocess again")
-        if (found := path.stat().st_size) != size:
-            raise ValueError(f"{path} has {found} bytes instead of {size}: damaged; run hat preprocess again")
+        if (actual := path.stat().st_size) != size:
+            raise ValueError(f"{path} has {actual} bytes instead of {size}: damaged; run hat preprocess again")
         if (contents or size <= HASHED) and sha256_of(path) != hashes[name]:
             raise ValueError(f"{path} has changed since {FILE_NAME} was written; run hat preprocess again")
 
@@ -136,18 +135,18 @@ def _date(seconds: float) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Versions of all packages that can change the result."""
-    found = {"python": platform.python_version(), "unicode": unicodedata.unidata_version}
+    """Returns the versions of all packages that can change the result."""
+    installed = {"python": platform.python_version(), "unicode": unicodedata.unidata_version}
     for package in _PACKAGES:
         try:
-            found[package] = metadata.version(package)
+            installed[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
-            found[package] = "not installed"
-    return found
+            installed[package] = "not installed"
+    return installed
 
 
 def table(manifest: Mapping[str, Any]) -> str:
-    """The manifest's figures as a short table: one column for each split, and one for what the paper prints."""
+    """Returns the manifest's figures as a short table: one column for each split, and one for what the paper prints."""
     splits, paper = manifest["splits"], manifest["paper"]
     first = next(iter(splits.values()))
     printed = paper.get("documents", {})

@@ -1,6 +1,6 @@
 """The options of `hat preprocess`, each declared once.
 
-The command line, `pipeline.json` and the table in docs/data.md are made from these fields.
+The command line, `pipeline.json` and the page of commands are made from these fields.
 """
 
 import argparse
@@ -25,7 +25,7 @@ TITLES = {  # of the groups in the help
 
 
 def option(default: Any, text: str, choices: Sequence[str] = (), **more: Any) -> Any:
-    """A field that is an option with this help text.
+    """Returns a field that is an option with this help text.
 
     `metavar`: name of the value in the help; `group`: of the kinds of data that it has an effect with, empty for all;
     `least`: the lowest number.
@@ -42,41 +42,52 @@ class Settings:
     role_labels: tuple[str, ...] = ()  # of the role stream; likewise
     splitter: str = option(
         "given",
-        "how running text is split: not at all, at punctuation, or by the sentence-splitter package",
+        "how to split running text: not at all, at punctuation, or by the sentence-splitter package",
         text.SPLITTERS,
         group=TEXT,
     )
     source_language: str = option("en", "ISO 639-1 code of the source", metavar="CODE", group=TEXT)
     target_language: str = option("en", "ISO 639-1 code of the target", metavar="CODE", group=TARGETS)
-    source_tokenizer: str = option("none", "words of the source before the BPE", word_tokenizer.NAMES, group=TEXT)
-    target_tokenizer: str = option("none", "words of the target before the BPE", word_tokenizer.NAMES, group=TARGETS)
+    source_tokenizer: str = option(
+        "none", "word tokenizer of the source, before the BPE", word_tokenizer.NAMES, group=TEXT
+    )
+    target_tokenizer: str = option(
+        "none", "word tokenizer of the target, before the BPE", word_tokenizer.NAMES, group=TARGETS
+    )
     aligned: bool = option(
         False, "source and target segments correspond; chunks are cut at the same places", group=TARGETS
     )
     target_separator: bool = option(False, "put <sep> between the segments of the target", group=TARGETS)
     roles: bool = option(False, "write a parallel stream of roles", group=TARGETS)
     role_in_text: bool = option(False, "put the role before its turn: `PM : Hello everybody .`", group=TARGETS)
-    max_source_tokens: int | None = option(None, "longest source, markers and </s> included", metavar="N", least=3)
+    max_source_tokens: int | None = option(
+        None, "length of the longest source, markers and </s> included", metavar="N", least=3
+    )
     max_target_tokens: int | None = option(
-        None, "longest target, separators and </s> included", metavar="N", group=TARGETS, least=2
+        None, "length of the longest target, separators and </s> included", metavar="N", group=TARGETS, least=2
     )
     long_source: str = option("error", "what to do with a longer source", long_input.POLICIES)
     long_target: str = option("error", "what to do with a longer target", long_input.POLICIES[:2], group=TARGETS)
     max_chunk_tokens: int | None = option(
         None,
-        "with --aligned: truncates a segment that is a longer chunk by itself (default: such segments stay whole)",
+        "with --aligned: truncate a segment that is longer than a chunk (default: it stays whole)",
         metavar="N",
         group=TARGETS,
         least=2,
     )
     segments: str = option(
-        "sentences", "what gets a marker: sentences, packed segments, or whole parts", choices=SEGMENTS, group=ROWS
+        "sentences",
+        "what begins with a marker: sentences, packed segments, or whole parts",
+        choices=SEGMENTS,
+        group=ROWS,
     )
     segment_length: int = option(
-        128, "longest packed segment, its marker and a </s> included", metavar="N", group=ROWS, least=3
+        128, "length of the longest packed segment, its marker and a </s> included", metavar="N", group=ROWS, least=3
     )
-    max_segments: int | None = option(None, "most segments of a row", metavar="N", group=ROWS, least=1)
-    window_overlap: int = option(128, "most tokens that two windows share", metavar="N", group=WINDOWS, least=0)
+    max_segments: int | None = option(None, "greatest number of segments in a row", metavar="N", group=ROWS, least=1)
+    window_overlap: int = option(
+        128, "greatest number of tokens that two windows share", metavar="N", group=WINDOWS, least=0
+    )
 
     def __post_init__(self) -> None:
         for item in options_of(type(self)):
@@ -90,34 +101,34 @@ class Options(Settings):
     vocabulary: str | None = option(None, "reuse BPE, dictionary and settings of an earlier bin", metavar="BIN")
     bpe: str = option(
         "learned",
-        "learned from the training part, GPT-2's as BART uses it, or a sentencepiece model",
+        "learned on the training split, GPT-2's as BART uses it, or a sentencepiece model",
         bpe.KINDS,
         group=TEXT,
     )
-    num_codes: int = option(40000, "codes to learn", metavar="N", group=TEXT, least=1)
+    num_codes: int = option(40000, "number of codes to learn", metavar="N", group=TEXT, least=1)
     negative_windows: float = option(
-        1.0, "share of the training windows without answer to keep", metavar="X", group=WINDOWS, least=0
+        1.0, "share to keep of the training windows without answer", metavar="X", group=WINDOWS, least=0
     )
     on_empty: str = option("error", "what to do with documents without text", ("error", "drop"))
     on_misaligned: str = option(
         "error", "with --aligned: what to do with segments that have no counterpart", alignment.POLICIES, group=TARGETS
     )
-    limit: int | None = option(None, "only the first documents of each split", metavar="N", least=1)
-    partial: bool = option(False, "the release may be incomplete")
+    limit: int | None = option(None, "read only the first documents of each split", metavar="N", least=1)
+    partial: bool = option(False, "accept an incomplete release")
 
     def settings(self, role_labels: tuple[str, ...] = ()) -> Settings:
-        """The options that `pipeline.json` keeps."""
+        """Returns the options that `pipeline.json` keeps."""
         values = {item.name: getattr(self, item.name) for item in fields(Settings)}
         return Settings(**{**values, "role_labels": role_labels})
 
 
 def options_of(declared: type[Settings]) -> list[Field[Any]]:
-    """The fields of the class that are options."""
+    """Returns the fields of the class that are options."""
     return [item for item in fields(declared) if item.metadata]
 
 
 def flag(item: Field[Any], value: Any = None) -> str:
-    """An option as it is typed: `--splitter given`, `--no-aligned`; without a value `--splitter`."""
+    """Returns an option as it is typed: `--splitter given`, `--no-aligned`; without a value `--splitter`."""
     name = item.name.replace("_", "-")
     if isinstance(value, bool):
         return f"--{name}" if value else f"--no-{name}"
@@ -150,7 +161,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def settings_of_tokens(settings: Settings) -> dict[str, Any]:
-    """The settings that decide which tokens a text becomes, besides the BPE and the limits."""
+    """Returns the settings that decide which tokens a text becomes, besides the BPE and the limits."""
     names = ["splitter", "source_tokenizer", "target_tokenizer", "target_separator", "role_in_text", "segments"]
     if settings.source_tokenizer == "moses" or settings.splitter == "library":
         names.append("source_language")
@@ -162,12 +173,12 @@ def settings_of_tokens(settings: Settings) -> dict[str, Any]:
 
 
 def settings_to_json(settings: Settings) -> dict[str, Any]:
-    """The settings as `pipeline.json` has them; those of `LATER` only if they have an effect."""
+    """Returns the settings as `pipeline.json` has them; those of `LATER` only if they have an effect."""
     return {name: value for name, value in asdict(settings).items() if name not in LATER or value is not None}
 
 
 def settings_from_json(record: Mapping[str, Any]) -> Settings:
-    """Inverse of `settings_to_json`; ValueError for the settings of another version."""
+    """Inverts `settings_to_json`; ValueError for the settings of another version."""
     known = {item.name for item in fields(Settings)}
     if record.keys() | LATER != known:
         raise ValueError(f"found the settings {sorted(record)}, expected {sorted(known)}")

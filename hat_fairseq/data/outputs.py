@@ -10,7 +10,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
@@ -21,12 +21,21 @@ logger = logging.getLogger(__name__)
 
 @contextmanager
 def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
-    """A hidden sibling of `path`, open for bytes, renamed to `path` when the block ends without an error."""
+    """Yields a hidden sibling of `path`, open for bytes, renamed to `path` when the block ends without an error.
+
+    The sibling is locked while it is written. What a killed process has left is removed, where the file system has
+    locks.
+    """
     path = Path(path)
+    for left in _partials(path):
+        with suppress(ValueError, FileNotFoundError), locked(left, f"another process is writing {path}") as has_lock:
+            if has_lock:
+                left.unlink()
     descriptor, partial_name = tempfile.mkstemp(prefix=f".{path.name}.partial-", dir=path.parent)
     partial = Path(partial_name)
     try:
         with named_errors(path), open(descriptor, "wb") as file:
+            lock(file, path.parent)
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -64,10 +73,7 @@ def check_folder(out: Path, flag: str = "--out") -> None:
 def atomic_directory(
     final: str | Path, manifest: str | None = None, overwrite: bool = False, key: str = "files"
 ) -> Iterator[Path]:
-    """A hidden sibling of `final`, renamed to `final` when the block ends without an error.
-
-    The sibling is locked while it is written. What a killed process has left is removed, where the file system has
-    locks. ValueError if `final` exists and may not be replaced, or another process is writing it.
+    """As `atomic_file`, a folder. ValueError if `final` may not be replaced, or another process is writing it.
 
     `manifest`: name of a JSON file with SHA-256 of all files of a finished directory, under `sha256` or `files`. With
     `overwrite` a directory is replaced only if its manifest has `key`, which shows the command that wrote it, and if it
@@ -76,7 +82,7 @@ def atomic_directory(
     final = Path(final).resolve()  # through a link, the link stays
     _check_replaceable(final, manifest, overwrite, key)
     final.parent.mkdir(parents=True, exist_ok=True)
-    for left in final.parent.glob(f".{glob.escape(final.name)}.partial-*"):
+    for left in _partials(final):
         with locked(left, f"another process is writing {final}; wait for it, or choose another directory") as has_lock:
             if has_lock:
                 shutil.rmtree(left)
@@ -127,9 +133,7 @@ def locked(path: Path, message: str) -> Iterator[bool]:
         os.close(descriptor)
 
 
-def lock(
-    file: int | IO[Any], folder: Path, kind: int = fcntl.LOCK_EX, function: Callable[..., object] = fcntl.flock
-) -> bool:
+def lock(file: int | IO[Any], folder: Path, function: Callable[..., object] = fcntl.flock) -> bool:
     """Locks an open file or folder in `folder` without waiting; False and a warning if its file system has no locks.
 
     `function`: `fcntl.flock`, whose locks child processes share, or `fcntl.lockf`, whose locks they do not.
@@ -138,7 +142,7 @@ def lock(
         BlockingIOError: another process has the lock.
     """
     try:
-        function(file, kind | fcntl.LOCK_NB)
+        function(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno in (errno.EAGAIN, errno.EACCES):  # POSIX allows both
             raise BlockingIOError(error.errno, error.strerror, str(folder)) from None
@@ -152,6 +156,11 @@ def _warn_of_no_locks(folder: Path, cause: str) -> None:
     logger.warning("%s: files cannot be locked (%s): run no other command that writes there", folder, cause)
 
 
+def _partials(path: Path) -> list[Path]:
+    """The files or folders that a process is writing, or has left, to be renamed to `path`."""
+    return list(path.parent.glob(f".{glob.escape(path.name)}.partial-*"))
+
+
 def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
@@ -159,7 +168,7 @@ def _umask() -> int:
 
 
 def files_below(directory: Path) -> list[str]:
-    """The paths of all files below a directory, relative to it, sorted."""
+    """Lists the paths of all files below a directory, relative to it, sorted."""
     return sorted(str(path.relative_to(directory)) for path in directory.rglob("*") if not path.is_dir())
 
 

@@ -14,7 +14,7 @@ Token = TypeVar("Token")
 def group_within(
     items: Iterable[Item], cost: Callable[[Item, bool], tuple[int, ...]], limits: tuple[int | None, ...]
 ) -> Iterator[list[Item]]:
-    """Groups of consecutive items, one after the other, each as large as all `limits` allow (None: no limit).
+    """Yields groups of consecutive items, one after the other, each as large as all `limits` allow (None: no limit).
 
     `cost`: of an item for each of the limits; True for the first of its group. An item above a limit is a group.
     """
@@ -32,12 +32,12 @@ def group_within(
 
 
 def exceeds(sizes: Iterable[int], limits: Iterable[int | None]) -> bool:
-    """Whether one of the sizes is above its limit; None: no limit."""
+    """Tells whether one of the sizes is above its limit; None: no limit."""
     return any(limit is not None and size > limit for size, limit in zip(sizes, limits, strict=True))
 
 
 def cut(unit: Sequence[Token], size: int) -> list[Sequence[Token]]:
-    """Pieces of at most `size` tokens."""
+    """Returns pieces of at most `size` tokens."""
     return [unit[start : start + size] for start in range(0, len(unit), size)]
 
 
@@ -75,7 +75,7 @@ def pack_rows(
     limits = [each for each in (size, max_segments and max_segments * segment_length - 1) if each is not None]
 
     def pieces() -> Iterator[tuple[tuple[str, ...], Sequence[str]]]:
-        """What stands before each piece inside a row, and its tokens."""
+        """Yields what stands before each piece inside a row, and its tokens."""
         for units in documents:
             before: tuple[str, ...] = (EOS, BOS)
             for unit in units:
@@ -104,7 +104,7 @@ class Piece(NamedTuple):
 def cut_windows(
     lengths: Sequence[int], size: int, overlap: int, max_segments: int | None = None, segment_length: int = 128
 ) -> list[list[Piece]]:
-    """Overlapping windows of whole segments that together cover a text; none is inside another.
+    """Returns overlapping windows of whole segments that together cover a text; none is inside another.
 
     A window takes as many segments as fit. The next one begins with segments of the one before, as many as have at most
     `overlap` tokens. A segment longer than a window is split into windows with stride `size - 1 - overlap`: with a
@@ -142,7 +142,7 @@ def cut_windows(
 
 
 def segments_of(length: int, segment_length: int) -> int:
-    """How many segments an encoder makes of one of this many tokens, its marker, and a `</s>` that may follow."""
+    """Tells how many segments an encoder makes of one of this many tokens, its marker, and a `</s>` that may follow."""
     return -(-(length + 2) // segment_length)
 
 

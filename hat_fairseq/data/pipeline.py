@@ -34,7 +34,7 @@ class TextPipeline:
         return kind_of(self.settings.kind)
 
     def encode(self, record: Record) -> list[Row]:
-        """The rows of a raw record for inference, without its target, labels and answers.
+        """Returns the rows of a raw record for inference, without its target, labels and answers.
 
         ValueError: EmptyDocumentError, MisalignedError or LongInputError; or it lacks something that the settings need.
         """
@@ -42,19 +42,19 @@ class TextPipeline:
         return self.rows(self.prepare(record).without_gold())
 
     def prepare(self, record: Record) -> Record:
-        """The record as `text/SPLIT.jsonl` has it; see `Kind.prepare`."""
+        """Returns the record as `text/SPLIT.jsonl` has it; see `Kind.prepare`."""
         return self.kind.prepare(record, self.settings, self.counts)
 
     def rows(self, record: Record, by_source: bool = False) -> list[Row]:
-        """The rows of a prepared record with its target, labels and answers; `by_source`: see `Encoder`."""
+        """Returns the rows of a prepared record with its target, labels and answers; `by_source`: see `Encoder`."""
         return self.kind.encode(self.encoder(by_source), record)
 
     def encoder(self, by_source: bool = False) -> Encoder:
-        """The encoder, which adds to the counts of this pipeline."""
+        """Returns the encoder, which adds to the counts of this pipeline."""
         return Encoder(self.kind, self.settings, self.bpe, by_source, self.counts)
 
     def decode(self, line: str, side: str = "target") -> str:
-        """Text of a line of tokens as fairseq prints it; a tab stands for each `<sep>`.
+        """Returns the text of a line of tokens as fairseq prints it; a tab stands for each `<sep>`.
 
         Sentence markers and other control tokens are left out, but `<unk>` stays, because it stands for something.
         `side`: `target`, which is what a model generates, or `source`: whose words they are.
@@ -102,7 +102,7 @@ class TextPipeline:
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(
                 f"{path} cannot be read ({error}); make the data again, with the options that manifest.json records: "
-                f"hat preprocess {reader_of(directory)} --out NEW_DIRECTORY"
+                "hat preprocess READER --out NEW_DIRECTORY"
             ) from error
         for name, expected in hashes.items():
             if not (directory / name).is_file() or sha256_of(directory / name) != expected:
@@ -110,24 +110,11 @@ class TextPipeline:
         return cls(settings, load_bpe(kind, directory))
 
 
-def _recorded(path: Path, *keys: str) -> str | None:
-    """The values of these keys in a JSON file; None if it is missing, none of ours, or of another version."""
-    try:
-        value = parse_json(path.read_text(encoding="utf-8"))
-        for key in keys:
-            value = value[key]
-        return str(value)
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
-def reader_of(directory: Path) -> str:
-    """The reader that the manifest beside a `bin` directory names, for messages."""
-    return _recorded(directory.resolve().parent / "manifest.json", "reader") or "READER"
-
-
 def recorded_language(path: str | Path) -> str | None:
-    """The target language that `hat preprocess` recorded for a file of its folder `text` or `bin`; else None."""
+    """Returns the target language that `hat preprocess` recorded for a file of its folder `text` or `bin`, or None."""
     folder = Path(path).resolve().parent
     file = (folder.parent / "bin" if folder.name == "text" else folder) / FILE_NAME
-    return _recorded(file, "settings", "target_language")
+    try:
+        return str(parse_json(file.read_text(encoding="utf-8"))["settings"]["target_language"])
+    except (OSError, ValueError, KeyError, TypeError):  # none, or of another version
+        return None

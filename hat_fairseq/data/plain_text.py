@@ -1,8 +1,7 @@
 """Parallel documents as two text files: one segment on each line, blank lines between documents.
 
 The files of a split are `train.source` and `train.target`, or named as fairseq's examples name them, with both
-languages and their direction: `train.en-de.en` and `train.en-de.de`; each may end in `.gz`. From `train.en` and
-`train.de` alone nobody can tell which is the source.
+languages and their direction: `train.en-de.en` and `train.en-de.de`; each may end in `.gz`.
 """
 
 import re
@@ -17,7 +16,7 @@ MAX_SEGMENTS = 500  # of a file with a single document
 
 
 def files(folder: Path, split: str) -> tuple[Path, Path] | None:
-    """Source and target file of a split, None without; ValueError for one alone, several pairs, or no direction."""
+    """Finds source and target file of a split, None without; ValueError for one alone or several pairs."""
     names = {file.name.removesuffix(".gz"): file for file in sorted(folder.glob(f"{split}.*")) if file.is_file()}
     pairs = {(f"{split}.source", f"{split}.target")}
     for name in names:
@@ -28,7 +27,6 @@ def files(folder: Path, split: str) -> tuple[Path, Path] | None:
     if len(some) > 1:
         raise ValueError(f"{folder}: {' and '.join(map(' with '.join, some))} are two sources of {split}; remove one")
     if not some:
-        _refuse_languages_alone(folder, split, list(names))
         return None
     for name in some[0]:
         if name not in names:
@@ -63,16 +61,6 @@ def read(source: Path, target: Path) -> Iterator[Document]:
         raise ValueError(
             f"{source} has {segments} lines and no blank line, so it is one document; put blank lines between "
             "documents, or write it as a line of JSON if it is one"
-        )
-
-
-def _refuse_languages_alone(folder: Path, split: str, names: list[str]) -> None:
-    languages = [name for name in names if re.fullmatch(r"[a-z]{2,3}", name.removeprefix(f"{split}."))]
-    if len(languages) == 2:
-        first, second = (name.rpartition(".")[2] for name in languages)
-        raise ValueError(
-            f"{folder}: {' and '.join(languages)} do not tell which is the source; rename them to {split}.source and "
-            f"{split}.target, or to {split}.{first}-{second}.{first} and {split}.{first}-{second}.{second}"
         )
 
 

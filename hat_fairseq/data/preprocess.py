@@ -2,21 +2,21 @@
 
 import argparse
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from hat_fairseq.data import manifest
-from hat_fairseq.data.blocks import Blocks
+from hat_fairseq.data.blocks import blocks_of
 from hat_fairseq.data.kinds import KINDS, Kind, kind_of
 from hat_fairseq.data.options import Options, add_options, flag, options_of
 from hat_fairseq.data.outputs import atomic_directory
 from hat_fairseq.data.readers import Reader, find_reader
 from hat_fairseq.data.run import Run
 from hat_fairseq.data.vocabulary import has_dictionary, inherit
+from hat_fairseq.workers import Workers, add_workers
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,8 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     files = "where encoder.json, vocab.bpe and dict.txt are, for --bpe gpt2; "
     files += "where sentencepiece.bpe.model is, for --bpe sentencepiece"
     parser.add_argument("--bpe-dir", type=Path, metavar="DIR", help=files)
-    text = "processes; the result does not depend on it (default: 1)"
-    parser.add_argument("--workers", type=int, default=1, metavar="N", help=text)
+    add_workers(parser, "1")
     parser.add_argument("--overwrite", action="store_true", help="replace an earlier result")
     add_options(parser)
 
@@ -44,8 +43,11 @@ def main(args: argparse.Namespace) -> int:
     options = resolve_options(vars(args), reader)
     if os.pathsep in str(args.out):
         raise ValueError(f"--out {args.out}: fairseq takes {os.pathsep!r} for the end of a path; choose another name")
-    blocks = Blocks(args.out.absolute().with_name(f".{args.out.name}.blocks"), args.workers)
-    with atomic_directory(args.out, manifest.FILE_NAME, args.overwrite, "reader") as directory, kept_on_crash(blocks):
+    with (
+        Workers(args.workers, args.cluster) as workers,
+        atomic_directory(args.out, manifest.FILE_NAME, args.overwrite, "reader") as directory,
+        (blocks := blocks_of(args.out, workers)).kept_for_next_run(after_refusal=False),
+    ):
         run = Run(reader, options, directory, blocks, args.root, args.bpe_dir)
         reports = run.run()
         record = manifest.write_manifest(directory, reader, options, reports, manifest.describe_inputs(run.inputs))
@@ -53,20 +55,8 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-@contextmanager
-def kept_on_crash(blocks: Blocks) -> Iterator[None]:
-    """Removes the blocks at the end, and when the input is refused; after a signal or a full disk a run can go on."""
-    try:
-        yield
-    except BaseException as error:
-        if isinstance(error, ValueError) or not any(blocks.folder.glob("*.zip")):
-            blocks.remove()
-        raise
-    blocks.remove()
-
-
 def choose_splits(reader: Reader, names: Sequence[str] | None) -> Reader:
-    """The reader with the named splits only; ValueError for one that it does not have."""
+    """Returns the reader with the named splits only; ValueError for one that it does not have."""
     if names is None:
         return reader
     if unknown := [name for name in names if name not in reader.splits]:
@@ -74,15 +64,15 @@ def choose_splits(reader: Reader, names: Sequence[str] | None) -> Reader:
     return replace(reader, splits=tuple(split for split in reader.splits if split in names), size=0)
 
 
-def resolve_options(given: Mapping[str, Any], reader: Reader) -> Options:
-    """The options as given, else of the reader, of the kind, or ours; ValueError if they make no sense together."""
+def resolve_options(arguments: Mapping[str, Any], reader: Reader) -> Options:
+    """The options of the arguments, else of the reader, of the kind, or the defaults; ValueError if they disagree."""
     kind, names = kind_of(reader.kind), {item.name for item in options_of(Options)}
     if unknown := sorted(reader.defaults.keys() - names):
         raise ValueError(f"reader {reader.name}: unknown option {unknown[0]!r}; known are {', '.join(sorted(names))}")
-    chosen = {name: value for name, value in given.items() if name in names and value is not None}
+    chosen = {name: value for name, value in arguments.items() if name in names and value is not None}
     options = Options(**{**reader.defaults, **chosen, "kind": kind.name})
     if options.vocabulary:
-        options = inherit(options, given)
+        options = inherit(options, arguments)
     check_for_kind(options, kind)
     _check_together(options, reader)
     return options

@@ -88,25 +88,25 @@ def names() -> list[str]:
 
 def _folder_reader(folder: Path, kind: str) -> Reader:
     """Splits as JSON lines or tables, or as two files of parallel text, which are aligned by default."""
-    found: dict[str, Path | tuple[Path, Path]] = {}
+    by_split: dict[str, Path | tuple[Path, Path]] = {}
     for split, stem in _splits(folder):
         file, pair = _file(folder, stem), plain_text.files(folder, stem)
-        if split in found or (file and pair):
+        if split in by_split or (file and pair):
             raise ValueError(f"{folder} has the split {split} twice; remove one of its files")
         if files := file or pair:
-            found[split] = files
-    parallel = any(isinstance(files, tuple) for files in found.values())
+            by_split[split] = files
+    parallel = any(isinstance(files, tuple) for files in by_split.values())
     data_files = (path for path in sorted(folder.iterdir()) if DATA_FILE.fullmatch(path.name))
     if unreadable := [path for path in data_files if not (path.is_file() or path.is_dir())]:
         raise ValueError(f"{unreadable[0]} is a link to nothing or to itself, or a pipe; put a file there")
-    if not found:
+    if not by_split:
         raise ValueError(f"{folder} has no {_EXPECTED}")
     if parallel and not kind_of(kind).has_target:
         raise ValueError(f"{folder} has parallel text; --kind {kind} needs JSON lines or a table")
-    tests = [split for split in found if split.startswith("test")]
+    tests = [split for split in by_split if split.startswith("test")]
     if tests != [f"test{number or ''}" for number in range(len(tests))]:
         raise ValueError(f"{folder} has the splits {', '.join(tests)}; fairseq numbers them test, test1, test2, ...")
-    used = {path for files in found.values() for path in (files if isinstance(files, tuple) else (files,))}
+    used = {path for files in by_split.values() for path in (files if isinstance(files, tuple) else (files,))}
     if others := sorted(path.name for path in folder.iterdir() if DATA_FILE.fullmatch(path.name) and path not in used):
         raise ValueError(
             f"{folder} has {others[0]}, which is no split: call splits train, valid (or {', '.join(VALID[1:])}), test, "
@@ -114,14 +114,14 @@ def _folder_reader(folder: Path, kind: str) -> Reader:
         )
 
     def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
-        if isinstance(files := found[split], tuple):
+        if isinstance(files := by_split[split], tuple):
             return plain_text.read(*files)
         return read_records(files, kind)
 
     defaults = {"aligned": True, "target_separator": True} if parallel else {}
-    lines = {split: path for split, path in found.items() if isinstance(path, Path) and not is_table(path)}
+    lines = {split: path for split, path in by_split.items() if isinstance(path, Path) and not is_table(path)}
     size = sum(path.stat().st_size for path in used)
-    return Reader(folder.name, read, tuple(found), defaults, kind=kind, size=size, files=lines)
+    return Reader(folder.name, read, tuple(by_split), defaults, kind=kind, size=size, files=lines)
 
 
 def _splits(folder: Path) -> Iterator[tuple[str, str]]:
@@ -135,11 +135,11 @@ def _splits(folder: Path) -> Iterator[tuple[str, str]]:
 
 def _file(folder: Path, split: str) -> Path | None:
     """The file of a split, or its folder in a saved `datasets` folder."""
-    found = [file for ending in (".jsonl", ".jsonl.gz", *ENDINGS) if (file := folder / (split + ending)).is_file()]
-    found += [folder / split] if is_table(folder / split) else []
-    if len(found) > 1:
-        raise ValueError(f"{found[0]} and {found[1]} both exist; remove one of them")
-    return found[0] if found else None
+    candidates = [file for ending in (".jsonl", ".jsonl.gz", *ENDINGS) if (file := folder / (split + ending)).is_file()]
+    candidates += [folder / split] if is_table(folder / split) else []
+    if len(candidates) > 1:
+        raise ValueError(f"{candidates[0]} and {candidates[1]} both exist; remove one of them")
+    return candidates[0] if candidates else None
 
 
 def _module_reader(path: Path) -> Reader:
@@ -151,8 +151,6 @@ def _module_reader(path: Path) -> Reader:
         spec.loader.exec_module(module)
     if not callable(getattr(module, "read", None)):
         raise ValueError(f"{path} is no reader: it has no function read(split, root, counts)")
-    if hasattr(module, "TASK"):
-        raise ValueError(f"{path}: TASK is called KIND now")
     try:
         kind = kind_of(getattr(module, "KIND", "text"))
     except ValueError as error:

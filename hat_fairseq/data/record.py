@@ -14,7 +14,7 @@ DEEPEST_META = 100  # levels; others that read the predictions have limits, too
 
 
 def is_unicode(text: str) -> bool:
-    """Whether UTF-8 can represent it: JSON's `\\ud800` alone is no character."""
+    """Tells whether UTF-8 can represent it: JSON's `\\ud800` alone is no character."""
     return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
 
 
@@ -113,7 +113,7 @@ class Record:
 
     @classmethod
     def list_key(cls) -> str:
-        """The key of a text in elements."""
+        """Returns the key of a text in elements."""
         return (cls.one_of or cls.reads)[-1]
 
     @property
@@ -132,12 +132,12 @@ class Record:
         return f"document {self.id!r}" + (f" ({self.origin})" if self.origin else "")
 
     def texts(self) -> Iterator[tuple[int, Text]]:
-        """Number and text of every part; choices are the part behind them."""
+        """Yields the number and the text of every part; choices are the part behind them."""
         yield from enumerate(parts := self.parts)
         yield from ((len(parts), choice) for choice in self.choices)
 
     def without_gold(self) -> Self:
-        """The same record without its gold target or label."""
+        """Returns the same record without its gold target or label."""
         without: dict[str, Any] = {self.gold: None} if self.gold else {}
         return replace(self, **without)
 

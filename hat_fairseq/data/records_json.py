@@ -8,24 +8,22 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
-from hat_fairseq.data.files import read_json_lines
+from hat_fairseq.data.files import of_type, read_json_lines
 from hat_fairseq.data.kinds import Kind, kind_of
 from hat_fairseq.data.record import Record, is_unicode
 from hat_fairseq.data.tables import is_table, read_rows
 
 Decode = Callable[[Any, str], Any]  # makes a value of JSON, which has a name in messages, into a value of a type
-_NAMES = {str: "a string", int: "a number", dict: "an object", list: "a list"}
 
 
-def read_records(path: str | Path, kind: str | Kind = "text", shown_as: str | None = None) -> Iterator[Record]:
+def read_records(path: str | Path, kind: str | Kind = "text") -> Iterator[Record]:
     """Read the records of a kind: JSON lines, one on each, or the rows of a table (`tables.py`).
 
-    `shown_as`: what messages call the file; None for its path. ValueError with file and line as
-    `files.read_json_lines` and `record_from_json`, and for an id twice.
+    ValueError with file and line as `files.read_json_lines` and `record_from_json`, and for an id twice.
     """
     kind, path = kind_of(kind), Path(path)
     line_of: dict[str, int] = {}
-    rows = read_rows(path) if is_table(path) else ((f"{shown_as or path}:{n}", o) for n, o in read_json_lines(path))
+    rows = read_rows(path) if is_table(path) else ((f"{path}:{n}", o) for n, o in read_json_lines(path))
     for number, (where, value) in enumerate(rows, start=1):
         record = record_from_json(value, where, kind)
         if record.id in line_of:
@@ -47,11 +45,11 @@ def record_from_json(value: Any, where: str, kind: str | Kind = "text") -> Recor
 
 
 def record_to_json(record: Record) -> dict[str, Any]:
-    """The object from which `record_from_json` makes the same record."""
-    found = _to_json(record)
-    if (others := found.pop("other_references", None)) and "target" in found:
-        found["target"] = [found["target"], *others]
-    return {key: value for key, value in found.items() if key != "sentences" or "turns" not in found}
+    """Returns the object from which `record_from_json` makes the same record."""
+    result = _to_json(record)
+    if (others := result.pop("other_references", None)) and "target" in result:
+        result["target"] = [result["target"], *others]
+    return {key: value for key, value in result.items() if key != "sentences" or "turns" not in result}
 
 
 def _with_references(value: dict[str, Any]) -> dict[str, Any]:
@@ -64,26 +62,14 @@ def _with_references(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def json_line(record: Record) -> str:
-    """The record as a line of a JSON lines file."""
+    """Returns the record as a line of a JSON lines file."""
     line = json.dumps(value := record_to_json(record), ensure_ascii=False)
     # A text as given may hold lone surrogates, which UTF-8 cannot represent.
     return line if is_unicode(line) else json.dumps(value)
 
 
-def with_meta(rows: list[dict[str, Any]], path: Path, kind: str = "text") -> list[dict[str, Any]]:
-    """Predictions with the `meta` of their records, where there is such a file and they have one."""
-    if not path.is_file():
-        return rows
-    meta = {record.id: record.meta for record in read_records(path, kind) if record.meta is not None}
-    return [row | ({"meta": meta[row["id"]]} if row["id"] in meta else {}) for row in rows]
-
-
 def decode(cls: Any, value: Any, where: str) -> Any:
-    """A dataclass of a JSON object whose keys are its fields.
-
-    ValueError, which begins with `where`, for an unknown or a missing key, a value of another type than the field, and
-    what the class refuses.
-    """
+    """Makes a dataclass of a JSON object whose keys are its fields; every ValueError begins with `where`."""
     try:
         if not isinstance(value, dict):
             raise ValueError(f"expected a JSON object, found {value!r:.60}")
@@ -100,11 +86,11 @@ def decode(cls: Any, value: Any, where: str) -> Any:
 def _to_json(value: Any) -> dict[str, Any]:
     """A dataclass as an object, without fields that have their defaults."""
     cls: Any = type(value)
-    found = {key: item for key, (_, default) in _keys(cls)[0].items() if (item := getattr(value, key)) != default}
-    for key, item in found.items():
+    result = {key: item for key, (_, default) in _keys(cls)[0].items() if (item := getattr(value, key)) != default}
+    for key, item in result.items():
         if type(item) is tuple and item and is_dataclass(item[0]):
-            found[key] = [_to_json(each) for each in item]
-    return found
+            result[key] = [_to_json(each) for each in item]
+    return result
 
 
 @cache
@@ -132,22 +118,16 @@ def _decoder(hint: Any) -> Decode:
         one, several = decoders.get(False) or decoders[True], decoders.get(True) or decoders[False]
         return lambda value, name: None if value is None else (several if isinstance(value, list) else one)(value, name)
     kind = dict if origin is Mapping else hint
-    return lambda value, name: _checked(value, kind, name)
+    return lambda value, name: of_type(value, kind, name)
 
 
 def _items(hint: Any) -> Decode:
     item_of = _decoder(hint)
 
     def items(value: Any, name: str) -> tuple[Any, ...]:
-        if set(map(type, _checked(value, list, name))) <= {hint}:  # strings or numbers, quickly
+        if set(map(type, of_type(value, list, name))) <= {hint}:  # strings or numbers, quickly
             return tuple(value)
         name = f"each item of {name}"
         return tuple([item_of(item, name) for item in value])
 
     return items
-
-
-def _checked(value: Any, kind: type, name: str) -> Any:
-    if not isinstance(value, kind) or isinstance(value, bool):
-        raise ValueError(f"{name} must be {_NAMES[kind]}, not {value!r:.60}")
-    return value

@@ -4,10 +4,11 @@
 """
 
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from hat_fairseq.data.files import read_lines
 
@@ -52,12 +53,12 @@ class Row:
 
 
 def unit(tokens: Iterable[str], reference: Any = None) -> Unit:
-    """Tokens that all stand for the same thing."""
+    """Returns tokens that all stand for the same thing."""
     return [(token, reference) for token in tokens]
 
 
 def marked(units: Sequence[Unit], references: Iterable[Any] = repeat(None)) -> Unit:
-    """The units of a part, each behind its marker; `references`: what the markers stand for."""
+    """Returns the units of a part, each behind its marker; `references`: what the markers stand for."""
     return [pair for each, reference in zip(units, references, strict=False) for pair in ((BOS, reference), *each)]
 
 
@@ -111,3 +112,18 @@ def read_ids(path: str | Path) -> list[Chunk]:
                     f"but the line of chunk {other} is missing"
                 )
     return chunks
+
+
+def write_pieces(directory: Path, texts: Iterable[dict[str, bytes]]) -> None:
+    """Write files in pieces: each item has one more piece of every file, by its path in the directory.
+
+    ValueError if an item has other files: line i of all files is about row i.
+    """
+    with ExitStack() as stack:
+        files: dict[str, BinaryIO] = {}
+        for pieces in texts:
+            files = files or {name: stack.enter_context(open(directory / name, "wb")) for name in pieces}
+            if pieces and pieces.keys() != files.keys():
+                raise ValueError(f"some rows have all of {', '.join(sorted(files | pieces))}, and others have not")
+            for name, piece in pieces.items():
+                files[name].write(piece)

@@ -8,7 +8,6 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -22,7 +21,7 @@ from hat_fairseq.data.bpe import Bpe
 from hat_fairseq.data.clean import role_token
 from hat_fairseq.data.encoder import Encoder
 from hat_fairseq.data.files import recorded_inputs
-from hat_fairseq.data.gold import Gold, check_gold, check_tests, class_labels
+from hat_fairseq.data.gold import Gold, check_gold, check_tests, class_labels, role_labels
 from hat_fairseq.data.kinds import kind_of
 from hat_fairseq.data.kinds.pretraining import pack_documents
 from hat_fairseq.data.labels import label_token, write_label_dictionary
@@ -30,10 +29,10 @@ from hat_fairseq.data.learned_bpe import LearnedBpe
 from hat_fairseq.data.manifest import SplitReport, versions
 from hat_fairseq.data.options import Options
 from hat_fairseq.data.outputs import check_space
-from hat_fairseq.data.parallel import progress
 from hat_fairseq.data.pipeline import FILE_NAME, TextPipeline
+from hat_fairseq.data.progress import progress
 from hat_fairseq.data.readers import Reader
-from hat_fairseq.data.rows import Row
+from hat_fairseq.data.rows import Row, write_pieces
 from hat_fairseq.data.vocabulary import Vocabulary, has_dictionary, ready_made
 from hat_fairseq.data.word_tokenizer import word_tokenizer
 
@@ -68,7 +67,7 @@ class Run:
         self.splits = [Split(name, SplitReport(self.kind)) for name in self.reader.splits]
 
     def run(self) -> dict[str, SplitReport]:
-        """All stages; returns the figures of each split."""
+        """Runs all stages; returns the figures of each split."""
         check_splits(self.reader.splits)
         check_space(self.directory.parent, EXPANSION * (0 if self.options.limit else self.reader.size))
         for side in ("source", "target"):  # a missing package is reported before the long stages start
@@ -103,7 +102,7 @@ class Run:
             function = partial(stages.clean_block, self.options, split.name.startswith("test"))
             with recorded_inputs() as inputs:
                 lines = islice(self.reader.lines(split.name, self.root, counts), self.options.limit)
-                blocks = ((digest(key, split.name, block), block) for block in group(lines))
+                blocks = (stages.block_of_lines(digest(key, split.name), block) for block in group(lines))
                 self.store(split, self.blocks.map(function, blocks), earlier)
             self.inputs |= inputs
             split.report.treatments.update(counts)
@@ -113,11 +112,9 @@ class Run:
         self.classes()  # refuses labels that the training part does not have before the long stages start
 
     def store(self, split: Split, archives: Iterable[Path], earlier: set[object]) -> None:
-        """Write the records of the blocks, and check all of them together.
+        """Write the records of the blocks, and check their ids and their number.
 
-        `earlier` has ids and digests of the sources of earlier splits; those of this one are added. ValueError for an
-        id that occurs twice, a split without records, or another number than the release has, unless the options say
-        that this is meant.
+        `earlier` has ids and digests of the sources of earlier splits; those of this one are added.
         """
         ids: set[str] = set()
         sources: set[str] = set()
@@ -156,37 +153,26 @@ class Run:
         """Learn a joint BPE from all texts of the training part, sources and targets."""
         words: Counter[str] = Counter()
         train = self.splits[0]
-        blocks = ((digest("words", archive.name), archive) for archive in train.stored)
-        archives = self.blocks.map(partial(stages.words_of_block, self.options), blocks)
-        for archive in progress(archives, f"{train.name}: count words", len(train.stored), "blocks"):
+        blocks = stages.blocks_of_words(train.name, train.stored)
+        archives = self.blocks.map(partial(stages.words_of_blocks, self.options), blocks)
+        for archive in progress(archives, f"{train.name}: count words", len(blocks), "blocks"):
             words.update(json.loads(read_part(archive, "words")))
-        return LearnedBpe.learn_from_words(words, self.options.num_codes)
+        return LearnedBpe.learn(words, self.options.num_codes)
 
     def encode(self, split: Split, pipeline: TextPipeline) -> None:
         """Write the streams of the rows, `text/SPLIT.STREAM`, and the files about them."""
         encoder = pipeline.encoder(by_source=split.name.startswith("test"))
         negatives = self.options.negative_windows if split.name == "train" else 1.0
         key = digest("encode", (self.bin / FILE_NAME).read_bytes(), split.name, negatives)
-        blocks = ((digest(key, archive.name), archive) for archive in split.stored)
+        blocks = (stages.stored_block(key, path) for path in split.stored)
         encoded = self.blocks.map(partial(stages.encode_block, encoder, split.name, negatives), blocks)
         archives = progress(encoded, f"{split.name}: encode", len(split.stored), "blocks")
         texts = self._packed(split, encoder, archives) if encoder.packs else self._texts(split, archives)
-        self.append(texts)
+        write_pieces(self.directory, texts)
         if not split.report.lengths["source"]:
             raise ValueError(
                 f"{split.name}: no window has an answer, and the others are dropped; raise --negative-windows"
             )
-
-    def append(self, texts: Iterable[dict[str, bytes]]) -> None:
-        """Write files in pieces: each item has one more piece of every file."""
-        with ExitStack() as stack:
-            files: dict[str, BinaryIO] = {}
-            for pieces in texts:
-                files = files or {name: stack.enter_context(open(self.directory / name, "wb")) for name in pieces}
-                if pieces and pieces.keys() != files.keys():  # line i of all files is about row i
-                    raise ValueError(f"some rows have all of {', '.join(sorted(files | pieces))}, and others have not")
-                for name, piece in pieces.items():
-                    files[name].write(piece)
 
     def _texts(self, split: Split, archives: Iterable[Path]) -> Iterator[dict[str, bytes]]:
         for archive in archives:
@@ -205,9 +191,7 @@ class Run:
         """The segments of each document."""
         for archive in archives:
             split.report.add(json.loads(read_part(archive, "figures")))
-            for document in read_part(archive, "units").decode().removesuffix("\n").split("\n\n"):
-                if document:
-                    yield [segment.split(" ") for segment in document.split("\n")]
+            yield from stages.stored_units(archive)
 
     def write_labels(self, roles: tuple[str, ...]) -> None:
         """Write the dictionaries of labels and of roles, if there are any."""
@@ -233,19 +217,15 @@ class Run:
                 split.report.treatments[name] += unknown.get(f"{split.name}.{side}", 0)
 
     def roles(self) -> tuple[str, ...]:
-        """The labels of the role stream: those of --vocabulary, else those of the training part, sorted."""
+        """Returns the labels of the role stream: those of --vocabulary, else those of the training part, sorted."""
         if not self.options.roles:
             return ()
         if self.options.vocabulary and (known := Vocabulary.open(self.options.vocabulary).settings.role_labels):
             return known
-        if not (roles := self.splits[0].gold.roles):
-            raise ValueError(
-                f"{self.reader.name}: --roles needs documents with roles, and none has any; use --no-roles"
-            )
-        return tuple(sorted(roles))
+        return role_labels(self.reader.name, self.splits[0].gold)
 
     def classes(self) -> list[str] | None:
-        """The tokens of the labels in the order of the classes, without positions; None without labels.
+        """Returns the tokens of the labels in the order of the classes, without positions; None without labels.
 
         Those of `--vocabulary` are written even if no record here has one: predictions need them.
         """

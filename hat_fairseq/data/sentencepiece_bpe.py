@@ -67,7 +67,7 @@ class SentencePieceBpe:
         return [escape_control_tokens(piece) for piece in pieces]
 
     def decode(self, tokens: Iterable[str]) -> str:
-        """The normalised text; `<unk>` stays as it is."""
+        """Returns the normalised text; `<unk>` stays as it is."""
         return "".join(map(restore_control_tokens, tokens)).replace(SPACE, " ").removeprefix(" ")
 
     def extents(self, tokens: Iterable[str], text: str) -> list[tuple[int, int]]:
@@ -96,7 +96,7 @@ class SentencePieceBpe:
 
 
 def find_sentencepiece_model(directory: str | Path | None) -> Path:
-    """The model in a directory; ValueError if there is none."""
+    """Returns the model in a directory; ValueError if there is none."""
     if directory is None:
         raise ValueError(f"--bpe sentencepiece needs --bpe-dir DIR, the folder with {MODEL}")
     if not (path := Path(directory).expanduser() / MODEL).is_file():

@@ -2,13 +2,14 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
-from hat_fairseq.data.alignment import MisalignedError, words_of
-from hat_fairseq.data.blocks import Parts, digest, read_part, read_range
+from hat_fairseq.data.alignment import MisalignedError, dropped_words
+from hat_fairseq.data.blocks import MOST_COUNTS, Block, Parts, digest, read_part, read_range
 from hat_fairseq.data.clean import EmptyDocumentError, sentences_for_bpe
 from hat_fairseq.data.dictionary import EOS, SPECIAL, UNKNOWN, Dictionary
 from hat_fairseq.data.encoder import Encoder
@@ -25,12 +26,15 @@ from hat_fairseq.data.rows import Row, lines_of
 from hat_fairseq.data.word_tokenizer import count_words
 
 
-def clean_block(options: Options, may_be_blind: bool, block: list[tuple[str, str]]) -> Parts:
-    """The records of some lines as `text/SPLIT.jsonl` has them; id, digest of the source and name of each; counts."""
+def clean_block(options: Options, may_be_blind: bool, block: tuple[list[str], bytes]) -> Parts:
+    """The records of some lines as `text/SPLIT.jsonl` has them; id, digest of the source and name of each; counts.
+
+    `block`: that of `block_of_lines`; `may_be_blind`: records may lack a target, as in a test split.
+    """
     kind = kind_of(options.kind)
     counts: Counter[str] = Counter()
     gold, headers, stored, places = Gold(), [], [], []
-    for where, line in block:
+    for where, line in zip(block[0], block[1].decode().split("\n"), strict=True):
         record = record_from_json(parse_object(line, where), where, kind)
         headers.append((record.id, digest(record.source), record.name))
         cleaned = clean_record(record, kind, options, may_be_blind, counts)
@@ -39,13 +43,14 @@ def clean_block(options: Options, may_be_blind: bool, block: list[tuple[str, str
             stored.append(json_line(cleaned) + "\n")
             places.append(where)
     figures = {"headers": headers, "counts": counts, "gold": {**vars(gold), "roles": sorted(gold.roles)}}
-    return {"records": "".join(stored), "places": json.dumps(places), "figures": json.dumps(figures)}
+    name = f"{headers[0][2]} to {headers[-1][2]}"
+    return {"records": "".join(stored), "places": json.dumps(places), "figures": json.dumps(figures), "name": name}
 
 
 def clean_record(
     record: Record, kind: Kind, options: Options, may_be_blind: bool, counts: Counter[str]
 ) -> Record | None:
-    """The record to store, or None if the options drop it; adds what was replaced or dropped to `counts`."""
+    """Returns the record to store, or None if the options drop it; adds what was replaced or dropped to `counts`."""
     if kind.has_target and record.sentences is not None and options.splitter != "given":
         raise ValueError(
             f"{record.name} brings its own sentences or turns, and --splitter {options.splitter} is for running text; "
@@ -65,24 +70,47 @@ def clean_record(
         if options.on_misaligned != "drop":
             raise
         counts["documents_misaligned_dropped"] += 1
-        counts.update(words_of(record, (options.source_language, options.target_language)))
+        languages = options.source_language, options.target_language
+        counts.update(dropped_words(record.sentences or (), record.target or (), languages))
         return None
     counts.update(record_counts)
     return cleaned
 
 
 def stored_records(archive: Path, kind: Kind) -> Iterator[Record]:
-    """The records that `clean_block` stored."""
+    """Yields the records that `clean_block` stored."""
     lines = read_part(archive, "records").decode().split("\n")[:-1]
     for line, where in zip(lines, json.loads(read_part(archive, "places")), strict=True):
         yield record_from_json(json.loads(line), where, kind)
 
 
-def words_of_block(settings: Settings, archive: Path) -> Parts:
-    """How often each word of the stored records occurs, in the order in which they occur first."""
+def block_of_lines(key: str, lines: list[tuple[str, str]]) -> Block:
+    """Makes a block of raw records with their places; `key`: what the result depends on besides them."""
+    places = [where for where, _ in lines]
+    content = "\n".join(line for _, line in lines).encode()  # one object: cheap to send
+    name = (
+        f"{places[0]} to {places[-1]}" if places[0] else f"{len(lines)} records from {json.loads(lines[0][1])['id']!r}"
+    )
+    return Block(digest(key, places, content), (places, content), name)
+
+
+def stored_block(key: str, archive: Path) -> Block:
+    """Stored records."""
+    return Block(digest(key, archive.name), archive, read_part(archive, "name").decode())
+
+
+def blocks_of_words(split: str, archives: Sequence[Path]) -> list[Block]:
+    """Stored records in at most `MOST_COUNTS` parts."""
+    size = -(-len(archives) // MOST_COUNTS)
+    parts = [archives[begin : begin + size] for begin in range(0, len(archives), size)]
+    return [Block(digest("words", [path.name for path in part]), part, f"{split}: words") for part in parts]
+
+
+def words_of_blocks(settings: Settings, archives: Sequence[Path]) -> Parts:
+    """Tells how often each word of the stored records occurs, in the order in which they occur first."""
     kind = kind_of(settings.kind)
     words: Counter[str] = Counter()
-    for record in stored_records(archive, kind):
+    for record in chain.from_iterable(stored_records(archive, kind) for archive in archives):
         for sentence in sentences_for_bpe(record, kind.main, kind.packs, settings):
             words.update(sentence.split())
     return {"words": json.dumps(words)}
@@ -109,8 +137,15 @@ def encode_block(encoder: Encoder, split: str, negative_share: float, archive: P
     return files | {"units": "\n".join(units), "figures": json.dumps({**vars(report), "kind": None})}
 
 
+def stored_units(archive: Path) -> Iterator[list[list[str]]]:
+    """Yields the units of each document of a block, each as its tokens."""
+    for document in read_part(archive, "units").decode().removesuffix("\n").split("\n\n"):
+        if document:
+            yield [unit.split(" ") for unit in document.split("\n")]
+
+
 def lines_of_rows(rows: Iterable[Row], split: str, report: SplitReport) -> dict[str, str]:
-    """The content of each file about some rows, which are counted in the report."""
+    """Returns the content of each file about some rows, which are counted in the report."""
     files: dict[str, list[str]] = {}
     for row in rows:
         report.count(row)
@@ -132,7 +167,7 @@ def _words_of_texts(record: Record, encoder: Encoder) -> Counter[str]:
 
 
 def tokens_of_block(block: tuple[Path, int, int]) -> Parts:
-    """How often each token of some lines occurs."""
+    """Tells how often each token of some lines occurs."""
     counts: Counter[str] = Counter()
     for line in read_range(block):
         counts.update(line.split())

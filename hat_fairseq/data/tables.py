@@ -18,7 +18,7 @@ Rows = Iterator[tuple[str, dict[str, Any]]]  # where each row stands, and its ce
 
 
 def is_table(path: Path) -> bool:
-    """Whether a path is a table of records, or a folder with one."""
+    """Tells whether a path is a table of records, or a folder with one."""
     return path.name.endswith(ENDINGS) or (path.is_dir() and any(path.glob("*.arrow")))
 
 

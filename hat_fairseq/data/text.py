@@ -64,12 +64,12 @@ def escape_control_tokens(text: str, counts: Counter[str] | None = None) -> str:
 
 
 def restore_control_tokens(text: str) -> str:
-    """Inverse of `escape_control_tokens`."""
+    """Inverts `escape_control_tokens`."""
     return _ESCAPED.sub(r"<\1\2>", text)
 
 
 def split_segments(decoded: str) -> list[str]:
-    """The segments of a text that `TextPipeline.decode` returned, which has a tab for each `<sep>`."""
+    """Returns the segments of a text that `TextPipeline.decode` returned, which has a tab for each `<sep>`."""
     return [segment.strip() for segment in decoded.split("\t")]
 
 
@@ -86,17 +86,14 @@ def split_sentences(text: str, method: str, language: str = "en") -> list[str]:
     Nothing but white space is lost; no sentence is empty. Text without a sentence end is one sentence; text without
     words is none. ValueError for an unknown method or language, a missing package, or `given`.
     """
-    if method == "punctuation":
-        pieces = _split_at_punctuation(text)
-    elif method == "library":
-        pieces = _split_with_library(text, language)
-    elif method == "given":
+    if method not in SPLITTERS:
+        raise ValueError(f"unknown sentence splitter {method!r}; choose one of {', '.join(SPLITTERS)}")
+    if method == "given":
         raise ValueError(
             "running text has no given sentences; give sentences or turns, or --splitter punctuation or --splitter "
             "library"
         )
-    else:
-        raise ValueError(f"unknown sentence splitter {method!r}; choose one of {', '.join(SPLITTERS)}")
+    pieces = _split_at_punctuation(text) if method == "punctuation" else _split_with_library(text, language)
     return [piece for piece in map(str.strip, pieces) if piece]
 
 

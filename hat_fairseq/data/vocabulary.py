@@ -1,7 +1,7 @@
 """The BPE and the dictionary of a run: GPT-2's, a sentencepiece model, or those of an earlier run."""
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -44,8 +44,8 @@ class Vocabulary:
         return cls(pipeline, dictionary, read_label_dictionary(labels) if labels else None)
 
 
-def inherit(options: Options, given: Mapping[str, Any]) -> Options:
-    """The options, with those that `--vocabulary` sets; ValueError if one `given` by the user contradicts it."""
+def inherit(options: Options, arguments: Mapping[str, Any]) -> Options:
+    """The options, with those that `--vocabulary` sets; ValueError if one among the `arguments` contradicts it."""
     directory = options.vocabulary
     vocabulary = Vocabulary.open(str(directory))
     settings = vocabulary.settings
@@ -59,12 +59,12 @@ def inherit(options: Options, given: Mapping[str, Any]) -> Options:
     inherited = {name: getattr(settings, name) for name in names}
     if vocabulary.pipeline.kind.is_text:
         inherited["bpe"] = vocabulary.pipeline.bpe.kind
-    if given.get("bpe_dir") is not None:
-        raise ValueError(f"--bpe-dir and --vocabulary {directory} contradict each other; leave one out")
+    for name in ("bpe_dir", "num_codes"):
+        if arguments.get(name) is not None:
+            option = f"--{name.replace('_', '-')}"
+            raise ValueError(f"{option} and --vocabulary {directory} contradict each other; leave one out")
     for item in options_of(Options):
-        value = given.get(item.name)
-        if item.name == "num_codes" and value is not None:
-            raise ValueError(f"{flag(item)} and --vocabulary {directory} contradict each other; leave one out")
+        value = arguments.get(item.name)
         if value is not None and value != inherited.get(item.name, value):
             raise ValueError(
                 f"{flag(item, value)} contradicts --vocabulary {directory}, which has "
@@ -84,8 +84,7 @@ def ready_made(options: Options, bpe_dir: Path | None, dictionary: Path) -> Bpe 
         return vocabulary.pipeline.bpe
     if not (kind := kind_of(options.kind)).is_text:
         if kind.alphabet:
-            dictionary.parent.mkdir(exist_ok=True)
-            Dictionary((symbol, 1) for symbol in kind.alphabet).save(dictionary)
+            _save(kind.alphabet, dictionary)
         return NoBpe()
     if options.bpe == "gpt2":
         gpt2 = find_gpt2_files(bpe_dir)
@@ -96,15 +95,19 @@ def ready_made(options: Options, bpe_dir: Path | None, dictionary: Path) -> Bpe 
         if (model.parent / "dict.txt").is_file():  # of a model with fewer entries, or more
             _copy(model.parent / "dict.txt", dictionary)
         else:
-            dictionary.parent.mkdir(exist_ok=True)
-            Dictionary((piece, 1) for piece in bpe.pieces()).save(dictionary)
+            _save(bpe.pieces(), dictionary)
         return bpe
     return None
 
 
 def has_dictionary(options: Options) -> bool:
-    """Whether the dictionary is fixed, not built from the training text."""
+    """Tells whether the dictionary is fixed, not built from the training text."""
     return bool(options.vocabulary or kind_of(options.kind).alphabet) or options.bpe != "learned"
+
+
+def _save(symbols: Iterable[str], path: Path) -> None:
+    path.parent.mkdir(exist_ok=True)
+    Dictionary((symbol, 1) for symbol in symbols).save(path)
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -42,9 +42,9 @@ PLUGIN = """
 from hat_fairseq.register import register
 register()
 from fairseq.models import ARCH_MODEL_REGISTRY
-ours = [name for name, model in ARCH_MODEL_REGISTRY.items() if model.__module__.startswith("hat_fairseq.")]
-assert ours, "no architecture is registered"
-print("registers " + ", ".join(sorted(ours)))
+names = [name for name, model in ARCH_MODEL_REGISTRY.items() if model.__module__.startswith("hat_fairseq.")]
+assert names, "no architecture is registered"
+print("registers " + ", ".join(sorted(names)))
 """
 
 
@@ -94,10 +94,10 @@ def requirements() -> list[tuple[str, str, str | None]]:
         ]
     else:
         lines = metadata.requires("hat_fairseq") or []
-    found: dict[str, tuple[str, str, str | None]] = {}
+    by_name: dict[str, tuple[str, str, str | None]] = {}
     for match in filter(None, map(REQUIREMENT.match, lines)):
-        found.setdefault(match[1], (match[1], match[2], match[3]))
-    return list(found.values())
+        by_name.setdefault(match[1], (match[1], match[2], match[3]))
+    return list(by_name.values())
 
 
 def satisfies(version: str, specifier: str) -> bool:
@@ -171,14 +171,14 @@ def main(args: argparse.Namespace) -> int:
     """Prints the findings; returns 1 if there is a problem."""
     if args.data is not None:
         return check_data(args.data)
-    found = list(findings())
-    width = max(len(finding.name) for finding in found)
-    for finding in found:
+    listed = list(findings())
+    width = max(len(finding.name) for finding in listed)
+    for finding in listed:
         if args.problems and finding.state == OK:
             continue
         print(f"{finding.state:<8} {finding.name:<{width}}  {finding.detail}")
         if finding.repair:
             print(f"{'':<8} {'':<{width}}  -> {finding.repair}")
-    problems = sum(finding.state == PROBLEM for finding in found)
+    problems = sum(finding.state == PROBLEM for finding in listed)
     print(f"{problems} problem{'s' * (problems != 1)}" if problems else "everything that is required is in order")
     return 1 if problems else 0

@@ -171,12 +171,12 @@ def _damage(path: str, size: int, modified: int) -> str | None:
 
 
 def is_file_or_folder(original: Callable[[str], bool], path: str) -> bool:
-    """Whether there is a file or a folder; in fairseq a folder as `--finetune-from-model` trains from scratch."""
+    """Says whether there is a file or a folder; in fairseq a folder as `--finetune-from-model` trains from scratch."""
     return original(path) or os.path.isdir(path)
 
 
 def load_archive_file(original: Callable[..., Any], archive_file: str) -> str:
-    """The folder of a model for `from_pretrained`; in fairseq an archive is unpacked, also outside of its folder."""
+    """Returns the folder for `from_pretrained`; fairseq unpacks an archive, also outside of its folder."""
     if not os.path.isdir(archive_file):
         raise CheckpointError(
             f"{archive_file} is not a folder: unpack an archive yourself and give the folder of model.pt"
@@ -192,7 +192,7 @@ def _load_package(folder: Path, arg_overrides: Any) -> Any:
 
 
 def package_settings(config: Fields, data: Path) -> dict[str, Any]:
-    """The settings of the training as its checkpoint has them, apart from the data."""
+    """Returns the settings of the training as its checkpoint has them, apart from the data."""
     cfg = Fields(config.get("cfg", dict), f"{config.where}: cfg", ("task", "model", "criterion"))
     if is_deeper(cfg.record, MAX_LEVELS):
         raise config.error(f"its settings have more than {MAX_LEVELS} levels")

@@ -31,7 +31,7 @@ def give_numpy_compat() -> None:
 
 
 def dataset_exists(original: Callable[..., Any], path: str, *args: Any, **kwargs: Any) -> Any:
-    """Whether there is a dataset; ValueError where only one of its two files is there."""
+    """Returns whether there is a dataset; ValueError where only one of its two files is there."""
     _check_pair(path)
     return original(path, *args, **kwargs)
 

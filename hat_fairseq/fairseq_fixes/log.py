@@ -48,7 +48,7 @@ def shorten_log() -> None:
 
 
 def is_shown(record: logging.LogRecord) -> bool:
-    """Whether a record is shown; that of all settings becomes the command."""
+    """Returns whether a record is shown; that of all settings becomes the command."""
     if record.levelno > logging.INFO:
         return True
     if isinstance(record.msg, DictConfig):

@@ -87,7 +87,7 @@ def no_repeat_ngram(original: Callable[..., Any], self: Any, tokens: Any, *args:
 
 
 def refuse_text(original: Callable[..., Any], self: Any, *args: Any, **kwargs: Any) -> Any:
-    """Text to tokens and back in what `from_pretrained` returns; fairseq leaves out the pipeline of our data."""
+    """Refuses text in what `from_pretrained` returns: fairseq leaves out the pipeline of the data."""
     if getattr(self.task, "pipeline", None) is not None:
         raise ValueError(
             "fairseq's from_pretrained applies neither the BPE nor the sentence markers of this model: use "

@@ -25,7 +25,7 @@ _FLAG = "distributed-world-size"
 
 
 def started_processes(environment: Mapping[str, str], port: int, gpus: int) -> tuple[str, int] | None:
-    """Who has started processes or will, and how many in all; None when fairseq starts them on this machine.
+    """Returns who starts processes, and how many in all; None when fairseq starts them on this machine.
 
     Without `port`, --distributed-port, fairseq does not ask Slurm. A single task on a node stands for all its `gpus`.
     """

@@ -123,7 +123,7 @@ def _lock(folder: Path) -> None:
 
 
 def problem_of(path: Path) -> str:
-    """Why a checkpoint cannot be restored; empty if it is whole."""
+    """Returns why a checkpoint cannot be restored; empty if it is whole."""
     if not path.exists():
         return "is missing"
     try:
@@ -135,7 +135,7 @@ def problem_of(path: Path) -> str:
 
 
 def newest_first(folder: Path) -> list[tuple[int, Path]]:
-    """The readable checkpoints of a run in its folder, with their numbers of updates; their tensors are not read."""
+    """Lists the readable checkpoints of a run with their numbers of updates; their tensors are not read."""
     checkpoints_of_run = []
     for path in folder.glob("checkpoint*.pt"):
         with contextlib.suppress(OSError, ValueError):
@@ -144,7 +144,7 @@ def newest_first(folder: Path) -> list[tuple[int, Path]]:
 
 
 def updates_in(path: Path) -> int:
-    """The number of updates of a checkpoint; CheckpointError if it cannot be read."""
+    """Returns the number of updates of a checkpoint; CheckpointError if it cannot be read."""
     with checkpoints.named_failures(str(path)):
         state = torch.load(path, map_location="cpu", mmap=zipfile.is_zipfile(path), weights_only=True)
         return int(state["optimizer_history"][-1]["num_updates"])

@@ -31,7 +31,7 @@ EVALUATED = ("adaptive_softmax_cutoff", "xformers_att_config")  # as Python, by 
 
 
 def upgrade_state_dict(original: Callable[..., Any], state: Any) -> Any:
-    """What fairseq does with each checkpoint as soon as its file has been read, after the check of what it would build.
+    """Checks what a checkpoint would build, before fairseq upgrades what it has read.
 
     CheckpointError if it has no weights, names a part that is not on the list, or has a setting that would be run.
     """

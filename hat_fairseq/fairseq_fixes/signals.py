@@ -38,7 +38,7 @@ def _agreed_signal() -> int:
 
 
 def heeded() -> list[int]:
-    """Those of `SIGNALS` that the process does not ignore; nohup has it ignore SIGHUP."""
+    """Returns those of `SIGNALS` that the process does not ignore; nohup has it ignore SIGHUP."""
     return [signum for signum in SIGNALS if signal.getsignal(signum) is not signal.SIG_IGN]
 
 
@@ -61,7 +61,7 @@ def _record(signum: int, frame: object) -> None:
 
 
 def validate_and_save(original: Any, cfg: Any, trainer: Any, task: Any, epoch_itr: Any, *args: Any) -> Any:
-    """What fairseq does after an update; ends the process if a signal has come, unless the training is at its end."""
+    """Wraps fairseq's validation after an update; ends the process if a signal has come, unless training is over."""
     saved = False
 
     def save() -> None:
@@ -81,7 +81,7 @@ def validate_and_save(original: Any, cfg: Any, trainer: Any, task: Any, epoch_it
 
 
 def valid_step(original: Callable[..., Any], self: Any, *args: Any, **kwargs: Any) -> Any:
-    """A batch of a validation; a signal has the checkpoint written before the other batches."""
+    """Writes the checkpoint before the next batch of a validation if a signal has come."""
     for save in _save:
         save()
     return original(self, *args, **kwargs)
@@ -101,7 +101,7 @@ def _end(settings: Any, trainer: Any, signum: int) -> None:
 
 
 def set_worker_signal_handlers(original: Callable[..., Any], *args: Any) -> None:
-    """In a process that loads data: only its parent ends it, since Slurm and terminals send signals to all processes.
+    """Lets only its parent end a process that loads data: Slurm and terminals send signals to all processes.
 
     Under fairseq's own start of several processes this needs a dataset of the plugin, because others do not import it.
     """
@@ -118,7 +118,7 @@ def _obey_parent() -> None:
 
 @contextlib.contextmanager
 def passing_on() -> Iterator[None]:
-    """While fairseq waits for the processes that it has started: they get the signals, and their exit status counts."""
+    """Passes signals on to the processes that fairseq has started, and takes over their exit status."""
 
     def pass_on(signum: int, frame: object) -> None:
         for child in multiprocessing.active_children():

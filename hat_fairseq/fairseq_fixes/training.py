@@ -10,7 +10,7 @@ SHOWN_IDS = 50
 
 
 def train_step(original: Callable[..., Any], self: Any, samples: list[Any], raise_oom: bool = False) -> Any:
-    """An update without the empty batches that fill up the last update of an epoch, unless there is no other batch.
+    """Makes an update without the empty batches that fill up the last one of an epoch, unless there is no other.
 
     In fairseq a process whose last batch of an update is empty drops the gradients of its earlier ones. If one of
     several processes runs out of memory, the run ends; in fairseq the others would wait, or count its samples.

@@ -1,1 +1,1 @@
-"""Beam search for long sources; `hat generate` (in shards, resumable) and `hat join` (chunks to documents)."""
+"""Beam search for long sources, and `hat join` (chunks to documents)."""

@@ -87,7 +87,7 @@ class SharedMemory(EnsembleModel):
         return super().forward_encoder(net_input)
 
     def reorder_incremental_state(self, incremental_states: list[Any], new_order: Tensor) -> None:
-        """The loop calls it before `reorder_encoder_out`; documents that stay are in their order."""
+        """Reorders hypotheses, before `reorder_encoder_out`; documents that stay are in their order."""
         some_leave = len(new_order) < self._rows
         self._rows, self._documents = len(new_order), new_order[:: self.beam] // self.beam if some_leave else None
         for model, state in zip(self.models, incremental_states, strict=True):

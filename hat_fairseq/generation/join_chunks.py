@@ -1,4 +1,4 @@
-"""`hat join`: joins the output of fairseq-generate to one text per document, chunks in order."""
+"""Join the output of fairseq-generate to one text per document, chunks in order."""
 
 import argparse
 import re
@@ -21,8 +21,8 @@ _HYPOTHESIS = re.compile(r"([HD])-(\d+)\t[^\t]*(?:\t|$)")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `hat join`."""
-    generated = "output of fairseq-generate (several files if it ran in shards)"
+    """Declares the options."""
+    generated = "output of fairseq-generate, one or several files"
     parser.add_argument("--generated", nargs="+", required=True, metavar="FILE", help=generated)
     parser.add_argument("--ids", required=True, metavar="FILE", help="DIR/text/test.ids as written by hat preprocess")
     parser.add_argument("--out", required=True, metavar="FILE", help="file to write, one {id, text} a line (.jsonl)")
@@ -33,25 +33,25 @@ def main(args: argparse.Namespace) -> int:
     """Writes the joined texts in the order of the ids table."""
     check_output(args.out, args.overwrite, [args.ids, *args.generated])
     chunks = read_ids(args.ids)
-    texts = read_generated(args.generated)
-    with_segments = any("\t" in text for text in texts.values())
-    language = recorded_language(args.ids) or "en"
-    write_joined(args.out, join(chunks, texts, args.ids, with_segments, language), chunks)
-    return 0
-
-
-def write_joined(path: str | Path, rows: Sequence[Mapping[str, Any]], chunks: Sequence[Chunk]) -> None:
-    """Writes the rows of `join`, and warns about empty or wrongly segmented texts."""
-    write_summaries(path, rows)
-    print(f"{path}: {len(rows)} documents from {len(chunks)} samples")
-    if empty := sum(not row["text"] for row in rows):
-        print(f"{empty} of {len(rows)} documents have an empty text", file=sys.stderr)
+    rows = join(chunks, read_generated(args.generated), args.ids, recorded_language(args.ids) or "en")
+    write_summaries(args.out, rows)
+    print(f"{args.out}: {len(rows)} documents from {len(chunks)} samples")
     expected: Counter[str] = Counter()
     for chunk in chunks:
         expected[chunk.document_id] += chunk.segments
-    with_segments = [row for row in rows if "segments" in row]
-    if other := sum(len(row["segments"]) != expected[row["id"]] for row in with_segments):
-        print(f"{other} of {len(rows)} documents have another number of segments than their source", file=sys.stderr)
+    warn_of_texts(rows, sum(len(row["segments"]) != expected[row["id"]] for row in rows if "segments" in row))
+    return 0
+
+
+def warn_of_texts(rows: Sequence[Mapping[str, Any]], other_segments: int) -> None:
+    """Warns of empty texts, and of texts with another number of segments than their source."""
+    if empty := sum(not row["text"] for row in rows):
+        print(f"{empty} of {len(rows)} documents have an empty text", file=sys.stderr)
+    if other_segments:
+        print(
+            f"{other_segments} of {len(rows)} documents have another number of segments than their source",
+            file=sys.stderr,
+        )
 
 
 def read_generated(paths: Sequence[str | Path]) -> dict[int, str]:
@@ -74,7 +74,7 @@ def read_generated(paths: Sequence[str | Path]) -> dict[int, str]:
             if sample in texts:
                 raise ValueError(
                     f"{path}:{number}: a second hypothesis for sample {sample}: generate with --nbest 1, "
-                    "and give each shard's file once"
+                    "and give each file once"
                 )
             texts[sample] = line[match.end() :]
     if not texts:
@@ -84,15 +84,14 @@ def read_generated(paths: Sequence[str | Path]) -> dict[int, str]:
 
 
 def join(
-    chunks: Sequence[Chunk], texts: Mapping[int, str], ids_path: str | Path, with_segments: bool, language: str
+    chunks: Sequence[Chunk], texts: Mapping[int, str], ids_path: str | Path, language: str
 ) -> list[dict[str, Any]]:
     """Returns a row for each document with its chunks joined, documents in the order of their first samples.
 
     Args:
         chunks: from `read_ids`; `ids_path`: of their file, for messages.
-        texts: text by number of sample, from `read_generated`.
-        with_segments, language: see `document_row`.
-
+        texts: text by number of sample, from `read_generated`; tabs separate segments.
+        language: see `document_row`.
     Raises:
         ValueError: a sample without text, or a text without sample.
     """
@@ -105,6 +104,7 @@ def join(
         )
     if (last := max(texts)) >= len(chunks):
         raise ValueError(f"sample {last} was generated, but {ids_path} has {len(chunks)} samples: another subset?")
+    with_segments = any("\t" in text for text in texts.values())
     pieces: dict[str, dict[int, str]] = {}
     for sample, chunk in enumerate(chunks):
         pieces.setdefault(chunk.document_id, {})[chunk.number] = texts[sample]

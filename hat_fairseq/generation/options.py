@@ -10,33 +10,28 @@ from ..package_files import GENERATION, is_package
 from .search import SearchOptions
 
 MINIMUM = {"beam": 1, "nbest": 1, "min_len": 0, "max_len_a": 0, "max_len_b": 0, "no_repeat_ngram_size": 0}
-#: fairseq's options with their defaults: those of our beam search, and those of fairseq's own loop.
+#: fairseq's options with their defaults: those of our beam search, then those of fairseq's own loop.
 SEARCHED: dict[str, Any] = {
     "beam": 5,
     "nbest": 1,
-    "max_len_a": 0,
+    "max_len_a": 0.0,
     "max_len_b": 200,
     "min_len": 1,
     "unnormalized": False,
-    "lenpen": 1,
-    "unkpen": 0,
+    "lenpen": 1.0,
+    "unkpen": 0.0,
     "no_repeat_ngram_size": 0,
     "temperature": 1.0,
 }
-_OFF = (
-    "match_source_len no_early_stop no_beamable_mm sacrebleu score_reference sampling print_step no_seed_provided "
-    "iter_decode_force_max_iter iter_decode_with_external_reranker retain_iter_history retain_dropout"
-)
-_NONE = "replace_unk constraints print_alignment lm_path retain_dropout_modules decoding_format eos_token"
-_NUMBERS = {"max_len_b_mt": 200, "lenpen_mt": 1, "iter_decode_max_iter": 10, "iter_decode_with_beam": 1}
 DEFAULTS: dict[str, Any] = {
     **SEARCHED,
-    **dict.fromkeys(_OFF.split(), False),
-    **dict.fromkeys(_NONE.split()),
-    **dict.fromkeys(("beam_mt", "max_len_a_mt", "prefix_size", "lm_weight", "iter_decode_eos_penalty"), 0),
-    **dict.fromkeys(("sampling_topk", "sampling_topp", "diverse_beam_groups", "diversity_rate"), -1),
-    **_NUMBERS,
+    "match_source_len": False,
+    "sampling": False,
+    "sampling_topk": -1,
+    "sampling_topp": -1.0,
+    "diverse_beam_groups": -1,
     "diverse_beam_strength": 0.5,
+    "diversity_rate": -1.0,
 }
 
 
@@ -78,11 +73,12 @@ def search_options(options: Mapping[str, Any], source_tokens: int, positions: in
     )
 
 
-def check_generation_options(options: Mapping[str, Any], source: str) -> None:
-    """Raises ValueError for an option that fairseq's generation does not have; `source`: who gives it."""
+def check_options(options: Mapping[str, Any], source: str) -> None:
+    """Raises ValueError for an option that has no effect here, or is out of range; `source`: who gives it."""
     for name in options:
         if name not in DEFAULTS:
             raise ValueError(f"{source}: unknown generation option {name!r}; known are {', '.join(sorted(DEFAULTS))}")
+    check_ranges(options)
 
 
 def parse_generation_options(text: str, flag: str) -> dict[str, Any]:
@@ -93,11 +89,11 @@ def parse_generation_options(text: str, flag: str) -> dict[str, Any]:
         raise ValueError(f"{flag} {text}: not JSON ({error})") from None
     if not isinstance(options, dict):
         raise ValueError(f'{flag} {text}: expected a JSON object such as {{"beam": 4}}')
-    check_generation_options(options, flag)
+    check_options(options, flag)
     return options
 
 
 def packaged_options(checkpoints: str | Path) -> dict[str, Any]:
-    """The generation options of a package, the first of several checkpoints; none of other checkpoints."""
+    """Returns the generation options of a package, the first of several checkpoints; none of other checkpoints."""
     path = Path(str(checkpoints).split(":")[0], GENERATION)
     return parse_generation_options(path.read_text(encoding="utf-8"), str(path)) if is_package(path.parent) else {}

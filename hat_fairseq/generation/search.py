@@ -142,7 +142,7 @@ def _forbid(log_probs: Tensor, rows: Tensor, options: SearchOptions) -> None:
 
 
 def best_continuations(log_probs: Tensor, scores: Tensor | None) -> Candidates:
-    """The 2 K best candidates of each document; fewer if the vocabulary is smaller.
+    """Returns the 2 K best candidates of each document; fewer if the vocabulary is smaller.
 
     Args:
         log_probs: (D, K, V) of the next token.
@@ -211,7 +211,7 @@ class _Beams:
         return Hypothesis(tokens, score, sums.diff(prepend=sums.new_zeros(1)))
 
     def unfinished(self) -> list[int]:
-        """The places (0..D-1) of documents with fewer than K hypotheses."""
+        """Returns the places (0..D-1) of documents with fewer than K hypotheses."""
         beam = self._options.beam
         return [place for place, number in enumerate(self._documents) if len(self.finished[number]) < beam]
 

@@ -69,7 +69,7 @@ class HatConfig(HasLoader, PretrainedConfig):
         super().__init__(**SPECIAL_IDS | {"decoder_start_token_id": EOS} | kwargs | fixed)
 
     def numbers(self, networks: Mapping[str, Any]) -> Any:
-        """The dataclass of `settings`; ValueError for a network that is not among these, or a value out of range."""
+        """Returns the dataclass of `settings`; ValueError for an unknown network, or a value out of range."""
         if self.network not in networks:
             raise ValueError(f"the network is {self.network!r}; this class has {', '.join(networks)}")
         return networks[self.network].from_args(Namespace(**self.settings))

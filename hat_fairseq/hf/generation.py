@@ -97,7 +97,7 @@ class HatForConditionalGeneration(HatPreTrainedModel, GenerationMixin):
         use_cache: bool | None = None,
         **loss: Any,
     ) -> Seq2SeqLMOutput:
-        """(R, U, V) logits of the word after each target token.
+        """Computes the (R, U, V) logits of the word after each target token.
 
         Args:
             input_ids, attention_mask, role_ids: (B, T) of the source.
@@ -123,7 +123,7 @@ class HatForConditionalGeneration(HatPreTrainedModel, GenerationMixin):
         return Seq2SeqLMOutput(logits=logits, past_key_values=past_key_values)  # type: ignore[arg-type]
 
     def prepare_decoder_input_ids_from_labels(self, labels: Tensor | None) -> Tensor:
-        """(B, U) ids, -100 for none -> (B, U) ids that begin with `</s>`; collators call this."""
+        """Shifts (B, U) ids, -100 for none, behind a `</s>`; collators call this."""
         if labels is None:
             raise ValueError("give decoder_input_ids, or labels, or call generate")
         return F.pad(labels[:, :-1].masked_fill(labels[:, :-1] < 0, PAD), (1, 0), value=EOS)

@@ -31,7 +31,7 @@ HEAD = "sentence_classification_head"  # the name of a new head, which is fairse
 
 
 def masked(input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
-    """The (B, T) ids, with <pad> where the mask is 0."""
+    """Returns the (B, T) ids, with <pad> where the mask is 0."""
     return input_ids if attention_mask is None else input_ids.masked_fill(attention_mask == 0, PAD)
 
 
@@ -51,7 +51,7 @@ class HatPreTrainedModel(HasLoader, PreTrainedModel):
         super().post_init()
 
     def init_weights(self) -> None:
-        """The networks have initialised themselves."""
+        """Ties the tables; the networks have initialised themselves."""
         self.tie_weights(recompute_mapping=False)
 
     def _init_weights(self, module: nn.Module) -> None:
@@ -111,7 +111,7 @@ class HatModel(HatPreTrainedModel, EncoderWithHeads):
     def forward(  # type: ignore[override]
         self, input_ids: Tensor, attention_mask: Tensor | None = None, **unused: Any
     ) -> Any:
-        """(B, T) ids -> `HatOutput`."""
+        """Computes the states and the logits of all heads of (B, T) ids."""
         tokens = masked(input_ids, attention_mask)
         encoded = self.encoder(tokens)
         logits = {name: self.head_logits(name, encoded, tokens) for name in self.classification_heads}
@@ -131,7 +131,7 @@ class HatForSequenceClassification(HatModel):
     def forward(  # type: ignore[override]
         self, input_ids: Tensor, attention_mask: Tensor | None = None, labels: Tensor | None = None, **loss: Any
     ) -> SequenceClassifierOutput:
-        """(B, T) ids, and (B,) numbers of the right classes (or as `config.problem_type` says) -> (B, K) logits."""
+        """Computes (B, K) logits of (B, T) ids; `labels`: (B,) classes, or as `config.problem_type` says."""
         (logits,) = super().forward(input_ids, attention_mask).logits.values()
         if labels is None:
             return SequenceClassifierOutput(logits=logits)
@@ -148,7 +148,7 @@ class HatForMaskedLM(HatModel):
     def forward(  # type: ignore[override]
         self, input_ids: Tensor, attention_mask: Tensor | None = None, labels: Tensor | None = None, **loss: Any
     ) -> MaskedLMOutput:
-        """(B, T) ids, and (B, T) right ids, -100 for none -> (B, T, V) logits."""
+        """Computes (B, T, V) logits of (B, T) ids; `labels`: (B, T) right ids, -100 for none."""
         logits = self.encoder.lm_head(self.encoder(masked(input_ids, attention_mask)).tokens)
         if labels is None:
             return MaskedLMOutput(logits=logits)

@@ -104,7 +104,7 @@ class HatTokenizer(HasLoader, PreTrainedTokenizer):
         return BatchEncoding(columns | more, tensor_type=return_tensors)
 
     def rows(self, document: Any, number: int = 1) -> list[Row]:
-        """The rows of a document, without `</s>`; `Row.spans` says what each token stands for.
+        """Returns the rows of a document, without `</s>`; `Row.spans` says what each token stands for.
 
         Args:
             document: a list of sentences, segments or words; a list of turns `{"role", "text"}`; running text, which is

@@ -10,7 +10,6 @@ from fairseq.models import MODEL_REGISTRY
 from fairseq.tasks import TASK_REGISTRY
 
 from ..data.dictionary import SPECIAL, Dictionary
-from ..data.pipeline import TextPipeline
 from ..package_files import BIN
 from ..tasks.document_to_text import DocumentToTextTask
 from ..tasks.encoder_task import EncoderTask
@@ -20,7 +19,7 @@ TASKS = DocumentToTextTask, EncoderTask
 
 
 def load_with_fairseq(paths: list[str], data: Data, device: str, precision: str) -> Loaded:
-    """Models that write texts or predict labels, with their task; see `loading.load`.
+    """Loads models that write texts or predict labels, with their task; see `loading.load`.
 
     The dictionaries of the data must be those of the training: their fingerprints are in the checkpoint
     (`models/loading.py`).
@@ -39,7 +38,9 @@ def load_with_fairseq(paths: list[str], data: Data, device: str, precision: str)
 
 
 def loaded_of(models: list[Any], task: Any) -> Loaded:
-    """Models and their task in the form of a package; ValueError for data without pipeline.json."""
+    """Returns models and their task in the form of a package; ValueError for data without pipeline.json."""
+    if task.pipeline is None:
+        raise ValueError(f"{task.cfg.data} has no pipeline.json: make it with hat preprocess")
     writes = isinstance(task, DocumentToTextTask)
     longest = [model.max_positions() for model in models]
     if getattr(task.cfg, "max_positions", None):
@@ -47,7 +48,7 @@ def loaded_of(models: list[Any], task: Any) -> Loaded:
     return Loaded(
         [],
         models,
-        pipeline_of(task),
+        task.pipeline,
         source=own_dictionary(task.source_dictionary),
         target=own_dictionary(task.target_dictionary),
         roles=own_dictionary(task.role_dictionary) if getattr(task, "role_dictionary", None) else None,
@@ -59,13 +60,13 @@ def loaded_of(models: list[Any], task: Any) -> Loaded:
 
 
 def own_dictionary(words: Any) -> Dictionary:
-    """A dictionary of fairseq as one of this package."""
+    """Returns a dictionary of fairseq as one of this package."""
     first = len(SPECIAL)
     return Dictionary(zip(words.symbols[first:], words.count[first:], strict=True))
 
 
 def task_settings(state: dict[str, Any], path: str) -> dict[str, Any]:
-    """The settings of the task in a checkpoint; ValueError for a task that is none of `TASKS`."""
+    """Returns the settings of the task in a checkpoint; ValueError for a task that is none of `TASKS`."""
     if not state.get("cfg") and not state.get("args"):
         raise ValueError(f"{path} has weights and no settings of a training: train with it first")
     section = state["cfg"]["task"] if state.get("cfg") else state["args"]
@@ -76,10 +77,3 @@ def task_settings(state: dict[str, Any], path: str) -> dict[str, Any]:
         accepted = ", ".join(sorted(n for n, t in TASK_REGISTRY.items() if issubclass(t, TASKS)))
         raise ValueError(f"{path} was trained on the task {name}, not on {accepted}")
     return dict(settings)
-
-
-def pipeline_of(task: Any) -> TextPipeline:
-    """Returns the pipeline of a task's data; raises ValueError if `hat preprocess` did not make them."""
-    if task.pipeline is None:
-        raise ValueError(f"{task.cfg.data} has no pipeline.json: make it with hat preprocess")
-    return task.pipeline

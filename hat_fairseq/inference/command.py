@@ -1,8 +1,7 @@
-"""Flags, checks and output files that `hat summarize` and `hat predict` share."""
+"""Flags, checks and output files that the commands of inference share."""
 
 import argparse
 import json
-import os
 import sys
 from collections import Counter
 from collections.abc import Iterable
@@ -10,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from ..data.clean import EmptyDocumentError
-from ..data.outputs import locked, named_errors
+from ..data.outputs import atomic_file
 from ..data.pipeline import TextPipeline
 from ..data.record import Record
 from ..data.text import SPLITTERS
 from ..kernels import PRECISIONS
+from ..workers import Workers, add_workers
 from .rows import Line
 
 DATA = "bin directory that it was trained on (default: that of a folder of hat package)"
@@ -22,13 +22,20 @@ DATA = "bin directory that it was trained on (default: that of a folder of hat p
 
 def add_machine(parser: argparse.ArgumentParser) -> None:
     """Declares where and how precisely to compute."""
-    parser.add_argument("--device", help="default: a GPU if there is one")
-    group = parser.add_mutually_exclusive_group()
+    machine = parser.add_argument_group("machine and precision")
+    machine.add_argument("--device", metavar="NAME", help="cpu, cuda or cuda:N (default: a GPU if there is one)")
+    group = machine.add_mutually_exclusive_group()
     help_text = "fp32, fp16 (GPU), bf16 (GPU, and CPUs that multiply it) or int8 (CPU) (default: %(default)s)"
     group.add_argument("--precision", choices=PRECISIONS, default="fp32", help=help_text)
     for name in ("fp16", "bf16"):
         same: Any = {"dest": "precision", "action": "store_const", "const": name}
         group.add_argument(f"--{name}", help=f"the same as --precision {name}", **same)
+    add_workers(machine, "one for each GPU")
+
+
+def workers_of(args: argparse.Namespace) -> Workers:
+    """Returns the workers of the arguments; each has a GPU unless `--device` names another device."""
+    return Workers(args.workers, args.cluster, with_models=True, on_gpus=args.device in (None, "cuda"))
 
 
 def add_splitter(parser: argparse.ArgumentParser) -> None:
@@ -37,16 +44,12 @@ def add_splitter(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--splitter", choices=SPLITTERS[1:], help=text)
 
 
-def add_raw_input(parser: argparse.ArgumentParser, path: str, source: str, out: str) -> None:
-    """Declares a model, raw input and a file of output; the arguments are the help texts of `--path` and the files."""
-    parser.add_argument("--path", required=True, help=path)
-    parser.add_argument("--data", type=Path, metavar="BIN", help=DATA)
-    parser.add_argument("--input", required=True, metavar="FILE", help=source)
-    add_splitter(parser)
-    add_out(parser, out)
-    parser.add_argument("--batch-size", type=int, default=1, metavar="N", help="(default: %(default)s)")
-    add_on_empty(parser)
-    add_machine(parser)
+def add_batches(parser: argparse.ArgumentParser) -> None:
+    """Declares the sizes of batches."""
+    text = "samples in a batch (default: 8 without --max-tokens)"
+    group = parser.add_argument_group("batches")
+    group.add_argument("--batch-size", type=int, metavar="N", help=text)
+    group.add_argument("--max-tokens", type=int, metavar="N", help="tokens in a batch, padding included")
 
 
 def add_on_empty(parser: argparse.ArgumentParser) -> None:
@@ -56,7 +59,7 @@ def add_on_empty(parser: argparse.ArgumentParser) -> None:
 
 
 def find_empty(records: Iterable[Record], pipeline: TextPipeline, on_empty: str) -> tuple[list[str], set[str]]:
-    """The ids of all records, and of those without text; ValueError for such, unless `on_empty` is `keep`."""
+    """Finds the ids of all records, and of those without text; ValueError for such, unless `on_empty` is `keep`."""
     ids, empty = [], set()
     for record in records:
         ids.append(record.id)
@@ -68,12 +71,12 @@ def find_empty(records: Iterable[Record], pipeline: TextPipeline, on_empty: str)
                 raise ValueError(f"{error}; remove it, or write an empty row for such: --on-empty keep") from None
             empty.add(record.id)
     if empty:
-        print(f"{len(empty)} of {len(ids)} documents have no text and get an empty row", file=sys.stderr)
+        print(f"{len(empty)} of {len(ids)} documents have no text", file=sys.stderr)
     return ids, empty
 
 
 def empty_row(record: Record, **fields: Any) -> Line:
-    """The line of a record without text."""
+    """Returns the line of a record without text."""
     return {"id": record.id, **fields} | ({} if record.meta is None else {"meta": record.meta})
 
 
@@ -83,33 +86,14 @@ def add_out(parser: argparse.ArgumentParser, text: str) -> None:
     parser.add_argument("--overwrite", action="store_true", help="replace the file of --out")
 
 
-def check_batch_size(batch_size: int | None) -> None:
-    """Raises ValueError if `batch_size` is below 1."""
-    if batch_size is not None and batch_size < 1:
-        raise ValueError(f"the batch size must be at least 1, not {batch_size}")
-
-
 def check_name(out: Path) -> None:
     """Raises ValueError if the name of `--out` does not end in .jsonl: `predictions.json` would be SQuAD's own file."""
     if out.suffix != ".jsonl":
         raise ValueError(f"--out {out} must end in .jsonl")
 
 
-def write_lines(out: Path, records: Iterable[Any], expected: int | None = None, indent: int | None = None) -> list[Any]:
-    """Writes one JSON object a line, each at once, to OUT.partial until all `expected` are there; returns them."""
-    partial = out.with_name(f"{out.name}.partial")
-    written = []
-    with (
-        named_errors(partial),
-        partial.open("a", encoding="utf-8", newline="\n") as lines,
-        locked(partial, f"another process is writing {partial}; name another file with --out"),
-    ):
-        lines.truncate(0)
-        for record in records:
-            lines.write(json.dumps(record, ensure_ascii=False, indent=indent) + "\n")
-            lines.flush()
-            written.append(record)
-        if expected not in (None, len(written)):
-            raise ValueError(f"{partial}: {len(written)} records were written, and {expected} are expected")
-        os.replace(partial, out)
-    return written
+def write_lines(out: Path, lines: Iterable[Any], indent: int | None = None) -> None:
+    """Writes one JSON object a line; the file appears when it is complete."""
+    with atomic_file(out) as file:
+        for line in lines:
+            file.write(json.dumps(line, ensure_ascii=False, indent=indent).encode() + b"\n")

@@ -14,7 +14,7 @@ NAME = re.compile(r"([\w.-]+/[\w.-]+)(?:@([\w./-]+))?")  # also of a relative pa
 
 
 def local_paths(checkpoints: str | Path) -> str:
-    """Checkpoints with colons between them, names of the Hub as the folders that they were downloaded to."""
+    """Returns checkpoints with colons between them, names of the Hub as the folders that they were downloaded to."""
     return os.pathsep.join(map(_local_path, str(checkpoints).split(os.pathsep)))
 
 

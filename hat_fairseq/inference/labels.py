@@ -5,7 +5,6 @@ Rows are made as in preprocessing. Rows of similar length are together in a batc
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from itertools import islice
@@ -18,12 +17,10 @@ from ..analysis.recording import BatchRecorder, segment_attentions
 from ..data.kinds import LabelledKind, Prediction
 from ..data.record import Record
 from ..data.rows import Row
-from .command import check_batch_size
 from .loading import Loaded
 from .look_units import unit_texts
-from .rows import check_length, padded, row_of, warn_of_changes
+from .rows import batches, check_batch_size, check_length, count_unknown, padded, row_of
 
-BATCH_SIZE = 8
 BLOCK = 512  # records that are encoded, and sorted by length, at a time
 
 
@@ -69,11 +66,10 @@ class Predictor:
         """Yields the prediction of each record, in order.
 
         Up to `BLOCK` records are encoded before the first of them is predicted, so a bad one among them is a ValueError
-        before that. Changes of the input are logged.
+        before that.
 
         Args:
-            batch_size: most samples in a batch; None: `BATCH_SIZE` if there is no `max_tokens`.
-            max_tokens: most tokens in a batch, with padding.
+            batch_size, max_tokens: see `batches`.
             options: of the class `kind.prediction_options`.
             details: add the segments of a record: the text of each with its label and the probability of the label, or
                 with the `weight` and `share` that the model gives it (`BatchRecorder`).
@@ -83,7 +79,6 @@ class Predictor:
                 too long, or has no text left.
         """
         check_batch_size(batch_size)
-        size = batch_size or (None if max_tokens else BATCH_SIZE)
         shown = None
         if details and self.kind.has_segment_weights:
             if len(self.models) > 1:
@@ -93,7 +88,7 @@ class Predictor:
         while block := list(islice(records, BLOCK)):
             rows, samples = self.encode(block)
             outputs: dict[int, Output] = {}
-            for batch in batches([sample.size for sample in samples], size, max_tokens):
+            for batch in batches([sample.size for sample in samples], batch_size, max_tokens):
                 outputs |= zip(batch, self.outputs([samples[index] for index in batch], shown), strict=True)
             of_record: list[list[Output]] = [[] for _ in block]
             for index, sample in enumerate(samples):
@@ -102,8 +97,7 @@ class Predictor:
                 yield self._prediction(record, own, said, options, details)
 
     def encode(self, records: Sequence[Record]) -> tuple[list[list[Row]], list[Sample]]:
-        """The rows of each record, and the samples of all."""
-        before = Counter(self.pipeline.counts)
+        """Encodes records: the rows of each, and the samples of all."""
         rows = [self.pipeline.encode(record) for record in records]
         samples = []
         for number, own in enumerate(rows):
@@ -111,12 +105,12 @@ class Predictor:
             for tokens in ids:
                 check_length(records[number], tokens, self.loaded)
             samples += [Sample(number, ids)] if self.kind.joins_rows else [Sample(number, [tokens]) for tokens in ids]
-        warn_of_changes(self.pipeline.counts - before, [tokens for sample in samples for tokens in sample.rows])
+        count_unknown(self.pipeline, [tokens for sample in samples for tokens in sample.rows])
         return rows, samples
 
     @torch.no_grad()
     def outputs(self, samples: Sequence[Sample], shown: Any = None) -> list[Output]:
-        """The mean scores of the models for samples, in fp32 on the CPU; `shown`: the attentions to record."""
+        """Computes the mean scores of the models for samples, in fp32 on the CPU; `shown`: the attentions to record."""
         rows = [row for sample in samples for row in sample.rows]
         device = self.loaded.device
         tokens, counts = padded(rows).to(device), torch.tensor([len(sample.rows) for sample in samples], device=device)
@@ -167,29 +161,3 @@ def _weights(recorder: BatchRecorder, lengths: list[int]) -> list[dict[str, Any]
         {"numbers": recorder.rows[row, :length].cpu()} | {name: values[row] for name, values in lists.items()}
         for row, length in enumerate(lengths)
     ]
-
-
-def batches(sizes: Sequence[int], batch_size: int | None, max_tokens: int | None) -> Iterator[list[int]]:
-    """Yields batches of the numbers of samples, those of similar size together.
-
-    A batch has at most as much padding as tokens: one long sample does not lengthen the short ones of its batch.
-
-    Args:
-        sizes: tokens of each sample.
-        batch_size: most samples of a batch; None: any number.
-        max_tokens: most tokens of a batch with padding, at least those of one sample; None: any number.
-    """
-    if max_tokens is not None and max_tokens < (longest := max(sizes)):
-        raise ValueError(f"--max-tokens {max_tokens} is too low: one sample takes {longest} tokens")
-    batch: list[int] = []
-    tokens = 0
-    for index in sorted(range(len(sizes)), key=sizes.__getitem__):
-        size, padded = sizes[index], (len(batch) + 1) * sizes[index]
-        is_full = len(batch) == batch_size or (max_tokens is not None and padded > max_tokens)
-        if batch and (is_full or 2 * (tokens + size) < padded):
-            yield batch
-            batch, tokens = [], 0
-        batch.append(index)
-        tokens += size
-    if batch:
-        yield batch

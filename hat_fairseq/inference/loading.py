@@ -14,6 +14,7 @@ import torch
 from ..data.bin_layout import find_dictionary
 from ..data.dictionary import Dictionary
 from ..data.files import Fields, read_json
+from ..data.kinds import Kind
 from ..data.labels import read_label_dictionary
 from ..data.options import settings_of_tokens
 from ..data.pipeline import TextPipeline
@@ -61,7 +62,7 @@ class Loaded:
         return next(self.models[0].parameters()).device
 
     def with_task(self, purpose: str) -> Loaded:
-        """The same models through fairseq; ValueError that names the purpose where it is not installed."""
+        """Returns the models through fairseq; ValueError that names the purpose where it is not installed."""
         if self.task is not None:
             return self
         if find_spec("fairseq") is None:
@@ -88,13 +89,11 @@ def load(checkpoints: str | Path, data: Data = None, device: str | None = None, 
     if data is None and all(map(is_described, paths)):
         return load_packages(paths, device, precision)
     if find_spec("fairseq") is None:
-        for path in paths:
-            if not is_package(path):
-                raise ValueError(
-                    f"{path} is a checkpoint of fairseq, which is not installed: install it, or give a package"
-                )
-            if not is_described(path):
-                raise ValueError(f"{path} was made by an earlier version: package it again where fairseq is installed")
+        if checkpoint := next((path for path in paths if not is_package(path)), None):
+            reason = "is a checkpoint of fairseq, which is not installed: install it, or give a package"
+            raise ValueError(f"{checkpoint} {reason}")
+        if old := next((path for path in paths if not is_described(path)), None):
+            raise ValueError(f"{old} was made by an earlier version: package it again where fairseq is installed")
         raise ValueError(f"--data {data}: packages have their data; leave it out, or install fairseq")
     from .checkpoints import load_with_fairseq
 
@@ -102,7 +101,7 @@ def load(checkpoints: str | Path, data: Data = None, device: str | None = None, 
 
 
 def checked(checkpoints: str | Path, data: Data, device: str | None, precision: str) -> tuple[str, list[str]]:
-    """The device, and the path of each checkpoint; ValueError for a missing one, none for `data`, or the precision."""
+    """Returns the device, and the path of each checkpoint; ValueError for a missing one, or what cannot be loaded."""
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     check_precision(precision, device)
     paths = local_paths(checkpoints).split(os.pathsep)
@@ -121,7 +120,7 @@ def is_described(path: str) -> bool:
 
 
 def load_packages(folders: list[str], device: str, precision: str) -> Loaded:
-    """The networks of packages with what belongs to the first one; ValueError for others that read other data."""
+    """Loads the networks of packages, with what belongs to the first; ValueError for others that read other data."""
     loaded = [load_package(Path(folder)) for folder in folders]
     first, *others = loaded
     for folder, other in zip(folders[1:], others, strict=True):
@@ -136,6 +135,13 @@ def load_packages(folders: list[str], device: str, precision: str) -> Loaded:
     return replace(first, paths=folders, models=models, precision=precision, parameters=parameters)
 
 
+def check_writes_texts(path: str, kind: Kind) -> None:
+    """Raises ValueError for models of a kind of data without texts to write."""
+    if not kind.has_target:
+        other = "not on document_to_text (labels are predicted by hat predict)"
+        raise ValueError(f"{path} was trained on the task {kind.task}, {other}")
+
+
 def make_ready(models: list[Any], device: str, precision: str) -> int:
     """Prepares models for inference, in place; returns how many parameters they have."""
     parameters = sum(parameter.numel() for model in models for parameter in model.parameters())
@@ -145,13 +151,8 @@ def make_ready(models: list[Any], device: str, precision: str) -> int:
     return parameters
 
 
-def policy_of(settings: Mapping[str, Any]) -> str:
-    """What the task of a training did with documents longer than the model; in earlier versions it could cut them."""
-    return "truncate" if settings.get("truncate_source") else str(settings.get("long_source", "error"))
-
-
 def load_package(folder: Path) -> Loaded:
-    """The network of a package, fp32 on the CPU, and what belongs to it; ValueError if no network can be built."""
+    """Loads the network of a package, fp32 on the CPU, and what belongs to it; ValueError if none can be built."""
     config, tensors = read_package(folder)
     description, sections = config.get("description", dict), config.get("cfg", dict)
     pipeline = TextPipeline.load(folder / BIN)
@@ -173,7 +174,7 @@ def load_package(folder: Path) -> Loaded:
 
 
 def labels_of(folder: Path, pipeline: TextPipeline) -> list[str]:
-    """The names of the classes of a package; none if its heads do not name labels."""
+    """Returns the names of the classes of a package; none if its heads do not name labels."""
     path = find_dictionary(folder / BIN, "label")
     return read_label_dictionary(path) if path and getattr(pipeline.kind, "names_labels", False) else []
 
@@ -184,7 +185,7 @@ def limit_as_trained(pipeline: TextPipeline, task: Mapping[str, Any], longest: i
     `task`: the settings of the training's task; `longest`: tokens that the model takes.
     """
     settings = pipeline.settings
-    policy = policy_of(task)
+    policy = "truncate" if task.get("truncate_source") else str(task.get("long_source", "error"))
     if policy == "error" or settings.long_source == "chunk":
         return
     changes: dict[str, Any] = {"max_source_tokens": min(longest, settings.max_source_tokens or longest)}
@@ -196,21 +197,20 @@ def limit_as_trained(pipeline: TextPipeline, task: Mapping[str, Any], longest: i
 
 
 def dictionary_of(folder: Path, stream: str, size: int = 0) -> Dictionary:
-    """A dictionary of a package; with one entry more than in the file, `<mask>`, if the size says so."""
+    """Returns a dictionary of a package; with one entry more than in the file, `<mask>`, if the size says so."""
     path = find_dictionary(folder / BIN, stream)
     if path is None:
         raise ValueError(f"the dictionary of the stream {stream} is missing")
-    found = Dictionary.load(path)
-    return Dictionary([*found.counts, ("<mask>", 1)]) if len(found) == size - 1 else found
+    dictionary = Dictionary.load(path)
+    return Dictionary([*dictionary.counts, ("<mask>", 1)]) if len(dictionary) == size - 1 else dictionary
 
 
-def split_with(owner: Any, splitter: str | None) -> None:
-    """Sets how the `pipeline` of a model splits running text (None: no change).
+def split_with(pipeline: TextPipeline, splitter: str | None) -> None:
+    """Sets how a pipeline splits running text (None: no change).
 
     Raises:
         ValueError: an unknown splitter, or data without text.
     """
-    pipeline = owner.pipeline
     if splitter is None:
         return
     if splitter not in SPLITTERS:

@@ -1,58 +1,77 @@
-"""Show what a model looks at in a document (page, picture, table, JSON), or the curves of a training (picture)."""
+"""Show what a model looks at in a document: a page, a picture, a table, JSON."""
 
 import argparse
-from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
-from ..analysis.curves import picture_of_trainings
-from ..analysis.files import picture, to_csv, to_json
+from ..analysis.files import picture, pyplot, to_csv, to_json, write
 from ..analysis.page import page
-from ..data.outputs import atomic_file, check_folder, check_output
+from ..data.kinds import Kind
+from ..data.outputs import check_folder, check_output
 from ..data.record import Record
-from ..data.records_json import read_records
 from ..generation.options import parse_generation_options
-from .command import DATA, add_machine, add_splitter, check_batch_size
-from .python import Model
+from .batches import ModelFiles
+from .command import DATA, add_machine, add_splitter, find_empty, workers_of
+from .hub import local_paths
+from .inputs import records_of
+from .jobs import Pages
+from .look_units import LookOptions
+from .pages import page_paths, report_pages, write_pages
+from .python import Model, check_for_kind
+from .rows import check_batch_size
 
 TEXTS = {"out": page, "csv": to_csv, "json": to_json}
 FORMS = ("out", "png", "csv", "json")
-OF_TRAINING = ("training", "png", "overwrite")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", metavar="MODEL", nargs="?", help="checkpoint, or folder of hat package")
-    text = "draw the training in this --save-dir, with --png; several --training are drawn over each other"
-    parser.add_argument("--training", type=Path, action="append", metavar="DIR", help=text)
+    parser.add_argument("model", metavar="MODEL", help="checkpoint or package")
     parser.add_argument("--data", type=Path, metavar="BIN", help=DATA)
-    parser.add_argument("--input", metavar="FILE", help="documents: .jsonl or .jsonl.gz")
+    text = "documents: JSON lines, a table, a folder of such files, or a folder of hat preprocess"
+    parser.add_argument("--input", required=True, type=Path, metavar="INPUT", help=text)
+    parser.add_argument("--split", default="test", help="split of a folder to read (default: %(default)s)")
     add_splitter(parser)
-    parser.add_argument("--id", help="the document to look at (default: the first)")
-    parser.add_argument("--chunk", type=int, default=1, metavar="N", help="of a document in several chunks: which")
-    parser.add_argument("--out", type=Path, metavar="PAGE", help="one HTML file, for any browser, without a network")
-    parser.add_argument("--png", type=Path, metavar="FILE", help="heat maps of all layers, as in the paper of HAT")
-    parser.add_argument("--csv", type=Path, metavar="FILE", help="weights for sentences, mean and maximum of the heads")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="texts, weights of all heads, and occlusion")
-    parser.add_argument("--overwrite", action="store_true", help="replace these files")
+    parser.add_argument("--id", metavar="ID", help="document to look at (default: the first)")
+    parser.add_argument(
+        "--chunk",
+        type=int,
+        default=1,
+        metavar="N",
+        help="number of the chunk of a divided document (default: %(default)s)",
+    )
+    group = parser.add_argument_group("output")
+    group.add_argument("--out", type=Path, metavar="PAGE", help="one HTML file, for any browser, without a network")
+    group.add_argument("--pages", type=Path, metavar="DIR", help="such a file for each document, and index.html")
+    group.add_argument("--png", type=Path, metavar="FILE", help="heat maps of all layers, as in the paper of HAT")
+    group.add_argument("--csv", type=Path, metavar="FILE", help="weights for sentences, mean and maximum of the heads")
+    group.add_argument("--json", type=Path, metavar="FILE", help="texts, weights of all heads, and occlusion")
+    group.add_argument("--overwrite", action="store_true", help="replace these files")
     text = "also leave out one sentence (or segment) at a time: the change in log-probability of the output"
     parser.add_argument("--occlusion", action="store_true", help=text)
-    parser.add_argument("--reference", action="store_true", help="the document's own target, not a generated one")
-    parser.add_argument("--generation", default="{}", help="fairseq generation options as JSON, e.g. '{\"beam\": 4}'")
-    parser.add_argument("--batch-size", type=int, default=8, metavar="N", help="of --occlusion (default: %(default)s)")
+    parser.add_argument("--reference", action="store_true", help="show the document's own target, not a generated one")
+    parser.add_argument(
+        "--generation", default="{}", metavar="JSON", help="fairseq generation options as JSON, e.g. '{\"beam\": 4}'"
+    )
+    parser.add_argument(
+        "--batch-size",
+        type=int,
+        default=8,
+        metavar="N",
+        help="samples in a batch of --occlusion (default: %(default)s)",
+    )
     add_machine(parser)
 
 
 def main(args: argparse.Namespace) -> int:
     """Reads a document, looks at it and writes the files."""
-    if args.training is not None:
-        return draw_training(args)
-    if args.model is None or args.input is None:
-        raise ValueError("give a model and --input: which model looks, and at which documents")
-    wanted = outputs(args)
     check_batch_size(args.batch_size)
     options = parse_generation_options(args.generation, "--generation")
+    if args.pages is not None:
+        return look_at_all(args, options)
+    wanted = outputs(args)
     model = Model(args.model, args.data, args.device, args.precision)
-    record = find(args.input, args.id, model.kind)
+    record = find(args, model.pipeline.kind)
     look = model.look(record, args.occlusion, args.chunk, args.batch_size, args.reference, args.splitter, **options)
     for name, path in wanted.items():
         write(path, picture(look) if name == "png" else TEXTS[name](look).encode())
@@ -69,32 +88,36 @@ def outputs(args: argparse.Namespace) -> dict[str, Path]:
         check_output(path, args.overwrite, [args.input, args.model], f"--{name}")
     if len({path.resolve() for path in wanted.values()}) < len(wanted):
         raise ValueError("two of --out, --png, --csv and --json name the same file")
-    if args.png and find_spec("matplotlib") is None:
-        raise ValueError("--png needs matplotlib: pip install 'hat_fairseq[look]'")
+    if args.png:
+        pyplot()  # ValueError if it is not installed
     return wanted
 
 
-def draw_training(args: argparse.Namespace) -> int:
-    """Writes the curves of one or more trainings."""
-    parser = argparse.ArgumentParser()
-    add_arguments(parser)
-    defaults = vars(parser.parse_args([]))
-    if others := [name for name in defaults if name not in OF_TRAINING and getattr(args, name) != defaults[name]]:
-        raise ValueError(f"--training draws with --png only: remove {', '.join(others)}")
-    write(outputs(args)["png"], picture_of_trainings(args.training))
+def look_at_all(args: argparse.Namespace, generation: dict[str, Any]) -> int:
+    """Writes the pages of all documents; ValueError for an option that is for one document."""
+    if others := [f"--{name}" for name in (*FORMS, "id") if getattr(args, name) is not None]:
+        raise ValueError(f"--pages is for all documents, {others[0]} for one: give one of them")
+    if args.chunk != 1:
+        raise ValueError("--pages shows the first chunk of each document: remove --chunk")
+    workers = workers_of(args)
+    files = ModelFiles(local_paths(args.model), args.data, args.device, args.precision, args.splitter)
+    pipeline = files.pipeline(workers)
+    check_for_kind(pipeline.kind, args.reference, generation)
+    records = list(records_of(args.input, args.split, pipeline.kind)())
+    if not records:
+        raise ValueError(f"{args.input} is empty")
+    ids, empty = find_empty(records, pipeline, "keep")
+    paths = page_paths(args.pages, ids, args.overwrite)
+    name = "/".join(Path(args.model).parts[-2:])
+    job = Pages(files, LookOptions(args.occlusion or None, None, args.batch_size, name), args.reference, generation)
+    without = write_pages(job, [record for record in records if record.id not in empty], paths, workers)
+    report_pages(paths, [*empty, *without])
     return 0
 
 
-def find(path: str, name: str | None, kind: str) -> Record:
-    """The document with this id, or the first one; ValueError if there is none."""
-    records = (record for record in read_records(path, kind) if name in (None, record.id))
+def find(args: argparse.Namespace, kind: Kind) -> Record:
+    """The document with the id of the arguments, or the first one; ValueError if there is none."""
+    records = (each for each in records_of(args.input, args.split, kind)() if args.id in (None, each.id))
     for record in islice(records, 1):
         return record
-    raise ValueError(f"{path} is empty" if name is None else f"{path} has no document with the id {name!r}")
-
-
-def write(path: Path, content: bytes) -> None:
-    """Writes a file in one step, and says so."""
-    with atomic_file(path) as file:
-        file.write(content)
-    print(f"wrote {path} ({len(content):,} bytes)")
+    raise ValueError(f"{args.input} is empty" if args.id is None else f"{args.input} has no document {args.id!r}")

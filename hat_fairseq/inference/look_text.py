@@ -4,22 +4,24 @@ Legend: T source tokens, U target tokens, S units of the source, R target senten
 """
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from ..analysis.look import AttentionMap, Look, Occlusion
+from ..analysis.look import AttentionMap, Look
 from ..analysis.recording import Recorder, summed
 from ..data.pipeline import TextPipeline
 from ..data.record import Record
+from ..data.rows import EOS
 from ..data.text import SEPARATOR, split_sentences
-from .look_units import LookOptions, only, unit_texts, without, words_of
+from .look_units import LookOptions, only, unit_texts, without
 from .rows import encode_documents, padded, row_of
 from .texts import DocumentToText
 
-TO_SENTENCES, TO_TOKENS = "attention to sentences", "attention to tokens, summed"
+TO_SENTENCES, TO_TOKENS = "attention to sentences", "attention to tokens, summed by {}"
 
 
 @torch.no_grad()
@@ -36,67 +38,69 @@ def look_at_text(
         raise ValueError(f"{type(net).__name__} shows no attention: give a model of this package")
     encoded = encode_documents([record], loaded)
     number, note = options.number(len(encoded.tokens), record)
-    source = encoded.tokens[number][None]
-    roles = encoded.roles[number][None] if encoded.roles else None
-    if reference:
-        rows = pipeline.rows(pipeline.prepare(record))
-        if "target" not in rows[number].streams:
-            raise ValueError(f"{record.name} has no target: leave --reference out, to look at what the model generates")
-        target = row_of(rows[number].streams["target"], loaded.target)
-    else:
-        target = model.hypotheses([source[0]], [] if roles is None else [roles[0]])[0].cpu()
-    tokens = [loaded.target.symbols[token] for token in target[:-1].tolist()]
-    pieces = token_texts(tokens, pipeline)
-    spans = sentence_spans(tokens, pieces, "library" if pipeline.settings.splitter == "library" else "punctuation")
-    one = [source[0]], None if roles is None else [roles[0]], target, loaded.device
-    with Recorder(net.encoder, source) as recorder, _DecoderRecorder(net.decoder, recorder) as decoder:
-        _log_probabilities(net, *one)
-    words = words_of(pipeline.encode(record)[number], source[0], loaded.source)
-    texts = unit_texts(words, recorder.numbers, pipeline)
+    row = pipeline.encode(record)[number]
+    rows = encoded.tokens[number : number + 1], encoded.roles[number : number + 1]
+    target = _reference(record, number, model) if reference else model.hypotheses(*rows)[0]
+    target = target.to(loaded.device)
+    words = [loaded.target.symbols[token] for token in target[:-1].tolist()]
+    pieces = token_texts(words, pipeline)
+    spans = sentence_spans(words, pieces, "library" if pipeline.settings.splitter == "library" else "punctuation")
+    with Recorder(net.encoder, rows[0][0][None]) as recorder, _recorded(net.decoder, recorder) as weights:
+        _log_probabilities(net, *rows, target)
+    looked = Look(
+        record.id,
+        options.name,
+        recorder.unit,
+        unit_texts([*row.tokens, EOS], recorder.numbers, pipeline),
+        recorder.lengths,
+        (*_maps(weights), *recorder.maps()),
+        tuple(pieces),
+        tuple(spans),
+        roles=recorder.first_of_units(row.streams["role"]) if loaded.roles else (),
+        note=note,
+    )
+    if not options.occlusion:
+        return looked
     ends = [*(end for _, end in spans[:-1]), len(target)]
-    found: Occlusion | None = None
-    if options.occlusion:
-        sentences = tuple("".join(pieces[a:b]).strip() for a, b in spans)
-        found = Occlusion(sentences, *_occlude_text(net, *one, ends, recorder, options.batch_size))
-    maps = (*decoder.maps(), *recorder.maps())
-    return Look(record.id, options.name, recorder.unit, texts, tuple(pieces), tuple(spans), maps, found, note)
+    return looked.with_occlusion(looked.sentences, *_occlude(net, rows, target, ends, recorder, options.batch_size))
 
 
-class _DecoderRecorder:
-    """Records the cross-attentions of a decoder, those to tokens summed by unit."""
+def _reference(record: Record, number: int, model: DocumentToText) -> Tensor:
+    """The document's own target, in the chunk with this number."""
+    streams = model.pipeline.rows(model.pipeline.prepare(record))[number].streams
+    if "target" not in streams:
+        raise ValueError(f"{record.name} has no target: leave --reference out, to look at what the model generates")
+    return row_of(streams["target"], model.loaded.target)
 
-    def __init__(self, decoder: Any, source: Recorder) -> None:
-        self.decoder, self.source = decoder, source
-        self.found: dict[str, list[Tensor]] = {TO_SENTENCES: [], TO_TOKENS: []}
 
-    def __enter__(self) -> Self:
-        self._handles = [
-            attention.register_forward_hook(partial(self._record, name))
-            for layer in self.decoder.layers
-            for name, attention in ((TO_SENTENCES, layer.sentence_attn), (TO_TOKENS, layer.encoder_attn))
-            if attention is not None
-        ]
-        return self
+@contextmanager
+def _recorded(decoder: Any, source: Recorder) -> Iterator[dict[str, list[Tensor]]]:
+    """The (H, U, S) cross-attention of each layer of a decoder by name, that to tokens summed by unit."""
+    to_tokens = TO_TOKENS.format(source.unit)
+    weights: dict[str, list[Tensor]] = {TO_SENTENCES: [], to_tokens: []}
 
-    def __exit__(self, *unused: object) -> None:
-        for handle in self._handles:
+    def record(name: str, attention: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        each = attention.weights(*inputs)[0, :, :-1].float().cpu()  # without </s>
+        weights[name].append(summed(each, source.numbers, source.num_units) if name == to_tokens else each)
+
+    handles = [
+        attention.register_forward_hook(partial(record, name))
+        for layer in decoder.layers
+        for name, attention in ((TO_SENTENCES, layer.sentence_attn), (to_tokens, layer.encoder_attn))
+        if attention is not None
+    ]
+    try:
+        yield weights
+    finally:
+        for handle in handles:
             handle.remove()
 
-    def maps(self) -> Iterator[AttentionMap]:
-        for name, layers in self.found.items():
-            if layers:
-                yield AttentionMap(
-                    f"{name} by {self.source.unit}" if name == TO_TOKENS else name,
-                    "target tokens",
-                    tuple(range(len(layers))),
-                    torch.stack(layers),
-                )
 
-    def _record(self, name: str, attention: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        weights = attention.weights(*inputs)[0, :, :-1].float().cpu()  # without </s>
-        if name == TO_TOKENS:
-            weights = summed(weights, self.source.numbers, self.source.num_units)
-        self.found[name].append(weights)
+def _maps(weights: dict[str, list[Tensor]]) -> Iterator[AttentionMap]:
+    for name, layers in weights.items():
+        if layers:
+            numbers = tuple(range(len(layers)))
+            yield AttentionMap(name, "target tokens", numbers, torch.stack(layers), name != TO_SENTENCES)
 
 
 def token_texts(words: list[str], pipeline: TextPipeline) -> list[str]:
@@ -104,8 +108,7 @@ def token_texts(words: list[str], pipeline: TextPipeline) -> list[str]:
     pieces, before = [], ""
     for end in range(1, len(words) + 1):
         text = pipeline.decode(" ".join(words[:end])).replace("\t", " ")
-        common = text.startswith(before)
-        pieces.append(text[len(before) :] if common else f" {words[end - 1]}")
+        pieces.append(text[len(before) :] if text.startswith(before) else f" {words[end - 1]}")
         before = text
     return pieces
 
@@ -130,40 +133,27 @@ def sentence_spans(words: list[str], pieces: list[str], splitter: str) -> list[t
     return [(a, b) for a, b in zip([0, *ends], ends, strict=False) if b > a]
 
 
-def _log_probabilities(
-    net: Any,
-    rows: list[Tensor],
-    roles: list[Tensor] | None,
-    target: Tensor,
-    device: torch.device,
-) -> Tensor:
-    """(B, U) log-probabilities of the (U,) target tokens, in nats, from each source."""
-    role_ids = None if roles is None else padded(roles).to(device)
-    encoded = net.encoder(padded(rows).to(device), roles=role_ids)
-    shifted = target.roll(1).expand(len(rows), -1).to(device)  # </s> comes first
-    logits, _ = net.decoder(shifted, encoded)
-    wanted = target.to(device).expand(len(rows), -1)[..., None]
-    return logits.float().log_softmax(dim=-1).gather(2, wanted)[..., 0].cpu()
+def _log_probabilities(net: Any, tokens: list[Tensor], roles: list[Tensor], target: Tensor) -> Tensor:
+    """(B, U) log-probabilities of the (U,) target tokens, in nats, from each source; `roles`: as many rows, or none."""
+    more = {"roles": padded(roles).to(target.device)} if roles else {}
+    encoded = net.encoder(padded(tokens).to(target.device), **more)
+    targets = target.expand(len(tokens), -1)
+    logits, _ = net.decoder(targets.roll(1, dims=1), encoded)  # </s> comes first
+    return logits.float().log_softmax(dim=-1).gather(2, targets[..., None])[..., 0].cpu()
 
 
-def _occlude_text(
+def _occlude(
     net: Any,
-    source: list[Tensor],
-    roles: list[Tensor] | None,
+    rows: tuple[list[Tensor], list[Tensor]],
     target: Tensor,
-    device: torch.device,
     ends: list[int],
     recorder: Recorder,
     batch_size: int,
 ) -> tuple[Tensor, Tensor]:
     """(R,) log-probabilities of the target sentences, and (R, S) their changes without each unit."""
-    rows = [*source, *without(source[0], recorder)]
-    streams = None if roles is None else [*roles, *without(roles[0], recorder)]
-    found = []
-    for start in range(0, len(rows), batch_size):
-        part = slice(start, start + batch_size)
-        some = None if streams is None else streams[part]
-        found.append(_log_probabilities(net, rows[part], some, target, device))
+    tokens, roles = ([row for whole in stream for row in (whole, *without(whole, recorder))] for stream in rows)
+    parts = [slice(start, start + batch_size) for start in range(0, len(tokens), batch_size)]
+    each = torch.cat([_log_probabilities(net, tokens[part], roles[part], target) for part in parts])
     lengths = [b - a for a, b in zip([0, *ends], ends, strict=False)]
-    totals = torch.stack([x.sum(dim=1) for x in torch.cat(found).split(lengths, dim=1)])  # R x (1 + S)
+    totals = torch.stack([x.sum(dim=1) for x in each.split(lengths, dim=1)])  # R x (1 + S)
     return totals[:, 0], totals[:, 1:] - totals[:, :1]

@@ -9,7 +9,6 @@ from torch import Tensor
 from ..analysis.recording import Recorder
 from ..data.pipeline import TextPipeline
 from ..data.record import Record
-from ..data.rows import EOS, Row
 
 
 @dataclass(frozen=True)
@@ -17,15 +16,19 @@ class LookOptions:
     """Options of `hat look`."""
 
     occlusion: bool | None = False  # leave out each unit in turn; None: where a document has one label, several units
-    chunk: int = 1  # which chunk of the document (or choice, or window), from 1
+    chunk: int | None = 1  # which chunk of the document (or choice, or window), from 1; None: see `number`
     batch_size: int = 8  # rows in a batch of occlusion
     name: str = ""  # of the model
 
-    def number(self, count: int, record: Record) -> tuple[int, str]:
-        """The number of the chunk from 0, and a note for the reader; ValueError if the document has fewer."""
-        if not 1 <= self.chunk <= count:
-            raise ValueError(f"--chunk {self.chunk}: {record.name} has {count} of them")
-        return self.chunk - 1, f"Chunk {self.chunk} of {count}." if count > 1 else ""
+    def number(self, count: int, record: Record, default: int = 0) -> tuple[int, str]:
+        """The number of the chunk from 0, without `chunk` the default; and a note for the reader.
+
+        ValueError if the document has fewer.
+        """
+        chunk = default + 1 if self.chunk is None else self.chunk
+        if not 1 <= chunk <= count:
+            raise ValueError(f"--chunk {chunk}: {record.name} has {count} of them")
+        return chunk - 1, f"Chunk {chunk} of {count}." if count > 1 else ""
 
 
 def only(models: list[Any]) -> Any:
@@ -33,12 +36,6 @@ def only(models: list[Any]) -> Any:
     if len(models) > 1:
         raise ValueError("attention is that of one model: give one checkpoint")
     return models[0]
-
-
-def words_of(row: Row, ids: Tensor, dictionary: Any) -> list[str]:
-    """The words of a row; if it was truncated, those of the dictionary, with `<unk>`."""
-    words = [*row.tokens, EOS]
-    return words if len(words) == len(ids) else [dictionary.symbols[token] for token in ids.tolist()]
 
 
 def unit_texts(words: Sequence[str], numbers: Tensor, pipeline: TextPipeline) -> tuple[str, ...]:

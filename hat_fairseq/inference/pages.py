@@ -1,29 +1,31 @@
-"""The pages of `hat look` for all records of `hat predict --look DIR`."""
+"""The pages of `hat look` for many documents, by workers."""
 
+import json
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
-from ..analysis.page import page
-from ..data.kinds import Prediction
+from ..analysis.page import overview
+from ..data.blocks import read_part
 from ..data.outputs import atomic_file, check_folder, check_output
 from ..data.record import Record
-from .labels import Predictor
-from .look_labels import look_at_labels
-from .look_units import LookOptions
+from ..workers import Workers
+from .batches import results_of
+from .jobs import Pages
+from .rows import log_changes
 
 NAME = 80  # bytes of the name of a page
+INDEX = "index.html"  # the overview of the pages of a folder
 
 
 def page_paths(folder: Path, ids: Iterable[str], overwrite: bool) -> dict[str, Path]:
     """The page of each record by its id, all different; ValueError for a folder or page in the way."""
-    check_folder(folder, "--look")
+    check_folder(folder, "--pages")
     if folder.exists() and not folder.is_dir():
-        raise ValueError(f"--look {folder} is a file; name a folder")
+        raise ValueError(f"--pages {folder} is a file; name a folder")
     paths: dict[str, Path] = {}
-    taken: set[str] = set()
+    taken = {Path(INDEX).stem}
     for identifier in ids:
         letters = re.sub(r"[^\w.-]+", "_", identifier).encode()[:NAME].decode(errors="ignore")
         name = stem = letters.strip("._") or "document"
@@ -33,26 +35,36 @@ def page_paths(folder: Path, ids: Iterable[str], overwrite: bool) -> dict[str, P
             name = f"{stem}-{number}"
         taken.add(name.casefold())
         paths[identifier] = folder / f"{name}.html"
-        check_output(paths[identifier], overwrite, (), "--look")
+    for path in (folder / INDEX, *paths.values()):
+        check_output(path, overwrite, (), "--pages")
     return paths
 
 
-def write_page(model: Predictor, record: Record, prediction: Prediction, path: Path, name: str) -> bool:
-    """Writes the page of a record, of choices that of the chosen one; returns whether there is something to show."""
-    options = LookOptions(occlusion=None, chunk=model.kind.weighted_row(prediction) + 1, name=name)
-    look = look_at_labels(model, record, options)
-    if not look.maps and look.occlusion is None:
-        return False
-    path.parent.mkdir(exist_ok=True)
-    with atomic_file(path) as file:
-        file.write(page(look).encode())
-    return True
+def write_pages(job: Pages, records: Sequence[Record], paths: dict[str, Path], workers: Workers) -> list[str]:
+    """Writes the page of each record and their overview; returns the ids of those that have nothing to show."""
+    folder = next(iter(paths.values())).parent
+    without, summaries = [], {}
+    with results_of(job, folder, workers) as results:
+        archives = list(results.archives(records, 1, "look", len(records)))
+        folder.mkdir(exist_ok=True)
+        for record, archive in zip(records, archives, strict=True):
+            (made,) = json.loads(read_part(archive, "lines"))
+            if made is None:
+                without.append(record.id)
+                continue
+            content, summaries[paths[record.id].name] = made
+            with atomic_file(paths[record.id]) as file:
+                file.write(content.encode())
+        with atomic_file(folder / INDEX) as file:
+            file.write(overview(summaries).encode())
+    log_changes(results.counts)
+    return without
 
 
 def report_pages(paths: dict[str, Path], without: list[str]) -> None:
     """Prints the number of pages, those that have another name than the id, and the records without a page."""
-    folder: Any = next(iter(paths.values())).parent
-    print(f"{folder}: {len(paths) - len(without)} pages")
+    folder = next(iter(paths.values())).parent
+    print(f"{folder}: {len(paths) - len(without)} pages, and {INDEX}")
     if renamed := [name for name, path in paths.items() if path.stem != name]:
         print(f"{len(renamed)} pages have another name than the id, e.g. {paths[renamed[0]].name}", file=sys.stderr)
     if without:

@@ -6,8 +6,8 @@ from typing import Any
 
 from ..analysis.look import Look
 from ..data.files import Fields
-from ..data.kinds import Prediction
-from ..data.parallel import progress
+from ..data.kinds import Kind, Prediction
+from ..data.progress import progress
 from ..data.record import Record
 from ..data.records_json import record_from_json
 from ..generation.options import packaged_options
@@ -17,6 +17,7 @@ from .loading import Data, load, split_with
 from .look_labels import look_at_labels
 from .look_text import look_at_text
 from .look_units import LookOptions
+from .rows import logged_changes, longest_first
 from .texts import DocumentToText
 
 Input = str | Mapping[str, Any] | Record  # a text, or a JSON object as in docs/data.md, whose id may be left out
@@ -48,10 +49,11 @@ class Model:
     def generate(
         self, documents: Iterable[Input], batch_size: int = 8, splitter: str | None = None, **generation: Any
     ) -> list[str]:
-        """The text of each document; `generation`: fairseq's options, e.g. beam=4, before those of the package."""
+        """Generates the text of each document; `generation`: fairseq's options, e.g. beam=4, before the package's."""
         self._check("generate", splitter)
         model = DocumentToText(self.loaded, **self.generation | generation)
-        return [row["text"] for row in self._rows(model.rows, documents, batch_size)]
+        with logged_changes(self.pipeline):
+            return [row["text"] for row in self._rows(model.rows, documents, batch_size)]
 
     def predict(
         self,
@@ -62,7 +64,7 @@ class Model:
         layer: int | None = None,
         **options: Any,
     ) -> list[Prediction]:
-        """The prediction for each document (docs/predicting.md).
+        """Predicts each document (docs/using.md).
 
         Args:
             details, layer: see `Predictor.predictions`.
@@ -74,7 +76,8 @@ class Model:
         if options and declared is None:
             raise ValueError(f"{self.name} has no option {next(iter(options))!r}: its kind of data has none")
         chosen = declared(**options) if declared else None
-        return list(model.predictions(self._records(documents), batch_size, None, chosen, details, layer))
+        with logged_changes(self.pipeline):
+            return list(model.predictions(self._records(documents), batch_size, None, chosen, details, layer))
 
     def look(
         self,
@@ -86,16 +89,16 @@ class Model:
         splitter: str | None = None,
         **generation: Any,
     ) -> Look:
-        """The attention of the model in a document; see `LookOptions` and `look_at_text`; `generation`: as above."""
-        split_with(self, splitter or self.splitter)
+        """Shows the attention in a document; see `LookOptions` and `look_at_text`; `generation`: as above."""
         (record,), options = self._records([document]), LookOptions(occlusion, chunk, batch_size, self.name)
-        if self.pipeline.kind.has_target:
-            model = DocumentToText(self.loaded, **self.generation | generation)
-            look = look_at_text(model, record, options, reference)
-        elif generation or reference:
-            raise ValueError("--generation and --reference are for models that write texts; remove them")
-        else:
-            look = look_at_labels(Predictor(self.loaded), record, options)
+        split_with(self.pipeline, splitter or self.splitter)
+        check_for_kind(self.pipeline.kind, reference, generation)
+        with logged_changes(self.pipeline):
+            if self.pipeline.kind.has_target:
+                model = DocumentToText(self.loaded, **self.generation | generation)
+                look = look_at_text(model, record, options, reference)
+            else:
+                look = look_at_labels(Predictor(self.loaded), record, options)
         if not look.maps and look.occlusion is None:
             raise ValueError(f"{self.name} has no attention to show: give --occlusion, or a model with a hierarchy")
         return look
@@ -105,7 +108,7 @@ class Model:
         return push(self.path, name, private)
 
     def _check(self, method: str, splitter: str | None) -> None:
-        split_with(self, splitter or self.splitter)
+        split_with(self.pipeline, splitter or self.splitter)
         if method != (own := "generate" if self.pipeline.kind.has_target else "predict"):
             raise ValueError(f"{self.name} cannot {method}: a model of the kind {self.kind!r} can {own} and look")
 
@@ -126,7 +129,13 @@ class Model:
     def _rows(self, rows_of: Any, documents: Any, batch_size: int) -> list[Any]:
         """The rows of documents; in a batch are those of about the same length, the longest ones in the first."""
         records = self._records(documents)
-        order = sorted(records, key=lambda record: -sum(len(str(text)) for _, text in record.texts()))
+        order = longest_first(records)
         rows = progress(rows_of(order, batch_size), "predict", len(order))
-        found = {record.id: row for record, row in zip(order, rows, strict=True)}
-        return [found[record.id] for record in records]
+        by_id = {record.id: row for record, row in zip(order, rows, strict=True)}
+        return [by_id[record.id] for record in records]
+
+
+def check_for_kind(kind: Kind, reference: bool, generation: Mapping[str, Any]) -> None:
+    """Raises ValueError for options of `look` that have no effect with models of this kind."""
+    if not kind.has_target and (generation or reference):
+        raise ValueError("--generation and --reference are for models that write texts; remove them")

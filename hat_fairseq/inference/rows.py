@@ -2,7 +2,8 @@
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,47 +13,50 @@ from torch.nn.utils.rnn import pad_sequence
 
 from ..data.dictionary import EOS, PAD, UNKNOWN, Dictionary, check_known
 from ..data.long_input import LongInputError
+from ..data.pipeline import TextPipeline
 from ..data.record import Record
 from .loading import Loaded
 
 logger = logging.getLogger(__name__)
 
 Line = dict[str, Any]  # a line of output
+BATCH_SIZE = 8  # samples
 
 
 @dataclass(frozen=True)
 class EncodedRows:
-    """Rows of token ids, of segment ids of the same lengths (or none), and the document that each row belongs to."""
+    """Rows of token ids, and of role ids of the same lengths (or none)."""
 
     tokens: list[Tensor]
     roles: list[Tensor]
-    owners: list[int]
+    owners: list[int]  # the number of the document of each row
+    segments: list[int]  # how many each row has
 
 
 def row_of(tokens: Iterable[str], dictionary: Dictionary) -> Tensor:
-    """(T,) ids of tokens, `</s>` at the end."""
+    """Returns (T,) ids of tokens, `</s>` at the end."""
     return torch.tensor([*map(dictionary.numbers.__getitem__, tokens), EOS])
 
 
 def padded(rows: Sequence[Tensor]) -> Tensor:
-    """(B, T) ids of rows, padded on the right."""
+    """Pads rows on the right: (B, T) ids."""
     return pad_sequence(list(rows), batch_first=True, padding_value=PAD)
 
 
 def encode_documents(documents: Iterable[Record], loaded: Loaded) -> EncodedRows:
-    """Encodes documents with the pipeline of the training data, and logs what that changes.
+    """Encodes documents with the pipeline of the training data, whose counts say what that changes.
 
     Raises:
         ValueError: an empty document, one that is longer than the model takes, or one without the roles it needs.
     """
     pipeline = loaded.pipeline
-    before = Counter(pipeline.counts)
-    rows, streams, owners = [], [], []
+    rows, streams, owners, segments = [], [], [], []
     for number, document in enumerate(documents):
         for encoded in pipeline.encode(document):
             rows.append(row_of(encoded.tokens, loaded.source))
             check_length(document, rows[-1], loaded)
             owners.append(number)
+            segments.append(encoded.segments)
             if loaded.roles is None:
                 continue
             if "role" not in encoded.streams:
@@ -60,8 +64,8 @@ def encode_documents(documents: Iterable[Record], loaded: Loaded) -> EncodedRows
                     f"document {encoded.id}: the model needs a role for every sentence; give turns with roles as JSON"
                 )
             streams.append(row_of(encoded.streams["role"], loaded.roles))
-    warn_of_changes(pipeline.counts - before, rows)
-    return EncodedRows(rows, streams, owners)
+    count_unknown(pipeline, rows)
+    return EncodedRows(rows, streams, owners, segments)
 
 
 def check_length(record: Record, tokens: Tensor, loaded: Loaded) -> None:
@@ -74,15 +78,69 @@ def check_length(record: Record, tokens: Tensor, loaded: Loaded) -> None:
         )
 
 
-def warn_of_changes(changed: Counter[str], rows: Iterable[Tensor]) -> None:
-    """Logs the counts of what a pipeline has changed, and of the unknown tokens in its rows.
+def count_unknown(pipeline: TextPipeline, rows: Sequence[Tensor]) -> None:
+    """Adds the number of unknown tokens in rows to the counts of their pipeline.
 
     Raises:
         ValueError: see `check_known`.
     """
-    rows = list(rows)
     check_known(rows, "the input")
-    changed["source_tokens_unknown_to_dictionary"] = sum(int(row.eq(UNKNOWN).sum()) for row in rows)
-    if +changed:
-        counts = ", ".join(f"{name} {count}" for name, count in sorted((+changed).items()))
-        logger.warning("input changed by preprocessing: %s", counts)
+    pipeline.counts["source_tokens_unknown_to_dictionary"] += sum(int(row.eq(UNKNOWN).sum()) for row in rows)
+
+
+@contextmanager
+def logged_changes(pipeline: TextPipeline) -> Iterator[None]:
+    """Logs what the pipeline changes in the block."""
+    before = Counter(pipeline.counts)
+    yield
+    log_changes(pipeline.counts - before)
+
+
+def log_changes(counts: Counter[str]) -> None:
+    """Logs counts of changes, if there are any."""
+    if counts := +counts:
+        listed = ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
+        logger.warning("input changed by preprocessing: %s", listed)
+
+
+def check_batch_size(batch_size: int | None) -> None:
+    """Raises ValueError if `batch_size` is below 1."""
+    if batch_size is not None and batch_size < 1:
+        raise ValueError(f"the batch size must be at least 1, not {batch_size}")
+
+
+def longest_first(records: Iterable[Record]) -> list[Record]:
+    """Sorts records by the lengths of their texts."""
+    return sorted(records, key=lambda record: -sum(len(str(text)) for _, text in record.texts()))
+
+
+def batches(
+    sizes: Sequence[int], batch_size: int | None, max_tokens: int | None, by_size: bool = True
+) -> Iterator[list[int]]:
+    """Yields batches of the numbers of samples.
+
+    A batch has at most as much padding as tokens: one long sample does not lengthen the short ones of its batch.
+
+    Args:
+        sizes: tokens of each sample.
+        batch_size: most samples of a batch; None: `BATCH_SIZE`, or any number with `max_tokens`.
+        max_tokens: most tokens of a batch with padding, at least those of one sample; None: any number.
+        by_size: samples of similar size are together; else they stay in order.
+    """
+    check_batch_size(batch_size)
+    most = batch_size or (None if max_tokens else BATCH_SIZE)
+    if max_tokens is not None and max_tokens < (longest := max(sizes)):
+        raise ValueError(f"--max-tokens {max_tokens} is too low: one sample takes {longest} tokens")
+    batch: list[int] = []
+    tokens = width = 0
+    for index in sorted(range(len(sizes)), key=sizes.__getitem__) if by_size else range(len(sizes)):
+        size = sizes[index]
+        padded = (len(batch) + 1) * max(width, size)
+        is_full = len(batch) == most or (max_tokens is not None and padded > max_tokens)
+        if batch and (is_full or 2 * (tokens + size) < padded):
+            yield batch
+            batch, tokens, width = [], 0, 0
+        batch.append(index)
+        tokens, width = tokens + size, max(width, size)
+    if batch:
+        yield batch

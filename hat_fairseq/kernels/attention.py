@@ -36,18 +36,11 @@ def attend(
     causal: bool = False,
     self_attention: bool = False,
 ) -> Tensor:
-    """Softmax attention.
+    """Computes the output of `naive.attention`, (B, H, T, E), whose arguments it has.
 
     Args:
-        queries, keys, values: (B, H, T, E), (B, N, S, E) and (B, N, S, E); the first H / N heads of queries attend to
-            the first head of keys, and so on.
-        mask: bool (True = may attend) or from `prepare_mask`, broadcastable to (B, H, T, S); every query may attend to
-            at least one key.
-        dropout: probability of dropping a weight.
-        causal: query t attends to keys up to t only.
+        mask: bool, or from `prepare_mask`; every query may attend to at least one key.
         self_attention: queries and keys are of the same tokens, so `mask` also hides queries that are padding.
-    Returns:
-        (B, H, T, E).
     """
     if keys.size(1) != queries.size(1):
         if causal or (mask is not None and any(size > 1 for size in mask.shape[-3:-1])):
@@ -72,7 +65,7 @@ def attend(
 def attention_in_chunks(
     queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, dropout: float, causal: bool
 ) -> Tensor:
-    """Attention whose weights are in memory for one chunk of queries only; the backward pass computes them again."""
+    """Attends with the weights of one chunk of queries in memory; the backward pass computes them again."""
     if causal:
         mask = torch.ones(queries.size(2), keys.size(2), dtype=torch.bool).tril()
     out = []
@@ -85,7 +78,7 @@ def attention_in_chunks(
 
 
 def step_attention(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
-    """Attention of a few queries over many keys, without dropout; arguments and result of `attend`.
+    """Attends from a few queries to many keys, without dropout; arguments and result of `attend`.
 
     Memory-bound: 1.3 times (fp32) to twice (bf16) as fast as SDPA. In fp32 keys x queries is faster than queries x keys
     on AMD's processors, slower on Intel's.
@@ -104,7 +97,7 @@ def step_attention(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor |
 
 
 def attention_of_rows(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
-    """Self-attention, each row without its padding; arguments and result of `attend`.
+    """Attends in each row without its padding; arguments and result of `attend`.
 
     SDPA rounds the weights to bf16 in chunks that depend on the padded length. Without padding, a row's result is the
     same to the last bit in every batch. The outputs of padding are zeros.
@@ -123,7 +116,7 @@ def attention_of_rows(queries: Tensor, keys: Tensor, values: Tensor, mask: Tenso
 
 
 def prepare_mask(allowed: Tensor, dtype: torch.dtype) -> Tensor:
-    """What `attend` reads fastest in place of the (..., S) bool mask, for queries of this type.
+    """Makes what `attend` reads fastest in place of the (..., S) bool mask, for queries of this type.
 
     On the CPU it is `allowed` itself. On other devices it is what SDPA adds to the scores, 0 or -inf, of the same
     shape, with strides as the memory-efficient kernel wants them.

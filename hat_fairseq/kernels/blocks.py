@@ -37,7 +37,7 @@ class KeyBlocks:
 
 
 def key_blocks(numbers: Tensor, real: Tensor, dtype: torch.dtype) -> KeyBlocks:
-    """The table for `attend_blocks` of queries of this type.
+    """Makes the table for `attend_blocks`, for queries of this type.
 
     Args:
         numbers: (B, H, N, K) numbers of key blocks, -1 for none; no number twice in a query block.
@@ -53,10 +53,7 @@ def key_blocks(numbers: Tensor, real: Tensor, dtype: torch.dtype) -> KeyBlocks:
 
 
 def attend_blocks(queries: Tensor, keys: Tensor, values: Tensor, blocks: KeyBlocks, dropout: float = 0.0) -> Tensor:
-    """Softmax attention of each query to the keys of its block's key blocks; (B, H, N, L, E) each, also the output.
-
-    `dropout`: probability of dropping a weight.
-    """
+    """Attends from each query to the keys of its block's key blocks; (B, H, N, L, E) each, also the output."""
     seed = int(torch.empty((), dtype=torch.int64).random_(1 << 62)) if dropout else 0
     flat = (x.flatten(0, 2) for x in (queries, keys, values))
     return _BlockAttention.apply(*flat, blocks.numbers, blocks.added, dropout, seed).view(queries.shape)

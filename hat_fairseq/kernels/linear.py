@@ -42,13 +42,7 @@ class Linear(nn.Linear):
 
 
 def feed_forward(x: Tensor, fc1: nn.Module, fc2: nn.Module, activation: str, dropout: float = 0.0) -> Tensor:
-    """(..., C) -> (..., C): fc2(dropout(activation(fc1(x)))).
-
-    Args:
-        fc1, fc2: (C, F) and (F, C) maps, `Linear` or `PackedLinear`.
-        activation: one of `ACTIVATIONS`.
-        dropout: probability of dropping an output of the activation.
-    """
+    """(..., C) -> (..., C): fc2(dropout(activation(fc1(x)))), with maps that are `Linear` or `PackedLinear`."""
     autocast = torch.is_autocast_enabled(x.device.type)
     if not isinstance(fc2, Linear) or dropout or autocast or not torch.is_grad_enabled():
         return fc2(F.dropout(fc1(x, activation), dropout))
@@ -56,7 +50,7 @@ def feed_forward(x: Tensor, fc1: nn.Module, fc2: nn.Module, activation: str, dro
 
 
 def fastest_product(x: Tensor, weight: Tensor) -> Product:
-    """`F.linear`, or `onednn_linear` (which autograd cannot differentiate) where that is faster for `x`."""
+    """Returns `F.linear`, or `onednn_linear` (which autograd cannot differentiate) where that is faster for `x`."""
     on_cpu = weight.device.type == "cpu" and not torch.is_autocast_enabled("cpu")
     suited = on_cpu and x.dtype is weight.dtype is torch.float32 and weight.numel() >= MIN_WEIGHT
     return onednn_linear if torch_private.PREFER_ONEDNN and suited else F.linear

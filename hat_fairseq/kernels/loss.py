@@ -32,7 +32,7 @@ FP16_LIMIT = 6e4  # a product below it does not overflow
 def chunked_label_smoothed_loss(
     features: Tensor, weight: Tensor, target: Tensor, smoothing: float, pad: int, count_correct: bool = False
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Loss, negative log-likelihood and number of correct predictions, summed over positions.
+    """Computes loss, negative log-likelihood and number of correct predictions, summed over positions.
 
     Args:
         features: (..., C) and weight: (V, C), of one dtype; logits are computed in it, the loss in fp32 or wider.

@@ -13,12 +13,12 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.
 
 
 def activated(x: Tensor, activation: str | None) -> Tensor:
-    """activation(x), or `x` where that is None."""
+    """Returns activation(x), or `x` where that is None."""
     return x if activation is None else ACTIVATIONS[activation](x)
 
 
 def wide(x: Tensor) -> Tensor:
-    """`x` in fp32, or in fp64 if it is."""
+    """Returns `x` in fp32, or in fp64 if it is."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
@@ -31,7 +31,7 @@ def attention(
     causal: bool = False,
     keep: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Vaswani et al. 2017, section 3.2.1: softmax(queries keys^T / sqrt(E)) values, with a softmax in fp32 or wider.
+    """Computes softmax(queries keys^T / sqrt(E)) values (Vaswani et al. 2017, section 3.2.1), in fp32 or wider.
 
     Args:
         queries, keys, values: (B, H, T, E), (B, N, S, E) and (B, N, S, E); H / N heads of queries share one of keys.
@@ -55,14 +55,14 @@ def attention(
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str | None = None) -> Tensor:
-    """activation(x weight^T + bias)."""
+    """Computes activation(x weight^T + bias)."""
     return activated(F.linear(x, weight, bias), activation)
 
 
 def label_smoothed_loss(
     features: Tensor, weight: Tensor, target: Tensor, smoothing: float, pad: int
 ) -> tuple[Tensor, Tensor]:
-    """Label-smoothed cross-entropy and negative log-likelihood, summed over the positions whose target is not `pad`.
+    """Sums label-smoothed cross-entropy and negative log-likelihood over the positions whose target is not `pad`.
 
     Szegedy et al. 2016, section 7, as fairseq does it: the share `smoothing` is spread over the V - 1 wrong symbols.
     """

@@ -67,11 +67,7 @@ def set_precision(model: nn.Module, precision: str) -> None:
 
 
 def chosen_precision(fp16: bool, bf16: bool, cpu_precision: str = "fp32") -> str:
-    """One of `PRECISIONS`, from flags.
-
-    Raises:
-        ValueError: more than one precision is chosen.
-    """
+    """Returns one of `PRECISIONS`; ValueError if the flags choose two."""
     names = [name for name, chosen in (("fp16", fp16), ("bf16", bf16)) if chosen]
     if cpu_precision not in ("fp32", *names):
         names.append(cpu_precision)
@@ -157,7 +153,7 @@ def _can_pack(weight: Tensor, smallest: int) -> bool:
 
 @cache
 def exact_product() -> Product:
-    """`int8_product` or `product_of_halves`: the first that is exact here for the largest integers.
+    """Returns the first of `int8_product` and `product_of_halves` that is exact here for the largest integers.
 
     Without VNNI instructions oneDNN adds pairs of products in 16 bits, where 255 x 127 + 255 x 127 becomes 32,767.
 

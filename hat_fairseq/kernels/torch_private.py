@@ -69,12 +69,12 @@ def onednn_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, activat
 
 
 def pack(weight: Tensor, rows: int) -> Tensor:
-    """The (O, I) weight, fp32 or bf16, in oneDNN's layout for products with about `rows` rows."""
+    """Lays out the (O, I) weight, fp32 or bf16, for oneDNN's products with about `rows` rows."""
     return _reorder_linear_weight(weight, rows) if ONEDNN else weight
 
 
 def pack_int8(integers: Tensor, rows: int) -> Tensor:
-    """The (O, I) int8 weight for `int8_product`."""
+    """Lays out the (O, I) int8 weight for `int8_product`."""
     return _qlinear_prepack(integers, [rows, integers.size(1)]) if INT8 else integers.float()
 
 
@@ -86,7 +86,7 @@ def int8_product(x: Tensor, packed: Tensor, scales: Tensor, zeros: Tensor) -> Te
 
 
 def flash_attention(queries: Tensor, keys: Tensor, values: Tensor, added: Tensor) -> tuple[Tensor, Tensor]:
-    """SDPA on the CPU; only with `FLASH`.
+    """Computes SDPA on the CPU; only with `FLASH`.
 
     Args:
         queries, keys, values: (B, H, T, E), (B, H, S, E) and (B, H, S, E).
@@ -100,5 +100,5 @@ def flash_attention(queries: Tensor, keys: Tensor, values: Tensor, added: Tensor
 def flash_attention_backward(
     gradient: Tensor, queries: Tensor, keys: Tensor, values: Tensor, added: Tensor, out: Tensor, logsumexp: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of queries, keys and values from that of `flash_attention`'s output."""
+    """Computes the gradients of queries, keys and values from that of `flash_attention`'s output."""
     return _flash_attention_backward(gradient, queries, keys, values, out, logsumexp, 0.0, False, attn_mask=added)

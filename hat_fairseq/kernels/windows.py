@@ -28,7 +28,7 @@ class Windows:
     size: int
 
     def num_blocks(self, length: int) -> int:
-        """N for T queries."""
+        """Returns N for T queries."""
         return -(-length // self.block)
 
     def queries(self, length: int, device: torch.device) -> Tensor:
@@ -50,14 +50,11 @@ def attend_windows(
     dropout: float = 0.0,
     shared: tuple[Tensor, Tensor] | None = None,
 ) -> Tensor:
-    """Softmax attention of each query to the keys of its block's window, and to keys that the row's queries share.
+    """Attends from each query to the keys of its block's window, and to keys that the row's queries share.
 
     Args:
         queries, keys, values: (B, H, T, E), (B, H, S, E) and (B, H, S, E).
-        mask: bool (True = may attend), broadcastable to (B N, H, L, W + G); every query may attend to at least one
-            key.
-        windows: the blocks and their windows.
-        dropout: probability of dropping a weight.
+        mask: as `attend` takes it, broadcastable to (B N, H, L, W + G).
         shared: keys and values, (B, H, G, E) each.
     Returns:
         (B, H, T, E).

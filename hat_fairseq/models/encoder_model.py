@@ -43,7 +43,7 @@ class EncoderModel(EncoderWithHeads, BaseFairseqModel):
         return self.core.max_tokens
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
-        """fairseq's hook before loading: adapts a checkpoint of RoBERTa; ValueError if it does not fit."""
+        """Adapts a checkpoint of RoBERTa before loading; ValueError if it does not fit."""
         if not self.numbers.like_roberta:
             start_from_roberta(state_dict, self)
         rename_old_layout(state_dict)

@@ -33,11 +33,11 @@ class HatEncoder(Encoder, FairseqEncoder):
         self.compose(*parts)
 
     def forward_torchscript(self, net_input: dict[str, Tensor]) -> EncoderOut:
-        """For fairseq's own generator."""
+        """Encodes a batch for fairseq's own generator."""
         return self(src_tokens=net_input["src_tokens"], roles=net_input.get("roles"))
 
     def reorder_encoder_out(self, encoder_out: EncoderOut, new_order: Tensor) -> EncoderOut:
-        """For fairseq's own generator: one row for each hypothesis."""
+        """Selects one row for each hypothesis; fairseq's own generator calls it."""
         return encoder_out.select(new_order)
 
     def max_positions(self) -> int:
@@ -102,7 +102,7 @@ class HatTransformerModel(FairseqEncoderDecoderModel):
         return self.decoder(prev_output_tokens, self.encoder(src_tokens, roles), features_only=features_only)
 
     def prepare_for_inference_(self, cfg: Any) -> None:
-        """fairseq's hook before generation: precision (--fp16, --bf16, --cpu-precision).
+        """Sets the precision (--fp16, --bf16, --cpu-precision); fairseq calls it before generation.
 
         Raises:
             ValueError: --retain-dropout; two precisions, or one that the device does not support.
@@ -116,7 +116,7 @@ class HatTransformerModel(FairseqEncoderDecoderModel):
         set_precision(self, chosen_precision(fp16, bf16, on_cpu))
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
-        """fairseq's hook before loading: adapts a checkpoint without hierarchy; ValueError if it does not fit."""
+        """Adapts a checkpoint without hierarchy before loading; ValueError if it does not fit."""
         adapt_state(state_dict, self)
 
 

@@ -27,7 +27,7 @@ BUFFER = "_fingerprint"  # the names of all these buffers end with it
 
 
 def fingerprint(dictionary: Dictionary) -> Tensor:
-    """sha256 of the symbols in order, as 8 words of 32 bits.
+    """Returns the sha256 of the symbols in order, as 8 words of 32 bits.
 
     The words are int64: averaging checkpoints sums all tensors and divides, which is exact for equal words.
     """
@@ -183,7 +183,7 @@ def adapt_heads(state: dict[str, Tensor], model: Any) -> None:
 
 
 def head_of(name: str) -> str:
-    """`classification_heads.NAME.` or `encoder.lm_head.`; an empty string for a tensor outside of heads."""
+    """Returns `classification_heads.NAME.` or `encoder.lm_head.`; an empty string for a tensor outside of heads."""
     if name.startswith(CLASSIFICATION):
         return CLASSIFICATION + name.removeprefix(CLASSIFICATION).split(".")[0] + "."
     return MASKED_LM if name.startswith(MASKED_LM) else ""

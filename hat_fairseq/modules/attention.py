@@ -52,9 +52,7 @@ class HeadProjections(nn.Module):
     """Linear maps to and from `num_heads` heads.
 
     Args:
-        embed_dim: C.
-        num_heads: H.
-        dropout: probability with which attention weights are dropped in training.
+        embed_dim, num_heads: C and H.
         inner_dim: channels of all heads together, a multiple of H; C by default.
         kv_heads: N, a divisor of H; each is for a group of H / N consecutive heads of queries (grouped-query
             attention, Ainslie et al. 2023, section 2.2). H by default; 1 is multi-query attention (Shazeer 2019).
@@ -92,7 +90,7 @@ class HeadProjections(nn.Module):
 
     @property
     def dropout_rate(self) -> float:
-        """The rate at which attention weights are dropped now; 0 outside training."""
+        """Returns the rate at which attention weights are dropped now; 0 outside training."""
         return self.dropout.p if self.training else 0.0
 
     def heads(self, x: Tensor) -> Tensor:
@@ -104,7 +102,7 @@ class HeadProjections(nn.Module):
         return self.out_proj(join_heads(x))
 
     def attend_rows(self, x: Tensor, mask: KeyMask | None) -> Tensor:
-        """Full self-attention within each of (R, L, C) rows; an empty row attends uniformly."""
+        """Attends within each of (R, L, C) rows; an empty row attends uniformly."""
         if mask is None:
             return self.attend(x, x)
         out = self.attend(x, x, mask.allowed)
@@ -120,15 +118,7 @@ class HeadProjections(nn.Module):
         return self.explicit_weights(queries, x, None if mask is None else mask.allowed)
 
     def attend(self, query: Tensor, memory: Tensor, allowed: Tensor | None = None) -> Tensor:
-        """Multi-head attention.
-
-        Args:
-            query: (B, T, C).
-            memory: (B, S, C), of which keys and values are made.
-            allowed: mask as `kernels.attend` takes it, broadcastable to (B, H, T, S), or None.
-        Returns:
-            (B, T, C).
-        """
+        """Attends from (B, T, C) to (B, S, C) `memory`; `allowed`: the mask of `kernels.attend`. Returns (B, T, C)."""
         keys, values = self.keys_and_values(memory)
         queries = self.heads(self.q_proj(query)).to(keys.dtype)
         out = attend(queries, keys, values, allowed, self.dropout_rate, self_attention=query is memory)
@@ -141,7 +131,7 @@ class HeadProjections(nn.Module):
         return keys.to(dtype), values.to(dtype)
 
     def explicit_weights(self, query: Tensor, memory: Tensor, allowed: Tensor | None = None) -> Tensor:
-        """The (B, H, T, S) weights of `attend`, without dropout; quadratic memory, for analysis."""
+        """Computes the (B, H, T, S) weights of `attend`, without dropout; quadratic memory, for analysis."""
         queries, keys = self.heads(self.q_proj(query)), self.heads(self.k_proj(memory))
         return naive.attention(queries, keys, keys, allowed)[1]
 
@@ -150,10 +140,9 @@ class FullAttention(HeadProjections):
     """Self-attention of an encoder: every token attends to every token of its row."""
 
     def allowed(self, query: Tensor, key: Tensor, layout: BatchLayout) -> Tensor:
-        """Whether positions `query` attend to positions `key`, which broadcast to each other, padding aside.
+        """Whether positions `query` attend to positions `key`, padding aside.
 
-        Returns:
-            bool, of the broadcast shape, or (B, ...) where it depends on the document.
+        Returns bool of the shape to which both broadcast, or (B, ...) where it depends on the document.
         """
         return (query >= 0) & (key >= 0)
 

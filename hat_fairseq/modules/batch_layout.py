@@ -118,7 +118,7 @@ class BatchLayout:
 
     @cached_property
     def of_representatives(self) -> BatchLayout:
-        """The layout of the (B, S, C) representatives when they attend to each other."""
+        """Returns the layout of the (B, S, C) representatives when they attend to each other."""
         assert self.representatives is not None
         return BatchLayout(self.representatives.padding, empty_rows=self.empty_rows)
 
@@ -127,7 +127,7 @@ class BatchLayout:
         return x if self.slots is None else self.slots.gather(x)
 
     def key_mask(self, x: Tensor, row_length: int | None = None) -> KeyMask | None:
-        """The mask of self-attention of the (B, T', C) states within rows; None when nothing is masked.
+        """Makes the mask of self-attention of the (B, T', C) states within rows; None when nothing is masked.
 
         `row_length`: L; documents are divided into rows of L slots, the last one filled up with padding. None: one row
         a document.
@@ -146,13 +146,13 @@ class BatchLayout:
         return KeyMask(prepare_mask(allowed, x.dtype), empty.unsqueeze(-1) if self.empty_rows else None)
 
     def cached(self, key: Hashable, make: Callable[[], Cached]) -> Cached:
-        """The result of `make`, which only the first layer that needs it calls."""
+        """Returns the result of `make`, which only the first layer that needs it calls."""
         if key not in self._cache:
             self._cache[key] = make()
         return self._cache[key]
 
     def lengths(self, x: Tensor) -> Sequence[int]:
-        """The number of tokens of each row of the (B, T', C) states."""
+        """Counts the tokens of each row of the (B, T', C) states."""
         if self.row_lengths is not None:
             return self.row_lengths
         if self.padding is None:

@@ -55,7 +55,7 @@ class BlockPattern:
 
     @property
     def dense(self) -> int:
-        """A document of at most this many blocks has full attention: 11 with the defaults, which are BigBird's."""
+        """Counts the blocks up to which a document has full attention: 11 with the defaults, which are BigBird's."""
         return self.first + self.window + self.last + 2 * self.random
 
     @property

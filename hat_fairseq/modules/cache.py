@@ -47,7 +47,7 @@ class DecoderCache:
 
     @property
     def length(self) -> int:
-        """L, tokens of every hypothesis."""
+        """Returns L, the tokens of every hypothesis."""
         keys = self.layers[0].self_attn.keys
         return 0 if keys is None else keys.size(2)
 

@@ -67,7 +67,7 @@ class SinusoidalPositions(nn.Module):
 def extend_positions(
     pretrained: Tensor, fresh: Tensor, strategy: str, pad: int = 1, random_from: int | None = None
 ) -> Tensor:
-    """A table of `fresh`'s length that begins with the pretrained rows.
+    """Makes a table of `fresh`'s length that begins with the pretrained rows.
 
     Args:
         pretrained: (pad + 1 + P, C) table of P positions.

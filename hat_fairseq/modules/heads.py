@@ -56,13 +56,10 @@ class ClassificationHead(nn.Module):
     """Logits of classes for each state: dropout, dense, activation, dropout, projection.
 
     Args:
-        embed_dim: C.
-        inner_dim: channels between the two layers.
         num_classes: K; 1 for ranking or regression.
-        dropout: before the projection.
-        input_dropout: before the dense layer; RoBERTa uses the rate of `dropout` here, Chalkidis et al. none.
+        input_dropout: before the dense layer; RoBERTa has `dropout` here, Chalkidis et al. none.
         level: one of `LEVELS`; the model passes these states to `forward`.
-        activation: after the dense layer, one of `HEAD_ACTIVATIONS`.
+        activation: one of `HEAD_ACTIVATIONS`.
     """
 
     def __init__(
@@ -171,7 +168,7 @@ class PooledClassificationHead(ClassificationHead):
 
 
 def paragraph_numbers(tokens: Tensor, starts: Tensor, bos: int, eos: int, pad: int) -> tuple[Tensor, Tensor]:
-    """The paragraph of each of the (B, T) tokens, whose `starts` are True where a sentence or segment starts.
+    """Finds the paragraph of each of the (B, T) tokens, whose `starts` are True where a sentence or segment starts.
 
     A row is `<s> question </s> </s> <s> paragraph 1 <s> paragraph 2 </s>`, padded on either side. A paragraph is the
     tokens after a marker `<s>` in the last part of the row. Tokens of earlier parts, markers and separators belong to
@@ -191,11 +188,8 @@ def paragraph_numbers(tokens: Tensor, starts: Tensor, bos: int, eos: int, pad: i
 
 
 def paragraph_means(states: Tensor, numbers: Tensor, most: int) -> tuple[Tensor, Tensor]:
-    """The mean of the (B, T, C) states of each paragraph, summed in fp32 or wider.
+    """Averages the (B, T, C) states of each paragraph, in fp32 or wider; `numbers`: see `paragraph_numbers`.
 
-    Args:
-        numbers: (B, T) as `paragraph_numbers` gives them.
-        most: N.
     Returns:
         (B, N, C) means, zeros for a paragraph without tokens; and (B, N), True = a paragraph without tokens.
     """

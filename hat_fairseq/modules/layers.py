@@ -64,7 +64,7 @@ class TransformerLayer(nn.Module):
         return nn.LayerNorm(self.sizes.embed_dim, eps=self.sizes.layer_norm_eps)
 
     def residual(self, x: Tensor, layer_norm: nn.Module, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        """Post-norm LN(x + f(x)), or pre-norm x + f(LN(x)), with dropout on f's output."""
+        """Computes LN(x + f(x)) (post-norm) or x + f(LN(x)) (pre-norm), with dropout on f's output."""
         if self.sizes.normalize_before:
             return x + self.dropout(sublayer(layer_norm(x)))
         return layer_norm(x + self.dropout(sublayer(x)))

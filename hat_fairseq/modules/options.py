@@ -24,7 +24,7 @@ def option(
     least: float | None = None,
     most: float | None = None,
 ) -> Any:
-    """A field that is an option.
+    """Makes a field that is an option.
 
     Args:
         text: for the help.
@@ -37,12 +37,12 @@ def option(
 
 
 def changed(base: type, name: str, default: Any) -> Any:
-    """The option `name` of the dataclass `base` with another default."""
+    """Copies the option `name` of the dataclass `base`, with another default."""
     return field(default=default, metadata=dict(base.__dataclass_fields__[name].metadata))  # type: ignore[attr-defined]
 
 
 def options_of(kind: type) -> Iterator[tuple[str, Field[Any], type]]:
-    """The name of each option of a dataclass, its field and the type of its value."""
+    """Yields the name of each option of a dataclass, its field and the type of its value."""
     hints = get_type_hints(kind)
     for each in fields(kind):
         if is_dataclass(hints[each.name]):
@@ -53,7 +53,7 @@ def options_of(kind: type) -> Iterator[tuple[str, Field[Any], type]]:
 
 
 def read(kind: type[Options], values: Any) -> Options:
-    """The dataclass with its options from `values`; what is absent there, or None, has its default.
+    """Builds the dataclass with its options from `values`; what is absent there, or None, has its default.
 
     Raises:
         ValueError: a value that the option cannot have.

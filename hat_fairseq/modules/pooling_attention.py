@@ -120,7 +120,7 @@ class PoolingAttention(SlidingWindowAttention):
         self.cell_windows = Windows(cells * level.stride, cells, before, before + after + 1)
 
     def first_cell(self, query: Tensor) -> Tensor:
-        """Where the first cell of positions `query` begins; another one begins every `stride` tokens from there."""
+        """Returns where the first cell of positions `query` begins; from there one begins every `stride` tokens."""
         window, stride = self.level.window, self.level.stride
         first = query - window if self.level.cells == "token" else -((window - query) // stride) * stride
         return first.clamp(min=0)
@@ -132,7 +132,7 @@ class PoolingAttention(SlidingWindowAttention):
         return (after >= 0) & (after % self.level.stride == 0) & (last <= query + self.level.window)
 
     def allowed(self, query: Tensor, key: Tensor, layout: BatchLayout) -> Tensor:
-        """The first level, and the tokens of the cells that the second level sees; see `FullAttention.allowed`."""
+        """Allows what the first level does, and the cells that the second level sees; see `FullAttention.allowed`."""
         kernel, stride, first = self.level.kernel, self.level.stride, self.first_cell(query)
         # Cells with the key, counted from the first cell of the query: from ceil((key - kernel + 1 - first) / stride).
         lowest = (key - kernel + stride - first) // stride

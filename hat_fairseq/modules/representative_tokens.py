@@ -38,7 +38,7 @@ class RepresentativeSlots:
     block: int
 
     def count(self, length: int) -> int:
-        """S for documents of up to `length` tokens."""
+        """Returns S for documents of up to `length` tokens."""
         return -(-max(length - self.num_global, 0) // self.block)
 
     def tokens(self, length: int, device: torch.device) -> Tensor:
@@ -52,7 +52,7 @@ class RepresentativeSlots:
         return self.num_global + torch.arange(self.count(length), device=device) * (self.block + 1)
 
     def insert(self, batch: Arranged, representative: int, pad: int, own_positions: bool = False) -> Arranged:
-        """The batch with representatives, `representative` being their token id.
+        """Inserts representatives into the batch; `representative` is their token id.
 
         A document without any gets slot 0 as one; `on_representatives` does not change its state.
 
@@ -127,7 +127,7 @@ class RepresentativeLayer(EncoderLayer):
 
     @property
     def full_attention(self) -> HeadProjections:
-        """The projections of the attention among representatives."""
+        """Returns the projections of the attention among representatives."""
         attention = self.self_attn if self.representative_attn is None else self.representative_attn
         assert isinstance(attention, HeadProjections)
         return attention

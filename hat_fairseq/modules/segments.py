@@ -48,7 +48,7 @@ def slots_at_markers(tokens: Tensor, bos: int, pad: int, length: int) -> Slots:
 
 
 def arrange_segments(tokens: Tensor, slots: Slots, length: int, pad: int, attend_padding: bool = False) -> Arranged:
-    """The (B, T) ids in their segments; positions count from 0 in each, padding has row 0 of the position table.
+    """Lays out (B, T) ids in segments; positions count from 0 in each, padding has row 0 of the position table.
 
     `attend_padding`: padding inside a segment is attended to.
     """
@@ -100,7 +100,7 @@ class Segments:
 
 
 def parse_pattern(pattern: str) -> list[str]:
-    """`S|SD` -> ["S", "SD"]; ValueError for other layers."""
+    """Parses `S|SD` to ["S", "SD"]; ValueError for other layers."""
     layers = pattern.split("|")
     wrong = [layer for layer in layers if layer not in LAYERS]
     if wrong:

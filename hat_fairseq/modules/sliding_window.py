@@ -69,7 +69,7 @@ class SlidingWindowAttention(HeadProjections):
         return (query - key).abs() <= self.window
 
     def allowed(self, query: Tensor, key: Tensor, layout: BatchLayout) -> Tensor:
-        """Equation 12: the window, global keys, and all keys for global queries; see `FullAttention.allowed`."""
+        """Allows the window, global keys, and for global queries all (equation 12); see `FullAttention.allowed`."""
         if layout.global_tokens is None:
             return self.near(query, key)
         return self.near(query, key) | layout.is_global(query) | layout.is_global(key)

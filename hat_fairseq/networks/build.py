@@ -25,7 +25,7 @@ class EncoderDecoder(nn.Module):
 
 
 def build(description: Mapping[str, Any]) -> nn.Module:
-    """The network, with initial weights; its tensors have the names of fairseq's checkpoints.
+    """Builds the network, with initial weights; its tensors have the names of fairseq's checkpoints.
 
     Args:
         description: `network`, its registered name; `settings`, the fields of its dataclass; `vocab_size`. Of an

@@ -4,7 +4,7 @@ A field of a config is a flag of fairseq-train and a setting of the transformers
 that fairseq has keep their names. An entry of `ATTENTIONS` is a frozen dataclass. Its fields are the flags of the
 attention, and its `build` returns a module with `forward(x, layout) -> (B, T, C)`. Optional are `other_layers`, the
 attention of the layers outside `--encoder-attention-layers` (default: full), and `check_length`. An entry works in
-every model; docs/encoder_attention.md says how to add one.
+every model; docs/modules.md says how to add one.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ NEW_PARTS = ("self_attn.pooled.",)
 
 
 def entry(name: str) -> Any:
-    """The entry of `ATTENTIONS`; ValueError for another name."""
+    """Returns the entry of `ATTENTIONS`; ValueError for another name."""
     if name not in ATTENTIONS:
         raise ValueError(f"--encoder-attention {name}: unknown; choose one of {', '.join(ATTENTIONS)}")
     return ATTENTIONS[name]
 
 
 def parse_layers(text: str | None, num_layers: int) -> set[int]:
-    """`0,6-8` -> {0, 6, 7, 8}; None -> all layers; ValueError for another form, or a layer that does not exist."""
+    """Parses `0,6-8` to {0, 6, 7, 8}, None to all layers; ValueError for a layer that does not exist."""
     if text is None:
         return set(range(num_layers))
     layers: set[int] = set()
@@ -124,11 +124,11 @@ class EncoderConfig(AttentionFlags):  # type: ignore[misc,valid-type]
             attention.check_length(longest)
 
     def attention(self, name: str | None = None) -> Any:
-        """The entry of `ATTENTIONS` of this name (None: of --encoder-attention) with the options given."""
+        """Builds the entry of `ATTENTIONS` of this name (None: of --encoder-attention) from the options."""
         return read(entry(name or self.encoder_attention), self)
 
     def layer_attentions(self, num_layers: int) -> list[nn.Module]:
-        """The self-attention of each of `num_layers` layers; ValueError for layers that do not exist."""
+        """Builds the self-attention of each of `num_layers` layers; ValueError for layers that do not exist."""
         chosen = parse_layers(self.encoder_attention_layers, num_layers)
         attention = self.attention()
         other = self.attention(getattr(attention, "other_layers", "full"))
@@ -136,7 +136,7 @@ class EncoderConfig(AttentionFlags):  # type: ignore[misc,valid-type]
         return [(attention if layer in chosen else other).build(*sizes, layer) for layer in range(num_layers)]
 
     def sizes(self, side: str = "encoder") -> LayerSizes:
-        """The numbers of a layer of `side`, encoder or decoder."""
+        """Returns the numbers of a layer of `side`, encoder or decoder."""
         return LayerSizes(
             embed_dim=getattr(self, f"{side}_embed_dim"),
             ffn_embed_dim=getattr(self, f"{side}_ffn_embed_dim"),
@@ -169,7 +169,7 @@ class TokenEncoderConfig(EncoderConfig):
     )
 
     def embedding(self, side: str, positions: int, flag: str, roles: int = 0) -> EmbeddingSizes:
-        """The numbers of the embeddings of `side`, encoder or decoder."""
+        """Returns the numbers of the embeddings of `side`, encoder or decoder."""
         return EmbeddingSizes(
             positions,
             learned=getattr(self, f"{side}_learned_pos"),

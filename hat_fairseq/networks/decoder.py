@@ -26,6 +26,7 @@ class Decoder(Embeds, nn.Module):
         self.compose(config, table, max_positions)
 
     def compose(self, config: HatConfig, table: nn.Embedding, max_positions: int) -> None:
+        """Builds the decoder; apart from `__init__`, because a fairseq decoder has another constructor."""
         self.build_embedding(table, config.embedding("decoder", max_positions, "--max-target-positions"))
         sizes = config.sizes("decoder")
         self.layers = nn.ModuleList(
@@ -91,10 +92,10 @@ class Decoder(Embeds, nn.Module):
         return self.output_projection(features)
 
     def reorder_incremental_state_scripting(self, incremental_state: dict[str, Any], new_order: Tensor) -> None:
-        """For fairseq's own generator, which has a row for each hypothesis: row i continues row `new_order[i]`."""
+        """Lets row i continue row `new_order[i]`; fairseq's own generator has a row for each hypothesis."""
         if CACHE in incremental_state:
             self.reorder_beams(incremental_state, new_order, new_order)
 
     def reorder_beams(self, incremental_state: dict[str, Any], rows: Tensor, documents: Tensor | None) -> None:
-        """For our beam search, whose hypotheses share their document's memory; see `DecoderCache.reorder`."""
+        """Reorders for our beam search, whose hypotheses share their document's memory; see `DecoderCache.reorder`."""
         incremental_state[CACHE].reorder(rows, documents)

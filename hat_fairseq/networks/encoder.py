@@ -49,13 +49,13 @@ class EncoderOut:
     layout: BatchLayout | None = None
 
     def select(self, documents: Tensor) -> EncoderOut:
-        """The rows of the (D,) given documents, without their layout."""
+        """Selects the rows of the (D,) documents, without their layout."""
         tensors = (self.tokens, self.tokens_padding, self.spans, self.spans_padding)
         return EncoderOut(*(None if x is None else x.index_select(0, documents) for x in tensors))  # type: ignore[arg-type]
 
 
 def run_layer(layer: nn.Module, *args: Any, checkpoint: bool = False, **kwargs: Any) -> Any:
-    """`layer(*args, **kwargs)`; with `checkpoint` its activations are recomputed in the backward pass.
+    """Calls `layer(*args, **kwargs)`; with `checkpoint` its activations are recomputed in the backward pass.
 
     fairseq's own wrapper is reentrant: it fails if a layer uses a tensor that needs a gradient and is no argument.
     """
@@ -65,7 +65,7 @@ def run_layer(layer: nn.Module, *args: Any, checkpoint: bool = False, **kwargs: 
 
 
 def rolled(batch: Arranged, shift: int) -> Arranged:
-    """The batch with the tokens of each document shifted cyclically by `shift` places, and their positions with them.
+    """Shifts the tokens of each document cyclically by `shift` places, and their positions with them.
 
     Liu et al. 2022 (ERNIE-Sparse), section 3.3 and A.4. The pattern of the attention stays in place: token i of n sits
     where token (i + shift) mod n was. Padding and inserted representatives do not move, so the result does not depend
@@ -101,7 +101,7 @@ Finish = Callable[[Tensor, BatchLayout], EncoderOut]
 
 
 def token_states(x: Tensor, layout: BatchLayout) -> EncoderOut:
-    """The states of the tokens alone: the `finish` of an encoder without spans."""
+    """Returns the states of the tokens alone: the `finish` of an encoder without spans."""
     padding = layout.padding
     if padding is not None and layout.slots is not None:
         padding = layout.slots.numbers == layout.slots.size
@@ -109,7 +109,7 @@ def token_states(x: Tensor, layout: BatchLayout) -> EncoderOut:
 
 
 def token_and_span_states(x: Tensor, layout: BatchLayout) -> EncoderOut:
-    """The states of the tokens, and those of the representatives; of a document without any, that of slot 0."""
+    """Returns the states of tokens and representatives; of a document without any, that of slot 0."""
     assert layout.representatives is not None
     states, padding = layout.representatives.gather(x), layout.representatives.padding
     if padding is None:
@@ -157,6 +157,7 @@ class Encoder(Embeds, nn.Module):
         self.compose(parts)
 
     def compose(self, parts: EncoderParts) -> None:
+        """Builds the encoder; apart from `__init__`, because a fairseq encoder has another constructor."""
         self.build_embedding(parts.table, parts.embedding)
         self.layers = nn.ModuleList(parts.layers)
         self.layer_norm = parts.layer_norm

@@ -73,12 +73,12 @@ class EncoderWithHeads(nn.Module):
 
     @property
     def initialisation(self) -> str:
-        """The argument `how` of `embedding.initialise`."""
+        """Returns the argument `how` of `embedding.initialise`."""
         return getattr(self.numbers, "init", "bert")
 
     @property
     def core(self) -> Encoder:
-        """The encoder without heads."""
+        """Returns the encoder without heads."""
         return self.encoder.sentence_encoder if self.numbers.like_roberta else self.encoder
 
     def forward(
@@ -118,7 +118,7 @@ class EncoderWithHeads(nn.Module):
         return self.encoder.lm_head(encoded.tokens if masked_tokens is None else encoded.tokens[masked_tokens]), extra
 
     def head_logits(self, name: str, encoded: EncoderOut, src_tokens: Tensor) -> Tensor:
-        """The logits of one classification head."""
+        """Computes the logits of one classification head."""
         head = self.classification_head(name)
         if head.level in ("document", "pair"):  # the documents of a pair are consecutive rows
             return head(self.numbers.document_state(head, encoded))

@@ -75,7 +75,7 @@ class ErnieSparseConfig(RobertaConfig):
         return super().check()
 
     def encoder_parts(self, words: Vocabulary) -> EncoderParts:
-        """RoBERTa with a representative before each block; without hierarchy BigBird."""
+        """Builds RoBERTa with a representative before each block; without hierarchy BigBird."""
         if self.no_hierarchy:
             return super().encoder_parts(words)
         assert self.max_positions is not None
@@ -97,7 +97,7 @@ class ErnieSparseConfig(RobertaConfig):
         return self.parts_of(words, layers, arrange=arrange, finish=token_and_span_states, max_tokens=longest)
 
     def document_state(self, head: Any, encoded: EncoderOut) -> Tensor:
-        """The (B, C) pooled states of the representatives, or those of the first tokens."""
+        """Pools the representatives to (B, C), or takes the states of the first tokens."""
         if self.no_hierarchy or self.document_pooling == "first":
             return super().document_state(head, encoded)
         assert encoded.spans is not None and encoded.spans_padding is not None

@@ -79,7 +79,7 @@ class HierarchicalEncoder(nn.Module):
         return states if self.layer_norm is None else self.layer_norm(states)
 
     def finish(self, x: Tensor, layout: BatchLayout) -> EncoderOut:
-        """The states of tokens and of sentences."""
+        """Returns the states of tokens and of sentences."""
         assert layout.representatives is not None
         return replace(token_states(x, layout), spans=self(x, layout), spans_padding=layout.representatives.padding)
 
@@ -89,12 +89,12 @@ def full_attention(sizes: LayerSizes) -> FullAttention:
 
 
 def final_norm(sizes: LayerSizes) -> nn.LayerNorm | None:
-    """The norm after the last layer of a pre-norm stack."""
+    """Builds the norm after the last layer of a pre-norm stack."""
     return nn.LayerNorm(sizes.embed_dim, eps=sizes.layer_norm_eps) if sizes.normalize_before else None
 
 
 def arrangement(config: TokenEncoderConfig, words: Vocabulary) -> Callable[[Tensor], Arranged]:
-    """The `arrange` of an encoder whose tokens stay in their order."""
+    """Builds the `arrange` of an encoder whose tokens stay in their order."""
     mark_global = None
     if config.global_tokens is not None:
         mark_global = partial(global_tokens, rule=config.global_tokens, pad=words.pad, eos=words.eos)
@@ -105,7 +105,7 @@ def arrangement(config: TokenEncoderConfig, words: Vocabulary) -> Callable[[Tens
 def hat_encoder_parts(
     config: HatConfig, words: Vocabulary, table: nn.Embedding, max_positions: int, roles: int = 0
 ) -> EncoderParts:
-    """The encoder of section 3.2; `roles`: number of roles of speakers, 0 without."""
+    """Builds the encoder of section 3.2; `roles`: number of roles of speakers, 0 without."""
     sizes = config.sizes()
     parts = EncoderParts(
         words,
@@ -124,7 +124,7 @@ def hat_encoder_parts(
 
 
 def token_tables(config: HatConfig, source: Vocabulary, target: Vocabulary) -> tuple[nn.Embedding, nn.Embedding]:
-    """The embeddings of the tokens of encoder and decoder: one table with `config.share_all_embeddings`."""
+    """Builds the embeddings of the tokens of encoder and decoder: one table with `config.share_all_embeddings`."""
     table = token_table(source.size, config.encoder_embed_dim, source.pad)
     if config.share_all_embeddings:
         return table, table

@@ -61,11 +61,11 @@ class HierarchicalTransformerConfig(EncoderConfig):
     own_options = ("segment_length",)
 
     def layers(self) -> list[str]:
-        """The kind of each layer, S, D or SD."""
+        """Returns the kind of each layer, S, D or SD."""
         return parse_pattern(self.layout)
 
     def encoder_parts(self, words: Vocabulary) -> EncoderParts:
-        """Segment-wise and cross-segment layers; one table for the positions of segments in all layers."""
+        """Builds segment-wise and cross-segment layers; they have one table for the positions of segments."""
         length, longest = self.segment_length, self.max_segments * self.segment_length
         crossing = any("D" in kind for kind in self.layers())
         has_positions = crossing and self.segment_positions == "add"
@@ -98,7 +98,7 @@ class HierarchicalTransformerConfig(EncoderConfig):
         )
 
     def segment_layers(self, positions: Callable[[Tensor], Tensor] | None) -> list[SegmentLayer]:
-        """The layers; `positions`: see `SegmentLayer`."""
+        """Builds the layers; `positions`: see `SegmentLayer`."""
         sizes, kinds = self.sizes(), self.layers()
         return [
             SegmentLayer(
@@ -108,7 +108,7 @@ class HierarchicalTransformerConfig(EncoderConfig):
         ]
 
     def head(self, num_classes: int, inner_dim: int | None, level: str) -> ClassificationHead:
-        """A classification head for states of one of `LEVELS`, but not for pairs."""
+        """Builds a classification head for states of one of `LEVELS`, but not for pairs."""
         width, dropout = self.encoder_embed_dim, self.pooler_dropout
         inner_dim = inner_dim or width
         if level == "document":
@@ -119,6 +119,6 @@ class HierarchicalTransformerConfig(EncoderConfig):
         return ClassificationHead(width, inner_dim, num_classes, dropout, level=level)
 
     def document_state(self, head: PooledClassificationHead, encoded: EncoderOut) -> Tensor:
-        """The (B, C) states of the documents, pooled from their segments by the head."""
+        """Pools the segments of each document to (B, C), by the head."""
         assert encoded.spans is not None and encoded.spans_padding is not None
         return head.pool(encoded.spans, encoded.spans_padding)

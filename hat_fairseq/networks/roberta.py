@@ -39,7 +39,7 @@ class RobertaConfig(TokenEncoderConfig):
     like_roberta: ClassVar = True
 
     def encoder_parts(self, words: Vocabulary) -> EncoderParts:
-        """RoBERTa, with an attention to the sentences unless `no_hierarchy`."""
+        """Builds RoBERTa, with an attention to the sentences unless `no_hierarchy`."""
         sizes, layers = self.sizes(), []
         for attention in self.layer_attentions(self.encoder_layers):
             numbers = sizes.embed_dim, sizes.num_heads, sizes.attention_dropout
@@ -48,7 +48,7 @@ class RobertaConfig(TokenEncoderConfig):
         return self.parts_of(words, layers, arrange=arrangement(self, words))
 
     def parts_of(self, words: Vocabulary, layers: Iterable[nn.Module], **others: Any) -> EncoderParts:
-        """The parts of a RoBERTa with these layers."""
+        """Returns the parts of a RoBERTa with these layers."""
         assert self.max_positions is not None
         return EncoderParts(
             words,
@@ -61,7 +61,7 @@ class RobertaConfig(TokenEncoderConfig):
         )
 
     def head(self, num_classes: int, inner_dim: int | None, level: str) -> ClassificationHead:
-        """A classification head for states of one of `LEVELS`."""
+        """Builds a classification head for states of one of `LEVELS`."""
         width, dropout, activation = self.encoder_embed_dim, self.pooler_dropout, self.pooler_activation_fn
         inner_dim = inner_dim or self.pooler_inner_dim or width
         if level == "pair":
@@ -69,7 +69,7 @@ class RobertaConfig(TokenEncoderConfig):
         return ClassificationHead(width, inner_dim, num_classes, dropout, dropout, level, activation)
 
     def document_state(self, head: Any, encoded: EncoderOut) -> Tensor:
-        """The (B, C) states of the documents' first tokens, RoBERTa's `<s>`."""
+        """Takes the (B, C) states of the documents' first tokens, RoBERTa's `<s>`."""
         states, padding = encoded.tokens, encoded.tokens_padding
         if padding is None:
             return states[:, 0]

@@ -1,19 +1,18 @@
 """Estimate the memory that training a recipe needs, and the largest batch that fits into a given memory.
 
-    hat plan RECIPE [--gpu-memory 24G] [flags of fairseq-train]
+    hat plan RECIPE [--gpu-memory 24G] [flags of fairseq-train, such as --checkpoint-activations]
 
-One update runs with the recipe's flags on tensors without memory, on the longest documents that the recipe allows,
-with and without --checkpoint-activations. Neither data nor a GPU is needed. Other flags win over the recipe's; with
---cpu the device is a CPU.
+One update runs with the recipe's flags on tensors without memory, on the longest documents that the recipe allows.
+Neither data nor a GPU is needed. Other flags win over the recipe's; with --cpu the device is a CPU.
 """
 
 import argparse
+import bisect
 import json
 import logging
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,25 +21,15 @@ from ..data.options import Options
 from ..data.readers import find_reader
 from ..recipes import command as recipes
 from ..recipes import files
-from .training import Training, batch, build
-from .update import Estimate, Simulation
+from .training import Updates, batch, set_up
 
 PASSES_FLAGS_ON = True
 GIB = 1 << 30
 GPT2_SIZE = 50_264  # symbols of its dictionary
-LABELS = {
-    "weights": "weights",
-    "gradients": "gradients",
-    "optimizer": "optimizer, with fp32 copies",
-    "activations": "activations kept for the backward pass",
-    "loss": "loss, for a moment",
-    "process": "process, besides tensors",
-}
 SENTENCE = 32  # tokens from one marker to the next, where segments are not packed
-CHECKPOINT = "--checkpoint-activations"
-VARIANTS: dict[str, list[str]] = {"stored": [], "recomputed": [CHECKPOINT]}
-#: Memory besides tensors: on a CPU about the peak of a process that trains a tiny model; on a GPU an assumption.
-RESERVED = {"cpu": GIB // 2, "cuda": GIB}
+PARTS = ("weights", "gradients", "optimizer", "activations", "process", "peak")
+#: Libraries, and what the allocator keeps besides tensors: on a CPU as benchmarks/plan.py measures, on a GPU assumed.
+LIBRARIES, ALLOCATOR = {"cpu": GIB // 2, "cuda": GIB}, {"cpu": 0.14, "cuda": 0.0}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -64,65 +53,66 @@ def main(args: argparse.Namespace) -> int:
 
 
 def make_plan(args: argparse.Namespace) -> dict[str, Any]:
-    """The estimates with and without --checkpoint-activations, and what they are about."""
+    """The estimate, and what it is about."""
     memory = None if args.gpu_memory is None else parse_memory(args.gpu_memory)
     for name in ("dictionary_size", "source_tokens", "target_tokens"):
         if (number := getattr(args, name)) is not None and number < 1:
             raise ValueError(f"--{name.replace('_', '-')} must be at least 1, not {number}")
-    words, size = arguments(args.recipe, args.others, args.dictionary_size)
+    cfg, task, kind = set_up(*arguments(args.recipe, args.others, args.dictionary_size))
     preprocess = files.load(files.find(args.recipe))["preprocess"]
-    trainings = {name: build([*words, *flags], size) for name, flags in VARIANTS.items()}
-    training = trainings["stored"]
     reader = str(preprocess["reader"])
-    kind = kind_of("text" if "/" in reader else find_reader(reader).kind)
-    if getattr(kind, "joins_rows", False) and kind.name != training.kind.name and kind.task == training.kind.task:
-        raise ValueError(
-            f"only the data say that a sample is a {kind.name}: run `hat recipe preprocess {args.recipe}` first"
-        )
-    document = longest_document(args, preprocess, training)
-    (unit, batch_size, update_freq), cfg = batch_of(training.cfg), training.cfg
-    return {
+    kind_of_reader = kind_of("text" if "/" in reader else find_reader(reader).kind)
+    if getattr(kind_of_reader, "joins_rows", False) and kind_of_reader is not kind and kind_of_reader.task == kind.task:
+        text = f"only the data say that a sample is a {kind_of_reader.name}"
+        raise ValueError(f"{text}: run `hat recipe preprocess {args.recipe}` first")
+    unit = next((name for name in ("batch_size", "max_tokens") if cfg.dataset[name]), None)
+    if unit is None:
+        raise ValueError("the recipe has no size of a batch: give --batch-size or --max-tokens")
+    size, update_freq, updates = cfg.dataset[unit], cfg.optimization.update_freq[0], Updates(cfg, task)
+    document = longest_document(args, preprocess, updates.model, lambda **sizes: batch(task, kind, 1, **sizes))
+    device, longest = "cpu" if cfg.common.cpu else "cuda", max(document["source"], document["target"])
+
+    def estimate(size: int, update_freq: int) -> dict[str, int]:
+        documents = size if unit == "batch_size" else max(1, size // longest)  # fairseq counts the longer side of each
+        tensors = updates.peak(batch(task, kind, documents, **document), update_freq)
+        process = LIBRARIES[device] + int(ALLOCATOR[device] * tensors)
+        activations = tensors - sum(updates.sizes.values())
+        sizes = {**updates.sizes, "activations": activations, "process": process, "peak": tensors + process}
+        return {"documents": documents, **sizes}
+
+    def flags(size: int, update_freq: int) -> dict[str, int]:
+        return {unit.replace("_", "-"): size, "update-freq": update_freq}
+
+    plan = {
         "recipe": args.recipe,
         "arch": cfg.model.arch,
-        "dictionary_size": len(training.task.source_dictionary),
-        "device": "cpu" if cfg.common.cpu else "cuda",
+        "parameters": updates.parameters,
+        "dictionary_size": len(task.source_dictionary),
+        "device": device,
         "precision": next((name for name in ("fp16", "bf16") if cfg.common[name]), "fp32"),
         "processes": cfg.distributed_training.distributed_world_size,
-        "batch": {unit: batch_size, "update-freq": update_freq},
+        "batch": flags(size, update_freq),
         "document": document,
-        "memory": memory,
-        **{name: estimates(training, document, memory) for name, training in trainings.items()},
+        **estimate(size, update_freq),
     }
+    if memory is not None:  # of updates of the same size
+        update = size * update_freq
+        sizes = [n for n in range(1, update + 1) if update % n == 0]
+        fitting = bisect.bisect(sizes, memory, key=lambda n: estimate(n, update // n)["peak"])
+        largest = flags(sizes[fitting - 1], update // sizes[fitting - 1]) if fitting else None
+        plan |= {"memory": memory, "largest": largest}
+    return plan
 
 
 def arguments(recipe: str, flags: Sequence[str], dictionary_size: int | None = None) -> tuple[list[str], int | None]:
-    """The arguments of `build`, without --checkpoint-activations."""
+    """The arguments of `set_up`."""
     words = recipes.build_commands("train", recipe, flags)[0]
-    words = [word for word in words[words.index("fairseq_cli.train") + 1 :] if word != CHECKPOINT]
+    words = words[words.index("fairseq_cli.train") + 1 :]
     if dictionary_size is None and not any(Path(words[0]).rglob("dict*.txt")):
         preprocess = files.load(files.find(recipe))["preprocess"]
         codes = int(str(preprocess.get("num-codes", Options.num_codes)))
         dictionary_size = GPT2_SIZE if preprocess.get("bpe") == "gpt2" else codes
     return words, dictionary_size
-
-
-def estimates(training: Training, document: dict[str, int], memory: int | None) -> dict[str, Any]:
-    """The estimate of the recipe's batch; with `memory` also the largest batch of an update of the same size."""
-    simulation, (unit, batch_size, update_freq) = Simulation(training), batch_of(training.cfg)
-    update = batch_size * update_freq
-    sizes = {documents_of({unit: n}, document): n for n in range(1, update + 1) if update % n == 0}
-
-    def estimate(documents: int, update_freq: int) -> Estimate:
-        return simulation.estimate(batch(training, documents, **document), update_freq)
-
-    documents, process = documents_of({unit: batch_size}, document), RESERVED[simulation.device]
-    first = estimate(documents, update_freq)
-    result = {**asdict(first), "process": process}
-    if memory is not None:
-        peaks = {0: first.weights + first.gradients + first.optimizer, documents: first.peak}
-        found = largest(list(sizes), memory - process, peaks, lambda n: estimate(n, update // sizes[n]).peak)
-        result["largest"] = {unit: sizes[found], "update-freq": update // sizes[found]} if found else None
-    return result
 
 
 def parse_memory(text: str) -> int:
@@ -132,73 +122,36 @@ def parse_memory(text: str) -> int:
     return int(float(match[1]) * (GIB if match[2] == "G" else 1 << 20))
 
 
-def longest_document(args: argparse.Namespace, preprocess: Mapping[str, Any], training: Training) -> dict[str, int]:
+def longest_document(
+    args: argparse.Namespace, preprocess: Mapping[str, Any], model: Any, sample: Any
+) -> dict[str, int]:
     """The arguments of `batch` besides the number of documents."""
-    model, tokens = training.model, {}
-    limits = model.max_positions()
+    limits, tokens = model.max_positions(), {}
     for side, limit in zip(("source", "target"), limits if isinstance(limits, tuple) else (limits, 0), strict=True):
         tokens[side] = getattr(args, f"{side}_tokens") or min(int(preprocess.get(f"max-{side}-tokens", limit)), limit)
     packed = preprocess.get("segments") == "packed"
     every = int(preprocess.get("segment-length", Options.segment_length)) if packed else SENTENCE
     fits = getattr(model, "fits", lambda row: True)  # at most as many segments as the model takes
-    while every < tokens["source"] and not fits(
-        batch(training, 1, **tokens, marker_every=every)["net_input"]["src_tokens"][0]
-    ):
+    while every < tokens["source"] and not fits(sample(**tokens, marker_every=every)["net_input"]["src_tokens"][0]):
         every *= 2
     return {**tokens, "marker_every": every}
 
 
-def batch_of(cfg: Any) -> tuple[str, int, int]:
-    """The unit in which batches are counted, the size of a batch in it, and --update-freq."""
-    for unit, size in (("batch-size", cfg.dataset.batch_size), ("max-tokens", cfg.dataset.max_tokens)):
-        if size:
-            return unit, size, cfg.optimization.update_freq[0]
-    raise ValueError("the recipe has no size of a batch: give --batch-size or --max-tokens")
-
-
-def documents_of(size: Mapping[str, int], document: Mapping[str, int]) -> int:
-    """Number of the longest documents in a batch of this size; fairseq counts the longer side of each."""
-    return size.get("batch-size") or max(1, size["max-tokens"] // max(document["source"], document["target"]))
-
-
-def largest(sizes: Sequence[int], memory: int, peaks: dict[int, int], peak: Callable[[int], int]) -> int:
-    """The largest of these sizes (ascending) that fits, 0 if none does; `peak` simulates one.
-
-    `peaks` are known: of the size 0 and of another one. They are nearly linear, so that few sizes are simulated.
-    """
-    while (low := max((n for n in peaks if peaks[n] <= memory), default=-1)) >= 0:
-        high = min((n for n in peaks if n > low), default=None)
-        between = [n for n in sizes if low < n and (high is None or n < high)]
-        below, above = sorted(peaks)[-2:] if high is None else (low, high)
-        slope = (peaks[above] - peaks[below]) / (above - below)
-        fitting = [n for n in between if peaks[low] + slope * (n - low) <= memory]
-        if not between or (below and not fitting):
-            return low
-        size = fitting[-1] if fitting else between[0]
-        peaks[size] = peak(size)
-    return 0
-
-
 def table(plan: Mapping[str, Any]) -> str:
     """The plan as text, in GiB."""
-    variants, document = [plan[name] for name in VARIANTS], plan["document"]
-    stacks, target = variants[0]["layers"], f" and {document['target']:,} target" * bool(document["target"])
-    device = f"{plan['processes']} x {'CPU' if plan['device'] == 'cpu' else 'GPU'}, {plan['precision']}"
-    rows = [(label, [each[key] for each in variants]) for key, label in LABELS.items()]
-    layers = [(f"  in {n} {name}", [each["layers"][name][1] for each in variants]) for name, (n, _) in stacks.items()]
-    rows = [*rows[:4], *layers, *rows[4:], ("peak", [each["peak"] + each["process"] for each in variants])]
+    document, device = plan["document"], "CPU" if plan["device"] == "cpu" else "GPU"
+    target = f" and {document['target']:,} target" * bool(document["target"])
     lines = [
-        f"{plan['recipe']}: {plan['arch']}, {plan['stored']['parameters']:,} parameters",
-        f"dictionary of {plan['dictionary_size']:,}; {device}; on each {_flags(plan['batch'])}",
+        f"{plan['recipe']}: {plan['arch']}, {plan['parameters']:,} parameters",
+        f"dictionary of {plan['dictionary_size']:,}; {plan['processes']} x {device}, {plan['precision']}; "
+        f"on each {_flags(plan['batch'])}",
         f"documents of {document['source']:,} source{target} tokens, a marker every {document['marker_every']} tokens",
-        f"\nGiB on each device{'as given':>32}{CHECKPOINT:>27}",
-        *(f"{label:42}{one / GIB:8.2f}{other / GIB:27.2f}" for label, (one, other) in rows),
-        f"{'peak in the':22}{variants[0]['peak_in']:>28}{variants[1]['peak_in']:>27}",
+        "\nGiB on each device",
+        *(f"{part:12}{plan[part] / GIB:7.2f}" for part in PARTS),
     ]
-    if plan["memory"] is not None:
-        fitting = (_flags(each["largest"] or {}) or "not even the smallest batch fits" for each in variants)
-        pairs = zip(fitting, VARIANTS.values(), strict=True)
-        lines += ["", *(f"{plan['memory'] / GIB:g} GiB: {' '.join([text, *flags])}" for text, flags in pairs)]
+    if "memory" in plan:
+        fitting = _flags(plan["largest"] or {}) or "not even the smallest batch fits"
+        lines += ["", f"{plan['memory'] / GIB:g} GiB: {fitting}"]
     return "\n".join(lines)
 
 

@@ -4,6 +4,7 @@ Keys are the names of flags. Values are passed on as written. `true` gives the b
 flag of a base, a list gives several values. A later base wins over an earlier one, the file over its bases.
 """
 
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,9 @@ def names() -> list[str]:
 def find(name: str) -> Path:
     """Returns the path of the recipe `name`; raises ValueError where there is none."""
     if name not in names():
-        raise ValueError(f"no recipe {name!r} in {CONFIGS}: there are {', '.join(names()) or 'none'}")
+        close = get_close_matches(name, names())
+        hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(names()) or 'none'}"
+        raise ValueError(f"no recipe {name!r} in {CONFIGS}: {hint}")
     return CONFIGS / f"{name}.yaml"
 
 

@@ -65,22 +65,22 @@ def apply(flags: Flags, section: Flags, extra: Sequence[Flag]) -> list[Flag]:
         raise ValueError(f"section 'update': unknown {unknown[0]!r} (known: {', '.join(UNITS)}, gpus)")
     if wrong := [flag.name for flag in extra if flag.name in OWN and len(flag.values) != 1]:
         raise ValueError(f"--{wrong[0]} needs one whole number")
-    given = values_of(extra)
-    gpus = given.get("gpus") or given.get("distributed-world-size") or section.get("gpus")
+    extra_flags = values_of(extra)
+    gpus = extra_flags.get("gpus") or extra_flags.get("distributed-world-size") or section.get("gpus")
     if gpus is not None:
         flags["distributed-world-size"] = str(_number(gpus, "gpus"))
-    asked: Flags = {unit: given[f"update-{unit}"] for unit in UNITS if f"update-{unit}" in given}
+    asked: Flags = {unit: extra_flags[f"update-{unit}"] for unit in UNITS if f"update-{unit}" in extra_flags}
     totals = asked or {unit: section[unit] for unit in UNITS if unit in section}
     if len(totals) == 2:
         raise ValueError("an update is counted in documents or in tokens: give batch-size or max-tokens, not both")
-    if asked and "update-freq" in given:
+    if asked and "update-freq" in extra_flags:
         raise ValueError(f"--update-freq and --update-{next(iter(asked))} both set the size of an update: give one")
-    if totals and "update-freq" not in given:
+    if totals and "update-freq" not in extra_flags:
         ((unit, total),) = totals.items()
         if asked:  # the recipe may count in the other unit
             (other,) = UNITS.keys() - {unit}
             flags.pop(other, None)
-        flags["update-freq"] = str(_update_freq(unit, total, flags | given))
+        flags["update-freq"] = str(_update_freq(unit, total, flags | extra_flags))
     return [flag for flag in extra if flag.name not in OWN]
 
 

@@ -72,7 +72,7 @@ class BleuReport:
 def bleu(
     systems: Mapping[str, Sequence[Translation]], references: Sequence[Sequence[Sequence[str]]], settings: BleuSettings
 ) -> tuple[dict[str, BleuReport], dict[str, str]]:
-    """Reports by system, from the second on with p-values against the first, and sacrebleu's signatures by score.
+    """Returns reports by system, with p-values against the first, and sacrebleu's signatures by score.
 
     `systems`: by name, the documents in the references' order. `references`: of each document one or more, each as its
     segments; none is empty.
@@ -108,7 +108,7 @@ def bleu(
 
 
 def make_bleu(settings: BleuSettings, force: bool = False) -> Any:
-    """sacrebleu's metric BLEU, with `force` without warning of tokenised text; ValueError for an unusable tokenizer."""
+    """Makes sacrebleu's BLEU, with `force` without warning of tokenised text; ValueError for an unusable tokenizer."""
     from sacrebleu.metrics import BLEU
 
     if settings.tokenize not in (None, *BLEU.TOKENIZERS):
@@ -176,7 +176,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def score(args: argparse.Namespace) -> Report:
-    """A row for each system, and the signature of every score."""
+    """Returns a row for each system, and the signature of every score."""
     from hat_fairseq.scoring.script import settings_by_script
 
     if args.seed < 1:  # sacrebleu's paired test takes 0 for "no seed"
@@ -202,7 +202,7 @@ def score(args: argparse.Namespace) -> Report:
 
 
 def settings_of(args: argparse.Namespace) -> BleuSettings:
-    """The settings that the options and the language in the references' pipeline give; ValueError for two languages."""
+    """Returns the settings of the options and of the references' pipeline; ValueError for two languages."""
     languages = {language for path in args.references if (language := recorded_language(path))}
     if len(languages) > 1 and not args.language:
         names = ", ".join(sorted(languages))
@@ -212,7 +212,7 @@ def settings_of(args: argparse.Namespace) -> BleuSettings:
 
 
 def read_translations(path: str, references: DocumentTexts, language: str) -> list[Translation]:
-    """A system's documents in the references' order; ValueError if `segments`, joined, are not the `text`."""
+    """Reads a system's documents in the references' order; ValueError if `segments`, joined, are not the `text`."""
     texts = read_hypotheses(path, references)
     parts = read_hypotheses(path, references, ("segments", "text"))
     translations = []

@@ -62,8 +62,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             sub.add_argument(f"--{option}", nargs="+", action="extend", required=True, metavar="FILE", help=text)
         text = "resampled test sets behind the intervals; 0 for no intervals (default: %(default)s)"
         sub.add_argument("--bootstrap-samples", type=int, default=1000, metavar="N", help=text)
-        sub.add_argument("--seed", type=int, default=0, help="of the resampling (default: %(default)s)")
-        sub.add_argument("--json", metavar="FILE", help="write scores and signatures there as well")
+        sub.add_argument(
+            "--seed", type=int, default=0, metavar="N", help="seed of the resampling (default: %(default)s)"
+        )
+        sub.add_argument("--json", metavar="FILE", help="also write scores and signatures to this file")
         sub.add_argument("--overwrite", action="store_true", help="replace the file of --json")
         if metric.add_arguments:
             metric.add_arguments(sub)

@@ -17,12 +17,12 @@ REFERENCE_KEYS = ("target", "summary")
 
 
 def json_lines(path: str | Path) -> Iterator[Fields]:
-    """Each record of a file with its place, `file:line`."""
+    """Yields each record of a file with its place, `file:line`."""
     return (Fields(record, f"{path}:{number}") for number, record in read_json_lines(path))
 
 
 def read_by_id(path: str | Path, parse: Callable[[Fields], T]) -> dict[str, T]:
-    """The result of `parse` for each line, by its id; ValueError for no id, an id twice, or no lines."""
+    """Reads lines: the result of `parse` for each, by its id; ValueError for no id, an id twice, or no lines."""
     results: dict[str, T] = {}
     for fields in json_lines(path):
         if fields.record.get("id") is None:
@@ -107,7 +107,7 @@ def read_hypotheses(path: str, references: DocumentTexts, keys: Sequence[str] = 
 
 
 def pair(hypotheses: DocumentTexts, references: DocumentTexts) -> list[list[Summary]]:
-    """The hypotheses in the references' order: by id where both have ids, else by line; ValueError if they differ."""
+    """Joins hypotheses and references, by id where both have ids, else by line; ValueError if they differ."""
     if hypotheses.ids is not None and references.ids is not None:
         check_joined(hypotheses.ids, references.ids, (hypotheses.path, references.path))
         texts = dict(zip(hypotheses.ids, hypotheses.texts, strict=True))

@@ -87,7 +87,7 @@ def _figures(totals: np.ndarray) -> np.ndarray:
 
 
 def score(args: argparse.Namespace) -> Report:
-    """A row for each system, the signatures, and a table of classes for each system."""
+    """Returns a row for each system, the signatures, and a table of classes for each system."""
     (wanted,) = args.references
     references = read_by_id(wanted, _labels)
     rows, signatures, tables = [["", *FIGURES]], [], []

@@ -41,19 +41,19 @@ class PageAnswer(NamedTuple):
 
 
 def dataset_of(record: Record) -> str | None:
-    """The dataset that a record is from; None for data of the user's own."""
+    """Returns the dataset that a record is from; None for data of the user's own."""
     return next((name for name in FILES if name in (record.meta or {})), None)
 
 
 def without_offsets(prediction: dict[str, Any]) -> dict[str, Any]:
-    """A prediction without what only these files need."""
+    """Returns a prediction without what only these files need."""
     meta = {name: value for name, value in prediction.get("meta", {}).items() if name not in FILES}
     rest = {name: value for name, value in prediction.items() if name != "meta"}
     return rest | ({"meta": meta} if meta else {})
 
 
 def meta_of(dataset: str, record: Record) -> Fields:
-    """What the reader kept; ValueError for other data."""
+    """Returns what the reader kept; ValueError for other data."""
     meta = (record.meta or {}).get(dataset)
     if meta is None or record.sentences is None or not record.id.lstrip("-").isdecimal():
         raise ValueError(f"{record.name} is not from {dataset}, or not from its development part")
@@ -61,7 +61,7 @@ def meta_of(dataset: str, record: Record) -> Fields:
 
 
 def gold_answers(dataset: str, record: Record) -> list[PageAnswer]:
-    """The answers of all annotators; ValueError if there are none."""
+    """Returns the answers of all annotators; ValueError if there are none."""
     annotations = meta_of(dataset, record).objects("annotations")
     if not annotations:
         raise ValueError(f"{record.name}: no annotations: answers can be scored only where the gold answers are known")
@@ -89,7 +89,7 @@ def _tydi_gold(annotation: Fields) -> PageAnswer:
 
 
 def page_answer(dataset: str, record: Record, prediction: Mapping[str, Any]) -> PageAnswer:
-    """A prediction in the offsets of the dataset."""
+    """Returns a prediction in the offsets of the dataset."""
     candidates = meta_of(dataset, record).get("candidates", list)
     passage: tuple[int, ...] | None = None
     spans = []

@@ -44,7 +44,7 @@ class Outcome(NamedTuple):
 def outcomes(
     golds: Sequence[PageAnswer], prediction: tuple[PageAnswer, float, float] | None, annotators: int, in_bytes: bool
 ) -> tuple[Outcome, Outcome]:
-    """The outcomes of passage and short answer; `prediction`: the answer and its two scores.
+    """Returns the outcomes of passage and short answer; `prediction`: the answer and its two scores.
 
     `tydi_eval.py` counts a missing prediction as an answer with the score 0 where the question has none.
     """
@@ -68,7 +68,7 @@ def _agreement(answer: PageAnswer, gold: PageAnswer, in_bytes: bool) -> float:
 
 
 def byte_f1(spans: Spans, others: Spans) -> float:
-    """F1 of two ranges of bytes; 0 without one of them."""
+    """Computes F1 of two ranges of bytes; 0 without one of them."""
     for (begin, end), (other_begin, other_end) in zip(spans, others, strict=False):
         common = min(end, other_end) - max(begin, other_begin)
         return 2 * common / (end - begin + other_end - other_begin) if common > 0 else 0.0
@@ -87,14 +87,14 @@ class AnswerCurve:
         self.thresholds = scores[self.last]
 
     def points(self, weights: np.ndarray | None = None) -> np.ndarray:
-        """(3, scores): F1, precision and recall at each distinct score, the highest first; `weights` of questions."""
+        """Returns (3, scores): F1, precision and recall at each score, the highest first; `weights` of questions."""
         counts = self.counts if weights is None else self.counts * weights[self.questions, None]
         gold, predicted, value = counts.cumsum(axis=0).T
         precision, recall = _ratio(value[self.last], predicted[self.last]), _ratio(value[self.last], gold[-1])
         return np.stack([_ratio(2 * precision * recall, precision + recall), precision, recall])
 
     def best(self) -> dict[str, Any]:
-        """Figures (x 100) at the highest threshold with the best F1; zeros and the threshold 0 if no answer is right.
+        """Returns figures (x 100) at the highest threshold of the best F1; zeros, the threshold too, if none is right.
 
         And the highest recall at precisions, and F1 without any threshold.
         """
@@ -107,7 +107,7 @@ class AnswerCurve:
 
 
 def best_f1(curves: Sequence[AnswerCurve], questions: int, args: argparse.Namespace) -> Interval:
-    """The mean over curves of the best F1 (x 100); in each resampled test set every curve has a threshold of its own.
+    """Returns the mean over curves of the best F1 (x 100); in each resampled test set a curve has its own threshold.
 
     The curves are of disjoint questions of a test set of so many; one without any resampled question is left out.
     """
@@ -159,7 +159,7 @@ class Scored:
         self.signature = f"{title} | {settings} | questions: {len(self.languages)}"
 
     def figures(self, path: str, kind: int) -> tuple[Interval, dict[str, dict[str, Any]]]:
-        """The mean F1 (x 100) over languages with predictions, without English, and the figures of each language."""
+        """Returns the mean F1 (x 100) over languages with predictions, without English, and each language's figures."""
         languages = sorted({self.languages[i] for i in self.lines[path] if i in self.languages})
         ids = [i for i, language in self.languages.items() if language in languages]
         curves = {}
@@ -185,7 +185,7 @@ def _cells(figures: dict[str, Any]) -> list[str]:
 
 
 def score_natural_questions(args: argparse.Namespace) -> Report:
-    """A row for the long and one for the short answers of each system, then the signature."""
+    """Returns a row for the long and one for the short answers of each system, then the signature."""
     scored = Scored("natural_questions", "Natural Questions", args)
     rows: list[list[str]] = [["", "", *HEADER]]
     for path, lines in scored.lines.items():
@@ -203,7 +203,7 @@ def score_natural_questions(args: argparse.Namespace) -> Report:
 
 
 def score_tydi_qa(args: argparse.Namespace) -> Report:
-    """The means of each system and the signature, then a table of languages for each system."""
+    """Returns the means of each system and the signature, then a table of languages for each system."""
     scored = Scored("tydi_qa", "TyDi QA, primary tasks", args)
     sizes, kinds = Counter(scored.languages.values()), ("passage", "minimal")
     rows = [["", *(f"{kind} F1" for kind in kinds), "languages without English"]]

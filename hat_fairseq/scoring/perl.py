@@ -41,7 +41,7 @@ def missing() -> list[str]:
 def score(
     hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[str]], settings: RougeSettings
 ) -> tuple[dict[str, Interval], str]:
-    """F x 100 with the script's own intervals per metric, and the backend's name for the signature.
+    """Computes F x 100 with the script's own intervals per metric, and the backend's name for the signature.
 
     `hypotheses`, `references`: per document, its sentences. `settings`: `stem` and `bootstrap_samples` are used.
     ValueError if something is not installed, no resampling was asked for, or the script failed.

@@ -36,7 +36,7 @@ SPACES = str.maketrans(dict.fromkeys(string.punctuation + "‘’´`", " "))
 
 
 def squad_match(answer: str, golds: Sequence[str]) -> Match:
-    """The best match by SQuAD's definition; no gold answers: there is no answer."""
+    """Returns the best match by SQuAD's definition; no gold answers: there is no answer."""
     words = _words(answer, DELETED)
     # A gold answer of nothing but articles and punctuation is none; if no other is left, there is no answer.
     accepted = [gold_words for gold in golds if (gold_words := _words(gold, DELETED))] or [[]]
@@ -45,7 +45,7 @@ def squad_match(answer: str, golds: Sequence[str]) -> Match:
 
 
 def triviaqa_match(answer: str, golds: Sequence[str]) -> Match:
-    """The best match by TriviaQA's definition."""
+    """Returns the best match by TriviaQA's definition."""
     words, accepted = _words(answer, SPACES), [_words(gold, SPACES) for gold in golds]
     return max(float(words == gold) for gold in accepted), max(word_f1(words, gold) for gold in accepted)
 
@@ -55,7 +55,7 @@ def _words(text: str, punctuation: Mapping[int, int | str | None]) -> list[str]:
 
 
 def word_f1(words: Sequence[str], gold: Sequence[str]) -> float:
-    """F1 of two multisets of words; 0 if they have none in common, also if both have none."""
+    """Computes F1 of two multisets of words; 0 if they have none in common, also if both have none."""
     common = (Counter(words) & Counter(gold)).total()
     if not common:
         return 0.0
@@ -73,7 +73,7 @@ class Gold:
 
 
 def read_golds(path: str) -> dict[str, Gold]:
-    """The gold answers of each question; ValueError for other files, and where answers are not known."""
+    """Reads the gold answers of each question; ValueError for other files, and where answers are not known."""
     first = next(json_lines(path), None)
     kind = DocumentQuestionKind.name if first and "paragraphs" in first else QuestionKind.name
     golds = {record.id: _gold(record) for record in read_records(path, kind)}
@@ -101,7 +101,7 @@ def _answer(annotation: Annotation, paragraphs: tuple[str, ...]) -> str | None:
 
 
 def no_answer_scores(path: str, predictions: Mapping[str, Fields]) -> dict[str, float]:
-    """The no-answer score of each prediction; none where they have none, ValueError if only some have one."""
+    """Returns the no-answer scores of predictions; none where they have none, ValueError if only some have one."""
     scores = {i: fields.record["no_answer_score"] for i, fields in predictions.items() if "no_answer_score" in fields}
     if scores and len(scores) < len(predictions):
         text = f"{len(scores)} of {len(predictions)} lines have a no_answer_score: give all one, or none"
@@ -115,7 +115,7 @@ def no_answer_scores(path: str, predictions: Mapping[str, Fields]) -> dict[str, 
 def squad_figures(
     texts: Mapping[str, str], golds: Mapping[str, Gold], odds: Mapping[str, float], args: argparse.Namespace
 ) -> Figures:
-    """The figures of SQuAD 2.0 by their names there; questions with `odds` above the threshold count as unanswered."""
+    """Returns the figures of SQuAD 2.0; questions with `odds` above the threshold count as unanswered."""
     raw = {i: squad_match(texts[i], gold.answers) for i, gold in golds.items()}
     final = dict(raw)
     for i, score in odds.items():
@@ -160,7 +160,7 @@ def add_threshold(parser: argparse.ArgumentParser) -> None:
 
 
 def score_squad(args: argparse.Namespace) -> Report:
-    """A line for each figure, then the signature; several systems below each other, each under its name."""
+    """Returns a line for each figure, then the signature; several systems below each other, each under its name."""
     golds, report = read_golds(args.references[0]), Report([], [], {})
     for path in args.hypotheses:
         predictions = read_by_id(path, lambda fields: fields)
@@ -180,7 +180,7 @@ def score_squad(args: argparse.Namespace) -> Report:
 
 
 def score_triviaqa(args: argparse.Namespace) -> Report:
-    """As `score_squad`, with the figures of TriviaQA; `meta` of the records has the questions."""
+    """Returns what `score_squad` does, with the figures of TriviaQA; `meta` of the records has the questions."""
     golds: dict[str, tuple[str, ...]] = {}
     pages: dict[str, list[str]] = {}  # of each question
     for record in read_records(args.references[0], QuestionKind.name):

@@ -25,7 +25,7 @@ class Interval:
 def bootstrap(
     rows: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray], samples: int, seed: int
 ) -> list[Interval]:
-    """The figures that `statistic` makes of the test set, each with its percentile interval.
+    """Computes the figures that `statistic` makes of the test set, each with its percentile interval.
 
     The same `seed` and number of documents draw the same documents, so that several metrics or systems scored on one
     test set are resampled alike.
@@ -54,7 +54,7 @@ def resampling(samples: int, seed: int, of: str) -> str:
 
 
 def bootstrap_mean(values: np.ndarray, samples: int, seed: int) -> Interval:
-    """The mean of (documents,) values with its interval; see `bootstrap`."""
+    """Computes the mean of (documents,) values with its interval; see `bootstrap`."""
     (interval,) = bootstrap(values, lambda drawn: np.array([drawn.mean()]), samples, seed)
     return interval
 
@@ -69,11 +69,11 @@ class Report:
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """A line for each row, in columns; all rows have the same number of cells."""
+    """Returns a line for each row, in columns; all rows have the same number of cells."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def digits(threshold: float) -> str:
-    """A threshold with all its digits: a rounded one may be on the other side of the score that it comes from."""
+    """Writes a threshold with all its digits: a rounded one may be on the other side of the score it comes from."""
     return np.format_float_positional(threshold, min_digits=2)

@@ -44,7 +44,7 @@ class RougeSettings:
     seed: int = 0  # of the resampling (the Perl script has its own, fixed)
 
     def signature(self, backend: str, documents: int, references: int) -> str:
-        """The line that makes a score comparable; `backend`: name and version of what computed it."""
+        """Returns the line that makes a score comparable; `backend`: name and version of what computed it."""
         seed = "its own" if self.backend == "perl" else self.seed
         bootstrap = f"{self.bootstrap_samples} (95 %, seed {seed})" if self.bootstrap_samples else "none"
         several = f" | references: {references} ({self.several_references} of each document)"
@@ -104,7 +104,7 @@ def rouge(
 
 
 def split_summary(summary: Summary, method: str) -> list[str]:
-    """The sentences of a summary, without line breaks and empty ones.
+    """Splits a summary into sentences, without line breaks and empty ones.
 
     `summary`: a text, or its sentences, which every method (of `SENTENCE_METHODS`) but `given` joins by a space first.
     """
@@ -156,7 +156,7 @@ def _score(
 def score_documents(
     hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[str]], stem: bool
 ) -> dict[str, np.ndarray]:
-    """F in [0, 1] of each document, (documents,), by metric; hypotheses and references are lists of sentences."""
+    """Computes F in [0, 1] of each document, (documents,), by metric; texts are lists of sentences."""
     from rouge_score.rouge_scorer import RougeScorer
 
     scorer = RougeScorer(list(METRICS), tokenizer=make_tokenizer(stem))
@@ -169,7 +169,7 @@ def score_documents(
 
 @cache
 def make_tokenizer(stem: bool) -> Any:
-    """An object whose `tokenize(text)` gives rouge-score's tokens; each word is stemmed only once."""
+    """Returns an object whose `tokenize(text)` gives rouge-score's tokens; each word is stemmed only once."""
     from rouge_score.tokenizers import DefaultTokenizer
 
     tokenizer = DefaultTokenizer(use_stemmer=stem)
@@ -181,7 +181,7 @@ def make_tokenizer(stem: bool) -> Any:
 def score_against_others(
     hypotheses: Sequence[Summary], references: Sequence[Sequence[Summary]], settings: RougeSettings
 ) -> dict[str, float]:
-    """Mean F x 100 of every summary against the first references of the next `OTHERS` documents (going round).
+    """Scores every summary against the first references of the next `OTHERS` documents (going round): mean F x 100.
 
     The drop shows how much of the score is specific to the document. ValueError for a single document.
     """
@@ -196,7 +196,7 @@ def score_against_others(
 
 
 def repeated_trigrams(texts: Iterable[str]) -> float:
-    """seq-rep-3 of Welleck et al. 2020 in percent: the mean over texts of 1 - (different 3-grams / 3-grams) of words.
+    """Computes seq-rep-3 of Welleck et al. 2020 in percent: the mean of 1 - (different 3-grams / 3-grams) of words.
 
     0 for a text of less than three words; words are divided by spaces and compared in lower case.
     """
@@ -208,15 +208,19 @@ def repeated_trigrams(texts: Iterable[str]) -> float:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options that are not given take the preset's value, else that of `RougeSettings`."""
+    """Adds the options; one that is not given takes the preset's value, else that of `RougeSettings`."""
     default = RougeSettings()
     parser.add_argument("--like", choices=sorted(PRESETS), help="split and stem as that tool does by default")
-    parser.add_argument("--backend", choices=("rouge-score", "perl"), help=f"default: {default.backend}")
-    parser.add_argument("--stem", action=argparse.BooleanOptionalAction, default=None, help="default: stem")
+    parser.add_argument(
+        "--backend", choices=("rouge-score", "perl"), help=f"implementation (default: {default.backend})"
+    )
+    parser.add_argument(
+        "--stem", action=argparse.BooleanOptionalAction, default=None, help="compare stems of words (default: yes)"
+    )
     for side, method in (("hypothesis", default.hypothesis_sentences), ("reference", default.reference_sentences)):
         text = f"how each {side} is split (default: {method})"
         parser.add_argument(f"--{side}-sentences", choices=SENTENCE_METHODS, help=text)
-    text = f"with several references, the best score of a document or the mean (default: {default.several_references})"
+    text = f"with several references: the best score of a document or the mean (default: {default.several_references})"
     parser.add_argument("--several-references", choices=("best", "mean"), help=text)
     text = "also score each hypothesis against other documents' references (by rouge-score): the drop shows how much "
     text += "of the score is specific to the document"
@@ -224,7 +228,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def score(args: argparse.Namespace) -> Report:
-    """A row for each system, F x 100 with intervals; the signature; scores against other documents' references."""
+    """Returns a row for each system, F x 100 with intervals, the signature, and scores against other references."""
     stated = {name: getattr(args, name) for name in asdict(RougeSettings()) if getattr(args, name) is not None}
     settings = RougeSettings(**{**PRESETS.get(args.like, {}), **stated})
     references = read_references(args.references)

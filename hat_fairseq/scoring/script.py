@@ -21,7 +21,7 @@ TOKENIZERS = {"zh": ("zh", "sacrebleu"), "ja": ("ja-mecab", "MeCab"), "ko": ("ko
 
 
 def settings_by_script(settings: BleuSettings, references: Iterable[str]) -> tuple[BleuSettings, str]:
-    """The settings with the tokenizer of the references' script, and a line that says why.
+    """Returns the settings with the tokenizer of the references' script, and a line that says why.
 
     Both stay as they are, and the line is empty, where a tokenizer or a language other than the default `en` is stated,
     and for scripts other than Han, kana and Hangul. Without the package of a tokenizer it is `char`.

@@ -18,16 +18,18 @@ from hat_fairseq.scoring.rouge import RougeSettings, score_documents, split_summ
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--documents", required=True, help="text/SPLIT.jsonl of `hat preprocess`")
-    parser.add_argument("--hypotheses", required=True, help="generated summaries, .jsonl with ids")
+    parser.add_argument("--documents", required=True, metavar="FILE", help="text/SPLIT.jsonl of `hat preprocess`")
+    parser.add_argument("--hypotheses", required=True, metavar="FILE", help="generated texts, .jsonl with ids")
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--id", help="which document; default: the first")
+    which.add_argument("--id", help="document to print (default: the first)")
     for name, rank in (("worst", "lowest"), ("best", "highest")):
         text = f"the N documents with the {rank} ROUGE-1 F x 100, or chrF2 where the target language is not English"
         which.add_argument(f"--{name}", type=int, metavar="N", help=text)
     text = "translations segment by segment: source, generated text and reference, with chrF2 of each"
     parser.add_argument("--segments", action="store_true", help=text)
-    parser.add_argument("--sentences", type=int, default=12, help="sentences, turns or segments to print")
+    parser.add_argument(
+        "--sentences", type=int, default=12, metavar="N", help="sentences to print (default: %(default)s)"
+    )
 
 
 def main(args: argparse.Namespace) -> int:

@@ -14,7 +14,7 @@ from ..data.rows import Chunk, read_ids
 
 
 def load_pipeline(data: str | Path, kind: str) -> TextPipeline | None:
-    """The text pipeline of a `bin` directory; None for data that `hat preprocess` did not make.
+    """Returns the text pipeline of a `bin` directory; None for data that `hat preprocess` did not make.
 
     Raises:
         ValueError: the data is not of this kind, or its files cannot be read.
@@ -41,16 +41,16 @@ def check_data(data: str, kind: str) -> None:
 
 def check_kind(data: str | Path, kind: str) -> None:
     """Raises ValueError if the data is of another kind; `load_pipeline` says what else is wrong with it."""
-    found = recorded_kind(data)
-    if found not in (None, kind):
+    recorded = recorded_kind(data)
+    if recorded not in (None, kind):
         raise ValueError(
-            f"{data} holds data of the kind {found!r}, and this task reads {kind!r}: use the task "
-            f"{KINDS[found].task if found in KINDS else '?'}, or other data"
+            f"{data} holds data of the kind {recorded!r}, and this task reads {kind!r}: use the task "
+            f"{KINDS[recorded].task if recorded in KINDS else '?'}, or other data"
         )
 
 
 def recorded_kind(data: str | Path) -> str | None:
-    """The kind of the data in a `bin` directory; None if `hat preprocess` did not make it."""
+    """Returns the kind of the data in a `bin` directory; None if `hat preprocess` did not make it."""
     try:
         return str(json.loads((Path(data) / FILE_NAME).read_text(encoding="utf-8"))["settings"]["kind"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -66,16 +66,11 @@ def check_rows(rows: Any, what: str) -> None:
     check_known(map(rows.__getitem__, range(len(rows))), what)
 
 
-def load_ids(path: Path, num_samples: int, reason: str) -> list[Chunk]:
-    """The ids table of a split.
-
-    Raises:
-        ValueError: it is missing (the message gives the reason for which it is needed), cannot be read, or is not about
-            `num_samples` samples.
-    """
+def load_ids(path: Path, num_rows: int) -> list[Chunk]:
+    """Reads the ids table of a split; ValueError if it is missing, cannot be read, or is not about `num_rows` rows."""
     if not path.is_file():
-        raise ValueError(f"{path} is missing: {reason}; run hat preprocess again")
+        raise ValueError(f"{path} is missing: it says which rows belong to a sample; run hat preprocess again")
     chunks = read_ids(path)
-    if len(chunks) != num_samples:
-        raise ValueError(f"{path} has {len(chunks)} lines for {num_samples} samples: another subset?")
+    if len(chunks) != num_rows:
+        raise ValueError(f"{path} has {len(chunks)} lines for {num_rows} rows: another subset?")
     return chunks

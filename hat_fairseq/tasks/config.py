@@ -31,10 +31,6 @@ class DocumentToTextConfig(PluginTaskConfig, TranslationConfig):
         default=None,
         metadata={"help": "name of the parallel stream of segment ids, e.g. role; adds segment embeddings"},
     )
-    skip_samples: Optional[str] = field(
-        default=None,
-        metadata={"help": "file with numbers of samples, one a line, for which fairseq-generate generates nothing"},
-    )
     eval_rouge: bool = field(
         default=False, metadata={"help": "generate during validation and report rouge1, rouge2 and rougeL"}
     )

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,6 @@ from fairseq.data import LanguagePairDataset, data_utils
 from fairseq.tasks.translation import load_langpair_dataset
 from torch import Tensor
 
-from ..data.files import read_lines
 from .bin_folder import check_rows
 
 logger = logging.getLogger(__name__)
@@ -21,7 +19,6 @@ class DocumentPairDataset(LanguagePairDataset):
 
     Args:
         roles: the ids of each document, as many as it has tokens, or None.
-        skipped: samples that are in no batch; the others keep their ids.
         split: name under which the share of padding is logged whenever batches are made.
         pair_arguments: `LanguagePairDataset`'s.
     """
@@ -30,19 +27,14 @@ class DocumentPairDataset(LanguagePairDataset):
         self,
         *pair_arguments: Any,
         roles: Sequence[Tensor] | None = None,
-        skipped: frozenset[int] = frozenset(),
         split: str = "",
         **pair_options: Any,
     ) -> None:
         super().__init__(*pair_arguments, **pair_options)
-        self.roles, self._skipped = roles, sorted(skipped)
+        self.roles = roles
         self._split = split
         # `src_sizes` and `tgt_sizes` are larger where --num-batch-buckets pads single documents.
         self._lengths = {"source": pair_arguments[1], "target": pair_arguments[4]}
-
-    def ordered_indices(self) -> np.ndarray:
-        indices = super().ordered_indices()
-        return indices[~np.isin(indices, self._skipped)]
 
     def batch_by_size(self, indices: np.ndarray, *limits: Any, **more_limits: Any) -> list[np.ndarray]:
         """fairseq's batches; `indices` are in order of source length (then target length), so little is padded."""
@@ -75,7 +67,7 @@ class DocumentPairDataset(LanguagePairDataset):
 
 
 def padding_share(batches: Sequence[np.ndarray], real: np.ndarray, padded: np.ndarray, multiple: int = 1) -> float:
-    """The share of padding among all entries of the batches.
+    """Returns the share of padding among all entries of the batches.
 
     Args:
         batches: the samples of each, none empty.
@@ -97,8 +89,7 @@ def load_documents(task: Any, folder: str, split: str, combine: bool) -> Documen
         combine: take `split`, `split`1, `split`2... together.
 
     Raises:
-        ValueError: an empty document; the stream of roles belongs to other documents; a number of --skip-samples that
-            no sample has.
+        ValueError: an empty document; the stream of roles belongs to other documents.
         FileNotFoundError: there is no such split, or no stream of roles.
     """
     cfg = task.cfg
@@ -142,7 +133,6 @@ def load_documents(task: Any, folder: str, split: str, combine: bool) -> Documen
         pad_to_multiple=cfg.required_seq_len_multiple,
         roles=roles,
         split=split,
-        skipped=read_sample_numbers(cfg.skip_samples, len(pair.src)) if cfg.skip_samples else frozenset(),
     )
 
 
@@ -154,21 +144,6 @@ def check_lengths(sizes: np.ndarray, limit: int, side: str, split: str) -> None:
             f"{sizes.max()} tokens: build a larger model with --max-{side}-positions, or preprocess again, with "
             f"hat preprocess --max-{side}-tokens {limit}"
         )
-
-
-def read_sample_numbers(path: str | Path, num_samples: int) -> frozenset[int]:
-    """The numbers in a file, one per line.
-
-    Raises:
-        ValueError: with file and line: not the number of a sample, 0 to num_samples - 1.
-    """
-    numbers = set()
-    for line_number, line in read_lines(path):
-        if not (line.isascii() and line.isdigit() and int(line) < num_samples):
-            last = num_samples - 1
-            raise ValueError(f"{path}:{line_number}: expected the number of a sample, 0 to {last}, found {line[:80]!r}")
-        numbers.add(int(line))
-    return frozenset(numbers)
 
 
 def _load_stream(task: Any, split_prefix: str, sizes: np.ndarray, combine: bool) -> Any:

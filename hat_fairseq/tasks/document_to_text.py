@@ -69,8 +69,6 @@ class DocumentToTextTask(PluginTask, TranslationTask):
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
         """Loads a split."""
-        if self.cfg.skip_samples and combine:  # as only training does
-            raise ValueError("--skip-samples is for generation: training uses all samples")
         # Training data may be several directories, one for each epoch in turn; other splits are in the first one.
         folders, training = utils.split_paths(self.cfg.data), split == self.cfg.train_subset
         folder = folders[(epoch - 1) % len(folders)] if training else folders[0]
@@ -115,7 +113,7 @@ class DocumentToTextTask(PluginTask, TranslationTask):
         validation.reduce(logging_outputs)
 
     def post_validate(self, model: Any, stats: dict[str, Any], aggregator: Any) -> None:
-        """Called by fairseq after each validation subset."""
+        """Warns of short texts; fairseq calls it after each validation subset."""
         validation.warn_of_short(aggregator)
 
     # Generation

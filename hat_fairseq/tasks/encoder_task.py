@@ -58,7 +58,7 @@ class EncoderTask(PluginTask, FairseqTask):
 
     @property
     def labels(self) -> list[str]:
-        """The classes by name, in order; empty for the kinds whose heads do not name labels."""
+        """Returns the classes by name, in order; empty for the kinds whose heads do not name labels."""
         if not self.kind.names_labels or self.label_dictionary is None:
             return []
         tokens = self.label_dictionary.symbols[self.label_dictionary.nspecial :]
@@ -80,7 +80,7 @@ class EncoderTask(PluginTask, FairseqTask):
     # Model
 
     def heads(self) -> dict[str, tuple[str, int]]:
-        """For each head by name: what its states represent, one of `modules.heads.LEVELS`, and its number of logits."""
+        """Returns for each head by name what its states represent, one of `LEVELS`, and its number of logits."""
         return self.kind.heads(len(self.labels))
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
@@ -106,7 +106,7 @@ class EncoderTask(PluginTask, FairseqTask):
         return model
 
     def logits(self, model: Any, sample: dict[str, Any]) -> Any:
-        """The logits of a batch; see `LabelledKind.logits`."""
+        """Returns the logits of a batch; see `LabelledKind.logits`."""
         outputs = model(**sample["net_input"], classification_head_name=list(self.heads()))[0]
         return self.kind.logits(outputs, sample["net_input"]["src_tokens"], sample["num_rows"])
 
@@ -131,7 +131,7 @@ class EncoderTask(PluginTask, FairseqTask):
         if not self.kind.joins_rows:
             self.datasets[split] = RowDataset(rows, targets, pad)
             return
-        chunks = load_ids(data / f"{split}.ids", len(rows), "it says which rows belong to a sample")
+        chunks = load_ids(data / f"{split}.ids", len(rows))
         self.datasets[split] = SampleDataset(rows, targets, pad, chunks, split)
 
     def check_lengths(self, rows: Any, what: str) -> None:
@@ -165,15 +165,12 @@ class EncoderTask(PluginTask, FairseqTask):
         Raises:
             ValueError: --max-tokens is lower than one sample needs.
         """
-        check_max_tokens(dataset, max_tokens, f"one {self.kind.name} sample")
+        longest = int(dataset.sizes.max(initial=0))
+        if max_tokens is not None and max_tokens < longest:
+            raise ValueError(
+                f"--max-tokens {max_tokens} is too low: one {self.kind.name} sample takes {longest} tokens"
+            )
         return super().get_batch_iterator(dataset, max_tokens, **{**kwargs, "max_positions": None})
-
-
-def check_max_tokens(dataset: RowDataset, max_tokens: int | None, what: str = "one sample") -> None:
-    """Raises ValueError if `max_tokens` is lower than one sample needs."""
-    longest = int(dataset.sizes.max(initial=0))
-    if max_tokens is not None and max_tokens < longest:
-        raise ValueError(f"--max-tokens {max_tokens} is too low: {what} takes {longest} tokens")
 
 
 def _load_dictionary(path: Path, kind: str) -> Dictionary:

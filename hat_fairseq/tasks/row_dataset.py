@@ -55,7 +55,7 @@ class RowDataset(FairseqDataset):
 
     @property
     def sizes(self) -> np.ndarray:
-        """Tokens of each sample, padding between its rows included."""
+        """Returns the tokens of each sample, padding between its rows included."""
         return self._sizes
 
     def __len__(self) -> int:
@@ -70,7 +70,7 @@ class RowDataset(FairseqDataset):
         return self.sizes[indices]
 
     def ordered_indices(self) -> np.ndarray:
-        """By length, in random order among equals; fairseq sets numpy's seed by run and epoch."""
+        """Sorts by length, in random order among equals; fairseq sets numpy's seed by run and epoch."""
         order = np.random.permutation(len(self))
         return order[np.argsort(self.sizes[order], kind="stable")]
 
@@ -80,7 +80,7 @@ class RowDataset(FairseqDataset):
         return {"id": int(index), "tokens": [tokens], "target": target}
 
     def collater(self, samples: list[Item]) -> Item:
-        """A batch; see `EncoderTask`."""
+        """Makes a batch; see `EncoderTask`."""
         if not samples:
             return {}
         rows = [row for sample in samples for row in sample["tokens"]]
@@ -137,7 +137,7 @@ class SampleDataset(RowDataset):
 
 
 def collate_targets(targets: Sequence[Any]) -> Tensor:
-    """(B,) targets, or (B, N) padded with `IGNORED`."""
+    """Joins targets to (B,), or to (B, N) padded with `IGNORED`."""
     if not isinstance(targets[0], list):
         return torch.tensor(targets)
     return data_utils.collate_tokens([torch.tensor(target) for target in targets], IGNORED, left_pad=False)

@@ -23,7 +23,7 @@ DROPOUT = (nn.Dropout, FairseqDropout)
 
 
 def parse_factors(text: str) -> list[float]:
-    """`0,1` -> [0.0, 1.0].
+    """Parses `0,1` as [0.0, 1.0].
 
     Raises:
         ValueError: no list of numbers of at least 0.
@@ -93,7 +93,7 @@ class PluginTask:
 
     def filter_indices_by_size(self, indices: Any, dataset: Any, max_positions: Any, ignore: bool = False) -> Any:
         """fairseq's hook; ValueError for samples that are longer than the model allows, unless they may be ignored."""
-        kept, ignored = (indices, []) if ignore else dataset.filter_indices_by_size(indices, max_positions)
+        remaining, ignored = (indices, []) if ignore else dataset.filter_indices_by_size(indices, max_positions)
         if len(ignored):
             raise ValueError(
                 f"{len(ignored)} of {len(indices)} samples are longer than the model takes, {max_positions}; the "
@@ -101,7 +101,7 @@ class PluginTask:
                 "model (--max-source-positions, --max-target-positions), or preprocess with --max-source-tokens and "
                 "--max-target-tokens"
             )
-        return super().filter_indices_by_size(indices, dataset, max_positions, ignore) if ignore else kept  # type: ignore[misc]
+        return super().filter_indices_by_size(indices, dataset, max_positions, ignore) if ignore else remaining  # type: ignore[misc]
 
     def get_batch_iterator(self, *args: Any, **kwargs: Any) -> Any:
         # With a multiple (fairseq's default is 8) fairseq drops the last batch whenever it does not fill up.

@@ -15,13 +15,13 @@ from ..scoring.rouge import score_documents, split_summary
 
 logger = logging.getLogger(__name__)
 
-ROUGE = {"rouge1": "rouge1", "rouge2": "rouge2", "rougeLsum": "rougeL"}  # names of rouge-score, and ours in the logs
+ROUGE = {"rouge1": "rouge1", "rouge2": "rouge2", "rougeLsum": "rougeL"}  # names of rouge-score -> in the log
 MAX_SHORT = 0.5  # of all hypotheses; more are a warning
 UNKNOWN_REFERENCE = "\u2047"  # for <unk> in a reference: an unknown word that is generated as <unk> is no match
 
 
 def texts_of(task: Any, hypotheses: list[list[dict[str, Any]]], targets: Iterable[Any]) -> list[tuple[str, str]]:
-    """The best hypothesis and the reference of each row of a batch, as text on one line."""
+    """Returns the best hypothesis and the reference of each row of a batch, as text on one line."""
     dictionary = task.tgt_dict
 
     def text(tokens: Any, **options: str) -> str:
@@ -40,12 +40,12 @@ def rouge_sums(pairs: list[tuple[str, str]]) -> dict[str, float]:
 
 
 def counts_of(pairs: list[tuple[str, str]]) -> dict[str, float]:
-    """How many rows of a batch were generated, and how many of these texts have at most one word."""
+    """Returns how many rows of a batch were generated, and how many of these texts have at most one word."""
     return {"_hypotheses": len(pairs), "_short_hypotheses": sum(_is_short(*pair) for pair in pairs)}
 
 
 def reduce(logging_outputs: list[dict[str, Any]]) -> None:
-    """Log the mean of each ROUGE and the share of short hypotheses; nothing when nothing was generated."""
+    """Logs the mean of each ROUGE and the share of short hypotheses; nothing when nothing was generated."""
     number = sum(log.get("_hypotheses", 0) for log in logging_outputs)
     for name in ROUGE.values() if number else ():
         if any(f"_{name}_sum" in log for log in logging_outputs):
@@ -57,7 +57,7 @@ def reduce(logging_outputs: list[dict[str, Any]]) -> None:
 
 
 def warn_of_short(meters: Mapping[str, Any]) -> None:
-    """Warn if most hypotheses of a validation subset are empty or one word, which no score shows."""
+    """Warns if most hypotheses of a validation subset are empty or one word, which no score shows."""
     share = meters["_short_hypotheses"].avg if "_short_hypotheses" in meters else 0.0
     if share > MAX_SHORT:
         logger.warning(

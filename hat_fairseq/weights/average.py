@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     which.add_argument("--last", type=int, metavar="N", help="the N checkpoints with the most updates")
     which.add_argument("--best", type=int, metavar="N", help="the N best by --best-checkpoint-metric of the training")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="checkpoint to write")
-    parser.add_argument("--overwrite", action="store_true", help="replace it")
+    parser.add_argument("--overwrite", action="store_true", help="replace the file of --out")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -49,21 +49,21 @@ def main(args: argparse.Namespace) -> int:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """A checkpoint whose tensors are read when they are needed, with its `path`; ValueError if it is not whole."""
+    """Reads a checkpoint, its tensors when they are needed, with its `path`; ValueError if it is not whole."""
     check_file(str(path))
     state = torch.load(path, map_location="cpu", mmap=zipfile.is_zipfile(path), weights_only=True)
     return {**state, "path": path}
 
 
 def by_metric(states: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The checkpoints that have a figure of validation, the best first."""
+    """Returns the checkpoints that have a figure of validation, the best first."""
     validated = [state for state in states if state["extra_state"].get("val_loss") is not None]
     larger_is_better = any(state["cfg"]["checkpoint"]["maximize_best_checkpoint_metric"] for state in validated)
     return sorted(validated, key=lambda state: state["extra_state"]["val_loss"], reverse=larger_is_better)
 
 
 def average(states: list[dict[str, Any]]) -> dict[str, Any]:
-    """A checkpoint with the mean of the weights; what is no number, such as fingerprints of dictionaries, is kept.
+    """Averages weights; what is no floating-point number, such as fingerprints of dictionaries, stays.
 
     Raises:
         ValueError: the checkpoints have other tensors, or were trained with other dictionaries.

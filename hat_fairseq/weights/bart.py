@@ -17,16 +17,16 @@ from .rename import Converted, RenameTable, meta_model, nearest_architecture, re
 OFF = ("scale_embedding", "normalize_before", "add_final_layer_norm", "static_position_embeddings")
 FIXED = {"model_type": "bart", "activation_function": "gelu", "normalize_embedding": True} | SPECIAL_IDS
 FIXED |= dict.fromkeys(OFF, False)
-SIZES = {"encoder_embed_dim": "d_model", "decoder_embed_dim": "d_model"} | {  # ours -> theirs
-    f"{side}_{ours}": f"{side}_{theirs}"
-    for ours, theirs in (("ffn_embed_dim", "ffn_dim"), ("layers", "layers"), ("attention_heads", "attention_heads"))
+SIZES = {"encoder_embed_dim": "d_model", "decoder_embed_dim": "d_model"} | {  # own -> of transformers
+    f"{side}_{own}": f"{side}_{other}"
+    for own, other in (("ffn_embed_dim", "ffn_dim"), ("layers", "layers"), ("attention_heads", "attention_heads"))
     for side in ("encoder", "decoder")
 }
 NUMBERS = (*SIZES.values(), "vocab_size", "max_position_embeddings")
 EMBEDDING = "encoder.embed_tokens.weight"
 COPIES = dict.fromkeys(("shared.weight", EMBEDDING, "decoder.embed_tokens.weight", "lm_head.weight"), EMBEDDING)
 TABLE = RenameTable({}, COPIES)
-# Settings of ours with which transformers' BART computes the same.
+# Settings with which transformers' BART computes the same.
 SAME = PLAIN | {
     "decoder_learned_pos": True,
     "decoder_normalize_before": False,
@@ -37,7 +37,7 @@ SAME = PLAIN | {
 
 
 def convert(weights: dict[str, Tensor], config: dict[str, Any]) -> Converted:
-    """BART under fairseq's names; ValueError names the tensor that does not fit."""
+    """Returns BART under fairseq's names; ValueError names the tensor that does not fit."""
     weights = {name.removeprefix("model."): tensor for name, tensor in weights.items()}
     bias = weights.pop("final_logits_bias", None)
     if bias is not None and bool(bias.ne(0).any()):
@@ -51,24 +51,24 @@ def convert(weights: dict[str, Tensor], config: dict[str, Any]) -> Converted:
 
 
 def architecture_flags(config: dict[str, Any]) -> list[str]:
-    """The named architecture nearest to `config`, the flags in which it differs, and the position limits."""
-    sizes = {ours: config[theirs] for ours, theirs in SIZES.items()}
+    """Returns the named architecture nearest to `config`, the flags in which it differs, and the position limits."""
+    sizes = {own: config[other] for own, other in SIZES.items()}
     positions = str(config["max_position_embeddings"])
     flags = nearest_architecture(("hat_bart_large", "hat_bart_base"), sizes)
     return [*flags, "--max-source-positions", positions, "--max-target-positions", positions]
 
 
-def written_name(ours: str) -> str:
-    """The name of a tensor in a BartForConditionalGeneration."""
-    return "model.shared.weight" if ours == EMBEDDING else f"model.{ours}"
+def written_name(own: str) -> str:
+    """Returns the name of a tensor in a BartForConditionalGeneration."""
+    return "model.shared.weight" if own == EMBEDDING else f"model.{own}"
 
 
 def written_config(settings: dict[str, Any], positions: int) -> dict[str, Any]:
-    """config.json of a BartForConditionalGeneration, for settings that have `SAME`."""
+    """Returns config.json of a BartForConditionalGeneration, for settings that have `SAME`."""
     return {
         "architectures": ["BartForConditionalGeneration"],
         "model_type": "bart",
-        **{theirs: settings[ours] for ours, theirs in SIZES.items()},
+        **{other: settings[own] for own, other in SIZES.items()},
         **{name: settings[name] for name in ("dropout", "attention_dropout", "activation_dropout")},
         "activation_function": settings["activation_fn"],
         "scale_embedding": not settings["no_scale_embedding"],

@@ -34,7 +34,7 @@ from .hugging_face import read_config, read_json, read_weights
 from .rename import Converted
 from .vocabulary import MASK, read_pieces, read_symbols
 
-OURS = "hat_fairseq"
+EXPORTED = "hat_fairseq"  # a folder of `hat export`
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Release:
     """The functions that read the folder of a release."""
 
     config: Callable[[Path], dict[str, Any]]  # reads config.json
-    convert: Callable[..., Converted]  # weights and config to ours
+    convert: Callable[..., Converted]  # weights and config to a checkpoint's
     # the lines of dict.txt for that many rows of the embedding; None without the files of the vocabulary
     symbols: Callable[[Path, int], list[str] | None] = read_symbols
     vocabulary: str = "vocab.json and merges.txt"  # names of these files
@@ -64,12 +64,14 @@ RELEASES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("release", choices=[*RELEASES, OURS], help="whose weights they are")
-    text = "hierarchical_transformer: positions of segments; default none, as the released weights were trained; "
-    text += "add: for weights that were trained with them"
+    parser.add_argument("release", choices=[*RELEASES, EXPORTED], help="whose weights they are")
+    text = "hierarchical_transformer: add for weights that were trained with positions of segments, which the released "
+    text += "ones were not (default: none)"
     parser.add_argument("--segment-positions", choices=["none", "add"], help=text)
     parser.add_argument("directory", type=Path, metavar="HF_DIR", help="folder with config.json and the weights")
-    parser.add_argument("--out", type=Path, required=True, help="checkpoint to write; dict.txt goes beside it")
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="FILE", help="checkpoint to write; dict.txt goes beside it"
+    )
     parser.add_argument("--overwrite", action="store_true", help="replace existing files")
 
 
@@ -78,7 +80,7 @@ def main(args: argparse.Namespace) -> int:
         raise ValueError(f"--segment-positions is for hierarchical_transformer; {args.release} has no segments")
     if not args.directory.is_dir():
         raise ValueError(f"{args.directory} is not a folder")
-    if args.release == OURS:
+    if args.release == EXPORTED:
         return restore(args.directory, args.out, args.overwrite)
     release = RELEASES[args.release]
     config = release.config(args.directory / "config.json")
@@ -105,7 +107,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def write_files(out: Path, model: dict[str, Tensor], symbols: list[str] | None) -> None:
-    """Write a model as a checkpoint of fairseq, and beside it dict.txt where its entries are known."""
+    """Writes a model as a checkpoint of fairseq, and beside it dict.txt where its entries are known."""
     out.parent.mkdir(parents=True, exist_ok=True)
     with atomic_file(out) as file:
         torch.save(bare_checkpoint(model), file)
@@ -156,7 +158,7 @@ def restore(directory: Path, out: Path, overwrite: bool) -> int:
 
 
 def read_exported(directory: Path, names: dict[str, str]) -> dict[str, Tensor]:
-    """The weights of a folder of `hat export` under our names; ValueError for tensors too few or too many."""
+    """Reads the weights of a folder of `hat export` under our names; ValueError for missing or unknown tensors."""
     weights = read_weights(directory)
     bias, types = weights.pop("final_logits_bias", None), weights.pop(f"roberta.{roberta.TYPES}", None)
     if bias is not None and bool(bias.any()):
@@ -165,7 +167,7 @@ def read_exported(directory: Path, names: dict[str, str]) -> dict[str, Tensor]:
         raise ValueError(f"{directory}: {len(missing)} tensors are missing: {', '.join(missing[:8])}")
     if unknown := sorted(weights.keys() - set(names.values())):
         raise ValueError(f"{directory}: {len(unknown)} tensors are unknown: {', '.join(unknown[:8])}")
-    model = {ours: weights[theirs] for ours, theirs in names.items()}
+    model = {own: weights[other] for own, other in names.items()}
     if types is not None and bool(types.any()):  # trained further: every token has this row
         model[roberta.POSITIONS] = model[roberta.POSITIONS] + types
     return model

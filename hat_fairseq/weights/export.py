@@ -97,7 +97,7 @@ def write_folder(folder: Path, trained: Trained, generation: dict[str, Any] | No
 
 
 def renamed(state: dict[str, Tensor], rename: Callable[[str], str]) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """The tensors of a model under the names of the folder, each once; and for each name of the model that there."""
+    """Returns the tensors under the names of the folder, each once, and the name there of each name of the model."""
     tensors, names, first = dict[str, Tensor](), dict[str, str](), dict[int, str]()
     for name, tensor in state.items():
         if not name.endswith(FINGERPRINT):
@@ -107,7 +107,7 @@ def renamed(state: dict[str, Tensor], rename: Callable[[str], str]) -> tuple[dic
 
 
 def layout(trained: Trained) -> tuple[Callable[[str], str], dict[str, Any]]:
-    """The name of each tensor in the folder, and config.json."""
+    """Returns the name of each tensor in the folder, and config.json."""
     from ..hf.configuration import AUTO_MAP, HatConfig
 
     description, positions = trained.description(), trained.positions

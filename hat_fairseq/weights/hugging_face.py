@@ -15,7 +15,7 @@ from torch import Tensor
 from ..data import files
 from ..data.outputs import check_space
 
-# Settings of ours with which the encoder is that of BART and RoBERTa.
+# Settings with which the encoder is that of BART and RoBERTa.
 PLAIN = {
     "no_hierarchy": True,
     "encoder_attention": "full",
@@ -27,7 +27,7 @@ PLAIN = {
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The object in a JSON file; ValueError names the file if it holds anything else."""
+    """Reads the object in a JSON file; ValueError names the file if it holds anything else."""
     record = files.read_json(path)
     if not isinstance(record, dict):
         raise ValueError(f"{path} holds a {type(record).__name__}, an object in braces is expected")
@@ -35,7 +35,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_config(path: Path, fixed: Mapping[str, Any], numbers: Iterable[str], target: str) -> dict[str, Any]:
-    """`config.json`; ValueError if it describes something that `target`, the model to convert to, cannot compute.
+    """Reads `config.json`; ValueError if it describes what `target`, the model to convert to, cannot compute.
 
     `fixed`: settings that `target` cannot change; they may be missing. `numbers`: settings that must be there; whole
     numbers, except epsilons and probabilities.
@@ -51,7 +51,7 @@ def read_config(path: Path, fixed: Mapping[str, Any], numbers: Iterable[str], ta
 
 
 def read_weights(directory: Path) -> dict[str, Tensor]:
-    """All tensors of `model.safetensors`, else `pytorch_model.bin`; ValueError if damaged, or not finite tensors."""
+    """Reads `model.safetensors`, else `pytorch_model.bin`; ValueError if damaged, or not finite tensors."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 

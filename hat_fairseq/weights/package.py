@@ -1,4 +1,4 @@
-"""Write one folder that holds a trained model, for all commands and for `hat_fairseq.load` (docs/using.md)."""
+"""Write a trained model as one folder, for all commands and for `hat_fairseq.load` (docs/using.md)."""
 
 import argparse
 import json
@@ -23,13 +23,13 @@ SHOWN = ("max_source_tokens", "long_source", "source_language", "max_target_toke
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("checkpoint", metavar="CHECKPOINT", type=Path)
+    parser.add_argument("checkpoint", metavar="CHECKPOINT", type=Path, help="checkpoint of a training")
     parser.add_argument("--data", type=Path, required=True, metavar="BIN", help="bin directory that it was trained on")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to write")
     defaults = "fairseq generation options as JSON, e.g. '{\"beam\": 4}', for those who give none"
     parser.add_argument("--generation", default="{}", metavar="JSON", help=defaults)
-    parser.add_argument("--score", type=Path, metavar="FILE", help="what hat score --json wrote, for the model card")
-    parser.add_argument("--half", action="store_true", help="store fp16, half as large; computed in fp32 all the same")
+    parser.add_argument("--score", type=Path, metavar="FILE", help="output of hat score --json, for the model card")
+    parser.add_argument("--half", action="store_true", help="store fp16, half as large; models still compute in fp32")
     parser.add_argument("--overwrite", action="store_true", help="replace a folder of this command")
 
 
@@ -76,8 +76,8 @@ def write_state(folder: Path, state: dict[str, Tensor], half: bool) -> dict[str,
     tensors: dict[str, Tensor] = {}
     tied, first = dict[str, str](), dict[Any, str]()
     for name, tensor in state.items():
-        if (kept := first.setdefault((tensor.data_ptr(), tensor.shape, tensor.stride()), name)) != name:
-            tied[name] = kept
+        if (first_name := first.setdefault((tensor.data_ptr(), tensor.shape, tensor.stride()), name)) != name:
+            tied[name] = first_name
             continue
         tensors[name] = tensor.half() if half and tensor.is_floating_point() else tensor
         if not torch.equal(tensors[name].isfinite(), tensor.isfinite()):
@@ -87,7 +87,7 @@ def write_state(folder: Path, state: dict[str, Tensor], half: bool) -> dict[str,
 
 
 def trained_on(path: Path) -> str:
-    """The reader and the numbers of documents that a manifest of `hat preprocess` names."""
+    """Returns the reader and the numbers of documents that a manifest of `hat preprocess` names."""
     manifest = read_json(path) if path.is_file() else {}
     counts = (f"{name} {split['documents']:,}" for name, split in manifest.get("splits", {}).items())
     return f"{Path(manifest.get('reader', 'not recorded')).name}; documents: {', '.join(counts)}"
@@ -98,7 +98,7 @@ def as_json(value: Any) -> str:
 
 
 def card(name: str, facts: dict[str, Any], scores: str) -> str:
-    """The text of README.md; of files of this machine that have scores, the names are enough."""
+    """Returns the text of README.md; of files of this machine that have scores, the names are enough."""
     scores = re.sub(r'(?<=")/[^"]*/', "", scores)
     rows = "".join(f"| {what} | {value} |\n" for what, value in facts.items())
     use = f'`hat_fairseq.load("{name}")` in Python, or a checkpoint for the commands of hat_fairseq.'

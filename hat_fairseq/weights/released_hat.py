@@ -1,8 +1,7 @@
 """The released Hierarchical Attention Transformers (Chalkidis et al. 2022) for `hierarchical_transformer`.
 
-Theirs repeat the table of segment positions in every layer that uses it and the embedding as the output layer, and name
-a head after its purpose. Ours have each of these once. Their settings are a `config.json` of Hugging Face; ours are the
-fields of `HierarchicalTransformerConfig`.
+A release repeats the table of segment positions in every layer that uses it, and the embedding as the output layer.
+Here each is stored once. The settings of a release are a `config.json`; they become flags of fairseq-train.
 """
 
 import re
@@ -19,12 +18,12 @@ from .hugging_face import read_config
 from .rename import Converted, RenameTable, meta_model, rename_state
 
 ARCHITECTURE = "hierarchical_transformer"
-FIELDS = roberta.SIZES | {  # theirs -> ours
+FIELDS = roberta.SIZES | {  # of the release -> own
     "max_sentences": "max_segments",
     "hidden_dropout_prob": "dropout",
     "attention_probs_dropout_prob": "attention_dropout",
 }
-# What the authors' code computes, and ours only on request.
+# What the authors' code computes, and this package on request only.
 QUIRKS = {"attend_segment_padding": True, "pool_padded_segments": True}
 PARTS = {"sentence_encoder": "S", "document_encoder": "D"}
 
@@ -41,21 +40,21 @@ MODULES = roberta.LM_HEAD | {
     "pooler.attentive_pooling.v": f"classification_heads.{HEAD}.pooling.score",
     "classifier": f"classification_heads.{HEAD}.out_proj",
 }
-for theirs, ours in roberta.LAYER.items():
-    MODULES |= {f"encoder.layer.{{}}.{kind}.{theirs}": f"encoder.layers.{{}}.{KINDS[kind]}.{ours}" for kind in KINDS}
+for other, own in roberta.LAYER.items():
+    MODULES |= {f"encoder.layer.{{}}.{kind}.{other}": f"encoder.layers.{{}}.{KINDS[kind]}.{own}" for kind in KINDS}
 POSITIONS = "embeddings.position_embeddings.weight"
 REPEATED = re.compile(r"encoder\.layer\.\d+\.position_embeddings\.weight")
 COPIES = {"lm_head.decoder.weight": "encoder.embed_tokens.weight", "lm_head.decoder.bias": "encoder.lm_head.bias"}
 
 
 def table(pooled: bool) -> RenameTable:
-    """Names of all tensors; `pooled`: the classification head reads a document, not each segment."""
+    """Returns the names of all tensors; `pooled`: the classification head reads a document, not each segment."""
     dense = "pooler.dense" if pooled else "sentencizer.dense"
     return RenameTable(MODULES | {dense: f"classification_heads.{HEAD}.dense"}, COPIES)
 
 
 def read_released_config(path: Path) -> dict[str, Any]:
-    """`config.json`; ValueError where it describes something that our model cannot compute."""
+    """Reads `config.json`; ValueError where it describes something that our model cannot compute."""
     config = read_config(path, roberta.BERT, (*FIELDS, "vocab_size"), f"a {ARCHITECTURE}")
     layers = config.get("encoder_layout")
     if not isinstance(layers, dict) or sorted(layers, key=len) != [str(number) for number in range(len(layers))]:
@@ -69,7 +68,7 @@ def read_released_config(path: Path) -> dict[str, Any]:
 
 
 def convert(weights: dict[str, Tensor], config: dict[str, Any], segment_positions: str = "none") -> Converted:
-    """A release under our names, with the flags that compute what its weights were trained to compute.
+    """Returns a release under our names, with the flags that compute what its weights were trained to compute.
 
     `segment_positions`: `add` keeps the table of segment positions, which the code that the released weights were
     trained with did not use. ValueError as `rename_state`.
@@ -94,7 +93,7 @@ def convert(weights: dict[str, Tensor], config: dict[str, Any], segment_position
 
 
 def read_settings(config: Mapping[str, Any], weights: Mapping[str, Tensor], segment_positions: str) -> dict[str, Any]:
-    """Our settings for their `config`; the length of a segment is that of the table of positions."""
+    """Returns the settings for a release's `config`; a segment is as long as the table of positions."""
     if POSITIONS not in weights:
         raise ValueError(f"1 tensor is missing for this config.json: {POSITIONS}")
     layers = [config["encoder_layout"][str(number)] for number in range(len(config["encoder_layout"]))]
@@ -105,14 +104,14 @@ def read_settings(config: Mapping[str, Any], weights: Mapping[str, Tensor], segm
         "layout": layout,
         "segment_positions": segment_positions,
         "segment_length": len(weights[POSITIONS]) - PAD - 1,
-        **{ours: config[theirs] for theirs, ours in FIELDS.items()},
+        **{own: config[other] for other, own in FIELDS.items()},
         "pooler_dropout": config["hidden_dropout_prob"] if dropout is None else dropout,
         **QUIRKS,
     }
 
 
 def head_settings(weights: Mapping[str, Tensor]) -> dict[str, str]:
-    """Task and pooling of the classification head that weights under their names have; nothing without one."""
+    """Returns the task and the pooling of the classification head in a release's weights; nothing without one."""
     if "classifier.weight" not in weights:
         return {}
     if "sentencizer.dense.weight" in weights:

@@ -27,53 +27,55 @@ class Converted:
 
 @dataclass(frozen=True)
 class RenameTable:
-    """Names of modules in a release and in ours."""
+    """Names of modules in a release and here."""
 
-    modules: Mapping[str, str]  # their module -> ours; `{}` stands for the number of a layer
-    copies: Mapping[str, str]  # tensors that the release stores a second time -> the tensor of ours
+    modules: Mapping[str, str]  # of the release -> here; `{}` stands for the number of a layer
+    copies: Mapping[str, str]  # tensors that the release stores a second time -> the tensor here
 
-    def ours(self, name: str) -> str:
-        """Our name of a tensor; a name that is not in the table stays as it is."""
+    def own_name(self, name: str) -> str:
+        """Returns our name of a tensor; a name that is not in the table stays as it is."""
         return self.copies.get(name) or _rename(self.modules, name) or name
 
-    def theirs(self, name: str) -> str | None:
-        """Their name of a tensor; None if it is not in the table."""
-        modules = {ours: theirs for theirs, ours in self.modules.items() if ("{}" in theirs) == ("{}" in ours)}
+    def other_name(self, name: str) -> str | None:
+        """Returns the release's name of a tensor; None if it is not in the table."""
+        modules = {own: other for other, own in self.modules.items() if ("{}" in other) == ("{}" in own)}
         return _rename(modules, name)
 
 
 def _rename(modules: Mapping[str, str], name: str) -> str | None:
     module, _, kind = name.rpartition(".")
     number = LAYER_NUMBER.search(module)
-    found = modules.get(LAYER_NUMBER.sub(".{}.", module, count=1))
-    return None if found is None else f"{found.format(number[1] if number else '')}.{kind}"
+    template = modules.get(LAYER_NUMBER.sub(".{}.", module, count=1))
+    return None if template is None else f"{template.format(number[1] if number else '')}.{kind}"
 
 
 def rename_state(
     weights: Mapping[str, Tensor], table: RenameTable, model: nn.Module, optional: str | None = None
 ) -> dict[str, Tensor]:
-    """`weights` under our names, tied parameters under each of theirs, for a `model` on the meta device.
+    """Renames `weights` for a `model` on the meta device; a tied parameter is there under each of its names.
 
     `optional`: a prefix of our names that may be missing altogether. ValueError for a tensor that is unknown, missing
     or of another shape, or copies of one tensor that differ.
     """
     expected = dict(model.named_parameters(remove_duplicate=False))
-    if unknown := [name for name in weights if table.ours(name) not in expected]:
+    if unknown := [name for name in weights if table.own_name(name) not in expected]:
         raise ValueError(f"{_listed(unknown, 'unknown')}; a head for another task is not converted, save without it")
     sources: dict[str, str] = {}
-    for theirs, tensor in weights.items():
-        ours = table.ours(theirs)
-        if tensor.shape != (shape := expected[ours].shape):
-            raise ValueError(f"{theirs} has shape {tuple(tensor.shape)}, config.json says {tuple(shape)}")
-        first = sources.setdefault(ours, theirs)
+    for other, tensor in weights.items():
+        own = table.own_name(other)
+        if tensor.shape != (shape := expected[own].shape):
+            raise ValueError(f"{other} has shape {tuple(tensor.shape)}, config.json says {tuple(shape)}")
+        first = sources.setdefault(own, other)
         if not torch.equal(weights[first], tensor):
-            raise ValueError(f"{theirs} differs from {first}, and the converted model has one tensor for both")
+            raise ValueError(f"{other} differs from {first}, and the converted model has one tensor for both")
     if optional is not None and not any(name.startswith(optional) for name in sources):
         expected = {name: parameter for name, parameter in expected.items() if not name.startswith(optional)}
-    found = {id(expected[ours]): weights[theirs] for ours, theirs in sources.items()}
-    if missing := [table.theirs(name) or name for name, parameter in expected.items() if id(parameter) not in found]:
+    by_parameter = {id(expected[own]): weights[other] for own, other in sources.items()}
+    if missing := [
+        table.other_name(name) or name for name, parameter in expected.items() if id(parameter) not in by_parameter
+    ]:
         raise ValueError(_listed(missing, "missing"))
-    return {name: found[id(parameter)] for name, parameter in expected.items()}
+    return {name: by_parameter[id(parameter)] for name, parameter in expected.items()}
 
 
 def _listed(names: list[str], state: str) -> str:
@@ -82,7 +84,7 @@ def _listed(names: list[str], state: str) -> str:
 
 
 def parse_flags(flags: Sequence[str]) -> Namespace:
-    """`flags` as fairseq-train reads them, with the defaults of the architecture that they name."""
+    """Parses `flags` as fairseq-train does, with the defaults of the architecture that they name."""
     from fairseq import options
 
     from ..register import register
@@ -92,7 +94,7 @@ def parse_flags(flags: Sequence[str]) -> Namespace:
 
 
 def meta_model(flags: Sequence[str], weights: Mapping[str, Tensor], rows: int) -> nn.Module:
-    """The model that fairseq-train builds from `flags`, with `rows` of embedding; ValueError if it cannot be built."""
+    """Builds the model of fairseq-train's `flags`, with `rows` of embedding; ValueError if it cannot be built."""
     from fairseq.data import Dictionary
     from fairseq.models import ARCH_MODEL_REGISTRY
 
@@ -114,7 +116,7 @@ def meta_model(flags: Sequence[str], weights: Mapping[str, Tensor], rows: int) -
 
 
 def nearest_architecture(names: Iterable[str], sizes: Mapping[str, float]) -> list[str]:
-    """The architecture of `names` that needs the fewest flags for `sizes`, and these flags."""
+    """Returns the architecture of `names` that needs the fewest flags for `sizes`, and these flags."""
     choices = []
     for name in names:
         flags = ["--arch", name]

@@ -18,7 +18,7 @@ from .rename import Converted, RenameTable, meta_model, nearest_architecture, re
 BERT: dict[str, Any] = {"hidden_act": "gelu", "type_vocab_size": 1, "position_embedding_type": "absolute"} | SPECIAL_IDS
 FIXED = {"model_type": "roberta"} | BERT | {"is_decoder": False, "add_cross_attention": False}
 FIXED_XLM = FIXED | {"model_type": "xlm-roberta"}
-SIZES = {  # theirs -> ours
+SIZES = {  # of transformers -> own
     "hidden_size": "encoder_embed_dim",
     "intermediate_size": "encoder_ffn_embed_dim",
     "num_attention_heads": "encoder_attention_heads",
@@ -37,22 +37,22 @@ LAYER = {  # of a layer of BERT's family -> fairseq's
     "output.LayerNorm": "final_layer_norm",
 }
 LM_HEAD = {name: f"encoder.{name}" for name in ("lm_head.dense", "lm_head.layer_norm", "lm_head")}
-OURS = "encoder.sentence_encoder."
-EMBEDDING, POSITIONS = f"{OURS}embed_tokens.weight", f"{OURS}embed_positions.weight"
+ENCODER = "encoder.sentence_encoder."
+EMBEDDING, POSITIONS = f"{ENCODER}embed_tokens.weight", f"{ENCODER}embed_positions.weight"
 TYPES = "embeddings.token_type_embeddings.weight"
 COPIES = dict.fromkeys(("embeddings.word_embeddings.weight", "lm_head.decoder.weight"), EMBEDDING)
 COPIES["lm_head.decoder.bias"] = "encoder.lm_head.bias"
 TABLE = RenameTable(
     LM_HEAD
     | {
-        "embeddings.word_embeddings": f"{OURS}embed_tokens",
-        "embeddings.position_embeddings": f"{OURS}embed_positions",
-        "embeddings.LayerNorm": f"{OURS}layernorm_embedding",
+        "embeddings.word_embeddings": f"{ENCODER}embed_tokens",
+        "embeddings.position_embeddings": f"{ENCODER}embed_positions",
+        "embeddings.LayerNorm": f"{ENCODER}layernorm_embedding",
     }
-    | {f"encoder.layer.{{}}.{theirs}": f"{OURS}layers.{{}}.{ours}" for theirs, ours in LAYER.items()},
+    | {f"encoder.layer.{{}}.{other}": f"{ENCODER}layers.{{}}.{own}" for other, own in LAYER.items()},
     COPIES,
 )
-# Settings of ours with which transformers' RoBERTa computes the same.
+# Settings with which transformers' RoBERTa computes the same.
 SAME = PLAIN | {
     "no_scale_embedding": True,
     "activation_fn": "gelu",
@@ -63,7 +63,7 @@ SAME = PLAIN | {
 
 
 def convert(weights: dict[str, Tensor], config: dict[str, Any]) -> Converted:
-    """RoBERTa under fairseq's names, with or without its masked-LM head; ValueError for a tensor that does not fit."""
+    """Returns RoBERTa under fairseq's names, with or without masked-LM head; ValueError names a wrong tensor."""
     report = []
     weights = {name.removeprefix("roberta."): tensor for name, tensor in weights.items()}
     if pooler := sorted(name for name in weights if name.startswith("pooler.")):
@@ -86,12 +86,12 @@ def convert(weights: dict[str, Tensor], config: dict[str, Any]) -> Converted:
 
 
 def start_flags(config: dict[str, Any]) -> list[list[str]]:
-    """The named `hat_roberta` nearest to `config`, and `hierarchical_transformer`, with the flags in which they differ.
+    """Returns the nearest named `hat_roberta`, and `hierarchical_transformer`, with the flags in which they differ.
 
     The latter has as many layers, every third between segments, as Chalkidis et al. 2022 start.
     """
     layers, positions = config["num_hidden_layers"], config["max_position_embeddings"] - UNUSED_POSITIONS
-    sizes = {ours: config[theirs] for theirs, ours in SIZES.items()}
+    sizes = {own: config[other] for other, own in SIZES.items()}
     flat = nearest_architecture(("hat_roberta_base", "hat_roberta_large"), sizes | {"encoder_layers": layers})
     layout = "|".join("SD" if number % 3 == 2 or number == layers - 1 else "S" for number in range(layers))
     hierarchical = nearest_architecture(("hierarchical_transformer",), sizes) + ["--layout", layout]
@@ -99,21 +99,21 @@ def start_flags(config: dict[str, Any]) -> list[list[str]]:
     return [[*flat, "--max-positions", str(positions)], hierarchical]
 
 
-def written_name(ours: str) -> str:
-    """The name of a tensor in a RobertaForMaskedLM or RobertaForSequenceClassification."""
-    if ours.startswith("classification_heads."):
-        return "classifier." + ours.split(".", 2)[2]
-    theirs = TABLE.theirs(ours)
-    assert theirs is not None, ours
-    return theirs if theirs.startswith("lm_head.") else f"roberta.{theirs}"
+def written_name(own: str) -> str:
+    """Returns the name of a tensor in a RobertaForMaskedLM or RobertaForSequenceClassification."""
+    if own.startswith("classification_heads."):
+        return "classifier." + own.split(".", 2)[2]
+    other = TABLE.other_name(own)
+    assert other is not None, own
+    return other if other.startswith("lm_head.") else f"roberta.{other}"
 
 
 def written_config(settings: dict[str, Any], purpose: str) -> dict[str, Any]:
-    """config.json of a RoBERTa, for settings that have `SAME`; `purpose`: the end of the name of its class."""
+    """Returns config.json of a RoBERTa, for settings that have `SAME`; `purpose`: the end of its class name."""
     return {
         "architectures": [f"Roberta{purpose}"],
         "model_type": "roberta",
-        **{theirs: settings[ours] for theirs, ours in SIZES.items()},
+        **{other: settings[own] for other, own in SIZES.items()},
         "num_hidden_layers": settings["encoder_layers"],
         "hidden_act": "gelu",
         "hidden_dropout_prob": settings["dropout"],

@@ -42,13 +42,13 @@ class Trained:
 
     @property
     def network(self) -> str:
-        """The registered name of the model."""
+        """Returns the registered name of the model."""
         from fairseq.models import MODEL_REGISTRY
 
         return next(name for name, known in MODEL_REGISTRY.items() if known is type(self.model))
 
     def description(self) -> dict[str, Any]:
-        """What `networks.build.build` builds the network from; ValueError for a model of another package."""
+        """Returns what `networks.build.build` builds from; ValueError for a model of another package."""
         if self.network not in NETWORKS:
             raise ValueError(f"the model is a {self.network}: it cannot be exported; {', '.join(NETWORKS)} can")
         positions, roles = self.positions, self.model.state_dict().get(ROLES, ())
@@ -65,20 +65,20 @@ class Trained:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The numbers of the model as JSON has them."""
+        """Returns the numbers of the model as JSON has them."""
         values = {name: value for name, value in asdict(self.model.config).items() if not name.startswith("_")}
         return {name: v if v is None or isinstance(v, bool | int | float) else str(v) for name, v in values.items()}
 
     @property
     def positions(self) -> tuple[int, ...]:
-        """The longest source, `</s>` included, and the longest target if there are targets."""
+        """Returns the longest source, `</s>` included, and the longest target if there are targets."""
         if hasattr(self.model, "decoder"):
             return self.model.encoder.max_positions(), self.model.decoder.max_positions()
         return (min(self.model.max_positions(), getattr(self.task.cfg, "max_positions", None) or 10**9),)
 
     @property
     def heads(self) -> dict[str, dict[str, Any]]:
-        """What each classification head is about, its number of classes, its width and its labels."""
+        """Returns what each classification head is about, its number of classes, its width and its labels."""
         levels = self.task.heads() if hasattr(self.task, "heads") else {}
         labels = getattr(self.task, "labels", None) or []
         heads: dict[str, dict[str, Any]] = {}
@@ -90,14 +90,14 @@ class Trained:
         return heads
 
     def recorded(self) -> dict[str, Any]:
-        """The settings of the training as `config.json` has them."""
+        """Returns the settings of the training as `config.json` has them."""
         sections = {name: self.cfg[name] for name in ("task", "model", "criterion")}
         namespaces = [name for name, section in sections.items() if isinstance(section, Namespace)]
         return {"namespaces": namespaces, "cfg": {name: portable(section) for name, section in sections.items()}}
 
 
 def portable(section: Any) -> dict[str, Any]:
-    """Settings as plain data, without paths of this machine."""
+    """Returns settings as plain data, without paths of this machine."""
     plain: Any = vars(section)
     if not isinstance(section, Namespace):
         plain = OmegaConf.to_container(section, resolve=True, enum_to_str=True)

@@ -22,14 +22,14 @@ MASK = "<mask>"
 
 
 def gpt2_numbers(merges: Iterable[str]) -> dict[str, int]:
-    """Number of every token, from the lines of vocab.bpe (merges.txt): what encoder.json holds."""
+    """Numbers every token, from the lines of vocab.bpe (merges.txt): what encoder.json holds."""
     pairs = [line for line in merges if line.strip() and not line.startswith("#version")]
     tokens = sorted(ByteLevel.alphabet()) + [pair.replace(" ", "") for pair in pairs] + ["<|endoftext|>"]
     return {token: number for number, token in enumerate(tokens)}
 
 
 def dictionary_symbols(ids: Mapping[str, int], merges: Iterable[str], source: str = "vocab.json") -> list[str]:
-    """Symbols of dict.txt in order, for token rows `ids` (vocab.json, or what `source` names in errors).
+    """Returns the symbols of dict.txt in order, for token rows `ids` (vocab.json, or what `source` names).
 
     A final `<mask>` is left out, as in the dict.txt of fairseq's BART: the tasks that use it add it. Tokens that the
     BPE never writes (`madeupword0000`) keep their names. ValueError if no fairseq dictionary can have these rows.
@@ -45,7 +45,7 @@ def dictionary_symbols(ids: Mapping[str, int], merges: Iterable[str], source: st
 
 
 def read_symbols(directory: Path, vocab_size: int) -> list[str] | None:
-    """Lines of the dict.txt that gives fairseq the row numbers of these weights; None without tokenizer files.
+    """Returns the lines of dict.txt for the row numbers of these weights; None without tokenizer files.
 
     Read from vocab.json and merges.txt, or from the tokenizer.json that newer versions write instead; else ValueError.
     """
@@ -68,7 +68,7 @@ def read_symbols(directory: Path, vocab_size: int) -> list[str] | None:
 
 
 def read_pieces(directory: Path, vocab_size: int) -> list[str] | None:
-    """The same for a sentencepiece model numbered as XLM-RoBERTa's; None without one, ValueError for other numbers."""
+    """Does the same for a sentencepiece model numbered as XLM-RoBERTa's; ValueError for other numbers."""
     if not (path := directory / MODEL).is_file():
         return None
     pieces = SentencePieceBpe(path).pieces()

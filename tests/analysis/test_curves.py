@@ -1,4 +1,4 @@
-"""`hat look --training`: the curves of a real training, also of one that was killed and resumed."""
+"""`hat curves`: the curves of a real training, also of one that was killed and resumed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hat_fairseq import cli
-from hat_fairseq.analysis.curves import panels_of, read_log
+from hat_fairseq.analysis.curves import read_log
 
 FLAGS = ["--max-update", 5, "--save-interval-updates", 2, "--validate-interval-updates", 2]
 LOG = "train.log"
@@ -28,32 +28,26 @@ def test_the_figures_are_those_of_the_log(trained: tuple[Path, str]) -> None:
         lines = [line.split(f"| {part} | ")[1] for line in log.splitlines() if f"| {part} | {{" in line]
         logged = [json.loads(line) for line in lines]
         prefix = "" if part == "train_inner" else "valid_"
-        expected = [(int(each[f"{prefix}num_updates"]), float(each[f"{prefix}loss"])) for each in logged]
+        expected = {int(each[f"{prefix}num_updates"]): float(each[f"{prefix}loss"]) for each in logged}
         assert expected and curves["loss"][part] == expected
-    assert [update for update, _ in curves["lr"]["train_inner"]] == [1, 2, 3, 4, 5]
-    names = [name for name, _ in panels_of(curves)]
-    assert names[0] == "loss" and names[-1] == "lr" and not {"ppl", "wps"} & set(names), names
-    assert list(dict(panels_of(curves))["loss"]) == ["train_inner", "valid"]
+    assert list(curves["lr"]["train_inner"]) == [1, 2, 3, 4, 5] and not {"ppl", "wps"} & set(curves)
 
 
-def test_a_picture(trained: tuple[Path, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    picture = tmp_path / "run.png"
-    assert cli.main(["look", "--training", str(trained[0]), "--png", str(picture)]) == 0
-    assert picture.read_bytes().startswith(b"\x89PNG") and f"wrote {picture}" in capsys.readouterr().out
-
-
-def test_several_trainings_are_in_one_picture(trained: tuple[Path, str], tmp_path: Path) -> None:
-    """Each one changes the picture, whichever comes last."""
+def test_runs_in_one_picture(trained: tuple[Path, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A panel for each figure; in it, a line for each part of each training."""
     other = tmp_path / "other"
     other.mkdir()
-    log = (trained[0] / LOG).read_text()
-    (other / LOG).write_text(log.replace('"loss": "', '"loss": "1') + '{"num_updates": "6", "rougeL": "9"}\n')
-    pictures = []
-    for number, runs in enumerate(([trained[0]], [other], [trained[0], other], [other, trained[0]])):
-        words = [word for run in runs for word in ("--training", str(run))]
-        assert cli.main(["look", *words, "--png", str(tmp_path / f"{number}.png")]) == 0
-        pictures.append((tmp_path / f"{number}.png").read_bytes())
-    assert len(set(pictures)) == 4
+    (other / LOG).write_text((trained[0] / LOG).read_text() + '{"valid_num_updates": "6", "valid_rougeL": "9"}\n')
+    out = tmp_path / "both.svg"
+    assert cli.main(["curves", str(trained[0]), str(other / LOG), "--out", str(out)]) == 0
+    named = [each.split(" -->")[0] for each in out.read_text().split("<!-- ")[1:]]  # the texts of the picture
+    titles = ["loss", "nll_loss", "rougeL", "learning rate"]
+    assert [name for name in named if name in titles] == titles
+    for label in ("run: training", "run: valid", "other: training", "other: valid"):
+        assert named.count(label) >= 2, "in the panels of the losses"
+    assert named.count("other: valid") == named.count("run: valid") + 1, "rougeL"
+    assert f"wrote {out}" in capsys.readouterr().out
+    assert cli.main(["curves", str(other), "--out", str(out)]) == 2 and "exists" in capsys.readouterr().err
 
 
 @pytest.mark.fault("Training", "killed while it writes its log, and resumed", "each update has one figure in curves")
@@ -75,30 +69,10 @@ def test_a_killed_and_resumed_training(trained: tuple[Path, str], train, tmp_pat
     assert len(lines) == len(set(lines))  # in fairseq alone a line is written once for each epoch
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (None, "train.log is missing: train with --log-format json --log-file "),
-        ("", "train.log has no figures: train with --log-format json --log-file "),
-        ('[1]\n{"num_updates": []}\n{"num_updates": "NaN"}\n{"a": 1}\n{"num_up', "train.log has no figures"),
-    ],
-)
-def test_without_figures(content: str | None, message: str, tmp_path: Path, capsys) -> None:
-    if content is not None:
-        (tmp_path / LOG).write_text(content)
-    assert cli.main(["look", "--training", str(tmp_path), "--png", str(tmp_path / "a.png")]) == 2
-    assert message in capsys.readouterr().err and not (tmp_path / "a.png").exists()
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--training", "x", "--csv", "a.csv"], "--training draws with --png only: remove csv"),
-        (["m.pt", "--training", "x", "--png", "a.png"], "--training draws with --png only: remove model"),
-        (["--training", "x"], "say what to write"),
-        (["--png", "a.png"], "give a model and --input"),
-        (["m.pt", "--png", "a.png"], "give a model and --input"),
-    ],
-)
-def test_flags_that_do_not_go_together(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["look", *words]) == 2 and message in capsys.readouterr().err
+def test_without_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["curves", str(tmp_path), "--out", str(tmp_path / "a.png")]
+    assert cli.main(words) == 2 and "train.log is missing: train with --log-format json" in capsys.readouterr().err
+    (tmp_path / LOG).write_text('[1]\n{"num_updates": []}\n{"num_updates": "NaN"}\n{"a": 1}\n{"num_up')
+    assert cli.main(words) == 2 and "train.log has no figures" in capsys.readouterr().err
+    assert not (tmp_path / "a.png").exists()
+    assert cli.main([*words[:-1], "a.xyz"]) == 2 and "--out a.xyz must end in .png" in capsys.readouterr().err

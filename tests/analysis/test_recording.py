@@ -1,4 +1,4 @@
-"""Recorded attention is the module's own, in every system that has some to show, and is summed over units."""
+"""Recorded attention is the module's own, in every system that has some to show; the same padded and among others."""
 
 from __future__ import annotations
 
@@ -6,11 +6,18 @@ from typing import Any
 
 import pytest
 import torch
-from building import TINY, TINY_ENCODER, build, documents
+from building import BOS, PAD, TINY, TINY_ENCODER, build, documents
 from torch import Tensor
 
 from hat_fairseq.analysis.look import AttentionMap
-from hat_fairseq.analysis.recording import Recorder, averaged, summed
+from hat_fairseq.analysis.recording import (
+    BatchRecorder,
+    Recorder,
+    averaged,
+    max_pooling_share,
+    segment_attentions,
+    summed,
+)
 from hat_fairseq.modules.pooling_attention import PoolingAttention
 
 SEGMENTS = (
@@ -19,58 +26,66 @@ SEGMENTS = (
 )
 POOLING = f"{TINY_ENCODER} --encoder-attention-layers 0-1 --attention-window 4 --pooling-window 10 --max-positions 80"
 SPARSE = f"{TINY_ENCODER} --sparse-block 4 --sparse-random 0 --max-positions 80"
+SEPARATE = f"{SPARSE} --representative-weights separate --representative-update residual"
 # Name -> architecture, flags, what it shows, a unit
 MODELS = {
-    "hat_roberta": ("hat_roberta_base", TINY_ENCODER, "attention to sentences", "sentence"),
+    "tokens ask": ("hat_roberta_base", TINY_ENCODER, "attention to sentences", "sentence"),
     "bos asks": ("hat_roberta_base", f"{TINY_ENCODER} --sentence-queries bos", "attention to sentences", "sentence"),
-    "segments": ("hierarchical_transformer", SEGMENTS, "attention among segments", "segment"),
-    "markers": ("hierarchical_transformer", f"{SEGMENTS} --segment-by marker", "attention among segments", "segment"),
+    "by length": ("hierarchical_transformer", SEGMENTS, "attention among segments", "segment"),
+    "by marker": ("hierarchical_transformer", f"{SEGMENTS} --segment-by marker", "attention among segments", "segment"),
+    "padding attended": (
+        "hierarchical_transformer",
+        f"{SEGMENTS} --attend-segment-padding",
+        "attention among segments",
+        "segment",
+    ),
     "pooling": ("poolingformer_base", POOLING, "attention to pooled tokens", "sentence"),
     "ernie_sparse": ("ernie_sparse_base", SPARSE, "attention among representatives", "block"),
-    "own weights": (
-        "ernie_sparse_base",
-        f"{SPARSE} --representative-weights separate --representative-update residual",
-        "attention among representatives",
-        "block",
-    ),
+    "own weights": ("ernie_sparse_base", SEPARATE, "attention among representatives", "block"),
     "hat_bart": ("hat_bart_base", TINY, "attention among sentences", "sentence"),
 }
+OF_SEGMENTS = list(MODELS)[:5]  # whose segments or sentences `hat predict --details` weighs
+LENGTHS = [23, 30, 1, 6, 7, 11]
 
 
-def encoder_of(name: str) -> Any:
-    arch, flags, _, _ = MODELS[name]
-    model = build(arch, flags)
+def model_of(name: str, flags: str = "") -> Any:
+    model = build(MODELS[name][0], f"{MODELS[name][1]} {flags}")
+    if name in OF_SEGMENTS:
+        model.register_classification_head("topic", num_classes=3)
     for parameter in model.parameters():
         if parameter.dim() == 2:
             torch.nn.init.normal_(parameter, std=0.3)  # at 0.02 all weights would be nearly alike
-    return (model.encoder if hasattr(model, "decoder") else model.core).eval()
+    return model.eval()
 
 
-@pytest.mark.parametrize("length", [37, 3])
-@pytest.mark.parametrize("name", MODELS)
+def encoder_of(name: str) -> Any:
+    model = model_of(name)
+    return model.encoder if hasattr(model, "decoder") else model.core
+
+
 @torch.no_grad()
-def test_what_is_recorded(name: str, length: int) -> None:
-    encoder, tokens = encoder_of(name), documents([length])
-    plain = encoder(tokens).tokens
-    with Recorder(encoder, tokens) as recorder:
-        recorded = encoder(tokens).tokens
-    assert torch.equal(plain, recorded) and torch.equal(plain, encoder(tokens).tokens)
-    (found,) = recorder.maps()
-    no_markers = name == "pooling" and length == 3
-    assert (found.name, recorder.unit) == (MODELS[name][2], "block" if no_markers else MODELS[name][3])
-    units = recorder.num_units
-    assert found.weights.shape[2:] == (units, units) and found.queries == "source"
-    assert recorder.numbers.shape == (length,) and recorder.numbers.max() == units - 1
-    torch.testing.assert_close(found.weights.sum(-1), torch.ones(found.weights.shape[:3]))
-    if length == 37:
-        assert units > 4 and found.weights.std() > 0.02
+def test_what_is_recorded() -> None:
+    for name, (_, _, title, unit) in MODELS.items():
+        for length in (37, 3):
+            encoder, tokens = encoder_of(name), documents([length])
+            plain = encoder(tokens).tokens
+            with Recorder(encoder, tokens) as recorder:
+                recorded = encoder(tokens).tokens
+            assert torch.equal(plain, recorded) and torch.equal(plain, encoder(tokens).tokens), name
+            (one,) = recorder.maps()
+            no_markers = name == "pooling" and length == 3
+            assert (one.name, recorder.unit) == (title, "block" if no_markers else unit)
+            assert one.to_tokens == (name == "pooling")
+            units = recorder.num_units
+            assert one.weights.shape[2:] == (units, units) and one.queries == "source"
+            assert recorder.numbers.shape == (length,) and recorder.numbers.max() == units - 1
+            assert recorder.lengths == tuple(int((recorder.numbers == unit).sum()) for unit in range(units))
+            torch.testing.assert_close(one.weights.sum(-1), torch.ones(one.weights.shape[:3]))
+            assert length == 3 or (units > 4 and one.weights.std() > 0.02), name
 
 
-@pytest.mark.parametrize("name", ["ernie_sparse", "own weights"])
 @torch.no_grad()
-def test_weights_among_representatives_give_the_layers_output(name: str) -> None:
-    encoder, tokens, seen = encoder_of(name), documents([37]), []
-
+def test_weights_among_representatives_give_the_layers_output() -> None:
     def check(layer: Any, inputs: tuple[Tensor, Any], output: Tensor) -> None:
         x, layout = inputs
         before = layout.representatives.gather(super(type(layer), layer).forward(x, layout))
@@ -82,49 +97,140 @@ def test_weights_among_representatives_give_the_layers_output(name: str) -> None
         torch.testing.assert_close(layout.representatives.gather(output), out, atol=1e-5, rtol=1e-5)
         seen.append(layer)
 
-    for layer in encoder.layers:
-        layer.register_forward_hook(check)
-    encoder(tokens)
-    assert len(seen) == 2
+    for name in ("ernie_sparse", "own weights"):
+        encoder, seen = encoder_of(name), []
+        for layer in encoder.layers:
+            layer.register_forward_hook(check)
+        encoder(documents([37]))
+        assert len(seen) == 2
 
 
-@pytest.mark.parametrize(
-    "variant", ["", " --pooling-variant mix", " --pooling-variant share-weights", " --pooling-cells token"]
-)
 @torch.no_grad()
-def test_weights_on_cells_give_the_second_level(variant: str) -> None:
-    torch.manual_seed(0)
-    model = build("poolingformer_base", POOLING + variant).eval()
-    attention = model.core.layers[0].self_attn
-    assert isinstance(attention, PoolingAttention)
-    x = torch.randn(1, 37, 24) * 3
-    layout = model.core.arrange(documents([37])).layout
-    weights = attention.weights(x, layout)
-    first = super(PoolingAttention, attention).output_of_heads(x, layout)
-    y = x if "mix" in variant else first
-    projections = attention if "share" in variant else attention.pooled
-    values = attention.pooled.value_pooling(attention.heads(projections.v_proj(y)), attention._cells(x, layout)[0])
-    level = torch.einsum("bhtm,bhme->bthe", weights, values).flatten(2)
-    torch.testing.assert_close(first + level, attention.output_of_heads(x, layout), atol=1e-5, rtol=1e-5)
-    middle = attention.middle_tokens(weights.size(-1))
-    # Of tokens 0 to 4, 1 to 5, 2 to 6; with the cells of the document of tokens 0 to 4, 4 to 8, 8 to 12.
-    assert middle[:3].tolist() == ([2, 3, 4] if "token" in variant else [2, 6, 10])
+def test_weights_on_cells_give_the_second_level() -> None:
+    for variant in ("", "--pooling-variant mix", "--pooling-variant share-weights", "--pooling-cells token"):
+        torch.manual_seed(0)
+        model = build("poolingformer_base", f"{POOLING} {variant}").eval()
+        attention = model.core.layers[0].self_attn
+        assert isinstance(attention, PoolingAttention)
+        x = torch.randn(1, 37, 24) * 3
+        layout = model.core.arrange(documents([37])).layout
+        weights = attention.weights(x, layout)
+        first = super(PoolingAttention, attention).output_of_heads(x, layout)
+        y = x if "mix" in variant else first
+        projections = attention if "share" in variant else attention.pooled
+        cells = attention._cells(x, layout)[0]
+        values = attention.pooled.value_pooling(attention.heads(projections.v_proj(y)), cells)
+        level = torch.einsum("bhtm,bhme->bthe", weights, values).flatten(2)
+        torch.testing.assert_close(first + level, attention.output_of_heads(x, layout), atol=1e-5, rtol=1e-5)
+        # Of tokens 0 to 4, 1 to 5, 2 to 6; with the cells of the document of tokens 0 to 4, 4 to 8, 8 to 12.
+        middle = attention.middle_tokens(weights.size(-1))
+        assert middle[:3].tolist() == ([2, 3, 4] if "token" in variant else [2, 6, 10])
 
 
-def test_sums_and_means() -> None:
+def test_sums_means_and_maxima() -> None:
     numbers = torch.tensor([0, 0, -1, 1])
     weights = torch.tensor([[[0.1, 0.2, 0.3, 0.4], [0.4, 0.3, 0.2, 0.1], [1.0, 0, 0, 0], [0, 0, 0, 1.0]]])
     by_key = summed(weights, numbers, 2)
     torch.testing.assert_close(by_key, torch.tensor([[[0.3, 0.4], [0.7, 0.1], [1.0, 0.0], [0.0, 1.0]]]))
     torch.testing.assert_close(averaged(by_key, numbers, 2), torch.tensor([[[0.5, 0.25], [0.0, 1.0]]]))
-
-
-def test_means_and_maxima_of_heads_and_layers() -> None:
     one = AttentionMap("x", "source", (1, 3), torch.rand(2, 4, 3, 5))
     layers, heads, weights = one.with_summaries()
     assert layers == ["1", "3", "all"] and heads == ["0", "1", "2", "3", "mean", "max"]
     torch.testing.assert_close(weights[0, 4], one.weights[0].mean(0))
     torch.testing.assert_close(weights[1, 5], one.weights[1].amax(0))
-    torch.testing.assert_close(weights[2, 4], one.weights.mean((0, 1)))
-    torch.testing.assert_close(weights[2, 5], one.weights.amax((0, 1)))
+    torch.testing.assert_close(weights[2, 4:], torch.stack([one.weights.mean((0, 1)), one.weights.amax((0, 1))]))
     torch.testing.assert_close(weights[2, 1], one.weights[:, 1].mean(0))
+
+
+@torch.no_grad()
+def weights_of(model: Any, tokens: Tensor, layer: int | None = None) -> tuple[Tensor | None, Tensor | None]:
+    with BatchRecorder(model, tokens, segment_attentions(model.core, layer)) as weights:
+        model(tokens, classification_head_name="topic")
+    return weights.attention, weights.share
+
+
+@torch.no_grad()
+def test_weights_of_segments_give_the_modules_output_and_their_mean() -> None:
+    """Weights times values, through out_proj, in every layer; the mean is over layers, heads, segments that ask."""
+
+    def check(module: Any, inputs: tuple[Tensor, Any], output: Tensor) -> None:
+        x, layout = inputs
+        weights = module.weights(x, layout)
+        memory = x if layout.representatives is None else layout.representatives.gather(x)
+        values = module.v_proj(memory).unflatten(-1, (module.num_heads, -1))
+        out = module.out_proj(torch.einsum("bhij,bjhe->bihe", weights, values).flatten(2))
+        torch.testing.assert_close(out, output, atol=1e-5, rtol=1e-5)
+        seen.append(weights)
+
+    for name in OF_SEGMENTS:
+        model = model_of(name)
+        (shown,) = segment_attentions(model.core)
+        all_segments_ask = "hierarchical" in MODELS[name][0]
+        assert list(shown.layers) == ([1, 2, 3] if all_segments_ask else [0, 1])
+        for attention in shown.layers.values():
+            attention.register_forward_hook(check)
+        for tokens in (documents(LENGTHS), documents([29])):
+            seen: list[Tensor] = []
+            model(tokens, features_only=True)
+            assert len(seen) == len(shown.layers) and min(float(weights.std()) for weights in seen) > 0.05
+        by_hand = [weights[0] if all_segments_ask else weights[0, :, :1] for weights in seen]
+        each = [weights_of(model, tokens, layer)[0] for layer in shown.layers]
+        for one, weights in zip(each, by_hand, strict=True):
+            torch.testing.assert_close(one[0], weights.mean(dim=(0, 1)))
+        torch.testing.assert_close(weights_of(model, tokens)[0], torch.stack(each).mean(0))
+
+
+def test_weights_of_segments_alone_padded_and_among_others() -> None:
+    tokens = documents(LENGTHS)
+    wider = torch.cat([tokens, torch.full((len(tokens), 13), PAD)], dim=1)
+    for name in OF_SEGMENTS:
+        model = model_of(name)
+        batches = [weights_of(model, batch) for batch in (tokens, wider, tokens.flip(0))]
+        batches[2] = tuple(None if part is None else part.flip(0) for part in batches[2])  # type: ignore[assignment]
+        for row, length in enumerate(LENGTHS):
+            alone = weights_of(model, tokens[row : row + 1, :length])
+            for part, expected in [pair for batch in batches for pair in zip(batch, alone, strict=True)]:
+                if expected is None:
+                    assert part is None
+                    continue
+                own = expected.size(1)
+                torch.testing.assert_close(part[row : row + 1, :own], expected, atol=1e-5, rtol=1e-4)
+                assert not part[row, own:].any() and float(part[row].sum()) == pytest.approx(1, abs=1e-5)
+
+
+@torch.no_grad()
+def test_share_of_max_pooling() -> None:
+    states = torch.tensor([[[1.0, 5, 0, 2], [3, 4, 0, 1], [9, 9, 9, 9]], [[0.0, 0, 0, 0], [1, 1, -1, 1], [2, 0, 0, 0]]])
+    mask = torch.tensor([[False, False, True], [False, False, False]])
+    # first row: channel 0 is segment 1's, a tie goes to the first; the padded segment wins nothing
+    assert max_pooling_share(states, mask).tolist() == [[0.75, 0.25, 0], [0.25, 0.5, 0.25]]
+    model, tokens = model_of("by length"), documents([54])
+    states = model(tokens, classification_head_name="topic")[1]["spans"]
+    share = max_pooling_share(states, torch.zeros(states.shape[:2], dtype=torch.bool))
+    torch.testing.assert_close(weights_of(model, tokens)[1], share)
+    for pooling in ("attentive", "first", "mean"):
+        attention, none = weights_of(model_of("by length", f"--pooling {pooling}"), documents([20]))
+        assert attention is not None and none is None
+
+
+def test_models_and_layers_without_attention_between_segments() -> None:
+    for name, flags in (("by length", "--layout S|S"), ("tokens ask", "--no-hierarchy")):
+        attention, share = weights_of(model_of(name, flags), documents([20, 9]))
+        assert attention is None and (share is None) == (name == "tokens ask")
+    with pytest.raises(ValueError, match=r"layer 0 does not attend between segments \(the layers that do: 1, 2, 3\)"):
+        segment_attentions(model_of("by length").core, 0)
+
+
+def test_segments_of_tokens() -> None:
+    tokens = torch.tensor([[BOS, 9, 9, 9, 9, 9, 9, BOS, 9, 2], [9, BOS, 9, 2, *[PAD] * 6]])
+    expected = {
+        "by length": [[0] * 6 + [1] * 4, [0] * 4 + [-1] * 6],
+        "by marker": [[0] * 6 + [1] + [2] * 3, [0, 1, 1, 1] + [-1] * 6],
+        "tokens ask": [[0] * 7 + [1] * 3, [0, 1, 1, 1] + [-1] * 6],
+    }
+    for name, numbers in expected.items():
+        model = model_of(name)
+        assert BatchRecorder(model, tokens, segment_attentions(model.core)).rows.tolist() == numbers
+        assert weights_of(model, tokens)[0].size(1) == max(map(max, numbers)) + 1
+    model = model_of("tokens ask", "--no-hierarchy")
+    assert BatchRecorder(model, tokens, segment_attentions(model.core)).rows.tolist() == [[0] * 10, [0] * 10]

@@ -11,7 +11,6 @@ import torch
 from building import PAD, TINY, build, documents, targets
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 from fairseq.distributed import ModuleProxyWrapper
-from fairseq.logging import metrics
 from helpers import assert_close
 from torch import Tensor
 
@@ -19,14 +18,12 @@ from hat_fairseq.criterions.chunked_label_smoothed_cross_entropy import ChunkedL
 from hat_fairseq.kernels import loss
 
 TASK = Namespace(target_dictionary=Namespace(pad=lambda: PAD))
-LENGTHS = [[1], [16], [9, 16, 2]]
-ARCHITECTURES = ["hat_transformer_tiny", "hat_bart_base", "transformer", "bart_base"]
-
-
-@pytest.fixture(params=[1, 7, 1000], ids=lambda rows: f"{rows} rows a chunk")
-def rows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(loss, "CHUNK", 60 * request.param)
-    return request.param
+MODELS = {
+    "hat_transformer_tiny": torch.float32,
+    "hat_bart_base": torch.bfloat16,
+    "transformer": torch.float16,
+    "bart_base": torch.float32,
+}
 
 
 def sample(lengths: list[int]) -> dict[str, Any]:
@@ -45,7 +42,7 @@ def model_of(arch: str, dtype: torch.dtype = torch.float32) -> Any:
     return build(arch, TINY, share_all_embeddings=True).to(dtype).train()
 
 
-def run(criterion: Any, model: Any, batch: dict[str, Any], factor: float) -> tuple[Any, dict[str, Tensor]]:
+def run(criterion: Any, model: Any, batch: dict[str, Any], factor: float = 1.0) -> tuple[Any, dict[str, Tensor]]:
     model.zero_grad(set_to_none=True)
     torch.manual_seed(2)
     loss, size, log = criterion(model, batch)
@@ -53,82 +50,59 @@ def run(criterion: Any, model: Any, batch: dict[str, Any], factor: float) -> tup
     return (loss, size, log), {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
 
 
-DTYPES = [torch.float32, torch.bfloat16, torch.float16]
-# All pairs of a network with a type and with lengths.
-PAIRS = [(arch, DTYPES[(a + n) % 3], ls) for a, arch in enumerate(ARCHITECTURES) for n, ls in enumerate(LENGTHS)]
-
-
-@pytest.mark.parametrize(("arch", "dtype", "lengths"), PAIRS)
-def test_it_is_fairseqs_criterion(rows: int, lengths: list[int], arch: str, dtype: torch.dtype) -> None:
-    options = {"sentence_avg": len(lengths) == 1, "label_smoothing": 0.1, "report_accuracy": True}
-    options["ignore_prefix_size"] = 0 if len(lengths) == 1 else 1
-    model, batch = model_of(arch, dtype), sample(lengths)
-    factor = 64.0 if dtype is torch.float16 else 1.0 if arch == "bart_base" else 0.25
-    (loss, size, log), gradients = run(ChunkedLabelSmoothedCrossEntropy(TASK, **options), model, batch, factor)
-    (expected, expected_size, expected_log), expected_gradients = run(
-        LabelSmoothedCrossEntropyCriterion(TASK, **options), model, batch, factor
-    )
-    assert_close(loss, expected)
-    assert size == expected_size and log.keys() == expected_log.keys() and log["total"] == expected_log["total"]
-    assert log["n_correct"] == expected_log["n_correct"]
-    assert_close(log["nll_loss"], expected_log["nll_loss"])
-    assert gradients.keys() == expected_gradients.keys()
-    scale = 0.1 * max(float(gradient.float().norm()) for gradient in expected_gradients.values())
-    reduced = torch.float32 if dtype is torch.float32 else torch.bfloat16
-    for name, gradient in gradients.items():
-        assert gradient.dtype is dtype
-        assert_close(gradient, expected_gradients[name], reduced, scale=scale)
+@pytest.mark.parametrize("arch", MODELS)
+def test_it_is_fairseqs_criterion(arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loss, sample size, what is logged, and gradients, in chunks of seven positions."""
+    monkeypatch.setattr(loss, "CHUNK", 60 * 7)
+    dtype = MODELS[arch]
+    model, factor = model_of(arch, dtype), 64.0 if dtype is torch.float16 else 0.25
+    for lengths in ([1], [16], [9, 16, 2]):
+        options = {"sentence_avg": len(lengths) == 1, "label_smoothing": 0.1, "report_accuracy": True}
+        options["ignore_prefix_size"] = 0 if len(lengths) == 1 else 1
+        kinds = (ChunkedLabelSmoothedCrossEntropy, LabelSmoothedCrossEntropyCriterion)
+        (actual, gradients), (expected, expected_gradients) = (
+            run(kind(TASK, **options), model, sample(lengths), factor) for kind in kinds
+        )
+        assert_close(actual[0], expected[0])
+        assert actual[1] == expected[1] and actual[2].keys() == expected[2].keys()
+        assert all(actual[2][name] == expected[2][name] for name in ("total", "n_correct", "ntokens", "nsentences"))
+        assert_close(actual[2]["nll_loss"], expected[2]["nll_loss"])
+        assert gradients.keys() == expected_gradients.keys()
+        scale = 0.1 * max(float(gradient.float().norm()) for gradient in expected_gradients.values())
+        for name, gradient in gradients.items():
+            assert gradient.dtype is dtype
+            wanted = torch.float32 if dtype is torch.float32 else torch.bfloat16
+            assert_close(gradient, expected_gradients[name], wanted, scale=scale)
 
 
 def test_autocast_rounds_as_it_does_with_a_projection() -> None:
-    model, batch = model_of("hat_transformer_tiny"), sample([16, 9])
-    results = []
-    for criterion in (ChunkedLabelSmoothedCrossEntropy, LabelSmoothedCrossEntropyCriterion):
+    model, batch, results = model_of("hat_transformer_tiny"), sample([16, 9]), []
+    for kind in (ChunkedLabelSmoothedCrossEntropy, LabelSmoothedCrossEntropyCriterion):
         with torch.autocast("cpu", torch.bfloat16):
-            results.append(run(criterion(TASK, True, 0.1), model, batch, 1.0))
+            results.append(run(kind(TASK, True, 0.1), model, batch))
     assert_close(results[0][0][0], results[1][0][0])
     for name, gradient in results[0][1].items():
         assert_close(gradient, results[1][1][name], torch.bfloat16)
 
 
-def test_the_logged_metrics_are_fairseqs() -> None:
-    model, batch, logged = model_of("hat_transformer_tiny"), sample([16, 9, 5]), []
-    for criterion in (ChunkedLabelSmoothedCrossEntropy, LabelSmoothedCrossEntropyCriterion):
-        log = criterion(TASK, False, 0.1, report_accuracy=True)(model, batch)[2]
-        with metrics.aggregate(new_root=True) as values:
-            criterion.reduce_metrics([log, log])
-        logged.append(values.get_smoothed_values())
-    assert logged[0] == logged[1] and {"loss", "nll_loss", "ppl", "accuracy"} <= logged[0].keys()
-
-
-def test_validation_computes_no_gradients_and_all_losses_on_demand() -> None:
+def test_validation_gives_all_losses_on_demand_and_no_gradients() -> None:
     model, batch = model_of("hat_transformer_tiny").eval(), sample([16, 9])
-    chunked, reference = (
-        kind(TASK, False, 0.1) for kind in (ChunkedLabelSmoothedCrossEntropy, LabelSmoothedCrossEntropyCriterion)
-    )
+    kinds = (ChunkedLabelSmoothedCrossEntropy, LabelSmoothedCrossEntropyCriterion)
+    chunked, reference = (kind(TASK, False, 0.1) for kind in kinds)
     with torch.no_grad():
         assert_close(chunked(model, batch)[0], reference(model, batch)[0])
         assert torch.equal(chunked(model, batch, reduce=False)[0], reference(model, batch, reduce=False)[0])
 
 
-def test_gradients_add_up_over_batches_and_are_taken_once() -> None:
-    model, criterion = model_of("hat_transformer_tiny"), ChunkedLabelSmoothedCrossEntropy(TASK, False, 0.1)
-    batches, table = [sample([16, 9]), sample([3])], model.decoder.embed_tokens.weight
-    each = [run(criterion, model, batch, 1.0)[1]["encoder.embed_tokens.weight"].clone() for batch in batches]
-    model.zero_grad(set_to_none=True)
-    for batch in batches:
-        torch.manual_seed(2)
-        loss = criterion(model, batch)[0]
-        loss.backward(retain_graph=True)
-    assert_close(table.grad, each[0] + each[1])
+def test_a_second_backward_pass_and_a_model_without_a_plain_projection_are_refused() -> None:
+    criterion = ChunkedLabelSmoothedCrossEntropy(TASK, False, 0.1)
+    loss = criterion(model_of("hat_transformer_tiny"), sample([3]))[0]
+    loss.backward(retain_graph=True)
     with pytest.raises(RuntimeError, match="for one backward pass only"):
         loss.backward()
-
-
-def test_a_model_without_a_plain_projection_is_refused() -> None:
     model = build("hat_roberta_base", "--encoder-embed-dim 24 --encoder-layers 1 --encoder-attention-heads 4")
     with pytest.raises(ValueError, match="HatRobertaModel has not: use --criterion label_smoothed_cross_entropy"):
-        ChunkedLabelSmoothedCrossEntropy(TASK, False, 0.1)(model, sample([3]))
+        criterion(model, sample([3]))
 
 
 def two_processes(rank: int, folder: str) -> None:

@@ -11,8 +11,8 @@ from fairseq.logging import metrics
 from sklearn.metrics import accuracy_score, f1_score
 from torch import Tensor
 
-from hat_fairseq.criterions.answers import SUMS, AnswerSpans, best_spans
-from hat_fairseq.criterions.labels import COUNTS, DocumentLabels, counts, f1_macro, f1_micro
+from hat_fairseq.criterions.answers import SUMS, AnswerSpans, DocumentAnswers, best_spans
+from hat_fairseq.criterions.labels import COUNTS, DocumentLabels, counts
 
 
 def log(predicted: Tensor, target: Tensor, num_classes: int) -> dict[str, object]:
@@ -22,48 +22,48 @@ def log(predicted: Tensor, target: Tensor, num_classes: int) -> dict[str, object
     return {"loss": torch.tensor(1.5) * len(target), "sample_size": len(target), "correct": right, COUNTS: table}
 
 
+def logged(logs: list[dict[str, object]], *more: list[dict[str, object]]) -> dict[str, float]:
+    """The figures after a reduction of each list."""
+    with metrics.aggregate(new_root=True) as meters:
+        for each in (logs, *more):
+            DocumentLabels.reduce_metrics(each)
+    return meters.get_smoothed_values()
+
+
 @pytest.mark.parametrize(("classes", "used"), [(2, 2), (5, 5), (7, 3)])  # some occur nowhere
-@pytest.mark.parametrize("sizes", [[41], [1, 3, 0, 29, 8]])
-def test_figures_are_scikit_learns(classes: int, used: int, sizes: list[int]) -> None:
+def test_figures_are_scikit_learns_however_the_labels_are_divided(classes: int, used: int) -> None:
     generator = torch.Generator().manual_seed(classes)
     predicted, target = torch.randint(0, used, (2, 41), generator=generator)
     target[:15] = predicted[:15]
-    with metrics.aggregate(new_root=True) as meters:
-        batches = zip(predicted.split(sizes), target.split(sizes), strict=True)
-        for p, t in batches:  # one reduction each, as in fairseq
-            DocumentLabels.reduce_metrics([log(p, t, classes)])
-    values, true, guess = meters.get_smoothed_values(), target.tolist(), predicted.tolist()
+    parts = zip(predicted.split([1, 3, 0, 29, 8]), target.split([1, 3, 0, 29, 8]), strict=True)
+    logs = [log(p, t, classes) for p, t in parts]
+    values, true, guess = logged(*([each] for each in logs)), target.tolist(), predicted.tolist()
     assert values["accuracy"] == pytest.approx(100 * accuracy_score(true, guess), abs=1e-3)
     assert values["f1_micro"] == pytest.approx(100 * f1_score(true, guess, average="micro"), abs=1e-3)
     assert values["f1_macro"] == pytest.approx(100 * f1_score(true, guess, average="macro"), abs=1e-3)
     assert values["f1_macro"] != values["f1_micro"] and values["loss"] == pytest.approx(1.5 / 0.693147, abs=1e-3)
-
-
-def test_one_reduction_of_many_processes_is_the_same() -> None:
-    generator = torch.Generator().manual_seed(0)
-    predicted, target = torch.randint(0, 4, (2, 30), generator=generator)
-    logs = [log(p, t, 4) for p, t in zip(predicted.split(7), target.split(7), strict=True)]
-    table = counts(predicted, target, 4)
-    with metrics.aggregate(new_root=True) as meters:
-        DocumentLabels.reduce_metrics(logs)
-    assert meters.get_smoothed_values()["f1_macro"] == f1_macro(table)
-    assert meters.get_smoothed_values()["f1_micro"] == f1_micro(table)
-    assert sum(log["correct"] for log in logs) == table[:, 0].sum()
+    assert logged(logs) == values  # many processes, one reduction
 
 
 def test_nothing_labelled_is_no_division_by_zero() -> None:
-    with metrics.aggregate(new_root=True) as meters:
-        DocumentLabels.reduce_metrics([log(torch.tensor([]).long(), torch.tensor([]).long(), 3)])
-    values = meters.get_smoothed_values()
+    values = logged([log(torch.tensor([]).long(), torch.tensor([]).long(), 3)])
     assert values["accuracy"] == values["f1_micro"] == values["f1_macro"] == 0
 
 
-@pytest.mark.parametrize("length", [1, 2, 9, 17])
+def test_what_has_no_label_is_neither_counted_nor_in_the_loss() -> None:
+    logits, target = torch.randn(2, 3, 4, generator=torch.Generator().manual_seed(1)), torch.tensor([[2, 0, -100]] * 2)
+    criterion = DocumentLabels(SimpleNamespace(default_criterion="document_labels", labels=list("abcd")))
+    loss, number, sums = criterion.compute(logits, target)
+    torch.testing.assert_close(loss, F.cross_entropy(logits[:, :2].flatten(0, 1), torch.tensor([2, 0, 2, 0])) * 4)
+    right = logits[:, :2].argmax(-1).eq(torch.tensor([2, 0])).sum()
+    assert number == 4 and sums["correct"] == right == sums[COUNTS][:, 0].sum() and sums[COUNTS][:, [0, 2]].sum() == 4
+
+
+@pytest.mark.parametrize("length", [1, 2, 9])
 def test_the_best_span_is_the_best_of_all(length: int) -> None:
-    logits = torch.randn(200, length, 2, generator=torch.Generator().manual_seed(length))
-    logits[:, 1:4] = torch.where(torch.rand(200, 1, 1) < 0.3, float("-inf"), logits[:, 1:4])  # question, separators
-    if length > 1:
-        assert best_spans(logits)[:, 1].bool().any()
+    logits = torch.randn(99, length, 2, generator=torch.Generator().manual_seed(length))
+    logits[:, 1:4] = torch.where(torch.rand(99, 1, 1) < 0.3, float("-inf"), logits[:, 1:4])  # question, separators
+    assert length == 1 or best_spans(logits)[:, 1].any()
     for row, span in zip(logits, best_spans(logits).tolist(), strict=True):
         spans = [(0, 0)] + [(a, b) for a in range(1, length) for b in range(a, length)]
         scores = [float(row[a, 0] + row[b, 1]) for a, b in spans]
@@ -77,6 +77,26 @@ def test_accuracies_of_spans_are_sums_over_batches() -> None:
             AnswerSpans.reduce_metrics([log])
     assert meters.get_smoothed_values()["accuracy"] == pytest.approx(100 * 3 / 8)
     assert meters.get_smoothed_values()["has_answer_accuracy"] == pytest.approx(100 * 1 / 6, abs=1e-3)
+
+
+def test_answers_in_documents_have_the_mean_of_three_losses_and_their_own_accuracies() -> None:
+    generator = torch.Generator().manual_seed(0)
+    shapes = {"span": (9, 7, 2), "paragraph": (9, 4), "type": (9, 5)}
+    logits = {name: torch.randn(shape, generator=generator) for name, shape in shapes.items()}
+    best = {name: logits[name].argmax(dim=1) for name in ("paragraph", "type")}
+    target = torch.stack([torch.arange(9) % 5, torch.full((9,), 5), best["paragraph"], best["type"]], dim=1)
+    target[:2, 2], target[:3, 3] = (best["paragraph"][:2] + 1) % 4, (best["type"][:3] + 1) % 5
+    loss, rows, log = DocumentAnswers(SimpleNamespace(default_criterion="document_answers")).compute(logits, target)
+    spans = F.cross_entropy(logits["span"], target[:, :2], reduction="sum") / 2
+    others = (
+        F.cross_entropy(logits[name], target[:, n], reduction="sum") for n, name in ((2, "paragraph"), (3, "type"))
+    )
+    torch.testing.assert_close(loss, (spans + sum(others)) / 3)
+    with metrics.aggregate(new_root=True) as meters:
+        DocumentAnswers.reduce_metrics([log | {"loss": loss, "sample_size": rows}])
+    values = meters.get_smoothed_values()
+    assert values["paragraph_accuracy"] == pytest.approx(100 * 7 / 9, abs=1e-3)
+    assert values["type_accuracy"] == pytest.approx(100 * 6 / 9, abs=1e-3)
 
 
 def test_any_of_several_answers_is_right() -> None:

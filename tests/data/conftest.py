@@ -7,17 +7,12 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from example_data import OPTIONS, Preprocess
 from sentencepiece_model import tydi_lines, write_model
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-from hat_fairseq import cli
+from hat_fairseq.data.bpe import Bpe, Gpt2Bpe
 from hat_fairseq.data.files import read_json_lines
 from hat_fairseq.data.kinds import (
-    KINDS,
-    BytePair,
-    ByteSequence,
-    Candidates,
     Choice,
     Document,
     DocumentQuestion,
@@ -25,11 +20,10 @@ from hat_fairseq.data.kinds import (
     LabelledText,
     LabelledWords,
     PretrainingText,
-    SymbolSequence,
 )
 from hat_fairseq.data.learned_bpe import LearnedBpe
 from hat_fairseq.data.record import Annotation, Record
-from hat_fairseq.data.records_json import read_records, record_to_json
+from hat_fairseq.data.records_json import read_records
 from hat_fairseq.data.sentencepiece_bpe import SentencePieceBpe
 
 AMI = Path(__file__).resolve().parents[2] / "preprocess" / "ami_data"
@@ -79,6 +73,12 @@ def sentencepiece_bpe(
 
 
 @pytest.fixture(scope="session")
+def bpes(learned_bpe: LearnedBpe, gpt2_files: tuple[Path, Path]) -> list[Bpe]:
+    """One of words and one of bytes."""
+    return [learned_bpe, Gpt2Bpe(*gpt2_files)]
+
+
+@pytest.fixture(scope="session")
 def pages() -> list[dict[str, list[str]]]:
     """Ten help pages, each as lists of corresponding segments in en, de, cs and zh."""
     records = [record for _, record in read_json_lines(SAMPLES / "libreoffice_help.jsonl")]
@@ -102,7 +102,7 @@ def questions() -> list[Record]:
 
 @pytest.fixture(scope="session")
 def examples(pages: list[dict[str, list[str]]], questions: list[Record]) -> dict[str, list[Record]]:
-    """Examples of every kind from the help pages: which language is it, which page is its translation, and so on."""
+    """Examples of some kinds from the help pages: which language is it, which page is its translation, and so on."""
     texts = [(language, page[language]) for page in pages for language in ("en", "de", "cs")]
     mixed = [[(language, page[language][i]) for i in range(6) for language in ("en", "de")] for page in pages]
     tagged = [[(word, tag(word)) for word in " ".join(page["en"]).split()] for page in pages]
@@ -115,16 +115,6 @@ def examples(pages: list[dict[str, list[str]]], questions: list[Record]) -> dict
             Choice(str(n), segments=tuple(page["en"]), choices=tuple(p["de"][0] for p in pages[:3]), label=n)
             for n, page in enumerate(pages[:3])
         ],
-        "candidates": [
-            Candidates(
-                str(n),
-                question=page["en"][0],
-                segments=tuple(page["de"]),
-                candidates=tuple(p["cs"][0] for p in pages[:4]),
-                label=n,
-            )
-            for n, page in enumerate(pages[:4])
-        ],
         "segments": [
             LabelledSegments(str(n), tuple(text for _, text in page), labels=tuple(language for language, _ in page))
             for n, page in enumerate(mixed)
@@ -133,22 +123,7 @@ def examples(pages: list[dict[str, list[str]]], questions: list[Record]) -> dict
             LabelledWords(str(n), tuple(word for word, _ in page), labels=tuple(name for _, name in page))
             for n, page in enumerate(tagged)
         ],
-        "qa": questions,
         "document_qa": [document_question(questions, number) for number in range(len(questions))],
-        "sequence": [
-            SymbolSequence(f"s{n}", tuple(" ".join(lines).split()), label=language)
-            for n, (language, lines) in enumerate(texts)
-        ],
-        "byte_sequence": [  # the first half as pixels
-            ByteSequence(f"b{n}", text=lines[0], label=language)
-            if n > 15
-            else ByteSequence(f"b{n}", pixels=tuple(lines[0].encode()), label=language)
-            for n, (language, lines) in enumerate(texts)
-        ],
-        "byte_pair": [
-            BytePair(f"p{n}", text=" ".join(page["en"]), second=page["de" if n % 2 else "cs"][0], label=str(n % 2))
-            for n, page in enumerate(pages)
-        ],
         "mlm": [PretrainingText(str(n), text=" ".join(lines)) for n, (_, lines) in enumerate(texts)],
     }
 
@@ -168,35 +143,3 @@ def document_question(questions: list[Record], number: int) -> Record:
 
 def tag(word: str) -> str:
     return "<pad>" if not word.isalpha() else "capital letter" if word[0].isupper() else "100 %"
-
-
-@pytest.fixture(scope="session")
-def folders(tmp_path_factory: pytest.TempPathFactory, examples: dict[str, list[Record]]) -> Path:
-    """A folder of JSON lines for each kind; the test part is unlabelled but for `qa`."""
-    root = tmp_path_factory.mktemp("examples")
-    for kind, rows in examples.items():
-        test = rows if kind in ("qa", "document_qa") else [row.without_gold() for row in rows]
-        splits = {"train": rows[:-2] if len(rows) > 3 else rows, "valid": rows[-2:], "test": test}
-        (root / kind).mkdir()
-        for split, part in splits.items():
-            lines = (json.dumps(record_to_json(example)) + "\n" for example in part)
-            (root / kind / f"{split}.jsonl").write_text("".join(lines))
-    return root
-
-
-@pytest.fixture(scope="session")
-def preprocessed(folders: Path, tmp_path_factory: pytest.TempPathFactory) -> Preprocess:
-    """Preprocesses a kind, once, and says where: `segments` with the vocabulary of `mlm`."""
-    out = tmp_path_factory.mktemp("out")
-
-    def preprocess(kind: str) -> Path:
-        if not (out / kind).exists():
-            command = ["preprocess", str(folders / kind), "--kind", kind, "--out", str(out / kind), *OPTIONS[kind]]
-            if kind == "segments":
-                command += ["--vocabulary", str(preprocess("mlm") / "bin")]
-            elif KINDS[kind].is_text:
-                command += ["--num-codes", "300"]
-            assert cli.main(command) == 0
-        return out / kind
-
-    return preprocess

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hat_fairseq import cli
-from hat_fairseq.data.bpe import Bpe, Gpt2Bpe
+from hat_fairseq.data.bpe import Bpe
 from hat_fairseq.data.kinds import DocumentQuestion
 from hat_fairseq.data.kinds.document_questions import choose_annotation
 from hat_fairseq.data.long_input import LongInputError
@@ -19,14 +19,9 @@ from hat_fairseq.data.options import Settings
 from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.record import Annotation, Answer, Record
 from hat_fairseq.data.records_json import record_from_json
-from hat_fairseq.data.rows import Row, read_ids
+from hat_fairseq.data.rows import Row
 
 Examples = dict[str, list[Record]]
-
-
-@pytest.fixture(params=["learned", "gpt2"])
-def bpe(request: pytest.FixtureRequest, gpt2_files: tuple[Path, Path]) -> Bpe:
-    return Gpt2Bpe(*gpt2_files) if request.param == "gpt2" else request.getfixturevalue("learned_bpe")
 
 
 def pipeline(bpe: Bpe, tokens: int | None = None, policy: str = "chunk", **settings: Any) -> TextPipeline:
@@ -51,101 +46,111 @@ def pieces(row: Row) -> list[tuple[int, int, list[Any]]]:
     ]
 
 
-@pytest.mark.parametrize(("tokens", "overlap"), [(None, 0), (301, 0), (301, 128), (301, 290), (91, 40)])
-def test_windows_are_paragraphs_behind_the_question(
-    bpe: Bpe, examples: Examples, tokens: int | None, overlap: int
+def test_windows_are_paragraphs_behind_the_question(bpes: list[Bpe], examples: Examples) -> None:
+    for bpe in bpes:
+        for tokens, overlap in [(None, 0), (301, 0), (301, 128), (301, 290), (91, 40)]:
+            encoder = pipeline(bpe, tokens, window_overlap=overlap)
+            several = 0
+            for record in examples["document_qa"]:
+                rows, texts = encoder.rows(record), paragraphs_of(record)
+                seen: dict[int, set[int]] = {number: set() for number in range(len(texts))}
+                for number, row in enumerate(rows):
+                    assert (row.part, row.num_parts, row.num_elements) == (number, len(rows), len(texts))
+                    assert tokens is None or len(row.tokens) < tokens
+                    end = row.tokens.index("</s>")
+                    assert row.tokens[0] == "<s>" and row.tokens[end : end + 3] == ["</s>", "</s>", "<s>"]
+                    assert row.tokens[1:end] == rows[0].tokens[1:end] and set(row.spans[: end + 2]) == {None}
+                    assert letters(bpe.decode(row.tokens[1:end])) == letters(str(record.parts[0]))
+                    for paragraph, place, spans in pieces(row):
+                        assert row.tokens[place] == "<s>"
+                        said = bpe.decode(row.tokens[place + 1 : place + 1 + len(spans)])
+                        known = [span for span in spans if span]  # a token of spaces stands for nothing
+                        within = letters(texts[paragraph][known[0][0] : known[-1][1]])
+                        assert letters(said).strip("\ufffd") in within  # a byte-level BPE may divide a character
+                        assert len(letters(said)) >= len(within)
+                        seen[paragraph] |= {i for span in known for i in range(*span)}
+                for number, text in enumerate(texts):  # nothing is lost but spaces
+                    assert {i for i, c in enumerate(text) if not c.isspace()} <= seen[number]
+                several += len(rows) > 1
+            assert (several > 5) == (tokens is not None)
+            if overlap == 290:
+                assert encoder.counts["windows_with_less_overlap"] > 0
+
+
+def test_the_label_is_in_every_window_that_has_the_answer(bpes: list[Bpe], examples: Examples) -> None:
+    for bpe in bpes:
+        for tokens in [None, 601, 91]:
+            encoder = pipeline(bpe, tokens, window_overlap=60)
+            types: Counter[str] = Counter()
+            for record in examples["document_qa"]:
+                wanted = (record.annotations or ())[1]
+                found = False
+                lengths = [len(spans) for _, _, spans in pieces(pipeline(bpe).rows(record)[0])]
+                for row in encoder.rows(record):
+                    start, end, marker, kind = row.label or []
+                    types[kind] += 1
+                    if kind == "none":
+                        assert (start, end, marker) == ("0", "0", "0")
+                        there = [len(spans) for number, _, spans in pieces(row) if number == wanted.paragraph]
+                        assert not there or (
+                            wanted.spans and there[0] < lengths[wanted.paragraph or 0]
+                        )  # in another piece
+                        continue
+                    found = True
+                    markers = [i for i, token in enumerate(row.tokens) if token == "<s>"]
+                    assert row.spans[markers[int(marker)]] == wanted.paragraph
+                    if kind != "span":
+                        assert (
+                            (start, end) == ("0", "0") and kind == (wanted.yes_no or "paragraph") and not wanted.spans
+                        )
+                        continue
+                    text = paragraphs_of(record)[wanted.paragraph or 0]
+                    answer = text[wanted.spans[0].start : wanted.spans[-1].end]
+                    assert letters(answer) in letters(bpe.decode(row.tokens[int(start) : int(end) + 1]))
+                    assert markers[int(marker)] < int(start) <= int(end)
+                if tokens is None:
+                    assert found == (wanted.paragraph is not None)
+            assert set(types) == {"none", "span", "paragraph", "yes"}
+
+
+def test_a_paragraph_longer_than_a_window_is_the_answer_in_each_of_its_pieces(
+    bpes: list[Bpe], examples: Examples
 ) -> None:
-    encoder = pipeline(bpe, tokens, window_overlap=overlap)
-    several = 0
-    for record in examples["document_qa"]:
-        rows, texts = encoder.rows(record), paragraphs_of(record)
-        seen: dict[int, set[int]] = {number: set() for number in range(len(texts))}
-        for number, row in enumerate(rows):
-            assert (row.part, row.num_parts, row.num_elements) == (number, len(rows), len(texts))
-            assert tokens is None or len(row.tokens) < tokens
-            end = row.tokens.index("</s>")
-            assert row.tokens[0] == "<s>" and row.tokens[end : end + 3] == ["</s>", "</s>", "<s>"]
-            assert row.tokens[1:end] == rows[0].tokens[1:end] and set(row.spans[: end + 2]) == {None}
-            assert letters(bpe.decode(row.tokens[1:end])) == letters(str(record.parts[0]))
-            for paragraph, place, spans in pieces(row):
-                assert row.tokens[place] == "<s>"
-                said = bpe.decode(row.tokens[place + 1 : place + 1 + len(spans)])
-                known = [span for span in spans if span]  # a token of spaces stands for nothing
-                within = letters(texts[paragraph][known[0][0] : known[-1][1]])
-                assert letters(said).strip("\ufffd") in within  # a byte-level BPE may divide a character
-                assert len(letters(said)) >= len(within)
-                seen[paragraph] |= {i for span in known for i in range(*span)}
-        for number, text in enumerate(texts):  # nothing is lost but spaces
-            assert {i for i, c in enumerate(text) if not c.isspace()} <= seen[number]
-        several += len(rows) > 1
-    assert (several > 5) == (tokens is not None)
-    if overlap == 290:
-        assert encoder.counts["windows_with_less_overlap"] > 0
+    for bpe in bpes:
+        record = examples["document_qa"][0]
+        text = paragraphs_of(record)[0]
+        long = DocumentQuestion(
+            "a", question="Why ?", paragraphs=("Short .", text, "End ."), annotations=(Annotation(1),)
+        )
+        rows = pipeline(bpe, 41, window_overlap=5).rows(long)
+        assert len(rows) > 4
+        for row in rows:
+            numbers = [number for number, _, _ in pieces(row)]
+            expected = ["0", "0", str(numbers.index(1) + 1), "paragraph"] if 1 in numbers else ["0", "0", "0", "none"]
+            assert row.label == expected
+        word = Answer(text.split()[0], text.index(text.split()[0]))
+        encoder = pipeline(bpe, 41, window_overlap=5)
+        rows = encoder.rows(replace(long, annotations=(Annotation(1, (word,)),)))
+        assert [row.label[3] for row in rows if row.label].count("span") == 1
+        everything = Answer(text.strip(), text.index(text.strip()))
+        assert {row.label[3] for row in encoder.rows(replace(long, annotations=(Annotation(1, (everything,)),)))} == {
+            "none"
+        }
+        assert encoder.counts["examples_left_without_answer"] == 1
 
 
-@pytest.mark.parametrize("tokens", [None, 601, 91])
-def test_the_label_is_in_every_window_that_has_the_answer(bpe: Bpe, examples: Examples, tokens: int | None) -> None:
-    encoder = pipeline(bpe, tokens, window_overlap=60)
-    types: Counter[str] = Counter()
-    for record in examples["document_qa"]:
-        wanted = (record.annotations or ())[1]
-        found = False
-        lengths = [len(spans) for _, _, spans in pieces(pipeline(bpe).rows(record)[0])]
-        for row in encoder.rows(record):
-            start, end, marker, kind = row.label or []
-            types[kind] += 1
-            if kind == "none":
-                assert (start, end, marker) == ("0", "0", "0")
-                there = [len(spans) for number, _, spans in pieces(row) if number == wanted.paragraph]
-                assert not there or (wanted.spans and there[0] < lengths[wanted.paragraph or 0])  # in another piece
-                continue
-            found = True
-            markers = [i for i, token in enumerate(row.tokens) if token == "<s>"]
-            assert row.spans[markers[int(marker)]] == wanted.paragraph
-            if kind != "span":
-                assert (start, end) == ("0", "0") and kind == (wanted.yes_no or "paragraph") and not wanted.spans
-                continue
-            text = paragraphs_of(record)[wanted.paragraph or 0]
-            answer = text[wanted.spans[0].start : wanted.spans[-1].end]
-            assert letters(answer) in letters(bpe.decode(row.tokens[int(start) : int(end) + 1]))
-            assert markers[int(marker)] < int(start) <= int(end)
-        if tokens is None:
-            assert found == (wanted.paragraph is not None)
-    assert set(types) == {"none", "span", "paragraph", "yes"}
-
-
-def test_a_paragraph_longer_than_a_window_is_the_answer_in_each_of_its_pieces(bpe: Bpe, examples: Examples) -> None:
-    record = examples["document_qa"][0]
-    text = paragraphs_of(record)[0]
-    long = DocumentQuestion("a", question="Why ?", paragraphs=("Short .", text, "End ."), annotations=(Annotation(1),))
-    rows = pipeline(bpe, 41, window_overlap=5).rows(long)
-    assert len(rows) > 4
-    for row in rows:
-        numbers = [number for number, _, _ in pieces(row)]
-        expected = ["0", "0", str(numbers.index(1) + 1), "paragraph"] if 1 in numbers else ["0", "0", "0", "none"]
-        assert row.label == expected
-    word = Answer(text.split()[0], text.index(text.split()[0]))
-    encoder = pipeline(bpe, 41, window_overlap=5)
-    rows = encoder.rows(replace(long, annotations=(Annotation(1, (word,)),)))
-    assert [row.label[3] for row in rows if row.label].count("span") == 1
-    everything = Answer(text.strip(), text.index(text.strip()))
-    assert {row.label[3] for row in encoder.rows(replace(long, annotations=(Annotation(1, (everything,)),)))} == {
-        "none"
-    }
-    assert encoder.counts["examples_left_without_answer"] == 1
-
-
-def test_truncation_loses_answers_and_says_so(bpe: Bpe, examples: Examples) -> None:
-    encoder = pipeline(bpe, 101, "truncate")
-    rows = [row for record in examples["document_qa"] for row in encoder.rows(record)]
-    assert len(rows) == len(examples["document_qa"]) and all(len(row.tokens) <= 100 for row in rows)
-    lost = encoder.counts["examples_left_without_answer"]
-    answered = sum(record.annotations[1].paragraph is not None for record in examples["document_qa"])
-    assert 0 < lost == answered - sum(row.label[3] != "none" for row in rows)
-    with pytest.raises(LongInputError, match="is too long"):
-        pipeline(bpe, 101, "error").rows(examples["document_qa"][0])
-    with pytest.raises(LongInputError, match="windows are too small for its question of"):
-        pipeline(bpe, 6).rows(examples["document_qa"][0])
+def test_truncation_loses_answers_and_says_so(bpes: list[Bpe], examples: Examples) -> None:
+    for bpe in bpes:
+        encoder = pipeline(bpe, 101, "truncate")
+        rows = [row for record in examples["document_qa"] for row in encoder.rows(record)]
+        assert len(rows) == len(examples["document_qa"]) and all(len(row.tokens) <= 100 for row in rows)
+        lost = encoder.counts["examples_left_without_answer"]
+        answered = sum(record.annotations[1].paragraph is not None for record in examples["document_qa"])
+        assert 0 < lost == answered - sum(row.label[3] != "none" for row in rows)
+        with pytest.raises(LongInputError, match="is too long"):
+            pipeline(bpe, 101, "error").rows(examples["document_qa"][0])
+        with pytest.raises(LongInputError, match="windows are too small for its question of"):
+            pipeline(bpe, 6).rows(examples["document_qa"][0])
 
 
 def test_which_annotation_is_trained_on() -> None:
@@ -167,63 +172,17 @@ REFUSED = [
     ({"yes_no": "yes"}, "an annotation with an answer needs its paragraph"),
     ({"paragraph": 0, "yes_no": "perhaps"}, "an annotation has spans, or yes_no 'yes' or 'no'"),
     ({"paragraph": 0, "yes_no": "no", "spans": [{"text": "x", "start": 0}]}, "has spans, or yes_no 'yes' or 'no'"),
-    (
-        {"paragraph": 1, "spans": [{"text": "x", "start": 0}]},
-        "1: the answer 'x' does not stand at character 0, where",
-    ),
+    ({"paragraph": 1, "spans": [{"text": "x", "start": 0}]}, "1: the answer 'x' does not stand at character 0, where"),
     ({"paragraph": "1"}, "annotations: paragraph must be a number, not '1'"),
     ({"number": 1}, "annotations: unknown key 'number'; known are paragraph, yes_no, spans"),
 ]
 
 
-@pytest.mark.parametrize(("annotation", "message"), REFUSED)
-def test_wrong_annotations_are_refused(annotation: dict[str, Any], message: str) -> None:
-    record = {"id": "a", "question": "q", "paragraphs": ["x", "y"], "annotations": [{}, annotation]}
-    with pytest.raises(ValueError, match=f"^here: .*{message}"):
-        record_from_json(record, "here", "document_qa")
-
-
-def test_records_of_other_kinds_are_refused() -> None:
-    for record, message in (
-        ({"id": "a", "paragraphs": ["x"]}, "there is no question"),
-        ({"id": "a", "question": "q", "text": "x"}, "unknown key 'text'"),
-    ):
-        with pytest.raises(ValueError, match=message):
+def test_wrong_annotations_are_refused() -> None:
+    for annotation, message in REFUSED:
+        record = {"id": "a", "question": "q", "paragraphs": ["x", "y"], "annotations": [{}, annotation]}
+        with pytest.raises(ValueError, match=f"^here: .*{message}"):
             record_from_json(record, "here", "document_qa")
-
-
-@pytest.mark.parametrize("kind", ["document_qa", "qa"])
-def test_a_share_of_the_negative_windows_is_kept(
-    kind: str, folders: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Of the training part only; the same ones in every run and with any number of processes."""
-    length, splitter = ("61", []) if kind == "document_qa" else ("41", ["--splitter", "punctuation"])
-    kept: dict[str, list[tuple[str, str, str]]] = {}
-    for share, workers in (("1", 1), ("0.5", 1), ("0.5", 2), ("0", 1)):
-        out = tmp_path / f"{share}-{workers}"
-        words = ["preprocess", str(folders / kind), "--kind", kind, "--out", str(out), "--num-codes", "300", *splitter]
-        words += ["--max-source-tokens", length, "--long-source", "chunk", "--window-overlap", "20"]
-        assert cli.main([*words, "--negative-windows", share, "--workers", str(workers)]) == 0
-        files = [(out / "text" / f"train.{name}").read_text().splitlines() for name in ("source", "label")]
-        ids = [chunk.document_id for chunk in read_ids(out / "bin/train.ids")]  # complete and in order
-        rows = list(zip(ids, *files, strict=True))
-        kept[f"{share}-{workers}"] = rows
-        manifest = json.loads((out / "manifest.json").read_text())["splits"]
-        assert "windows_without_answer_dropped" not in manifest["valid"]["treatments"]
-        if share != "1":
-            treatments = manifest["train"]["treatments"]
-            negative = treatments["windows_without_answer"] - treatments["windows_without_answer_dropped"]
-            assert negative == sum(is_negative(label) for _, _, label in rows)
-        assert (out / "text/valid.source").read_bytes() == (tmp_path / "1-1/text/valid.source").read_bytes()
-    everything, half = kept["1-1"], kept["0.5-1"]
-    positive = [row for row in everything if not is_negative(row[2])]
-    assert half == kept["0.5-2"] and [row for row in half if not is_negative(row[2])] == positive == kept["0-1"]
-    assert Counter(half) <= Counter(everything)
-    assert 0.25 < (len(half) - len(positive)) / (len(everything) - len(positive)) < 0.75
-
-
-def is_negative(label: str) -> bool:
-    return label in ("0 0", "0 0 0 none")
 
 
 def test_a_training_part_without_a_window_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from hat_fairseq.data.bpe import Bpe, Gpt2Bpe
+from hat_fairseq.data.bpe import Bpe
 from hat_fairseq.data.clean import EmptyDocumentError
-from hat_fairseq.data.kinds import (
-    Candidates,
-    Choice,
-    Document,
-    LabelledSegments,
-    LabelledText,
-    LabelledWords,
-    Question,
-)
+from hat_fairseq.data.kinds import Candidates, Choice, Document, LabelledSegments, LabelledText, LabelledWords, Question
 from hat_fairseq.data.labels import label_of
 from hat_fairseq.data.learned_bpe import LearnedBpe
 from hat_fairseq.data.long_input import LongInputError
@@ -34,13 +24,8 @@ MARKERS = ("<s>", "</s>")
 
 
 @pytest.fixture(scope="module")
-def gpt2_bpe(gpt2_files: tuple[Path, Path]) -> Gpt2Bpe:
-    return Gpt2Bpe(*gpt2_files)
-
-
-@pytest.fixture(params=["learned", "gpt2", "sentencepiece"])
-def bpe(request: pytest.FixtureRequest) -> Bpe:
-    return request.getfixturevalue(f"{request.param}_bpe")
+def bpes(bpes: list[Bpe], sentencepiece_bpe: Bpe) -> list[Bpe]:
+    return [*bpes, sentencepiece_bpe]
 
 
 def pipeline(bpe: Bpe, kind: str, **settings: Any) -> TextPipeline:
@@ -68,181 +53,96 @@ def whole(text: str | tuple[str, ...]) -> str:
     return clean(text if isinstance(text, str) else " ".join(text))
 
 
-def returned(bpe: Bpe, text: str | tuple[str, ...]) -> str:
-    """What comes back of a text."""
-    return unicodedata.normalize("NFKC", whole(text)) if bpe.kind == "sentencepiece" else whole(text)
-
-
-@pytest.mark.parametrize("segments", ["sentences", "packed", "none"])
-def test_classification(bpe: Bpe, examples: dict[str, list[Record]], segments: str) -> None:
-    encoder = pipeline(bpe, "classification", segments=segments, segment_length=32)
-    for example in examples["classification"]:
-        (row,) = encoder.rows(example)
-        assert (row.id, row.part, row.num_parts) == (example.id, 0, 1)
-        assert list(map(label_of, row.label or [])) == [example.label]
-        parts = parts_of(row)
-        assert [decoded(bpe, part) for part in parts] == [returned(bpe, text) for text in example.parts]
-        assert all(part[0] == "<s>" for part in parts)
-        markers = [part.count("<s>") for part in parts]
-        if segments == "none":
-            assert markers == [1] * len(parts)
-        elif segments == "sentences":
-            assert markers == [1 if isinstance(text, str) else len(text) for text in example.parts]
-        else:
-            lengths = [len(segment.split()) for part in parts for segment in " ".join(part).split("<s>")[1:]]
-            assert all(length <= 31 for length in lengths) and max(lengths) > 20
-
-
-def test_gpt2_sees_each_part_as_one_text(gpt2_bpe: Gpt2Bpe) -> None:
-    """As in fairseq's RoBERTa: no space before a part; without its markers a part has the tokens of its text."""
-    example = LabelledText("a", text="One two. Three.", second="Four? Five")
-    (row,) = pipeline(gpt2_bpe, "classification", splitter="punctuation").rows(example)
-    assert row.segments == 4
-    parts = [[token for token in part if token != "<s>"] for part in parts_of(row)]
-    assert parts == [gpt2_bpe.encode("One two. Three."), gpt2_bpe.encode("Four? Five")]
-
-
-def test_choices_share_their_context(bpe: Bpe, examples: dict[str, list[Record]]) -> None:
-    encoder = pipeline(bpe, "choice", max_source_tokens=91, long_source="truncate-sentences")
-    for example in examples["choice"]:
-        rows = encoder.rows(example)
-        assert [(row.part, row.num_parts) for row in rows] == [(0, 3), (1, 3), (2, 3)]
-        assert [row.label for row in rows] == [["right"] if n == example.label else ["wrong"] for n in range(3)]
-        for row, choice in zip(rows, example.choices, strict=True):
-            shown, last = parts_of(row)
-            assert decoded(bpe, last) == whole(choice)  # never cut
-            assert whole(example.parts[0]).startswith(decoded(bpe, shown))
-            assert len(row.tokens) <= 90
-    assert encoder.counts["rows_over_limit"] > 0 and encoder.counts["source_sentences_truncated"] > 0
-
-
-@pytest.mark.parametrize("limit", [None, 60])
-def test_segments_keep_their_labels(bpe: Bpe, examples: dict[str, list[Record]], limit: int | None) -> None:
-    encoder = pipeline(bpe, "segments", max_source_tokens=limit, long_source="truncate-sentences")
-    lost = 0
-    for example in examples["segments"]:
-        (row,) = encoder.rows(example)
-        labels = list(map(label_of, row.label or []))
-        assert len(labels) == row.segments and tuple(labels) == (example.labels or ())[: len(labels)]
-        lost += len(example.labels or ()) - len(labels)
-        if limit is None:
-            assert row.segments == len(example.parts[0])
-    assert encoder.counts["labels_lost"] == lost and (lost > 0) == (limit is not None)
-
-
-@pytest.mark.parametrize("settings", [{}, {"segments": "packed", "segment_length": 9}, {"max_source_tokens": 51}])
-def test_words_keep_their_labels(bpe: Bpe, examples: dict[str, list[Record]], settings: dict[str, Any]) -> None:
+def test_words_keep_their_labels(bpes: list[Bpe], examples: dict[str, list[Record]]) -> None:
     """Words put together again from the labelled pieces are the words with their labels."""
-    encoder = pipeline(bpe, "tokens", long_source="truncate", **settings)
-    lost = 0
-    for example in examples["tokens"]:
-        (row,) = encoder.rows(example)
-        assert len(row.label or []) == len(row.tokens) and row.tokens[0] == "<s>"
-        words: list[tuple[str, list[str]]] = []
-        for token, label in zip(row.tokens, row.label or [], strict=True):
-            if label != "<pad>":
-                words.append((label_of(label), [token]))
-            elif token not in MARKERS:
-                words[-1][1].append(token)
-        expected = list(zip(example.parts[0], example.labels or (), strict=True))[: len(words)]
-        found = [(decoded(bpe, tokens), label) for label, tokens in words]
-        assert found[:-1] == expected[:-1]  # the last one may be cut
-        assert expected[-1][0].startswith(found[-1][0].rstrip("\ufffd")) and found[-1][1] == expected[-1][1]
-        lost += len(example.labels or ()) - len(words)
-        if "segment_length" in settings:
-            assert all(len(segment.split()) < 9 for segment in " ".join(row.tokens).split("<s>"))
-    assert encoder.counts["labels_lost"] == lost and (lost > 0) == ("max_source_tokens" in settings)
+    for bpe in bpes:
+        for settings in [{}, {"segments": "packed", "segment_length": 9}, {"max_source_tokens": 51}]:
+            encoder = pipeline(bpe, "tokens", long_source="truncate", **settings)
+            lost = 0
+            for example in examples["tokens"]:
+                (row,) = encoder.rows(example)
+                assert len(row.label or []) == len(row.tokens) and row.tokens[0] == "<s>"
+                words: list[tuple[str, list[str]]] = []
+                for token, label in zip(row.tokens, row.label or [], strict=True):
+                    if label != "<pad>":
+                        words.append((label_of(label), [token]))
+                    elif token not in MARKERS:
+                        words[-1][1].append(token)
+                expected = list(zip(example.parts[0], example.labels or (), strict=True))[: len(words)]
+                found = [(decoded(bpe, tokens), label) for label, tokens in words]
+                assert found[:-1] == expected[:-1]  # the last one may be cut
+                assert expected[-1][0].startswith(found[-1][0].rstrip("\ufffd")) and found[-1][1] == expected[-1][1]
+                lost += len(example.labels or ()) - len(words)
+                if "segment_length" in settings:
+                    assert all(len(segment.split()) < 9 for segment in " ".join(row.tokens).split("<s>"))
+            assert encoder.counts["labels_lost"] == lost and (lost > 0) == ("max_source_tokens" in settings)
 
 
-def test_words_are_encoded_one_by_one(gpt2_bpe: Gpt2Bpe) -> None:
-    words = ("the", "project", "manager's", "100%", "日本")
-    (row,) = pipeline(gpt2_bpe, "tokens").rows(LabelledWords("a", words))
-    expected = [token for i, word in enumerate(words) for token in gpt2_bpe.encode(" " * bool(i) + word)]
-    assert row.tokens == ["<s>", *expected] and row.label is None
+def test_answers_are_where_the_row_says(bpes: list[Bpe], questions: list[Record]) -> None:
+    for bpe in bpes:
+        for settings in [
+            {"segments": "sentences", "splitter": "library"},
+            {"segments": "packed", "segment_length": 24, "splitter": "punctuation"},
+            {"segments": "none"},
+            {"segments": "sentences", "splitter": "library", "source_tokenizer": "moses"},
+        ]:
+            encoder = pipeline(bpe, "qa", max_source_tokens=81, long_source="chunk", window_overlap=30, **settings)
+            assert sum(len(example.answers or ()) for example in questions) >= 15
+            windows = 0
+            for example in questions:
+                question, context = example.parts
+                assert isinstance(context, str)
+                rows = encoder.rows(example)
+                windows += len(rows)
+                covered: set[int] = set()
+                with_answer = 0
+                for number, row in enumerate(rows):
+                    assert (row.part, row.num_parts) == (number, len(rows)) and len(row.tokens) <= 80
+                    assert row.label is not None and len(row.spans) == len(row.tokens)
+                    if "source_tokenizer" not in settings:
+                        assert decoded(bpe, parts_of(row)[0]) == whole(question)
+                    covered.update(i for span in row.spans if span for i in range(*span))
+                    wanted = [(answer.start, answer.start + len(answer.text)) for answer in example.answers or ()]
+                    places = list(map(int, row.label))
+                    pairs = list(zip(places[::2], places[1::2], strict=True))
+                    assert len(pairs) == len(set(pairs)) <= max(1, len(wanted))
+                    with_answer += pairs != [(0, 0)]
+                    for start, end in pairs if pairs != [(0, 0)] else []:
+                        first, last = row.spans[start], row.spans[end]
+                        assert first and last
+                        found = context[first[0] : last[1]]
+                        if "source_tokenizer" not in settings:
+                            assert clean(decoded(bpe, row.tokens[start : end + 1])) == clean(found)
+                        # The first and the last token may stand for more than the answer, never for less.
+                        assert any(first[0] <= begin < first[1] and last[0] < stop <= last[1] for begin, stop in wanted)
+                assert with_answer > 0
+                assert covered == {i for i, character in enumerate(context) if not character.isspace()}
+            assert windows > len(questions) + 5
+            assert encoder.counts["answers_in_no_row"] == encoder.counts["answers_not_found"] == 0
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"segments": "sentences", "splitter": "library"},
-        {"segments": "packed", "segment_length": 24, "splitter": "punctuation"},
-        {"segments": "none"},
-        {"segments": "sentences", "splitter": "library", "source_tokenizer": "moses"},
-    ],
+AWKWARD = (
+    "A <s> tag,\tthe <\\s> too.\x00 It\u2028costs\u00a05\u202f€; na\u00efve 日本 \U0001f642 x\x07\x9fy <pad>. The end"
 )
-def test_answers_are_where_the_row_says(bpe: Bpe, questions: list[Record], settings: dict[str, Any]) -> None:
-    encoder = pipeline(bpe, "qa", max_source_tokens=81, long_source="chunk", window_overlap=30, **settings)
-    assert sum(len(example.answers or ()) for example in questions) >= 15
-    windows = 0
-    for example in questions:
-        question, context = example.parts
-        assert isinstance(context, str)
-        rows = encoder.rows(example)
-        windows += len(rows)
-        covered: set[int] = set()
-        with_answer = 0
-        for number, row in enumerate(rows):
-            assert (row.part, row.num_parts) == (number, len(rows)) and len(row.tokens) <= 80
-            assert row.label is not None and len(row.spans) == len(row.tokens)
-            if "source_tokenizer" not in settings:
-                assert decoded(bpe, parts_of(row)[0]) == whole(question)
-            covered.update(i for span in row.spans if span for i in range(*span))
-            wanted = [(answer.start, answer.start + len(answer.text)) for answer in example.answers or ()]
-            places = list(map(int, row.label))
-            pairs = list(zip(places[::2], places[1::2], strict=True))
-            assert len(pairs) == len(set(pairs)) <= max(1, len(wanted))
-            with_answer += pairs != [(0, 0)]
-            for start, end in pairs if pairs != [(0, 0)] else []:
-                first, last = row.spans[start], row.spans[end]
-                assert first and last
-                found = context[first[0] : last[1]]
-                if "source_tokenizer" not in settings:
-                    assert clean(decoded(bpe, row.tokens[start : end + 1])) == clean(found)
-                # The first and the last token may stand for more than the answer, never for less.
-                assert any(first[0] <= begin < first[1] and last[0] < stop <= last[1] for begin, stop in wanted)
-        assert with_answer > 0
-        assert covered == {i for i, character in enumerate(context) if not character.isspace()}
-    assert windows > len(questions) + 5
-    assert encoder.counts["answers_in_no_row"] == encoder.counts["answers_not_found"] == 0
 
 
-def test_answers_beyond_the_limit_are_counted(bpe: Bpe, questions: list[Record]) -> None:
-    encoder = pipeline(bpe, "qa", max_source_tokens=151, long_source="truncate", splitter="library")
-    labels = [row.label for example in questions for row in encoder.rows(example)]
-    assert len(labels) == len(questions)
-    without = labels.count(["0", "0"])
-    assert 0 < without < len(questions)
-    assert encoder.counts["examples_left_without_answer"] == without <= encoder.counts["answers_in_no_row"]
-
-
-AWKWARD = "A <s> tag,\tthe <\\s> too.\x00 It\u2028costs\u00a05\u202f€; na\u00efve 日本 \U0001f642 x\x07y <pad>. The end"
-
-
-@pytest.mark.parametrize("text", ["<s> tag", "<\\s>", "5\u202f€", "日", "\U0001f642", "xy", "x\x07y", "<pad>", "end"])
-def test_answers_in_awkward_text(bpe: Bpe, text: str) -> None:
+def test_answers_in_awkward_text(bpes: list[Bpe]) -> None:
     """Control tokens, vanishing characters, characters of several bytes."""
-    if text not in AWKWARD:
-        text = AWKWARD[AWKWARD.index("x\x07") : AWKWARD.index("y <") + 1]
-    start = AWKWARD.index(text)
-    example = Question("a", "What?", AWKWARD, answers=(Answer(text, start),))
-    (row,) = pipeline(bpe, "qa", splitter="punctuation").rows(example)
-    assert row.label is not None
-    first, last = (row.spans[int(position)] for position in row.label)
-    assert first and last and first[0] <= start < first[1] and last[0] < start + len(text) <= last[1]
-    if bpe.kind == "gpt2" and text not in ("日", "xy"):  # each of the other answers begins and ends with a token
-        assert (first[0], last[1]) == (start, start + len(text))
-    if bpe.kind == "gpt2":  # all bytes of a character belong to the answer
-        begin, end = map(int, row.label)
-        assert "\ufffd" not in bpe.decode(row.tokens[begin : end + 1])
-
-
-def test_a_token_may_stand_for_more_than_the_answer() -> None:
-    encoder = pipeline(LearnedBpe.learn(["1901."] * 9, 9), "qa", splitter="punctuation")
-    example = Question("a", "When?", "It was in 1901. Or 1902.", answers=(Answer("1901", 10),))
-    (row,) = encoder.rows(example)
-    start, end = map(int, row.label or [])
-    assert row.tokens[start : end + 1] == ["1901."] and row.spans[start] == (10, 15)
-    assert encoder.counts["answers_inside_tokens"] == 1
+    for bpe in bpes:
+        for text in ["<s> tag", "<\\s>", "5\u202f€", "日", "\U0001f642", "xy", "x\x07y", "<pad>", "end"]:
+            if text not in AWKWARD:
+                text = AWKWARD[AWKWARD.index("x\x07") : AWKWARD.index("y <") + 1]
+            start = AWKWARD.index(text)
+            example = Question("a", "What?", AWKWARD, answers=(Answer(text, start),))
+            (row,) = pipeline(bpe, "qa", splitter="punctuation").rows(example)
+            assert row.label is not None
+            first, last = (row.spans[int(position)] for position in row.label)
+            assert first and last and first[0] <= start < first[1] and last[0] < start + len(text) <= last[1]
+            if bpe.kind == "gpt2":  # all bytes of a character belong to the answer
+                begin, end = map(int, row.label)
+                assert "\ufffd" not in bpe.decode(row.tokens[begin : end + 1])
+                # Each of the other answers begins and ends with a token.
+                assert text in ("日", "xy") or (first[0], last[1]) == (start, start + len(text))
 
 
 def test_candidates_are_in_one_row_and_are_never_truncated(learned_bpe: LearnedBpe) -> None:
@@ -311,64 +211,42 @@ def test_a_window_too_small_for_the_question(learned_bpe: LearnedBpe) -> None:
     assert len(rows) > 2 and encoder.counts["windows_with_less_overlap"] == len(rows)
 
 
-def test_pre_training_rows_of_one_document(bpe: Bpe, examples: dict[str, list[Record]]) -> None:
-    encoder = pipeline(bpe, "mlm", splitter="punctuation", max_source_tokens=51)
-    for example in examples["mlm"]:
-        rows = encoder.rows(example)
-        assert [(row.part, row.num_parts, row.label) for row in rows] == [
-            (n, len(rows), None) for n in range(len(rows))
+def test_control_tokens_in_the_text_are_only_text(bpes: list[Bpe]) -> None:
+    for bpe in bpes:
+        encoder = pipeline(bpe, "classification")
+        (row,) = encoder.rows(
+            LabelledText("a", segments=("<s> </s>", "<pad>"), second="</s> </s> <mask>", label="<pad>")
+        )
+        assert [token for token in row.tokens if token in (*MARKERS, "<pad>", "<mask>")] == [
+            "<s>",
+            "<s>",
+            "</s>",
+            "</s>",
+            "<s>",
         ]
-        assert all(len(row.tokens) <= 50 for row in rows)
-        assert decoded(bpe, [token for row in rows for token in row.tokens]) == returned(bpe, example.parts[0])
+        assert list(map(label_of, row.label or [])) == ["<pad>"] != row.label
+        assert encoder.counts["control_tokens_escaped"] == 6
 
 
-@pytest.mark.parametrize("task", ["classification", "mlm", "qa"])
-@pytest.mark.parametrize("segments", ["sentences", "packed", "none"])
-def test_one_sentence_of_fifty_thousand_tokens(bpe: Bpe, task: str, segments: str) -> None:
-    policy = {"qa": "chunk", "mlm": "error"}.get(task, "truncate")
-    encoder = pipeline(bpe, task, segments=segments, max_source_tokens=501, long_source=policy, splitter="punctuation")
-    text = "remote " * 50_000
-    if task == "qa":
-        rows = encoder.rows(Question("a", "Which?", text, (Answer("remote", 7 * 40_000),)))
-    else:
-        rows = encoder.rows(encoder.kind.record("a", text=text))
-    assert all(0 < len(row.tokens) <= 500 and row.tokens[0] == "<s>" for row in rows)
-    assert len(rows) == 1 if task == "classification" else len(rows) > 100
-    if task == "qa":
-        assert sum(row.label != ["0", "0"] for row in rows) in (1, 2)  # a window, or two that share it
+def test_the_longest_part_gives_way() -> None:
+    for lengths, policy, kept in [
+        ((90, 10), "truncate", (48, 10)),
+        ((10, 90), "truncate", (10, 48)),
+        ((90, 90), "truncate", (29, 29)),
+    ]:
+        encoder = pipeline(LearnedBpe([]), "classification", max_source_tokens=61, long_source=policy)
+        example = LabelledText("a", segments=("x " * (lengths[0] - 1),), second=("y " * (lengths[1] - 1),))
+        (row,) = encoder.rows(example)
+        assert tuple(map(len, parts_of(row))) == kept
+        assert encoder.counts == Counter(
+            rows_over_limit=1,
+            source_tokens_truncated=sum(lengths) - sum(kept),
+            source_sentences_cut=1 + (kept == (29, 29)),
+        )
 
 
-def test_control_tokens_in_the_text_are_only_text(bpe: Bpe) -> None:
-    encoder = pipeline(bpe, "classification")
-    (row,) = encoder.rows(LabelledText("a", segments=("<s> </s>", "<pad>"), second="</s> </s> <mask>", label="<pad>"))
-    assert [token for token in row.tokens if token in (*MARKERS, "<pad>", "<mask>")] == [
-        "<s>",
-        "<s>",
-        "</s>",
-        "</s>",
-        "<s>",
-    ]
-    assert list(map(label_of, row.label or [])) == ["<pad>"] != row.label
-    assert encoder.counts["control_tokens_escaped"] == 6
-
-
-@pytest.mark.parametrize(
-    ("lengths", "policy", "kept"),
-    [((90, 10), "truncate", (48, 10)), ((10, 90), "truncate", (10, 48)), ((90, 90), "truncate", (29, 29))],
-)
-def test_the_longest_part_gives_way(lengths: tuple[int, int], policy: str, kept: tuple[int, int]) -> None:
-    encoder = pipeline(LearnedBpe([]), "classification", max_source_tokens=61, long_source=policy)
-    example = LabelledText("a", segments=("x " * (lengths[0] - 1),), second=("y " * (lengths[1] - 1),))
-    (row,) = encoder.rows(example)
-    assert tuple(map(len, parts_of(row))) == kept
-    assert encoder.counts == Counter(
-        rows_over_limit=1, source_tokens_truncated=sum(lengths) - sum(kept), source_sentences_cut=1 + (kept == (29, 29))
-    )
-
-
-@pytest.mark.parametrize(
-    ("task", "example", "settings", "error", "message"),
-    [
+def test_what_cannot_be_encoded() -> None:
+    for task, example, settings, error, message in [
         (
             "classification",
             LabelledText("a", text="x"),
@@ -401,13 +279,9 @@ def test_the_longest_part_gives_way(lengths: tuple[int, int], policy: str, kept:
             LongInputError,
             "leaves no room for both",
         ),
-    ],
-)
-def test_what_cannot_be_encoded(
-    task: str, example: Record, settings: dict[str, Any], error: type[Exception], message: str
-) -> None:
-    with pytest.raises(error, match=message):
-        pipeline(LearnedBpe([]), **{"kind": task, **settings}).encode(example)
+    ]:
+        with pytest.raises(error, match=message):
+            pipeline(LearnedBpe([]), **{"kind": task, **settings}).encode(example)
 
 
 def slots_of(row: Row, segment_length: int) -> int:

@@ -30,7 +30,11 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
         file.write(b"ne")
         raise OSError(28, "No space left on device")
     assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
+    (tmp_path / ".model.pt.partial-killed").touch()
     with atomic_file(path) as file:
+        (partial,) = tmp_path.glob(".*")
+        with atomic_file(path):  # of another process: what this one is writing stays
+            assert partial.exists()
         file.write(b"new")
     assert path.read_text() == "new" and list(tmp_path.iterdir()) == [path]
 
@@ -55,24 +59,22 @@ def test_overwrite_replaces_what_the_manifest_lists(tmp_path: Path) -> None:
     assert files_below(folder) == ["b"] and list(tmp_path.iterdir()) == [folder]
 
 
-@pytest.mark.parametrize(
-    "manifest", [None, "[]", "{}", '{"files": 3}', "not JSON", '{"files": ["a"]}', '{"files": {"a": ""}}']
-)
-def test_a_directory_of_somebody_else_is_not_replaced(tmp_path: Path, manifest: str | None) -> None:
+def test_a_directory_of_somebody_else_is_not_replaced(tmp_path: Path) -> None:
     """Work of another program may have a manifest.json, and a user may put a checkpoint into our directory."""
     folder = tmp_path / "data"
     (folder / "runs").mkdir(parents=True)
     (folder / "a").touch()
     (folder / "runs/checkpoint.pt").touch()
-    if manifest is not None:
-        (folder / "manifest.json").write_text(manifest)
-    before = files_below(folder)
-    never = atomic_directory(folder, "manifest.json", overwrite=True)
-    with pytest.raises(ValueError, match="--overwrite does not replace it") as refused, never:
-        pass
-    assert files_below(folder) == before and list(tmp_path.iterdir()) == [folder]
-    if manifest == '{"files": {"a": ""}}':
-        assert "has 1 files that are not in its manifest.json, runs/checkpoint.pt for one" in str(refused.value)
+    for manifest in [None, "[]", "{}", '{"files": 3}', "not JSON", '{"files": ["a"]}', '{"files": {"a": ""}}']:
+        if manifest is not None:
+            (folder / "manifest.json").write_text(manifest)
+        before = files_below(folder)
+        never = atomic_directory(folder, "manifest.json", overwrite=True)
+        with pytest.raises(ValueError, match="--overwrite does not replace it") as refused, never:
+            pass
+        assert files_below(folder) == before and list(tmp_path.iterdir()) == [folder]
+        if manifest == '{"files": {"a": ""}}':
+            assert "has 1 files that are not in its manifest.json, runs/checkpoint.pt for one" in str(refused.value)
 
 
 def test_a_file_that_appears_meanwhile_is_kept(tmp_path: Path) -> None:

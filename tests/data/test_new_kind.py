@@ -47,6 +47,7 @@ def predictions(folder: Path, kind: str, records: list[dict[str, Any]]) -> list[
     return [json.loads(line) for line in out.read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_numbers(kind_of_user, meetings: list[Record], tmp_path: Path) -> None:
     kind_of_user("similarity")
     words = (turn.split() for turn in meetings[0].sentences or ())

@@ -1,7 +1,7 @@
+"""`hat preprocess`: what it refuses in one line, what it replaces, counts and drops; the bytes are those of goldens."""
+
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import re
 import signal
@@ -11,255 +11,207 @@ import time
 from pathlib import Path
 
 import pytest
-from fairseq.data import Dictionary, data_utils
+from commands import REPOSITORY
 
 from hat_fairseq import cli
-from hat_fairseq.data.files import sha256_of
-from hat_fairseq.data.kinds import Document
-from hat_fairseq.data.outputs import files_below
-from hat_fairseq.data.pipeline import TextPipeline
-from hat_fairseq.data.record import Record
-from hat_fairseq.data.records_json import read_records, record_to_json
 from hat_fairseq.package_files import describe_files
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-MEETINGS = ["--num-codes", "300", "--roles", "--role-in-text", "--max-source-tokens", "400", "--long-source", "chunk"]
+fault = pytest.mark.fault
+Output = pytest.CaptureFixture[str]
 
 
-def write(path: Path, documents: list[Record]) -> None:
-    path.write_text("".join(json.dumps(record_to_json(document)) + "\n" for document in documents))
+def hat(*words: object) -> int:
+    return cli.main(["preprocess", *map(str, words)])
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory, meetings: list[Record]) -> Path:
-    path = tmp_path_factory.mktemp("meetings")
-    write(path / "train.jsonl", meetings[:5])
-    write(path / "valid.jsonl", meetings[5:6])
-    write(path / "test.jsonl", meetings[6:])
-    return path
-
-
-@pytest.fixture(scope="module")
-def result(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("out") / "data bin"
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        assert cli.main(["preprocess", str(folder), "--out", str(out), *MEETINGS]) == 0
-    (out.parent / "printed").write_text(printed.getvalue())
-    return out
-
-
-def failure(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+def failure(capsys: Output, *words: object) -> str:
     """The one line of a refused command."""
-    assert cli.main(["preprocess", *arguments]) == 2
+    assert hat(*words) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     return error
 
 
-def test_every_stream_has_one_line_for_each_chunk(result: Path, meetings: list[Record]) -> None:
-    text = result / "text"
-    pipeline = TextPipeline.load(result / "bin")
-    chunks = [chunk for meeting in meetings[6:] for chunk in pipeline.encode(meeting)]
-    assert (text / "test.source").read_text().split("\n") == [*(" ".join(chunk.tokens) for chunk in chunks), ""]
-    assert (text / "test.role").read_text().split("\n") == [*(" ".join(chunk.streams["role"]) for chunk in chunks), ""]
-    assert (text / "test.ids").read_text() == "".join(
-        f"{c.id}\t{c.part}\t{c.num_parts}\t{c.tokens.count('<s>')}\n" for c in chunks
-    )
-    assert len((text / "test.target").read_text().splitlines()) == len(chunks)
-    assert list(read_records(text / "test.jsonl")) == [pipeline.prepare(meeting) for meeting in meetings[6:]]
+def write(folder: Path, **splits: list[dict]) -> Path:
+    folder.mkdir(exist_ok=True)
+    for split, records in splits.items():
+        (folder / f"{split}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    return folder
 
 
-@pytest.mark.parametrize("split", ["train", "valid", "test"])
-def test_fairseq_reads_back_what_was_written(result: Path, split: str) -> None:
-    for prefix, side in (("source-target", "source"), ("source-target", "target"), ("role-None", "role")):
-        dictionary = Dictionary.load(str(result / "bin" / f"dict.{side}.txt"))
-        dataset = data_utils.load_indexed_dataset(str(result / "bin" / f"{split}.{prefix}.{side}"), dictionary, "mmap")
-        lines = (result / "text" / f"{split}.{side}").read_text().splitlines()
-        assert len(dataset) == len(lines)
-        for ids, line in zip(dataset, lines, strict=True):
-            tokens = [token if token in dictionary else "<unk>" for token in line.split()]
-            assert [dictionary[index] for index in ids] == [*tokens, "</s>"]
+def figures(out: Path) -> dict[str, dict]:
+    return json.loads((out / "manifest.json").read_text())["splits"]
 
 
-def test_the_manifest_accounts_for_everything(result: Path, meetings: list[Record]) -> None:
-    manifest = json.loads((result / "manifest.json").read_text())
-    train = manifest["splits"]["train"]
-    tokens = [line.split() for line in (result / "text" / "train.source").read_text().splitlines()]
-    assert train["documents"] == 5
-    assert train["lines"] == len(tokens)
-    assert train["source_tokens"]["total"] == sum(map(len, tokens)) + len(tokens)
-    assert train["source_tokens"]["max"] == max(map(len, tokens)) + 1 <= 400
-    assert (
-        train["sentences"] == sum(line.count("<s>") for line in tokens) >= sum(len(m.sentences) for m in meetings[:5])
-    )
-    assert train["treatments"]["source_chunks"] == len(tokens)
-    assert train["treatments"]["targets_repeated_for_chunks"] == len(tokens) - 5
-    assert manifest["splits"]["test"]["treatments"]["source_tokens_unknown_to_dictionary"] > 0
-    files = [name for name in files_below(result) if name != "manifest.json"]
-    assert manifest["sha256"] == {name: sha256_of(result / name) for name in files}
-    assert manifest["files"] == {name: (result / name).stat().st_size for name in files}
-    assert manifest["versions"]["tokenizers"] != "not installed"
+def test_fairseqs_own_task_reads_the_directory(tmp_path: Path) -> None:
+    from fairseq.tasks.sentence_prediction import SentencePredictionConfig, SentencePredictionTask
+
+    raw, out = REPOSITORY / "tests/golden/preprocess/classification/raw", tmp_path / "out"
+    assert hat(raw, "--kind", "classification", "--splitter", "punctuation", "--num-codes", 200, "--out", out) == 0
+    classes = [line.split()[0] for line in (out / "text/label.labels").read_text().splitlines()]
+    cfg = SentencePredictionConfig(data=str(out / "bin"), num_classes=len(classes), max_positions=512, no_shuffle=True)
+    cfg.regression_target, cfg.seed = False, 1
+    task = SentencePredictionTask.setup_task(cfg)
+    task.load_dataset("valid")
+    samples = [task.dataset("valid")[index] for index in range(len(task.dataset("valid")))]
+    labels = (out / "text" / "valid.label").read_text().split()
+    assert [int(sample["target"]) for sample in samples] == [classes.index(label) for label in labels]
+    rows = (out / "text" / "valid.source").read_text().splitlines()
+    assert [len(sample["net_input.src_tokens"]) for sample in samples] == [len(row.split()) + 1 for row in rows]
 
 
-def test_two_workers_give_the_same_files(folder: Path, result: Path, tmp_path: Path) -> None:
-    arguments = [
-        "preprocess",
-        str(folder),
-        "--out",
-        str(tmp_path / "out"),
-        *MEETINGS,
-        "--workers",
-        "2",
-    ]
-    assert cli.main(arguments) == 0
-    files = sorted(path.relative_to(result) for path in (result / "text").iterdir())
-    assert files == sorted(path.relative_to(tmp_path / "out") for path in (tmp_path / "out" / "text").iterdir())
-    for file in [*files, Path("bin", "pipeline.json"), Path("bin", "bpe.codes")]:
-        assert (tmp_path / "out" / file).read_bytes() == (result / file).read_bytes()
+DOCUMENT = b'{"id": "a", "sentences": ["x y"], "target": "x"}'
+LABELLED = b'{"id": "a", "text": "x", "label": "b"}'
+REFUSED = [  # kind, lines, flags, message
+    ("text", DOCUMENT.replace(b"x y", b"caf\xe9"), "", "{}:1: invalid UTF-8"),
+    ("text", b'{"id": "a", "text": "x. y", "target": "x"}', "", "or --splitter punctuation or --splitter library"),
+    ("text", DOCUMENT, "--splitter library", "use --splitter given"),
+    ("text", b'{"id": "a", "sentences": ["x"]}', "", "({}:1) has no target"),
+    ("text", DOCUMENT, "--roles", "use --no-roles"),
+    ("text", DOCUMENT, "--max-source-tokens 3", "({}:1): its source is too long"),
+    ("text", DOCUMENT, "--workers 0", "--workers 0: the number of workers must be from 1 to 1,024"),
+    ("text", DOCUMENT, "--limit 0", "--limit must be at least 1, not 0"),
+    ("text", b"", "", "the split train has no documents"),
+    ("text", DOCUMENT, "--segments none", "--segments none has no effect with --kind text"),
+    ("text", DOCUMENT, "--aligned --splitter punctuation", "--aligned is for given segments, not for --splitter"),
+    ("text", DOCUMENT, "--aligned --roles", "--aligned does not go together with --roles"),
+    ("text", DOCUMENT, "--bpe gpt2 --target-separator", "the dictionary of --bpe gpt2 has no <sep>"),
+    ("text", DOCUMENT, "--bpe sentencepiece", "--bpe sentencepiece needs --bpe-dir DIR"),
+    ("text", DOCUMENT.replace(b"x y", b" "), "--on-empty drop", "every document was dropped (--on-empty drop"),
+    ("classification", b'{"id": "a", "text": "x"}\n' + LABELLED.replace(b'"a"', b'"c"'), "", "'c' ({}:2) has label, "),
+    ("classification", LABELLED + b"\n" + LABELLED, "", "document 'a' ({}:2) occurs twice"),
+    ("classification", LABELLED.replace(b'"x"', b'" "'), "", "has an empty part: no sentence with text in it; "),
+    ("classification", LABELLED, "", "or --splitter punctuation or --splitter library; or --segments none"),
+    ("classification", LABELLED, "--aligned", "--aligned has no effect with --kind classification; remove it"),
+    ("classification", LABELLED, "--long-source chunk", "--long-source chunk is not for --kind classification"),
+    ("segments", b'{"id": "a", "segments": ["x"]}', "--segments packed", "each segment keeps its own marker"),
+    ("mlm", b'{"text": "x"}', "--long-source truncate", "documents go on in the next row"),
+    (
+        "qa",
+        b'{"id": "a", "text": "x y", "question": "q", "answers": [{"text": "y", "start": 1}]}',
+        "",
+        "{}:1: document 'a': the answer 'y' does not stand at character 1",
+    ),
+]
 
 
-@pytest.mark.fault("Input", "a document without text", "refused with its id and line; --on-empty drop counts it")
-def test_empty_documents_are_refused_or_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write(
-        tmp_path / "train.jsonl",
-        [Document("full", sentences=("a b",), target=("a",)), Document("empty", sentences=(" ",), target=("a",))],
-    )
-    arguments = [str(tmp_path), "--out", str(tmp_path / "out"), "--num-codes", "5"]
-    assert f"document 'empty' ({tmp_path}/train.jsonl:2) has an empty source" in failure(arguments, capsys)
-    assert cli.main(["preprocess", *arguments, "--on-empty", "drop"]) == 0
-    train = json.loads((tmp_path / "out" / "manifest.json").read_text())["splits"]["train"]
-    assert (train["documents"], train["treatments"]) == (1, {"documents_empty_dropped": 1})
-
-
-@pytest.mark.fault("Input", "invalid UTF-8", "refused with file, line and byte")
-@pytest.mark.fault(
+@fault("Input", "invalid UTF-8", "refused with file, line and byte")
+@fault(
     "Input", "a document without target, roles or sentences that the options need", "refused with its id and the flag"
 )
-@pytest.mark.fault("Input", "an empty split", "refused")
-@pytest.mark.fault("Input", "a source longer than the limit", "refused with its id; truncate, drop or chunk by a flag")
-@pytest.mark.parametrize(
-    ("line", "arguments", "message"),
-    [
-        (b'{"id": "a", "text": "caf\xe9", "target": "x"}', [], r"train.jsonl:1: invalid UTF-8"),
-        (b'{"id": "a", "text": "x. y", "target": "x"}', [], "or --splitter punctuation or --splitter library"),
-        (b'{"id": "a", "sentences": ["x"], "target": "x"}', ["--splitter", "library"], "use --splitter given"),
-        (b'{"id": "a", "sentences": ["x"]}', [], "train.jsonl:1) has no target"),
-        (b'{"id": "a", "sentences": ["x"], "target": "x"}', ["--roles"], "use --no-roles"),
-        (
-            b'{"id": "a", "sentences": ["x y"], "target": "x"}',
-            ["--max-source-tokens", "3"],
-            "train.jsonl:1): its source is too long",
-        ),
-        (
-            b'{"id": "a", "sentences": ["x y"], "target": "x"}',
-            ["--workers", "0"],
-            "--workers 0: the number of workers must be from 1 to 1,024",
-        ),
-        (b'{"id": "a", "sentences": ["x y"], "target": "x"}', ["--limit", "0"], "--limit must be at least 1, not 0"),
-        (b"", [], "the split train has no documents"),
-    ],
-)
-def test_bad_input_is_one_line_and_leaves_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], line: bytes, arguments: list[str], message: str
-) -> None:
-    (tmp_path / "train.jsonl").write_bytes(line + b"\n" if line else b"")
-    assert message in failure([str(tmp_path), "--out", str(tmp_path / "out"), *arguments], capsys)
-    assert [path.name for path in tmp_path.iterdir()] == ["train.jsonl"]
+@fault("Input", "an empty split", "refused")
+@fault("Input", "a split all of whose documents are dropped", "refused")
+@fault("Input", "a source longer than the limit", "refused with its id; truncate, drop or chunk by a flag")
+def test_bad_input_is_one_line_and_leaves_nothing(tmp_path: Path, capsys: Output) -> None:
+    path = tmp_path / "train.jsonl"
+    for kind, lines, flags, message in REFUSED:
+        path.write_bytes(lines + b"\n" if lines else b"")
+        error = failure(capsys, tmp_path, "--kind", kind, "--out", tmp_path / "out", *flags.split())
+        assert message.format(path) in error
+        assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.fault(
-    "Preprocessing", "--out exists", "refused; --overwrite replaces nothing that hat preprocess did not write"
-)
-@pytest.mark.fault("Preprocessing", "--overwrite on a folder of hat package", "refused")
-@pytest.mark.fault("Preprocessing", "--overwrite on a result of which a file has changed", "refused")
-def test_existing_directories_are_safe(result: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "already exists; choose another directory" in failure(["ami", "--out", str(result)], capsys)
-    words = ["ami", "--out", str(tmp_path), "--overwrite", "--limit", "1"]
+@fault("Input", "a document without text", "refused with its id and line; --on-empty drop counts it")
+def test_empty_documents_are_refused_or_counted(tmp_path: Path, capsys: Output) -> None:
+    kinds = {"text": {"sentences": ["a b"], "target": "a"}, "classification": {"segments": ["a b"], "label": "c"}}
+    for kind, record in kinds.items():
+        empty = dict.fromkeys(record, [" "]) | {"id": "empty", list(record)[1]: "d"}
+        folder = write(tmp_path / kind, train=[{"id": "full", **record}, empty])
+        words = [folder, "--kind", kind, "--out", folder / "out", "--num-codes", 5]
+        assert f"document 'empty' ({folder}/train.jsonl:2) has an empty" in failure(capsys, *words)
+        assert hat(*words, "--on-empty", "drop") == 0
+        train = figures(folder / "out")["train"]
+        assert (train["documents"], train["treatments"]) == (1, {"documents_empty_dropped": 1})
+    assert train["labels"] == {"c": 1} and (folder / "out/text/label.labels").read_text() == "c 1\n"
+
+
+@fault("Preprocessing", "--out exists", "refused; --overwrite replaces nothing that hat preprocess did not write")
+@fault("Preprocessing", "--overwrite on a folder of hat package", "refused")
+@fault("Preprocessing", "--overwrite on a result of which a file has changed", "refused")
+def test_existing_directories_are_safe(tmp_path: Path, capsys: Output) -> None:
+    assert "already exists; choose another directory" in failure(capsys, "ami", "--out", tmp_path)
+    words = ["ami", "--out", tmp_path, "--overwrite", "--limit", 1]
     (tmp_path / "thesis.tex").touch()
-    assert "--overwrite does not replace it" in failure(words, capsys)
+    assert "--overwrite does not replace it" in failure(capsys, *words)
     (tmp_path / "manifest.json").write_text(json.dumps(package := describe_files(tmp_path)))
-    assert "has no manifest.json of this command" in failure(words, capsys)
+    assert "has no manifest.json of this command" in failure(capsys, *words)
     (tmp_path / "manifest.json").write_text(json.dumps({**package, "reader": "ami"}))
     (tmp_path / "thesis.tex").write_text("years of work")
-    assert "thesis.tex has changed since manifest.json was written" in failure(words, capsys)
+    assert "thesis.tex has changed since manifest.json was written" in failure(capsys, *words)
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
 
 
-def test_overwrite_replaces_an_earlier_result(folder: Path, tmp_path: Path) -> None:
-    arguments = ["preprocess", str(folder), "--out", str(tmp_path / "out"), "--num-codes", "20"]
-    assert cli.main([*arguments, "--limit", "1"]) == 0
-    assert cli.main([*arguments, "--overwrite"]) == 0
-    assert len((tmp_path / "out" / "text" / "train.ids").read_text().splitlines()) == 5
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+@fault("Input", "one test set with targets or labels, another without", "refused with both names")
+def test_test_sets_with_and_without_what_is_right(tmp_path: Path, capsys: Output) -> None:
+    for kind, key in (("text", "target"), ("classification", "label")):
+        splits = {split: [{"id": split, "text": "One .", key: "x"}] for split in ("train", "test", "test1")}
+        del splits["test"][0][key]
+        folder = write(tmp_path / kind, **splits)
+        error = failure(capsys, folder, "--kind", kind, "--splitter", "punctuation", "--out", tmp_path / "out")
+        assert f"test1 has {key} and test has not: preprocess them from separate folders" in error
 
 
-@pytest.mark.fault("Input", "one test set with targets or labels, another without", "refused with both names")
-@pytest.mark.parametrize("kind", ["text", "classification"])
-def test_test_sets_with_and_without_what_is_right(
-    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    key = "target" if kind == "text" else "label"
-    (tmp_path / "mine").mkdir()
-    for split in ("train", "test", "test1"):
-        line = {"id": split, "text": "One .", **({} if split == "test" else {key: "x"})}
-        (tmp_path / f"mine/{split}.jsonl").write_text(json.dumps(line) + "\n")
-    words = [str(tmp_path / "mine"), "--kind", kind, "--splitter", "punctuation", "--out", str(tmp_path / "out")]
-    assert f"test1 has {key} and test has not: preprocess them from separate folders" in failure(words, capsys)
+def test_only_the_named_splits_are_read(tmp_path: Path, capsys: Output) -> None:
+    """The others need not be there, or readable."""
+    folder = write(tmp_path / "mine", train=[{"id": "a", "sentences": ["Hello ."], "target": "Hi ."}])
+    (folder / "test.jsonl").write_text("damaged\n")
+    words = [folder, "--num-codes", 5, "--out", tmp_path / "out", "--splits", "train"]
+    assert "has train, test" in failure(capsys, *words, "valid")
+    assert hat(*words) == 0 and [path.name for path in (tmp_path / "out/text").glob("*.ids")] == ["train.ids"]
 
 
-def test_only_the_named_splits_are_read(result: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The others need not be there."""
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine/test.jsonl").write_text(
-        '{"id": "a", "turns": [{"role": "PM", "text": "Hello ."}], "target": "Hi ."}\n'
-    )
-    (tmp_path / "mine/train.jsonl").write_text("damaged\n")
-    words = [str(tmp_path / "mine"), "--out", str(tmp_path / "out"), "--vocabulary", str(result / "bin")]
-    assert "has train, test" in failure([*words, "--splits", "test", "valid"], capsys)
-    assert cli.main(["preprocess", *words, "--splits", "test"]) == 0
-    assert sorted(path.name for path in (tmp_path / "out/text").glob("*.ids")) == ["test.ids"]
-
-
-@pytest.mark.fault("Input", "the same document in train and test", "counted by id and by source in the report")
-@pytest.mark.parametrize("kind", ["text", "classification"])
-def test_what_is_in_two_splits_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str) -> None:
-    folder, key = tmp_path / "mine", "target" if kind == "text" else "label"
-    folder.mkdir()
-    rows = {
+@fault("Input", "the same document in train and test", "counted by id and by source in the report")
+def test_what_is_in_two_splits_is_counted(tmp_path: Path, capsys: Output) -> None:
+    texts = {
         "train": [("a", "One ."), ("b", "Two .")],
         "valid": [("a", "Three .")],
         "test": [("c", "Two ."), ("b", "One .")],
     }
-    for split, pairs in rows.items():
-        lines = (json.dumps({"id": i, "text": text, key: "x"}) + "\n" for i, text in pairs)
-        (folder / f"{split}.jsonl").write_text("".join(lines))
-    words = ["preprocess", str(folder), "--out", str(tmp_path / "out"), "--splitter", "punctuation", "--num-codes", "5"]
-    assert cli.main([*words, "--kind", kind]) == 0
-    splits = json.loads((tmp_path / "out/manifest.json").read_text())["splits"]
-    found = [splits[split]["treatments"] for split in ("train", "valid", "test")]
+    splits = {split: [{"id": i, "text": text, "target": "x"} for i, text in pairs] for split, pairs in texts.items()}
+    words = ["--out", tmp_path / "out", "--splitter", "punctuation", "--num-codes", 5]
+    assert hat(write(tmp_path / "mine", **splits), *words) == 0
     names = "ids_in_an_earlier_split", "sources_in_an_earlier_split"
-    assert [[split.get(name, 0) for name in names] for split in found] == [[0, 0], [1, 0], [1, 2]]
+    counts = [[split["treatments"].get(name, 0) for name in names] for split in figures(tmp_path / "out").values()]
+    assert counts == [[0, 0], [1, 0], [1, 2]]
     assert re.search(r"sources in an earlier split +0 +0 +2\n", capsys.readouterr().out)
 
 
-@pytest.mark.fault("Input", "a split all of whose documents are dropped", "refused")
-@pytest.mark.parametrize("kind", ["text", "classification"])
-@pytest.mark.parametrize("bpe", ["learned", "vocabulary"])
-def test_a_split_of_which_nothing_is_left_is_an_error(
-    result: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, bpe: str
-) -> None:
-    key, source = ("target", "sentences") if kind == "text" else ("label", "segments")
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine/train.jsonl").write_text(json.dumps({"id": "a", source: [" "], key: "x"}) + "\n")
-    words = [str(tmp_path / "mine"), "--out", str(tmp_path / "out"), "--kind", kind]
-    words += ["--vocabulary", str(result / "bin")] if bpe == "vocabulary" else []
-    assert "every document was dropped (--on-empty drop" in failure([*words, "--on-empty", "drop"], capsys)
+READER = """
+from hat_fairseq.data.kinds import LabelledText
+
+KIND = "classification"
+DEFAULTS = {"segments": "none", "num_codes": 10}
+RELEASE = {"train": (7, 8), "valid": (1,)}
+PAPER = {"documents": {"train": "363K", "valid": "122"}, "source_words": "354"}
+
+def read(split, root, counts):
+    counts["seen"] += 2
+    for number in range(5 if split == "train" else 1):
+        yield LabelledText(f"{split}{number}", text="A text .", label="a" if split == "test" else "b")
+"""
+
+
+def test_a_reader_states_what_it_reads(tmp_path: Path, capsys: Output) -> None:
+    (tmp_path / "small.py").write_text(READER)
+    words = [tmp_path / "small.py", "--out", tmp_path / "out"]
+    assert (
+        "small: the split train has 5 documents, a complete release 7 or 8; complete it, or use what is there "
+        "with --partial, or only the first N documents with --limit N"
+    ) in failure(capsys, *words)
+    unseen = "test: document 'test0' has the label 'a', which the training part does not have; it has 'b'"
+    assert unseen in failure(capsys, *words, "--partial")
+    assert "yields data of --kind classification, not qa" in failure(capsys, *words, "--kind", "qa")
+    (tmp_path / "small.py").write_text(READER.replace('"a" if split == "test" else "b"', '"b"'))
+    assert hat(*words, "--limit", 1) == 0 and figures(tmp_path / "out")["train"]["treatments"] == {"seen": 2}
+    assert hat(*words, "--partial", "--overwrite") == 0
+    printed = capsys.readouterr().out.split("wrote")[1].splitlines()
+    table = {line[:27].strip(): line[27:].split() for line in printed}
+    assert table["documents"] == ["5", "1", "1", "363K", "/", "122", "/", "-"]
+    assert table["source words a document"] == ["3.0", "3.0", "3.0", "354"]
 
 
 SLOW_READER = """
 import time
-from hat_fairseq.data.kinds import Document
 from hat_fairseq.data.kinds import Document
 
 SPLITS = ("train",)
@@ -272,7 +224,7 @@ def read(split, root, counts):
 """
 
 
-@pytest.mark.fault("Preprocessing", "kill -9 of the command with workers", "its workers end too")
+@fault("Preprocessing", "kill -9 of the command with workers", "its workers end too")
 def test_a_killed_run_leaves_no_half_directory_and_no_workers(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(SLOW_READER)
     command = [

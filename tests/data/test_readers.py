@@ -5,11 +5,21 @@ import hashlib
 import json
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pyarrow
 import pytest
+from pyarrow import ipc, parquet
 
+from hat_fairseq import cli
+from hat_fairseq.data import manifest
+from hat_fairseq.data.files import sha256_of
+from hat_fairseq.data.manifest import describe_inputs
 from hat_fairseq.data.readers import find_reader
+from hat_fairseq.data.record import Record
+from hat_fairseq.data.records_json import read_records, record_to_json
 
 ARTICLES = [
     {"id": "a1", "article": 'First, he said "no".\nSecond.', "highlights": "One .\nTwo ."},
@@ -17,14 +27,14 @@ ARTICLES = [
 ]
 
 
-def as_csv(root: Path) -> None:
+def articles_as_csv(root: Path) -> None:
     with open(root / "validation.csv", "w", newline="") as file:
         writer = csv.DictWriter(file, ["id", "article", "highlights"])
         writer.writeheader()
         writer.writerows(ARTICLES)
 
 
-def as_json_lines(root: Path) -> None:
+def articles_as_json_lines(root: Path) -> None:
     (root / "validation.jsonl").write_text("".join(json.dumps(article) + "\n" for article in ARTICLES))
 
 
@@ -39,40 +49,28 @@ def as_stories(root: Path) -> None:
         (folder / f"{name}.story").write_text(article["article"].replace("\n", "\n\n") + "\n\n" + highlights)
 
 
-@pytest.mark.parametrize("release", [as_csv, as_json_lines, as_stories])
-def test_every_release_of_cnn_dm_gives_the_same_articles(release, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-    release(tmp_path)
-    documents = list(find_reader("cnn_dm").read("valid", tmp_path, Counter()))
-    assert [(document.text, document.target) for document in documents] == [
-        (article["article"], tuple(article["highlights"].split("\n"))) for article in ARTICLES
-    ]
+def test_every_release_of_cnn_dm_gives_the_same_articles(tmp_path: Path) -> None:
+    for release in (articles_as_csv, articles_as_json_lines, as_stories):
+        (root := tmp_path / release.__name__).mkdir()
+        release(root)
+        documents = list(find_reader("cnn_dm").read("valid", root, Counter()))
+        assert [(document.text, document.target) for document in documents] == [
+            (article["article"], tuple(article["highlights"].split("\n"))) for article in ARTICLES
+        ]
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
+def test_what_is_no_release_of_cnn_dm_is_refused(tmp_path: Path) -> None:
+    for name, content, message in [
         ("other.csv", "", "expected url_lists/ .* or one file train.csv or train.jsonl .*, found none"),
         ("train.csv", "article,summary\n", r"train\.csv:1: expected the columns id, article, highlights, found"),
-        ("train.csv", "id,article,highlights\na,b\n", r"train\.csv:2: 2 columns instead of 3"),
-        ("train.csv", 'id,article,highlights\na,"b', r"train\.csv:2: unexpected end of data"),
         ("train.jsonl", '{"id": "a", "document": "b"}\n', r"train\.jsonl:1: expected an object with id, article"),
-        ("train.jsonl", "a,b\n", r"train\.jsonl:1: not a JSON object"),
         ("url_lists/all_train.txt", "http://x\n", r"all_train\.txt:1: http://x has no file cnn/stories/\w{40}\.story"),
-    ],
-)
-def test_what_is_no_release_of_cnn_dm_is_refused(tmp_path: Path, name: str, content: str, message: str) -> None:
-    (tmp_path / name).parent.mkdir(exist_ok=True)
-    (tmp_path / name).write_text(content)
-    with pytest.raises(ValueError, match=message):
-        list(find_reader("cnn_dm").read("train", tmp_path, Counter()))
-
-
-def test_a_story_without_highlights_is_refused(tmp_path: Path) -> None:
-    as_stories(tmp_path)
-    story = next((tmp_path / "cnn" / "stories").iterdir())
-    story.write_text("half a story")
-    with pytest.raises(ValueError, match=r"\.story: no @highlight"):
-        list(find_reader("cnn_dm").read("valid", tmp_path, Counter()))
+    ]:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(content)
+        with pytest.raises(ValueError, match=message):
+            list(find_reader("cnn_dm").read("train", tmp_path, Counter()))
+        (tmp_path / name).unlink()
 
 
 def test_unknown_readers_are_refused(tmp_path: Path) -> None:
@@ -85,9 +83,6 @@ def test_unknown_readers_are_refused(tmp_path: Path) -> None:
         find_reader(str(tmp_path / "mine.py"))
     (tmp_path / "mine.py").write_text("KIND = 'summary'\n\n\ndef read(split, root, counts):\n    return []\n")
     with pytest.raises(ValueError, match="KIND is an unknown kind 'summary'; choose one of text, classification"):
-        find_reader(str(tmp_path / "mine.py"))
-    (tmp_path / "mine.py").write_text("TASK = 'text'\n\n\ndef read(split, root, counts):\n    return []\n")
-    with pytest.raises(ValueError, match=r"mine\.py: TASK is called KIND now"):
         find_reader(str(tmp_path / "mine.py"))
 
 
@@ -111,3 +106,143 @@ def test_readers_import_modules_of_their_folders(tmp_path: Path) -> None:
     readers = [find_reader(str(tmp_path / name / "mine.py")) for name in ("one", "two")]
     assert [list(reader.read("train", None, Counter())) for reader in readers] == [["one"], ["two"]]
     assert str(tmp_path / "one") not in sys.path
+
+
+LINE = json.dumps({"id": "a", "text": "One cat runs.", "target": "A cat."}) + "\n"
+
+
+def folder(path: Path, *names: str) -> Path:
+    path.mkdir(exist_ok=True)
+    for name in names:
+        (path / name).write_text(LINE if ".jsonl" in name else "a\n")
+    return path
+
+
+def test_the_validation_split_has_four_names(tmp_path: Path) -> None:
+    for name in ["valid", "val", "dev", "validation"]:
+        names = ["train.jsonl", f"{name}.jsonl", "test.jsonl", "README.md"]
+        reader = find_reader(str(folder(tmp_path / name, *names)))
+        assert reader.splits == ("train", "valid", "test")
+        assert [document.id for document in reader.read("valid", None, Counter())] == ["a"]
+
+
+def test_parallel_text_too(tmp_path: Path) -> None:
+    reader = find_reader(str(folder(tmp_path, "train.source", "train.target", "dev.en-de.en", "dev.en-de.de")))
+    assert reader.splits == ("train", "valid")
+    assert [document.id for document in reader.read("valid", None, Counter())] == ["dev-1"]
+
+
+def test_further_test_splits_have_numbers(tmp_path: Path) -> None:
+    names = ["test10", "test2", *(f"test{number}" for number in (1, 3, 4, 5, 6, 7, 8, 9)), "test", "train"]
+    reader = find_reader(str(folder(tmp_path, *(f"{name}.jsonl" for name in names))))
+    assert reader.splits == ("train", "test", *(f"test{number}" for number in range(1, 11)))
+
+
+def test_other_files_are_named(tmp_path: Path, capsys) -> None:
+    for names, message in [
+        (["train.jsonl", "dev.jsonl", "valid.jsonl"], "has the split valid twice"),
+        (["train.jsonl", "train.source", "train.target"], "has the split train twice"),
+        (["train.jsonl", "test1.jsonl"], "has the splits test1; fairseq numbers them test, test1, test2"),
+        (["train.jsonl", "extra.jsonl"], "has extra.jsonl, which is no split"),
+        (["train.jsonl", "test.tsv"], "has test.tsv, which is no split"),
+        (["train.jsonl", "Valid.jsonl.gz"], "has Valid.jsonl.gz, which is no split"),
+        (["train.jsonl", "test01.jsonl"], "has test01.jsonl, which is no split"),
+        (["README.md"], "has no train.jsonl, valid.jsonl, test.jsonl"),
+    ]:
+        raw = folder(tmp_path / names[-1], *names)
+        assert cli.main(["preprocess", str(raw), "--out", str(tmp_path / "out")]) == 2
+        assert message in capsys.readouterr().err and not (tmp_path / "out").exists()
+
+
+Rows = list[dict[str, Any]]
+
+
+def as_json_lines(folder: Path, split: str, rows: Rows) -> None:
+    (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def as_csv(folder: Path, split: str, rows: Rows) -> None:
+    with open(folder / f"{split}.csv", "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def as_parquet(folder: Path, split: str, rows: Rows) -> None:
+    parquet.write_table(pyarrow.Table.from_pylist(rows), folder / f"{split}.parquet")
+
+
+def as_saved_folder(folder: Path, split: str, rows: Rows) -> None:
+    """As `datasets` saves a split: Arrow streams and two files of JSON."""
+    (folder / split).mkdir()
+    table = pyarrow.Table.from_pylist(rows)
+    for number, part in enumerate((table[:2], table[2:])):
+        with ipc.new_stream(folder / split / f"data-{number:05}-of-00002.arrow", table.schema) as stream:
+            stream.write_table(part)
+    (folder / split / "state.json").write_text("{}")
+    (folder / "dataset_dict.json").write_text('{"splits": ["train"]}')
+
+
+FORMS: list[Callable[[Path, str, Rows], None]] = [as_json_lines, as_csv, as_parquet, as_saved_folder]
+
+
+@pytest.fixture(scope="module")
+def rows(pages: list[dict[str, list[str]]]) -> Rows:
+    return [{"id": f"page {n}", "text": "\n".join(page["en"]), "label": f"{n % 2}"} for n, page in enumerate(pages)]
+
+
+def test_every_form_gives_the_same_data(rows: Rows, tmp_path: Path) -> None:
+    results = []
+    for form in FORMS:
+        folder = tmp_path / form.__name__
+        folder.mkdir()
+        form(folder, "train", rows)
+        words = ["--kind", "classification", "--splitter", "punctuation", "--num-codes", "99", "--out", folder / "out"]
+        assert cli.main(["preprocess", str(folder), *map(str, words)]) == 0
+        results.append(
+            {name: sha256_of(folder / "out" / name) for name in ("bin/input0/train.bin", "text/train.jsonl")}
+        )
+    assert results == results[:1] * len(FORMS)
+
+
+def test_lists_and_empty_cells(translations: list[Record], tmp_path: Path) -> None:
+    """A column that only some rows have is empty in the others."""
+    records = [record_to_json(record) for record in translations]
+    records[0]["meta"] = {"source": "help"}
+    as_parquet(tmp_path, "train", records)
+    read = list(read_records(tmp_path / "train.parquet"))
+    assert read == translations and read[0].meta == {"source": "help"} and read[1].meta is None
+    assert str(read[1].origin).endswith("train.parquet, row 2")
+
+
+def test_damaged_tables_are_refused(tmp_path: Path) -> None:
+    for name, content, message in [
+        ("train.csv", 'id,text,label\na,"b', "train.csv:2: unexpected end of data"),
+        ("train.csv", "id,text,label\na,b\n", "train.csv:2: 2 columns instead of 3"),
+        ("train.csv", "id,text,colour\na,b,c\n", "train.csv:2: unknown key 'colour'"),
+        ("train.parquet", "id,text", "train.parquet: "),
+    ]:
+        (tmp_path / name).write_text(content)
+        with pytest.raises(ValueError, match=message):
+            list(read_records(tmp_path / name, "classification"))
+
+
+def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    as_parquet(tmp_path, "train", [{"id": "a"}])
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ValueError, match=r'needs the package pyarrow: pip install "hat_fairseq\[tables\]"'):
+        list(read_records(tmp_path / "train.parquet"))
+
+
+def test_the_manifest_names_what_was_read(rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    as_json_lines(tmp_path, "train", rows)
+    as_parquet(tmp_path, "test", rows)
+    words = ["--kind", "classification", "--splitter", "punctuation", "--num-codes", "99", "--out", tmp_path / "out"]
+    assert cli.main(["preprocess", str(tmp_path), *map(str, words)]) == 0
+    record = json.loads((tmp_path / "out/manifest.json").read_text())
+    files = [tmp_path / "test.parquet", tmp_path / "train.jsonl"]
+    assert [(row["path"], row["size"]) for row in record["inputs"]] == [(str(f), f.stat().st_size) for f in files]
+    assert record["date"].endswith("+00:00") and record["command"] and record["versions"]["hat_fairseq"]
+    monkeypatch.setattr(manifest, "MAX_INPUTS", 1)
+    (folder,) = describe_inputs(files)
+    assert (folder["path"], folder["files"], folder["size"]) == (str(tmp_path), 2, sum(f.stat().st_size for f in files))

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import pickle
 import random
 import re
-import shutil
 import sys
 import unicodedata
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fairseq.data import Dictionary, data_utils
+from fairseq.data import Dictionary
 from sentencepiece import SentencePieceProcessor
-from sentencepiece_model import SAMPLE, peer_tokenizer, tydi, tydi_lines, write_model
+from sentencepiece_model import peer_tokenizer, tydi, tydi_lines, write_model
 
-from hat_fairseq import cli
-from hat_fairseq.data.files import sha256_of
 from hat_fairseq.data.kinds import LabelledText, LabelledWords, Question
 from hat_fairseq.data.options import Settings
-from hat_fairseq.data.parallel import ordered_map
 from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.record import Answer
 from hat_fairseq.data.sentencepiece_bpe import MODEL, SPACE, SentencePieceBpe
@@ -122,21 +116,16 @@ def test_every_character_belongs_to_the_tokens_made_of_it(bpe: SentencePieceBpe)
     assert exact > 0.98 * total > 10_000
 
 
-@pytest.mark.parametrize(
-    ("text", "tokens", "extents"),
-    [
+def test_extents_of_given_tokens(bpe: SentencePieceBpe) -> None:
+    for text, tokens, extents in [
         ("aﬃx １9", ["▁a", "f", "fi", "x", "▁", "19"], [(0, 1), (1, 2), (1, 2), (2, 3), (3, 3), (3, 5)]),
         ("e\u0301t", ["▁", "é", "t"], [(0, 0), (0, 2), (2, 3)]),
         ("น้ำ", ["▁น", "้\u0e4d", "า"], [(0, 1), (1, 3), (2, 3)]),
         ("ﷺ", ["▁صلى", "▁ال", "له▁عليه", "▁", "وسلم"], [(0, 1), (0, 1), (0, 1), (1, 1), (0, 1)]),
         ("\u200bab\u200bc\u200b", ["▁ab", "▁", "c"], [(0, 3), (3, 3), (3, 6)]),
         ("…", ["▁", ".", ".."], [(0, 0), (0, 1), (0, 1)]),
-    ],
-)
-def test_extents_of_given_tokens(
-    text: str, tokens: list[str], extents: list[tuple[int, int]], bpe: SentencePieceBpe
-) -> None:
-    assert bpe.extents(tokens, text) == extents
+    ]:
+        assert bpe.extents(tokens, text) == extents
 
 
 def test_text_of_which_nothing_is_left(bpe: SentencePieceBpe) -> None:
@@ -192,98 +181,15 @@ def test_answers_in_eleven_languages(bpe: SentencePieceBpe, windows: bool) -> No
     assert checked >= 90 and inside > 10
 
 
-def test_worker_processes_have_the_model(bpe: SentencePieceBpe, tmp_path: Path) -> None:
-    lines = tydi_lines()[:40]
-    expected = [bpe.encode(line) for line in lines]
-    assert list(ordered_map(bpe.encode, lines, 2)) == expected
-    gone = SentencePieceBpe(shutil.copy(bpe.model, tmp_path / MODEL))
-    pickled = pickle.dumps(gone)
-    (tmp_path / MODEL).unlink()
-    assert [pickle.loads(pickled).encode(line) for line in lines] == expected
-
-
-def preprocess(folder: Path, out: Path, *flags: str) -> int:
-    return cli.main(["preprocess", str(folder), "--out", str(out), *flags])
-
-
-@pytest.fixture(scope="module")
-def questions(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("questions")
-    for split in ("train", "test"):
-        shutil.copy(SAMPLE, folder / f"{split}.jsonl.gz")
-    return folder
-
-
-QUESTIONS = ["--kind", "qa", "--splitter", "punctuation", "--max-source-tokens", "300", "--long-source", "chunk"]
-
-
-def test_from_questions_to_binary_data(questions: Path, model: Path, tmp_path: Path) -> None:
-    out, again = tmp_path / "out", tmp_path / "again"
-    flags = [*QUESTIONS, "--bpe", "sentencepiece", "--bpe-dir", str(model.parent)]
-    assert preprocess(questions, out, *flags, "--workers", "2") == 0
-    record = json.loads((out / "bin/pipeline.json").read_text())
-    assert record["bpe"] == {"kind": "sentencepiece", "sha256": {MODEL: sha256_of(model)}}
-    assert (out / "bin" / MODEL).read_bytes() == model.read_bytes()
-    assert json.loads((out / "manifest.json").read_text())["versions"]["sentencepiece"][0].isdecimal()
-    dictionary = Dictionary.load(str(out / "bin/input0/dict.txt"))
-    assert dictionary.symbols[4:] == list(SentencePieceBpe(model).pieces())
-    peer, rows = peer_tokenizer(model), data_utils.load_indexed_dataset(str(out / "bin/input0/test"), dictionary)
-    texts = [line.split() for line in (out / "text/test.source").read_text(encoding="utf-8").splitlines()]
-    assert len(rows) == len(texts) > 20
-    for row, tokens in zip(rows, texts, strict=True):
-        assert row.tolist() == [*peer.convert_tokens_to_ids(tokens), 2]
-    # The model and its dictionary go on with the data; a changed model is refused.
-    assert preprocess(questions, again, *QUESTIONS, "--splits", "test", "--vocabulary", str(out / "bin")) == 0
-    for name in ("text/test.source", "bin/input0/test.bin", f"bin/{MODEL}"):
-        assert (again / name).read_bytes() == (out / name).read_bytes()
-    with open(again / "bin" / MODEL, "ab") as file:
-        file.write(b"\n")
-    with pytest.raises(ValueError, match=f"{MODEL} is missing or was changed after pipeline.json was written"):
-        TextPipeline.load(again / "bin")
-
-
-def test_a_dictionary_beside_the_model_is_the_one(questions: Path, model: Path, tmp_path: Path) -> None:
-    """As in fairseq's releases, and for a model whose embedding was cut to some languages."""
-    folder = Path(shutil.copytree(model.parent, tmp_path / "model"))
-    pieces = list(SentencePieceBpe(model).pieces())[:-10]
-    (folder / "dict.txt").write_text("".join(f"{piece} 7\n" for piece in pieces), encoding="utf-8")
-    flags = [*QUESTIONS, "--bpe", "sentencepiece", "--bpe-dir", str(folder)]
-    assert preprocess(questions, tmp_path / "out", *flags) == 0
-    assert (tmp_path / "out/bin/input0/dict.txt").read_bytes() == (folder / "dict.txt").read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        ("", "--bpe sentencepiece needs --bpe-dir DIR, the folder with sentencepiece.bpe.model"),
-        ("--bpe-dir nowhere", "nowhere/sentencepiece.bpe.model is missing: --bpe-dir must have a sentencepiece model"),
-        ("--bpe-dir {} --kind text --target-separator", "the dictionary of --bpe sentencepiece has no <sep>"),
-    ],
-)
-def test_flags_that_do_not_fit(
-    flags: str, message: str, questions: Path, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    given = [*QUESTIONS, "--bpe", "sentencepiece", *flags.format(model.parent).split()]
-    if "--kind text" in flags:
-        given = given[4:]
-        shutil.copy(questions / "train.jsonl.gz", tmp_path)
-    assert preprocess(questions, tmp_path / "out", *given) == 2
-    assert message in capsys.readouterr().err and not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
+def test_models_that_cannot_be_used(tmp_path: Path) -> None:
+    for settings, message in [
         ({"add_dummy_prefix": False}, r"puts no space before the first word \(add_dummy_prefix\)"),
         ({"treat_whitespace_as_suffix": True}, r"puts no space before the first word \(add_dummy_prefix\)"),
         ({"byte_fallback": True}, "has pieces for bytes"),
         ({"user_defined_symbols": "<pad>"}, "has the piece '<pad>', which a dictionary of fairseq cannot have"),
-    ],
-    ids=str,
-)
-def test_models_that_cannot_be_used(settings: dict[str, object], message: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=f"{MODEL} {message}"):
-        SentencePieceBpe(write_model(tmp_path, **settings)).pieces()
+    ]:
+        with pytest.raises(ValueError, match=f"{MODEL} {message}"):
+            SentencePieceBpe(write_model(tmp_path, **settings)).pieces()
 
 
 def test_a_damaged_model_and_a_missing_package(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

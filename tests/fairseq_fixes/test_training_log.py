@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from commands import run_command, training_words
 
 
+@pytest.mark.slow
 def test_the_log_is_short_and_says_how_long_the_training_takes(ami: Path, tmp_path: Path) -> None:
     flags = ["--log-format", "simple", "--max-update", 5, "--no-save", "--disable-validation", "--weight-decay", 0.125]
     result = run_command("fairseq-train", *training_words(ami / "bin", tmp_path, *flags))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from argparse import Namespace
 from collections.abc import Callable
 from typing import Any
@@ -12,16 +10,16 @@ import pytest
 import torch
 from building import EOS, PAD, TINY, build, documents
 from fairseq import search
+from fairseq.dataclass.configs import GenerationConfig
 from fairseq.sequence_generator import SequenceGenerator
-from fairseq.token_generation_constraints import pack_constraints
 from helpers import assert_close
 from torch import Tensor
 
 from hat_fairseq.generation.beam_search import BeamSearchGenerator
+from hat_fairseq.generation.options import DEFAULTS, parse_generation_options
 from hat_fairseq.kernels.precision import PackedLinear
 
 LENGTHS = [17, 9, 2, 17, 5]
-TWINS = pytest.mark.parametrize("twin", ["", " --no-hierarchy"], ids=["hat", "plain"])
 OPTIONS: dict[str, dict[str, Any]] = {
     "defaults": {},
     "greedy": {"beam_size": 1},
@@ -38,6 +36,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "temperature and unknown": {"temperature": 0.7, "unk_penalty": 2.0},
     "suppressed": {"tokens_to_suppress": ("w3", "w5")},
     "more candidates than words": {"beam_size": 40, "max_len_b": 3, "min_len": 1},
+    "a beam for every word": {"beam_size": 59, "max_len_b": 3, "min_len": 0},  # one of them is </s>
 }
 SEARCHES: dict[str, Callable[[Any], search.Search]] = {
     "sampling": lambda d: search.Sampling(d, -1, -1.0),
@@ -45,6 +44,7 @@ SEARCHES: dict[str, Callable[[Any], search.Search]] = {
     "sampling top p": lambda d: search.Sampling(d, -1, 0.8),
     "diverse groups": lambda d: search.DiverseBeamSearch(d, 2, 0.5),
     "diverse siblings": lambda d: search.DiverseSiblingsSearch(d, 0.5),
+    "allowed words": lambda d: search.PrefixConstrainedBeamSearch(d, lambda document, tokens: [EOS, 5, 6, 7, 8]),
 }
 
 
@@ -60,7 +60,7 @@ def confident(twin: str = "", seed: int = 2) -> Any:
 def generate(kind: type, models: list[Any], source: Tensor, **options: Any) -> list[list[dict[str, Tensor]]]:
     dictionary = models[0].decoder.dictionary
     prefix, strategy = options.pop("prefix_tokens", None), options.pop("strategy", None)
-    ids, constraints = options.pop("ids", None), options.pop("constraints", None)
+    ids = options.pop("ids", None)
     if strategy is not None:
         options["search_strategy"] = strategy(dictionary)
     generator = kind(models, dictionary, **{"beam_size": 4, "max_len_b": 15, "min_len": 3, **options})
@@ -68,7 +68,7 @@ def generate(kind: type, models: list[Any], source: Tensor, **options: Any) -> l
     if ids is not None:
         sample["id"] = torch.tensor(ids)
     torch.manual_seed(7)
-    return generator.generate(models, sample, prefix_tokens=prefix, constraints=constraints)
+    return generator.generate(models, sample, prefix_tokens=prefix)
 
 
 def assert_same(models: list[Any], source: Tensor, **options: Any) -> list[list[dict[str, Tensor]]]:
@@ -86,39 +86,38 @@ def assert_same_hypotheses(ones: list[list[dict[str, Tensor]]], others: list[lis
         assert_close(one["positional_scores"], other["positional_scores"])
 
 
-@TWINS
-@pytest.mark.parametrize("name", OPTIONS)
-def test_hypotheses_are_those_of_fairseq(name: str, twin: str) -> None:
-    hypotheses = assert_same([confident(twin)], documents(LENGTHS), **OPTIONS[name])
-    if name == "defaults":
-        assert len({len(beams[0]["tokens"]) for beams in hypotheses}) > 1, "no document ends before another"
+@pytest.mark.parametrize("flags", ["", " --no-hierarchy", " --decoder-kv-heads 1"])
+def test_hypotheses_are_those_of_fairseq_under_every_option(flags: str) -> None:
+    model = confident(flags)
+    for name, options in OPTIONS.items():
+        hypotheses = assert_same([model], documents(LENGTHS), **options)
+        lengths = {len(beams[0]["tokens"]) for beams in hypotheses}
+        assert name != "defaults" or len(lengths) > 1, "no document ends before another"
 
 
-@pytest.mark.parametrize("kv_heads", [1, 2])
-@pytest.mark.parametrize("name", ["defaults", "wide", "long"])
-def test_hypotheses_of_heads_that_share_keys_are_those_of_fairseq(name: str, kv_heads: int) -> None:
-    assert_same([confident(f" --decoder-kv-heads {kv_heads}")], documents(LENGTHS), **OPTIONS[name])
+def test_of_ensembles_small_and_large_batches_and_nothing_but_padding() -> None:
+    both = [confident(seed=0), confident(" --no-hierarchy", seed=1)]
+    for name in ("defaults", "bigrams", "temperature and unknown"):
+        assert_same(both, documents(LENGTHS), **OPTIONS[name])
+    for size in (1, 33):
+        assert_same([confident()], documents([1 + n % 11 for n in range(size)]))
+    assert_same([confident()], torch.cat([documents([5]), torch.full((1, 5), PAD)]))
 
 
 @pytest.mark.parametrize("name", SEARCHES)
-def test_sampling_and_diverse_beams_draw_what_fairseq_draws(name: str) -> None:
+def test_other_searches_run_in_fairseqs_loop(name: str) -> None:
     assert_same([confident()], documents(LENGTHS), strategy=SEARCHES[name])
 
 
-@pytest.mark.parametrize("ids", [[0, 1, 2, 3, 4], [3, 0, 4, 2, 1], [7, 100, 5, 6, 8]])
-def test_diverse_beams_do_not_depend_on_the_batch_or_its_ids(ids: list[int]) -> None:
+def test_diverse_beams_do_not_depend_on_the_batch_or_its_ids() -> None:
     """fairseq indexes what it knows of a batch by the ids of the data set."""
     model, source, strategy = confident(), documents(LENGTHS), SEARCHES["diverse groups"]
-    hypotheses = generate(BeamSearchGenerator, [model], source, strategy=strategy, ids=ids)
-    for index, (length, identifier) in enumerate(zip(LENGTHS, ids, strict=True)):
-        row = source[index : index + 1, :length]
-        alone = generate(BeamSearchGenerator, [model], row, strategy=strategy, ids=[identifier])
-        assert_same_hypotheses(alone, hypotheses[index : index + 1])
-
-
-@pytest.mark.parametrize("options", [OPTIONS["defaults"], OPTIONS["bigrams"], OPTIONS["temperature and unknown"]])
-def test_ensembles(options: dict[str, Any]) -> None:
-    assert_same([confident(seed=0), confident(" --no-hierarchy", seed=1)], documents(LENGTHS), **options)
+    for ids in ([3, 0, 4, 2, 1], [7, 100, 5, 6, 8]):
+        hypotheses = generate(BeamSearchGenerator, [model], source, strategy=strategy, ids=ids)
+        for index, (length, identifier) in enumerate(zip(LENGTHS, ids, strict=True)):
+            row = source[index : index + 1, :length]
+            alone = generate(BeamSearchGenerator, [model], row, strategy=strategy, ids=[identifier])
+            assert_same_hypotheses(alone, hypotheses[index : index + 1])
 
 
 def test_prefixes_of_different_lengths_and_one_that_ends() -> None:
@@ -126,15 +125,6 @@ def test_prefixes_of_different_lengths_and_one_that_ends() -> None:
     for beams, row in zip(assert_same([confident()], documents(LENGTHS), prefix_tokens=prefix), prefix, strict=True):
         wanted = row[row.ne(PAD)].tolist()
         assert all(h["tokens"][: len(wanted)].tolist() == wanted for h in beams)
-
-
-@pytest.mark.parametrize("size", [1, 33])
-def test_batches_of_one_and_of_many(size: int) -> None:
-    assert_same([confident()], documents([1 + n % 11 for n in range(size)]))
-
-
-def test_nothing_but_padding() -> None:
-    assert_same([confident()], torch.cat([documents([5]), torch.full((1, 5), PAD)]))
 
 
 def test_a_model_without_numbers_is_an_error_and_not_an_empty_text() -> None:
@@ -145,25 +135,18 @@ def test_a_model_without_numbers_is_an_error_and_not_an_empty_text() -> None:
         generate(BeamSearchGenerator, [model], documents(LENGTHS))
 
 
-@pytest.mark.parametrize("shared", ["", " --decoder-kv-heads 1"])
-def test_a_model_prepared_for_inference_generates_the_same(shared: str) -> None:
+def test_a_model_prepared_for_inference_generates_the_same() -> None:
     flags = "--encoder-embed-dim 256 --decoder-embed-dim 256 --encoder-attention-heads 4 --decoder-attention-heads 4 "
-    flags += "--encoder-layers 1 --decoder-layers 2 --dropout 0.1 --activation-fn gelu --share-all-embeddings"
+    flags += "--encoder-layers 1 --decoder-layers 2 --dropout 0.1 --activation-fn gelu --share-all-embeddings "
     source = documents(LENGTHS)
-    model = build("hat_transformer", flags + shared, max_target_positions=128).eval()
+    model = build("hat_transformer", flags + "--decoder-kv-heads 1", max_target_positions=128).eval()
     with torch.no_grad():
         model.decoder.output_projection.weight.mul_(2)
     expected = generate(SequenceGenerator, [model], source, min_len=8)
     model.prepare_for_inference_(Namespace(generation=Namespace()))
     assert any(isinstance(module, PackedLinear) for module in model.modules())
-    assert_same_hypotheses(generate(BeamSearchGenerator, [model], source, min_len=8), expected)
-    assert_same_hypotheses(generate(SequenceGenerator, [model], source, min_len=8), expected)
-
-
-def test_other_searches_run_in_fairseqs_loop() -> None:
-    dictionary = confident().decoder.dictionary
-    strategy = search.PrefixConstrainedBeamSearch(dictionary, lambda document, tokens: [EOS, 5, 6, 7, 8])
-    assert_same([confident()], documents(LENGTHS), strategy=lambda _: strategy)
+    for kind in (BeamSearchGenerator, SequenceGenerator):
+        assert_same_hypotheses(generate(kind, [model], source, min_len=8), expected)
 
 
 def test_in_fairseqs_loop_the_hypotheses_of_a_document_share_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,25 +165,19 @@ def test_in_fairseqs_loop_the_hypotheses_of_a_document_share_its_memory(monkeypa
     assert all(hypotheses == 4 * rows == 4 * keys for hypotheses, rows, keys in shapes)
 
 
-def test_lexical_constraints_are_met_in_fairseqs_loop() -> None:
-    phrase = torch.tensor([7, 9])
-    hypotheses = generate(
-        BeamSearchGenerator,
-        [confident()],
-        documents(LENGTHS),
-        strategy=lambda d: search.LexicallyConstrainedBeamSearch(d, "unordered"),
-        constraints=pack_constraints([[phrase] for _ in LENGTHS]),
-    )
-    for beams in hypotheses:
-        assert (beams[0]["tokens"].unfold(0, 2, 1) == phrase).all(1).any()
-
-
-def test_the_search_needs_torch_only() -> None:
-    code = "import sys, hat_fairseq.generation.search; sys.exit('fairseq' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_impossible_lengths_and_ngrams_are_refused() -> None:
+def test_options_without_a_meaning_are_refused() -> None:
+    """fairseq ignores unknown names and numbers that make no sense."""
+    assert parse_generation_options('{"beam": 4, "max_len_b": 30}', "--generation") == {"beam": 4, "max_len_b": 30}
+    assert vars(GenerationConfig()).items() >= DEFAULTS.items()
+    for text, message in (
+        ('{"beem": 2}', "--generation: unknown generation option 'beem'; known are .*beam"),
+        ("{beam: 2}", "--generation {beam: 2}: not JSON"),
+        ("[4]", "--generation .4.: expected a JSON object"),
+        ('{"beam": 0}', "beam must be at least 1, not 0"),
+        ('{"min_len": -1}', "min_len must be at"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            parse_generation_options(text, "--generation")
     with pytest.raises(ValueError, match="--min-len 20 is more than the longest text allowed, 15 tokens"):
         generate(BeamSearchGenerator, [confident()], documents([5]), min_len=20)
     with pytest.raises(ValueError, match="--no-repeat-ngram-size 1"):

@@ -32,7 +32,7 @@ def run(tmp_path):
         parser = argparse.ArgumentParser()
         join_chunks.add_arguments(parser)
         out = tmp_path / "out.jsonl"
-        options = ["--ids", tmp_path / "test.ids", "--out", out, "--generated", *paths]
+        options = ["--ids", tmp_path / "test.ids", "--out", out, "--overwrite", "--generated", *paths]
         assert join_chunks.main(parser.parse_args([str(option) for option in options])) == 0
         return [json.loads(line) for line in out.read_text().split("\n")[:-1]]
 
@@ -46,13 +46,11 @@ def test_documents_in_the_order_of_the_ids(run):
     ]
 
 
-def test_shards(run):
+def test_several_files_and_chunks_in_another_order(run):
     first, second = "D-0\t-1\tone\n", "D-2\t-1\tthree\nD-1\t-1\ttwo\n"
     assert [row["text"] for row in run(IDS, first, second)] == ["one two", "three"]
-
-
-def test_chunks_in_another_order(run):
-    assert run("a\t1\t2\t1\na\t0\t2\t1\n", "D-0\t-1\tsecond\nD-1\t-1\tfirst\n") == [{"id": "a", "text": "first second"}]
+    rows = run("a\t1\t2\t1\na\t0\t2\t1\n", "D-0\t-1\tsecond\nD-1\t-1\tfirst\n")
+    assert rows == [{"id": "a", "text": "first second"}]
 
 
 def test_segments_are_kept_apart_and_counted(run, capsys):
@@ -71,22 +69,22 @@ def test_empty_texts_are_counted(run, capsys):
     assert "1 of 2 documents have an empty text" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("ids", "generated", "message"),
-    [
-        (IDS, "D-0\t-1\ta\nD-1\t-1\tb\n", r"1 of 3 samples .* not generated.*sample 2 \(document 'b', chunk 0\)"),
-        (IDS, "D-0\t-1\ta\nD-0\t-1\tb\n", r":2: a second hypothesis for sample 0: .*--nbest 1"),
-        (IDS, "D-0\t-1\ta\nD-1\t-1\tb\nD-2\t-1\tc\nD-3\t-1\td\n", "sample 3 was generated, but .* has 3 samples"),
-        (IDS, "H-0\t-1\ta b\n", r"only 1 H- lines \(tokens, not text\)"),
-        (IDS, "nothing\n", "no H- or D- lines"),
-        ("a\t0\t2\t1\n", "D-0\t-1\ta\n", r":1: document 'a' has 2 chunks, but the line of chunk 1 is missing"),
-        ("a\t0\t1\t1\na\t0\t1\t1\n", "D-0\t-1\ta\n", r":2: chunk 0 of document 'a' is on line 1 already"),
-        ("a\t0\t1\n", "D-0\t-1\ta\n", ":1: expected document id, .* run hat preprocess again"),
-    ],
-)
-def test_errors(run, ids, generated, message):
-    with pytest.raises(ValueError, match=message):
-        run(ids, generated)
+REFUSED = [
+    (IDS, "D-0\t-1\ta\nD-1\t-1\tb\n", r"1 of 3 samples .* not generated.*sample 2 \(document 'b', chunk 0\)"),
+    (IDS, "D-0\t-1\ta\nD-0\t-1\tb\n", r":2: a second hypothesis for sample 0: .*--nbest 1"),
+    (IDS, "D-0\t-1\ta\nD-1\t-1\tb\nD-2\t-1\tc\nD-3\t-1\td\n", "sample 3 was generated, but .* has 3 samples"),
+    (IDS, "H-0\t-1\ta b\n", r"only 1 H- lines \(tokens, not text\)"),
+    (IDS, "nothing\n", "no H- or D- lines"),
+    ("a\t0\t2\t1\n", "D-0\t-1\ta\n", r":1: document 'a' has 2 chunks, but the line of chunk 1 is missing"),
+    ("a\t0\t1\t1\na\t0\t1\t1\n", "D-0\t-1\ta\n", r":2: chunk 0 of document 'a' is on line 1 already"),
+    ("a\t0\t1\n", "D-0\t-1\ta\n", ":1: expected document id, .* run hat preprocess again"),
+]
+
+
+def test_what_does_not_belong_together_is_refused(run):
+    for ids, generated, message in REFUSED:
+        with pytest.raises(ValueError, match=message):
+            run(ids, generated)
 
 
 @pytest.mark.parametrize(("language", "text"), [("zh", "你好。再见 A B。"), ("en", "你好。 再见 A B。")])
@@ -95,6 +93,5 @@ def test_chinese_chunks_are_joined_without_spaces(run, tmp_path, language, text)
     generated = "D-0\t-1\t你好。\nD-1\t-1\t再见 A\nD-2\t-1\tB。\n"
     (row,) = run("a\t0\t3\t1\na\t1\t3\t1\na\t2\t3\t1\n", generated)
     assert row == {"id": "a", "text": text}
-    (tmp_path / "out.jsonl").unlink()
     (row,) = run("a\t0\t2\t2\na\t1\t2\t1\n", "D-0\t-1\t你好。\t再见。\nD-1\t-1\t完。\n")
     assert row["segments"] == ["你好。", "再见。", "完。"] and (" " in row["text"]) == (language == "en")

@@ -39,8 +39,9 @@ def test_logits_of_an_encoder_decoder(name: str, tmp_path: Path) -> None:
             assert_close(each(**inputs, **roles, decoder_input_ids=target).logits, expected)
     labels = torch.cat([target[:, 1:], torch.tensor([[EOS]] * 4)], dim=1)
     labels[1:, 6:] = -100
-    loss = peer(source, labels=labels, **roles_of(model, source)).loss
-    assert_close(loss, cross_entropy(expected.flatten(0, 1), labels.flatten()))
+    for none in (-100, PAD):
+        loss = peer(source, labels=labels.masked_fill(labels < 0, none), **roles_of(model, source)).loss
+        assert_close(loss, cross_entropy(expected.flatten(0, 1), labels.flatten()))
     tables = {tensor.data_ptr() for tensor in model.parameters()}
     assert len(load_file(tmp_path / "model.safetensors")) == len(tables) == len({*loaded.parameters()})
 
@@ -68,20 +69,18 @@ def test_logits_of_all_heads_of_an_encoder(name: str, tmp_path: Path) -> None:
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("name", ENCODERS)
+@pytest.mark.parametrize("name", ["hat", "bigbird", "segments"])
 def test_logits_of_words(name: str, tmp_path: Path) -> None:
     tokens = documents(LENGTHS)
     model, config = encoder(name, {})
     peer = filled(model, hf.HatForMaskedLM(config))
     peer.save_pretrained(tmp_path)
-    loaded, info = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path, output_loading_info=True)
-    assert not any(info.values()), info
+    loaded = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path)
     expected, real = model(tokens)[0], tokens.ne(PAD)
-    labels = tokens.where(torch.rand(tokens.shape) < 0.3, -100)
+    labels = tokens.where(torch.rand(tokens.shape) < 0.3, -100).masked_fill(~real, -100)
     for each in (peer, loaded):
         assert_close(each(tokens).logits[real], expected[real])
-        loss = cross_entropy(expected.flatten(0, 1), labels.masked_fill(~real, -100).flatten())
-        assert_close(each(tokens, labels=labels.masked_fill(~real, -100)).loss, loss)
+        assert_close(each(tokens, labels=labels).loss, cross_entropy(expected.flatten(0, 1), labels.flatten()))
 
 
 def test_what_a_folder_lacks_is_initialised_and_nothing_else(tmp_path: Path) -> None:

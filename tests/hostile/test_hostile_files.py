@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
+import io
 import json
 import os
 import re
@@ -20,25 +22,33 @@ from commands import REPOSITORY, run_command
 from pyarrow import parquet
 from releases import write_release
 
+from hat_fairseq import cli
+
 GIGABYTES = 6 * 2**30
 LEARNED = ["--bpe", "learned", "--num-codes", 30]
 
 
 def fault(name: str, *values: object, area: str = "Security", outcome: str = "file and line, exit 2") -> object:
-    """Parameters of a test that are a row of docs/reliability.md."""
+    """Parameters of a test that are a row of tests/FAULTS.md."""
     return pytest.param(*values, marks=pytest.mark.fault(area, name, outcome), id=name)
 
 
 def hat(*words: object, expected: int = 2, **options: object) -> str:
-    """What `hat` prints to stderr, in a process that may take six gigabytes; one line if it fails."""
-    command = [sys.executable, "-P", "-m", "hat_fairseq.cli", *map(str, words)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY)}
-    limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (GIGABYTES, GIGABYTES))  # noqa: E731
-    options = {"timeout": 60, "env": environment, "preexec_fn": limit} | options
-    done = subprocess.run(command, capture_output=True, text=True, **options)  # type: ignore[call-overload]
-    assert done.returncode == expected, done.stderr[-3000:]
-    assert not expected or done.stderr.count("\n") == 1, done.stderr[-3000:]
-    return done.stderr
+    """What `hat` prints to stderr; one line if it fails. With options: in a process that may take six gigabytes."""
+    if options:
+        command = [sys.executable, "-P", "-m", "hat_fairseq.cli", *map(str, words)]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY)}
+        limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (GIGABYTES, GIGABYTES))  # noqa: E731
+        options = {"timeout": 60, "env": environment, "preexec_fn": limit} | options
+        done = subprocess.run(command, capture_output=True, text=True, **options)  # type: ignore[call-overload]
+        status, stderr = done.returncode, done.stderr
+    else:
+        with contextlib.redirect_stderr(io.StringIO()) as printed:
+            status = cli.main([str(word) for word in words])
+        stderr = printed.getvalue()
+    assert status == expected, stderr[-3000:]
+    assert not expected or stderr.count("\n") == 1, stderr[-3000:]
+    return stderr
 
 
 def folder(path: Path, last: bytes = b"", name: str = "train.jsonl") -> Path:
@@ -109,7 +119,7 @@ def test_a_long_word(tmp_path: Path) -> None:
 @pytest.mark.fault("Security", "a gzip bomb", "refused at 100 MB in one line")
 def test_a_gzip_bomb(tmp_path: Path) -> None:
     part = gzip.compress(b'{"id": "' + b"a" * 2**26)  # a file may be several of these
-    stderr = preprocess(tmp_path, part * 40, name="train.jsonl.gz")
+    stderr = preprocess(tmp_path, part * 40, name="train.jsonl.gz", timeout=60)
     assert "train.jsonl.gz:1: the line has more than 100,000,000 bytes" in stderr
 
 
@@ -122,7 +132,7 @@ def test_a_parquet_bomb(tmp_path: Path) -> None:
     bomb = (tmp_path / "bomb").read_bytes()
     (tmp_path / "bomb").unlink()
     assert len(bomb) < 100_000
-    stderr = preprocess(tmp_path, bomb, name="train.parquet")
+    stderr = preprocess(tmp_path, bomb, name="train.parquet", timeout=60)
     assert "train.parquet, row 1: it has more than 100,000,000 bytes; divide it" in stderr
 
 

@@ -38,6 +38,7 @@ def folder(fine_tuned, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.fault("Security", "a package of the Hugging Face Hub that differs from its manifest", "refused by name")
 def test_what_is_pushed_is_what_is_loaded(folder: Path, fine_tuned, tmp_path: Path) -> None:
     raw, home = fine_tuned("classification").raw / "test.jsonl", str(tmp_path / "home")

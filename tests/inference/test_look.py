@@ -41,6 +41,7 @@ def test_a_text_model(trained: tuple[Path, str]) -> None:
     model = DocumentToText.from_pretrained(checkpoint, data / "bin", "cpu", **OPTIONS)
     record = next(iter(read_records(data / "text/test.jsonl")))
     look = look_at_text(model, record, LookOptions(occlusion=True, batch_size=3))
+    assert look.roles == tuple(record.roles[: len(look.source)])
     assert "".join(look.target).strip() == next(iter(model([record]))).replace("\t", " ")
     assert look.target_sentences[0][0] == 0 and look.target_sentences[-1][1] == len(look.target)
     assert look.unit == "sentence" and len(look.source) > 3
@@ -146,13 +147,15 @@ def test_the_command_writes_all_forms(trained: tuple[Path, str], tmp_path: Path,
     first = next(x for x in lines if x["layer"] == "all" and x["attention"] == "attention to sentences")
     weights = torch.tensor(record["maps"][0]["weights"])
     assert abs(float(first["mean"]) - float(weights.mean((0, 1))[0, 0])) < 1e-5
+    last = next(x for x in lines if x["layer"] == "1" and x["attention"] == "attention to sentences")
+    assert abs(float(last["max"]) - float(weights[1].amax(0)[0, 0])) < 1e-5
     assert first["sentence text"] == record["source"][0] and first["query text"] == record["target"][0]
     assert sum(x["attention"] == "occlusion" for x in lines) == len(record["source"]) * len(record["target"])
     for wrong, message in (
         ([], "say what to write"),
         ([f"--csv={files['csv']}"], "exists"),
         ([f"--csv={tmp_path}/x", f"--json={tmp_path}/x"], "two of --out, --png, --csv and --json name the same file"),
-        ([f"--csv={tmp_path}/x.csv", "--id", "nobody"], "has no document with the id 'nobody'"),
+        ([f"--csv={tmp_path}/x.csv", "--id", "nobody"], "has no document 'nobody'"),
         ([f"--csv={tmp_path}/x.csv", "--batch-size", "0"], "the batch size must be at least 1"),
         ([f"--csv={tmp_path}/none/x.csv"], "the directory of --csv does not exist"),
     ):
@@ -160,29 +163,43 @@ def test_the_command_writes_all_forms(trained: tuple[Path, str], tmp_path: Path,
         assert message in capsys.readouterr().err
 
 
-def test_predict_writes_the_page_of_each_document(fine_tuned, tmp_path: Path, capsys) -> None:
-    """Byte for byte that of `hat look --occlusion`; ids that are no names of files, no text, one segment."""
+def test_pages_of_all_documents(fine_tuned, tmp_path: Path, capsys, monkeypatch) -> None:
+    """Byte for byte those of `hat look --occlusion`; ids that are no names of files, no text, one segment."""
     made = fine_tuned("classification")
     (first, *_) = map(json.loads, (made.raw / "test.jsonl").open())
     texts = {"../a b": first["segments"], "..a/B": first["segments"][:3], "none": [], "長" * 100: first["segments"][:1]}
     rows = [json.dumps({"id": name, "segments": segments}) + "\n" for name, segments in texts.items()]
     (tmp_path / "in.jsonl").write_text("".join(rows))
     common = ["--data", str(made.data / "bin"), "--device", "cpu"]
-    words = ["predict", str(made.checkpoint), str(tmp_path / "in.jsonl"), *common, "--look", str(tmp_path / "pages")]
-    assert cli.main([*words, "--on-empty", "keep", "--out", str(tmp_path / "out.jsonl")]) == 0
+    words = ["look", str(made.checkpoint), "--input", str(tmp_path / "in.jsonl"), *common]
+    assert cli.main([*words, "--pages", str(tmp_path / "pages")]) == 0
     out, err = capsys.readouterr()
-    assert f"{tmp_path}/pages: 3 pages" in out and "1 documents have no page" in err and "'none'" in err
+    assert f"{tmp_path}/pages: 3 pages, and index.html" in out and "1 documents have no page" in err and "'none'" in err
     assert "3 pages have another name than the id, e.g. a_b.html" in err
-    names = ["a_B-2.html", "a_b.html", "長" * 26 + ".html"]
+    names = ["a_B-2.html", "a_b.html", "index.html", "長" * 26 + ".html"]
     assert sorted(path.name for path in (tmp_path / "pages").iterdir()) == names
     for name, page in (("../a b", "a_b"), ("..a/B", "a_B-2")):
         look = ["look", str(made.checkpoint), "--input", str(tmp_path / "in.jsonl"), *common, "--occlusion"]
         look += ["--id", name]
         assert cli.main([*look, "--out", str(tmp_path / f"{page}.html")]) == 0
         assert (tmp_path / f"{page}.html").read_bytes() == (tmp_path / f"pages/{page}.html").read_bytes()
-    assert cli.main([*words, "--on-empty", "keep", "--out", str(tmp_path / "out2.jsonl")]) == 2
-    assert "a_b.html exists" in capsys.readouterr().err and not (tmp_path / "out2.jsonl").exists()
-    answers = fine_tuned("qa")
-    words = f"predict {answers.checkpoint} {answers.raw}/test.jsonl --data {answers.data}/bin".split()
-    assert cli.main([*words, "--look", str(tmp_path / "p"), "--out", str(tmp_path / "a.jsonl"), "--device", "cpu"]) == 2
-    assert "--look is for labels" in capsys.readouterr().err
+    assert cli.main([*words, "--pages", str(tmp_path / "pages"), "--occlusion"]) == 2
+    assert "index.html exists" in capsys.readouterr().err
+    monkeypatch.setenv("OMP_NUM_THREADS", str(torch.get_num_threads()))  # sums depend on it in the last digits
+    assert cli.main([*words, "--pages", str(tmp_path / "two"), "--workers", "2"]) == 0
+    for name in names:
+        assert (tmp_path / "two" / name).read_bytes() == (tmp_path / "pages" / name).read_bytes()
+
+
+def test_pages_of_texts(trained: tuple[Path, str], tmp_path: Path) -> None:
+    """Of a split of preprocessed data; the page of a document is that of `hat look --id`."""
+    data, checkpoint = trained
+    common = ["look", checkpoint, "--data", str(data / "bin"), "--input", str(data), "--device", "cpu"]
+    common += ["--generation", json.dumps(OPTIONS)]
+    assert cli.main([*common, "--pages", str(tmp_path / "pages")]) == 0
+    records = [json.loads(line) for line in (data / "text/test.jsonl").open()]
+    pages = [path.stem for path in (tmp_path / "pages").iterdir() if path.name != "index.html"]
+    assert sorted(pages) == sorted(record["id"] for record in records)
+    name = records[-1]["id"]
+    assert cli.main([*common, "--id", name, "--out", str(tmp_path / "one.html")]) == 0
+    assert (tmp_path / "one.html").read_bytes() == (tmp_path / f"pages/{name}.html").read_bytes()

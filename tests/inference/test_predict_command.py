@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,24 +15,23 @@ import numpy as np
 import pytest
 import torch
 from fairseq import checkpoint_utils
-from fairseq.tasks import TASK_REGISTRY
 from fine_tuned import FineTuned
 from torch import Tensor
 
+import hat_fairseq
 from hat_fairseq import cli
 from hat_fairseq.data.kind import HEAD
-from hat_fairseq.data.labels import label_of, label_token, write_label_dictionary
+from hat_fairseq.data.labels import label_of
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.data.rows import read_ids
+from hat_fairseq.data.text import split_sentences
 from hat_fairseq.inference.checkpoints import task_settings
 from hat_fairseq.inference.command import write_lines
 from hat_fairseq.inference.labels import Predictor, batches
 from hat_fairseq.inference.loading import load
 from hat_fairseq.kernels.torch_private import BF16
-from hat_fairseq.tasks.config import EncoderTaskConfig
 
 Make = Callable[[str], FineTuned]
-KINDS = pytest.mark.parametrize("kind", ["classification", "choice", "candidates", "segments", "tokens", "qa"])
 
 
 def hat(*words: object) -> int:
@@ -155,32 +155,6 @@ def test_answers_are_the_best_spans_of_all_windows(fine_tuned: Make, tmp_path: P
     assert [bool(record["answer"]) for record in some] == kept and 0 < sum(kept) < len(kept)
 
 
-@KINDS
-def test_raw_examples_are_classified_as_the_split_is_predicted(kind: str, fine_tuned: Make, tmp_path: Path) -> None:
-    """Without labels, which are not looked at."""
-    made = fine_tuned(kind)
-    records = json_lines(made.raw / "test.jsonl")
-    unlabelled = [{k: v for k, v in r.items() if k not in ("label", "labels", "answers")} for r in records]
-    (tmp_path / "raw.jsonl").write_text("".join(json.dumps(record) + "\n" for record in unlabelled))
-    words = [made.checkpoint, tmp_path / "raw.jsonl", "--data", made.data / "bin", "--details", "--batch-size", 3]
-    assert hat("predict", *words, "--out", tmp_path / "raw/c.jsonl", "--device", "cpu") == 0
-    found, wanted = json_lines(tmp_path / "raw/c.jsonl"), predict(made, tmp_path / "p.jsonl")
-    assert_same(found, wanted)
-    assert not (tmp_path / "raw/c.jsonl.partial").exists()
-    for record, raw in zip(found, records, strict=True):
-        if kind == "segments":
-            assert [segment["text"] for segment in record["segments"]] == raw["segments"]
-            assert [segment["label"] for segment in record["segments"]] == record["labels"]
-            assert all(0.25 <= segment["probability"] <= 1 for segment in record["segments"])
-        elif kind in ("classification", "choice"):
-            said = "".join(segment["text"] for segment in record["segments"])
-            chosen = f"{raw['question']}{raw['choices'][int(record['label'])]}" if kind == "choice" else ""
-            assert "".join(said.split()) == "".join("".join([*raw["segments"], chosen]).split())
-            assert sum(segment["weight"] for segment in record["segments"]) == pytest.approx(1, abs=1e-4)
-            shares = [segment["share"] for segment in record["segments"] if kind == "classification"]
-            assert not shares or sum(shares) == pytest.approx(1)
-
-
 def test_a_folder_and_a_table_are_read_as_json_lines_are(fine_tuned: Make, tmp_path: Path) -> None:
     made = fine_tuned("classification")
     records = json_lines(made.raw / "test.jsonl")[:3]
@@ -200,6 +174,27 @@ def test_a_folder_and_a_table_are_read_as_json_lines_are(fine_tuned: Make, tmp_p
     assert hat("predict", made.checkpoint, tmp_path / "raw", "--split", "valid", *common, tmp_path / "v.jsonl") == 2
 
 
+def test_running_text_is_split_as_asked(fine_tuned: Make, tmp_path: Path) -> None:
+    """For a model whose data had given segments: the same as the sentences that the splitter finds."""
+    made = fine_tuned("classification")
+    texts = ["The remote is yellow. Who wants a button? Nobody does.", "Good morning. We begin."]
+    split = [{"id": str(n), "segments": split_sentences(text, "punctuation")} for n, text in enumerate(texts)]
+    rows = {"segments": split, "texts": [{"id": str(n), "text": text} for n, text in enumerate(texts)]}
+    common = ["predict", made.checkpoint, "--data", made.data / "bin", "--device", "cpu", "--details"]
+    for name, flags in (("segments", []), ("texts", ["--splitter", "punctuation"])):
+        (tmp_path / f"{name}.in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[name]))
+        assert hat(*common, *flags, tmp_path / f"{name}.in.jsonl", "--out", tmp_path / f"{name}.jsonl") == 0
+    predictions = [json_lines(tmp_path / f"{name}.jsonl") for name in rows]
+    assert predictions[0] == predictions[1] and [len(row["segments"]) for row in predictions[0]] == [3, 2]
+    model = hat_fairseq.load(made.checkpoint, made.data / "bin", "cpu")
+    assert model.look(texts[1], splitter="punctuation").unit == "segment"
+    assert [each.label for each in model.predict(texts, splitter="punctuation")] == [r["label"] for r in predictions[0]]
+    error = "running text has no given sentences; give sentences or turns, or --splitter punctuation"
+    for splitter, message in ((None, error), ("words", "unknown sentence splitter 'words'")):
+        with pytest.raises(ValueError, match=message):
+            model.predict(texts, splitter=splitter)
+
+
 def test_one_long_sample_does_not_lengthen_its_batch() -> None:
     assert list(batches([7, 1000, 5, 8, 6], 8, None)) == [[2, 4, 0, 3], [1]]
     sizes = np.random.default_rng(1).integers(1, 3000, 500).tolist()
@@ -211,19 +206,15 @@ def test_one_long_sample_does_not_lengthen_its_batch() -> None:
         assert len(part) <= 40 and len(part) * longest <= 30000
 
 
-@pytest.mark.parametrize("kind", ["classification", "segments", "qa"])
-def test_an_unlabelled_folder_with_the_vocabulary_of_the_training(kind: str, fine_tuned: Make, tmp_path: Path) -> None:
-    made = fine_tuned(kind)
+def test_an_unlabelled_folder_with_the_vocabulary_of_the_training(fine_tuned: Make, tmp_path: Path) -> None:
+    made = fine_tuned("qa")
     (tmp_path / "raw").mkdir()
-    records = [
-        {key: value for key, value in record.items() if key not in ("label", "labels", "answers")}
-        for record in json_lines(made.raw / "test.jsonl")
-    ]
+    records = [{**record, "answers": None} for record in json_lines(made.raw / "test.jsonl")]
     records[0]["meta"] = {"source": "mine"}
     (tmp_path / "raw/test.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
-    words = ["--kind", kind, "--out", tmp_path / "data", "--vocabulary", made.data / "bin"]
+    words = ["--kind", "qa", "--out", tmp_path / "data", "--vocabulary", made.data / "bin"]
     assert hat("preprocess", tmp_path / "raw", *words) == 0
-    other = FineTuned(kind, tmp_path / "raw", tmp_path / "data", made.checkpoint)
+    other = FineTuned("qa", tmp_path / "raw", tmp_path / "data", made.checkpoint)
     (tmp_path / "wanted").mkdir()
     found, wanted = predict(other, tmp_path / "p.jsonl"), predict(made, tmp_path / "wanted/p.jsonl")
     assert found[0].pop("meta") == {"source": "mine"}
@@ -293,7 +284,7 @@ def test_a_run_that_is_stopped_leaves_the_old_file(tmp_path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         write_lines(out, records())
-    assert out.read_text() == "old\n" and (tmp_path / "p.jsonl.partial").read_text() == '{"id": "a"}\n'
+    assert out.read_text() == "old\n" and list(tmp_path.iterdir()) == [out]
     write_lines(out, [{"id": "b"}])
     assert json_lines(out) == [{"id": "b"}] and list(tmp_path.iterdir()) == [out]
 
@@ -302,6 +293,7 @@ def test_mistakes_are_one_line(fine_tuned: Make, tmp_path: Path, capsys: pytest.
     made, others = fine_tuned("segments"), fine_tuned("classification")
     data, path, out, empty = made.data, made.checkpoint, tmp_path / "p.jsonl", tmp_path / "empty.jsonl"
     empty.write_text("")
+    os.mkfifo(tmp_path / "pipe")
     bin_flag = ["--data", data / "bin"]
     for words, message in (
         ([tmp_path / "no.pt", data, "--out", out], "no.pt does not exist: has it been trained?"),
@@ -315,19 +307,11 @@ def test_mistakes_are_one_line(fine_tuned: Make, tmp_path: Path, capsys: pytest.
         ([path, data, "--out", out, "--batch-size", 0], "batch size must be at least 1, not 0"),
         ([path, others.data, "--out", out], "holds data of the kind 'classification'"),
         ([path, empty, *bin_flag, "--out", out], "empty.jsonl is empty: nothing to predict"),
+        ([path, tmp_path / "pipe", *bin_flag, "--out", out], "store it in a file"),  # it is read several times
     ):  # fmt: skip
         assert hat("predict", *words) == 2, words
         assert message in capsys.readouterr().err.splitlines()[-1]
     assert not out.exists()
-
-
-def test_labels_are_the_text_that_was_given(fine_tuned: Make, tmp_path: Path) -> None:
-    """Spaces and percent signs included; in dictionaries they are written as in a URL."""
-    (tmp_path / "label").mkdir()
-    (tmp_path / "input0").symlink_to(fine_tuned("tokens").data / "bin/input0")
-    write_label_dictionary(map(label_token, ["a mark", "100 %", "<pad>"]), tmp_path / "label/dict.txt")
-    task = TASK_REGISTRY["token_classification"](EncoderTaskConfig(data=str(tmp_path)))
-    assert task.labels == ["a mark", "100 %", "<pad>"]
 
 
 def test_another_dictionary_is_refused(fine_tuned: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -353,9 +337,8 @@ def test_models_of_other_tasks_are_refused() -> None:
         task_settings({"model": {}}, "m.pt")
 
 
-@pytest.mark.parametrize("kind", ["classification", "segments", "tokens"])
-def test_bf16_on_a_cpu_changes_probabilities_a_little(kind: str, fine_tuned: Make, tmp_path: Path) -> None:
-    made = fine_tuned(kind)
+def test_bf16_on_a_cpu_changes_probabilities_a_little(fine_tuned: Make, tmp_path: Path) -> None:
+    made = fine_tuned("tokens")
     if not BF16:
         with pytest.raises(ValueError, match="precision bf16"):
             Predictor(load(made.checkpoint, made.data / "bin", "cpu", "bf16"))
@@ -363,7 +346,7 @@ def test_bf16_on_a_cpu_changes_probabilities_a_little(kind: str, fine_tuned: Mak
     outputs = []
     for precision in ("fp32", "bf16"):
         predictor = Predictor(load(made.checkpoint, made.data / "bin", "cpu", precision))
-        samples = predictor.encode(list(read_records(made.raw / "test.jsonl", kind)))[1]
+        samples = predictor.encode(list(read_records(made.raw / "test.jsonl", "tokens")))[1]
         outputs.append(np.concatenate([output.scores.flatten() for s in samples for output in predictor.outputs([s])]))
     assert 0 < np.abs(outputs[0] - outputs[1]).max() < 0.1
     assert len(predict(made, tmp_path / "p.jsonl", "--bf16")) == len(json_lines(made.raw / "test.jsonl"))

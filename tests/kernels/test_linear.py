@@ -1,4 +1,4 @@
-"""The linear map of either library is the same map."""
+"""Linear maps and the feed-forward network: of either library, those of torch; the backward pass keeps less."""
 
 from __future__ import annotations
 
@@ -6,19 +6,28 @@ import pytest
 import torch
 import torch.nn.functional as F
 from helpers import assert_close, assert_same_run
-from torch import nn
+from torch import Tensor, nn
 
-from hat_fairseq.kernels import ACTIVATIONS, Linear, naive, torch_private
+from hat_fairseq.kernels import ACTIVATIONS, Linear, feed_forward, naive, pack_linears, torch_private
 from hat_fairseq.kernels.linear import MIN_WEIGHT, fastest_product
 from hat_fairseq.kernels.torch_private import onednn_linear
+from hat_fairseq.modules.layers import LayerSizes, TransformerLayer
 
 pytestmark = pytest.mark.usefixtures("either_library")
-DTYPES = [torch.float32, torch.bfloat16]
 
 
-def make(inputs: int = 257, outputs: int = 300, bias: bool = True, dtype: torch.dtype = torch.float32) -> Linear:
+def make(inputs: int = 257, outputs: int = 300, bias: bool = True) -> Linear:
     torch.manual_seed(0)
-    return Linear(inputs, outputs, bias).to(dtype)
+    return Linear(inputs, outputs, bias)
+
+
+def network_of(inputs: int, outputs: int) -> nn.ModuleList:
+    return nn.ModuleList([make(inputs, outputs), make(outputs, inputs)])
+
+
+def naive_network(network: nn.ModuleList, x: Tensor, activation: str) -> Tensor:
+    hidden = naive.linear(x, network[0].weight, network[0].bias, activation)
+    return naive.linear(hidden, network[1].weight, network[1].bias)
 
 
 def test_large_fp32_weights_go_to_onednn_and_nothing_else_does() -> None:
@@ -33,53 +42,81 @@ def test_large_fp32_weights_go_to_onednn_and_nothing_else_does() -> None:
         assert make()(torch.randn(2, 257)).dtype is torch.bfloat16
 
 
-@pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_an_activation_is_applied(activation: str) -> None:
-    module, x = make(), torch.randn(3, 257)
-    assert_close(module(x, activation), naive.linear(x, module.weight, module.bias, activation))
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_map_is_that_of_torch(dtype: torch.dtype) -> None:
+    """Outputs and gradients, of strided rows and of no row too; the same parameters, initial values included."""
+    torch.manual_seed(0)
+    expected, module = nn.Linear(257, 300).state_dict(), make()
+    assert expected.keys() == module.state_dict().keys()
+    assert all(torch.equal(module.state_dict()[name], value) for name, value in expected.items())
+    for module in (make().to(dtype), make(bias=False).to(dtype)):
+        for x in (torch.randn(7, 257), torch.randn(2, 3, 4, 257), torch.randn(257, 6).t()):
+            check_map(module, x.to(dtype).requires_grad_(), dtype)
+    x = torch.randn(4, 257, dtype=dtype, requires_grad=True)
+    (gradient,) = torch.autograd.grad(module(x).sum(), x)  # the gradient that arrives has stride 0
+    assert_close(gradient, module.weight.sum(0).expand_as(x), dtype)
+    module.zero_grad()
+    module(x[:0]).sum().backward()
+    assert module.weight.grad.eq(0).all()
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("shape", [(1, 257), (7, 257), (2, 5, 257), (33, 257), (2, 3, 4, 257)])
-def test_outputs_and_gradients_are_those_of_torch(shape: tuple[int, ...], bias: bool, dtype: torch.dtype) -> None:
-    module, x = make(bias=bias, dtype=dtype), torch.randn(shape).to(dtype).requires_grad_()
+def check_map(module: Linear, x: Tensor, dtype: torch.dtype) -> None:
     assert_same_run(module, [x], lambda: module(x), lambda: F.linear(x, module.weight, module.bias), dtype)
 
 
-def test_strided_inputs_and_expanded_gradients() -> None:
-    module, x = make(), torch.randn(257, 6).t().requires_grad_()
-    assert_same_run(module, [x], lambda: module(x), lambda: F.linear(x, module.weight, module.bias))
-    gradients = []
-    for function in (module, lambda y: F.linear(y, module.weight, module.bias)):
-        x.grad = None
-        function(x).sum().backward()  # the gradient that arrives has stride 0
-        gradients.append(x.grad)
-    assert_close(*gradients)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(("sizes", "shape"), [((7, 5), (3, 11)), ((257, 300), (1,)), ((257, 300), (2, 5))])
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_outputs_and_gradients_are_those_of_the_naive_network(
+    activation: str, sizes: tuple[int, int], shape: tuple[int, ...], dtype: torch.dtype
+) -> None:
+    network, x = network_of(*sizes).to(dtype), torch.randn(*shape, sizes[0]).to(dtype).requires_grad_()
+    network_out = lambda: feed_forward(x, *network, activation)  # noqa: E731
+    assert_same_run(network, [x], network_out, lambda: naive_network(network, x, activation), dtype)
+    expected = naive_network(network, x, activation)
+    with torch.no_grad():
+        assert_close(network_out(), expected, dtype)
+        pack_linears(network)
+    assert_close(network_out(), expected, dtype)
 
 
 def test_only_what_is_wanted_gets_a_gradient() -> None:
-    module, x = make(), torch.randn(4, 257)
-    module(x).sum().backward()
-    assert x.grad is None and module.weight.grad is not None
-    module.requires_grad_(False)
-    assert not module(x).requires_grad
-    x.requires_grad_()
-    module.weight.grad = None
-    module(x).sum().backward()
-    assert x.grad is not None and module.weight.grad is None
+    network, x = network_of(257, 300), torch.randn(3, 257)
+    network[1].requires_grad_(False)
+    feed_forward(x, *network, "gelu").sum().backward()
+    assert x.grad is None and network[0].weight.grad is not None and network[1].weight.grad is None
+    network.requires_grad_(False)
+    assert not feed_forward(x, *network, "gelu").requires_grad
+    network[0].weight.grad = None
+    feed_forward(x.requires_grad_(), *network, "gelu").sum().backward()
+    assert x.grad is not None and network[0].weight.grad is None
 
 
-def test_no_rows() -> None:
-    module, x = make(), torch.randn(0, 257, requires_grad=True)
-    out = module(x)
-    out.sum().backward()
-    assert out.shape == (0, 300) and module.weight.grad.eq(0).all()
+def kept_bytes(function) -> int:
+    saved: dict[int, int] = {}
+
+    def pack(x: Tensor) -> Tensor:
+        saved[x.untyped_storage().data_ptr()] = x.untyped_storage().nbytes()
+        return x
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
+        out = function()  # alive while the tensors are counted
+    assert out.requires_grad
+    return sum(saved.values())
 
 
-def test_parameters_have_the_names_and_the_first_values_of_torch() -> None:
+def test_the_output_of_the_activation_is_not_kept() -> None:
     torch.manual_seed(0)
-    expected = nn.Linear(257, 300)
-    module = make()
-    assert module.state_dict().keys() == expected.state_dict().keys()
-    assert all(torch.equal(module.state_dict()[name], value) for name, value in expected.state_dict().items())
+    layer = TransformerLayer(LayerSizes(embed_dim=16, ffn_embed_dim=64, num_heads=2, activation="gelu"))
+    x = torch.randn(2, 50, 16, requires_grad=True)
+    plain = kept_bytes(lambda: layer.fc2(ACTIVATIONS["gelu"](layer.fc1(x))))
+    assert plain - kept_bytes(lambda: layer.feed_forward(x)) == 2 * 50 * 64 * 4
+
+
+def test_dropout_of_the_activation_is_applied_in_training_alone() -> None:
+    torch.manual_seed(0)
+    layer = TransformerLayer(LayerSizes(embed_dim=16, ffn_embed_dim=64, num_heads=2, activation_dropout=0.5))
+    x = torch.randn(2, 3, 16)
+    assert not torch.equal(layer.feed_forward(x), layer.feed_forward(x))
+    layer.eval()
+    assert torch.equal(layer.feed_forward(x), layer.feed_forward(x))

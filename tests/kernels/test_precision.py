@@ -1,55 +1,189 @@
-"""Precisions are set where the device supports them, and refused elsewhere."""
+"""Packed maps are the maps that they were made from, up to the rounding of their precision."""
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 import torch
+from commands import run_command
+from helpers import assert_close
+from torch import Tensor, nn
 
-from hat_fairseq.kernels import Linear, check_precision, chosen_precision, precision, set_precision, torch_private
+from hat_fairseq.kernels import (
+    ACTIVATIONS,
+    Linear,
+    check_precision,
+    chosen_precision,
+    naive,
+    precision,
+    set_precision,
+    torch_private,
+)
+from hat_fairseq.kernels.precision import PackedLinear, pack_linears, quantise
+from hat_fairseq.modules.attention import MultiheadAttention
+from hat_fairseq.modules.cache import DecoderCache
+
+needs_onednn = pytest.mark.skipif(not torch_private.INT8, reason="a model is packed where torch has oneDNN")
+needs_bf16 = pytest.mark.skipif(not torch_private.BF16, reason="this CPU cannot multiply bf16")
+PRECISIONS = pytest.mark.parametrize("precision", ["fp32", pytest.param("bf16", marks=needs_bf16), "int8"])
+ERRORS = {"fp32": 1e-5, "bf16": 0.01, "int8": 0.015}
+
+
+def make(inputs: int = 257, outputs: int = 300, bias: bool = True, dtype: torch.dtype = torch.float32) -> Linear:
+    torch.manual_seed(0)
+    return Linear(inputs, outputs, bias).to(dtype)
+
+
+def error(actual: Tensor, expected: Tensor) -> float:
+    assert actual.shape == expected.shape
+    return float((actual.float() - expected.float()).norm() / expected.float().norm()) if expected.numel() else 0.0
+
+
+@pytest.fixture(autouse=True)
+def no_gradients():
+    with torch.no_grad():
+        yield
+
+
+@PRECISIONS
+def test_a_packed_map_is_the_map(precision: str) -> None:
+    """With an activation too; and a row does not depend on the other rows, in int8 to the last bit."""
+    for bias in (True, False):
+        module = make(bias=bias)
+        packed = PackedLinear(module, precision)
+        for shape in [(257,), (0, 257), (33, 257), (2, 3, 257)]:
+            x = torch.randn(shape)
+            expected = module(x)
+            assert error(packed(x), expected) < ERRORS[precision]
+            for name, function in ACTIVATIONS.items():
+                assert error(packed(x, name), function(expected)) < 1.5 * ERRORS[precision]
+    x[1] *= 100
+    alone = torch.stack([packed(row, "gelu") for row in x.flatten(0, 1)]).view(2, 3, 300)
+    assert error(packed(x, "gelu"), alone) <= (0 if precision == "int8" else ERRORS[precision])
+
+
+@needs_bf16
+def test_a_map_in_bf16_stays_in_bf16() -> None:
+    module, x = make(dtype=torch.bfloat16), torch.randn(5, 257).bfloat16()
+    packed = PackedLinear(module)
+    assert packed.precision == "bf16" and packed(x).dtype is torch.bfloat16
+    assert_close(packed(x), module(x), torch.bfloat16)
+
+
+def test_rows_and_outputs_of_very_different_size_each_keep_their_precision() -> None:
+    module, x = make(bias=False), torch.randn(9, 257)
+    x[1] *= 1000
+    out, expected = PackedLinear(module, "int8")(x), module(x)
+    assert all(error(*rows) < ERRORS["int8"] for rows in zip(out, expected, strict=True))
+    module.weight.mul_(torch.logspace(-6, 3, 300)[:, None])
+    out, expected = PackedLinear(module, "int8")(x[2:]), module(x[2:])
+    assert max(error(out[:, i], expected[:, i]) for i in range(300)) < 0.1
+
+
+def test_int8_is_naive_int8() -> None:
+    """Inputs rounded to 1/254 of each row's range (0 included), weights to 1/127 of an output's largest."""
+    module, x = make(), torch.randn(33, 257) + torch.randn(33, 1)
+    steps = (x.amax(-1, keepdim=True).clamp(min=0) - x.amin(-1, keepdim=True).clamp(max=0)) / 254
+    weight_steps = module.weight.abs().amax(1, keepdim=True) / 127
+    rounded = (x / steps).round() * steps, (module.weight / weight_steps).round() * weight_steps
+    for activation in (None, *ACTIVATIONS):
+        expected = naive.linear(*rounded, module.bias, activation)
+        assert error(PackedLinear(module, "int8")(x, activation), expected) < 1e-3
+
+
+LARGE_INPUTS = """
+import torch
 from hat_fairseq.kernels.precision import PackedLinear
+torch.manual_seed(0)
+module, x = torch.nn.Linear(768, 300), torch.rand(33, 768) + 3
+with torch.no_grad():
+    expected = module(x)
+    print(float((PackedLinear(module, "int8")(x) - expected).norm() / expected.norm()))
+"""
 
 
-@pytest.mark.skipif(not torch_private.INT8, reason="this torch has no oneDNN")
-@pytest.mark.parametrize("precision", ["bf16", "int8"])
-def test_on_a_cpu_linear_layers_change(precision: str) -> None:
-    if precision == "bf16" and not torch_private.BF16:
-        pytest.skip("this CPU has no bf16")
-    model = torch.nn.Sequential(Linear(8, 8), torch.nn.LayerNorm(8)).eval()
-    set_precision(model, precision)
-    assert isinstance(model[0], PackedLinear) and model[0].precision == precision
-    assert model[1].weight.dtype is torch.float32
+@pytest.mark.parametrize("instructions", ["AVX2", "AVX512_CORE"])
+def test_int8_needs_no_vnni_instructions(instructions: str) -> None:
+    """In a process of its own, because oneDNN reads the variable once."""
+    command = "env", f"ONEDNN_MAX_CPU_ISA={instructions}", sys.executable, "-c", LARGE_INPUTS
+    assert float(run_command(*command).stdout) < ERRORS["int8"]
 
 
-@pytest.mark.parametrize(("precision", "dtype"), [("fp16", torch.float16), ("bf16", torch.bfloat16)])
-def test_elsewhere_the_whole_model_changes(precision: str, dtype: torch.dtype) -> None:
-    model = torch.nn.Sequential(Linear(8, 8), torch.nn.LayerNorm(8)).to("meta")
-    set_precision(model, precision)
-    assert {parameter.dtype for parameter in model.parameters()} == {dtype}
+def test_quantised_rows_are_the_nearest_ones() -> None:
+    of_all_sizes = torch.randn(4, 2, 50) * torch.logspace(-20, 20, 4)[:, None, None]
+    tiny, empty = torch.tensor([1e-30, 2e-30]), torch.empty(0, 5)
+    for x in (torch.rand(2, 50) + 3, -torch.rand(50), of_all_sizes, torch.zeros(2, 5), tiny, empty):
+        integers, scales, offsets = quantise(x)
+        assert integers.dtype is torch.uint8 and scales.shape == offsets.shape == (*x.shape[:-1], 1)
+        assert ((integers * scales + offsets - x).abs() <= 0.51 * scales).all()
+        zeros = quantise(torch.cat([x, torch.zeros_like(scales)], -1))
+        assert torch.equal(zeros[0][..., -1:] * zeros[1] + zeros[2], torch.zeros_like(scales))
+
+
+@needs_onednn
+@PRECISIONS
+def test_packing_a_model_replaces_its_large_maps(precision: str) -> None:
+    model = nn.ModuleDict({"table": nn.Embedding(300, 257), "own": nn.Linear(257, 257), "small": Linear(257, 8)})
+    model["out"] = make(bias=False)
+    model["out"].weight = model["table"].weight
+    x, table = torch.randn(7, 257), model["table"].weight.clone()
+    before = [model[name](x) for name in ("out", "small")]
+    small_too = precision != "fp32"
+    assert pack_linears(model, precision) == 1 + small_too  # never torch's own
+    assert isinstance(model["out"], PackedLinear)
+    assert isinstance(model["small"], PackedLinear if small_too else Linear)
+    for name, expected in zip(("out", "small"), before, strict=True):
+        assert error(model[name](x), expected) < 2 * ERRORS[precision]
+    assert torch.equal(model["table"].weight, table) and pack_linears(model, precision) == 0
+
+
+@needs_onednn
+@PRECISIONS
+def test_packed_attention_keeps_its_keys_in_the_type_of_its_precision(precision: str) -> None:
+    torch.manual_seed(0)
+    module = MultiheadAttention(256, 4).eval()
+    x, memory = torch.randn(6, 5, 256), torch.randn(2, 40, 256)
+    expected = module(x, causal=True), module(x, memory)
+    assert pack_linears(module, precision) == 4
+    layer = DecoderCache(1).layers[0]
+    steps = [module(x[:, i : i + 1], causal=True, cache=layer.self_attn) for i in range(5)]
+    across = module(x, memory, cache=layer.encoder_attn)
+    assert layer.encoder_attn.keys.dtype is (torch.float32 if precision == "fp32" else torch.bfloat16)
+    assert error(torch.cat(steps, 1), expected[0]) < 2 * ERRORS[precision]
+    assert error(across, expected[1]) < 2 * ERRORS[precision]
+
+
+def test_elsewhere_than_on_a_cpu_the_whole_model_changes() -> None:
+    for name, dtype in (("fp16", torch.float16), ("bf16", torch.bfloat16)):
+        model = nn.Sequential(Linear(8, 8), nn.LayerNorm(8)).to("meta")
+        set_precision(model, name)
+        assert {parameter.dtype for parameter in model.parameters()} == {dtype}
 
 
 def test_unknown_and_unsupported_precisions(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ValueError, match="unknown precision 'int4'; choose one of fp32, fp16, bf16, int8"):
-        check_precision("int4", "cpu")
-    with pytest.raises(ValueError, match="precision fp16 is GPU-only; on a CPU use bf16 or int8"):
-        check_precision("fp16", "cpu")
-    with pytest.raises(ValueError, match=r"precision int8 is CPU-only \(device: cuda\); on a GPU use fp16 or bf16"):
-        check_precision("int8", "cuda")
+    for name, device, message in [
+        ("int4", "cpu", "unknown precision 'int4'; choose one of fp32, fp16, bf16, int8"),
+        ("fp16", "cpu", "precision fp16 is GPU-only; on a CPU use bf16 or int8"),
+        ("int8", "cuda", r"precision int8 is CPU-only \(device: cuda\); on a GPU use fp16 or bf16"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            check_precision(name, device)
     monkeypatch.setattr(torch_private, "INT8", False)
     check_precision("fp32", "cpu")
     with pytest.raises(ValueError, match="precision int8 needs a torch with oneDNN"):
         check_precision("int8", "cpu")
 
 
-@pytest.mark.skipif(not torch_private.INT8, reason="this torch has no oneDNN")
+@needs_onednn
 def test_wrong_products_of_integers_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(precision, "int8_product", lambda x, *others: 0.9 * torch_private.int8_product(x, *others))
     precision.exact_product.cache_clear()
     with pytest.raises(ValueError, match="precision int8: torch's products of 8-bit integers are wrong on this"):
-        set_precision(torch.nn.Sequential(Linear(8, 8)), "int8")
+        set_precision(nn.Sequential(Linear(8, 8)), "int8")
 
 
 def test_flags_choose_one_precision() -> None:
-    assert chosen_precision(False, False) == "fp32"
     assert chosen_precision(True, False) == "fp16"
     assert chosen_precision(False, True, "bf16") == "bf16"
     assert chosen_precision(False, False, "int8") == "int8"

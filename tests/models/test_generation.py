@@ -10,7 +10,7 @@ from helpers import assert_close
 
 from hat_fairseq.kernels import set_precision, torch_private
 
-TWINS = pytest.mark.parametrize("twin", ["", " --no-hierarchy"], ids=["hat", "plain"])
+TWINS = pytest.mark.parametrize("twin", ["", " --no-hierarchy", " --decoder-kv-heads 2"], ids=["hat", "plain", "kv"])
 NO_BF16 = pytest.mark.skipif(not torch_private.BF16, reason="this CPU cannot multiply bf16")
 NO_INT8 = pytest.mark.skipif(not torch_private.INT8, reason="this torch has no oneDNN")
 LOW = [pytest.param("bf16", marks=NO_BF16), pytest.param("int8", marks=NO_INT8)]
@@ -42,22 +42,36 @@ def assert_same_hypotheses(actual: list[list[dict]], expected: list[list[dict]])
 @TWINS
 def test_incremental_equals_full(twin: str) -> None:
     model = confident(twin)
-    source, target = documents(LENGTHS), targets(5, 9)
-    full = model(source, None, target)[0]
+    source, target = documents(LENGTHS), targets(10, 9)  # two hypotheses a document
     encoder_out, state = model.encoder(source), {}
+    full = model.decoder(target, encoder_out)[0]
     steps = [model.decoder(target[:, : i + 1], encoder_out, state)[0] for i in range(9)]
     assert all(step.size(1) == 1 for step in steps)
     assert_close(torch.cat(steps, 1), full)
 
 
 @TWINS
-@pytest.mark.parametrize("beam", [1, 2, 5])
-def test_batched_beam_search_equals_one_by_one(twin: str, beam: int) -> None:
-    model, source = confident(twin), documents(LENGTHS)
-    alone = [generate([model], source[i : i + 1, :n], beam)[0] for i, n in enumerate(LENGTHS)]
+def test_documents_that_are_finished_leave_the_cache(twin: str) -> None:
+    """As our own beam search reorders: hypotheses go on, and the documents of others are dropped."""
+    model, source, target = confident(twin), documents(LENGTHS), targets(5, 9)
+    encoder_out, state, rows = model.encoder(source), {}, torch.tensor([0, 3, 4])
+    full = model.decoder(target, encoder_out)[0]
+    model.decoder(target[:, :4], encoder_out, state)
+    model.decoder.reorder_beams(state, rows, rows)
+    rest = [model.decoder(target[rows, : i + 1], encoder_out.select(rows), state)[0] for i in range(4, 9)]
+    assert_close(torch.cat(rest, 1), full[rows, 4:])
+
+
+@TWINS
+def test_batched_beam_search_equals_one_by_one(twin: str) -> None:
+    """And changes nothing that training computes afterwards."""
+    model, source, target = confident(twin), documents(LENGTHS), targets(5, 6)
+    before = model(source, None, target)[0]
+    alone = [generate([model], source[i : i + 1, :n], 3)[0] for i, n in enumerate(LENGTHS)]
     lengths = {len(hypotheses[0]["tokens"]) for hypotheses in alone}
     assert len(lengths) > 1, "all documents end at once: finishing early would go untested"
-    assert_same_hypotheses(generate([model], source, beam), alone)
+    assert_same_hypotheses(generate([model], source, 3), alone)
+    assert torch.equal(model(source, None, target)[0], before)
 
 
 @TWINS
@@ -65,9 +79,9 @@ def test_batched_beam_search_equals_one_by_one(twin: str, beam: int) -> None:
 def test_a_document_alone_and_in_a_batch_in_reduced_precision(twin: str, precision: str) -> None:
     """The encoder's states are equal to the last bit, the decoder's logits up to the rounding of one scale a row."""
     model, lengths = confident(twin), [64, 41, 17, 9, 2]
+    source, previous = documents(lengths), targets(5, 8)
+    expected = model(source, None, previous)[0]
     set_precision(model, precision)
-    source = documents(lengths)
-    previous = targets(5, 8)
     with torch.no_grad():
         together = model.encoder(source)
         logits = model.decoder(previous, together)[0]
@@ -77,41 +91,7 @@ def test_a_document_alone_and_in_a_batch_in_reduced_precision(twin: str, precisi
             assert torch.equal(together.tokens[row, :length], alone.tokens[0])
             if alone.spans is not None:
                 assert torch.equal(together.spans[row, : alone.spans.size(1)], alone.spans[0])
-
-
-def test_beam_size_is_never_remembered() -> None:
-    """Generating must not change what training computes afterwards (batch and beam divide each other on purpose)."""
-    model, source, target = confident(), documents([9] * 8), targets(8, 6)
-    before = model(source, None, target)[0]
-    generate([model], source[:2], 4)
-    assert torch.equal(model(source, None, target)[0], before)
-
-
-def test_ensemble_of_a_model_with_itself_and_with_another() -> None:
-    first, second, source = confident(seed=0), confident(seed=1), documents(LENGTHS)
-    assert_same_hypotheses(generate([first, first], source, 3), generate([first], source, 3))
-    both = generate([first, second], source, 3)
-    alone = [generate([first, second], source[i : i + 1, :n], 3)[0] for i, n in enumerate(LENGTHS)]
-    assert_same_hypotheses(both, alone)
-
-
-def ngrams_repeated(hypotheses: list[list[dict]], n: int) -> bool:
-    rows = [h["tokens"].tolist() for beams in hypotheses for h in beams]
-    return any(
-        len(grams) > len(set(grams))
-        for row in rows
-        for grams in [list(zip(*(row[i:] for i in range(n)), strict=False))]
-    )
-
-
-def test_blocked_ngrams_do_not_repeat() -> None:
-    """fairseq alone blocks nothing where its CUDA extension is missing."""
-    model, source = confident(), documents(LENGTHS)
-    assert ngrams_repeated(generate([model], source, 4), 2)
-    options = {"no_repeat_ngram_size": 2, "len_penalty": 2.0}
-    assert not ngrams_repeated(generate([model], source, 4, **options), 2)
-    alone = [generate([model], source[i : i + 1, :n], 4, **options)[0] for i, n in enumerate(LENGTHS)]
-    assert_same_hypotheses(generate([model], source, 4, **options), alone)
+        assert_close(logits, expected, torch.bfloat16, 0.05)
 
 
 def test_generation_from_nothing_but_padding_is_finite() -> None:

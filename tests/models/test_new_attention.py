@@ -1,8 +1,7 @@
-"""A fifth attention is one file and one entry: LongT5's transient-global attention, and the models that take it."""
+"""A fifth attention is one file and one entry: LongT5's transient-global attention, and the table that takes it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,8 +9,8 @@ import pytest
 import references
 import torch
 import torch.nn.functional as F
-from building import PAD, TINY, TINY_ENCODER, build, documents, targets
-from helpers import assert_close, assert_same_run, padding
+from building import TINY_ENCODER, build
+from helpers import assert_same_run, padding
 from torch import Tensor, nn
 
 from hat_fairseq.kernels import Windows, attend_windows, prepare_mask
@@ -72,13 +71,6 @@ class TransientGlobalAttention(HeadProjections):
         return prepare_mask(torch.cat([near, blocks], dim=-1).flatten(0, 1).unsqueeze(1), x.dtype)
 
 
-@pytest.fixture(autouse=True)
-def entry() -> Iterator[None]:
-    ATTENTIONS["transient-global"] = TransientGlobal
-    yield
-    del ATTENTIONS["transient-global"]
-
-
 def dense(attention: TransientGlobalAttention, x: Tensor) -> Tensor:
     """(T, C) -> (T, C): each token over the tokens near it and all blocks, with one softmax."""
     size, window = attention.options.block, attention.options.window
@@ -91,31 +83,12 @@ def dense(attention: TransientGlobalAttention, x: Tensor) -> Tensor:
     return torch.cat(out)
 
 
-@pytest.mark.parametrize("lengths", [[1], [3], [7, 3, 1], [40, 33, 32, 5], [65]], ids=str)
-def test_it_is_its_definition(lengths: list[int]) -> None:
-    torch.manual_seed(0)
-    attention = TransientGlobal().build(24, 4, 0.0)
-    mask = padding(lengths)
+@pytest.mark.parametrize("lengths", [[1], [7, 3, 1], [65, 33, 32, 5]], ids=str)
+def test_a_model_takes_it_and_it_is_its_definition(lengths: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ATTENTIONS, "transient-global", TransientGlobal)
+    model = build("hat_roberta_base", f"{TINY_ENCODER} --encoder-attention transient-global")
+    attention, mask = model.core.layers[1].self_attn, padding(lengths)
     x = torch.randn(*mask.shape, 24, requires_grad=True)
     layout = BatchLayout(mask if mask.any() else None)
     expected = lambda: torch.cat([dense(attention, x[row, :n]) for row, n in enumerate(lengths)])  # noqa: E731
     assert_same_run(attention, [x], lambda: attention(x, layout)[~mask], expected)
-
-
-@pytest.mark.parametrize(
-    ("arch", "flags"),
-    [("hat_bart_base", TINY), ("hat_bart_base", f"{TINY} --no-hierarchy"), ("hat_roberta_base", TINY_ENCODER)],
-)
-def test_models_take_it(arch: str, flags: str) -> None:
-    """A document alone is the same as in a batch, padded on either side."""
-    model = build(arch, f"{flags} --encoder-attention transient-global").eval()
-    source, lengths = documents([17, 9, 2]), [17, 9, 2]
-
-    def run(tokens: Tensor) -> Tensor:
-        if hasattr(model, "decoder"):
-            return model(tokens, None, targets(3, 8)[-len(tokens) :])[0]
-        return model.core(tokens).tokens[tokens.ne(PAD)]
-
-    left = torch.stack([torch.cat([row[row == PAD], row[row != PAD]]) for row in source])
-    assert_close(run(left), run(source))
-    assert_close(run(source)[-2:], run(source[2:, : lengths[2]])[-2:] if "roberta" in arch else run(source)[-2:])

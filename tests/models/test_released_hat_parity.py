@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 from building import BOS
-from released_hat_sample import CONFIG, DATA, NAMES, REAL, TOKENS, imported, largest_difference, state
+from released_hat_sample import CONFIG, DATA, REAL, TOKENS, imported, largest_difference, state
 from torch import Tensor
 
 from hat_fairseq.weights.released_hat import HEAD, PREFIX, convert
 
 
-def classify(name: str, pooling: str = "max", tokens: Tensor = TOKENS, flags: str = "") -> Tensor:
-    return imported(name, pooling, flags)(tokens, classification_head_name=HEAD)[0]
-
-
-def test_every_class_of_the_reference_is_compared() -> None:
-    assert {key.partition("/")[0] for key in DATA} - {"input_ids"} == set(NAMES)
+def classify(name: str, pooling: str = "max") -> Tensor:
+    return imported(name, pooling)(TOKENS, classification_head_name=HEAD)[0]
 
 
 @torch.no_grad()
@@ -33,26 +28,18 @@ def test_states_and_masked_lm() -> None:
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("pooling", ["max", "attentive"])
-def test_sequence_classification(pooling: str) -> None:
-    name = f"SequenceClassification[pooling={pooling}]"
-    assert largest_difference(classify(name, pooling), DATA[f"{name}/logits"]) < 1e-5
-
-
-@torch.no_grad()
-def test_sequential_sentence_classification() -> None:
+def test_classification() -> None:
+    """Of documents, of sentences, and of choices: the authors' (documents, choices, length) input is one of rows."""
+    for pooling in ("max", "attentive"):
+        name = f"SequenceClassification[pooling={pooling}]"
+        assert largest_difference(classify(name, pooling), DATA[f"{name}/logits"]) < 1e-5
+    for pooling in ("max", "first"):
+        reference = DATA[f"MultipleChoice/logits[pooling={pooling}]"]
+        assert largest_difference(classify("MultipleChoice", pooling).view_as(reference), reference) < 1e-5
     reference, logits = DATA["SequentialSentenceClassification/logits"], classify("SequentialSentenceClassification")
     present = TOKENS[:, ::8].eq(BOS)  # the reference has logits for the segment of padding as well
     assert present.sum(1).tolist() == [4, 3]
     assert largest_difference(logits[present], reference[present]) < 1e-5
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("pooling", ["max", "first"])
-def test_multiple_choice(pooling: str) -> None:
-    """The authors' (documents, choices, length) input is here one of rows."""
-    reference = DATA[f"MultipleChoice/logits[pooling={pooling}]"]
-    assert largest_difference(classify("MultipleChoice", pooling).view_as(reference), reference) < 1e-5
 
 
 @torch.no_grad()

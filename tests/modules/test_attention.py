@@ -1,8 +1,10 @@
 """Attention equals its dense definition, whatever is padded, cached, shared or causal."""
 
+from functools import partial
+
 import pytest
 import torch
-from helpers import assert_close, assert_same_run, outputs_and_gradients, padding
+from helpers import assert_close, assert_same_run, padding
 from references import attention as reference
 from torch import Tensor
 
@@ -10,7 +12,7 @@ from hat_fairseq.modules.attention import MultiheadAttention, mask_of_keys, safe
 from hat_fairseq.modules.cache import DecoderCache, KeyCache
 
 DTYPES = [torch.float32, torch.bfloat16]
-LENGTHS = [1, 2, 7, 16, 17, 31]
+LENGTHS = [1, 2, 7, 17, 31]
 
 
 def make(dtype: torch.dtype = torch.float32, kv_heads: int | None = None) -> MultiheadAttention:
@@ -41,92 +43,33 @@ def dense(module: MultiheadAttention, query: Tensor, memory: Tensor, lengths: li
 @pytest.mark.parametrize("length", LENGTHS)
 def test_self_attention_is_dense_attention(length: int, causal: bool, dtype: torch.dtype) -> None:
     module, x = make(dtype), states(3, length, 24, dtype=dtype)
-    lengths = [length, max(1, length // 2), 1]  # right padding, down to a single token
-    mask = padding(lengths)
-    assert_same_run(
-        module,
-        [x],
-        lambda: module(x, mask=visible(mask), causal=causal),
-        lambda: dense(module, x, x, lengths, causal),
-        dtype,
-    )
-    assert_same_run(
-        module,
-        [x],
-        lambda: module(x, causal=causal),
-        lambda: dense(module, x, x, [length] * 3, causal),
-        dtype,
-    )
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("queries", [1, 5])
-@pytest.mark.parametrize("keys", LENGTHS)
-def test_cross_attention_is_dense_attention(keys: int, queries: int, dtype: torch.dtype) -> None:
-    module, x, memory = make(dtype), states(2, queries, 24, dtype=dtype), states(2, keys, 24, dtype=dtype)
-    lengths = [keys, (keys + 1) // 2]
-    mask = padding(lengths)
-    assert_same_run(
-        module,
-        [x, memory],
-        lambda: module(x, memory, visible(mask)),
-        lambda: dense(module, x, memory, lengths, causal=False),
-        dtype,
-    )
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_cross_attention_to_as_many_keys_as_queries(dtype: torch.dtype) -> None:
-    """In inference, where self-attention in bf16 leaves out queries that are padding."""
-    module, x, memory = make(dtype), states(2, 7, 24, dtype=dtype), states(2, 7, 24, dtype=dtype)
-    with torch.no_grad():
-        out = module(x, memory, visible(padding([7, 3])))
-        assert_close(out, dense(module, x, memory, [7, 3], causal=False), dtype)
+    for lengths in ([length, max(1, length // 2), 1], [length] * 3):
+        mask = None if min(lengths) == length else visible(padding(lengths))
+        run = partial(module, x, mask=mask, causal=causal)
+        assert_same_run(module, [x], run, partial(dense, module, x, x, lengths, causal), dtype)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("kv_heads", [1, 2, 4])
 @pytest.mark.parametrize("keys", LENGTHS)
-def test_heads_that_share_keys_are_dense_attention(keys: int, kv_heads: int, dtype: torch.dtype) -> None:
-    """Two hypotheses a document, padded and alone; with gradients, and in inference with a cache."""
+def test_cross_attention_is_dense_attention(keys: int, kv_heads: int, dtype: torch.dtype) -> None:
+    """Two hypotheses a document, padded and alone; with gradients, and in inference with a cache; and its weights."""
     module, x, memory = make(dtype, kv_heads), states(4, 5, 24, dtype=dtype), states(2, keys, 24, dtype=dtype)
+
+    def expected(lengths: list[int]) -> Tensor:
+        copies = [n for n in lengths for _ in "ab"]
+        return dense(module, x, memory.repeat_interleave(2, 0), copies, causal=False)
+
     for lengths in ([keys, (keys + 1) // 2], [keys, keys]):
         mask, cache = visible(padding(lengths)) if lengths[0] > lengths[1] else None, KeyCache()
-
-        def expected(lengths: list[int] = lengths) -> Tensor:
-            return dense(module, x, memory.repeat_interleave(2, 0), [n for n in lengths for _ in "ab"], causal=False)
-
-        assert_same_run(module, [x, memory], lambda mask=mask: module(x, memory, mask), expected, dtype)
+        assert_same_run(module, [x, memory], partial(module, x, memory, mask), partial(expected, lengths), dtype)
         with torch.no_grad():
             steps = [module(x[:, i : i + 1], memory, mask, cache=cache) for i in range(5)]
-            assert_close(torch.cat(steps, 1), expected(), dtype)
+            assert_close(torch.cat(steps, 1), expected(lengths), dtype)
         assert cache.keys is not None and cache.keys.shape == (2, kv_heads, keys, 6)
-
-
-def test_as_many_heads_of_keys_as_of_queries_are_the_default() -> None:
-    default, module, x, memory = make(), make(kv_heads=4), states(4, 3, 24), states(2, 5, 24)
-    expected, actual = (outputs_and_gradients(m, [x, memory], lambda m=m: m(x, memory)) for m in (default, module))
-    assert torch.equal(actual[0], expected[0]) and actual[1].keys() == expected[1].keys()
-    assert all(torch.equal(actual[1][name], gradient) for name, gradient in expected[1].items())
-
-
-@pytest.mark.parametrize("kv_heads", [None, 1, 2])
-def test_weights_are_those_of_the_definition(kv_heads: int | None) -> None:
-    module, x, memory = make(kv_heads=kv_heads), states(2, 3, 24), states(2, 5, 24)
-    mask = padding([5, 2])
-    weights = module.weights(x, memory, visible(mask))
-    assert weights.shape == (2, 4, 3, 5)
+    weights = module.weights(x[:2], memory)
     for row in range(2):
-        assert_close(weights[row], reference(module, x[row], memory[row], (~mask[row]).expand(3, -1))[1])
-
-
-@pytest.mark.parametrize("beam", [2, 3, 5])
-def test_the_beams_of_a_document_share_its_keys(beam: int) -> None:
-    module, memory, x = make(), states(2, 7, 24), states(2 * beam, 3, 24)
-    mask = padding([7, 4])
-    shared = module(x, memory, visible(mask))
-    copied = module(x, memory.repeat_interleave(beam, 0), visible(mask.repeat_interleave(beam, 0)))
-    assert_close(shared, copied)
+        assert_close(weights[row], reference(module, x[row], memory[row], torch.ones(5, keys).bool())[1], dtype)
 
 
 def test_incremental_equals_full() -> None:
@@ -139,16 +82,15 @@ def test_incremental_equals_full() -> None:
     assert_close(torch.cat(pieces, 1), full)
 
 
-@pytest.mark.parametrize("beam", [2, 5])
-def test_reordered_hypotheses_attend_to_their_own_tokens(beam: int) -> None:
+def test_reordered_hypotheses_attend_to_their_own_tokens() -> None:
     """A beam search's reordering, against attention over every hypothesis's own tokens."""
     module, cache = make(), DecoderCache(1)
-    tokens = torch.empty(2 * beam, 0, 24)
-    for step in range(40):
-        tokens = torch.cat([tokens, torch.randn(2 * beam, 1, 24, generator=torch.Generator().manual_seed(step))], 1)
+    tokens = torch.empty(6, 0, 24)
+    for step in range(30):
+        tokens = torch.cat([tokens, torch.randn(6, 1, 24, generator=torch.Generator().manual_seed(step))], 1)
         out = module(tokens[:, -1:], causal=True, cache=cache.layers[0].self_attn)
         assert_close(out, module(tokens, causal=True)[:, -1:])
-        rows = torch.randint(2 * beam, (2 * beam,), generator=torch.Generator().manual_seed(step))
+        rows = torch.randint(6, (6,), generator=torch.Generator().manual_seed(step))
         cache.reorder(rows, None)
         tokens = tokens[rows]
 
@@ -167,12 +109,14 @@ def test_static_cache_projects_once_and_stays_right_after_documents_finish() -> 
     assert_close(module(x[rows], memory[[0, 2]], cache=static), first[rows])
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_a_row_of_nothing_but_padding_is_finite(dtype: torch.dtype) -> None:
-    module, x = make(dtype), states(2, 5, 24, dtype=dtype)
-    out = module(x, mask=visible(safe_padding_mask(padding([5, 0]))))
+def test_a_row_of_nothing_but_padding_is_finite() -> None:
+    module, x = make(), states(2, 5, 24)
+    mask = visible(safe_padding_mask(padding([5, 0])))
+    out = module(x, mask=mask)
     out.sum().backward()
     assert out.isfinite().all() and x.grad.isfinite().all()
+    with torch.no_grad():
+        assert module(x, mask=mask).isfinite().all()  # in a decoding step
 
 
 def test_dropout_changes_training_only() -> None:
@@ -189,16 +133,3 @@ def test_wrong_sizes_are_refused() -> None:
         MultiheadAttention(24, 5)
     with pytest.raises(ValueError, match="3 rows of queries are not a multiple of 2"):
         make()(states(3, 1, 24), states(2, 1, 24))
-
-
-def test_equals_fairseq_with_the_same_weights() -> None:
-    from fairseq.modules import MultiheadAttention as FairseqAttention
-
-    module, x, memory = make(), states(3, 6, 24), states(3, 9, 24)
-    fairseq_attention = FairseqAttention(24, 4, encoder_decoder_attention=True).eval()
-    fairseq_attention.load_state_dict(module.state_dict())
-    mask = padding([9, 4, 1])
-    expected = fairseq_attention(
-        x.transpose(0, 1), memory.transpose(0, 1), memory.transpose(0, 1), key_padding_mask=mask, static_kv=True
-    )[0]
-    assert_close(module(x, memory, visible(mask)), expected.transpose(0, 1))

@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 import references
 import torch
+import torch.nn.functional as F
 from helpers import assert_close, outputs_and_gradients, padding
 from torch import Tensor
 
@@ -31,16 +32,18 @@ def with_random_weights(attention: PoolingAttention) -> PoolingAttention:
     return attention.eval()
 
 
+POOLINGS = pytest.mark.parametrize("pooling", ["mean", "max", "ldconv", "mean-ldconv"])
+
+
 @pytest.mark.parametrize("cells", CELLS)
-@pytest.mark.parametrize("pooling", ["mean", "max", "ldconv", "mean-ldconv"])
 @pytest.mark.parametrize(
-    ("window", "kernel", "stride", "lengths"),
+    ("pooling", "window", "kernel", "stride", "lengths"),
     [
-        (12, 5, 4, [549, 11]),  # several blocks of each phase
-        (13, 5, 4, [61, 14, 13, 1, 0]),
-        (9, 3, 3, [50, 9, 10]),
-        (30, 2, 5, [97]),
-        (200, 5, 4, [141, 3]),
+        ("mean", 12, 5, 4, [549, 11]),  # several blocks of each phase
+        *((pooling, 13, 5, 4, [61, 14, 13, 1, 0]) for pooling in ("mean", "max", "ldconv", "mean-ldconv")),
+        ("max", 9, 3, 3, [50, 9, 10]),
+        ("ldconv", 30, 2, 5, [97]),
+        ("mean-ldconv", 70, 5, 4, [41, 3]),
     ],
 )
 def test_the_second_level_is_the_papers_definition(
@@ -84,17 +87,16 @@ def literal_second_level(attention: PoolingAttention, x: Tensor) -> Tensor:
     return torch.cat(heads, dim=-1)
 
 
-@pytest.mark.parametrize("length", [1, 40, 65, 130])
 @torch.no_grad()
-def test_a_window_over_the_document_is_full_attention(length: int) -> None:
-    full, x = FullAttention(24, 4), states(2, length, 24)
-    for window in (max(1, length - 1), length + 3, 1000):
-        sliding = SlidingWindowAttention(24, 4, window=window)
+def test_a_window_over_the_document_is_full_attention() -> None:
+    full = FullAttention(24, 4)
+    for length, window in [(1, 1), (40, 39), (65, 1000), (130, 129)]:
+        sliding, x = SlidingWindowAttention(24, 4, window=window), states(2, length, 24)
         sliding.load_state_dict(full.state_dict())
         assert_close(sliding(x, BatchLayout()), full(x, BatchLayout()))
 
 
-@pytest.mark.parametrize("pooling", ["mean", "max", "ldconv", "mean-ldconv"])
+@POOLINGS
 @torch.no_grad()
 def test_cells_of_one_token_are_a_second_sliding_window(pooling: str) -> None:
     attention = with_random_weights(PoolingAttention(24, 4, 0.0, 5, SecondLevel(40, 1, 1, pooling, "share-weights")))
@@ -108,42 +110,35 @@ def test_cells_of_one_token_are_a_second_sliding_window(pooling: str) -> None:
     assert_close(attention(x, layout)[real], expected[real])
 
 
-@pytest.mark.parametrize("name", ["mean", "max", "ldconv", "mean-ldconv"])
-def test_a_cell_without_tokens_is_zero_and_finite(name: str) -> None:
-    pooling, x = Pooling(name, 3, 2, 2, 4), states(1, 2, 5, 4).requires_grad_()
+@POOLINGS
+def test_a_cell_without_tokens_is_zero_and_finite(pooling: str) -> None:
+    x = states(1, 2, 5, 4).requires_grad_()
     real = torch.tensor([[[True, True, True], [True, False, False], [False, False, False]]])
-    out = pooling(x, real)
+    out = Pooling(pooling, 3, 2, 2, 4)(x, real)
     assert not out[:, :, 2].any() and out.shape == (1, 2, 3, 4)
     assert_close(out[:, :, 1], x[:, :, 2])
     out.sum().backward()
     assert x.grad is not None and x.grad.isfinite().all() and not x.grad[:, :, 3:].any()
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize(
     "windows", [Windows(4, 4, 3, 10), Windows(8, 2, 1, 5), Windows(6, 6, 0, 3), Windows(5, 5, 13, 31)], ids=str
 )
-def test_windows_are_attention_under_their_mask(windows: Windows, dtype: torch.dtype) -> None:
-    queries, keys, values = (states(2, 3, n, 8).to(dtype).requires_grad_() for n in (19, 9, 9))
-    shared = [states(2, 3, 2, 8 + i).to(dtype)[..., :8].requires_grad_() for i in range(2)]
-    positions, blocks = windows.keys(19, queries.device), windows.num_blocks(19)
-    allowed = (positions >= 0) & (positions < 9)
-    mask = torch.cat([allowed, torch.ones(blocks, 2, dtype=torch.bool)], dim=1)[:, None, None].repeat(2, 1, 1, 1)
-    inputs = (queries, keys, values, *shared)
-    if windows.step * blocks < 9:
-        keys, values = keys[:, :, : windows.step * blocks], values[:, :, : windows.step * blocks]
-        allowed &= positions < windows.step * blocks
-        mask[..., :-2] = allowed.repeat(2, 1)[:, None, None]
+def test_windows_are_attention_under_their_mask(windows: Windows) -> None:
+    positions, blocks = windows.keys(19, torch.device("cpu")), windows.num_blocks(19)
+    length = min(9, windows.step * blocks)
+    inputs = [states(2, 3, n, 8 + i)[..., :8].requires_grad_() for i, n in enumerate((19, length, length, 2, 2))]
+    queries, keys, values, *shared = inputs
+    allowed = F.pad((positions >= 0) & (positions < length), (0, 2), value=True)
+    mask = allowed[:, None, None].repeat(2, 1, 1, 1)
     out = attend_windows(queries, keys, values, mask, windows, shared=(shared[0], shared[1]))
-    dense = torch.zeros(blocks, keys.size(2), dtype=torch.bool)
-    dense[torch.arange(blocks)[:, None].expand_as(positions)[allowed], positions[allowed]] = True
-    dense = torch.cat([dense, torch.ones(blocks, 2, dtype=torch.bool)], dim=1).repeat_interleave(windows.block, 0)[:19]
+    dense = (positions.unsqueeze(-1) == torch.arange(length)).any(dim=1).repeat_interleave(windows.block, 0)[:19]
     both = [torch.cat(pair, dim=2) for pair in zip((keys, values), shared, strict=True)]
-    expected = naive.attention(queries, *both, mask=dense)[0]
-    assert_close(out, expected, dtype)
+    expected = naive.attention(queries, *both, mask=F.pad(dense, (0, 2), value=True))[0]
+    assert_close(out, expected)
     gradients = [torch.autograd.grad(y.sum() + y.square().sum(), inputs, retain_graph=True) for y in (out, expected)]
     for actual, wanted in zip(*gradients, strict=True):
-        assert_close(actual, wanted, dtype, bf16_error=0.1)
+        assert_close(actual, wanted)
 
 
 def test_dropout_drops_weights_of_windows_and_has_the_right_mean() -> None:
@@ -151,9 +146,9 @@ def test_dropout_drops_weights_of_windows_and_has_the_right_mean() -> None:
     attention, x = SlidingWindowAttention(8, 2, dropout=0.3, window=40), states(1, 90, 8)
     with torch.no_grad():
         expected = attention.eval()(x, BatchLayout())
-        dropped = torch.stack([attention.train()(x, BatchLayout()) for _ in range(600)])
+        dropped = torch.stack([attention.train()(x, BatchLayout()) for _ in range(300)])
     assert not torch.equal(dropped[0], dropped[1])
-    assert (dropped.mean(dim=0) - expected).abs().max() < 0.03
+    assert (dropped.mean(dim=0) - expected).abs().max() < 0.04
 
 
 def test_which_tokens_are_global() -> None:

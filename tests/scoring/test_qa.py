@@ -1,4 +1,4 @@
-"""`hat score squad`, `triviaqa` and `qa`: cases by hand, and what is refused; see also `test_authors.py`."""
+"""`hat score` of answers: cases by hand, notes and thresholds; see also `test_authors.py`."""
 
 from __future__ import annotations
 
@@ -16,22 +16,16 @@ HARBOUR = {"text": "the old harbour", "start": 27}
 OTHERS = [{"text": "Bob", "start": 8}, {"text": "Ann", "start": 0}]
 
 
-@pytest.mark.parametrize(
-    ("answer", "gold"),
-    [
+def test_answers_that_are_the_same() -> None:
+    for answer, gold in (
         ("The  Eiffel\tTower!", "eiffel tower"),
         ("an apple, a pear; the end", "apple pear end"),
         ("a.n apple", "apple"),  # punctuation goes first, so an article appears
         ("don't", "dont"),
         ("The", ""),
-    ],
-)
-def test_answers_that_are_the_same_in_squad(answer: str, gold: str) -> None:
-    assert squad_match(answer, [gold]) == (1, 1) and squad_match("theory", [gold])[0] == 0
+    ):
+        assert squad_match(answer, [gold]) == (1, 1) and squad_match("theory", [gold])[0] == 0
     assert squad_match("«stop»", ["stop"]) == (0, 0)  # ASCII punctuation only
-
-
-def test_f1_counts_words_as_often_as_they_occur() -> None:
     f1 = pytest.approx(2 * (2 / 3) * 1 / (2 / 3 + 1))
     for match in (squad_match, triviaqa_match):
         assert match("red red car", ["bus", "the red car."]) == (0, f1) and match("bus", ["car"]) == (0, 0)
@@ -40,13 +34,11 @@ def test_f1_counts_words_as_often_as_they_occur() -> None:
     assert triviaqa_match("the", [""]) == (1, 0)  # no common words
 
 
-def run(folder: Path, metric: str, records: list[dict], lines: list[dict]) -> int:
-    for name, rows in (("r.jsonl", records), ("h.jsonl", lines)):
+def run(folder: Path, metric: str, records: list[dict], lines: list[dict], *more: str) -> int:
+    for name, rows in (("r.jsonl", records), ("p.jsonl", lines)):
         (folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
-    files = ["--hypotheses", str(folder / "h.jsonl"), "--references", str(folder / "r.jsonl")]
-    return cli.main(
-        ["score", metric, *files, "--bootstrap-samples", "0", "--overwrite", "--json", f"{folder}/out.json"]
-    )
+    files = ["--hypotheses", f"{folder}/p.jsonl", "--references", f"{folder}/r.jsonl", "--json", f"{folder}/out.json"]
+    return cli.main(["score", metric, *files, "--bootstrap-samples", "0", "--overwrite", *more])
 
 
 def scores(folder: Path) -> dict[str, Any]:
@@ -95,33 +87,64 @@ def test_of_several_pages_the_surest_one_with_a_text_answers(tmp_path: Path) -> 
     assert scores(tmp_path) == {"exact_match": 100, "f1": 100, "total": 1, "predicted": 1}
 
 
-TRIVIA = {"question": "q", "answers": ["x"]}
-A, B = {"id": "a", "answer": "x"}, {"id": "b", "answer": "x"}
-REFUSED = [
-    ("squad", [question("b")], [A], "h.jsonl lacks 1 of 1 ids, the first is 'b'"),
-    ("squad", [question("b")], [A, B], "r.jsonl lacks 1 of 2 ids, the first is 'a'"),
-    ("squad", [question("a")], [{"id": "a", "answer": 3}], "h.jsonl:1: answer must be a string, not 3"),
-    ("squad", [question("a"), question("b")], [{**A, "no_answer_score": 1}, B], "1 of 2 lines have a no_answer_score"),
-    ("squad", [question("a")], [{**A, "no_answer_score": "1"}], "h.jsonl:1: no_answer_score must be a number, not '1'"),
-    ("squad", [{"id": "a", "label": "x"}], [A], "r.jsonl:1: unknown key 'label'"),
-    (
-        "qa",
-        [{"id": "a", "question": "?", "text": "x"}],
-        [A],
-        "document 'a' (REFERENCES:1) has no answers or annotations",
-    ),
-    ("triviaqa", [question("a")], [A], "meta of TriviaQA: expected a JSON object, found None"),
-    ("triviaqa", [question("a", meta={"triviaqa": {**TRIVIA, "answers": []}})], [A], "the question has no answers"),
-    (
-        "triviaqa",
-        [question(n, meta={"triviaqa": TRIVIA}) for n in "ab"],
-        [A, B],
-        "several answers to a question, none with a",
-    ),
-]
+def natural(number: int, answered: bool = True, annotators: int = 5) -> dict[str, Any]:
+    long = {"start_token": 0, "end_token": 2} if answered else {"start_token": -1, "end_token": -1}
+    annotations = [{"long_answer": long, "short_answers": [], "yes_no_answer": "NONE"}] * annotators
+    meta = {"natural_questions": {"candidates": [[0, 2, 0, 2], [3, 4, 3, 1]], "annotations": annotations}}
+    return {"id": str(number), "question": "?", "paragraphs": ["a b", "c"], "meta": meta}
 
 
-@pytest.mark.parametrize(("metric", "records", "lines", "message"), REFUSED)
-def test_what_is_refused(metric: str, records: list, lines: list, message: str, tmp_path: Path, capsys) -> None:
-    assert run(tmp_path, metric, records, lines) == 2
-    assert message.replace("REFERENCES", f"{tmp_path}/r.jsonl") in capsys.readouterr().err
+def tydi(number: int, language: str, answered: bool = True) -> dict[str, Any]:
+    minimal = dict(zip(("plaintext_start_byte", "plaintext_end_byte"), (4, 8) if answered else (-1, -1), strict=True))
+    annotation = {"passage_answer": {"candidate_index": 7 if answered else -1}, "minimal_answer": minimal}
+    meta = {
+        "language": language,
+        "candidates": [[7, 0], [8, 5]],
+        "annotations": [annotation | {"yes_no_answer": "NONE"}] * 3,
+    }
+    return {"id": str(number), "question": "?", "paragraphs": ["a b", "c"], "meta": {"tydi_qa": meta}}
+
+
+def line(number: int, paragraph: int | None, score: float) -> dict[str, Any]:
+    scores = {"paragraph_score": score, "answer_score": score}
+    return {"id": str(number), "type": "none", "paragraph": paragraph, "answer": "", "start": None, **scores}
+
+
+def test_figures_of_a_case_by_hand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Scores 3: right; 2, twice: right and wrong; 1: an answer to a question without any; a fourth gold is missed."""
+    records = [natural(number, answered=number != 4) for number in range(1, 6)]
+    two = 2.000000012345  # printed with all its digits: `hat predict` has a flag for it
+    lines = [line(1, 0, 3), line(2, 0, two), line(3, 1, two), line(4, 0, 1), line(5, None, 9)]
+    assert run(tmp_path, "natural_questions", records, lines) == 0
+    found = scores(tmp_path)["long"]
+    assert f" {two} " in capsys.readouterr().out
+    # After 3: P 1, R 1/4. After both of 2: P 2/3, R 2/4, the best F1. After 1: P 2/4, R 2/4.
+    expected = {"precision": 100 * 2 / 3, "recall": 50, "threshold": two, "f1_of_all": 50}
+    assert {name: found[name] for name in expected} == pytest.approx(expected)
+    assert found["f1"] == {"mean": pytest.approx(100 * 2 * (2 / 3) * 0.5 / (2 / 3 + 0.5)), "low": None, "high": None}
+    assert found["recall_at_precision"] == pytest.approx({"0.5": 50, "0.75": 25, "0.9": 25})
+
+
+def test_parts_with_one_annotation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    records, lines = [natural(1, annotators=1)], [line(1, 0, 0)]
+    assert run(tmp_path, "natural_questions", records, lines) == 0 and scores(tmp_path)["long"]["f1"]["mean"] == 0
+    assert "1 of 1 questions have fewer than 2 annotations, so they have no answer" in capsys.readouterr().err
+    assert run(tmp_path, "natural_questions", records, lines, "--annotators", "1") == 0
+    assert scores(tmp_path)["long"]["f1"]["mean"] == 100 and capsys.readouterr().err == ""
+
+
+def test_each_language_has_a_threshold_and_english_is_not_in_the_mean(tmp_path: Path, capsys) -> None:
+    languages = ["thai", "thai", "korean", "english", "telugu"]
+    records = [tydi(number, language) for number, language in enumerate(languages)]
+    lines = [line(0, 0, 5), line(1, 1, 4), line(2, 0, -9), line(3, 0, 0), line(6, 0, 9)]
+    assert run(tmp_path, "tydi_qa", records, lines) == 0
+    found = scores(tmp_path)["passage"]
+    thresholds = {name: each["threshold"] for name, each in found["languages"].items()}
+    assert thresholds == {"english": 0, "korean": -9, "thai": 5}
+    assert found["f1"]["mean"] == pytest.approx((100 + 100 * 2 / 3) / 2)
+    assert found["precision"] == 100 and found["recall"] == 75
+    notes = capsys.readouterr().err
+    assert "p.jsonl: no predictions in telugu; the mean is over the other languages" in notes
+    assert "p.jsonl: 1 predictions are of questions that the references lack, and do not count" in notes
+    assert run(tmp_path, "tydi_qa", records[3:4], lines, "--bootstrap-samples", "9") == 0
+    assert scores(tmp_path)["passage"]["f1"] == {"mean": 0, "low": 0, "high": 0}  # no language to average

@@ -1,25 +1,51 @@
-"""`hat score`: options that all metrics have, several files of references, JSON, and what is refused."""
+"""`hat score`: options of all metrics, files joined by id or by line, intervals, and what is refused."""
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from hat_fairseq import cli
 from hat_fairseq.scoring import command
+from hat_fairseq.scoring.files import HYPOTHESIS_KEYS, REFERENCE_KEYS, read_hypotheses, read_texts, write_summaries
+from hat_fairseq.scoring.report import bootstrap_mean
+
+
+def write(path: Path, *rows: Any) -> str:
+    """Objects as JSON lines, strings as lines."""
+    path.write_text(
+        "".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows), encoding="utf-8"
+    )
+    return str(path)
 
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    (tmp_path / "r.jsonl").write_text(
-        '{"id": "x", "text": "source", "target": ["The dogs ran.", "They slept."]}\n'
-        '{"id": "y", "text": "source", "target": ["Blue buttons."]}\n'
-    )
-    (tmp_path / "a.txt").write_text("The dog ran. They slept.\n\n")
-    (tmp_path / "b.txt").write_text("The dogs ran. They slept.\nGröße\n")
+    references = {"x": ["The dogs ran.", "They slept."], "y": ["Blue buttons."]}
+    write(tmp_path / "r.jsonl", *({"id": name, "text": "source", "target": each} for name, each in references.items()))
+    write(tmp_path / "a.txt", "The dog ran. They slept.", "")
+    write(tmp_path / "b.txt", "The dogs ran. They slept.", "Größe")
     return tmp_path
+
+
+def score(metric: str, hypotheses: Any, references: Any, *more: Any) -> int:
+    words = ["score", metric, "--hypotheses", hypotheses, "--references", references, *more]
+    return cli.main([str(word) for word in words])
+
+
+def test_intervals_agree_with_the_normal_approximation() -> None:
+    values = np.random.default_rng(1).normal(30, 8, 2000)
+    interval = bootstrap_mean(values, samples=1000, seed=0)
+    half = 1.96 * values.std() / np.sqrt(len(values))
+    assert interval.mean == pytest.approx(values.mean())
+    assert [interval.low, interval.high] == pytest.approx([values.mean() - half, values.mean() + half], abs=0.1 * half)
+    assert interval == bootstrap_mean(values, 1000, seed=0) != bootstrap_mean(values, 1000, seed=1)
+    assert str(bootstrap_mean(np.full(7, 12.5), 50, seed=0)) == "12.50 [12.50, 12.50]"
 
 
 @pytest.mark.fault(
@@ -27,77 +53,175 @@ def files(tmp_path: Path) -> Path:
 )
 def test_notes_and_json(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     hypotheses = [str(files / name) for name in ("a.txt", "b.txt")]
-    words = ["score", "rouge", "--references", str(files / "r.jsonl"), "--json", str(files / "out.json")]
-    assert cli.main([*words, "--hypotheses", *hypotheses]) == 0
+    assert (
+        score("rouge", hypotheses[0], files / "r.jsonl", "--json", files / "out.json", "--hypotheses", hypotheses[1])
+        == 0
+    )
     notes, written = capsys.readouterr().err, json.loads((files / "out.json").read_text())
     assert "a.txt: 1 of 2 hypotheses are empty and score 0" in notes
     assert "b.txt: 1 of 2 documents have letters outside a-z" in notes
     assert [written[path]["scores"]["rouge1"]["mean"] for path in hypotheses] == pytest.approx([50, 50])
 
 
-@pytest.mark.fault("Scoring", "numbers of hypotheses and references differ", "both numbers and files, exit 2")
-def test_an_error_is_one_line(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (files / "b.txt").write_text("only one line\n")
-    words = ["score", "rouge", "--hypotheses", str(files / "b.txt"), "--references", str(files / "r.jsonl")]
-    assert cli.main(words) == 2
-    error = capsys.readouterr().err
-    assert error.startswith("hat: error: ") and "has 1 documents, but" in error and error.count("\n") == 1
-
-
-@pytest.mark.fault("Scoring", "a file twice", "names the option, exit 2")
-@pytest.mark.fault("Scoring", "a negative number of resamples", "exit 2")
-@pytest.mark.parametrize("metric", command.METRICS)
-def test_what_every_metric_refuses(metric: str, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["score", metric, "--hypotheses", "h", "--references", "r"]
-    cases = [
-        ([*words, "r"], "--references names a file twice"),
-        ([*words, "--hypotheses", "h"], "--hypotheses names a file twice"),
-        ([*words, "--bootstrap-samples", "-1"], "--bootstrap-samples must not be negative: -1"),
-    ]
-    if not command.METRICS[metric].several_references:
-        for more in (["b"], ["--references", "b"]):
-            cases.append(([*words, *more], f"{metric} takes one file of --references, not 2"))
-    for given, message in cases:
-        assert cli.main(given) == 2
-        assert capsys.readouterr().err == f"hat: error: {message}\n"
-
-
 @pytest.mark.parametrize("metric", ["rouge", "bleu"])
 def test_several_references_in_files_and_in_lists_give_the_same_figures(metric: str, files: Path, capsys) -> None:
-    (files / "s.jsonl").write_text('{"id": "y", "target": "z"}\n{"id": "x", "target": [["One dog."], ["One cat."]]}\n')
+    second = write(files / "s.jsonl", {"id": "y", "target": "z"}, {"id": "x", "target": [["One dog."], ["One cat."]]})
     lists = [[["The dogs ran.", "They slept."], ["One dog."], ["One cat."]], [["Blue buttons."], ["z"]]]
-    rows = (json.dumps({"id": name, "target": each}) + "\n" for name, each in zip("xy", lists, strict=True))
-    (files / "all.jsonl").write_text("".join(rows))
-    first, second = str(files / "r.jsonl"), str(files / "s.jsonl")
-    outputs = []
-    for references in ([first, second], [first, "--references", second], [str(files / "all.jsonl")], [first]):
-        words = ["score", metric, "--hypotheses", str(files / "b.txt"), "--references", *references]
-        assert cli.main([*words, "--bootstrap-samples", "20"]) == 0
+    every = write(files / "all.jsonl", *({"id": name, "target": each} for name, each in zip("xy", lists, strict=True)))
+    first, outputs = str(files / "r.jsonl"), []
+    for references in ([first, second], [first, "--references", second], [every], [first]):
+        assert score(metric, files / "b.txt", *references, "--bootstrap-samples", 20) == 0
         outputs.append(capsys.readouterr().out)
     assert outputs[0] == outputs[1] == outputs[2] != outputs[3]
-    assert cli.main(["score", metric, "--hypotheses", str(files / "all.jsonl"), "--references", first]) == 2
-    (files / "h.jsonl").write_text(json.dumps({"id": "x", "text": lists[0]}) + "\n")
-    assert cli.main(["score", metric, "--hypotheses", str(files / "h.jsonl"), "--references", first]) == 2
+    assert score(metric, write(files / "h.jsonl", {"id": "x", "text": lists[0]}), first) == 2
     assert "only references may be several" in capsys.readouterr().err
 
 
 @pytest.mark.fault("Scoring", "`--json` is an input, or exists", "refused, exit 2, the file stays")
 def test_json_replaces_no_input_and_nothing_without_overwrite(files: Path, capsys) -> None:
-    words = ["score", "rouge", "--hypotheses", str(files / "a.txt"), "--references", str(files / "r.jsonl")]
     before = (files / "r.jsonl").read_text()
-    assert cli.main([*words, "--json", str(files / "r.jsonl"), "--overwrite"]) == 2
+    assert score("rouge", files / "a.txt", files / "r.jsonl", "--json", files / "r.jsonl", "--overwrite") == 2
     assert "is also an input of this command" in capsys.readouterr().err
     (files / "model.pt").write_text("weights")
-    assert cli.main([*words, "--json", str(files / "model.pt")]) == 2
+    assert score("rouge", files / "a.txt", files / "r.jsonl", "--json", files / "model.pt") == 2
     assert "exists; name another file, or replace it with --overwrite" in capsys.readouterr().err
     assert (files / "r.jsonl").read_text() == before and (files / "model.pt").read_text() == "weights"
 
 
-def test_rouges_options_override_its_preset(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["score", "rouge", "--hypotheses", str(files / "a.txt"), "--references", str(files / "r.jsonl")]
-    for flags, signature in (
-        (["--like", "files2rouge"], "stem: yes | hypothesis-sentences: files2rouge"),
-        (["--like", "rouge-score", "--stem"], "stem: yes | hypothesis-sentences: given"),
-        (["--no-stem"], "stem: no | hypothesis-sentences: punctuation"),
-    ):
-        assert cli.main([*words, *flags]) == 0 and signature in capsys.readouterr().out
+@pytest.mark.fault("Scoring", "a file twice", "names the option, exit 2")
+@pytest.mark.fault("Scoring", "a negative number of resamples", "exit 2")
+def test_what_every_metric_refuses(capsys: pytest.CaptureFixture[str]) -> None:
+    for metric, described in command.METRICS.items():
+        cases = [
+            (["r"], "--references names a file twice"),
+            (["--hypotheses", "h"], "--hypotheses names a file twice"),
+            (["--bootstrap-samples", "-1"], "--bootstrap-samples must not be negative: -1"),
+        ]
+        if not described.several_references:
+            cases.append((["--references", "b"], f"{metric} takes one file of --references, not 2"))
+        for more, message in cases:
+            assert score(metric, "h", "r", *more) == 2
+            assert capsys.readouterr().err == f"hat: error: {message}\n"
+
+
+def test_texts_are_joined_by_id(tmp_path: Path) -> None:
+    hypotheses = write(tmp_path / "h.jsonl", {"id": "b", "text": "B"}, {"id": 1, "text": "A"})
+    rows = {"id": "1", "text": "source", "target": ["x", "y"]}, {"id": "b", "text": "s", "summary": "z"}
+    references = read_texts(write(tmp_path / "r.jsonl", *rows), REFERENCE_KEYS)
+    assert references.texts == [[["x", "y"]], ["z"]] and read_hypotheses(hypotheses, references) == ["A", "B"]
+
+
+def test_plain_text_breaks_only_at_line_feeds(tmp_path: Path) -> None:
+    path = tmp_path / "h.txt"
+    path.write_bytes("one\u2028still one\x85 and\rone\n\nthree".encode())
+    assert read_texts(path, HYPOTHESIS_KEYS).texts == [["one\u2028still one\x85 and\rone"], [""], ["three"]]
+
+
+def test_what_is_written_is_read_and_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
+    rows = [{"id": "ä", "text": "line\nbreak, \u2028 and 漢字"}, {"id": "b", "text": ["a", "b"]}]
+    write_summaries(path := tmp_path / "new" / "h.jsonl", rows)
+    (tmp_path / "h.jsonl.gz").write_bytes(gzip.compress(path.read_bytes()))
+    for each in (path, tmp_path / "h.jsonl.gz"):
+        read = read_texts(each, HYPOTHESIS_KEYS)
+        assert (read.ids, read.texts) == (["ä", "b"], [[rows[0]["text"]], [["a", "b"]]])
+    before = path.read_bytes()
+    with pytest.raises(ZeroDivisionError):
+        write_summaries(path, ({"id": 1 // n} for n in (1, 0)))
+    assert path.read_bytes() == before and list(path.parent.iterdir()) == [path]
+
+
+TEXT, TARGET = {"id": "a", "text": "A"}, {"id": "a", "target": "A"}
+QUESTION = {"id": "a", "question": "?", "text": "Ann", "answers": []}
+ANSWER = {"id": "a", "answer": "x"}
+TRIVIA = {"triviaqa": {"question": "q", "answers": ["x"]}}
+SPAN = {"start_token": 0, "end_token": 2}
+GOLD = [{"long_answer": SPAN, "short_answers": [], "yes_no_answer": "NONE"}]
+META = {"candidates": [[0, 2, 0, 2]], "annotations": GOLD}
+PAGE = {"id": "1", "question": "?", "paragraphs": ["a b"]}
+NATURAL = {**PAGE, "meta": {"natural_questions": META}}
+TYDI = {**PAGE, "meta": {"tydi_qa": {"language": "thai", **META, "annotations": []}}}
+LINE = {"id": "1", "type": "none", "paragraph": 0, "answer": "", "start": None, "paragraph_score": 0, "answer_score": 0}
+# Metric, references, hypotheses, more flags, and a part of the message.
+REFUSED: list[tuple[str, list[Any], list[Any], str, str]] = [
+    ("rouge", [TARGET, {"id": "b", "target": "B"}], [TEXT], "", "h.jsonl lacks 1 of 2 ids, the first is 'b'"),
+    ("rouge", [TARGET], [TEXT, {"id": "b", "text": "B"}], "", "r.jsonl lacks 1 of 2 ids, the first is 'b'"),
+    ("rouge", [TARGET], [{"text": "A"}], "", "h.jsonl has no ids, and"),
+    ("rouge", [TARGET], [TEXT, TEXT], "", "h.jsonl:2: the id 'a' for the second time"),
+    ("rouge", [TARGET], [TEXT, {"text": "y"}], "", "h.jsonl:2: no 'id' among its keys ['text']"),
+    ("rouge", [TARGET], [{"text": "y"}, TEXT], "", "h.jsonl:2: it has an id, and the lines above have none"),
+    ("rouge", [TARGET], [TARGET], "", "h.jsonl:1: no 'text' among its keys ['id', 'target']"),
+    ("rouge", [TARGET], [{"id": "a", "text": [1]}], "", "h.jsonl:1: 'text' must be a string or a list of strings"),
+    ("rouge", [TARGET], ['{"id": "a"'], "", "h.jsonl:1: not a JSON object"),
+    ("rouge", [{"id": "a", "target": "天气很好。"}], [TEXT], "", "reference 1 has no word for ROUGE"),
+    ("rouge", [{"id": "a", "target": [["a"], ["b"]]}], [TEXT], "--backend perl", "takes one reference per document"),
+    ("rouge", [TARGET], [TEXT], "--against-others", "one document alone cannot be scored against others"),
+    (
+        "bleu",
+        [TARGET],
+        [{"id": "a", "text": "a b", "segments": ["a", "c"]}],
+        "",
+        "the segments of document 'a', joined",
+    ),
+    ("bleu", [TARGET], [TEXT], "--tokenize 14a", "unknown tokenizer '14a'"),
+    ("bleu", [TARGET], [TEXT], "--seed 0", "the seed must be at least 1, not 0"),
+    ("bleu", [{"id": "a", "target": ["", ""]}], [TEXT], "", "reference 1 is empty"),
+    (
+        "classification",
+        [{"id": "a", "label": "x"}],
+        [{"id": "a", "labels": ["x", "y"]}],
+        "",
+        "document 'a': 2 labels in",
+    ),
+    ("classification", [{"id": "a", "label": "x"}], [TEXT], "", "h.jsonl:1: expected either 'label' or 'labels'"),
+    (
+        "classification",
+        [{"id": "a", "label": "x"}],
+        [{"id": "a", "label": True}],
+        "",
+        "a label must be a string, found",
+    ),
+    ("classification", [{"id": "a", "label": "x"}], [{"id": "a", "labels": "x"}], "", "'labels' must be a list"),
+    ("classification", [{"id": "a", "label": "x"}], [], "", "h.jsonl is empty"),
+    ("squad", [QUESTION], [{"id": "a", "answer": 3}], "", "h.jsonl:1: answer must be a string, not 3"),
+    ("squad", [QUESTION], [{**ANSWER, "no_answer_score": "1"}], "", "no_answer_score must be a number, not '1'"),
+    ("squad", [{"id": "a", "label": "x"}], [ANSWER], "", "r.jsonl:1: unknown key 'label'"),
+    ("qa", [{"id": "a", "question": "?", "text": "x"}], [ANSWER], "", "has no answers or annotations"),
+    ("triviaqa", [QUESTION], [ANSWER], "", "meta of TriviaQA: expected a JSON object, found None"),
+    (
+        "triviaqa",
+        [{**QUESTION, "id": name, "meta": TRIVIA} for name in "ab"],
+        [ANSWER, {**ANSWER, "id": "b"}],
+        "",
+        "several answers to a question, none with a",
+    ),
+    ("natural_questions", [NATURAL], [{**LINE, "id": "2"}], "", "h.jsonl lacks 1 of 1 ids, the first is '1'"),
+    (
+        "natural_questions",
+        [NATURAL],
+        [{"id": "1", "label": "x"}],
+        "",
+        "h.jsonl:1: no prediction of hat predict for this",
+    ),
+    (
+        "natural_questions",
+        [NATURAL],
+        [{**LINE, "paragraph": 5}],
+        "",
+        "h.jsonl:1: no prediction of hat predict for this",
+    ),
+    ("natural_questions", [TYDI], [LINE], "", "is not from natural_questions"),
+    ("tydi_qa", [TYDI], [LINE], "", "no annotations: answers can be scored only"),
+    ("tydi_qa", [], [LINE], "", "r.jsonl: no questions, so there is nothing to score"),
+]
+
+
+@pytest.mark.fault("Scoring", "numbers of hypotheses and references differ", "both numbers and files, exit 2")
+@pytest.mark.fault("Scoring", "ids missing, segments that are not the text, unknown tokenizer", "one line, exit 2")
+def test_what_is_refused(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert score("rouge", write(files / "one.txt", "only one line"), files / "r.jsonl") == 2
+    assert "one.txt has 1 documents, but" in capsys.readouterr().err
+    for metric, references, hypotheses, more, message in REFUSED:
+        paths = write(files / "h.jsonl", *hypotheses), write(files / "r.jsonl", *references)
+        assert score(metric, *paths, *more.split(), "--bootstrap-samples", 0) == 2, message
+        out, error = capsys.readouterr()
+        assert not out and error.startswith("hat: error: ") and message in error and error.count("\n") == 1

@@ -90,33 +90,3 @@ def test_what_is_refused(words: list[str], tmp_path: Path, capsys) -> None:
         (plain, "plain.txt: no ids"),
     ):
         assert cli.main([*words, *flags]) == 2 and message in capsys.readouterr().err
-
-
-def test_several_references_from_raw_records_to_the_score(tmp_path: Path, capsys) -> None:
-    """Models are trained on the first reference; `hat score` and `hat show` take the best one."""
-    references = {"a": [["A dog ran ."], ["The cat slept ."]], "b": [["Blue buttons ."]]}
-    rows = [{"id": name, "sentences": ["Hello ."], "target": target} for name, target in references.items()]
-    jsonl(tmp_path / "train.jsonl", *rows)
-    assert cli.main(["preprocess", str(tmp_path), "--out", str(tmp_path / "data"), "--num-codes", "5"]) == 0
-    manifest = json.loads((tmp_path / "data/manifest.json").read_text())
-    assert manifest["splits"]["train"]["treatments"]["references_not_trained_on"] == 1
-    assert "dog" in (tmp_path / "data/text/train.target").read_text().replace("@@ ", "")
-    stored = str(tmp_path / "data/text/train.jsonl")
-    hypotheses = jsonl(tmp_path / "h.jsonl", {"id": "a", "text": "The cat slept ."}, {"id": "b", "text": "Red ."})
-    capsys.readouterr()
-    assert cli.main(["score", "rouge", "--hypotheses", hypotheses, "--references", stored]) == 0
-    out = capsys.readouterr().out
-    assert "50.00 " in out and "| references: 3 (best of each document)" in out
-    assert cli.main(["show", "--hypotheses", hypotheses, "--documents", stored, "--best", "1"]) == 0
-    assert capsys.readouterr().out.splitlines() == [
-        "=== ROUGE-1 100.00",
-        "--- a: 1 sentences or turns",
-        "  Hello .",
-        "--- reference",
-        "  A dog ran .",
-        "--- reference",
-        "  The cat slept .",
-        "--- generated",
-        "  The cat slept .",
-        "",
-    ]

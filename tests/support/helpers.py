@@ -47,10 +47,11 @@ def assert_same_run(
     actual: Callable[[], Tensor],
     expected: Callable[[], Tensor],
     dtype: torch.dtype = torch.float32,
+    other: nn.Module | None = None,
 ) -> None:
-    """Asserts equal outputs and equal gradients of all parameters and inputs."""
+    """Asserts equal outputs and equal gradients of all parameters and inputs; `other`: the module of `expected`."""
     out, gradients = outputs_and_gradients(module, inputs, actual)
-    expected_out, expected_gradients = outputs_and_gradients(module, inputs, expected)
+    expected_out, expected_gradients = outputs_and_gradients(other or module, inputs, expected)
     assert gradients.keys() == expected_gradients.keys()
     assert_close(out, expected_out, dtype)
     # The gradient of a key bias is zero (a softmax does not see it): in bf16 pure noise, relative to its neighbours

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The tables of faults in docs/reliability.md, from the tests that are marked with them.
+"""The tables of faults in tests/FAULTS.md, from the tests that are marked with them.
 
     .venv/bin/python tests/support/reliability.py           # writes the page
     .venv/bin/python tests/support/reliability.py --check   # fails if the page says something else
@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-PAGE = REPOSITORY / "docs/reliability.md"
+PAGE = REPOSITORY / "tests/FAULTS.md"
 AREAS = (
     "Input",
     "Preprocessing",
@@ -85,7 +85,7 @@ def tables(tests: dict[Row, set[str]]) -> str:
 def links(tests: set[str]) -> str:
     """The tests, with links to their files."""
     named = [name.partition("::") for name in sorted(tests)]
-    return ", ".join(f"[`{test.split('::')[-1]}`](../{path})" for path, _, test in named)
+    return ", ".join(f"[`{test.split('::')[-1]}`]({path.removeprefix('tests/')})" for path, _, test in named)
 
 
 def rendered(page: str, tests: dict[Row, set[str]]) -> str:

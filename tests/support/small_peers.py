@@ -28,7 +28,9 @@ def assert_refused(
     release: str, folder: Path, change: dict[str, Any], words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """`hat import` says `words` of a folder whose config.json is changed, and writes nothing."""
-    config, out = json.loads((folder / "config.json").read_text()) | change, folder.parent / "refused/model.pt"
-    (folder / "config.json").write_text(json.dumps(config))
+    path, out = folder / "config.json", folder.parent / "refused/model.pt"
+    config = path.read_text()
+    path.write_text(json.dumps(json.loads(config) | change))
     assert cli.main(["import", release, str(folder), "--out", str(out)]) == 2
     assert words in capsys.readouterr().err and not out.parent.exists()
+    path.write_text(config)

@@ -2,40 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from pathlib import Path
 
 import pytest
-import torch
 from fairseq.data import Dictionary, data_utils
 
 from hat_fairseq import cli
 from hat_fairseq.data.binarize import binarize_text
 from hat_fairseq.data.blocks import Blocks
 from hat_fairseq.data.dictionary import Dictionary as TextDictionary
-from hat_fairseq.data.dictionary import check_known
 from hat_fairseq.register import register
 
 register()
-
-
-@pytest.fixture
-def dataset(tmp_path: Path) -> Path:
-    (tmp_path / "text").write_text("a b c\nb c\na\n")
-    dictionary = TextDictionary.build(Counter(["a", "b", "c", "b", "c", "a"]))
-    dictionary.save(tmp_path / "dict.txt")
-    binarize_text(tmp_path / "text", dictionary, tmp_path / "test", Blocks(tmp_path / "blocks"))
-    return tmp_path
-
-
-def load(folder: Path) -> object:
-    return data_utils.load_indexed_dataset(str(folder / "test"), Dictionary.load(str(folder / "dict.txt")))
-
-
-def test_whole_data_loads(dataset: Path) -> None:
-    rows = load(dataset)
-    assert [len(rows[i]) for i in range(3)] == [4, 3, 2]  # type: ignore[index, arg-type]
 
 
 @pytest.mark.parametrize(
@@ -48,22 +27,16 @@ def test_whole_data_loads(dataset: Path) -> None:
         (".idx", 4, r"test\.idx is damaged"),
     ],
 )
-def test_truncated_files_are_named(dataset: Path, suffix: str, keep: int, message: str) -> None:
-    path = dataset / f"test{suffix}"
+def test_truncated_files_are_named(tmp_path: Path, suffix: str, keep: int, message: str) -> None:
+    (tmp_path / "text").write_text("a b c\nb c\na\n")
+    words = TextDictionary.build(Counter(["a", "b", "c", "b", "c", "a"]))
+    words.save(tmp_path / "dict.txt")
+    binarize_text(tmp_path / "text", words, tmp_path / "test", Blocks(tmp_path / "blocks"))
+    dictionary, path = Dictionary.load(str(tmp_path / "dict.txt")), tmp_path / f"test{suffix}"
+    assert [len(row) for row in data_utils.load_indexed_dataset(str(tmp_path / "test"), dictionary)] == [4, 3, 2]
     path.write_bytes(path.read_bytes()[:keep])
     with pytest.raises(ValueError, match=message):
-        load(dataset)
-
-
-def test_text_for_another_dictionary_is_refused() -> None:
-    dictionary = Dictionary()
-    known, unknown = torch.tensor([dictionary.bos(), dictionary.eos()]), torch.full((9,), dictionary.unk())
-    check_known([known, unknown[:2]], "the input")
-    with pytest.raises(
-        ValueError, match="the input: 9 of 11 tokens are not in the dictionary: text of another language"
-    ):
-        check_known([known, unknown], "the input")
-    check_known([], "the input")
+        data_utils.load_indexed_dataset(str(tmp_path / "test"), dictionary)
 
 
 @pytest.mark.fault(
@@ -85,7 +58,6 @@ def test_preprocessing_refuses_text_of_another_language(tmp_path: Path, capsys: 
     assert cli.main([*words, "--splitter", "punctuation"]) == 2
     message = "tokens are not in the dictionary: text of another language than the vocabulary is of"
     assert message in capsys.readouterr().err and not (tmp_path / "b").exists()
-    shutil.rmtree(tmp_path / "a")
 
 
 @pytest.mark.fault("Input", "parallel text without blank lines", "refused above 500 lines")
@@ -101,10 +73,8 @@ def test_a_long_file_without_blank_lines_is_no_document(tmp_path: Path, capsys: 
 
 
 @pytest.mark.fault("Input", "a training or generation without data", "names the directory and `hat recipe preprocess`")
-@pytest.mark.parametrize("recipe", ["ami_small", "roberta_pretraining"])
-def test_a_recipe_without_its_data_names_the_command(recipe: str, run, tmp_path: Path) -> None:
-    gpus = [] if recipe == "ami_small" else ["--gpus", 1, "--update-freq", 1]
-    ended = run("hat", "recipe", "train", recipe, *gpus, cwd=tmp_path, check=False)
+def test_a_recipe_without_its_data_names_the_command(run, tmp_path: Path) -> None:
+    ended = run("hat", "recipe", "train", "ami_small", cwd=tmp_path, check=False)
     assert ended.returncode == 1 and "Traceback" not in ended.stderr
-    message = f"hat_fairseq: error: data-bin/{recipe}/bin has no dictionary (dict*.txt): "
-    assert message in ended.stderr and "`hat recipe preprocess NAME`" in ended.stderr
+    assert "hat_fairseq: error: data-bin/ami_small/bin has no dictionary (dict*.txt): " in ended.stderr
+    assert "`hat recipe preprocess NAME`" in ended.stderr

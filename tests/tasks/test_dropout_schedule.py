@@ -1,10 +1,7 @@
-"""`--dropout-schedule`: rates by epoch, in real runs and module by module."""
+"""`--dropout-schedule`: rates by epoch, module by module; test_labelled_training.py resumes a run with it."""
 
 from __future__ import annotations
 
-import json
-import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,22 +9,13 @@ import torch
 from building import Vocabulary, build
 from fairseq.models.transformer import TransformerConfig
 from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
-from fairseq.tasks import TASK_REGISTRY, FairseqTask
+from fairseq.tasks import FairseqTask
 from torch import nn
 
 from hat_fairseq.tasks.config import EncoderTaskConfig
-from hat_fairseq.tasks.training import DROPOUT, PluginTask, parse_factors
+from hat_fairseq.tasks.training import DROPOUT, PluginTask
 
-CURVE = re.compile(r"train_inner \| (\{.*?\})")
-
-
-def losses(*results: Any) -> list[float]:
-    text = "".join(result.stdout + result.stderr for result in results)
-    return [float(json.loads(match)["loss"]) for match in CURVE.findall(text)]
-
-
-def weights(directory: Path) -> dict[str, torch.Tensor]:
-    return torch.load(directory / "checkpoint_last.pt", weights_only=True)["model"]
+ARCHITECTURES = ["hat_roberta_tiny", "hierarchical_transformer_tiny", "hat_transformer_tiny"]
 
 
 class Task(PluginTask, FairseqTask):
@@ -38,45 +26,36 @@ def task(schedule: str | None) -> Task:
     return Task(EncoderTaskConfig(data="", dropout_schedule=schedule))
 
 
-def rates(model: nn.Module) -> list[float]:
-    return [module.p for module in model.modules() if isinstance(module, DROPOUT)]
-
-
-def test_every_task_of_ours_has_it() -> None:
-    ours = [name for name, cls in TASK_REGISTRY.items() if cls.__module__.startswith("hat_fairseq.")]
-    assert len(ours) == 10 and all(issubclass(TASK_REGISTRY[name], PluginTask) for name in ours)
-
-
-def model_of(arch: str, flags: str) -> nn.Module:
-    """Ours, or a layer of fairseq's."""
+def model_of(arch: str, rates: tuple[float, float, float]) -> nn.Module:
+    """A model of this package, or a layer of fairseq's, with rates of dropout, of attention and of activations."""
     if arch == "fairseq":
-        config = TransformerConfig(dropout=0.2, attention_dropout=0.1, activation_dropout=0.3)
-        return TransformerEncoderLayerBase(config)
+        names = ("dropout", "attention_dropout", "activation_dropout")
+        return TransformerEncoderLayerBase(TransformerConfig(**dict(zip(names, rates, strict=True))))
+    flags = "--dropout {} --attention-dropout {} --activation-dropout {}".format(*rates)
     return build(arch, flags, Vocabulary(mask=True))
 
 
-OURS = ["hat_roberta_tiny", "hierarchical_transformer_tiny", "hat_transformer_tiny"]
+def rates_of(model: nn.Module) -> list[float]:
+    return [module.p for module in model.modules() if isinstance(module, DROPOUT)]
 
 
-@pytest.mark.parametrize("arch", [*OURS, "fairseq"])
-def test_factors_multiply_the_rates_that_the_model_was_built_with(arch: str) -> None:
+def test_factors_multiply_the_rates_that_the_model_was_built_with() -> None:
     """The last one holds; without a schedule nothing changes; fairseq's own models are served as well."""
-    model = model_of(arch, "--dropout 0.2 --attention-dropout 0.1 --activation-dropout 0.3")
-    own = rates(model)
-    assert {0.1, 0.2, 0.3} <= set(own)
-    task(None).begin_epoch(1, model)
-    assert rates(model) == own
-    scheduled = task("0,0.5,1.5")
-    for epoch, factor in [(1, 0), (2, 0.5), (3, 1.5), (9, 1.5), (1, 0)]:
-        scheduled.begin_epoch(epoch, model)
-        assert rates(model) == [rate * factor for rate in own]
+    for arch in (*ARCHITECTURES, "fairseq"):
+        model = model_of(arch, (0.2, 0.1, 0.3))
+        rates = rates_of(model)
+        assert {0.1, 0.2, 0.3} <= set(rates)
+        task(None).begin_epoch(1, model)
+        assert rates_of(model) == rates
+        scheduled = task("0,0.5,1.5")
+        for epoch, factor in [(1, 0), (2, 0.5), (3, 1.5), (9, 1.5), (1, 0)]:
+            scheduled.begin_epoch(epoch, model)
+            assert rates_of(model) == [rate * factor for rate in rates], arch
 
 
-@pytest.mark.parametrize("arch", OURS)
-def test_no_dropout_is_left_out(arch: str) -> None:
-    """At factor 0 training and evaluation are the same function."""
-    flags = "--dropout 0.4 --attention-dropout 0.4 --activation-dropout 0.4"
-    model = model_of(arch, flags if arch == "hat_transformer_tiny" else f"{flags} --pooler-dropout 0.4")
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_at_factor_0_training_and_evaluation_are_the_same_function(arch: str) -> None:
+    model: Any = model_of(arch, (0.4, 0.4, 0.4))
     tokens = torch.arange(4, 34).view(2, 15)
     inputs: dict[str, Any] = {"src_tokens": tokens}
     if arch == "hat_transformer_tiny":
@@ -89,31 +68,9 @@ def test_no_dropout_is_left_out(arch: str) -> None:
     assert torch.equal(model.train()(**inputs)[0], model.eval()(**inputs)[0])
 
 
-@pytest.mark.parametrize("text", ["off", "", "0,", "1;2", "-1", "nan", "0,inf", "0 1"])
-def test_a_wrong_schedule_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="--dropout-schedule.*for example 0,1"):
-        parse_factors(text)
-
-
-def test_a_rate_above_one_is_refused_before_training() -> None:
+def test_a_wrong_schedule_is_refused() -> None:
+    for text in ("off", "", "0,", "1;2", "-1", "nan", "0,inf", "0 1"):
+        with pytest.raises(ValueError, match="--dropout-schedule.*for example 0,1"):
+            task(text)
     with pytest.raises(ValueError, match=r"4 times a dropout rate of 0\.3 is more than 1"):
         task("4").begin_epoch(1, nn.Dropout(0.3))
-
-
-def test_a_wrong_schedule_stops_the_command(train, tmp_path: Path) -> None:
-    result = train(tmp_path, "--dropout-schedule", "off", check=False)
-    assert result.returncode and "--dropout-schedule 'off': give factors" in result.stderr.strip().splitlines()[-1]
-
-
-def test_a_stopped_run_goes_on_with_the_same_rates(train, tmp_path: Path) -> None:
-    """Three updates an epoch, dropout off in the first; stopped in the middle of the second."""
-    common = ["--disable-validation", "--dropout", 0.3, "--attention-dropout", 0.3]
-    schedule = ["--dropout-schedule", "0,1"]
-    whole = train(tmp_path / "whole", *common, *schedule, "--max-update", 6)
-    save = ["--save-interval-updates", 1, "--keep-interval-updates", 1]
-    parts = [train(tmp_path / "parts", *common, *schedule, *save, "--max-update", n) for n in (4, 6)]
-    assert len(losses(whole)) == 6 and losses(*parts) == losses(whole)
-    whole_state, state = (weights(tmp_path / name) for name in ("whole", "parts"))
-    assert all(torch.equal(tensor, state[name]) for name, tensor in whole_state.items())
-    off = train(tmp_path / "off", "--disable-validation", "--dropout", 0, "--attention-dropout", 0, "--max-update", 4)
-    assert losses(off)[:3] == losses(whole)[:3] and losses(off)[3] != losses(whole)[3]

@@ -10,16 +10,20 @@ from typing import Any
 import pytest
 import torch
 from fairseq import options, tasks
+from fairseq.criterions import CRITERION_REGISTRY
 from helpers import assert_close
 
+from hat_fairseq.data.binarize import binarize_text
+from hat_fairseq.data.blocks import Blocks
+from hat_fairseq.data.dictionary import Dictionary as Words
 from hat_fairseq.data.kinds import kind_of
+from hat_fairseq.data.labels import ANSWER_TYPES
 from hat_fairseq.data.rows import read_ids
-from hat_fairseq.tasks.config import EncoderTaskConfig
 
 Data = Callable[[str], Path]
 KIND_NAMES = ["classification", "segments", "tokens", "choice", "candidates", "qa"]
 KINDS = pytest.mark.parametrize("kind", KIND_NAMES)
-ARCHITECTURES = pytest.mark.parametrize("arch", ["hat_roberta_tiny", "hierarchical_transformer_tiny"])
+ARCHITECTURES = ["hat_roberta_tiny", "hierarchical_transformer_tiny"]
 TINY = "--dropout 0 --attention-dropout 0 "
 
 
@@ -47,12 +51,14 @@ def text_rows(data: Path, split: str = "train") -> tuple[list[list[str]], list[l
 
 
 def expected(kind: str, tokens: list[str], labels: list[str], names: list[str]) -> list[int]:
+    if kind == "document_qa":
+        return [*map(int, labels[:3]), ANSWER_TYPES.index(labels[3])]
     if kind in ("qa", "candidates"):
         return [int(label) for label in labels]
     return [names.index(label) if label != "<pad>" else -100 for label in labels] + [-100] * (kind == "tokens")
 
 
-@pytest.mark.parametrize("kind", ["classification", "segments", "tokens", "candidates", "qa"])
+@pytest.mark.parametrize("kind", ["classification", "segments", "tokens", "candidates", "qa", "document_qa"])
 def test_samples_are_the_rows_of_the_text_files(data_of: Data, kind: str) -> None:
     task, dataset = dataset_of(kind, data_of(kind))
     rows, labels = text_rows(data_of(kind))
@@ -62,7 +68,7 @@ def test_samples_are_the_rows_of_the_text_files(data_of: Data, kind: str) -> Non
         assert item["tokens"][0].tolist() == [task.source_dictionary.index(token) for token in tokens]
         assert torch.tensor(item["target"]).flatten().tolist() == expected(kind, tokens, words, task.labels)
         assert dataset.size(index) == len(tokens)
-    if kind in ("qa", "candidates"):
+    if kind in ("qa", "candidates", "document_qa"):
         assert task.labels == []
     else:
         assert task.labels == sorted({word for words in labels for word in words} - {"<pad>"})
@@ -86,14 +92,16 @@ def test_choices_are_grouped_by_example(data_of: Data) -> None:
 
 
 @KINDS
-@pytest.mark.parametrize("size", [1, 33, 7])
-def test_every_sample_is_in_one_batch_and_the_last_one_stays(data_of: Data, kind: str, size: int) -> None:
-    task, dataset = dataset_of(kind, data_of(kind))
-    iterator = task.get_batch_iterator(dataset, max_sentences=size, required_batch_size_multiple=8, max_positions=9)
-    batches = list(iterator.next_epoch_itr(shuffle=True))
-    assert sorted(index for batch in batches for index in batch["id"].tolist()) == list(range(24))
-    assert len(batches) == -(-24 // size)
-    for batch in batches:
+def test_every_sample_is_in_one_batch_and_the_last_one_stays(data_of: Data, kind: str) -> None:
+    all_batches = []
+    for size in (1, 33, 7):
+        task, dataset = dataset_of(kind, data_of(kind))
+        iterator = task.get_batch_iterator(dataset, max_sentences=size, required_batch_size_multiple=8, max_positions=9)
+        batches = list(iterator.next_epoch_itr(shuffle=True))
+        assert sorted(index for batch in batches for index in batch["id"].tolist()) == list(range(24))
+        assert len(batches) == -(-24 // size)
+        all_batches += batches
+    for batch in all_batches:
         tokens, lengths = batch["net_input"]["src_tokens"], batch["net_input"]["src_lengths"]
         assert batch["ntokens"] == int(lengths.sum()) == int(tokens.ne(1).sum())
         assert batch["nsentences"] == len(batch["id"]) == len(batch["target"])
@@ -102,21 +110,21 @@ def test_every_sample_is_in_one_batch_and_the_last_one_stays(data_of: Data, kind
 
 
 @KINDS
-@ARCHITECTURES
-def test_logits_do_not_depend_on_batch_mates(data_of: Data, kind: str, arch: str) -> None:
-    task, model = task_of(kind, data_of(kind), arch=arch)
-    task.load_dataset("train")
-    dataset = task.datasets["train"]
-    batch = dataset.collater([dataset[index] for index in range(6)])
-    logits = task.logits(model, batch)
-    assert logits.shape[: batch["target"].dim() - (kind == "qa")] == batch["target"].shape[: 2 - (kind == "qa")]
-    for index in range(6):
-        alone = task.logits(model, dataset.collater([dataset[index]]))[0]
-        finite = logits[index][: len(alone)]
-        assert torch.equal(finite.isfinite(), alone.isfinite())
-        assert_close(finite[alone.isfinite()], alone[alone.isfinite()])
-        if kind in ("choice", "candidates", "qa"):
-            assert logits[index][len(alone) :].eq(float("-inf")).all()
+def test_logits_do_not_depend_on_batch_mates(data_of: Data, kind: str) -> None:
+    for arch in ARCHITECTURES:
+        task, model = task_of(kind, data_of(kind), arch=arch)
+        task.load_dataset("train")
+        dataset = task.datasets["train"]
+        batch = dataset.collater([dataset[index] for index in range(6)])
+        logits = task.logits(model, batch)
+        assert logits.shape[: batch["target"].dim() - (kind == "qa")] == batch["target"].shape[: 2 - (kind == "qa")]
+        for index in range(6):
+            alone = task.logits(model, dataset.collater([dataset[index]]))[0]
+            scores = logits[index][: len(alone)]
+            assert torch.equal(scores.isfinite(), alone.isfinite())
+            assert_close(scores[alone.isfinite()], alone[alone.isfinite()])
+            if kind in ("choice", "candidates", "qa"):
+                assert logits[index][len(alone) :].eq(float("-inf")).all()
 
 
 def test_an_answer_is_in_the_text_or_at_the_start(data_of: Data) -> None:
@@ -132,30 +140,25 @@ def test_an_answer_is_in_the_text_or_at_the_start(data_of: Data) -> None:
         assert not row[len(tokens) :].any()
 
 
-@KINDS
+@pytest.mark.parametrize("kind", ["tokens", "choice", "qa"])
 def test_a_split_without_labels_loads_and_can_be_predicted(data_of: Data, kind: str) -> None:
     task, model = task_of(kind, data_of(kind))
     task.load_dataset("test")
     dataset = task.datasets["test"]
     batch = dataset.collater([dataset[index] for index in range(5)])
     assert batch["target"] is None and len(task.logits(model, batch)) == 5
-    name = "answer_spans" if kind == "qa" else "document_labels"
-    criterion = hat_fairseq_criterion(name, task)
     with pytest.raises(ValueError, match="the split has no labels"):
-        criterion(model, batch)
-
-
-def hat_fairseq_criterion(name: str, task: Any) -> Any:
-    from fairseq.criterions import CRITERION_REGISTRY
-
-    return CRITERION_REGISTRY[name](task)
+        CRITERION_REGISTRY["answer_spans" if kind == "qa" else "document_labels"](task)(model, batch)
 
 
 def test_the_wrong_criterion_is_refused(data_of: Data) -> None:
-    with pytest.raises(ValueError, match="answer_spans is not for this task: give --criterion document_labels"):
-        hat_fairseq_criterion("answer_spans", task_of("tokens", data_of("tokens"))[0])
-    with pytest.raises(ValueError, match="document_labels is not for this task"):
-        hat_fairseq_criterion("document_labels", task_of("qa", data_of("qa"))[0])
+    for kind, criterion, right in (
+        ("tokens", "answer_spans", "document_labels"),
+        ("qa", "document_answers", "answer_spans"),
+        ("document_qa", "document_labels", "document_answers"),
+    ):
+        with pytest.raises(ValueError, match=f"{criterion} is not for this task: give --criterion {right}"):
+            CRITERION_REGISTRY[criterion](task_of(kind, data_of(kind))[0])
 
 
 def test_data_of_another_kind_is_refused(data_of: Data, ami: Path) -> None:
@@ -177,7 +180,7 @@ def test_a_model_without_our_heads_is_refused(data_of: Data) -> None:
         task_of("tokens", data_of("tokens"), "--max-positions 64 --encoder-layers 1", arch="roberta")
 
 
-@KINDS
+@pytest.mark.parametrize("kind", ["tokens", "choice", "qa"])
 def test_rows_that_are_longer_than_the_model_are_refused(data_of: Data, kind: str) -> None:
     """With their number; limits on the length are those of preprocessing."""
     rows, limit = text_rows(data_of(kind))[0], 70
@@ -208,56 +211,41 @@ def test_max_tokens_below_a_sample_is_an_error(data_of: Data) -> None:
     assert sum(batch["nsentences"] for batch in batches) == 24
 
 
-@pytest.fixture
-def broken(data_of: Data, tmp_path: Path) -> Callable[..., Path]:
-    """A copy of the data in which the labels of one split stand in the place of another's, or something is missing."""
-
-    def copy(kind: str, labels_from: str | None = None, remove: str | None = None) -> Path:
-        data = shutil.copytree(data_of(kind), tmp_path / "bin")
-        for end in ("bin", "idx") if labels_from else ():
-            shutil.copy(data / f"label/{labels_from}.{end}", data / f"label/train.{end}")
-        if remove:
-            (data / remove).unlink()
-        return data
-
-    return copy
-
-
 @pytest.mark.parametrize(
-    ("kind", "change", "message"),
+    ("kind", "labels_from", "removed", "message"),
     [
-        ("tokens", {"labels_from": "valid"}, r"label row 1: \d+ labels where there should be \d+; preprocess"),
-        ("segments", {"labels_from": "valid"}, None),  # as many speakers a row: nothing to notice
-        ("qa", {"labels_from": "valid"}, r"label row \d+: tokens \d+ to \d+ of \d+ are not in the text"),
-        ("choice", {"remove": "train.ids"}, r"train\.ids is missing: it says which rows belong to a sample"),
-        ("choice", {"remove": "input0/train.idx"}, r"train\.idx is missing; run hat preprocess"),
-        ("tokens", {"remove": "label/dict.txt"}, r"label/dict\.txt is missing"),
-        ("qa", {"remove": "label/dict.txt"}, r"label/dict\.txt is missing, but train has labels"),
+        ("tokens", "valid", None, r"label row 1: \d+ labels where there should be \d+; preprocess"),
+        ("qa", "valid", None, r"label row \d+: tokens \d+ to \d+ of \d+ are not in the text"),
+        ("choice", None, "train.ids", r"train\.ids is missing: it says which rows belong to a sample"),
+        ("choice", None, "input0/train.idx", r"train\.idx is missing; run hat preprocess"),
+        ("qa", None, "label/dict.txt", r"label/dict\.txt is missing, but train has labels"),
+        ("classification", None, "label/dict.txt", r"label/dict\.txt is missing"),
     ],
 )
-def test_data_that_does_not_belong_together_is_an_error(broken, kind: str, change: dict, message: str | None) -> None:
-    data = broken(kind, **change)
-
-    def read() -> None:
-        dataset = dataset_of(kind, data)[1]
-        for index in range(len(dataset)):
-            dataset[index]
-
-    if message is None:
-        read()
-        return
+def test_data_that_do_not_belong_together_are_an_error(
+    data_of: Data, tmp_path: Path, kind: str, labels_from: str | None, removed: str | None, message: str
+) -> None:
+    """The labels of another split in the place of those of `train`, or a file that is missing."""
+    data = shutil.copytree(data_of(kind), tmp_path / "bin")
+    for end in ("bin", "idx") if labels_from else ():
+        shutil.copy(data / f"label/{labels_from}.{end}", data / f"label/train.{end}")
+    if removed:
+        (data / removed).unlink()
     with pytest.raises((ValueError, FileNotFoundError), match=message):
-        read()
+        dataset = dataset_of(kind, data)[1]
+        [dataset[index] for index in range(len(dataset))]
 
 
-def test_a_label_that_the_dictionary_does_not_have_is_an_error(broken) -> None:
-    data = broken("classification")
-    lines = (data / "label/dict.txt").read_text().splitlines()
-    (data / "label/dict.txt").write_text(lines[0] + "\n")
+def test_labels_of_other_rows_or_of_another_dictionary_are_an_error(data_of: Data, tmp_path: Path) -> None:
+    data = shutil.copytree(data_of("classification"), tmp_path / "bin")
+    words = (data / "label/dict.txt").read_text()
+    (data / "label/dict.txt").write_text(words.splitlines()[0] + "\n")
     with pytest.raises(ValueError, match=r"label/train.bin has the id 5, and the dictionary ends at 4: damaged, or of"):
         dataset_of("classification", data)
-
-
-def test_a_config_has_the_settings_that_make_resuming_exact() -> None:
-    config = EncoderTaskConfig(data="")
-    assert config.rebuild_batches and not config.reuse_dataloader
+    (data / "label/dict.txt").write_text(words)
+    (data.parent / "text").write_text(words.split()[0] + "\n")
+    binarize_text(
+        data.parent / "text", Words.load(data / "label/dict.txt"), data / "label/train", Blocks(tmp_path / "b")
+    )
+    with pytest.raises(ValueError, match="1 rows of labels for 24 rows; preprocess the data again"):
+        dataset_of("classification", data)

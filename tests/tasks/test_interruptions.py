@@ -11,7 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -58,9 +58,10 @@ def process_of(folder: Path) -> int:
     return int(re.findall(r"process (\d+)", (folder / "training.lock").read_text())[0])
 
 
-def wait_for(log: Path, text: str) -> None:
+def wait_for(log: Path, text: str, run: Future | None = None) -> None:
+    """Until the log has the text, or the run has ended: one with all its updates has nothing to iterate over."""
     deadline = time.monotonic() + 100
-    while not (log.exists() and text in log.read_text()):
+    while not (log.exists() and text in log.read_text()) and not (run and run.done()):
         assert time.monotonic() < deadline, log.read_text()
         time.sleep(0.02)
 
@@ -89,21 +90,18 @@ def whole(ami: Path, warm, tmp_path_factory) -> Path:
     return folder
 
 
-ROW = "the update is finished, checkpoint_last.pt written, exit {}; the same command goes on exactly"
-
-
+@pytest.mark.fault(
+    "Training",
+    "SIGTERM, SIGHUP, SIGUSR1 or Ctrl-C to a training",
+    "the update is finished, checkpoint_last.pt written, exit 143, 129, 138 or 130; the same command goes on exactly",
+)
 @pytest.mark.parametrize(
     ("name", "status"),
     [
-        pytest.param(
-            name, status, marks=[pytest.mark.fault("Training", f"{name} to a training", ROW.format(status)), *also]
-        )
-        for name, status, *also in (
-            ("SIGTERM", 143),
-            ("SIGHUP", 129),
-            ("SIGUSR1", 138, pytest.mark.slow),
-            ("SIGINT", 130, pytest.mark.slow),
-        )
+        ("SIGTERM", 143),
+        pytest.param("SIGHUP", 129, marks=pytest.mark.slow),
+        pytest.param("SIGUSR1", 138, marks=pytest.mark.slow),
+        pytest.param("SIGINT", 130, marks=pytest.mark.slow),
     ],
 )
 def test_a_signal_saves_and_the_same_command_goes_on(quick, background, whole, tmp_path, name, status) -> None:
@@ -128,6 +126,7 @@ def test_a_signal_saves_and_the_same_command_goes_on(quick, background, whole, t
     assert_same_result(folder, whole)
 
 
+@pytest.mark.slow
 @pytest.mark.fault("Training", "SIGHUP to a training under nohup", "it goes on")
 def test_nohup(train, background, tmp_path: Path) -> None:
     command = Path(sys.executable).with_name("fairseq-train")
@@ -167,6 +166,7 @@ def test_one_training_for_a_save_dir_and_no_lock_stays(train, quick, background,
     assert quick(folder, "--max-update", 1, "--disable-validation")[0] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.fault("Training", "a file system without locks", "a warning")
 def test_no_locks(train, tmp_path: Path) -> None:
     command = Path(sys.executable).with_name("fairseq-train")
@@ -187,36 +187,18 @@ def flip(data: bytes) -> bytes:
     return data[: len(data) // 2] + bytes([data[len(data) // 2] ^ 4]) + data[len(data) // 2 + 1 :]
 
 
-BROKEN: dict[str, Callable[[bytes], bytes] | None] = {
-    "removed": None,
-    "empty": lambda data: b"",
-    "cut": lambda data: data[:10_000],
-    "with a flipped bit": flip,
-    "a text file": lambda data: b"see you\n" * 99,
-    "random bytes": lambda data: random.Random(1).randbytes(9_999),
-}
-TAKEN = "the newest whole checkpoint of the folder is taken and named"
-
-
-@pytest.mark.parametrize(
-    "broken",
-    [
-        pytest.param(
-            broken,
-            marks=[pytest.mark.fault("Checkpoints", f"checkpoint_last.pt is {broken}", TAKEN)]
-            + [pytest.mark.slow] * (broken not in ("removed", "with a flipped bit")),
-        )
-        for broken in BROKEN
-    ],
+@pytest.mark.fault(
+    "Checkpoints", "checkpoint_last.pt is removed, or damaged", "the newest whole checkpoint is taken and named"
 )
-def test_the_newest_whole_checkpoint_is_taken(quick, three: Path, tmp_path: Path, broken: str) -> None:
+@pytest.mark.parametrize("is_removed", [True, False])
+def test_the_newest_whole_checkpoint_is_taken(quick, three: Path, tmp_path: Path, is_removed: bool) -> None:
     folder = tmp_path / "ck"
     shutil.copytree(three, folder)
-    last, newest, spoil = folder / "checkpoint_last.pt", folder / "checkpoint_1_2.pt", BROKEN[broken]
-    last.unlink() if spoil is None else last.write_bytes(spoil(last.read_bytes()))
+    last, newest = folder / "checkpoint_last.pt", folder / "checkpoint_1_2.pt"
+    last.unlink() if is_removed else last.write_bytes(flip(last.read_bytes()))
     newest.write_bytes(flip(newest.read_bytes()))
     status, output = quick(folder, *SHORT, "--max-update", 1)
-    assert status == 0 and f"{last} is {'missing' if spoil is None else 'broken ('}" in output
+    assert status == 0 and f"{last} is {'missing' if is_removed else 'broken ('}" in output
     assert f"goes on from {folder}/checkpoint_1_1.pt, after update 1\n" in output
     assert "nothing to train" in output
 
@@ -235,19 +217,13 @@ def test_a_training_does_not_begin_anew_over_broken_checkpoints(quick, three, tm
 OTHER = "goes on with the samples of the epoch that were not seen"
 
 
+@pytest.mark.fault("Training", "resumed with another --batch-size, --max-tokens or --seed", OTHER)
 @pytest.mark.parametrize(
     "flags",
     [
-        pytest.param(
-            ["--batch-size", 1], marks=pytest.mark.fault("Training", "resumed with another --batch-size", OTHER)
-        ),
-        pytest.param(
-            ["--max-tokens", 130, "--batch-size", 1],
-            marks=[pytest.mark.slow, pytest.mark.fault("Training", "resumed with another --max-tokens", OTHER)],
-        ),
-        pytest.param(
-            ["--seed", 7], marks=[pytest.mark.slow, pytest.mark.fault("Training", "resumed with another --seed", OTHER)]
-        ),
+        ["--batch-size", 1],
+        pytest.param(["--max-tokens", 130, "--batch-size", 1], marks=pytest.mark.slow),
+        pytest.param(["--seed", 7], marks=pytest.mark.slow),
     ],
     ids=lambda flags: flags[0],
 )
@@ -270,7 +246,7 @@ def test_other_data_are_refused(quick, three, ami: Path, tmp_path: Path) -> None
     shutil.copytree(three, folder)
     shutil.copytree(ami / "bin", data)
     path = data / "train.source-target.source.bin"
-    path.write_bytes(path.read_bytes()[:-4] + path.read_bytes()[:2] + path.read_bytes()[-2:])
+    path.write_bytes(path.read_bytes()[:-4] + path.read_bytes()[:2] + path.read_bytes()[-2:])  # another word
     status, output = quick(folder, *SHORT, "--max-update", 3, data=data)
     assert status == 1 and "lost: --reset-dataloader starts with epoch 1 of these data" in output.splitlines()[-1]
     assert quick(folder, *SHORT, "--max-update", 3, "--reset-dataloader", data=data)[0] == 0
@@ -300,7 +276,7 @@ def test_chaos(quick, background, whole: Path, tmp_path: Path) -> None:
     while hits < rounds:
         log.unlink(missing_ok=True)
         run = background.submit(quick, folder, *LONG, "--save-interval-updates", 1, "--keep-interval-updates", 2)
-        wait_for(log, "Start iterating")
+        wait_for(log, "Start iterating", run)
         time.sleep(draw.random() * 2)
         if not run.done():
             signum = draw.choice((signal.SIGKILL, signal.SIGTERM, signal.SIGINT))

@@ -1,4 +1,4 @@
-"""Training on two machines: network namespaces with a cable between them, or one address."""
+"""Training by two launchers, as on two machines."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,51 +15,23 @@ from commands import REPOSITORY, training_words
 from test_training import CURVE, losses
 
 TRAINING = ["--batch-size", "1", "--dropout", "0", "--disable-validation", "--save-interval-updates", "1"]
-NAMES = [f"hat-test-{os.getpid()}-{number}" for number in (1, 2)]
-Machines = list[tuple[list[str], str, str]]  # words before a command, address of each, name of its network interface
 
 
-def ip(words: str) -> None:
-    subprocess.run(["ip", *words.split()], check=True, capture_output=True)
-
-
-@pytest.fixture(params=["namespaces", "one address"])
-def machines(request: pytest.FixtureRequest) -> Iterator[Machines]:
-    if request.param == "one address":
-        yield [([], "127.0.0.1", "lo")] * 2
-        return
-    try:
-        for name in NAMES:
-            ip(f"netns add {name}")
-        ip(f"link add cable netns {NAMES[0]} type veth peer name cable netns {NAMES[1]}")
-        for number, name in enumerate(NAMES, start=1):
-            ip(f"-n {name} addr add 10.213.7.{number}/24 dev cable")
-            ip(f"-n {name} link set cable up")
-            ip(f"-n {name} link set lo up")
-        yield [(["ip", "netns", "exec", name], f"10.213.7.{n}", "cable") for n, name in enumerate(NAMES, start=1)]
-    except (OSError, subprocess.CalledProcessError) as error:
-        pytest.skip(f"network namespaces need root and iproute2: {error}")
-    finally:
-        for name in NAMES:
-            with suppress(OSError, subprocess.CalledProcessError):
-                ip(f"netns del {name}")
-
-
-def start(machines: Machines, data: Path, folder: Path, port: int, *flags: str) -> list[subprocess.Popen[str]]:
-    """torchrun on each machine, the first one is the meeting point."""
+def start(data: Path, folder: Path, port: int, *flags: str) -> list[subprocess.Popen[str]]:
+    """torchrun for each of two machines, which have one address; the first one is the meeting point."""
     processes = []
-    for number, (prefix, address, interface) in enumerate(machines):
-        rendezvous = f"--rdzv-backend c10d --rdzv-endpoint {machines[0][1]}:{port} --local-addr {address}"
+    for number in range(2):
+        rendezvous = f"--rdzv-backend c10d --rdzv-endpoint 127.0.0.1:{port} --local-addr 127.0.0.1"
         launcher = (
             f"-m torch.distributed.run --nnodes 2 --nproc-per-node 1 {rendezvous} --rdzv-conf is_host={1 - number}"
         )
         launcher += " -m fairseq_cli.train"
-        words = [*prefix, sys.executable, *launcher.split(), *training_words(data, folder, *TRAINING, *flags)]
+        words = [sys.executable, *launcher.split(), *training_words(data, folder, *TRAINING, *flags)]
         environment = {
             **os.environ,
             "OMP_NUM_THREADS": "1",
             "PYTHONPATH": str(REPOSITORY),
-            "GLOO_SOCKET_IFNAME": interface,
+            "GLOO_SOCKET_IFNAME": "lo",
         }
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
         processes.append(subprocess.Popen(words, env=environment, text=True, start_new_session=True, **pipes))
@@ -86,13 +56,11 @@ def kill(process: subprocess.Popen[str]) -> None:
     "training: a machine is lost (kill -9)",
     "the other ends, not with 0; started again, they go on from the last checkpoint",
 )
-def test_two_machines_are_one_process_and_go_on_when_one_was_lost(
-    machines: Machines, ami: Path, train, tmp_path: Path
-) -> None:
+def test_two_machines_are_one_process_and_go_on_when_one_was_lost(ami: Path, train, tmp_path: Path) -> None:
     """Each update is that of one process with the whole batch."""
     port, flags = 29600 + os.getpid() % 300, ["--max-update", "40"]
     one = losses(train(tmp_path / "one", *TRAINING, *flags, "--update-freq", 2))
-    processes = start(machines, ami / "bin", tmp_path / "two", port, *flags)
+    processes = start(ami / "bin", tmp_path / "two", port, *flags)
     try:
         while not (tmp_path / "two/checkpoint_last.pt").exists():
             assert all(process.poll() is None for process in processes)
@@ -101,7 +69,7 @@ def test_two_machines_are_one_process_and_go_on_when_one_was_lost(
         output = processes[0].communicate(timeout=100)[0]
         assert processes[0].returncode > 0
         before = losses_in(output)
-        processes = start(machines, ami / "bin", tmp_path / "two", port + 1, *flags)
+        processes = start(ami / "bin", tmp_path / "two", port + 1, *flags)
         output = processes[0].communicate(timeout=100)[0]
         assert [process.wait(60) for process in processes] == [0, 0]
     finally:

@@ -15,13 +15,10 @@ import torch
 from building import Vocabulary, build
 from commands import USER_DIR
 from fairseq import checkpoint_utils
-from fairseq.data import Dictionary
 from helpers import assert_close
 from warm import WarmPython
 
 from hat_fairseq import cli
-from hat_fairseq.data.pipeline import TextPipeline
-from hat_fairseq.data.rows import read_ids
 
 SPLITS = {"train": 24, "valid": 8, "test": 6}
 COMMON = (
@@ -68,71 +65,34 @@ def run(warm: WarmPython, tmp_path: Path) -> Callable[[str], str]:
     return lambda words: warm.run(words.split(), tmp_path, tmp_path / "log")
 
 
-def symbols_of(line: dict[str, Any]) -> list[list[str]]:
-    if "tokens" in line:
-        return [line["tokens"]]
-    texts = [line["text"], line["second"]] if "second" in line else [line.get("text")]
-    return [[str(value) for value in (line["pixels"] if text is None else text.encode())] for text in texts]
-
-
-@pytest.mark.parametrize("kind", ["sequence", "byte_sequence", "byte_pair"])
-def test_a_row_is_a_marker_and_the_symbols(kind: str, data_of: Callable[[str], Path]) -> None:
-    bin_folder = data_of(kind)
-    text = bin_folder.parent / "text"
-    lines = [json.loads(line) for line in (text / "train.jsonl").read_text().splitlines()]
-    rows = [symbols for line in lines for symbols in symbols_of(line)]
-    written = [row.split() for row in (text / "train.source").read_text().splitlines()]
-    assert written == [["<s>", *row[:18]] for row in rows]  # 20 tokens with the final </s>
-    assert len(read_ids(bin_folder / "train.ids")) == len(rows) == 24 * (1 + (kind == "byte_pair"))
-    treatments = json.loads((bin_folder.parent / "manifest.json").read_text())["splits"]["train"]["treatments"]
-    assert treatments["source_tokens_truncated"] == sum(max(0, len(row) - 18) for row in rows) > 0
-    assert treatments["source_documents_over_limit"] == sum(len(row) > 18 for row in rows)
-    dictionary = Dictionary.load(str(bin_folder / "input0/dict.txt"))
-    if kind == "sequence":
-        assert {"yes", "no", *"abcde"} < set(dictionary.symbols)
-    else:
-        assert dictionary.symbols[4:] == [str(value) for value in range(256)]
-    assert sorted(path.name for path in bin_folder.glob("*.codes")) == []
-    pipeline = TextPipeline.load(bin_folder)
-    text = {
-        "byte_sequence": {"text": "ab"},
-        "byte_pair": {"text": "ab", "second": "c"},
-        "sequence": {"tokens": ("a", "b")},
-    }
-    again = pipeline.kind.record("new", **text[kind])
-    assert pipeline.encode(again)[0].tokens == ["<s>", "a", "b"] if kind == "sequence" else ["<s>", "97", "98"]
-
-
 LINE = '{"id": "a", "label": "x", %s}'
 
 
-@pytest.mark.parametrize(
-    ("kind", "line", "flags", "message"),
-    [
-        ("sequence", '"tokens": ["a b"]', "", "document 'a' ({}:1) has the token 'a b'; tokens have no white space"),
-        ("sequence", '"tokens": ["</s>"]', "", "has the token '</s>'; tokens have no white space and are not <s>"),
-        ("sequence", '"tokens": []', "", "document 'a' ({}:1) has an empty sequence; remove it, or drop and count"),
-        ("sequence", '"text": "a"', "", "{}:1: unknown key 'text'; known are id, tokens, label, meta"),
-        ("byte_sequence", '"text": ""', "", "document 'a' ({}:1) has an empty sequence; remove it, or drop and count"),
-        ("byte_sequence", '"pixels": [0, 256]', "", "has the pixel 256; pixels are numbers from 0 to 255"),
-        ("byte_sequence", '"pixels": ["0"]', "", "{}:1: each item of pixels must be a number, not '0'"),
-        ("byte_sequence", '"pixels": [1], "text": "a"', "", "give exactly one of text, pixels, not text and pixels"),
-        ("byte_pair", '"text": "a"', "", "{}:1: there is no second"),
-        ("sequence", '"tokens": ["a"]', "--num-codes 9", "--num-codes 9 has no effect with --kind sequence; remove it"),
-        ("byte_sequence", '"text": "a"', "--bpe gpt2", "--bpe gpt2 has no effect with --kind byte_sequence; remove"),
-        ("byte_sequence", '"text": "a"', "--splitter library", "--splitter library has no effect with --kind byte_seq"),
-        ("sequence", '"tokens": ["a"]', "--long-source truncate-sentences", "is not for --kind sequence; choose error"),
-        ("byte_sequence", '"text": "abc"', "--max-source-tokens 4", "5 tokens with </s> are more than the limit of 4;"),
-    ],
-)
-def test_what_is_refused(
-    kind: str, line: str, flags: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+REFUSED = [
+    ("sequence", '"tokens": ["a b"]', "", "document 'a' ({}:1) has the token 'a b'; tokens have no white space"),
+    ("sequence", '"tokens": ["</s>"]', "", "has the token '</s>'; tokens have no white space and are not <s>"),
+    ("sequence", '"tokens": []', "", "document 'a' ({}:1) has an empty sequence; remove it, or drop and count"),
+    ("sequence", '"text": "a"', "", "{}:1: unknown key 'text'; known are id, tokens, label, meta"),
+    ("byte_sequence", '"text": ""', "", "document 'a' ({}:1) has an empty sequence; remove it, or drop and count"),
+    ("byte_sequence", '"pixels": [0, 256]', "", "has the pixel 256; pixels are numbers from 0 to 255"),
+    ("byte_sequence", '"pixels": ["0"]', "", "{}:1: each item of pixels must be a number, not '0'"),
+    ("byte_sequence", '"pixels": [1], "text": "a"', "", "give exactly one of text, pixels, not text and pixels"),
+    ("byte_pair", '"text": "a"', "", "{}:1: there is no second"),
+    ("sequence", '"tokens": ["a"]', "--num-codes 9", "--num-codes 9 has no effect with --kind sequence; remove it"),
+    ("byte_sequence", '"text": "a"', "--bpe gpt2", "--bpe gpt2 has no effect with --kind byte_sequence; remove"),
+    ("byte_sequence", '"text": "a"', "--splitter library", "--splitter library has no effect with --kind byte_seq"),
+    ("sequence", '"tokens": ["a"]', "--long-source truncate-sentences", "is not for --kind sequence; choose error"),
+    ("byte_sequence", '"text": "abc"', "--max-source-tokens 4", "5 tokens with </s> are more than the limit of 4;"),
+]
+
+
+def test_what_is_no_sequence_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "train.jsonl"
-    path.write_text(LINE % line)
-    command = ["preprocess", str(tmp_path), "--kind", kind, "--out", str(tmp_path / "out"), *flags.split()]
-    assert cli.main(command) == 2
-    assert message.format(path) in capsys.readouterr().err
+    for kind, line, flags, message in REFUSED:
+        path.write_text(LINE % line)
+        command = ["preprocess", str(tmp_path), "--kind", kind, "--out", str(tmp_path / "out"), *flags.split()]
+        assert cli.main(command) == 2
+        assert message.format(path) in capsys.readouterr().err, line
 
 
 def test_data_without_training_part_takes_the_vocabulary(
@@ -151,28 +111,15 @@ def test_data_without_training_part_takes_the_vocabulary(
     assert "is of data of the kind sequence, which has other tokens than --kind text" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("kind", ["sequence", "byte_sequence", "byte_pair"])
-def test_from_training_to_a_score(
-    kind: str, data_of: Callable[[str], Path], run: Callable[[str], str], tmp_path: Path
+def test_training_on_pairs_reads_their_rows_together(
+    data_of: Callable[[str], Path], run: Callable[[str], str], tmp_path: Path
 ) -> None:
-    data, save, out = data_of(kind), tmp_path / "model", tmp_path / "out.jsonl"
-    flags = f"--lr 2e-3 --max-epoch 15 --disable-validation --save-interval 15 --save-dir {save}"
+    """In a batch as alone, and as the head's layers say."""
+    data = data_of("byte_pair")
+    flags = f"--lr 2e-3 --max-epoch 15 --disable-validation --save-interval 15 --save-dir {tmp_path}"
     text = run(f"fairseq_cli.train {data} {LABELS}{COMMON}{flags}")
     assert float(re.findall(r'"train_accuracy": "([\d.]+)"', text)[-1]) > 90
-    path = f"{save}/checkpoint_last.pt"
-    run(f"hat_fairseq.cli predict {path} {data} --split train --out {out} --device cpu --batch-size 5")
-    rows = [json.loads(line) for line in out.read_text().splitlines()]
-    assert [row["id"] for row in rows] == [str(number) for number in range(24)]
-    assert set(rows[0]["probabilities"]) == {"0", "1"}
-    references = data.parent / "text/train.jsonl"
-    score = run(f"hat_fairseq.cli score classification --hypotheses {out} --references {references}")
-    right = sum(row["label"] == str(number % 2) for number, row in enumerate(rows))
-    assert f"{100 * right / 24:.2f}" in score and right > 20
-    assert_rows_of_a_pair_are_read_together(path, data)
-
-
-def assert_rows_of_a_pair_are_read_together(path: str, data: Path) -> None:
-    """In a batch as alone, and as the head's layers say."""
+    path = str(tmp_path / "checkpoint_last.pt")
     (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([path], {"data": str(data)})
     task.load_dataset("valid")
     dataset, model = task.datasets["valid"], model.eval()
@@ -182,14 +129,12 @@ def assert_rows_of_a_pair_are_read_together(path: str, data: Path) -> None:
     for index, row in enumerate(logits):
         assert_close(task.logits(model, dataset.collater([dataset[index]]))[0], row)
     rows = dataset[0]["tokens"]
-    is_pair = task.kind.name == "byte_pair"
-    assert len(rows) == 1 + is_pair and dataset.sizes[0] == len(rows) * max(map(len, rows))
-    if is_pair:
-        (head,) = model.classification_heads.values()
-        states = model(**batch["net_input"], features_only=True)[0][:, 0]
-        hidden = torch.tanh(head.dense(torch.cat([states[::2], states[1::2]], dim=1)))
-        assert hidden.size(1) == 2 * head.dense_2.out_features == 64
-        assert_close(logits, head.out_proj(torch.tanh(head.dense_2(hidden))))
+    assert len(rows) == 2 and dataset.sizes[0] == 2 * max(map(len, rows))
+    (head,) = model.classification_heads.values()
+    states = model(**batch["net_input"], features_only=True)[0][:, 0]
+    hidden = torch.tanh(head.dense(torch.cat([states[::2], states[1::2]], dim=1)))
+    assert hidden.size(1) == 2 * head.dense_2.out_features == 64
+    assert_close(logits, head.out_proj(torch.tanh(head.dense_2(hidden))))
 
 
 def test_classification_starts_from_the_pretraining_on_the_same_folder(

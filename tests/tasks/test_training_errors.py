@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from building import TINY, build
 
 import hat_fairseq  # noqa: F401  applies the corrections
 
@@ -45,17 +43,10 @@ def test_weights_are_not_restored_into_another_function(train, tmp_path: Path) -
 def test_older_pooling_cells_are_not_resumed_as_others(train, tmp_path: Path) -> None:
     flags = ["--encoder-attention", "pooling", "--max-source-positions", 128, "--disable-validation", "--max-update"]
     train(tmp_path, *flags, 1, "--pooling-cells", "document")
-    (path,) = tmp_path.rglob("checkpoint_last.pt")
+    path = tmp_path / "checkpoint_last.pt"
     state = torch.load(path, weights_only=True)
     del state["cfg"]["model"].pooling_cells
     torch.save(state, path)
     result = train(tmp_path, *flags, 2, check=False)
     assert "trained with --pooling-cells document, and this run has token" in last_line(result)
     train(tmp_path, *flags, 2, "--pooling-cells", "document")
-
-
-def test_dropout_in_generation_is_refused() -> None:
-    """fairseq's flag reaches its own dropout modules only."""
-    model = build("hat_transformer_tiny", TINY)
-    with pytest.raises(ValueError, match="--retain-dropout is not supported"):
-        model.prepare_for_inference_(Namespace(generation=Namespace(retain_dropout=True)))

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import re
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
-from fairseq import options
 from fairseq.data import Dictionary
 from fairseq.models.bart import BARTModel
 from fairseq.models.bart.model import bart_base_architecture
-from fairseq_cli import preprocess
 from small_peers import small_peer
 
 from hat_fairseq import cli
@@ -23,7 +20,6 @@ from hat_fairseq.weights.bart import architecture_flags
 
 transformers = pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
 
-ROOT = Path(__file__).resolve().parents[2]
 ROWS, POSITIONS = 61, 24
 SIZES = {
     "d_model": 24,
@@ -112,6 +108,8 @@ def test_logits_equal_those_of_transformers(layout: str, peer: torch.nn.Module, 
     LAYOUTS[layout](peer, copy)
     assert convert(copy, tmp_path / "model.pt") == 0
     state = torch.load(tmp_path / "model.pt")["model"]
+    tables = [name for name in state if "embed_tokens" in name or "output_projection" in name]
+    assert len(tables) == 3 and len({state[name].data_ptr() for name in tables}) == 1  # stored once
     source, target = torch.randint(4, ROWS - 1, (3, POSITIONS)), torch.randint(4, ROWS - 1, (3, 9))
     source[1, 7:] = source[2, -1:] = 1  # two rows are padded
     expected = peer(input_ids=source, attention_mask=source.ne(1), decoder_input_ids=target).logits
@@ -121,45 +119,6 @@ def test_logits_equal_those_of_transformers(layout: str, peer: torch.nn.Module, 
         actual = model(source, lengths, target)[0]
         assert actual.shape[-1] == ROWS - (not with_mask)
         torch.testing.assert_close(actual, expected[..., : actual.shape[-1]], atol=1e-4, rtol=0)
-
-
-def test_checkpoint_is_plain_data(folder: Path, tmp_path: Path) -> None:
-    """Loads in a process that knows neither fairseq nor this package, in which nothing is allow-listed."""
-    out = tmp_path / "new" / "model.pt"
-    assert convert(folder, out) == 0
-    code = f"import torch; s = torch.load({str(out)!r}, weights_only=True); print(sorted(s)); print(len(s['model']))"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "'extra_state', 'last_optimizer_state', 'model', 'optimizer_history'" in run.stdout
-    # The embedding is stored once, though three names stand for it.
-    tensors = torch.load(out)["model"]
-    names = [name for name in tensors if "embed_tokens" in name or "output_projection" in name]
-    assert len(names) == 3 and len({tensors[name].data_ptr() for name in names}) == 1
-
-
-def test_fairseq_train_starts_from_it_with_the_printed_flags(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert convert(folder, tmp_path / "model.pt") == 0
-    printed = capsys.readouterr().out
-    flags = next(line for line in printed.splitlines() if "--finetune-from-model" in line).split()
-    text = tmp_path / "text"
-    text.mkdir()
-    (text / "dict.txt").write_text("".join(f"{number} 1\n" for number in range(ROWS - 5)))
-    for name in ("train.source", "train.target"):
-        (text / name).write_text("1 2 3 4 5\n6 7 8\n" * 4)
-    destination, dictionary = str(tmp_path / "bin"), str(text / "dict.txt")
-    languages = ["--source-lang", "source", "--target-lang", "target", "--srcdict", dictionary, "--tgtdict", dictionary]
-    parser = options.get_preprocessing_parser()
-    preprocess.main(parser.parse_args(["--trainpref", str(text / "train"), "--destdir", destination, *languages]))
-    command = [sys.executable, "-m", "fairseq_cli.train", destination, "--user-dir", str(ROOT / "hat_fairseq"), *flags]
-    command += ["--task", "translation", "--optimizer", "sgd", "--lr", "0.1", "--max-tokens", "64"]
-    command += ["--max-update", "1", "--cpu"]
-    command += ["--no-save", "--disable-validation", "--num-workers", "0", "--data-buffer-size", "0"]
-    result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
-    output = result.stdout + result.stderr
-    assert result.returncode == 0, output[-3000:]
-    assert f"Loaded checkpoint {tmp_path / 'model.pt'} (epoch 1 @ 0 updates)" in output
-    assert "done training" in output
 
 
 def test_flags_name_the_nearest_architecture() -> None:
@@ -176,69 +135,41 @@ def test_flags_name_the_nearest_architecture() -> None:
     assert " ".join(architecture_flags(base)) == f"--arch hat_bart_base {positions}"
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"scale_embedding": True}, "scale_embedding is True, only False"),
-        ({"activation_function": "relu"}, "activation_function is 'relu', only 'gelu'"),
-        ({"model_type": "mbart"}, "model_type is 'mbart'"),
-        ({"normalize_before": True}, "normalize_before is True"),
-        ({"pad_token_id": 0}, "pad_token_id is 0, only 1"),
-        ({"d_model": None}, "no number for d_model"),
-        ({"encoder_layers": 1}, "16 tensors are unknown for this config.json: encoder.layers.1."),
-        ({"decoder_layers": 4}, "26 tensors are missing for this config.json: decoder.layers.3."),
-        ({"encoder_layers": 10**9}, "config.json says 1000000000 layers, and the weights are"),
-        ({"decoder_attention_heads": 5}, "no model can be built with --arch hat_bart_large"),
-        ({"vocab_size": 60}, "shared.weight has shape (61, 24), config.json says (60, 24)"),
-        ({"max_position_embeddings": 30}, "embed_positions.weight has shape (26, 24), config.json says (32, 24)"),
-    ],
-)
-def test_another_configuration_is_refused(
-    change: dict[str, object], words: str, copy: Path, capsys: pytest.CaptureFixture[str]
+CONFIGS: list[tuple[dict[str, object], str]] = [
+    ({"scale_embedding": True}, "scale_embedding is True, only False"),
+    ({"activation_function": "relu"}, "activation_function is 'relu', only 'gelu'"),
+    ({"model_type": "mbart"}, "model_type is 'mbart'"),
+    ({"normalize_before": True}, "normalize_before is True"),
+    ({"pad_token_id": 0}, "pad_token_id is 0, only 1"),
+    ({"d_model": None}, "no number for d_model"),
+    ({"encoder_layers": 1}, "16 tensors are unknown for this config.json: encoder.layers.1."),
+    ({"decoder_layers": 4}, "26 tensors are missing for this config.json: decoder.layers.3."),
+    ({"encoder_layers": 10**9}, "config.json says 1000000000 layers, and the weights are"),
+    ({"decoder_attention_heads": 5}, "no model can be built with --arch hat_bart_large"),
+    ({"vocab_size": 60}, "shared.weight has shape (61, 24), config.json says (60, 24)"),
+    ({"max_position_embeddings": 30}, "embed_positions.weight has shape (26, 24), config.json says (32, 24)"),
+]
+
+
+def test_what_fairseq_cannot_hold_is_refused(
+    peer: torch.nn.Module, copy: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    config = json.loads((copy / "config.json").read_text()) | change
-    (copy / "config.json").write_text(json.dumps(config))
-    assert words in refusal(copy, capsys)
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
+    config = (copy / "config.json").read_text()
+    for change, words in CONFIGS:
+        (copy / "config.json").write_text(json.dumps(json.loads(config) | change))
+        assert words in refusal(copy, capsys)
+    (copy / "config.json").write_text(config)
+    pickled(peer, copy, "")
+    state = torch.load(copy / "pytorch_model.bin")
+    for name, words in (
         ("final_logits_bias", "final_logits_bias is not zero"),
         ("lm_head.weight", "lm_head.weight differs from shared.weight"),
         ("model.decoder.embed_tokens.weight", "decoder.embed_tokens.weight differs from shared.weight"),
-    ],
-)
-def test_what_fairseq_cannot_hold_is_refused(
-    name: str, words: str, peer: torch.nn.Module, copy: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pickled(peer, copy, "")
-    state = torch.load(copy / "pytorch_model.bin")
-    state[name] = state[name].clone()
-    state[name][0, 5] += 0.5
-    torch.save(state, copy / "pytorch_model.bin")
-    assert words in refusal(copy, capsys)
-
-
-def write_tokenizer(copy: Path, ids: dict[str, int]) -> None:
-    (copy / "vocab.json").write_text(json.dumps(ids))
-    (copy / "merges.txt").write_text("#version: 0.2\na b\nab c\n")
-
-
-def test_dictionary_is_written_beside_the_checkpoint(
-    copy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    tokens = ["<s>", "<pad>", "</s>", "<unk>", "abc", "ab", "a", "b", "c", "!"]
-    tokens += [f"madeupword{number:04}" for number in range(50)]
-    write_tokenizer(copy, {token: row for row, token in enumerate([*tokens, "<mask>"])})
-    assert convert(copy, tmp_path / "new" / "model.pt") == 0
-    lines = (tmp_path / "new" / "dict.txt").read_text().splitlines()
-    # bytes: "!" is 0, "a" is 64; merges follow from 256
-    assert lines[:6] == ["257 1", "256 1", "64 1", "65 1", "66 1", "0 1"] and len(lines) == ROWS - 5
-    write_tokenizer(copy, {token: row for row, token in enumerate(tokens)})
-    assert "vocab.json has 60 entries, the embedding has 61 rows" in refusal(copy, capsys)
-    write_tokenizer(copy, {token: row for row, token in enumerate([*reversed(tokens), "<mask>"])})
-    assert "vocab.json starts with" in refusal(copy, capsys)
+    ):
+        changed = state[name].clone()
+        changed[0, 5] += 0.5
+        torch.save(state | {name: changed}, copy / "pytorch_model.bin")
+        assert words in refusal(copy, capsys)
 
 
 def test_existing_files_are_kept_unless_told(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -247,3 +178,25 @@ def test_existing_files_are_kept_unless_told(folder: Path, tmp_path: Path, capsy
     assert convert(folder, out) == 2 and "exists; give another --out or --overwrite" in capsys.readouterr().err
     assert out.read_text() == "precious"
     assert convert(folder, out, "--overwrite") == 0 and len(torch.load(out)["model"]) > 50
+
+
+@pytest.mark.slow
+def test_fairseq_train_starts_from_it(train, ami: Path, tmp_path: Path) -> None:
+    """The row of `<mask>` is in the checkpoint only, 24 positions are extended to 128, then one update."""
+    words = [line.split()[0] for line in (ami / "bin/dict.source.txt").read_text().splitlines()]
+    rows = Dictionary()
+    for word in words:
+        rows.add_symbol(word)
+    config = transformers.BartConfig(vocab_size=len(rows) + 1, max_position_embeddings=POSITIONS, **SIZES)
+    small_peer(transformers.BartForConditionalGeneration, config).save_pretrained(tmp_path / "hf")
+    assert convert(tmp_path / "hf", tmp_path / "model.pt") == 0
+    sizes = architecture_flags(config.to_dict())[:-4]  # without positions
+    flags = ["--max-target-positions", 64, "--extend-positions", "tile", "--max-update", 1, "--disable-validation"]
+    reset = ["--reset-optimizer", "--reset-dataloader", "--reset-meters", "--restore-file", tmp_path / "model.pt"]
+    result = train(tmp_path / "out", *sizes, *flags, *reset)
+    log = result.stdout + result.stderr
+    assert "encoder.embed_positions.weight: extended from 26 to 130 rows (tile)" in log
+    assert "encoder.embed_tokens.weight: dropped its last row, that of <mask>" in log
+    new = re.findall(r"^  ((?:en|de)coder\.\S+)$", log, flags=re.MULTILINE)
+    assert len(new) == 16 + 3 * 10 + 1
+    assert (tmp_path / "out/checkpoint_last.pt").exists()

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from without_fairseq import ABSENT
 
 from hat_fairseq import cli
 from hat_fairseq.data.record import Record
@@ -34,13 +35,7 @@ MODELS = {
     "pre-norm": "--encoder-normalize-before --decoder-normalize-before --encoder-learned-pos --activation-fn gelu "
     "--hierarchical-encoder-layers 2 --encoder-qkv-dim 32 --layernorm-embedding --role-stream= --decoder-kv-heads 2",
 }
-MODELS |= {
-    "pooling": "--arch poolingformer_bart_base --role-stream= --max-source-positions 122 --encoder-attention-layers 1 "
-    "--attention-window 8 --pooling-window 32" + SMALL,
-    "blocks": "--role-stream= --encoder-attention block-sparse --sparse-block 8 --sparse-random 1 --sparse-window 1 "
-    "--share-decoder-input-output-embed",
-}
-END = {"pooling": 0.5, "blocks": 5.0, "pre-norm": 3.0}  # how likely </s> is made
+END = {"pre-norm": 3.0}  # how likely </s> is made
 CLASSES = {"bart": "BartForConditionalGeneration"}
 
 
@@ -138,6 +133,8 @@ def test_without_fairseq_a_folder_gives_the_same_texts(
     exported: Path, model: Path, ami: Path, texts: list[Record], without_fairseq: Callable[..., str]
 ) -> None:
     summarizer = DocumentToText.from_pretrained(str(model), ami / BIN, "cpu", **GENERATION)
+    code = "import importlib.util, sys; print([name for name in sys.argv[1:] if importlib.util.find_spec(name)])"
+    assert without_fairseq(code, *ABSENT, "torch", "hat_fairseq") == "['torch', 'hat_fairseq']\n"
     written = json.loads(without_fairseq(SUMMARIZE, exported, json.dumps([turns(text) for text in texts])))
     assert written == list(summarizer(texts))
 

@@ -28,27 +28,19 @@ register()  # checkpoints hold types that it lets torch load
 TINY = "--arch hat_roberta_tiny --max-positions 200 "
 SPARSE = "--arch ernie_sparse_tiny --max-positions 200 "
 MODELS = {  # of documents; tests/hf compares the other attentions
-    "hat": TINY,
-    "hat-bos": TINY + "--sentence-queries bos --encoder-normalize-before --pooler-inner-dim 24 --encoder-layers 2",
+    "hat": TINY + "--sentence-queries bos --encoder-normalize-before --pooler-inner-dim 24 --encoder-layers 2",
     "roberta": TINY + "--no-hierarchy",
-    "segments": TINY + "--encoder-attention segments --segment-length 16 --encoder-attention-layers 1-2",
     "poolingformer": "--arch poolingformer_tiny --max-positions 200",
-    "pooling-mix": "--arch poolingformer_tiny --max-positions 200 --pooling-variant mix --key-pooling mean-ldconv "
-    "--pooling-cells document",
     "ernie-own": SPARSE + "--representative-weights separate --representative-update residual --document-pooling min "
     "--representative-positions sequence --max-positions 240 --encoder-normalize-before",
-    "bigbird": SPARSE + "--no-hierarchy --sparse-first 1 --sparse-last 1 --encoder-qkv-dim 32",
 }
 WORDS = {
-    "words": TINY,
-    "words-roberta": TINY + "--no-hierarchy",
     "words-ernie": SPARSE + "--untie-weights-roberta",
+    "words-roberta": TINY + "--no-hierarchy",
 }
 HEAD = "sentence_classification_head"
 HEADS: dict[str, Any] = {  # of the kinds of `fine_tuned`
-    "classification": {HEAD: {"level": "document", "classes": 2, "inner_dim": 64, "labels": ["no", "yes"]}},
     "segments": {HEAD: {"level": "segment", "classes": 4, "inner_dim": 64, "labels": ["ID", "ME", "PM", "UI"]}},
-    "tokens": {HEAD: {"level": "token", "classes": 2, "inner_dim": 64, "labels": ["mark", "word"]}},
     "choice": {HEAD: {"level": "document", "classes": 1, "inner_dim": 64}},
     "document_qa": {
         "answer_span": {"level": "token", "classes": 2, "inner_dim": 64},

@@ -29,8 +29,8 @@ def refusal(folder: Path) -> str:
 def test_both_formats_hold_the_same(tmp_path: Path) -> None:
     torch.save(TENSORS, tmp_path / "pytorch_model.bin")
     for _ in range(2):
-        found = read_weights(tmp_path)
-        assert found.keys() == TENSORS.keys() and all(torch.equal(found[name], TENSORS[name]) for name in found)
+        weights = read_weights(tmp_path)
+        assert weights.keys() == TENSORS.keys() and all(torch.equal(weights[name], TENSORS[name]) for name in weights)
         save_file(TENSORS, tmp_path / "model.safetensors")  # taken in the second turn, also with garbage beside it
         (tmp_path / "pytorch_model.bin").write_bytes(b"garbage")
 
@@ -94,24 +94,23 @@ CONFIGS = {
 @pytest.mark.fault(
     "Security", "`config.json` that is a list, deep, cut, or has NaN", "names the file, exit 2, nothing written"
 )
-@pytest.mark.parametrize("name", RELEASES)
-def test_a_config_that_is_none(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_config_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "hf"
     folder.mkdir()
     for text, words in CONFIGS.items():
         (folder / "config.json").write_text(text)
-        assert cli.main(["import", name, str(folder), "--out", str(tmp_path / "out/model.pt")]) == 2
-        message = capsys.readouterr().err
-        assert f"{folder / 'config.json'}" in message and words in message and message.count("\n") == 1, text[:40]
+        for name in RELEASES:
+            assert cli.main(["import", name, str(folder), "--out", str(tmp_path / "out/model.pt")]) == 2
+            message = capsys.readouterr().err
+            assert f"{folder / 'config.json'}" in message and words in message and message.count("\n") == 1, text[:40]
     assert [path.name for path in tmp_path.iterdir()] == ["hf"]
 
 
 @pytest.mark.fault("Security", "weights with NaN or infinity", "names the tensors, exit 2, nothing written")
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_weights_that_are_not_numbers(value: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_weights_that_are_not_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = release(tmp_path / "hf")
     weights = state("MaskedLM")
-    weights["lm_head.bias"] = weights["lm_head.bias"].index_fill(0, torch.tensor([3]), value)
+    weights["lm_head.bias"] = weights["lm_head.bias"].index_fill(0, torch.tensor([3]), float("inf"))
     torch.save(weights, folder / "pytorch_model.bin")
     assert cli.main(["import", "hierarchical_transformer", str(folder), "--out", str(tmp_path / "out/model.pt")]) == 2
     message = capsys.readouterr().err

@@ -47,6 +47,7 @@ def test_hat_import_reads_it(folder: Path, tmp_path: Path) -> None:
     assert before.keys() == after.keys() and all(torch.equal(tensor, after[name]) for name, tensor in before.items())
 
 
+@pytest.mark.slow
 def test_transformers_runs_it_by_itself(folder: Path, without_fairseq: Callable[..., str], tmp_path: Path) -> None:
     """Without this package; the logits are those that version 0.3 recorded."""
     turns = [{"role": "PM", "text": "Good morning ."}, {"role": "UI", "text": "Mm - hmm ."}]

@@ -75,7 +75,7 @@ class ChoiceKind(LabelledKind):
     has_segment_weights = True
 
     def encode(self, encoder: Encoder, record: Any) -> list[Row]:
-        """One row for each choice: the text, which is truncated, and the choice with its question."""
+        """Returns one row for each choice: the text, which is truncated, and the choice with its question."""
         context = marked(encoder.text(record, record.parts[0]))  # all choices share it
         choices = [marked(encoder.short_text(record, choice)) for choice in record.choices]
         rows = []
@@ -103,7 +103,7 @@ class ChoiceKind(LabelledKind):
         return int(label == [RIGHT])
 
     def sample_target(self, targets: list[int]) -> int:
-        """The number of the right choice."""
+        """Returns the number of the right choice."""
         if sum(targets) != 1:
             raise ValueError(f"{sum(targets)} right choices instead of one")
         return targets.index(1)
@@ -157,7 +157,7 @@ class CandidateKind(ChoiceKind):
         return scores.masked_fill(numbers(counts, most) >= counts[:, None], float("-inf"))
 
     def target(self, label: list[str], tokens: Array, classes: Mapping[str, int]) -> int:
-        """The number of the right candidate."""
+        """Returns the number of the right candidate."""
         word, count = " ".join(label), int(candidate_markers(tokens[None]).sum())
         if not word.isdigit() or int(word) >= count:
             raise ValueError(f"{word!r:.80} is no number of one of {count} candidates")

@@ -115,7 +115,7 @@ class DocumentQuestionKind(QuestionKind):
         return ("with an answer" if answered else "without answer",)
 
     def figures(self, split: Mapping[str, Any]) -> dict[str, str]:
-        """Number and share of questions whose answer was lost, by the reader or by the limits of windows."""
+        """Returns how many questions lost their answer, by the reader or by the limits of windows, and their share."""
         treatments = split["treatments"]
         by_reader = treatments.get("answers_lost_by_reader", 0)
         total = split["labels"].get("with an answer", 0) + by_reader
@@ -145,7 +145,7 @@ class DocumentQuestionKind(QuestionKind):
         return {"span": spans, "paragraph": scores, "type": outputs["answer_type"].float()}
 
     def target(self, label: list[str], tokens: Array, classes: Mapping[str, int]) -> list[int]:
-        """First and last token of the short answer, number of the paragraph's marker, type; zeros for none."""
+        """Returns first and last token of the short answer, number of the paragraph's marker, type; zeros for none."""
         text, markers = " ".join(label), int((tokens == BOS_ID).sum())
         if len(label) != 4 or not all(map(str.isdigit, label[:3])) or label[3] not in ANSWER_TYPES:
             raise ValueError(f"{text!r:.80} is no answer in a document")
@@ -165,7 +165,7 @@ class DocumentQuestionKind(QuestionKind):
         windows = [document_window(each, row.spans, options) for each, row in zip(outputs, rows, strict=True)]
         return answer_document(record, windows, options)
 
-    def official(self, predictions: Sequence[Any]) -> dict[str, Any]:
+    def official(self, predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         return {}  # files of Natural Questions and TyDi QA: scoring/official.py
 
 
@@ -201,5 +201,5 @@ def choose_annotation(annotations: Sequence[Annotation]) -> Annotation:
 
     As in the public baseline for Natural Questions (Alberti et al. 2019).
     """
-    found = sorted((each for each in annotations if each.paragraph is not None), key=lambda each: each.paragraph or 0)
-    return next((each for each in found if each.spans), found[0] if found else Annotation())
+    located = sorted((each for each in annotations if each.paragraph is not None), key=lambda each: each.paragraph or 0)
+    return next((each for each in located if each.spans), located[0] if located else Annotation())

@@ -52,7 +52,7 @@ class Document(Record, reads=("question", "text", "sentences"), one_of=("text", 
         return () if self.target is None else (self.target, *self.other_references)
 
     def with_sentences(self, sentences: Texts, roles: Texts | None, target: Texts | None) -> "Document":
-        """The document with other sentences instead of its question and text, and another target."""
+        """Returns the document with other sentences instead of its question and text, and another target."""
         turns = tuple(Turn(text, role=role) for text, role in zip(sentences, roles or (), strict=bool(roles)))
         return replace(self, question=None, text=None, sentences=sentences, turns=turns or None, target=target)
 
@@ -83,11 +83,10 @@ class DocumentKind(Kind):
     folder = ""
 
     def prepare(self, record: Document, settings: Settings, counts: Counter[str], policy: str = "error") -> Document:
-        """The document, clean and in sentences; `policy`: of `alignment.align`. Idempotent.
+        """Cleans a document and divides it into sentences; `policy`: of `alignment.align`. Idempotent.
 
-        Adds to `counts` the keys of `text.normalise` and, for aligned documents with a target, `alignment.align`;
-        `sentences_empty`, `target_sentences_empty` and `references_not_trained_on`. EmptyDocumentError if nothing is
-        left of the source or the target; else ValueError as `align` and `split_sentences`.
+        EmptyDocumentError if nothing is left of the source or the target; else ValueError as `align` and
+        `split_sentences`.
         """
         if len(record.parts) == 2:
             record = _with_question(record, settings, counts)
@@ -97,28 +96,27 @@ class DocumentKind(Kind):
             sentences = [normalise(sentence, counts) for sentence in record.sentences or ()]
         else:
             sentences = split_text(record, normalise(record.text, counts), settings)
-        kept = [index for index, sentence in enumerate(sentences) if sentence]
+        remaining = [index for index, sentence in enumerate(sentences) if sentence]
         target = None if record.target is None else [normalise(sentence, counts) for sentence in record.target]
-        if not kept or (target is not None and not any(target)):
-            what = "target" if kept else "source"
+        if not remaining or (target is not None and not any(target)):
+            what = "target" if remaining else "source"
             raise EmptyDocumentError(f"{record.name} has an empty {what}: no sentence with text in it")
-        counts["sentences_empty"] += len(sentences) - len(kept)
+        counts["sentences_empty"] += len(sentences) - len(remaining)
         if record.other_references:
             others = (tuple(filter(None, (normalise(s, counts) for s in each))) for each in record.other_references)
             record = replace(record, other_references=tuple(filter(None, others)))
             counts["references_not_trained_on"] += len(record.other_references)
         counts["target_sentences_empty"] += sum(not sentence for sentence in target or ())
         return record.with_sentences(
-            tuple(sentences[index] for index in kept),
-            roles=None if record.roles is None else tuple(normalise(record.roles[index], counts) for index in kept),
+            tuple(sentences[index] for index in remaining),
+            roles=None
+            if record.roles is None
+            else tuple(normalise(record.roles[index], counts) for index in remaining),
             target=None if target is None else tuple(filter(None, target)),
         )
 
     def encode(self, encoder: Encoder, record: Any) -> list[Row]:
-        """The rows of a prepared document, with the target if it has one.
-
-        LongInputError if source or target is too long and its policy is `error`; ValueError if it lacks roles.
-        """
+        """Encodes a prepared document, with its target if it has one; ValueError if it lacks roles."""
         settings, units = encoder.settings, encoder.units(record, record.parts[0])
         target = None if record.target is None else encoder.pieces(clean_target(record), "target")[1]
         if settings.aligned and settings.long_source == "chunk":

@@ -48,7 +48,7 @@ class ClassificationKind(LabelledKind):
     has_segment_weights = True
 
     def encode(self, encoder: Encoder, record: Any) -> list[Row]:
-        """One row of one or two parts."""
+        """Returns one row of one or two parts."""
         first, *second = record.parts
         parts = [encoder.text(record, first), *(encoder.short_text(record, text) for text in second)]
         return [Row(record.id, 0, 1, labelled(record, tokens_of(encoder.row(record, list(map(marked, parts))))))]
@@ -71,7 +71,7 @@ class SegmentKind(LabelledKind):
     keeps_segments = True
 
     def encode(self, encoder: Encoder, record: Any) -> list[Row]:
-        """One row of given segments; the label has one for each marker."""
+        """Returns one row of given segments; the label has one for each marker."""
         segments = encoder.units(record, record.parts[0], element=self.element)
         pairs = encoder.row(record, [marked(segments, range(len(segments)))])
         return [_with_elements(encoder, record, pairs, None)]
@@ -80,7 +80,7 @@ class SegmentKind(LabelledKind):
         return record.labels
 
     def target(self, label: list[str], tokens: Array, classes: Mapping[str, int]) -> list[int]:
-        """A class for each `<s>`."""
+        """Returns a class for each `<s>`."""
         return class_numbers(label, int((tokens == BOS_ID).sum()), classes)
 
     def no_target(self, num_tokens: int, num_markers: int) -> list[int]:
@@ -102,7 +102,7 @@ class SegmentKind(LabelledKind):
     def segments(
         self, record: Record, rows: list[Row], outputs: Sequence[Any], prediction: ElementLabels
     ) -> list[dict[str, Any]] | None:
-        """The text, the label and its probability."""
+        """Returns the text, the label and its probability."""
         best = outputs[0].max(axis=-1).tolist()
         probabilities = {number: best[place] for place, number in self.places(rows[0])}
         return [
@@ -121,7 +121,7 @@ class WordKind(SegmentKind):
     head_level = "token"
 
     def encode(self, encoder: Encoder, record: Any) -> list[Row]:
-        """One row of words; its label has one for each token: that of a word at its first piece, else none."""
+        """Returns one row of words; its label has one for each token: that of a word at its first piece, else none."""
 
         def refer(_: object, __: object, pieces: list[list[str]]) -> list[list[Any]]:
             return [[number, *[None] * (len(tokens) - 1)] for number, tokens in enumerate(pieces)]
@@ -131,7 +131,7 @@ class WordKind(SegmentKind):
         return [_with_elements(encoder, record, pairs, NO_LABEL)]
 
     def target(self, label: list[str], tokens: Array, classes: Mapping[str, int]) -> list[int]:
-        """A class for each token, or none."""
+        """Returns a class for each token, or none."""
         return [*class_numbers(label, len(tokens) - 1, classes), IGNORED]
 
     def no_target(self, num_tokens: int, num_markers: int) -> list[int]:

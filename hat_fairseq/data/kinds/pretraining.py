@@ -31,7 +31,7 @@ class PretrainingKind(Kind):
     folder = ""
 
     def encode(self, encoder: Encoder, record: Any) -> list[Row]:
-        """Rows of one document, without labels; `pack_documents` fills rows with several."""
+        """Returns rows of one document, without labels; `pack_documents` fills rows with several."""
         rows = list(pack_documents(encoder, [units_to_pack(encoder, record)]))
         return [Row(record.id, number, len(rows), {"source": tokens}) for number, tokens in enumerate(rows)]
 
@@ -43,7 +43,7 @@ def units_to_pack(encoder: Encoder, record: Record) -> list[list[str]]:
 
 
 def pack_documents(encoder: Encoder, documents: Iterable[list[list[str]]]) -> Iterator[list[str]]:
-    """Rows filled with the segments of consecutive documents; see `packing.pack_rows`."""
+    """Returns rows filled with the segments of consecutive documents; see `packing.pack_rows`."""
     settings = encoder.settings
     limits = settings.max_segments, settings.segment_length
     return pack_rows(documents, encoder.limit("source"), not encoder.whole, encoder.counts, *limits)

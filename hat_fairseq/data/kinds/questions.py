@@ -83,11 +83,11 @@ class QuestionKind(LabelledKind):
         return span_logits(outputs[HEAD], tokens)
 
     def scores(self, logits: Tensor) -> Tensor:
-        """The logits, by which the windows of a text are compared."""
+        """Returns the logits, by which the windows of a text are compared."""
         return logits
 
     def target(self, label: list[str], tokens: Array, classes: Mapping[str, int]) -> list[int]:
-        """First and last token of each answer, `0 0` for none."""
+        """Returns first and last token of each answer, `0 0` for none."""
         if not label or len(label) % 2 or not all(word.isdigit() for word in label):
             raise ValueError(f"{' '.join(label)!r:.80} are not the first and the last tokens of answers")
         places = list(map(int, label))
@@ -113,12 +113,12 @@ class QuestionKind(LabelledKind):
         answer = "" if no_answer_score > options.no_answer_threshold else best[0][0]
         return AnswerPrediction(record.id, answer, no_answer_score, n_best=n_best_of(best))
 
-    def official(self, predictions: Sequence[Any]) -> dict[str, Any]:
+    def official(self, predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """SQuAD's own files."""
         return {
-            "predictions.json": {each.id: each.answer for each in predictions},
-            "null_odds.json": {each.id: each.no_answer_score for each in predictions},
-            "nbest_predictions.json": {each.id: each.n_best for each in predictions},
+            "predictions.json": {each["id"]: each["answer"] for each in predictions},
+            "null_odds.json": {each["id"]: each["no_answer_score"] for each in predictions},
+            "nbest_predictions.json": {each["id"]: each["n_best"] for each in predictions},
         }
 
 

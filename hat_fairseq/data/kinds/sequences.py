@@ -88,7 +88,7 @@ class BytePairKind(ByteSequenceKind):
     rows_of_sample = 2
 
     def sample_target(self, targets: list[Any]) -> Any:
-        """The label, which both rows have."""
+        """Returns the label, which both rows have."""
         if len(targets) != 2:
             raise ValueError(f"{len(targets)} rows instead of two")
         return targets[0]

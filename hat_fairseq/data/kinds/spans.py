@@ -133,19 +133,19 @@ class DocumentWindow:
     types: list[float]
 
     def best_paragraph(self) -> tuple[float, int]:
-        """The score and the number of the best paragraph."""
+        """Returns the score and the number of the best paragraph."""
         greatest = max(self.types[1:])
         any_type = greatest + math.log(sum(math.exp(each - greatest) for each in self.types[1:])) - self.types[NONE]
         number = max(self.paragraphs, key=self.paragraphs.__getitem__)
         return self.paragraphs[number] + any_type, number
 
     def relative(self, score: float) -> float:
-        """The score of a short answer, relative to "none"."""
+        """Returns the score of a short answer, relative to "none"."""
         return score - self.answers.no_answer + self.types[SPAN] - self.types[NONE]
 
 
 def document_window(logits: Mapping[str, np.ndarray], spans: Sequence[Any], options: AnswerOptions) -> DocumentWindow:
-    """The scores of a window.
+    """Returns the scores of a window.
 
     `logits`: `span` (T, 2), `paragraph` (1 + N,), `type`; padded at the end. `spans`: what each token stands for.
     """

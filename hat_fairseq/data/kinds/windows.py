@@ -28,7 +28,7 @@ MAX_OVERLAP_RATIO = {False: 1 / 2, True: 3 / 4}
 def window_rows(
     encoder: Encoder, record: Record, question: Unit, context: Sequence[Unit], paragraphs: bool = False
 ) -> list[Row]:
-    """One row for each window of the segments of a context, the question before each.
+    """Returns one row for each window of the segments of a context, the question before each.
 
     `paragraphs`: the segments are paragraphs, whose numbers their markers stand for.
     """
@@ -50,7 +50,7 @@ def window_rows(
 def windows_of(
     encoder: Encoder, record: Record, before: Unit, lengths: Sequence[int], max_overlap_ratio: float
 ) -> list[list[Piece]]:
-    """The windows of the segments of a context behind a question; LongInputError if it leaves no room.
+    """Returns the windows of the segments of a context behind a question; LongInputError if it leaves no room.
 
     `max_overlap_ratio`: upper bound on the overlap of two windows, as a fraction of the tokens left for the context.
     Without it a long question would leave almost no stride.
@@ -79,19 +79,16 @@ def windows_of(
 
 
 def sample_negatives(rows: list[Row], share: float, counts: Counter[str]) -> list[Row]:
-    """The rows with an answer and a share of the others, which depends on nothing but id and number of a row.
-
-    Adds `windows_without_answer` and `windows_without_answer_dropped` to `counts`.
-    """
+    """Keeps the rows with an answer and a share of the others, which depends on nothing but id and number of a row."""
     negative = [row.label is not None and set(row.label) <= {"0", ANSWER_TYPES[0]} for row in rows]
-    kept = [row for row, drop in zip(rows, negative, strict=True) if not drop or _chance(row) < share]
+    remaining = [row for row, drop in zip(rows, negative, strict=True) if not drop or _chance(row) < share]
     counts["windows_without_answer"] += sum(negative)
-    counts["windows_without_answer_dropped"] += len(rows) - len(kept)
-    return [replace(row, part=number, num_parts=len(kept)) for number, row in enumerate(kept)]
+    counts["windows_without_answer_dropped"] += len(rows) - len(remaining)
+    return [replace(row, part=number, num_parts=len(remaining)) for number, row in enumerate(remaining)]
 
 
 def _chance(row: Row) -> float:
-    """A number from 0 to 1, the same in every run."""
+    """Draws a number in [0, 1) from a row's id and number."""
     digest = sha256(f"{row.id}\t{row.part}".encode(errors="surrogatepass")).digest()
     return int.from_bytes(digest[:8]) / 2**64
 
@@ -99,14 +96,12 @@ def _chance(row: Row) -> float:
 def label_answers(answers: Sequence[Answer], positions: Sequence[int], rows: list[Row], counts: Counter[str]) -> None:
     """Label each row with the answers that are wholly in it, each place once and in the order given, else `0 0`.
 
-    Positions count tokens of the row from 0, both inclusive.
-
-    Adds to `counts`: `answers_not_found` (no token stands for them), `answers_in_no_row` (cut off, or longer than what
-    two windows share), `examples_left_without_answer` (they had some, and no row has one), and `answers_inside_tokens`
-    (rows in which the first or the last token stands for more than the answer).
+    Positions count tokens of the row from 0, both inclusive. Counts answers that no token stands for
+    (`answers_not_found`), that are cut off or longer than what two windows share (`answers_in_no_row`), and rows in
+    which the first or the last token stands for more than the answer (`answers_inside_tokens`).
     """
-    found = (characters_of(answer.start, answer.end, positions) for answer in answers)
-    wanted = [span for span in found if span is not None]
+    places = (characters_of(answer.start, answer.end, positions) for answer in answers)
+    wanted = [span for span in places if span is not None]
     counts["answers_not_found"] += len(answers) - len(wanted)
     by_row = [[find_span(row.spans, *span) for span in wanted] for row in rows]
     counts["answers_in_no_row"] += sum(not any(in_row) for in_row in zip(*by_row, strict=True))
@@ -131,9 +126,6 @@ def label_paragraphs(
 
     A row has a short answer, from the start of its first span to the end of its last one, if all of it is there; a
     paragraph without short answer likewise, but if no row has all of it, each row with a piece of it.
-
-    Adds to `counts`: `answers_not_found` (no token stands for them), `examples_left_without_answer` (no row has it),
-    `answers_inside_tokens` (rows whose first or last token stands for more than the answer).
     """
     for row in rows:
         row.streams["label"] = NO_LABEL
@@ -146,9 +138,9 @@ def label_paragraphs(
         wanted = characters_of(begin, end, positions[number])
         counts["answers_not_found"] += wanted is None
         for row, (marker, tokens) in zip(rows, places, strict=True):
-            found = find_span(row.spans[tokens], *wanted) if wanted and marker else None
-            if wanted and found:
-                first, last = (tokens.start + token for token in found)
+            span = find_span(row.spans[tokens], *wanted) if wanted and marker else None
+            if wanted and span:
+                first, last = (tokens.start + token for token in span)
                 counts["answers_inside_tokens"] += (row.spans[first][0], row.spans[last][1]) != wanted
                 row.streams["label"] = [str(first), str(last), str(marker), "span"]
     else:
@@ -170,20 +162,20 @@ def _place(row: Row, paragraph: int) -> tuple[int, slice]:
 
 
 def characters_of(begin: int, end: int, positions: Sequence[int]) -> Span | None:
-    """The characters of an answer without those at its ends that belong to no token; None if none is left."""
+    """Returns the characters of an answer without those at its ends that belong to no token; None if none is left."""
     inside = [position for position in positions if begin <= position < end]
     return (inside[0], inside[-1] + 1) if inside else None
 
 
 def kept_characters(text: str) -> list[int]:
-    """Positions of the characters of a raw text that `text.normalise` keeps, white space left out."""
+    """Returns the positions of the characters of a raw text that `text.normalise` keeps, white space left out."""
     return [index for index, character in enumerate(text) if not _dropped(character)]
 
 
 def token_spans(
     sentences: Sequence[str], ready: Sequence[str], pieces: Sequence[list[str]], positions: Sequence[int], bpe: Bpe
 ) -> list[list[Span | None]]:
-    """The span of each token in the raw text, for each sentence; None for a token that stands for spaces only.
+    """Returns the span of each token in the raw text, for each sentence; None for a token that stands for spaces only.
 
     Args:
         sentences: of the whole text, normalised.

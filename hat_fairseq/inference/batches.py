@@ -1,0 +1,146 @@
+"""Long inference: workers compute batches of records with models of their own, and keep the result of each as one file.
+
+A killed run goes on where it was: batches whose files are there are not computed again, unless a record, a model or an
+option has changed. The result does not depend on the workers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from ..data.blocks import Block, Blocks, Parts, blocks_of, digest, read_part
+from ..data.outputs import locked
+from ..data.pipeline import TextPipeline
+from ..data.progress import progress
+from ..data.record import Record
+from ..data.records_json import json_line
+from ..package_files import BIN
+from ..workers import Workers
+from ..workers.cluster import environment
+from .loading import Loaded, checked, load, split_with
+
+NAMED = 8  # documents of a batch that messages name
+
+
+@dataclass(frozen=True)
+class ModelFiles:
+    """Where models are, and how they are loaded; see `loading.load`. `splitter`: see `loading.split_with`."""
+
+    path: str  # a result of `hub.local_paths`
+    data: Path | None
+    device: str | None
+    precision: str
+    splitter: str | None
+    state: str = field(init=False)  # when the command began
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "state", self.state_now())
+
+    def pipeline(self, workers: Workers) -> TextPipeline:
+        """Loads the pipeline of the models alone; ValueError for a mistake that is known without the models."""
+        if workers.cluster is None:  # whose machines may have other devices
+            checked(self.path, self.data, self.device, self.precision)
+        pipeline = TextPipeline.load(self.data or Path(self.path.split(os.pathsep)[0], BIN))
+        split_with(pipeline, self.splitter)
+        return pipeline
+
+    def load(self) -> Loaded:
+        """Loads the models, in a worker; ValueError if they have changed since the command began."""
+        loaded = load(self.path, self.data, self.device, self.precision)
+        if self.state_now() != self.state:
+            raise ValueError(f"{self.path} or its data changed while the command ran: run it again")
+        split_with(loaded.pipeline, self.splitter)
+        return loaded
+
+    def state_now(self) -> str:
+        """Returns a digest of the sizes and times of the files, and of the versions of packages."""
+        roots = [*map(Path, self.path.split(os.pathsep)), *([self.data] if self.data else [])]
+        paths = sorted(path for root in roots for path in (root, *root.glob("**/[!.]*")) if path.is_file())
+        stats = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
+        return digest(environment(), stats)
+
+
+class Result(NamedTuple):
+    """The result of a batch."""
+
+    lines: list[Any]  # one for each record
+    counts: Counter[str]  # of what happened to the input
+
+
+class Job(Protocol):
+    """What a worker does with a batch of records: a dataclass, which loads its models for the first batch."""
+
+    files: ModelFiles
+
+    def __call__(self, records: Sequence[Record], /) -> Result: ...
+
+
+@contextmanager
+def results_of(job: Job, out: Path, workers: Workers) -> Iterator[Results]:
+    """Yields the results of a job, in a folder beside `out` until the block ends without an error."""
+    results = Results(job, blocks := blocks_of(out, workers))
+    blocks.folder.mkdir(parents=True, exist_ok=True)
+    refusal = f"another process is writing {out}; name another file"
+    with workers, locked(blocks.folder, refusal), blocks.kept_for_next_run(after_refusal=True):
+        try:
+            yield results
+        except BaseException:
+            if results.finished:
+                print(f"{out}: {results.finished} finished batches are kept for the next run", file=sys.stderr)
+            raise
+
+
+@dataclass
+class Results:
+    """Results of batches so far: how many are finished, and counts of what happened to the input."""
+
+    job: Job
+    blocks: Blocks
+    finished: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def lines(self, records: Iterable[Record], size: int, what: str, total: int) -> Iterator[Any]:
+        """Yields the line of each record, in order."""
+        for archive in self.archives(records, size, what, total):
+            yield from json.loads(read_part(archive, "lines"))
+
+    def archives(self, records: Iterable[Record], size: int, what: str, total: int) -> Iterator[Path]:
+        """Yields the file of each batch, in order, with the part `lines`.
+
+        Args:
+            records: to divide into batches.
+            size: records in a batch of a worker.
+            what, total: what is done with how many records, for the progress.
+        """
+        archives = self.blocks.map(partial(_parts, self.job), self._blocks(records, size))
+        for archive in progress(archives, what, -(-total // size), "batches"):
+            self.finished += 1
+            self.counts.update(json.loads(read_part(archive, "counts")))
+            yield archive
+
+    def _blocks(self, records: Iterable[Record], size: int) -> Iterator[Block]:
+        key, records = digest(self.job), iter(records)
+        while batch := list(islice(records, size)):
+            ids = [record.id for record in batch]
+            more = f" and {len(ids) - NAMED} more" if len(ids) > NAMED else ""
+            yield Block(
+                digest(key, *map(json_line, batch)),
+                batch,
+                f"the batch of documents {', '.join(map(repr, ids[:NAMED]))}{more}",
+            )
+
+
+def _parts(job: Job, records: Sequence[Record]) -> Parts:
+    """The function of a job for `Blocks`."""
+    result = job(records)
+    return {"lines": json.dumps(result.lines, ensure_ascii=False), "counts": json.dumps(result.counts)}

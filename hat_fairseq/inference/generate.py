@@ -1,0 +1,112 @@
+"""Write texts for all documents of a split, and score them.
+
+R/SPLIT.jsonl is the result, one document a line, in the order of the input. A run that was stopped goes on where it
+was.
+"""
+
+import argparse
+import os
+import shlex
+from pathlib import Path
+
+from ..data.outputs import check_output
+from ..data.records_json import read_records
+from ..generation.options import DEFAULTS
+from ..package_files import is_package
+from ..scoring import command as score_command
+from ..scoring.bleu import make_bleu, settings_of
+from . import command
+from .batches import ModelFiles
+from .hub import local_paths
+from .inputs import bin_of, records_of
+from .jobs import Texts
+from .summarize import pipeline_of, write_texts
+
+HELP = {  # of the generation options
+    "beam": "number of hypotheses kept in each step",
+    "max_len_a": "A in the greatest length, A times the length of the source plus B",
+    "max_len_b": "B in the greatest length",
+    "min_len": "least length, with </s>",
+    "unnormalized": "compare sums of log-probabilities, not their means",
+    "lenpen": "length penalty: more than 1 favours longer texts",
+    "unkpen": "penalty of <unk>",
+    "no_repeat_ngram_size": "size of n-grams that may not repeat; 0 for none",
+    "temperature": "divisor of the logits",
+    "match_source_len": "make texts as long as their source",
+    "sampling": "draw words instead of searching",
+    "sampling_topk": "with --sampling: draw from the K most probable words; -1 for all",
+    "sampling_topp": "with --sampling: draw from the fewest words with this probability; -1 for all",
+    "diverse_beam_groups": "number of groups of diverse beam search; -1 for none",
+    "diverse_beam_strength": "penalty between groups of diverse beam search",
+    "diversity_rate": "penalty between siblings in diverse sibling search; -1 for none",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "hat generate DATA --path CHECKPOINT --results-path DIR [options]"
+    parser.add_argument("data", metavar="DATA", type=Path, help="bin directory of hat preprocess, beside `text`")
+    parser.add_argument(
+        "--path", required=True, help="checkpoint or package, or several with colons between them: an ensemble"
+    )
+    parser.add_argument("--results-path", required=True, type=Path, metavar="DIR", help="directory for the results")
+    parser.add_argument(
+        "--gen-subset", default="test", metavar="SPLIT", help="split to generate for (default: %(default)s)"
+    )
+    parser.add_argument("--score", metavar="ARGS", help="score the result, e.g. 'rouge --like files2rouge' or 'bleu'")
+    parser.add_argument("--overwrite", action="store_true", help="replace earlier results")
+    command.add_batches(parser)
+    command.add_machine(parser)
+    group = parser.add_argument_group("generation, as in fairseq-generate (default: of a package, or fairseq's)")
+    for name, default in DEFAULTS.items():
+        flag = f"--{name.replace('_', '-')}"
+        if isinstance(default, bool):
+            group.add_argument(flag, action="store_true", default=None, help=HELP.get(name))
+        elif name != "nbest":
+            kind = type(default)
+            group.add_argument(
+                flag, type=kind, metavar="N" if kind is int else "X", help=f"{HELP.get(name, '')} (default: {default})"
+            )
+    group.add_argument("--seed", type=int, default=1, metavar="N", help="seed of --sampling (default: %(default)s)")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Generates the texts of the split, and scores them."""
+    out = args.results_path / f"{args.gen_subset}.jsonl"
+    workers, args.data = command.workers_of(args), bin_of(args.data)
+    path = local_paths(args.path)
+    data = None if is_package(path.split(os.pathsep)[0]) else args.data  # a package has its own
+    files = ModelFiles(path, data, args.device, args.precision, None)
+    records = list(records_of(args.data, args.gen_subset, pipeline_of(files, workers).kind)())
+    score = parse_score(args.score, args.data, out) if args.score else None
+    for path in [out, *([out.with_suffix(".score.json")] if score else [])]:
+        check_output(path, args.overwrite, (), "--results-path")
+    options = {name: value for name in DEFAULTS if (value := getattr(args, name, None)) is not None}
+    job = Texts(files, options, args.batch_size, args.max_tokens, args.seed)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_texts(job, records, set(), out, workers)
+    if score is None:
+        return 0
+    print(f"hat score {shlex.join(score.words)}", flush=True)
+    return int(score_command.main(score))
+
+
+def parse_score(words: str, data: Path, hypotheses: Path) -> argparse.Namespace:
+    """Parses the value of --score as arguments of `hat score`, `words`; a mistake in them ends the process.
+
+    Raises:
+        ValueError: the references are missing, or have no targets; a tokenizer is missing.
+    """
+    references = data.resolve().parent / "text" / hypotheses.name
+    if not references.is_file():
+        raise ValueError(f"{references} is missing: --score needs the references that hat preprocess writes there")
+    if next(read_records(references)).target is None:
+        raise ValueError(f"{references} has no targets, so the texts cannot be scored: leave out --score")
+    arguments = [*shlex.split(words), "--hypotheses", str(hypotheses), "--references", str(references)]
+    if "--json" not in arguments:
+        arguments += ["--json", str(hypotheses.with_suffix(".score.json")), "--overwrite"]
+    parser = argparse.ArgumentParser(prog="hat score")
+    score_command.add_arguments(parser)
+    args = parser.parse_args(arguments, argparse.Namespace(words=arguments))
+    if args.metric == "bleu":
+        make_bleu(settings_of(args))
+    return args

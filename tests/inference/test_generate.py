@@ -1,0 +1,280 @@
+"""`hat generate`: workers, one that dies, going on from there, what is refused."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+import torch
+from commands import REPOSITORY, WITHOUT_LOCKS, run_command
+
+from hat_fairseq import cli
+from hat_fairseq.data.outputs import locked
+from hat_fairseq.inference.loading import load
+
+FLAGS = "--beam 2 --min-len 20 --max-len-b 20 --device cpu"
+AREA = "Generation and prediction"
+SLOW_BATCHES = """
+import sys, time
+from hat_fairseq import cli
+from hat_fairseq.inference.jobs import Texts
+compute = Texts.__call__
+def slow(self, documents):
+    time.sleep(1)
+    return compute(self, documents)
+Texts.__call__ = slow
+if __name__ == "__main__":
+    sys.exit(cli.main())
+"""
+
+
+@pytest.fixture(scope="module")
+def checkpoint(train, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("model")
+    train(folder, "--max-update", 1, "--disable-validation")
+    return folder / "checkpoint_last.pt"
+
+
+@pytest.fixture(scope="module")
+def words(ami: Path, checkpoint: Path) -> list[str]:
+    return ["generate", f"{ami}/bin", "--path", str(checkpoint), *FLAGS.split(), "--results-path"]
+
+
+@pytest.fixture
+def generate(words: list[str]) -> Callable[..., int]:
+    return lambda results, *flags: cli.main([*words, str(results), *map(str, flags)])
+
+
+@pytest.fixture(scope="module")
+def whole(words: list[str], tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The texts of an undisturbed run in this process."""
+    results = tmp_path_factory.mktemp("whole")
+    assert cli.main([*words, str(results), "--batch-size", "1"]) == 0
+    return (results / "test.jsonl").read_bytes()
+
+
+def rows(results: Path) -> list[dict]:
+    return [json.loads(line) for line in (results / "test.jsonl").open()]
+
+
+def slow_run(script: Path, words: list[str], *flags: object) -> subprocess.Popen[str]:
+    """The command with a second for each batch, which prints to a pipe."""
+    script.write_text(SLOW_BATCHES)
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY)}
+    command = [sys.executable, str(script), *words, *map(str, flags), "--batch-size", "1"]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, env=environment, text=True)
+
+
+def finished(results: Path, process: subprocess.Popen[str], number: int) -> None:
+    """Waits until so many batches are finished."""
+    deadline = time.monotonic() + 120
+    while len(list(results.glob(".test.jsonl.blocks/*.zip"))) < number:
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.slow
+@pytest.mark.fault(AREA, "kill -9 of a worker of hat generate", "exit 2 with its documents; the next run does the rest")
+@pytest.mark.fault(AREA, "kill -9 of hat generate", "its workers end; the next run goes on")
+@pytest.mark.parametrize("victim", ["worker", "driver"])
+def test_a_killed_run_goes_on(victim: str, words, generate, whole: bytes, tmp_path: Path, capfd) -> None:
+    results = tmp_path / "results"
+    process = slow_run(tmp_path / "slow.py", [*words, str(results)], "--workers", 2)
+    finished(results, process, 2)
+    workers = [each for each in psutil.Process(process.pid).children() if "spawn_main" in " ".join(each.cmdline())]
+    assert len(workers) == 2
+    (process if victim == "driver" else workers[0]).kill()
+    error = process.communicate(timeout=60)[1]
+    assert not (results / "test.jsonl").exists() and not psutil.wait_procs(workers, timeout=10)[1]
+    if victim == "worker":
+        assert process.returncode == 2 and "finished batches are kept" in error
+        assert re.search(r"hat: error: the batch of documents '\w+': a worker process was killed by signal 9", error)
+    times = {path.name: path.stat().st_mtime_ns for path in results.glob(".test.jsonl.blocks/*.zip")}
+    process = slow_run(tmp_path / "slow.py", [*words, str(results)])
+    finished(results, process, len(times) + 1)
+    now = {path.name: path.stat().st_mtime_ns for path in results.glob(".test.jsonl.blocks/*.zip")}
+    assert now.items() > times.items()  # nothing is done again
+    assert process.wait(timeout=60) == 0
+    assert (results / "test.jsonl").read_bytes() == whole and [*results.iterdir()] == [results / "test.jsonl"]
+
+
+@pytest.mark.slow
+@pytest.mark.fault(AREA, "SIGTERM to hat generate", "its workers end too, exit 143; the same command goes on")
+def test_other_options_do_not_go_on_from_there(words, generate, tmp_path: Path) -> None:
+    process = slow_run(tmp_path / "slow.py", [*words, str(tmp_path / "a")])
+    finished(tmp_path / "a", process, 2)
+    process.send_signal(signal.SIGTERM)
+    assert "finished batches are kept" in process.communicate(timeout=30)[1] and process.returncode == 143
+    flags = ["--batch-size", 1, "--min-len", 3, "--no-repeat-ngram-size", 2]
+    assert generate(tmp_path / "a", *flags) == 0 and generate(tmp_path / "b", *flags) == 0
+    assert rows(tmp_path / "a") == rows(tmp_path / "b")
+
+
+@pytest.mark.slow
+@pytest.mark.fault(AREA, "a checkpoint is replaced while hat generate runs", "refused; no text of two models")
+def test_a_checkpoint_that_changes(words, checkpoint: Path, tmp_path: Path) -> None:
+    shutil.copy(checkpoint, copy := tmp_path / "model.pt")
+    command = [word if word != str(checkpoint) else str(copy) for word in words]
+    process = slow_run(tmp_path / "slow.py", [*command, str(tmp_path / "out")], "--workers", 2)
+    while not (tmp_path / "out/.test.jsonl.blocks").exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    os.utime(copy, (1, 1))  # before the workers have loaded it
+    assert "model.pt or its data changed while the command ran" in process.communicate(timeout=60)[1]
+    assert process.returncode == 2 and not (tmp_path / "out/test.jsonl").exists()
+
+
+@pytest.mark.fault(AREA, "a finished batch is damaged by a crash of the machine", "it is computed again")
+def test_a_damaged_batch(words, generate, whole: bytes, tmp_path: Path, monkeypatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("hat_fairseq.data.blocks.shutil.rmtree", lambda *_, **__: None)
+        assert generate(tmp_path, "--batch-size", 1) == 0
+    archives = sorted(tmp_path.glob(".test.jsonl.blocks/*.zip"))
+    content = archives[0].read_bytes()
+    archives[0].write_bytes(content[:60] + bytes([content[60] ^ 1]) + content[61:])
+    archives[1].write_bytes(b"")
+    times = {path: path.stat().st_mtime_ns for path in archives}
+    with monkeypatch.context() as patch:
+        patch.setattr("hat_fairseq.data.blocks.shutil.rmtree", lambda *_, **__: None)
+        assert generate(tmp_path, "--batch-size", 1, "--overwrite") == 0
+    assert [path.stat().st_mtime_ns != times[path] for path in archives] == [True, True, False, False, False, False]
+    assert (tmp_path / "test.jsonl").read_bytes() == whole
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", [["--workers", 2], ["--workers", 2, "--cluster", "local"]], ids=["local", "ray"])
+@pytest.mark.usefixtures("private")  # the home of Ray's token
+def test_texts_do_not_depend_on_the_workers(engine: list[object], generate, whole: bytes, tmp_path: Path) -> None:
+    assert generate(tmp_path / "out", "--batch-size", 1, *engine) == 0
+    assert (tmp_path / "out/test.jsonl").read_bytes() == whole
+
+
+@pytest.mark.slow
+def test_sampled_texts_do_not_depend_on_the_workers(generate, tmp_path: Path) -> None:
+    flags = ["--sampling", "--beam", 1, "--batch-size", 2]
+    assert generate(tmp_path / "a", *flags) == generate(tmp_path / "b", *flags, "--workers", 2) == 0
+    assert generate(tmp_path / "c", *flags, "--seed", 2) == 0
+    assert rows(tmp_path / "a") == rows(tmp_path / "b") != rows(tmp_path / "c")
+
+
+@pytest.mark.fault(AREA, "two hat generate with one --results-path", "the second is refused")
+@pytest.mark.fault(AREA, "--results-path has a SPLIT.jsonl or SPLIT.score.json", "refused without --overwrite")
+def test_results_are_replaced_on_request_only(generate, whole: bytes, tmp_path: Path, capsys) -> None:
+    (tmp_path / "test.score.json").write_text("mine")
+    assert generate(tmp_path, "--score", "rouge") == 2
+    assert "test.score.json exists; name another file, or replace it" in capsys.readouterr().err
+    (folder := tmp_path / ".test.jsonl.blocks").mkdir()
+    with locked(folder, ""):
+        assert generate(tmp_path) == 2
+    assert "another process is writing" in capsys.readouterr().err
+    assert generate(tmp_path) == 0
+    assert generate(tmp_path) == 2 and "test.jsonl exists" in capsys.readouterr().err
+    assert generate(tmp_path, "--overwrite", "--score", "rouge --bootstrap-samples 0") == 0
+    assert json.loads((tmp_path / "test.score.json").read_text())
+
+
+@pytest.mark.fault(AREA, "hat generate on a file system without locks", "a warning")
+def test_no_locks(words, tmp_path: Path) -> None:
+    done = run_command(*WITHOUT_LOCKS, sys.executable, "-m", "hat_fairseq.cli", *words, tmp_path)
+    assert done.stderr.count("files cannot be locked (Function not implemented)") == 1 and len(rows(tmp_path)) == 6
+
+
+@pytest.mark.fault(AREA, "hat generate: no such split or checkpoint", "refused before generation")
+@pytest.mark.fault(AREA, "a mistake in --score", "known before generation")
+def test_mistakes_are_known_at_once(generate, tmp_path, capsys) -> None:
+    for flags, message in (
+        (["--gen-subset", "nosuch"], r"nosuch"),
+        (["--path", "nosuch.pt"], "checkpoint nosuch.pt does not exist"),
+        (["--workers", 0], "the number of workers must be from 1"),
+        (["--beam", 0], "beam must be at least 1, not 0"),
+        (["--no-repeat-ngram-size", 1], "use 2 or more"),
+        (["--batch-size", 0], "the batch size must be at least 1"),
+        (["--fp16"], "precision fp16 is GPU-only; on a CPU use bf16 or int8"),
+    ):
+        assert generate(tmp_path / "results", *flags) == 2
+        assert re.search(message, capsys.readouterr().err) and not (tmp_path / "results").exists()
+    with pytest.raises(SystemExit):
+        generate(tmp_path / "results", "--score", "rouge --lke files2rouge")
+    assert "--lke" in capsys.readouterr().err and not (tmp_path / "results").exists()
+
+
+@pytest.mark.slow
+def test_reduced_precision(generate, tmp_path: Path) -> None:
+    if not torch.ops.mkldnn._is_mkldnn_bf16_supported():
+        pytest.skip("this CPU has no bf16")
+    assert generate(tmp_path / "a", "--bf16") == generate(tmp_path / "b", "--precision", "bf16") == 0
+    assert rows(tmp_path / "a") == rows(tmp_path / "b")
+
+
+@pytest.mark.slow
+@pytest.mark.fault("Security", "a torch or fairseq folder in the current directory", "hat generate does not import it")
+def test_packages_in_the_current_directory_are_not_imported(run, words, tmp_path) -> None:
+    """A fairseq checkout, or somebody else's folder with a torch in it."""
+    for name in ("torch", "fairseq", "fairseq_cli"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text(f"raise SystemExit('{name} of the current directory')")
+    run("hat", *words, tmp_path / "results", "--workers", 2, cwd=tmp_path)
+    assert len(rows(tmp_path / "results")) == 6
+
+
+def test_a_missing_tokenizer_for_bleu_is_known_before_generation(ami, checkpoint, tmp_path, capsys) -> None:
+    if importlib.util.find_spec("MeCab"):
+        pytest.skip("MeCab is installed")
+    data = tmp_path / "data"
+    shutil.copytree(ami, data)
+    path = data / "bin/pipeline.json"
+    path.write_text(path.read_text().replace('"target_language": "en"', '"target_language": "ja"'))
+    flags = ["--path", checkpoint, "--results-path", tmp_path / "results", *FLAGS.split(), "--score", "bleu"]
+    assert cli.main([str(word) for word in ["generate", data / "bin", *flags]]) == 2
+    assert "needs the package sacrebleu[ja]" in capsys.readouterr().err
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.fault(AREA, "data of other preprocessing than the training data", "refused with the setting")
+def test_data_of_another_pipeline_is_refused_with_the_setting(ami, checkpoint, tmp_path, capsys) -> None:
+    shutil.copytree(ami, tmp_path, dirs_exist_ok=True)
+    path = tmp_path / "bin/pipeline.json"
+    path.write_text(path.read_text().replace('"target_tokenizer": "none"', '"target_tokenizer": "moses"'))
+    words = ["generate", path.parent, "--path", checkpoint, "--results-path", tmp_path / "results", *FLAGS.split()]
+    assert cli.main([str(word) for word in words]) == 2
+    error = "trained on data preprocessed with --target-tokenizer none, and .*bin was with --target-tokenizer moses"
+    assert re.search(f"{error}: preprocess with --vocabulary BIN", capsys.readouterr().err)
+    with pytest.raises(ValueError, match=error):
+        load(checkpoint, path.parent, "cpu")
+    path.write_text(
+        (ami / "bin/pipeline.json").read_text().replace('"max_target_tokens": 60', '"max_target_tokens": 5')
+    )
+    load(checkpoint, path.parent, "cpu")
+
+
+@pytest.mark.fault(AREA, "--score for a test set without targets", "refused before generation")
+def test_a_blind_test_set_is_generated_and_not_scored(ami, checkpoint, tmp_path, capsys) -> None:
+    folder, data = tmp_path / "blind", tmp_path / "data"
+    folder.mkdir()
+    lines = [json.loads(line) for line in (ami / "text/test.jsonl").open()]
+    without = [{name: value for name, value in line.items() if name != "target"} for line in lines]
+    (folder / "test.jsonl").write_text("".join(json.dumps(line) + "\n" for line in without))
+    preprocess = ["preprocess", str(folder), "--out", str(data), "--vocabulary", str(ami / "bin")]
+    assert cli.main(preprocess) == 0
+    assert (data / "text/test.source").read_bytes() == (ami / "text/test.source").read_bytes()
+    assert not list(data.glob("*/test*.target*"))
+    words = ["generate", data / "bin", "--path", checkpoint, "--results-path", tmp_path / "out", *FLAGS.split()]
+    command = [str(word) for word in words]
+    capsys.readouterr()
+    assert cli.main([*command, "--score", "rouge"]) == 2
+    assert "has no targets, so the texts cannot be scored: leave out --score" in capsys.readouterr().err
+    assert cli.main(command) == 0
+    command[1], command[5] = str(ami / "bin"), str(tmp_path / "whole")
+    assert cli.main(command) == 0
+    assert rows(tmp_path / "out") == rows(tmp_path / "whole") and len(rows(tmp_path / "out")) == 6

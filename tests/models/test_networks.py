@@ -1,0 +1,177 @@
+"""What holds for every network: golden losses, gradients, padding, precision, checkpoints, synchronisations."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from building import BOS, PAD, TINY, TINY_ENCODER, Vocabulary, build, documents, targets
+from golden import check_losses
+from helpers import assert_close, outputs_and_gradients
+from hierarchical import SMALL
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+PLAIN, SHORT = " --no-hierarchy", " --attention-window 4 --pooling-window 9"
+POOLING = f"{SHORT} --encoder-attention-layers 1"
+SPARSE = f"{TINY_ENCODER} --sparse-block 4 --sparse-random 1 --max-positions 140"
+SEGMENTS = f"{SMALL}S|SD|D|SD --segment-positions"
+# By the name of the golden file: architecture, flags, lengths of the documents, what the loss is of.
+NETWORKS = {
+    "hat_bart": ("hat_bart_large", TINY, [17, 9, 2], "targets"),
+    "hat_bart_plain": ("hat_bart_large", TINY + PLAIN, [17, 9, 2], "targets"),
+    "hat_transformer": ("hat_transformer", TINY, [17, 9, 2], "targets"),
+    "hat_transformer_plain": ("hat_transformer", TINY + PLAIN, [17, 9, 2], "targets"),
+    "hat_transformer_shared_gelu": ("hat_transformer_ted_zh_en", TINY, [17, 9, 2], "targets"),
+    "hat_transformer_shared_gelu_plain": ("hat_transformer_ted_zh_en", TINY + PLAIN, [17, 9, 2], "targets"),
+    "hat_transformer_shared": ("hat_transformer_tiny", TINY, [17, 9, 2], "targets"),
+    "hat_transformer_shared_plain": ("hat_transformer_tiny", TINY + PLAIN, [17, 9, 2], "targets"),
+    "poolingformer_bart": ("poolingformer_bart_base", TINY + POOLING, [33, 18], "targets"),
+    "hat_bart_pooling": (
+        "hat_bart_base",
+        f"{TINY} --encoder-attention pooling{SHORT} --global-tokens first",
+        [33, 18],
+        "targets",
+    ),
+    "hat_roberta": ("hat_roberta_base", f"{TINY_ENCODER} --max-positions 64", [17, 13, 5, 2], "masked"),
+    "hat_roberta_bos": (
+        "hat_roberta_base",
+        f"{TINY_ENCODER} --max-positions 64 --sentence-queries bos",
+        [17, 13, 5, 2],
+        "masked",
+    ),
+    "hat_roberta_plain": ("hat_roberta_base", f"{TINY_ENCODER} --max-positions 64{PLAIN}", [17, 13, 5, 2], "masked"),
+    "poolingformer": ("poolingformer_base", f"{TINY_ENCODER}{POOLING} --max-positions 40", [33, 18], "next"),
+    "ernie_sparse": ("ernie_sparse_base", SPARSE, [53, 18], "next"),
+    "bigbird": ("ernie_sparse_base", f"{SPARSE}{PLAIN} --sparse-first 1 --sparse-last 1", [53, 18], "next"),
+    "hierarchical_transformer_positions_add": ("hierarchical_transformer", f"{SEGMENTS} add", [23, 17], "all"),
+    "hierarchical_transformer_positions_none": ("hierarchical_transformer", f"{SEGMENTS} none", [23, 17], "all"),
+}
+NAMES = pytest.mark.parametrize("name", NETWORKS)
+
+
+def model_of(name: str, seed: int = 0, extra: str = "") -> Any:
+    arch, flags, _, kind = NETWORKS[name]
+    return build(arch, flags + extra, Vocabulary(mask=kind in ("masked", "next")), seed=seed)
+
+
+def source_of(name: str) -> Tensor:
+    return documents(NETWORKS[name][2])
+
+
+def run(model: Any, source: Tensor, rows: slice = slice(None)) -> Tensor:
+    """(B, ., V) logits; the targets of a sequence-to-sequence model are those of `rows` of the batch."""
+    if hasattr(model, "decoder"):
+        return model(source, None, targets(9, 8)[rows][: len(source)])[0]
+    return model(source)[0]
+
+
+def loss(model: Any, source: Tensor, kind: str) -> Tensor:
+    if kind == "targets":
+        wanted = targets(len(source), 8)
+        return F.cross_entropy(model(source, None, wanted)[0][:, :-1].transpose(1, 2), wanted[:, 1:])
+    if kind == "next":
+        return F.cross_entropy(model(source)[0][:, :-1].transpose(1, 2), source[:, 1:])
+    where = masked(source) if kind == "masked" else source.ne(PAD)
+    hidden = source.masked_fill(where, 59) if kind == "masked" else source  # <mask>, the dictionary's last word
+    return F.cross_entropy(model(hidden, masked_tokens=where)[0], source[where])
+
+
+def masked(tokens: Tensor) -> Tensor:
+    """(B, T) True = a masked word, which is every third one."""
+    return (tokens > 3) & (torch.arange(tokens.size(1)) % 3 == 1)
+
+
+@NAMES
+def test_golden_losses(name: str) -> None:
+    model = model_of(name)
+    check_losses(name, model, lambda: loss(model, source_of(name), NETWORKS[name][3]))
+
+
+@NAMES
+def test_every_parameter_gets_a_gradient_even_without_markers(name: str) -> None:
+    model, source = model_of(name), source_of(name)
+    for tokens in (source.masked_fill(source == BOS, 7), source):
+        model.zero_grad()
+        run(model, tokens).square().sum().backward()
+        assert [key for key, p in model.named_parameters() if p.grad is None or not p.grad.isfinite().all()] == []
+    # A key bias never changes a softmax.
+    assert not [key for key, p in model.named_parameters() if not p.grad.any() and "k_proj" not in key]
+
+
+@NAMES
+def test_batch_mates_and_padding_on_either_side_do_not_matter(name: str) -> None:
+    model, source = model_of(name).eval(), source_of(name)
+    wider = torch.cat([source, torch.full((len(source), 3), PAD)], dim=1)
+    batches = [source, wider, torch.cat([wider, torch.full_like(wider[:1], PAD)])]
+    if "hierarchical" not in name:  # where padding counts as a position
+        batches.append(torch.stack([torch.cat([row[row == PAD], row[row != PAD]]) for row in source]))
+    out = [run(model, batch) for batch in batches]
+    assert all(each.isfinite().all() for each in out)
+    for row, length in enumerate(NETWORKS[name][2]):
+        alone = run(model, source[row : row + 1, :length], slice(row, row + 1))[0]
+        for batch, logits in zip(batches, out, strict=True):
+            assert_close(logits[row] if hasattr(model, "decoder") else logits[row, batch[row] != PAD], alone)
+
+
+@NAMES
+def test_reduced_precision_is_close(name: str) -> None:
+    source = source_of(name)
+    real = slice(None) if NETWORKS[name][3] == "targets" else source != PAD
+    expected = run(model_of(name).eval(), source)[real]
+    for dtype in (torch.bfloat16, torch.float16):
+        model = model_of(name).eval().to(dtype)
+        out, gradients = outputs_and_gradients(model, [], lambda m=model: run(m, source)[real])
+        assert out.dtype == dtype
+        assert_close(out, expected, torch.bfloat16)
+        assert all(gradient.isfinite().all() for gradient in gradients.values())
+
+
+@NAMES
+def test_checkpointed_activations_change_no_number(name: str) -> None:
+    runs = []
+    for extra in (" --dropout 0.1", " --dropout 0.1 --checkpoint-activations"):
+        model = model_of(name, extra=extra)
+        torch.manual_seed(5)
+        runs.append(outputs_and_gradients(model, [], lambda m=model: run(m, source_of(name))))
+    (plain, gradients), (checkpointed, others) = runs
+    assert torch.equal(plain, checkpointed) and gradients.keys() == others.keys()
+    assert all(torch.equal(gradient, others[key]) for key, gradient in gradients.items())
+
+
+@NAMES
+def test_loaded_equals_fresh(name: str) -> None:
+    model, other, buffer = model_of(name).eval(), model_of(name, seed=1).eval(), io.BytesIO()
+    torch.save(model.state_dict(), buffer)
+    buffer.seek(0)
+    other.load_state_dict(torch.load(buffer, weights_only=True))
+    assert torch.equal(run(other, source_of(name)), run(model, source_of(name)))
+
+
+class CountSynchronisations(TorchDispatchMode):
+    """Counts the numbers that leave the device; `Tensor.tolist` reads all of a tensor at once."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__()
+        self.count, tolist = 0, Tensor.tolist
+
+        def counted(tensor: Tensor) -> Any:
+            self.count += 1
+            return tolist(tensor)
+
+        monkeypatch.setattr(Tensor, "tolist", counted)
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += function in (torch.ops.aten._local_scalar_dense.default, torch.ops.aten.nonzero.default)
+        return function(*args, **(kwargs or {}))
+
+
+@NAMES
+def test_a_forward_pass_synchronises_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, source = model_of(name).eval(), source_of(name)
+    with torch.no_grad(), CountSynchronisations(monkeypatch) as mode:
+        run(model, source)
+    assert mode.count == 1

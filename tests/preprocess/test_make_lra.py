@@ -1,0 +1,143 @@
+"""The data of Long Range Arena that `make_lra.py` draws: values, lengths, baselines, curves, and their readers."""
+
+from __future__ import annotations
+
+import gzip
+import statistics
+from collections import Counter
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from releases import SAMPLES
+
+import make_lra
+import pathfinder
+from hat_fairseq.data.readers import find_reader
+from hat_fairseq.data.record import Record
+from listops import Limits, expressions
+
+SPLITS = ("train", "valid", "test")
+
+
+def read(name: str, split: str, root: Path) -> list[Record]:
+    return list(find_reader(name).read(split, root, Counter()))
+
+
+def value_of(expression: str) -> int:
+    """The obvious evaluator: a stack of operators with what they have been given so far."""
+    stack: list[list[Any]] = [[]]
+    for symbol in expression.split():
+        if symbol.startswith("["):
+            stack.append([symbol])
+        elif symbol in ("]", "X"):
+            operator, *values = stack.pop()
+            functions: dict[str, Callable[[list[int]], float]] = {
+                "[MIN": min,
+                "[MAX": max,
+                "[MED": statistics.median,
+                "[SM": lambda values: sum(values) % 10,
+                "[FIRST": lambda values: values[0],
+                "[LAST": lambda values: values[-1],
+            }
+            stack[-1].append(int(functions[operator](values)))
+        elif symbol not in "()":
+            stack[-1].append(int(symbol))
+    ((value,),) = stack
+    return int(value)
+
+
+def test_the_evaluator_agrees_with_the_published_expressions() -> None:
+    text = gzip.decompress((SAMPLES / "listops_d8.tsv.gz").read_bytes()).decode()
+    rows = [line.split("\t") for line in text.splitlines()]
+    assert len(rows) == 250 and [value_of(text) for _, text in rows] == [int(label) for label, _ in rows]
+
+
+def test_drawn_expressions_have_the_published_values_and_lengths() -> None:
+    """Table 11 of the ERNIE-Sparse paper has the percentiles 954, 1,646 and 1,800 of the training lengths."""
+    drawn = list(islice(expressions(np.random.default_rng(5), Limits()), 1500))
+    assert all(value_of(text) == value for text, value in drawn[:300])
+    lengths = [len(text.split()) for text, _ in drawn]
+    assert min(lengths) > 500 and max(lengths) < 2000
+    assert np.allclose(np.percentile(lengths, [50, 90, 95]), [954, 1646, 1800], rtol=0.04)
+    depths = [max(np.cumsum([s.startswith("[") - (s == "]") for s in text.split()])) for text, _ in drawn[:300]]
+    assert max(depths) == 9 and len({text for text, _ in drawn}) == 1500  # digits at depth 10
+
+
+def test_make_lra_prints_baselines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Their counts, from the files and with the evaluator above."""
+    words = f"listops --out {tmp_path / 'out'} --sizes 900 70 300 --lengths 9 60"
+    make_lra.main(words.split())
+
+    def views(text: str) -> list[Any]:
+        root, *symbols = text.split()
+        depths = np.cumsum([s.startswith("[") - (s == "]") for s in symbols])
+        own = " ".join(s for s, depth in zip(symbols, depths, strict=True) if depth == 0 and s.isdigit())
+        return [(), root, (root, value_of(f"{root} {own} ]") if own else None)]
+
+    counts: dict[Any, Counter[str]] = {}
+    rows = {
+        split: [line.split("\t") for line in (tmp_path / f"out/basic_{split}.tsv").read_text().splitlines()[1:]]
+        for split in ("train", "val", "test")
+    }
+    for text, value in rows["train"]:
+        for view in views(text):
+            counts.setdefault(view, Counter())[value] += 1
+    printed = capsys.readouterr().out
+    for split, size in (("val", 70), ("test", 300)):
+        right = [0, 0, 0]
+        for text, value in rows[split]:
+            for number, view in enumerate(views(text)):
+                right[number] += counts.get(view, counts[()]).most_common(1)[0][0] == value
+        names = ("constant", "root operator", "root operator and its digits")
+        line = ", ".join(f"{name} {n} ({n / size:.2%})" for name, n in zip(names, right, strict=True))
+        assert f"basic_{split}.tsv: baselines, right of {size}: {line}\n" in printed
+        assert right[0] < right[1] < right[2]
+
+
+def test_make_lra_and_its_readers(tmp_path: Path) -> None:
+    def make(name: str, out: str, flags: str) -> Path:
+        make_lra.main([name, "--out", str(tmp_path / out), *flags.split()])
+        return tmp_path / out
+
+    flags = "--sizes 40 5 6 --lengths 20 60"
+    one, again = (make("listops", out, flags) for out in ("one", "again"))
+    two = make("listops", "two", f"{flags} --seed 2")
+    files = [(folder / "basic_train.tsv").read_text() for folder in (one, two, again)]
+    assert files[0] == files[2] != files[1]
+    records = [record for split in SPLITS for record in read("lra_listops", split, one)]
+    assert len({record.parts for record in records}) == len(records) == 51
+    for record in records:
+        (tokens,) = record.parts
+        assert 20 < len(tokens) < 60 and "]" not in tokens and value_of(" ".join(tokens)) == int(record.label or "")
+    images = [make("pathfinder", f"images{n}", f"--images 6 --workers {n}") for n in "12"]
+    assert sorted(p.name for p in (images[0] / "curv_contour_length_14/imgs/0").iterdir())[0] == "sample_0.png"
+    assert read("lra_pathfinder", "train", images[0]) == read("lra_pathfinder", "train", images[1])
+    with pytest.raises(SystemExit, match="one already exists; choose another directory"):
+        make("listops", "one", flags)
+    with pytest.raises(SystemExit, match="--lengths 1 5: only 400 different expressions were found"):
+        make("listops", "short", "--lengths 1 5")
+
+
+def test_drawn_curves_are_long_and_keep_apart() -> None:
+    """14 paddles each, 7 pixels apart at first; 2 pixels at most between consecutive paddles, at least to others."""
+    for number in range(5):
+        curves = pathfinder._long_curves(np.random.default_rng([7, number]))
+        assert [curve.shape for curve in curves] == [(14, 2, 2)] * 2
+        assert np.isclose(np.hypot(*(curves[0][0, 0] - curves[1][0, 0])), 7)
+        for curve, other in (curves, curves[::-1]):
+            assert np.allclose(np.hypot(*(curve[:, 1] - curve[:, 0]).T), 2) and 1 < curve.min() < curve.max() < 30
+            gaps = np.hypot(*(curve[1:, 0] - curve[:-1, 1]).T)
+            assert (gaps <= 2 + 1e-9).all() and (gaps >= np.sqrt(2) - 1e-9).all()  # it turns by 90 degrees at most
+            ends = curve.reshape(-1, 1, 2)
+            assert np.hypot(*(ends - other.reshape(1, -1, 2)).T).min() >= 2
+
+
+def test_drawn_images_have_both_labels() -> None:
+    images = [pathfinder.draw(np.random.default_rng([7, number])) for number in range(12)]
+    assert {image.label for image in images} == {0, 1}
+    assert all(0.1 < (image.pixels > 0).mean() < 0.6 and image.pixels.max() == 255 for image in images)
+    assert len({image.pixels.tobytes() for image in images}) == 12

@@ -1,0 +1,205 @@
+"""Every reader on a small release: its records and counts are those of `golden/readers`.
+
+`HAT_GOLDEN=1 pytest tests/preprocess/test_release_readers.py` writes them anew. A line is a record with its split and
+its place in the release, or, of a split, what was counted; of a long record it is the SHA-256. The ids of chats and
+articles, and comments here, say what is special.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from commands import REPOSITORY
+from releases import RELEASES, write_release
+
+from hat_fairseq import cli
+from hat_fairseq.data.binarize import check_splits
+from hat_fairseq.data.kinds.document_questions import choose_annotation
+from hat_fairseq.data.readers import find_reader, names
+from hat_fairseq.data.record import Record
+from hat_fairseq.data.records_json import record_to_json
+from meetings import FILLERS, filter_words
+from triviaqa import find_answers
+
+GOLDEN = REPOSITORY / "tests/golden/readers"
+CARRIED = ("ami", "icsi")
+READERS = {name: name for name in names()} | {
+    "glue": "mnli",  # the other form of the same pairs
+    "natural_questions_odd": "natural_questions",  # outside, without annotations or candidates, skipped ones first
+    "tydi_qa_offsets": "tydi_qa",  # inside characters, outside of passages, without candidates
+    "libreoffice_page": "libreoffice_help_en_de",  # ids twice, alternatives for systems, what is no translation
+}
+LONGEST = 2000  # characters of a line
+
+
+def read(name: str, split: str, root: Path | None, counts: Counter[str] | None = None) -> list[Record]:
+    return list(find_reader(name).read(split, root, Counter() if counts is None else counts))  # type: ignore[arg-type]
+
+
+def lines(name: str, root: Path | None) -> Iterator[str]:
+    for split in find_reader(name).splits:
+        counts: Counter[str] = Counter()
+        for record in read(name, split, root, counts):
+            origin = str(record.origin).replace(str(root or REPOSITORY), "ROOT")
+            line = json.dumps({"split": split, "origin": origin} | record_to_json(record), ensure_ascii=False)
+            yield line if len(line) < LONGEST else sha256(line.encode()).hexdigest()
+        yield json.dumps({"split": split, "counts": dict(sorted((+counts).items()))})
+
+
+@pytest.mark.parametrize("release", READERS)
+def test_records_and_counts(release: str, tmp_path: Path) -> None:
+    root = None if release in CARRIED else write_release(release, tmp_path)
+    text = "".join(line + "\n" for line in lines(READERS[release], root))
+    path = GOLDEN / f"{release}.jsonl"
+    if os.environ.get("HAT_GOLDEN"):
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+def test_both_releases_of_mnli_have_the_same_pairs() -> None:
+    for split in ("train", "valid", "test"):
+        own, glue = (read("mnli", split, RELEASES / form) for form in ("mnli", "glue"))
+        assert [(one.parts, one.label) for one in own] == [(one.parts, one.label) for one in glue]
+
+
+def test_simplified_pages_of_natural_questions_give_the_same_records() -> None:
+    """A space inside a token is an underscore there; what the official files need is kept of the other part only."""
+    simplified = read("natural_questions", "train", RELEASES / "natural_questions")
+    original = read("natural_questions", "valid", RELEASES / "natural_questions")
+    for one, other in zip(original, simplified, strict=True):
+        paragraphs = tuple(text.replace("ab &", "a_b &") for text in one.parts[1])
+        assert (other.id, other.parts, other.annotations) == (one.id, (one.parts[0], paragraphs), one.annotations)
+        assert one.meta and other.meta is None
+
+
+def test_passages_and_answers_of_tydi_qa_are_the_bytes_of_the_article(tmp_path: Path) -> None:
+    """In every language of the sample."""
+    path = write_release("tydi_qa", tmp_path) / "tydiqa-v1.0-dev.jsonl.gz"
+    articles = map(json.loads, gzip.decompress(path.read_bytes()).splitlines())
+    answers = 0
+    for record, article in zip(read("tydi_qa", "valid", tmp_path), articles, strict=True):
+        data = article["document_plaintext"].encode()
+        bounds = [(c["plaintext_start_byte"], c["plaintext_end_byte"]) for c in article["passage_answer_candidates"]]
+        assert record.parts == (article["question_text"], tuple(data[begin:end].decode() for begin, end in bounds))
+        for annotation, raw in zip(record.annotations or (), article["annotations"], strict=True):
+            minimal = raw["minimal_answer"]
+            answer = data[minimal["plaintext_start_byte"] : minimal["plaintext_end_byte"]].decode()
+            assert [span.text for span in annotation.spans] == ([answer] if answer else [])
+            assert all(record.parts[1][annotation.paragraph][s.start :].startswith(s.text) for s in annotation.spans)
+            answers += len(annotation.spans)
+    assert answers == 6
+
+
+def test_answers_stand_where_they_say() -> None:
+    for name in ("squad2", "triviaqa", "natural_questions"):
+        for record in read(name, "valid", RELEASES / name):
+            chosen = choose_annotation(record.annotations or ())
+            text = record.parts[1] if record.annotations is None else record.parts[1][chosen.paragraph or 0]
+            for span in record.answers or chosen.spans:
+                assert text[span.start : span.end] == span.text
+
+
+def test_aliases_of_triviaqa_are_compared_without_case_punctuation_and_articles() -> None:
+    for text, aliases, expected in (
+        ("In New  York, new york's NEW-YORK", ["New York"], ["New  York", "new york", "NEW-YORK"]),
+        ("New York City of York", ["York", "The New York City", "New York"], ["New York City", "York"]),
+        ("Yorkshire; snow_york", ["York"], ["york"]),
+        ("the U.S. and us", ["U.S.", "The"], ["the", "U.S"]),
+        ("a b a b a", ["a b a"], ["b a", "b a"]),
+        ("nothing", ["", "..."], []),
+        ("Ångström, ÅNGSTRÖM", ["ångström"], ["Ångström", "ÅNGSTRÖM"]),
+    ):
+        answers = find_answers(text, aliases)
+        assert [answer.text for answer in answers] == expected
+        assert all(text[answer.start : answer.end] == answer.text for answer in answers)
+
+
+def test_copies_of_a_paper_in_two_categories_stay_together(tmp_path: Path) -> None:
+    write_release("arxiv_categories", tmp_path)
+    splits = [read("arxiv_categories", split, tmp_path) for split in ("train", "valid", "test")]
+    assert [sum("1500.00000" in record.id for record in records) in (0, 2) for records in splits] == [True] * 3
+
+
+def test_longformers_split_of_hyperpartisan_is_taken_and_its_leak_is_counted(tmp_path: Path) -> None:
+    write_release("hyperpartisan", tmp_path)
+    splits = {"train": [93, 39, 569], "dev": [79], "test": [39, 569]}
+    (tmp_path / "hp-splits.json").write_text(json.dumps(splits))
+    for split, name, shared in (("train", "train", 2), ("valid", "dev", 0), ("test", "test", 0)):
+        counts: Counter[str] = Counter()
+        assert [int(article.id) for article in read("hyperpartisan", split, tmp_path, counts)] == splits[name]
+        assert counts["articles_also_in_the_test_split"] == shared
+
+
+def test_no_test_segment_of_libreoffices_help_is_in_training(tmp_path: Path) -> None:
+    write_release("libreoffice_help_en_de", tmp_path)
+    train, *others = (read("libreoffice_help_en_de", split, tmp_path) for split in ("train", "valid", "test"))
+    known = {text for page in train for text in page.sentences or ()}
+    assert all(others) and not known & {text for pages in others for page in pages for text in page.sentences or ()}
+
+
+def test_meaningless_words_leave_the_meetings_and_nothing_else() -> None:
+    for turn, expected in {
+        "Right , both of them , .": "Right , both of them .",
+        ". , Tu tu": "Tu tu",
+        "Mm - hmm . And it 's user - friendly .": "And it 's user - friendly .",
+        "What ? . No": "What ? No",
+        "Ah - ha !": "",
+        "- . Good .": "Good .",
+    }.items():
+        assert " ".join(filter_words(turn.split(), Counter())) == expected
+    meetings = [meeting for name in CARRIED for meeting in read(name, "train", None)]
+    assert not FILLERS & {
+        word for meeting in meetings for turn in meeting.sentences or () for word in turn.lower().split()
+    }
+
+
+def test_a_pixel_is_the_luma_of_its_colour() -> None:
+    """Each picture of the fixture has one colour."""
+    records = read("lra_image", "train", RELEASES / "lra_image") + read("lra_image", "test", RELEASES / "lra_image")
+    colours = {"data_batch_1-0": (255, 0, 0), "data_batch_1-1": (0, 255, 0), "test_batch-1": (128, 255, 64)}
+    for record in records:
+        red, green, blue = colours.get(record.id, (0, 0, 0))
+        luma = 0.2989 * red + 0.587 * green + 0.114 * blue
+        assert record.id not in colours or {luma - 1 < int(pixel) <= luma + 0.5 for pixel in record.parts[0]} == {True}
+
+
+def test_every_form_of_a_table_gives_the_same_articles(tmp_path: Path) -> None:
+    """XSum's own files and the table of the other release, in the forms that people store it in."""
+    articles = [(one.id, one.text, one.target) for one in read("xsum", "valid", RELEASES / "xsum")]
+    rows = [{"document": text, "summary": " ".join(target or ()), "id": id_} for id_, text, target in articles]
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    for name, content in (
+        ("validation.jsonl", text.encode()),
+        ("validation.json", text.encode()),
+        ("val.jsonl.gz", gzip.compress(text.encode())),
+        ("val.json", json.dumps(rows, indent=1).encode()),
+    ):
+        (folder := tmp_path / name).mkdir()
+        (folder / name).write_bytes(content)
+    (tmp_path / "csv").mkdir()
+    with open(tmp_path / "csv/validation.csv", "w", newline="", encoding="utf-8") as file:
+        table = csv.DictWriter(file, list(rows[0]))
+        table.writeheader()
+        table.writerows(rows)
+    for folder in tmp_path.iterdir():
+        assert [(one.id, one.text, one.target) for one in read("xsum", "valid", folder)] == articles
+
+
+def test_an_incomplete_release_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--bpe", "learned", "--out", str(tmp_path / "out")]
+    assert cli.main(["preprocess", "samsum", "--root", str(RELEASES / "samsum"), *options]) == 2
+    assert "the split train has 8 documents, a complete release 14,732 or 14,731" in capsys.readouterr().err
+
+
+def test_several_test_sets_are_numbered_as_fairseq_does() -> None:
+    check_splits(find_reader("wmt20_en_de").splits)
+    with pytest.raises(ValueError, match="cannot number the splits train, test1; use test, test1"):
+        check_splits(("train", "test1"))

@@ -1,0 +1,141 @@
+"""The task `document_to_text`: its batches, its options, and the scores of texts that a validation generates."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+import sys
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from building import TINY, build
+from fairseq import options, tasks
+from fairseq.data import MaskTokensDataset, NestedDictionaryDataset, RightPadDataset, data_utils
+from fairseq.logging import metrics
+
+from hat_fairseq import cli
+from hat_fairseq.data.word_tokenizer import word_tokenizer
+from hat_fairseq.tasks import validation
+from hat_fairseq.tasks.document_to_text import DocumentToTextConfig, DocumentToTextTask
+
+
+def built(data: Path) -> tuple[Any, Any]:
+    """A task that has built its model, and the model."""
+    given = f"{data} --task document_to_text --arch hat_transformer_tiny --cpu --eval-bleu"
+    args = options.parse_args_and_arch(options.get_training_parser(), input_args=given.split())
+    task = tasks.setup_task(args)
+    return task, task.build_model(args)
+
+
+def changed(ami: Path, folder: Path, setting: str, other: str) -> Path:
+    """A copy of the data with another setting."""
+    shutil.copytree(ami / "bin", folder / "bin")
+    path = folder / "bin/pipeline.json"
+    assert setting in path.read_text()
+    path.write_text(path.read_text().replace(setting, other))
+    return folder / "bin"
+
+
+def bleu(task: Any, model: Any, monkeypatch: pytest.MonkeyPatch, generated: list[torch.Tensor], target: Any) -> Any:
+    """What `--eval-bleu` says of a batch for which the model generates these tokens."""
+    beams = [[{"tokens": tokens}] for tokens in generated]
+    monkeypatch.setattr(task, "inference_step", lambda *_, **__: beams)
+    return task._inference_with_bleu(None, {"target": target}, model)
+
+
+@pytest.mark.fault("Training", "--eval-bleu without the package of the word tokenizer", "refused at the start")
+def test_a_missing_word_tokenizer_is_known_before_training(
+    ami: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "jieba", None)  # importing it fails as if it were not installed
+    word_tokenizer.cache_clear()
+    with pytest.raises(ValueError, match="the word tokenizer jieba needs the package jieba"):
+        built(changed(ami, tmp_path, '"target_tokenizer": "none"', '"target_tokenizer": "jieba"'))
+
+
+def test_the_tokenizer_follows_the_language_of_the_data(
+    ami: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task, model = built(changed(ami, tmp_path, '"target_language": "en"', '"target_language": "zh"'))
+    task.load_dataset("valid")
+    target = task.datasets["valid"].tgt[0]
+    assert bleu(task, model, monkeypatch, [target], target[None]).score > 50  # <unk> of the reference never matches
+    assert task.bleu.tokenizer_signature == "zh"
+
+
+def test_the_tokenizer_follows_the_script_of_the_references(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The data do not state that their target is Chinese."""
+    row = {"id": "x", "sentences": ["Fine weather."], "target": ["今天天气很好。", "明天会下雨。"]}
+    for split in ("train", "valid"):
+        (tmp_path / f"{split}.jsonl").write_text(json.dumps(row) + "\n")
+    assert cli.main(["preprocess", str(tmp_path), "--num-codes", "20", "--out", str(tmp_path / "data")]) == 0
+    task, model = built(tmp_path / "data/bin")
+    task.load_dataset("valid")
+    target = task.datasets["valid"].tgt[0]
+    score = bleu(task, model, monkeypatch, [torch.cat([target[:-2], target[-1:]])], target[None])
+    assert score.ref_len == len("今天天气很好。明天会下雨。")
+
+
+def test_an_unknown_word_is_no_match(ami: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task, model = built(ami / "bin")
+    tokens = torch.tensor([task.tgt_dict.unk()] * 5 + [task.tgt_dict.eos()])
+    assert bleu(task, model, monkeypatch, [tokens], tokens[None]).counts[0] == 0
+
+
+def test_rouge_is_the_mean_over_rows_of_all_batches(ami: Path) -> None:
+    """A good text in a batch of its own, and two bad ones; nothing is logged where nothing was generated."""
+    texts = [[("the remote control is yellow", "the remote control is yellow")], [("a", "b c"), ("d", "e f")]]
+    logs = [validation.rouge_sums(pairs) | validation.counts_of(pairs) for pairs in texts]
+    for logged, expected in ((logs, {"rouge1": 33.33, "rouge2": 33.33, "rougeL": 33.33}), ([{"loss": 1.0}], {})):
+        with metrics.aggregate(new_root=True) as aggregator:
+            validation.reduce(logged)
+        assert aggregator.get_smoothed_values() == expected
+
+
+def test_the_share_of_padding_is_that_of_the_batches(ami: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Counted by hand in the batches that are trained on; `<pad>` occurs in no document."""
+    config = {"data": str(ami / "bin"), "max_source_positions": 128, "train_subset": "train", "dataset_impl": "mmap"}
+    task = DocumentToTextTask.setup_task(DocumentToTextConfig(**config, required_seq_len_multiple=7))
+    task.load_dataset("train")
+    with caplog.at_level(logging.INFO):
+        iterator = task.get_batch_iterator(task.dataset("train"), max_tokens=400)
+        batches = list(iterator.next_epoch_itr(shuffle=False))
+    shares = []
+    for rows in ([batch["net_input"]["src_tokens"] for batch in batches], [batch["target"] for batch in batches]):
+        padding = sum(int(row.eq(task.src_dict.pad()).sum()) for row in rows)
+        shares.append(f"{padding / sum(row.numel() for row in rows):.1%}")
+    expected = f"train: {len(batches)} batches, padding {shares[0]} of source tokens, {shares[1]} of target tokens"
+    assert len(batches) > 1
+    assert [record.message for record in caplog.records if "padding" in record.message] == [expected]
+
+
+def test_masks_are_fresh_in_every_epoch_with_workers(ami: Path) -> None:
+    """With fairseq's own setting the workers keep the first epoch's masks."""
+    task = DocumentToTextTask.setup_task(DocumentToTextConfig(data=str(ami / "bin")))
+    words = task.source_dictionary
+    words.add_symbol("<mask>")
+    source = data_utils.load_indexed_dataset(str(ami / "bin/train.source-target.source"), words)
+    masked = MaskTokensDataset(source, words, pad_idx=words.pad(), mask_idx=words.index("<mask>"), seed=1)
+    dataset = NestedDictionaryDataset({"tokens": RightPadDataset(masked, words.pad())}, sizes=[source.sizes])
+    iterator = task.get_batch_iterator(dataset, max_sentences=6, num_workers=1)
+    epochs = [next(iter(iterator.next_epoch_itr(shuffle=False)))["tokens"].clone() for _ in range(2)]
+    assert (epochs[0] == words.index("<mask>")).any()
+    assert not torch.equal(epochs[0], epochs[1])
+
+
+def test_options_that_nothing_would_read_are_refused(ami: Path) -> None:
+    for option in ("load_alignments", "left_pad_target"):
+        with pytest.raises(ValueError, match=f"--{option.replace('_', '-')} is not supported"):
+            DocumentToTextTask.setup_task(DocumentToTextConfig(data=str(ami / "bin"), **{option: True}))
+    task = DocumentToTextTask.setup_task(DocumentToTextConfig(data=str(ami / "bin")))
+    with pytest.raises(ValueError, match="--print-alignment is not supported"):
+        task.build_generator([], Namespace(print_alignment="hard"))
+    with pytest.raises(ValueError, match="use `hat summarize MODEL --input FILE`"):  # fairseq-interactive
+        task.get_interactive_tokens_and_lengths(["Hello ."], None)
+    model = build("hat_transformer_tiny", TINY)
+    with pytest.raises(ValueError, match="--retain-dropout is not supported"):  # reaches fairseq's own modules only
+        model.prepare_for_inference_(Namespace(generation=Namespace(retain_dropout=True)))
