@@ -44,10 +44,10 @@ def main() -> None:
     text = text_of(args.recipes[0])
     for name in args.recipes[1:]:
         check_same_documents(text, text_of(name))
-    files = {(BAG_OF_WORDS, 0): bag_of_words(text)}
-    files |= {(name, seed): finished_run(name, seed) for seed in args.seeds for name in args.recipes}
-    scores = score(text / "test.jsonl", files.values())
-    rows = [{"system": name, "seed": seed, "scores": scores[str(path)]} for (name, seed), path in files.items()]
+    outputs = {(BAG_OF_WORDS, 0): bag_of_words(text)}
+    outputs |= {(name, seed): finished_run(name, seed) for seed in args.seeds for name in args.recipes}
+    scores = score(text / "test.jsonl", outputs.values())
+    rows = [{"system": name, "seed": seed, "scores": scores[str(path)]} for (name, seed), path in outputs.items()]
     documents = {split: len(examples(text, split)) for split in ("train", "valid", "test")}
     subject = args.recipes[0].split("_")[0]
     path = RESULTS / f"classification_{subject}.json"

@@ -75,8 +75,8 @@ def one_kind(kind: str, folder: Path, args: argparse.Namespace) -> dict[str, Any
     common = ["--path", model, "--batch-size", 32]
     if kind == "text":
         options = [f"--{name.replace('_', '-')}={value}" for name, value in GENERATION.items()]
-        words = [*HAT, "generate", data / "bin", *common, "--results-path", folder / "out", "--cpu", *options]
-        words += ["--num-shards", 1, "--max-tokens", longest, "--max-source-positions", longest]
+        words = [*HAT, "generate", data / "bin", *common, "--results-path", folder / "out", "--device", "cpu", *options]
+        words += ["--max-tokens", longest]
         figures["generate"] = watched(words, args.documents)
         words, key, found = ["summarize", "--generation", json.dumps(GENERATION)], "text", folder / "out/test.jsonl"
         words += ["--path", model, "--input", folder / "alone.jsonl"]

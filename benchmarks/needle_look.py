@@ -25,7 +25,7 @@ from needle_documents import NEEDLE, VALUES, batch, dictionary, read
 from recipe_runs import RESULTS, mean_and_deviation, write_result
 from torch import Tensor, nn
 
-from hat_fairseq.analysis.look import Look, Occlusion
+from hat_fairseq.analysis.look import Look
 from hat_fairseq.analysis.page import page
 from hat_fairseq.analysis.recording import Recorder
 
@@ -124,7 +124,8 @@ def see(model: nn.Module, words: Dictionary, tokens: Tensor, positions: Tensor, 
     rows = tuple(f"{source[number]}? {words[answer]}" for number, answer in enumerate(answers.tolist()))
     before = logits.log_softmax(dim=-1).gather(1, answers[:, None])[:, 0]
     change = torch.cat([changes.new_zeros(questions, questions), changes]).T
-    return Look("needles", "hat", "sentence", source, (), (), tuple(recorder.maps()), Occlusion(rows, before, change))
+    looked = Look("needles", "hat", "sentence", source, recorder.lengths, tuple(recorder.maps()))
+    return looked.with_occlusion(rows, before, change)
 
 
 if __name__ == "__main__":

@@ -5,9 +5,9 @@
 
 Recipes with their own lengths, with fewer layers and smaller batches where the name says so, on the CPU in fp32. Each
 runs two updates of fairseq's trainer in a process of its own, on the batches of the estimate. *Measured* is the peak of
-the process, and the estimate contains 0.54 GB for the interpreter and the libraries. The rest of a difference is memory
-that glibc's malloc does not return when a tensor of less than 32 MB is freed; `MALLOC_MMAP_THRESHOLD_=1000000` in the
-environment makes it return all but the smallest. Nothing has been measured on a GPU.
+the process. The estimate contains 0.54 GB for the interpreter and the libraries, and 14 % of the tensors for memory
+that glibc's malloc does not return.
+Nothing has been measured on a GPU.
 """
 
 from __future__ import annotations
@@ -17,90 +17,71 @@ import json
 import os
 import subprocess
 import sys
+import time
 from argparse import Namespace
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
 from machine import peak_memory
 from recipe_runs import RESULTS, write_result
 
 from hat_fairseq.planning import command as plan
-from hat_fairseq.planning.training import batch, build
+from hat_fairseq.planning.training import batch, set_up
 
 ON_CPU = ("--cpu", "--gpus", "1")
-SMALL_BART = ("--bf16=null", "--arch", "hat_bart_base", "--encoder-layers", "2", "--decoder-layers", "2")
-SEGMENTS = ("--bf16=null", "--layout", "S|S|SD")
-#: Name -> recipe, flags that make it smaller, and the estimate that is meant.
-CASES: dict[str, tuple[str, Sequence[str], str]] = {
-    "ami_small": ("ami_small", (), "stored"),
-    "pubmed, 2 + 2 layers of 768": ("pubmed", (*SMALL_BART, "--batch-size", "1"), "stored"),
-    "pubmed, 2 + 2 layers of 768, checkpointed": ("pubmed", (*SMALL_BART, "--batch-size", "1"), "recomputed"),
-    "wmt20_en_de, 2 + 2 layers": (
-        "wmt20_en_de",
-        ("--bf16=null", "--encoder-layers", "2", "--decoder-layers", "2", "--max-tokens", "2048"),
-        "stored",
-    ),
-    "squad2, 4 layers": ("squad2", ("--bf16=null", "--encoder-layers", "4", "--batch-size", "8"), "stored"),
-    "hyperpartisan, 3 layers": ("hyperpartisan", (*SEGMENTS, "--batch-size", "1"), "stored"),
-    "hierarchical_transformer_pretraining, 3 layers": ("hierarchical_transformer_pretraining", SEGMENTS, "stored"),
+TWO_AND_TWO = "--bf16=null --encoder-layers 2 --decoder-layers 2"
+#: Name -> recipe and flags that make it smaller.
+CASES = {
+    "ami_small": "ami_small",
+    "pubmed, 2 + 2 layers of 768": f"pubmed {TWO_AND_TWO} --arch hat_bart_base --batch-size 1",
+    "the same, checkpointed": f"pubmed {TWO_AND_TWO} --arch hat_bart_base --batch-size 1 --checkpoint-activations",
+    "wmt20_en_de, 2 + 2 layers": f"wmt20_en_de {TWO_AND_TWO} --max-tokens 2048",
+    "squad2, 4 layers": "squad2 --bf16=null --encoder-layers 4 --batch-size 8",
+    "hyperpartisan, 3 layers": "hyperpartisan --bf16=null --layout S|S|SD --batch-size 1",
+    "hierarchical_transformer, 3 layers": "hierarchical_transformer_pretraining --bf16=null --layout S|S|SD",
+    "ernie_sparse_triviaqa, 3 layers": "ernie_sparse_triviaqa --bf16=null --encoder-layers 3 --batch-size 1",
+    "lra_text": "lra_text --batch-size 8 --update-freq 1",
+    "roberta_pretraining, 12 layers": "roberta_pretraining --bf16=null --batch-size 4 --update-freq 2",
+    "pubmed, hat_bart_large": "pubmed --bf16=null --batch-size 1 --update-freq 1",
 }
-MALLOCS = {"default": {}, "returning": {"MALLOC_MMAP_THRESHOLD_": "1000000"}}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--child", help=argparse.SUPPRESS)
-    parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
-    torch.set_num_threads(args.threads)
     if args.child:
         return print(json.dumps(measure(**json.loads(args.child))))
-    runs = [run for name, case in CASES.items() for run in compare(name, *case, args.threads)]
-    write_result("plan", RESULTS / "plan_cpu.json", runs=runs, summary=summary(runs))
+    write_result("plan", RESULTS / "plan_cpu.json", runs=[compare(name, *case.split()) for name, case in CASES.items()])
 
 
-def compare(name: str, recipe: str, flags: Sequence[str], variant: str, threads: int) -> list[dict[str, Any]]:
-    """The estimate of a case, and the peak of its process with each malloc."""
-    flags = [*flags, *ON_CPU]
+def compare(name: str, recipe: str, *flags: str) -> dict[str, Any]:
+    """The estimate of a case, and the peak of its process."""
+    begin = time.perf_counter()
     defaults = {"gpu_memory": None, "dictionary_size": None, "source_tokens": None, "target_tokens": None}
-    planned = plan.make_plan(Namespace(recipe=recipe, others=flags, **defaults))
-    estimate = planned[variant]
-    words, size = plan.arguments(recipe, flags)
-    job = {"words": [*words, *plan.VARIANTS[variant]], "size": size}
-    job |= {"documents": plan.documents_of(planned["batch"], planned["document"]), "document": planned["document"]}
-    runs = []
-    for malloc, variables in MALLOCS.items():
-        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1]), **variables}
-        command = [sys.executable, __file__, "--threads", str(threads), "--child", json.dumps(job)]
-        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
-        facts = {"parameters": estimate["parameters"], "estimated": estimate["peak"] + estimate["process"]}
-        runs.append({"case": name, "malloc": malloc, **facts, **json.loads(done.stdout.splitlines()[-1])})
-        print(json.dumps(runs[-1]), flush=True)
-    return runs
+    planned = plan.make_plan(Namespace(recipe=recipe, others=[*flags, *ON_CPU], **defaults))
+    facts = {"parameters": planned["parameters"], "estimated": planned["peak"], "seconds": time.perf_counter() - begin}
+    words, size = plan.arguments(recipe, [*flags, *ON_CPU])
+    job = {"words": words, "size": size, "documents": planned["documents"], "document": planned["document"]}
+    command = [sys.executable, __file__, "--child", json.dumps(job)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1])}
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    run = {"case": name, **facts, **json.loads(done.stdout.splitlines()[-1])}
+    print(json.dumps(run), f"{run['estimated'] / run['measured'] - 1:+.1%}", flush=True)
+    return run
 
 
 def measure(words: list[str], size: int | None, documents: int, document: dict[str, int]) -> dict[str, int]:
     """Two updates of fairseq's trainer; returns the peak of this process."""
     from fairseq.trainer import Trainer
 
-    training = build(words, size, "cpu")
-    trainer = Trainer(training.cfg, training.task, training.model, training.criterion)
-    samples = [batch(training, documents, **document)] * min(2, training.cfg.optimization.update_freq[0])
+    cfg, task, kind = set_up(words, size)
+    trainer = Trainer(cfg, task, task.build_model(cfg.model), task.build_criterion(cfg.criterion))
+    samples = [batch(task, kind, documents, **document)] * min(2, cfg.optimization.update_freq[0])
     trainer.begin_epoch(1)
     for _ in range(2):
         trainer.train_step(samples)
     return {"measured": peak_memory()}
-
-
-def summary(runs: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
-    """For each case and malloc: by how many percent the estimate differs from the measured peak."""
-    result: dict[str, dict[str, float]] = {}
-    for run in runs:
-        difference = 100 * (run["estimated"] / run["measured"] - 1)
-        result.setdefault(run["case"], {})[run["malloc"]] = round(difference, 1)
-    return result
 
 
 if __name__ == "__main__":

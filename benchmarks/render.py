@@ -13,7 +13,6 @@ from typing import Any
 
 import tables
 from captions import INTERLEAVED, LABELS, caption
-from goals import GOALS, row
 
 FOLDER = Path(__file__).resolve().parent
 INTRODUCTION = """# Benchmarks
@@ -31,7 +30,6 @@ OWN_TABLES = {
     "needle_look": tables.needle_look,
     "lra": tables.lra,
     "load": tables.load,
-    "gpu": tables.gpu,
 }
 
 
@@ -42,7 +40,7 @@ def main() -> None:
 def page() -> str:
     """The whole page."""
     records = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((FOLDER / "results").glob("*.json"))]
-    text = INTRODUCTION + goals(records)
+    text = INTRODUCTION
     for question in OWN_TABLES:
         text += section(question, records)
     text += INTERLEAVED
@@ -64,14 +62,6 @@ def section(name: str, records: Sequence[dict[str, Any]]) -> str:
     for figure in sorted((FOLDER / "results").glob(f"{name}*.png")):
         text += f"\n![{heading}](results/{figure.name})\n"
     return text
-
-
-def goals(records: Sequence[dict[str, Any]]) -> str:
-    """The table of performance goals."""
-    lines = ["\n## Goals\n", "| benchmark | compared | goal | measured | met? |", "|---|---|---|---|---|"]
-    for goal in GOALS:
-        lines.append(f"| {' | '.join(row(goal, [r for r in records if r['question'] == goal.question]))} |")
-    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":

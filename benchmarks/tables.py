@@ -72,30 +72,6 @@ def load(record: Record) -> str:
     return "\n".join(lines) + "\n"
 
 
-def gpu(record: Record) -> str:
-    """A row for each check, and the table of those that were timed."""
-    lines = [
-        f"\n`{record['command']}`: {record['dtype']}, {settings(record)}.\n",
-        "| check | holds | seconds | found |",
-        "|---|---|---|---|",
-    ]
-    for one in record["tested"]:
-        told = [f"{k}: {nested(v)}" for k, v in one.items() if k not in ("check", "ok", "seconds")]
-        cells = [one["check"], "yes" if one["ok"] else "no", str(one["seconds"]), "; ".join(told)]
-        lines.append(f"| {' | '.join(cells)} |")
-    if record["not_run"]:
-        lines.append(f"\nNot run: {', '.join(record['not_run'])}.")
-    return "\n".join(lines) + "\n" + (interleaved(record, LABELS["gpu"]) if record["runs"] else "")
-
-
-def nested(found: Any) -> str:
-    """What a check found, as text for a cell."""
-    if isinstance(found, dict):
-        return ", ".join(f"{k} ({nested(v)})" if isinstance(v, dict) else f"{k} {nested(v)}" for k, v in found.items())
-    told = ", ".join(found) if isinstance(found, list) else str(found)
-    return " ".join(told.replace("|", "/").split())
-
-
 def whole_meetings(record: Record) -> str:
     """The recipes side by side."""
     seeds = sorted({run["seed"] for run in record["runs"]})
@@ -118,16 +94,14 @@ def plan(record: Record) -> str:
     """Estimates of memory beside measured peaks."""
     lines = [
         f"\n`{record['command']}`: {settings(record)}.\n",
-        "| recipe | parameters | estimate, GB | measured, GB | difference | malloc returns memory, GB | difference |",
-        "|" + "---|" * 7,
+        "| recipe | parameters | estimate, GB | measured, GB | difference |",
+        "|" + "---|" * 5,
     ]
-    for case, differences in record["summary"].items():
-        measured = {run["malloc"]: run for run in record["runs"] if run["case"] == case}
-        run = measured["default"]
-        cells = [f"{run['parameters'] / 1e6:.1f}M", f"{run['estimated'] / 1e9:.2f}"]
-        for malloc, difference in differences.items():
-            cells += [f"{measured[malloc]['measured'] / 1e9:.2f}", f"{difference:+.1f} %"]
-        lines.append(f"| {case} | {' | '.join(cells)} |")
+    for run in record["runs"]:
+        sizes = [f"{run['parameters'] / 1e6:.1f}M", f"{run['estimated'] / 1e9:.2f}", f"{run['measured'] / 1e9:.2f}"]
+        lines.append(
+            f"| {run['case']} | {' | '.join(sizes)} | {100 * (run['estimated'] / run['measured'] - 1):+.1f} % |"
+        )
     return "\n".join(lines) + "\n"
 
 
