@@ -1,0 +1,131 @@
+"""Make the generated parts of the site: commands, flags of models, readers, recipes, the start page and the benchmarks.
+
+mkdocs calls the functions `on_...` (`hooks` in mkdocs.yml). A line `<!-- generated: NAME -->` of a page
+becomes the result of the function NAME.
+"""
+
+import argparse
+import ast
+import logging
+import re
+from html import escape
+from pathlib import Path
+
+from hat_fairseq import cli
+from hat_fairseq.data import readers as reader_modules
+from hat_fairseq.recipes import files as recipe_files
+
+ROOT = Path(__file__).resolve().parents[1]
+OTHER_PAGES = {"index.md": ROOT / "README.md", "benchmarks.md": ROOT / "benchmarks/README.md"}
+MARK = re.compile(r"^<!-- generated: (\w+) -->$", re.MULTILINE)
+LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)#:\s]+)((?:#[^)\s]*)?)\)")
+logging.getLogger("MARKDOWN").setLevel(logging.INFO)  # an import of hat_fairseq lets it write more
+UNITS = {"batch-size": "samples", "max-tokens": "tokens"}
+
+
+def on_files(files, config):
+    """Adds README.md as the start page, and the page of the benchmarks."""
+    from mkdocs.structure.files import File
+
+    for name, path in OTHER_PAGES.items():
+        text = path.read_text(encoding="utf-8").replace("](docs/", "](").replace("](../docs/", "](")
+        files.append(File.generated(config, name, content=text))
+    for path in (ROOT / "benchmarks/results").glob("*.png"):
+        files.append(File.generated(config, f"results/{path.name}", abs_src_path=str(path)))
+    return files
+
+
+def on_page_markdown(markdown, page, config, files):
+    """Fills in the generated parts; links to files of the repository that are not in the site become their text."""
+
+    def link(match):
+        text, target, anchor = match.groups()
+        target = "benchmarks.md" if target.endswith("benchmarks/README.md") else target
+        return f"[{text}]({target}{anchor})" if files.get_file_from_path(target) else text
+
+    return LINK.sub(link, MARK.sub(lambda match: "\n".join(PARTS[match[1]]()), markdown))
+
+
+def on_page_content(html, page, config, files):
+    """Marks flags, which site.css keeps on one line."""
+    return re.sub(r"<code>(?=--[^<]{1,30}</code>)", '<code class="flag">', html)
+
+
+def cell(text):
+    """A text as a cell of a table, in which nothing is markup but code."""
+    return escape(" ".join(str(text).split()), quote=False).replace("|", "\\|").replace("*", "\\*")
+
+
+def options(parser, level):
+    """The lines of a command: heading, help, usage, a table for each group of options, and its sub-commands."""
+    formatter = parser._get_formatter()
+    yield from ("", f"{'#' * level} {parser.prog}", "", cell(parser.description), "")
+    yield from ("```", parser.format_usage().strip(), "```")
+    for group in parser._action_groups:
+        subs = [action for action in group._group_actions if isinstance(action, argparse._SubParsersAction)]
+        actions = [action for action in group._group_actions if action not in subs and action.dest != "help"]
+        if actions:
+            yield from ("", f"| {group.title} | |", "|---|---|")
+        for action in actions:
+            values = "|".join(map(str, action.choices or ())) if action.metavar is None else action.metavar
+            values = "" if isinstance(values, tuple) or not action.option_strings else f" {values}"
+            names = ", ".join(action.option_strings) or action.metavar or action.dest
+            yield f"| `{cell(names + values)}` | {cell(formatter._expand_help(action))} |"
+        for sub in (sub for action in subs for sub in action.choices.values()):
+            yield from options(sub, level + 1)
+
+
+def commands():
+    """The options of all verbs, by the groups of `hat --help`."""
+    for title, verbs in cli.GROUPS.items():
+        yield from ("", f"## {title.capitalize()}")
+        for verb in verbs:
+            parser = argparse.ArgumentParser(f"hat {verb}", description=cli.verb_help(verb))
+            cli.import_verb(verb).add_arguments(parser)
+            yield from options(parser, 3)
+
+
+def models():
+    """The flags of fairseq-train that each model has; `hat_bart` has those of `hat_transformer`."""
+    from hat_fairseq.modules.options import options_of
+    from hat_fairseq.networks.build import NETWORKS
+
+    for network in (name for name in NETWORKS if name != "hat_bart"):
+        yield from ("", f"### {network}", "", "| flag | default | |", "|---|---|---|")
+        for name, option, _ in options_of(NETWORKS[network]):
+            default = (
+                "" if option.default is None else "off" if option.default is False else f"`{cell(option.default)}`"
+            )
+            yield f"| `--{name.replace('_', '-')}` | {default} | {cell(option.metadata['help'])} |"
+
+
+def readers():
+    """Each reader: the kind of its records, the sizes of the release, and the text at the top of its file."""
+    for name in reader_modules.names():
+        reader = reader_modules.find_reader(name)
+        sizes = ((split, [f"{n:,}" for n in reader.release.get(split, ())]) for split in reader.splits)
+        text = ", ".join(f"{split} {' or '.join(numbers) or '(number not known)'}" for split, numbers in sizes)
+        source = (reader_modules.READERS / f"{name}.py").read_text(encoding="utf-8")
+        yield from ("", f"### {name}", "", f"Kind `{reader.kind}`. Records: {text}.", "")
+        text = ast.get_docstring(ast.parse(source)).replace("::\n", ":\n")
+        text = re.sub(r"^(\S.*)\n    (?=\S)", r"\n\1\n:   ", text, flags=re.MULTILINE)  # a term and its definition
+        yield re.sub(r"^(train|valid|test1?)   +", r"- \1: ", text, flags=re.MULTILINE)
+
+
+def recipes():
+    """A table of the recipes: the comment at the top of the file, and the settings in which they differ most."""
+    yield "| recipe | architecture | source tokens | update | updates | starts from | |"
+    yield "|---|---|---|---|---|---|---|"
+    for name in recipe_files.names():
+        path = recipe_files.find(name)
+        recipe = recipe_files.load(path)
+        comment = re.match(r"(# .*\n)+", path.read_text(encoding="utf-8"))[0].replace("# ", "")
+        train = recipe["task"] | recipe["train"]
+        size = next((f"{recipe['update'][key]} {unit}" for key, unit in UNITS.items() if key in recipe["update"]), "")
+        start = train.get("finetune-from-model", "random weights").removesuffix("/model.pt")
+        tokens = recipe["preprocess"].get("max-source-tokens", "")
+        row = (train["arch"], tokens, size, train["max-update"], start, comment)
+        yield f"| `{name}` | {' | '.join(map(cell, row))} |"
+
+
+PARTS = {"commands": commands, "models": models, "readers": readers, "recipes": recipes}
