@@ -97,7 +97,7 @@ def test_no_connection(cluster: Any, tmp_path: Path, token: str | None, address:
         (tmp_path / ".ray/auth_token").write_text(token * 5)
     variables = {"HOME": str(tmp_path), "RAY_ADDRESS": address or cluster.address}
     process = preprocess(corpus(tmp_path / "raw", 3), tmp_path / "out", "--cluster", "auto", **variables)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=120)
     assert process.returncode == 2 and "Traceback" not in errors and not (tmp_path / "out").exists()
     assert errors.splitlines()[-1].startswith("hat: error: --cluster auto: no Ray cluster answers")
     assert message in errors
@@ -119,7 +119,7 @@ def test_a_killed_driver(private: Path, tmp_path: Path, monkeypatch) -> None:
     while not list(temporary.glob("ray/session_*")) and process.poll() is None:
         time.sleep(0.01)
     process.terminate()  # while Ray starts
-    assert (process.wait(30), leftover(temporary)) == (143, [])
+    assert (process.wait(120), leftover(temporary)) == (143, [])
     archives = tmp_path / ".out.blocks"
     for sent, send, status in (
         (signal.SIGTERM, os.kill, 143),
@@ -131,7 +131,7 @@ def test_a_killed_driver(private: Path, tmp_path: Path, monkeypatch) -> None:
         while not list(archives.glob("*.zip")) and process.poll() is None:
             time.sleep(0.01)
         send(process.pid, sent)
-        assert (process.wait(30), leftover(temporary), out.exists()) == (status, [], False)
+        assert (process.wait(120), leftover(temporary), out.exists()) == (status, [], False)
     finished = {path: path.stat().st_ino for path in archives.glob("*.zip")}
     assert finished
     process = preprocess(raw, out, "--cluster", "local", "--workers", 2)

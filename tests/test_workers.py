@@ -102,7 +102,7 @@ if __name__ == "__main__":
 def test_few_open_files_do_not_hang(tmp_path: Path, workers: int, status: int) -> None:
     (tmp_path / "limited.py").write_text(LIMITED)
     command = [sys.executable, tmp_path / "limited.py", str(workers)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == status, done.stderr
     assert done.stdout == "1000\n" if status == 0 else "Too many open files" in done.stderr
 

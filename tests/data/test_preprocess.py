@@ -239,11 +239,11 @@ def test_a_killed_run_leaves_no_half_directory_and_no_workers(tmp_path: Path) ->
     process = subprocess.Popen(
         [*command, "--out", str(tmp_path / "out"), "--workers", "2"], stdout=subprocess.PIPE, cwd=REPOSITORY
     )
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while not (tmp_path / "reading").exists():
         assert process.poll() is None and time.monotonic() < deadline
         time.sleep(0.05)
     process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=20)  # returns when the last worker, too, has closed its copy of the pipe
+    process.communicate(timeout=120)  # returns when the last worker, too, has closed its copy of the pipe
     assert process.returncode == -signal.SIGKILL
     assert not (tmp_path / "out").exists()

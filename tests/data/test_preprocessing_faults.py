@@ -43,7 +43,7 @@ def hat(*words: object) -> int:
 def shell(script: str, *words: object, cwd: Path) -> tuple[int, str]:
     """Status and stderr of a shell script in which `"$@"` is `hat` with these words."""
     command = ["bash", "-c", script, "bash", *HAT, *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, cwd=cwd, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, cwd=cwd, timeout=120)
     return done.returncode, done.stderr
 
 
@@ -65,7 +65,7 @@ def begun(folder: Path, *prefix: str) -> tuple[list[str], subprocess.Popen]:
     process = subprocess.Popen(
         [*HEEDING, *prefix, *HAT, *command], stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, start_new_session=True
     )
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while not (folder / "reading").exists():
         assert process.poll() is None and time.monotonic() < deadline
         time.sleep(0.02)
@@ -85,9 +85,9 @@ def test_an_ended_run_leaves_nothing(name: str, status: int, message: str, tmp_p
     for number in workers if name == "worker" else [process.pid]:
         os.kill(int(number), signal.SIGKILL if name == "worker" else signal.Signals[f"SIG{name}"])
     if name != "worker":
-        process.wait(timeout=20)
+        process.wait(timeout=120)
     (tmp_path / "go").touch()  # the parent looks at its workers when it has read, and the next run does not wait
-    error = process.communicate(timeout=20)[1]
+    error = process.communicate(timeout=120)[1]
     error = re.sub("error: .* records from .*?: ", "error: ", error)
     assert (process.returncode, error) == (status, message) and not (tmp_path / "out").exists()
     assert bool(list(tmp_path.glob(".out*"))) == (name == "KILL")
@@ -105,7 +105,7 @@ def test_a_signal_while_workers_are_started(name: str, tmp_path: Path) -> None:
     while not Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text():
         assert process.poll() is None
     process.send_signal(number := signal.Signals[name])
-    assert process.communicate(timeout=60)[1] == "" and process.returncode == 128 + number
+    assert process.communicate(timeout=120)[1] == "" and process.returncode == 128 + number
     assert not list(tmp_path.glob("*out*"))
 
 
@@ -115,11 +115,11 @@ def test_two_runs_with_one_output(tmp_path: Path) -> None:
     if subprocess.run([*space, "true"], capture_output=True).returncode:
         space = []  # only root has namespaces
     command, first = begun(tmp_path, *space)
-    second = subprocess.run([*space, *HAT, *command], capture_output=True, text=True, env=ENVIRONMENT, timeout=60)
+    second = subprocess.run([*space, *HAT, *command], capture_output=True, text=True, env=ENVIRONMENT, timeout=120)
     message = f"another process is writing {tmp_path}/out; wait for it, or choose another directory"
     assert (second.returncode, second.stderr) == (2, f"hat: error: {message}\n")
     (tmp_path / "go").touch()
-    assert first.wait(timeout=60) == 0 and hat("doctor", "--data", tmp_path / "out") == 0
+    assert first.wait(timeout=120) == 0 and hat("doctor", "--data", tmp_path / "out") == 0
 
 
 @fault(AREA, "a file system without locks", "a warning; what a killed run has left stays")

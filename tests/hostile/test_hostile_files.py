@@ -39,7 +39,7 @@ def hat(*words: object, expected: int = 2, **options: object) -> str:
         command = [sys.executable, "-P", "-m", "hat_fairseq.cli", *map(str, words)]
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY)}
         limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (GIGABYTES, GIGABYTES))  # noqa: E731
-        options = {"timeout": 60, "env": environment, "preexec_fn": limit} | options
+        options = {"timeout": 120, "env": environment, "preexec_fn": limit} | options
         done = subprocess.run(command, capture_output=True, text=True, **options)  # type: ignore[call-overload]
         status, stderr = done.returncode, done.stderr
     else:
@@ -119,7 +119,7 @@ def test_a_long_word(tmp_path: Path) -> None:
 @pytest.mark.fault("Security", "a gzip bomb", "refused at 100 MB in one line")
 def test_a_gzip_bomb(tmp_path: Path) -> None:
     part = gzip.compress(b'{"id": "' + b"a" * 2**26)  # a file may be several of these
-    stderr = preprocess(tmp_path, part * 40, name="train.jsonl.gz", timeout=60)
+    stderr = preprocess(tmp_path, part * 40, name="train.jsonl.gz", timeout=120)
     assert "train.jsonl.gz:1: the line has more than 100,000,000 bytes" in stderr
 
 
@@ -132,7 +132,7 @@ def test_a_parquet_bomb(tmp_path: Path) -> None:
     bomb = (tmp_path / "bomb").read_bytes()
     (tmp_path / "bomb").unlink()
     assert len(bomb) < 100_000
-    stderr = preprocess(tmp_path, bomb, name="train.parquet", timeout=60)
+    stderr = preprocess(tmp_path, bomb, name="train.parquet", timeout=120)
     assert "train.parquet, row 1: it has more than 100,000,000 bytes; divide it" in stderr
 
 

@@ -216,7 +216,7 @@ def test_a_full_disk(ami: Path, checkpoint: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "hat_fairseq.cli", *map(str, words)]
     script = 'mkdir disk; mount -t tmpfs -o size=64k none disk || exit 77; exec "$@"'
     line = ["unshare", "--mount", "bash", "-c", script, "bash", *command, "disk"]
-    done = subprocess.run(line, capture_output=True, text=True, cwd=tmp_path, env=ENVIRONMENT, timeout=60)
+    done = subprocess.run(line, capture_output=True, text=True, cwd=tmp_path, env=ENVIRONMENT, timeout=120)
     if done.returncode in (1, 77):
         pytest.skip("mounting is not allowed")
     message = "the disk has 0.1 MB left, and about 1.0 MB are needed\n"

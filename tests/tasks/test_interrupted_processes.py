@@ -32,7 +32,7 @@ def interrupt(words: Sequence[str], folder: Path, log: Path, signum: int, whole_
         try:
             wait_for(log, '"num_updates": "5"')
             (os.killpg if whole_group else os.kill)(process.pid, signum)
-            return process.wait(timeout=60)
+            return process.wait(timeout=120)
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)

@@ -147,7 +147,7 @@ def test_a_second_signal_stops_at_once(quick, background, tmp_path: Path) -> Non
     for _ in range(2):
         os.kill(process_of(folder), signal.SIGTERM)
         time.sleep(1.5)
-    assert run.result(timeout=20)[0] == 143
+    assert run.result(timeout=120)[0] == 143
 
 
 @pytest.mark.slow

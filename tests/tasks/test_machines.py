@@ -71,7 +71,7 @@ def test_two_machines_are_one_process_and_go_on_when_one_was_lost(ami: Path, tra
         before = losses_in(output)
         processes = start(ami / "bin", tmp_path / "two", port + 1, *flags)
         output = processes[0].communicate(timeout=100)[0]
-        assert [process.wait(60) for process in processes] == [0, 0]
+        assert [process.wait(120) for process in processes] == [0, 0]
     finally:
         for process in processes:
             kill(process)
