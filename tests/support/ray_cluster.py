@@ -61,8 +61,11 @@ def cluster(head: Any) -> Iterator[Any]:
 
 
 def leftover(folder: Path) -> list[psutil.Process]:
-    """Processes of Ray with its files in a folder, after 20 seconds if there are any."""
-    for _ in range(100):
+    """Processes of Ray with its files in a folder, after two minutes if there are any.
+
+    A worker that was starting when its machine was lost looks for it for half a minute.
+    """
+    for _ in range(600):
         processes = []
         for process in psutil.process_iter():
             with suppress(psutil.Error):
