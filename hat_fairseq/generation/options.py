@@ -65,7 +65,7 @@ def search_options(options: Mapping[str, Any], source_tokens: int, positions: in
         unk=UNKNOWN,
         max_len=longest,
         min_len=numbers["min_len"],
-        beam=min(numbers["beam"], words - 1),
+        beam=min(numbers["beam"], words - 2),
         len_penalty=None if numbers["unnormalized"] else numbers["lenpen"],
         unk_penalty=numbers["unkpen"],
         temperature=numbers["temperature"],

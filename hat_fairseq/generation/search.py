@@ -27,7 +27,7 @@ class SearchOptions:
     Attributes:
         start, end, pad, unk: ids of the first token of every hypothesis, of </s>, of padding and of unknown words.
         max_len, min_len: tokens of the longest and of the shortest hypothesis, without </s>.
-        beam: K, less than V.
+        beam: K, at most V - 2.
         len_penalty: scores are divided by the length to this power; None: they are sums.
         unk_penalty: subtracted from the log-probability of `unk`.
         temperature: logits are divided by it.
@@ -188,14 +188,11 @@ class _Beams:
         self._options, beam, longest = options, options.beam, options.max_len + 1
         self.tokens = torch.full((documents, beam, longest + 1), options.start, device=device)
         self.scores = torch.zeros(documents, beam, longest, device=device)
-        # hypotheses that have ended and only fill their places
-        self._ended = torch.zeros(documents, beam, dtype=torch.bool, device=device)
 
     def finish(self, step: int, candidates: Candidates) -> Tensor:
         """Takes the candidates that end, up to K of a document, and returns (D, C) True = it ends."""
         beam = self._options.beam
         ends = candidates.tokens.eq(self._options.end) & candidates.scores.ne(-math.inf)
-        ends[:, :beam] &= ~self._ended
         for place, rank in ends[:, :beam].nonzero().tolist():
             hypotheses = self.finished[self._documents[place]]
             if len(hypotheses) < beam:
@@ -223,13 +220,10 @@ class _Beams:
         """
         beam = self._options.beam
         scores, tokens, parents = (x[places] for x in candidates)
-        excluded = ends[places]
-        excluded[:, :beam] |= self._ended[places]
-        rank = excluded * (2 * beam) + torch.arange(excluded.size(1), device=ends.device)
-        rank, chosen = rank.topk(beam, dim=1, largest=False)
+        rank = ends[places] * (2 * beam) + torch.arange(ends.size(1), device=ends.device)
+        chosen = rank.topk(beam, dim=1, largest=False).indices
         rows = (places.unsqueeze(1) * beam + parents.gather(1, chosen)).flatten()
         self._documents = [self._documents[place] for place in places.tolist()]
-        self._ended = rank >= 2 * beam
         self.tokens, self.scores = (x.flatten(0, 1)[rows].unflatten(0, (-1, beam)) for x in (self.tokens, self.scores))
         self.tokens[:, :, step + 1] = tokens.gather(1, chosen)
         self.scores[:, :, step] = scores.gather(1, chosen)

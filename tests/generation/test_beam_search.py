@@ -36,7 +36,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "temperature and unknown": {"temperature": 0.7, "unk_penalty": 2.0},
     "suppressed": {"tokens_to_suppress": ("w3", "w5")},
     "more candidates than words": {"beam_size": 40, "max_len_b": 3, "min_len": 1},
-    "a beam for every word": {"beam_size": 59, "max_len_b": 3, "min_len": 0},  # one of them is </s>
+    "as wide as may be": {"beam_size": 58, "max_len_b": 3, "min_len": 0},
 }
 SEARCHES: dict[str, Callable[[Any], search.Search]] = {
     "sampling": lambda d: search.Sampling(d, -1, -1.0),
