@@ -1,8 +1,7 @@
-"""Writes a `Look` as a picture, a table or JSON."""
+"""Writes a `Look` as a picture or JSON."""
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import logging
@@ -88,27 +87,6 @@ def picture(look: Look) -> bytes:
     figure.colorbar(shown, ax=axes, label="share of the weight" if look.maps else "nats")
     figure.suptitle(f"{look.document}: {title}")
     return image(figure)
-
-
-def to_csv(look: Look) -> str:
-    """A line for each query, layer and unit, with mean and maximum over the heads; target tokens as sentences."""
-    out = io.StringIO()
-    table = csv.writer(out, lineterminator="\n")
-    table.writerow(["attention", "layer", "query", "query text", look.unit, f"{look.unit} text", "mean", "max"])
-
-    def add(name: str, layer: str, texts: list[str], *columns: Tensor) -> None:
-        for query, text in enumerate(texts):
-            for unit, source in enumerate(look.source):
-                values = [f"{float(column[query, unit]):.6f}" for column in columns]
-                table.writerow([name, layer, query + 1, text, unit + 1, source, *values, ""][:8])
-
-    for one in look.by_sentence:
-        layers, heads, weights = one.with_summaries()
-        for layer, each in zip(layers, weights, strict=True):
-            add(one.name, layer, look.texts(one), each[heads.index("mean")], each[heads.index("max")])
-    if look.occlusion is not None:
-        add("occlusion", "", list(look.occlusion.rows), look.occlusion.change)
-    return out.getvalue()
 
 
 def to_json(look: Look) -> str:

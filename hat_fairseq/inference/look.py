@@ -1,11 +1,11 @@
-"""Show what a model looks at in a document: a page, a picture, a table, JSON."""
+"""Show what a model looks at in a document: a page, a picture, JSON."""
 
 import argparse
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ..analysis.files import picture, pyplot, to_csv, to_json, write
+from ..analysis.files import picture, pyplot, to_json, write
 from ..analysis.page import page
 from ..data.kinds import Kind
 from ..data.outputs import check_folder, check_output
@@ -21,8 +21,7 @@ from .pages import page_paths, report_pages, write_pages
 from .python import Model, check_for_kind
 from .rows import check_batch_size
 
-TEXTS = {"out": page, "csv": to_csv, "json": to_json}
-FORMS = ("out", "png", "csv", "json")
+FORMS = {"out": lambda look: page(look).encode(), "png": picture, "json": lambda look: to_json(look).encode()}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +43,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--out", type=Path, metavar="PAGE", help="one HTML file, for any browser, without a network")
     group.add_argument("--pages", type=Path, metavar="DIR", help="such a file for each document, and index.html")
     group.add_argument("--png", type=Path, metavar="FILE", help="heat maps of all layers, as in the paper of HAT")
-    group.add_argument("--csv", type=Path, metavar="FILE", help="weights for sentences, mean and maximum of the heads")
     group.add_argument("--json", type=Path, metavar="FILE", help="texts, weights of all heads, and occlusion")
     group.add_argument("--overwrite", action="store_true", help="replace these files")
     text = "also leave out one sentence (or segment) at a time: the change in log-probability of the output"
@@ -69,12 +67,14 @@ def main(args: argparse.Namespace) -> int:
     options = parse_generation_options(args.generation, "--generation")
     if args.pages is not None:
         return look_at_all(args, options)
+    if args.workers or args.cluster:
+        raise ValueError("--workers and --cluster are for --pages: one document has one process")
     wanted = outputs(args)
     model = Model(args.model, args.data, args.device, args.precision)
     record = find(args, model.pipeline.kind)
     look = model.look(record, args.occlusion, args.chunk, args.batch_size, args.reference, args.splitter, **options)
     for name, path in wanted.items():
-        write(path, picture(look) if name == "png" else TEXTS[name](look).encode())
+        write(path, FORMS[name](look))
     return 0
 
 
@@ -82,12 +82,12 @@ def outputs(args: argparse.Namespace) -> dict[str, Path]:
     """The files to write, by form; ValueError for none, one that exists, or one that cannot be written."""
     wanted = {name: path for name in FORMS if (path := getattr(args, name)) is not None}
     if not wanted:
-        raise ValueError("say what to write: --out page.html, --png, --csv or --json")
+        raise ValueError("say what to write: --out page.html, --png or --json")
     for name, path in wanted.items():
         check_folder(path, f"--{name}")
         check_output(path, args.overwrite, [args.input, args.model], f"--{name}")
     if len({path.resolve() for path in wanted.values()}) < len(wanted):
-        raise ValueError("two of --out, --png, --csv and --json name the same file")
+        raise ValueError("two of --out, --png and --json name the same file")
     if args.png:
         pyplot()  # ValueError if it is not installed
     return wanted

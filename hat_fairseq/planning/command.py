@@ -151,7 +151,7 @@ def table(plan: Mapping[str, Any]) -> str:
     ]
     if "memory" in plan:
         fitting = _flags(plan["largest"] or {}) or "not even the smallest batch fits"
-        lines += ["", f"{plan['memory'] / GIB:g} GiB: {fitting}"]
+        lines += ["", f"{plan['memory'] / GIB:.3g} GiB: {fitting}"]
     return "\n".join(lines)
 
 
