@@ -23,8 +23,8 @@ from hat_fairseq.data.options import PACKING, ROWS, TEXT, Settings
 from hat_fairseq.data.rows import Row
 
 if TYPE_CHECKING:
-    from hat_fairseq.data.encoder import Encoder
     from hat_fairseq.data.record import Record
+    from hat_fairseq.data.row_encoder import RowEncoder
 
 HEAD = "sentence_classification_head"  # fairseq's name of a head, which checkpoints have
 IGNORED = -100  # the target of what has no label; torch's cross-entropy leaves it out
@@ -66,7 +66,7 @@ class Kind(ABC):
     folder: ClassVar[str] = "input0"  # where in `bin` fairseq's files of the source are
 
     @abstractmethod
-    def encode(self, encoder: Encoder, record: Record) -> list[Row]:
+    def encode(self, encoder: RowEncoder, record: Record) -> list[Row]:
         """Returns the rows of a stored record."""
 
     def prepare(self, record: Any, settings: Settings, counts: Counter[str], policy: str = "error") -> Any:

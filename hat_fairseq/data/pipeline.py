@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Self
 
 from hat_fairseq.data.bpe import FILES, Bpe, load_bpe, save_bpe
-from hat_fairseq.data.encoder import Encoder
 from hat_fairseq.data.files import parse_json, sha256_of
 from hat_fairseq.data.kinds import Kind, kind_of
 from hat_fairseq.data.options import Settings, settings_from_json, settings_to_json
 from hat_fairseq.data.record import Record
+from hat_fairseq.data.row_encoder import RowEncoder
 from hat_fairseq.data.rows import Row
 from hat_fairseq.data.text import CONTROL_TOKENS, SEPARATOR, restore_control_tokens
 from hat_fairseq.data.word_tokenizer import SPACE_AFTER_SENTENCE, WITHOUT_SPACES, word_tokenizer
@@ -46,12 +46,12 @@ class TextPipeline:
         return self.kind.prepare(record, self.settings, self.counts)
 
     def rows(self, record: Record, by_source: bool = False) -> list[Row]:
-        """Returns the rows of a prepared record with its target, labels and answers; `by_source`: see `Encoder`."""
+        """Returns the rows of a prepared record with its target, labels and answers; `by_source`: see `RowEncoder`."""
         return self.kind.encode(self.encoder(by_source), record)
 
-    def encoder(self, by_source: bool = False) -> Encoder:
+    def encoder(self, by_source: bool = False) -> RowEncoder:
         """Returns the encoder, which adds to the counts of this pipeline."""
-        return Encoder(self.kind, self.settings, self.bpe, by_source, self.counts)
+        return RowEncoder(self.kind, self.settings, self.bpe, by_source, self.counts)
 
     def decode(self, line: str, side: str = "target") -> str:
         """Returns the text of a line of tokens as fairseq prints it; a tab stands for each `<sep>`.

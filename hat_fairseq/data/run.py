@@ -19,7 +19,6 @@ from hat_fairseq.data.binarize import LABELS, ROLE_LABELS, binarize, check_split
 from hat_fairseq.data.blocks import Blocks, digest, group, part_names, read_part
 from hat_fairseq.data.bpe import Bpe
 from hat_fairseq.data.clean import role_token
-from hat_fairseq.data.encoder import Encoder
 from hat_fairseq.data.files import recorded_inputs
 from hat_fairseq.data.gold import Gold, check_gold, check_tests, class_labels, role_labels
 from hat_fairseq.data.kinds import kind_of
@@ -32,6 +31,7 @@ from hat_fairseq.data.outputs import check_space
 from hat_fairseq.data.pipeline import FILE_NAME, TextPipeline
 from hat_fairseq.data.progress import progress
 from hat_fairseq.data.readers import Reader
+from hat_fairseq.data.row_encoder import RowEncoder
 from hat_fairseq.data.rows import Row, write_pieces
 from hat_fairseq.data.vocabulary import Vocabulary, has_dictionary, ready_made
 from hat_fairseq.data.word_tokenizer import word_tokenizer
@@ -179,7 +179,7 @@ class Run:
             split.report.add(json.loads(read_part(archive, "figures")))
             yield {name: read_part(archive, name) for name in part_names(archive) if "/" in name}
 
-    def _packed(self, split: Split, encoder: Encoder, archives: Iterable[Path]) -> Iterator[dict[str, bytes]]:
+    def _packed(self, split: Split, encoder: RowEncoder, archives: Iterable[Path]) -> Iterator[dict[str, bytes]]:
         """Rows that are filled with the segments of consecutive documents, also of different blocks."""
         counts = split.report.treatments
         packed = pack_documents(replace(encoder, counts=counts), self._documents(split, archives))

@@ -12,7 +12,6 @@ from hat_fairseq.data.alignment import MisalignedError, dropped_words
 from hat_fairseq.data.blocks import MOST_COUNTS, Block, Parts, digest, read_part, read_range
 from hat_fairseq.data.clean import EmptyDocumentError, sentences_for_bpe
 from hat_fairseq.data.dictionary import EOS, SPECIAL, UNKNOWN, Dictionary
-from hat_fairseq.data.encoder import Encoder
 from hat_fairseq.data.files import parse_object
 from hat_fairseq.data.gold import Gold
 from hat_fairseq.data.kinds import Kind, kind_of
@@ -22,6 +21,7 @@ from hat_fairseq.data.manifest import SplitReport
 from hat_fairseq.data.options import Options, Settings
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import json_line, record_from_json
+from hat_fairseq.data.row_encoder import RowEncoder
 from hat_fairseq.data.rows import Row, lines_of
 from hat_fairseq.data.word_tokenizer import count_words
 
@@ -116,7 +116,7 @@ def words_of_blocks(settings: Settings, archives: Sequence[Path]) -> Parts:
     return {"words": json.dumps(words)}
 
 
-def encode_block(encoder: Encoder, split: str, negative_share: float, archive: Path) -> Parts:
+def encode_block(encoder: RowEncoder, split: str, negative_share: float, archive: Path) -> Parts:
     """The rows of stored records, by file; or the units to fill rows with, an empty line behind each document."""
     kind, report = encoder.kind, SplitReport(encoder.kind)
     encoder.counts.clear()
@@ -156,7 +156,7 @@ def lines_of_rows(rows: Iterable[Row], split: str, report: SplitReport) -> dict[
     return {name: "".join(lines) for name, lines in files.items()}
 
 
-def _words_of_texts(record: Record, encoder: Encoder) -> Counter[str]:
+def _words_of_texts(record: Record, encoder: RowEncoder) -> Counter[str]:
     words: Counter[str] = Counter()
     if encoder.kind.is_text:
         source, target = encoder.settings.source_language, encoder.settings.target_language

@@ -151,6 +151,7 @@ class Embeds:
         self.embed_positions = positions(sizes.positions, embed_dim, pad)
         if sizes.token_type:
             self.embed_token_type = nn.Embedding(1, embed_dim)
+        # of the roles; the name is that of checkpoints
         self.embed_segments = token_table(sizes.roles, embed_dim, pad) if sizes.roles else None
         norm = nn.LayerNorm(embed_dim, eps=sizes.layer_norm_eps) if sizes.layer_norm else None
         self.layernorm_embedding = norm

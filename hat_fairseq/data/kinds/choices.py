@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 from hat_fairseq.data.dictionary import BOS as BOS_ID
 from hat_fairseq.data.dictionary import EOS as EOS_ID
-from hat_fairseq.data.encoder import Encoder
 from hat_fairseq.data.kind import HEAD, Array, LabelledKind, LabelPrediction, Tensor, labelled
 from hat_fairseq.data.labels import RIGHT, WRONG
 from hat_fairseq.data.record import Record, Texts
+from hat_fairseq.data.row_encoder import RowEncoder
 from hat_fairseq.data.rows import BOS, EOS, Row, marked, tokens_of
 
 
@@ -74,7 +74,7 @@ class ChoiceKind(LabelledKind):
     rows_of_sample = 4  # as in RACE
     has_segment_weights = True
 
-    def encode(self, encoder: Encoder, record: Any) -> list[Row]:
+    def encode(self, encoder: RowEncoder, record: Any) -> list[Row]:
         """Returns one row for each choice: the text, which is truncated, and the choice with its question."""
         context = marked(encoder.text(record, record.parts[0]))  # all choices share it
         choices = [marked(encoder.short_text(record, choice)) for choice in record.choices]
@@ -135,7 +135,7 @@ class CandidateKind(ChoiceKind):
     rows_of_sample = 1
     has_segment_weights = False
 
-    def encode(self, encoder: Encoder, record: Any) -> list[Row]:
+    def encode(self, encoder: RowEncoder, record: Any) -> list[Row]:
         """One row `<s> question </s> <s> candidate 1 <s> candidate 2 ... </s> </s> <s> context`; the label is a number.
 
         Question and candidates are never truncated. The spans have the number of each candidate at its marker (Liu et

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from hat_fairseq.data.dictionary import BOS as BOS_ID
-from hat_fairseq.data.encoder import Encoder
 from hat_fairseq.data.kind import Array, Prediction, Tensor
 from hat_fairseq.data.kinds.choices import numbers
 from hat_fairseq.data.kinds.questions import QuestionKind, check_text, n_best_of
@@ -38,6 +37,7 @@ from hat_fairseq.data.kinds.windows import Span, kept_characters, label_paragrap
 from hat_fairseq.data.labels import ANSWER_TYPES
 from hat_fairseq.data.options import TEXT, WINDOWS
 from hat_fairseq.data.record import Annotation, Record, Texts
+from hat_fairseq.data.row_encoder import RowEncoder
 from hat_fairseq.data.rows import Row, marked
 
 
@@ -91,7 +91,7 @@ class DocumentQuestionKind(QuestionKind):
     options = (TEXT, WINDOWS)
     num_scores = len(ANSWER_TYPES)
 
-    def encode(self, encoder: Encoder, record: Any) -> list[Row]:
+    def encode(self, encoder: RowEncoder, record: Any) -> list[Row]:
         """One row for each window of whole paragraphs, the question before each; LongInputError if there is no room."""
         texts = record.sentences
         assert texts is not None  # as the kind demands

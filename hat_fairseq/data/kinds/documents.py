@@ -11,12 +11,12 @@ from typing import Any
 
 from hat_fairseq.data.alignment import align
 from hat_fairseq.data.clean import EmptyDocumentError, clean_target, role_token, roles_of, split_text
-from hat_fairseq.data.encoder import Encoder
 from hat_fairseq.data.kind import Kind
 from hat_fairseq.data.long_input import POLICIES
 from hat_fairseq.data.options import TARGETS, TEXT, Settings
 from hat_fairseq.data.packing import cut, exceeds, group_within
 from hat_fairseq.data.record import Record, Sentences, Texts, Turn
+from hat_fairseq.data.row_encoder import RowEncoder
 from hat_fairseq.data.rows import BOS, Row, Unit, tokens_of, unit
 from hat_fairseq.data.text import SEPARATOR, normalise
 
@@ -40,7 +40,7 @@ class Document(Record, reads=("question", "text", "sentences"), one_of=("text", 
                 raise ValueError(f"{self.name}: target and summary are two names for the same thing; give one of them")
             self._set(target=self.summary, summary=None)
         texts = None if self.turns is None else tuple(turn.text for turn in self.turns)
-        if texts == self.sentences:  # of a record with these turns
+        if texts == self.sentences:  # `replace` hands over what was made of the turns below
             self._set(sentences=None)
         super().__post_init__()
         if self.turns is not None:
@@ -115,7 +115,7 @@ class DocumentKind(Kind):
             target=None if target is None else tuple(filter(None, target)),
         )
 
-    def encode(self, encoder: Encoder, record: Any) -> list[Row]:
+    def encode(self, encoder: RowEncoder, record: Any) -> list[Row]:
         """Encodes a prepared document, with its target if it has one; ValueError if it lacks roles."""
         settings, units = encoder.settings, encoder.units(record, record.parts[0])
         target = None if record.target is None else encoder.pieces(clean_target(record), "target")[1]
@@ -127,7 +127,7 @@ class DocumentKind(Kind):
         pieces = [
             unit((BOS, *piece), role)
             for tokens, role in zip(map(tokens_of, units), roles, strict=True)
-            for piece in _pieces(encoder, tokens)
+            for piece in _cut_sentence(encoder, tokens)
         ]
         if settings.long_source == "chunk":
             chunks = list(group_within(pieces, lambda piece, _: (len(piece),), (encoder.limit("source"),)))
@@ -146,7 +146,7 @@ class DocumentKind(Kind):
         return [Row(record.id, number, len(streams), row) for number, row in enumerate(streams)]
 
 
-def _aligned_chunks(encoder: Encoder, record: Record, units: list[Unit], target: Pieces | None) -> list[Row]:
+def _aligned_chunks(encoder: RowEncoder, record: Record, units: list[Unit], target: Pieces | None) -> list[Row]:
     """A segment longer than a chunk is a chunk by itself, which `--max-chunk-tokens` may truncate."""
     by_source = target is None or encoder.by_source
     limits = encoder.limit("source"), None if by_source else encoder.limit("target")
@@ -173,8 +173,8 @@ def _aligned_chunks(encoder: Encoder, record: Record, units: list[Unit], target:
     return rows
 
 
-def _pieces(encoder: Encoder, tokens: list[str]) -> Pieces:
-    """A sentence, which is cut if it is longer than a chunk, so that every chunk can begin with a marker."""
+def _cut_sentence(encoder: RowEncoder, tokens: list[str]) -> Pieces:
+    """Cuts a sentence that is longer than a chunk, so that every chunk can begin with a marker."""
     limit = encoder.limit("source")
     if encoder.settings.long_source != "chunk" or limit is None or len(tokens) < limit:
         return [tokens]
@@ -182,7 +182,7 @@ def _pieces(encoder: Encoder, tokens: list[str]) -> Pieces:
     return list(map(list, cut(tokens, limit - 1)))
 
 
-def _joined(encoder: Encoder, target: Pieces) -> list[str]:
+def _joined(encoder: RowEncoder, target: Pieces) -> list[str]:
     between = [SEPARATOR] if encoder.settings.target_separator else []
     return [token for index, pieces in enumerate(target) for token in (*(between if index else ()), *pieces)]
 

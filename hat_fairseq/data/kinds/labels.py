@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hat_fairseq.data.dictionary import BOS as BOS_ID
-from hat_fairseq.data.encoder import Encoder
 from hat_fairseq.data.kind import IGNORED, Array, LabelledKind, Prediction, class_numbers, labelled
 from hat_fairseq.data.labels import NO_LABEL, label_token
 from hat_fairseq.data.record import Label, Record, Text, Texts
+from hat_fairseq.data.row_encoder import RowEncoder
 from hat_fairseq.data.rows import Row, Unit, marked, tokens_of
 
 
@@ -47,7 +47,7 @@ class ClassificationKind(LabelledKind):
     record = LabelledText
     has_segment_weights = True
 
-    def encode(self, encoder: Encoder, record: Any) -> list[Row]:
+    def encode(self, encoder: RowEncoder, record: Any) -> list[Row]:
         """Returns one row of one or two parts."""
         first, *second = record.parts
         parts = [encoder.text(record, first), *(encoder.short_text(record, text) for text in second)]
@@ -70,7 +70,7 @@ class SegmentKind(LabelledKind):
     head_level = "segment"
     keeps_segments = True
 
-    def encode(self, encoder: Encoder, record: Any) -> list[Row]:
+    def encode(self, encoder: RowEncoder, record: Any) -> list[Row]:
         """Returns one row of given segments; the label has one for each marker."""
         segments = encoder.units(record, record.parts[0], element=self.element)
         pairs = encoder.row(record, [marked(segments, range(len(segments)))])
@@ -120,7 +120,7 @@ class WordKind(SegmentKind):
     keeps_segments = False
     head_level = "token"
 
-    def encode(self, encoder: Encoder, record: Any) -> list[Row]:
+    def encode(self, encoder: RowEncoder, record: Any) -> list[Row]:
         """Returns one row of words; its label has one for each token: that of a word at its first piece, else none."""
 
         def refer(_: object, __: object, pieces: list[list[str]]) -> list[list[Any]]:
@@ -144,7 +144,7 @@ class WordKind(SegmentKind):
         return ((place, number) for place, number in enumerate(row.spans) if number is not None)
 
 
-def _with_elements(encoder: Encoder, record: Record, pairs: Unit, no_label: str | None) -> Row:
+def _with_elements(encoder: RowEncoder, record: Record, pairs: Unit, no_label: str | None) -> Row:
     """A row whose tokens refer to the elements of the record, by their numbers."""
     streams = {"source": tokens_of(pairs)}
     numbers = [number for _, number in pairs]

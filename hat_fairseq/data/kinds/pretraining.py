@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from hat_fairseq.data.encoder import Encoder
 from hat_fairseq.data.kind import Kind
 from hat_fairseq.data.long_input import POLICIES
 from hat_fairseq.data.options import PACKING, ROWS, TEXT
 from hat_fairseq.data.packing import pack_rows
 from hat_fairseq.data.record import Record, Texts
+from hat_fairseq.data.row_encoder import RowEncoder
 from hat_fairseq.data.rows import Row, tokens_of
 
 
@@ -30,19 +30,19 @@ class PretrainingKind(Kind):
     options = (TEXT, ROWS, PACKING)
     folder = ""
 
-    def encode(self, encoder: Encoder, record: Any) -> list[Row]:
+    def encode(self, encoder: RowEncoder, record: Any) -> list[Row]:
         """Returns rows of one document, without labels; `pack_documents` fills rows with several."""
         rows = list(pack_documents(encoder, [units_to_pack(encoder, record)]))
         return [Row(record.id, number, len(rows), {"source": tokens}) for number, tokens in enumerate(rows)]
 
 
-def units_to_pack(encoder: Encoder, record: Record) -> list[list[str]]:
+def units_to_pack(encoder: RowEncoder, record: Record) -> list[list[str]]:
     """The tokens of the segments of a document, without markers. Rows end between sentences even if these have none."""
     split = not encoder.whole or encoder.settings.splitter != "given"
     return [tokens_of(each) for each in encoder.segments(encoder.units(record, record.parts[0], split), whole=False)]
 
 
-def pack_documents(encoder: Encoder, documents: Iterable[list[list[str]]]) -> Iterator[list[str]]:
+def pack_documents(encoder: RowEncoder, documents: Iterable[list[list[str]]]) -> Iterator[list[str]]:
     """Returns rows filled with the segments of consecutive documents; see `packing.pack_rows`."""
     settings = encoder.settings
     limits = settings.max_segments, settings.segment_length

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from hat_fairseq.data.encoder import Encoder
 from hat_fairseq.data.kind import HEAD, Array, LabelledKind, Prediction, Tensor
 from hat_fairseq.data.kinds.spans import AnswerOptions, check_span, span_logits, window_answers
 from hat_fairseq.data.kinds.windows import Span, kept_characters, label_answers, token_spans, window_rows
 from hat_fairseq.data.long_input import POLICIES
 from hat_fairseq.data.options import ROWS, TEXT, WINDOWS
 from hat_fairseq.data.record import Answer, Record
+from hat_fairseq.data.row_encoder import RowEncoder
 from hat_fairseq.data.rows import Row, marked
 
 
@@ -57,7 +57,7 @@ class QuestionKind(LabelledKind):
     num_scores = 2
     prediction_options = AnswerOptions
 
-    def encode(self, encoder: Encoder, record: Any) -> list[Row]:
+    def encode(self, encoder: RowEncoder, record: Any) -> list[Row]:
         """One row for each window of the text, the question before each; the label is `START END` of each answer in it.
 
         Raises:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from hat_fairseq.data.clean import BYTES, symbols_of
-from hat_fairseq.data.encoder import Encoder
 from hat_fairseq.data.kind import LabelledKind, labelled
 from hat_fairseq.data.long_input import POLICIES
 from hat_fairseq.data.options import Settings
 from hat_fairseq.data.record import Label, Record, Text, Texts
+from hat_fairseq.data.row_encoder import RowEncoder
 from hat_fairseq.data.rows import BOS, Row, tokens_of, unit
 
 
@@ -59,7 +59,7 @@ class SequenceKind(LabelledKind):
             symbols_of(record, text, self.alphabet)
         return record
 
-    def encode(self, encoder: Encoder, record: Any) -> list[Row]:
+    def encode(self, encoder: RowEncoder, record: Any) -> list[Row]:
         """One row of each part of a sequence of symbols, without BPE: `<s>`, and the part truncated by itself."""
         rows = []
         for number, text in enumerate(record.parts):

@@ -11,11 +11,11 @@ from dataclasses import replace
 from hashlib import sha256
 
 from hat_fairseq.data.bpe import Bpe
-from hat_fairseq.data.encoder import PART_SEPARATOR, Encoder
 from hat_fairseq.data.labels import ANSWER_TYPES
 from hat_fairseq.data.long_input import LongInputError, count_segments
 from hat_fairseq.data.packing import Piece, cut_windows
 from hat_fairseq.data.record import Annotation, Answer, Record
+from hat_fairseq.data.row_encoder import PART_SEPARATOR, RowEncoder
 from hat_fairseq.data.rows import BOS, Row, Unit, marked, tokens_of
 
 Span = tuple[int, int]  # characters, begin inclusive, end exclusive
@@ -26,7 +26,7 @@ MAX_OVERLAP_RATIO = {False: 1 / 2, True: 3 / 4}
 
 
 def window_rows(
-    encoder: Encoder, record: Record, question: Unit, context: Sequence[Unit], paragraphs: bool = False
+    encoder: RowEncoder, record: Record, question: Unit, context: Sequence[Unit], paragraphs: bool = False
 ) -> list[Row]:
     """Returns one row for each window of the segments of a context, the question before each.
 
@@ -48,7 +48,7 @@ def window_rows(
 
 
 def windows_of(
-    encoder: Encoder, record: Record, before: Unit, lengths: Sequence[int], max_overlap_ratio: float
+    encoder: RowEncoder, record: Record, before: Unit, lengths: Sequence[int], max_overlap_ratio: float
 ) -> list[list[Piece]]:
     """Returns the windows of the segments of a context behind a question; LongInputError if it leaves no room.
 

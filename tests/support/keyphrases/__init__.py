@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import hat_fairseq  # registers the plugin first  # noqa: F401
-from hat_fairseq.data.encoder import Encoder
 from hat_fairseq.data.kind import Prediction, register_kind
 from hat_fairseq.data.kinds import LabelledWords
 from hat_fairseq.data.kinds.labels import WordKind
 from hat_fairseq.data.record import Record, Texts
+from hat_fairseq.data.row_encoder import RowEncoder
 from hat_fairseq.data.rows import Row
 from hat_fairseq.tasks.labelled_tasks import register_tasks
 
@@ -52,7 +52,7 @@ class Keyphrases(WordKind):
     element = None
     main = None
 
-    def encode(self, encoder: Encoder, record: Any) -> list[Row]:
+    def encode(self, encoder: RowEncoder, record: Any) -> list[Row]:
         words = LabelledWords(record.id, tuple(record.text.split()), labels=record.word_labels())
         return super().encode(encoder, words)
 

@@ -1,4 +1,4 @@
-"""`Encoder`: the steps from clean sentences to rows of tokens that all kinds of data share."""
+"""`RowEncoder`: the steps from clean sentences to rows of tokens that all kinds of data share."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ PART_SEPARATOR = unit((EOS, EOS))  # as in RoBERTa (Liu et al. 2019)
 
 
 @dataclass
-class Encoder:
+class RowEncoder:
     """Encodes records of one kind."""
 
     kind: "Kind"
