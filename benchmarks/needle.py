@@ -46,12 +46,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from captions import LABELS
 from fairseq.data import Dictionary
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 from machine import device
 from needle_documents import VALUES, Meetings, batch, dictionary, read
 from recipe_runs import RESULTS, write_result
+from render import LABELS
 from torch import Tensor, nn
 from torch.nn import functional
 

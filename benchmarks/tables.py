@@ -3,190 +3,169 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
-
-from captions import LABELS
 
 Record = dict[str, Any]
 
 
-def settings(record: dict[str, Any]) -> str:
+def settings(record: Record) -> str:
     """Device, threads and torch version of a result."""
     threads = f"{record['threads']} thread{'s' * (record['threads'] > 1)}"
     return f"{record['device']}, {threads}, torch {record['versions']['torch']}"
 
 
+def seeds(record: Record) -> str:
+    return f"seeds {', '.join(map(str, sorted({run['seed'] for run in record['runs'] if run['seed']})))}"
+
+
+def stated(record: Record, between: str = " ") -> str:
+    """The entries of the settings, each with its name."""
+    return ", ".join(f"{name}{between}{value}" for name, value in record["settings"].items())
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    lines = [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
+    return "\n".join([*lines, *(f"| {' | '.join(map(str, row))} |" for row in rows)]) + "\n"
+
+
 def hierarchy(record: Record) -> str:
     """One recipe's comparison."""
-    seeds = sorted({run["seed"] for run in record["runs"]})
-    kinds = list(dict.fromkeys(run["kind"] for run in record["runs"]))
-    lines = [
-        f"\n### {record['recipe']}\n",
-        f"`{record['command']}`: seeds {', '.join(map(str, seeds))}; {settings(record)}.\n",
-        f"| metric | HAT | {kinds[1]} | difference | seed by seed |",
-        "|---|---|---|---|---|",
-    ]
+    hat, other = dict.fromkeys(run["kind"] for run in record["runs"])
+    scores = {(run["kind"], run["seed"]): run["scores"] for run in record["runs"]}
+    rows = []
     for metric, figures in record["summary"].items():
-        by_seed = [
-            value[kinds[0]] - value[kinds[1]]
-            for seed in seeds
-            for value in [{run["kind"]: run["scores"][metric] for run in record["runs"] if run["seed"] == seed}]
-        ]
-        cells = [f"{figures[f'{kind}_mean']:.2f} ± {figures[f'{kind}_sd']:.2f}" for kind in kinds]
-        cells.append(f"{figures['difference_mean']:+.2f} ± {figures['difference_sd']:.2f}")
-        lines.append(f"| {metric} | {' | '.join(cells)} | {', '.join(f'{value:+.2f}' for value in by_seed)} |")
-    return "\n".join(lines) + "\n"
+        differences = [scores[hat, s][metric] - scores[other, s][metric] for s in sorted({s for _, s in scores})]
+        means = [f"{figures[f'{name}_mean']:.2f} ± {figures[f'{name}_sd']:.2f}" for name in (hat, other)]
+        difference = f"{figures['difference_mean']:+.2f} ± {figures['difference_sd']:.2f}"
+        rows.append([metric, *means, difference, ", ".join(f"{value:+.2f}" for value in differences)])
+    begin = f"\n### {record['recipe']}\n\n`{record['command']}`: {seeds(record)}; {settings(record)}.\n\n"
+    return begin + table(["metric", "HAT", other, "difference", "seed by seed"], rows)
 
 
 def classification(record: Record) -> str:
     """One dataset's comparison."""
-    seeds = sorted({run["seed"] for run in record["runs"] if run["seed"]})
-    documents = " / ".join(str(number) for number in record["documents"].values())
-    lines = [
-        f"\n`{record['command']}`: seeds {', '.join(map(str, seeds))}; {documents} documents (train / valid / test); "
-        f"{settings(record)}.\n",
-        "| system | accuracy | interval | macro F1 | accuracy seed by seed |",
-        "|---|---|---|---|---|",
-    ]
+    rows = []
     for system, row in record["summary"].items():
-        runs = [run["scores"]["accuracy"] for run in record["runs"] if run["system"] == system]
-        cells = [f"`{system}`" if "_" in system else system, f"{row['accuracy_mean']:.1f} ± {row['accuracy_sd']:.1f}"]
-        cells.append(f"[{row['low_mean']:.1f}, {row['high_mean']:.1f}]")
-        cells.append(f"{row['macro F1_mean']:.1f} ± {row['macro F1_sd']:.1f}")
-        cells.append(", ".join(f"{value:.1f}" for value in runs))
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+        accuracies = [run["scores"]["accuracy"] for run in record["runs"] if run["system"] == system]
+        means = [f"{row[f'{name}_mean']:.1f} ± {row[f'{name}_sd']:.1f}" for name in ("accuracy", "macro F1")]
+        interval = f"[{row['low_mean']:.1f}, {row['high_mean']:.1f}]"
+        name = f"`{system}`" if "_" in system else system
+        rows.append([name, means[0], interval, means[1], ", ".join(f"{value:.1f}" for value in accuracies)])
+    documents = " / ".join(map(str, record["documents"].values()))
+    told = f"{seeds(record)}; {documents} documents (train / valid / test); {settings(record)}"
+    columns = ["system", "accuracy", "interval", "macro F1", "accuracy seed by seed"]
+    return f"\n`{record['command']}`: {told}.\n\n" + table(columns, rows)
 
 
 def load(record: Record) -> str:
     """A row for each command."""
+    names = ("run", "amount", "seconds", "peak_mb", "growth_mb")
     told = ", ".join(f"{key} {value:,}" for key, value in record["settings"].items())
-    lines = [
-        f"\n`{record['command']}`: {told}; {settings(record)}.\n",
-        "| command | documents or updates | seconds | peak memory, MB | growth over half of them, MB |",
-        "|---|---|---|---|---|",
-    ]
-    for row in record["runs"]:
-        lines.append(f"| {row['run']} | {row['amount']} | {row['seconds']} | {row['peak_mb']} | {row['growth_mb']} |")
-    return "\n".join(lines) + "\n"
+    columns = ["command", "documents or updates", "seconds", "peak memory, MB", "growth over half of them, MB"]
+    rows = ([run[name] for name in names] for run in record["runs"])
+    return f"\n`{record['command']}`: {told}; {settings(record)}.\n\n" + table(columns, rows)
 
 
 def whole_meetings(record: Record) -> str:
     """The recipes side by side."""
-    seeds = sorted({run["seed"] for run in record["runs"]})
-    lines = [
-        f"\n`{record['command']}`: seeds {', '.join(map(str, seeds))}; {settings(record)}.\n",
-        f"| figure | {' | '.join(f'`{recipe}`' for recipe in record['recipes'])} | seed by seed |",
-        f"|---|{'---|' * (len(record['recipes']) + 1)}",
-    ]
+    recipes, rows = record["recipes"], []
     for name, figures in record["summary"].items():
-        cells = [f"{figures[f'{recipe}_mean']:.2f} ± {figures[f'{recipe}_sd']:.2f}" for recipe in record["recipes"]]
         by_recipe = [
             ", ".join(f"{run['scores'][name]:.2f}" for run in record["runs"] if run["kind"] == recipe)
-            for recipe in record["recipes"]
+            for recipe in recipes
         ]
-        lines.append(f"| {name} | {' | '.join(cells)} | {'; '.join(by_recipe)} |")
-    return "\n".join(lines) + "\n"
+        means = (f"{figures[f'{recipe}_mean']:.2f} ± {figures[f'{recipe}_sd']:.2f}" for recipe in recipes)
+        rows.append([name, *means, "; ".join(by_recipe)])
+    columns = ["figure", *(f"`{recipe}`" for recipe in recipes), "seed by seed"]
+    return f"\n`{record['command']}`: {seeds(record)}; {settings(record)}.\n\n" + table(columns, rows)
 
 
 def plan(record: Record) -> str:
     """Estimates of memory beside measured peaks."""
-    lines = [
-        f"\n`{record['command']}`: {settings(record)}.\n",
-        "| recipe | parameters | estimate, GB | measured, GB | difference |",
-        "|" + "---|" * 5,
-    ]
-    for run in record["runs"]:
-        sizes = [f"{run['parameters'] / 1e6:.1f}M", f"{run['estimated'] / 1e9:.2f}", f"{run['measured'] / 1e9:.2f}"]
-        lines.append(
-            f"| {run['case']} | {' | '.join(sizes)} | {100 * (run['estimated'] / run['measured'] - 1):+.1f} % |"
+    rows = [
+        (
+            run["case"],
+            f"{run['parameters'] / 1e6:.1f}M",
+            f"{run['estimated'] / 1e9:.2f}",
+            f"{run['measured'] / 1e9:.2f}",
+            f"{100 * (run['estimated'] / run['measured'] - 1):+.1f} %",
         )
-    return "\n".join(lines) + "\n"
-
-
-def needle(record: Record) -> str:
-    """Accuracy of each model for each bin of distances, the mean and seed by seed."""
-    seeds = sorted({run["seed"] for run in record["runs"]})
-    minutes = sum(run["cpu_seconds"] for run in record["runs"]) / 60
-    told = ", ".join(f"{key} {value:g}" for key, value in record["settings"].items())
-    by_model = {name: [run for run in record["runs"] if run["model"] == name] for name in record["summary"]}
-    lines = [
-        f"\n`{record['command']}`: seeds {', '.join(map(str, seeds))}; {told}; "
-        f"1 thread, torch {record['versions']['torch']}; {minutes:.0f} minutes of CPU time.\n",
-        f"Accuracy in percent: mean (seed by seed). A guess: {record['chance']:g}.\n",
-        f"| distance | questions | {' | '.join(LABELS['needle'][name] for name in by_model)} |",
-        "|" + "---|" * (len(by_model) + 2),
+        for run in record["runs"]
     ]
+    columns = ["recipe", "parameters", "estimate, GB", "measured, GB", "difference"]
+    return f"\n`{record['command']}`: {settings(record)}.\n\n" + table(columns, rows)
+
+
+def needle(record: Record, labels: dict[str, str]) -> str:
+    """Accuracy of each model for each bin of distances, the mean and seed by seed."""
+    by_model = {name: [run for run in record["runs"] if run["model"] == name] for name in record["summary"]}
+    rows = []
     for index, (before, most) in enumerate(zip([0, *record["bins"]], record["bins"], strict=False)):
-        cells = [f"{before + 1} to {most}", f"{record['runs'][0]['questions'][index]}"]
+        row = [f"{before + 1} to {most}", record["runs"][0]["questions"][index]]
         for name, runs in by_model.items():
             by_seed = ", ".join(f"{run['accuracy'][index]:.0f}" for run in runs)
-            cells.append(f"{record['summary'][name][index]['mean']:.1f} ({by_seed})")
-        lines.append(f"| {' | '.join(cells)} |")
-    parameters = [f"{runs[0]['parameters']:,}" for runs in by_model.values()]
-    reach = [str(record["reach"].get(name, "any")) for name in by_model]
-    lines.append(f"| longest possible | | {' | '.join(reach)} |")
-    lines.append(f"| parameters | | {' | '.join(parameters)} |")
-    devices = [", ".join(sorted({run["device"] for run in runs})) for runs in by_model.values()]
-    lines.append(f"| device | | {' | '.join(devices)} |")
-    return "\n".join(lines) + "\n"
+            row.append(f"{record['summary'][name][index]['mean']:.1f} ({by_seed})")
+        rows.append(row)
+    rows.append(["longest possible", "", *(record["reach"].get(name, "any") for name in by_model)])
+    rows.append(["parameters", "", *(f"{runs[0]['parameters']:,}" for runs in by_model.values())])
+    rows.append(["device", "", *(", ".join(sorted({run["device"] for run in runs})) for runs in by_model.values())])
+    told = ", ".join(f"{key} {value:g}" for key, value in record["settings"].items())
+    minutes = sum(run["cpu_seconds"] for run in record["runs"]) / 60
+    machine = f"1 thread, torch {record['versions']['torch']}; {minutes:.0f} minutes of CPU time"
+    begin = f"\n`{record['command']}`: {seeds(record)}; {told}; {machine}.\n\n"
+    begin += f"Accuracy in percent: mean (seed by seed). A guess: {record['chance']:g}.\n\n"
+    return begin + table(["distance", "questions", *(labels[name] for name in by_model)], rows)
 
 
 def needle_look(record: Record) -> str:
     """What points to the evidence, seed by seed."""
-    told = ", ".join(f"{key} {value}" for key, value in record["settings"].items())
-    lines = [
-        f"\n`{record['command']}`: {told}; {settings(record)}.\n",
-        "| seed | questions | occlusion names the needle first | attention to the needle | in layer |",
-        "|" + "---|" * 5,
-    ]
-    for run in record["runs"]:
-        named, weight = f"{run['occlusion']} %", f"{run['attention']}"
-        lines.append(f"| {run['seed']} | {run['questions']} | {named} | {weight} | {run['layer']} |")
-    return "\n".join(lines) + "\n"
+    columns = ["seed", "questions", "occlusion names the needle first", "attention to the needle", "in layer"]
+    rows = (
+        (run["seed"], run["questions"], f"{run['occlusion']} %", run["attention"], run["layer"])
+        for run in record["runs"]
+    )
+    return f"\n`{record['command']}`: {stated(record)}; {settings(record)}.\n\n" + table(columns, rows)
 
 
 def lra(record: Record) -> str:
     """Accuracy of baselines, and of each model from scratch and after self-pretraining, the mean and seed by seed."""
-    told = ", ".join(f"{key} {value}" for key, value in record["settings"].items())
     starts = list(dict.fromkeys(run["start"] for run in record["runs"]))
-    lines = [
-        f"\n### {record['recipe']}\n\n`{record['command']}`: {told}; {settings(record)}.\n",
-        "Accuracy in percent on the test part of the reduced task: mean (seed by seed).\n",
-        f"| model | {' | '.join(starts)} |",
-        "|" + "---|" * (len(starts) + 1),
+    rows = [
+        [f"baseline: {name}"] + [f"{value:.2f}"] * len(starts) for name, value in record.get("baselines", {}).items()
     ]
-    for name, value in record.get("baselines", {}).items():
-        lines.append(f"| baseline: {name} |" + f" {value:.2f} |" * len(starts))
     most = max(len(cell["seeds"]) for cell in record["summary"].values())
     for model in dict.fromkeys(run["model"] for run in record["runs"]):
         cells = []
         for start in starts:
-            found = record["summary"].get(f"{model}, {start}")
-            by_seed = ", ".join(f"{value:.1f}" for value in found["seeds"]) if found else ""
-            if found and len(found["seeds"]) < most:
-                by_seed += f"; {len(found['seeds'])} of {most} seeds"
-            cells.append(f"{found['mean']:.1f} ({by_seed})" if found else "not run")
-        lines.append(f"| {model} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+            if (figures := record["summary"].get(f"{model}, {start}")) is None:
+                cells.append("not run")
+                continue
+            by_seed = ", ".join(f"{value:.1f}" for value in figures["seeds"])
+            if len(figures["seeds"]) < most:
+                by_seed += f"; {len(figures['seeds'])} of {most} seeds"
+            cells.append(f"{figures['mean']:.1f} ({by_seed})")
+        rows.append([model, *cells])
+    begin = f"\n### {record['recipe']}\n\n`{record['command']}`: {stated(record)}; {settings(record)}.\n\n"
+    begin += "Accuracy in percent on the test part of the reduced task: mean (seed by seed).\n\n"
+    return begin + table(["model", *starts], rows)
 
 
 def interleaved(record: Record, labels: dict[str, str]) -> str:
     """One machine's comparison in the format of `harness.py`."""
     names = ", ".join(f"{name} {version}" for name, version in record["versions"].items() if name != "torch")
-    lines = [f"\n`{record['command']}`: {record['dtype']}, {settings(record)}, {names}; {common(record)}.\n"]
+    begin = f"\n`{record['command']}`: {record['dtype']}, {settings(record)}, {names}; {common(record)}.\n\n"
     processes = {(process["setting"], process["contender"]): process for process in record["processes"]}
-    columns = columns_of(record)
-    lines += [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
+    columns, rows = columns_of(record), []
     for setting in record["settings"]:
         for name, row in record["summary"][setting["name"]].items():
             label = labels.get(name, name).format(**setting)
             cells = {"setting": setting["name"], "contender": label, **figures(row, processes[setting["name"], name])}
             runs = [run for run in record["runs"] if (run["setting"], run["contender"]) == (setting["name"], name)]
             cells |= rates(runs)
-            lines.append("| " + " | ".join(cells.get(column, "").replace("|", "\\|") for column in columns) + " |")
-    return "\n".join([*lines, *verified(record), *largest_batches(record, labels)]) + "\n"
+            rows.append([cells.get(column, "").replace("|", "\\|") for column in columns])
+    end = [*verified(record), *largest_batches(record, labels)]
+    return begin + table(columns, rows) + "".join(f"{line}\n" for line in end)
 
 
 def largest_batches(record: Record, labels: dict[str, str], memory: float = 16e9) -> list[str]:
