@@ -1,5 +1,21 @@
-"""For tools that still look for a setup.py: everything is in pyproject.toml."""
+"""Puts the recipes and the readers, which lie beside the package, into it; all else is in pyproject.toml."""
+
+import shutil
+from pathlib import Path
 
 from setuptools import setup
+from setuptools.command.build_py import build_py
 
-setup()
+FOLDERS = ("configs", "preprocess")
+
+
+class BuildPy(build_py):
+    def run(self) -> None:
+        super().run()
+        for name in () if self.editable_mode else FOLDERS:
+            target = Path(self.build_lib, "hat_fairseq", name)
+            shutil.rmtree(target, ignore_errors=True)  # of an earlier build
+            shutil.copytree(name, target, ignore=shutil.ignore_patterns("__pycache__", ".*"))
+
+
+setup(cmdclass={"build_py": BuildPy})

@@ -119,12 +119,11 @@ def recipes():
     for name in recipe_files.names():
         path = recipe_files.find(name)
         recipe = recipe_files.load(path)
-        comment = re.match(r"(# .*\n)+", path.read_text(encoding="utf-8"))[0].replace("# ", "")
         train = recipe["task"] | recipe["train"]
         size = next((f"{recipe['update'][key]} {unit}" for key, unit in UNITS.items() if key in recipe["update"]), "")
         start = train.get("finetune-from-model", "random weights").removesuffix("/model.pt")
         tokens = recipe["preprocess"].get("max-source-tokens", "")
-        row = (train["arch"], tokens, size, train["max-update"], start, comment)
+        row = (train["arch"], tokens, size, train["max-update"], start, recipe_files.comment(path))
         yield f"| `{name}` | {' | '.join(map(cell, row))} |"
 
 

@@ -17,7 +17,9 @@ from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import json_line, read_records
 from hat_fairseq.data.tables import ENDINGS, is_table
 
-READERS = Path(__file__).resolve().parents[2] / "preprocess"
+_PACKAGE = Path(__file__).resolve().parents[1]
+#: In the installed package, or beside it in a clone.
+READERS = next((path for path in (_PACKAGE / "preprocess", _PACKAGE.parent / "preprocess") if path.is_dir()), _PACKAGE)
 IS_READER = re.compile(r"^(def read\(|read = )", re.MULTILINE)
 SPLITS = ("train", "valid", "test")
 VALID = ("valid", "val", "dev", "validation")  # what the validation split of a folder may be called

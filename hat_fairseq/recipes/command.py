@@ -1,7 +1,12 @@
-"""Run a recipe of configs/: preprocess, train, generate or predict.
+"""Run a recipe: preprocess, train, generate or predict.
 
     hat recipe {preprocess,train,generate,predict} NAME [flags of the command ...]
     DRY_RUN=1 hat recipe train NAME            only prints the command, ready to paste
+    hat recipe list                            the recipes that there are
+    hat recipe show NAME                       a recipe, merged with its bases
+    hat recipe copy NAME                       the same as NAME.yaml in this folder, to be changed
+
+NAME is a recipe of the list, or a YAML file such as ./mine.yaml.
 
 The command is printed and then executed. Flags behind NAME come last and win over the recipe's; `--FLAG=null` removes
 a flag of the recipe. --gpus, --update-batch-size and --update-max-tokens state the size of an update. A recipe that
@@ -18,10 +23,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from . import files, update
-from .files import NOTHING, Flags
+from .files import NOTHING, PACKAGE, Flags
 from .update import Flag, split, values_of
 
-PACKAGE = Path(__file__).resolve().parents[1]
 #: -P: the current directory is no place to import from.
 PYTHON = (sys.executable, "-P", "-m")
 #: For each verb: the module and its first words, the sections it reads (a later one wins), its positional arguments.
@@ -36,15 +40,22 @@ _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9-]*)\}")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("step", choices=list(COMMANDS), help="what to run")
-    parser.add_argument("name", nargs="?", metavar="NAME", help=f"a recipe: {', '.join(files.names())}")
+    parser.add_argument("step", choices=[*COMMANDS, "list", "show", "copy"], help="what to run or do")
+    parser.add_argument("name", nargs="?", metavar="NAME", help=f"a YAML file, or one of {', '.join(files.names())}")
     parser.add_argument("flags", nargs=argparse.REMAINDER, metavar="...", help="flags of the command; they win")
 
 
 def main(args: argparse.Namespace) -> int:
     """Prints the commands of a recipe and, unless DRY_RUN=1, runs them; the last one replaces this process."""
+    if args.step == "list":
+        comments = {name: files.comment(files.find(name)) for name in files.names()}
+        texts = {name: re.split(r"\. (?=[A-Z])|\.$", comment)[0] for name, comment in comments.items()}
+        print(*(f"{name:{max(map(len, texts))}}  {text}" for name, text in texts.items()), sep="\n")
+        return 0
     if args.name is None:
         raise ValueError(f"`hat recipe {args.step}` needs the name of a recipe: {', '.join(files.names())}")
+    if args.step in ("show", "copy"):
+        return show(files.find(args.name), as_file=args.step == "copy")
     commands = build_commands(args.step, args.name, args.flags)
     if os.environ.get("RANK", "0") == "0":  # torchrun starts every process with the same words
         comment = update.describe(commands[0])
@@ -55,6 +66,22 @@ def main(args: argparse.Namespace) -> int:
         if status := subprocess.call(command):
             return status
     os.execv(commands[-1][0], commands[-1])
+
+
+def show(path: Path, as_file: bool) -> int:
+    """Prints a recipe that is merged with its bases, or writes it as a file into this folder."""
+    text = files.as_yaml(files.load(path))
+    if not as_file:
+        print(text, end="")
+        return 0
+    copy = Path(path.name)
+    try:
+        with copy.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise ValueError(f"{copy} exists: remove or rename it first") from None
+    print(f"wrote {copy}; run it with `hat recipe train {copy}`")
+    return 0
 
 
 def render(command: Sequence[str]) -> str:
@@ -73,7 +100,7 @@ def build_commands(verb: str, name: str, extra: Iterable[str] = ()) -> list[list
 
     Args:
         verb: a key of `COMMANDS`.
-        name: of a recipe in configs/.
+        name: of a recipe in configs/, or a YAML file.
         extra: trailing flags. `--FLAG=null` removes the recipe's flag; a positional argument is given as a flag, e.g.
             --model; --gpus, --update-batch-size and
             --update-max-tokens change the section `update`; all others are appended.
@@ -98,7 +125,7 @@ def build_commands(verb: str, name: str, extra: Iterable[str] = ()) -> list[list
     if verb == "predict":
         score = values_of(trailing).get("score", flags.pop("score", ""))
         trailing = [flag for flag in trailing if flag.name != "score"]
-    values = {"recipe": name, **flags, **values_of(trailing)}
+    values = {"recipe": files.find(name).stem, **flags, **values_of(trailing)}
     words = [word for flag, value in flags.items() if flag not in positionals for word in _words(flag, value)]
     user_dir = ["--user-dir", str(PACKAGE)] if verb == "train" else []
     command = [*PYTHON, *module, *(_fill(str(flags[each]), values) for each in positionals), *user_dir]

@@ -1,16 +1,19 @@
-"""Reads the YAML files of configs/: sections of flags, merged with the files under `base`.
+"""Reads recipes, YAML files of configs/ or of the user: sections of flags, merged with the files under `base`.
 
 Keys are the names of flags. Values are passed on as written. `true` gives the bare flag, `false` and `null` remove a
 flag of a base, a list gives several values. A later base wins over an earlier one, the file over its bases.
 """
 
 from difflib import get_close_matches
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+PACKAGE = Path(__file__).resolve().parents[1]
+#: In the installed package, or beside it in a clone.
+CONFIGS = next((path for path in (PACKAGE / "configs", PACKAGE.parent / "configs") if path.is_dir()), PACKAGE)
 SECTIONS = ("preprocess", "task", "train", "update", "generate", "predict")
 #: Values that remove a flag.
 NOTHING = ("false", "null", "~", "")
@@ -25,7 +28,11 @@ def names() -> list[str]:
 
 
 def find(name: str) -> Path:
-    """Returns the path of the recipe `name`; raises ValueError where there is none."""
+    """Returns the path of the recipe `name`, which may be a YAML file; raises ValueError where there is none."""
+    if name.endswith(".yaml"):
+        if not Path(name).is_file():
+            raise ValueError(f"{name} does not exist")
+        return Path(name)
     if name not in names():
         close = get_close_matches(name, names())
         hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(names()) or 'none'}"
@@ -49,14 +56,27 @@ def load(path: Path, below: tuple[Path, ...] = (), bases: dict[Path, Recipe] | N
     content = read(path)
     recipes, bases = [], {} if bases is None else bases
     for base in content.pop("base", []):
-        base_path = (path.parent / base).resolve()
+        beside = (path.parent / base).resolve()
+        base_path = beside if beside.is_file() else CONFIGS / base
         if not base_path.is_file():
-            raise ValueError(f"{path}: its base {base!r} does not exist (looked for {base_path})")
+            raise ValueError(f"{path}: its base {base!r} does not exist (looked for {beside} and {base_path})")
         if base_path not in bases:
             bases[base_path] = load(base_path, (*below, path), bases)
         recipes.append(bases[base_path])
     recipes.append(content)
     return {name: {k: v for recipe in recipes for k, v in recipe.get(name, {}).items()} for name in SECTIONS}
+
+
+def comment(path: Path) -> str:
+    """Returns the text at the top of a recipe."""
+    lines = takewhile(lambda line: line.startswith("#"), path.read_text(encoding="utf-8").splitlines())
+    return " ".join(line.lstrip("# ") for line in lines)
+
+
+def as_yaml(recipe: Recipe) -> str:
+    """Returns a merged recipe as a YAML file without bases."""
+    sections = {section: flags_with_value(flags) for section, flags in recipe.items() if flags_with_value(flags)}
+    return str(yaml.dump(sections, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120))
 
 
 def flags_with_value(flags: Flags) -> Flags:
@@ -114,3 +134,9 @@ class _Loader(yaml.BaseLoader):
                 raise yaml.MarkedYAMLError(problem=f"{key.value!r} occurs twice", problem_mark=key.start_mark)
             seen.add(flag)
         return super().construct_mapping(node, deep=True)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes values as `_Loader` reads them: a number is a text without quotes."""
+
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012

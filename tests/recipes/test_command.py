@@ -63,12 +63,31 @@ def test_the_score_is_run_when_predicting_has_succeeded(tmp_path):
     assert done.returncode == cli.EXIT_ERROR and "race" in done.stderr and "test.jsonl" in done.stderr
 
 
-def test_errors_are_one_line(capsys):
+def test_a_copy_in_another_folder_is_the_same_recipe(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["recipe", "list"]) == 0
+    listed = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()]
+    assert [name for name, _ in listed] == files.names() and all(len(text) > 20 for _, text in listed)
+    for name in files.names():
+        assert cli.main(["recipe", "copy", name]) == 0 and cli.main(["recipe", "show", name]) == 0
+        assert capsys.readouterr().out.endswith((tmp_path / f"{name}.yaml").read_text())
+        assert recipes.build_commands("train", f"{name}.yaml") == recipes.build_commands("train", name)
+    (tmp_path / "mine.yaml").write_text("base: [base/small.yaml]\npreprocess: {reader: documents/}")
+    words = recipes.build_commands("preprocess", "./mine.yaml")[0]
+    assert words[5:8] == ["documents/", "--out", "data-bin/mine"]
+
+
+def test_errors_are_one_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ami.yaml").write_text("")
     for words, message in (
         ("train arxvi", f"no recipe 'arxvi' in {files.CONFIGS}: did you mean arxiv"),
         ("train nosuch", f"no recipe 'nosuch' in {files.CONFIGS}: there are {NAMES}"),
         ("train", f"`hat recipe train` needs the name of a recipe: {NAMES}"),
         ("generate mnli", "recipe 'mnli' cannot generate: it has no section 'generate'"),
+        ("train ./mine.yaml", "./mine.yaml does not exist"),
+        ("show", f"`hat recipe show` needs the name of a recipe: {NAMES}"),
+        ("copy ami", "ami.yaml exists: remove or rename it first"),
         ("predict pubmed", "recipe 'pubmed' cannot predict: it has no section 'predict'"),
     ):
         assert cli.main(["recipe", *words.split()]) == 2
