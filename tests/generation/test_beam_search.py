@@ -37,6 +37,12 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "suppressed": {"tokens_to_suppress": ("w3", "w5")},
     "more candidates than words": {"beam_size": 40, "max_len_b": 3, "min_len": 1},
     "as wide as may be": {"beam_size": 58, "max_len_b": 3, "min_len": 0},
+    "fewer words than hypotheses": {
+        "beam_size": 50,
+        "max_len_b": 1,
+        "min_len": 1,
+        "tokens_to_suppress": tuple(f"w{number}" for number in range(20)),
+    },
 }
 SEARCHES: dict[str, Callable[[Any], search.Search]] = {
     "sampling": lambda d: search.Sampling(d, -1, -1.0),
@@ -93,6 +99,12 @@ def test_hypotheses_are_those_of_fairseq_under_every_option(flags: str) -> None:
         hypotheses = assert_same([model], documents(LENGTHS), **options)
         lengths = {len(beams[0]["tokens"]) for beams in hypotheses}
         assert name != "defaults" or len(lengths) > 1, "no document ends before another"
+
+
+def test_a_beam_wider_than_the_vocabulary_is_narrowed() -> None:
+    hypotheses = generate(BeamSearchGenerator, [confident()], documents(LENGTHS), beam_size=70, max_len_b=3, min_len=0)
+    assert [len(beams) for beams in hypotheses] == [58] * len(LENGTHS)  # of 60 words
+    assert all(int(each["tokens"].eq(EOS).sum()) == 1 for beams in hypotheses for each in beams)
 
 
 def test_of_ensembles_small_and_large_batches_and_nothing_but_padding() -> None:
