@@ -45,7 +45,7 @@ def check_ranges(options: Mapping[str, Any]) -> None:
 
 
 def search_options(options: Mapping[str, Any], source_tokens: int, positions: int, words: int) -> SearchOptions:
-    """fairseq's options, or else its defaults, as those of our beam search.
+    """Maps fairseq's options, or else its defaults, to those of our beam search.
 
     Args:
         source_tokens: of the longest source of the batch.

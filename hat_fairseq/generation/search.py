@@ -151,8 +151,8 @@ def best_continuations(log_probs: Tensor, scores: Tensor | None) -> Candidates:
     _, beam, vocabulary = log_probs.shape
     sums = log_probs[:, 0] if scores is None else (log_probs + scores.unsqueeze(2)).flatten(1)
     number = min(2 * beam, sums.size(1) - 1)  # less one: padding is never taken
-    best, places = sums.topk(number, dim=1)
-    return Candidates(best, places % vocabulary, places // vocabulary)
+    best, numbers = sums.topk(number, dim=1)
+    return Candidates(best, numbers % vocabulary, numbers // vocabulary)
 
 
 def block_repeated_ngrams(log_probs: Tensor, tokens: Tensor, size: int) -> None:
@@ -179,7 +179,7 @@ class _Beams:
     Attributes:
         finished: of every document.
         tokens: (D, K, max_len + 2) of the active ones, with the start token.
-        scores: (D, K, max_len + 1) sums of log-probabilities up to each token after the first.
+        scores: (D, K, max_len + 1) sums of log-probabilities; place t: up to token t + 1.
     """
 
     def __init__(self, documents: int, device: torch.device, options: SearchOptions) -> None:
@@ -190,7 +190,7 @@ class _Beams:
         self.scores = torch.zeros(documents, beam, longest, device=device)
 
     def finish(self, step: int, candidates: Candidates) -> Tensor:
-        """Takes the candidates that end, up to K of a document, and returns (D, C) True = it ends."""
+        """Stores those that end among the K best candidates, up to K a document; returns (D, C) True = it ends."""
         beam = self._options.beam
         ends = candidates.tokens.eq(self._options.end) & candidates.scores.ne(-math.inf)
         for place, rank in ends[:, :beam].nonzero().tolist():
@@ -220,8 +220,8 @@ class _Beams:
         """
         beam = self._options.beam
         scores, tokens, parents = (x[places] for x in candidates)
-        rank = ends[places] * (2 * beam) + torch.arange(ends.size(1), device=ends.device)
-        chosen = rank.topk(beam, dim=1, largest=False).indices
+        key = ends[places] * (2 * beam) + torch.arange(ends.size(1), device=ends.device)  # those that end are last
+        chosen = key.topk(beam, dim=1, largest=False).indices
         rows = (places.unsqueeze(1) * beam + parents.gather(1, chosen)).flatten()
         self._documents = [self._documents[place] for place in places.tolist()]
         self.tokens, self.scores = (x.flatten(0, 1)[rows].unflatten(0, (-1, beam)) for x in (self.tokens, self.scores))

@@ -34,7 +34,7 @@ class Linear(nn.Linear):
     cache_dtype: torch.dtype | None = None  # in which outputs that are read again at every step are kept; None: as is
 
     def forward(self, x: Tensor, activation: str | None = None) -> Tensor:
-        """(..., I) -> (..., O); `activation`: None or one of `ACTIVATIONS`."""
+        """Maps (..., I) -> (..., O); `activation`: None or one of `ACTIVATIONS`."""
         product = fastest_product(x, self.weight)
         if product is F.linear or not torch.is_grad_enabled():
             return activated(product(x, self.weight, self.bias), activation)
@@ -42,7 +42,7 @@ class Linear(nn.Linear):
 
 
 def feed_forward(x: Tensor, fc1: nn.Module, fc2: nn.Module, activation: str, dropout: float = 0.0) -> Tensor:
-    """(..., C) -> (..., C): fc2(dropout(activation(fc1(x)))), with maps that are `Linear` or `PackedLinear`."""
+    """Maps (..., C) -> (..., C): fc2(dropout(activation(fc1(x)))), with maps that are `Linear` or `PackedLinear`."""
     autocast = torch.is_autocast_enabled(x.device.type)
     if not isinstance(fc2, Linear) or dropout or autocast or not torch.is_grad_enabled():
         return fc2(F.dropout(fc1(x, activation), dropout))

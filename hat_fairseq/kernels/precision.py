@@ -103,7 +103,7 @@ class PackedLinear(nn.Module):
             self.packed = torch_private.pack(weight.to(self.dtype), ROWS)
 
     def forward(self, x: Tensor, activation: str | None = None) -> Tensor:
-        """(..., I) -> (..., O); `activation`: None, relu or gelu (exact)."""
+        """Maps (..., I) -> (..., O); `activation`: None, relu or gelu (exact)."""
         if self.precision != "int8":
             return onednn_linear(x.to(self.dtype), self.packed, self.bias, activation)
         integers, scales, offsets = quantise(x.float())

@@ -62,7 +62,7 @@ PREFER_ONEDNN = ONEDNN and not _is_intel()
 
 
 def onednn_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str | None = None) -> Tensor:
-    """(..., I) and a (O, I) weight, plain or packed -> (..., O); `activation`: None, relu or gelu (exact)."""
+    """Maps (..., I) and a (O, I) weight, plain or packed -> (..., O); `activation`: None, relu or gelu (exact)."""
     if not ONEDNN:
         return naive.linear(x, weight, bias, activation)
     return _linear_pointwise(x, weight, bias, activation or "none", [], "none" if activation == "gelu" else "")
@@ -79,7 +79,7 @@ def pack_int8(integers: Tensor, rows: int) -> Tensor:
 
 
 def int8_product(x: Tensor, packed: Tensor, scales: Tensor, zeros: Tensor) -> Tensor:
-    """(..., I) uint8, a packed (O, I) weight and its (O,) scales -> (..., O) fp32; `zeros`: (O,) int64 zeros."""
+    """Maps (..., I) uint8, a packed (O, I) weight and its (O,) scales -> (..., O) fp32; `zeros`: (O,) int64 zeros."""
     if not INT8:
         return F.linear(x.float(), packed) * scales
     return _qlinear_pointwise(x, 1.0, 0, packed, scales, zeros, None, 1.0, 0, torch.float32, "none", [], "")

@@ -32,11 +32,11 @@ class Windows:
         return -(-length // self.block)
 
     def queries(self, length: int, device: torch.device) -> Tensor:
-        """(N, L) positions of the queries of each block; some are beyond T."""
+        """Returns (N, L) positions of the queries of each block; some are beyond T."""
         return torch.arange(self.num_blocks(length) * self.block, device=device).unflatten(0, (-1, self.block))
 
     def keys(self, length: int, device: torch.device) -> Tensor:
-        """(N, W) positions of the keys of each window; some are negative or beyond S."""
+        """Returns (N, W) positions of the keys of each window; some are negative or beyond S."""
         first = torch.arange(self.num_blocks(length), device=device) * self.step - self.before
         return first.unsqueeze(1) + torch.arange(self.size, device=device)
 

@@ -26,7 +26,7 @@ def encoder(width: int, ffn: int, heads: int, layers: int | None = None) -> Size
 
 
 def both(width: int, ffn: int, heads: int, layers: int | None = None) -> Sizes:
-    """The sizes of encoder and decoder."""
+    """Returns the sizes of encoder and decoder."""
     sizes = encoder(width, ffn, heads, layers)
     return sizes | {name.replace("encoder", "decoder"): value for name, value in sizes.items()}
 
@@ -57,13 +57,13 @@ ROBERTA_TINY = ROBERTA | encoder(64, 128, 4, 4)
 
 
 def pooling(layers: str, global_tokens: str) -> Sizes:
-    """Windows of 128 and 512 tokens, kernel 5, stride 4: the defaults of the options."""
+    """Returns Poolingformer's attention; windows of 128 and 512, kernel 5 and stride 4 are defaults of the options."""
     pattern = {"encoder_attention": "pooling", "encoder_attention_layers": layers, "global_tokens": global_tokens}
     return {"no_hierarchy": True, "extend_positions": "tile"} | pattern
 
 
 def representatives(weights: str) -> Sizes:
-    """Two global blocks at the beginning."""
+    """Returns ERNIE-Sparse's attention: two global blocks at the beginning."""
     return {"sparse_first": 2, "sparse_last": 0, "representative_weights": weights}
 
 
@@ -72,7 +72,7 @@ BIGBIRD: Sizes = {"no_hierarchy": True, "encoder_attention": "block-sparse"}
 
 
 def lra(width: int, ffn: int, heads: int, layers: int, positions: int, dropout: float = 0.1, **more: Any) -> Sizes:
-    """A row of Table 10; positions include `<s>` and `</s>`."""
+    """Returns a row of Table 10; positions include `<s>` and `</s>`."""
     common = {"dropout": dropout, "attention_dropout": 0.1, "activation_dropout": dropout, "activation_fn": "gelu"}
     common |= {"encoder_normalize_before": True, "no_scale_embedding": True, "max_positions": positions}
     head = {"pooler_inner_dim": ffn, "pooler_activation_fn": "relu", "init": "xavier"}

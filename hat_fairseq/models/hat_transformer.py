@@ -47,9 +47,9 @@ class HatEncoder(Encoder, FairseqEncoder):
 class HatDecoder(Decoder, FairseqIncrementalDecoder):
     """The decoder as fairseq calls it."""
 
-    def __init__(self, dictionary: Dictionary, *numbers: Any) -> None:
+    def __init__(self, dictionary: Dictionary, *parts: Any) -> None:
         FairseqIncrementalDecoder.__init__(self, dictionary)
-        self.compose(*numbers)
+        self.compose(*parts)
 
     def max_positions(self) -> int:
         return self.embedding_sizes.positions
@@ -98,7 +98,7 @@ class HatTransformerModel(FairseqEncoderDecoderModel):
         roles: Tensor | None = None,
         features_only: bool = False,
     ) -> tuple[Tensor, dict[str, Any]]:
-        """(B, T) source ids and (B, U) shifted target ids -> (B, U, V) logits; `roles` (B, T) with --role-stream."""
+        """Maps (B, T) source and (B, U) shifted target ids -> (B, U, V) logits; `roles`: (B, T), with --role-stream."""
         return self.decoder(prev_output_tokens, self.encoder(src_tokens, roles), features_only=features_only)
 
     def prepare_for_inference_(self, cfg: Any) -> None:

@@ -22,7 +22,7 @@ from .options import option
 
 
 def safe_padding_mask(padding_mask: Tensor) -> Tensor:
-    """(B, S) padding mask in which a row of nothing but padding counts as unpadded.
+    """Returns (B, S) padding mask in which a row of nothing but padding counts as unpadded.
 
     A softmax over no key is NaN, and so are its gradients. The outputs of such a row are never used.
     """
@@ -30,7 +30,7 @@ def safe_padding_mask(padding_mask: Tensor) -> Tensor:
 
 
 def mask_of_keys(padding_mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
-    """(D, S) padding mask -> (D, 1, 1, S) mask for `kernels.attend`; no row may be all padding. None stays None."""
+    """Maps (D, S) padding mask -> (D, 1, 1, S) mask for `kernels.attend`; no row is all padding. None stays None."""
     return None if padding_mask is None else prepare_mask(~padding_mask[:, None, None], dtype)
 
 
@@ -44,7 +44,7 @@ class Width:
 
 
 def join_heads(x: Tensor) -> Tensor:
-    """(B, H, T, E) -> (B, T, C)."""
+    """Maps (B, H, T, E) -> (B, T, C)."""
     return x.transpose(1, 2).flatten(2)
 
 
@@ -94,11 +94,11 @@ class HeadProjections(nn.Module):
         return self.dropout.p if self.training else 0.0
 
     def heads(self, x: Tensor) -> Tensor:
-        """(B, T, C) -> (B, H, T, E), or (B, T, N x E) -> (B, N, T, E)."""
+        """Maps (B, T, C) -> (B, H, T, E), or (B, T, N x E) -> (B, N, T, E)."""
         return x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
 
     def merge(self, x: Tensor) -> Tensor:
-        """(B, H, T, E) -> (B, T, C), through the output projection."""
+        """Maps (B, H, T, E) -> (B, T, C), through the output projection."""
         return self.out_proj(join_heads(x))
 
     def attend_rows(self, x: Tensor, mask: KeyMask | None) -> Tensor:
@@ -113,7 +113,7 @@ class HeadProjections(nn.Module):
         return torch.where(mask.empty, uniform, out)
 
     def row_weights(self, x: Tensor, mask: KeyMask | None, first_query_only: bool = False) -> Tensor:
-        """(R, H, L, L) attention weights within rows, or (R, H, 1, L) those of the first position."""
+        """Returns (R, H, L, L) attention weights within rows, or (R, H, 1, L) those of the first position."""
         queries = x[:, :1] if first_query_only else x
         return self.explicit_weights(queries, x, None if mask is None else mask.allowed)
 
@@ -125,7 +125,7 @@ class HeadProjections(nn.Module):
         return self.merge(out)
 
     def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, S, C) -> (B, N, S, E) keys and values; packed weights give them in their own data type."""
+        """Maps (B, S, C) -> (B, N, S, E) keys and values; packed weights give them in their own data type."""
         keys, values = self.heads(self.k_proj(memory)), self.heads(self.v_proj(memory))
         dtype = self.k_proj.cache_dtype or keys.dtype
         return keys.to(dtype), values.to(dtype)
@@ -140,18 +140,18 @@ class FullAttention(HeadProjections):
     """Self-attention of an encoder: every token attends to every token of its row."""
 
     def allowed(self, query: Tensor, key: Tensor, layout: BatchLayout) -> Tensor:
-        """Whether positions `query` attend to positions `key`, padding aside.
+        """Returns whether positions `query` attend to positions `key`, padding aside.
 
         Returns bool of the shape to which both broadcast, or (B, ...) where it depends on the document.
         """
-        return (query >= 0) & (key >= 0)
+        return (query >= 0) & (key >= 0)  # always true; of the shape to which both broadcast
 
     def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
-        """(B, T, C) -> (B, T, C)."""
+        """Maps (B, T, C) -> (B, T, C)."""
         return self.attend_rows(x, layout.key_mask(x))
 
     def weights(self, x: Tensor, layout: BatchLayout, first_query_only: bool = False) -> Tensor:
-        """(B, H, T, T) attention weights within rows, or (B, H, 1, T) those of the first position."""
+        """Returns (B, H, T, T) attention weights within rows, or (B, H, 1, T) those of the first position."""
         return self.row_weights(x, layout.key_mask(x), first_query_only)
 
 
@@ -208,5 +208,5 @@ class MultiheadAttention(HeadProjections):
         return self.out_proj(out.transpose(1, 2).reshape(rows, length, self.embed_dim))
 
     def weights(self, query: Tensor, memory: Tensor, mask: Tensor | None = None) -> Tensor:
-        """(B, H, T, S) attention weights when the module is called with these arguments and D = B."""
+        """Returns (B, H, T, S) attention weights when the module is called with these arguments and D = B."""
         return self.explicit_weights(query, memory, mask)

@@ -36,11 +36,11 @@ class Slots:
     size: int
 
     def scatter(self, ids: Tensor, fill: int) -> Tensor:
-        """(B, T) ids of tokens -> (B, T'), `fill` in every other slot."""
+        """Maps (B, T) ids of tokens -> (B, T'), `fill` in every other slot."""
         return ids.new_full((len(ids), self.size + 1), fill).scatter(1, self.numbers, ids)[:, : self.size]
 
     def gather(self, x: Tensor) -> Tensor:
-        """(B, T', C) states of slots -> (B, T, C) states of tokens, zeros for padding."""
+        """Maps (B, T', C) states of slots -> (B, T, C) states of tokens, zeros for padding."""
         outside = (self.numbers == self.size).unsqueeze(-1)
         index = self.numbers.unsqueeze(-1).masked_fill(outside, 0).expand(-1, -1, x.size(-1))
         return x.gather(1, index).masked_fill(outside, 0)
@@ -65,11 +65,11 @@ class Representatives:
     inserted: bool = False
 
     def gather(self, x: Tensor) -> Tensor:
-        """(B, T', C) states of all slots -> (B, S, C) states of the representatives."""
+        """Maps (B, T', C) states of all slots -> (B, S, C) states of the representatives."""
         return x.gather(1, self.positions.unsqueeze(-1).expand(-1, -1, x.size(-1)))
 
     def scatter(self, x: Tensor, states: Tensor) -> Tensor:
-        """(B, T', C) states with those of the representatives replaced by the (B, S, C) `states`."""
+        """Returns (B, T', C) states with those of the representatives replaced by the (B, S, C) `states`."""
         if self.exists is None:
             return x.scatter(1, self.positions.unsqueeze(-1).expand_as(states), states)
         length = x.size(1)
@@ -78,7 +78,7 @@ class Representatives:
 
 
 def on_representatives(x: Tensor, where: Representatives, function: Callable[[Tensor], Tensor]) -> Tensor:
-    """(B, T', C) states in which those of the representatives are replaced by `function`, (B, S, C) -> (B, S, C)."""
+    """Replaces in the (B, T', C) states those of the representatives by `function`, (B, S, C) -> (B, S, C), of them."""
     return where.scatter(x, function(where.gather(x)))
 
 
@@ -123,7 +123,7 @@ class BatchLayout:
         return BatchLayout(self.representatives.padding, empty_rows=self.empty_rows)
 
     def gather(self, x: Tensor) -> Tensor:
-        """(B, T', C) states of slots -> (B, T, C) states of input tokens."""
+        """Maps (B, T', C) states of slots -> (B, T, C) states of input tokens."""
         return x if self.slots is None else self.slots.gather(x)
 
     def key_mask(self, x: Tensor, row_length: int | None = None) -> KeyMask | None:
@@ -161,12 +161,12 @@ class BatchLayout:
         return self.cached("lengths", lambda: (~padding).sum(dim=1).tolist())
 
     def real(self, positions: Tensor, length: int) -> Tensor:
-        """Whether positions of any shape are tokens of rows of `length`: of that shape, or (B, ...) with padding."""
+        """Returns whether positions are tokens of rows of `length`: of their shape, or (B, ...) with padding."""
         inside = (positions >= 0) & (positions < length)
         return inside if self.padding is None else inside & ~self.padding[:, positions.clamp(0, length - 1)]
 
     def is_global(self, positions: Tensor) -> Tensor:
-        """Whether positions of any shape are global tokens, (B, ...)."""
+        """Returns whether positions of any shape are global tokens, (B, ...)."""
         assert self.global_tokens is not None
         where = self.global_tokens.positions
         if self.global_tokens.padding is not None:
@@ -176,7 +176,7 @@ class BatchLayout:
 
 @dataclass(frozen=True)
 class Arranged:
-    """A batch as the layers see it: (B, T') ids, (B, T') rows of the position table, and the facts about it."""
+    """A batch as the layers see it: (B, T') ids, the row of the position table for each, and the facts about it."""
 
     tokens: Tensor
     rows: Tensor
@@ -184,7 +184,7 @@ class Arranged:
 
 
 def sentence_starts(tokens: Tensor, bos: int, pad: int) -> Tensor:
-    """(B, T) ids, padded on either side -> (B, T) True where a sentence starts.
+    """Maps (B, T) ids, padded on either side -> (B, T) True where a sentence starts.
 
     That is at every BOS marker, and always at a document's first token: a document without markers is one sentence, so
     that every parameter gets a gradient in every step. In a row of nothing but padding it is the first position.
@@ -194,9 +194,9 @@ def sentence_starts(tokens: Tensor, bos: int, pad: int) -> Tensor:
 
 
 def representatives_at(starts: Tensor, most: int, fewest: int) -> Representatives:
-    """Representatives at the tokens that are True in the (B, T) `starts`, `fewest` to `most` (S) in a document.
+    """Makes representatives of the tokens that are True in the (B, T) `starts`.
 
-    These are arguments, because computing them here would synchronise with the device.
+    A document has `fewest` to `most` (S), arguments because computing them here would synchronise with the device.
     """
     batch, length = starts.shape
     # The k-th representative of a row goes to place k; all other tokens go to a spare last place, cut off below.
@@ -212,7 +212,7 @@ def representatives_at(starts: Tensor, most: int, fewest: int) -> Representative
 def arrange_documents(
     tokens: Tensor, pad: int, bos: int | None = None, mark_global: Callable[[Tensor], Tensor] | None = None
 ) -> Arranged:
-    """(B, T) ids, padded on either side -> documents whose tokens stay in their order.
+    """Arranges (B, T) ids, padded on either side, as documents whose tokens stay in their order.
 
     Padding on the left is moved to the right, so that attention patterns that depend on positions give the same result
     for a document in any batch.
@@ -231,7 +231,7 @@ def arrange_documents(
     counts, global_counts = starts.sum(dim=1), marked.sum(dim=1)
     moved = (input_padding[:, :-1] & ~input_padding[:, 1:]).any()
     facts = (padding.any(), padding.all(dim=1).any(), moved, *counts.aminmax(), *global_counts.aminmax())
-    # All numbers at once: one synchronisation.
+    # All numbers at once: one synchronisation. Those of `padding` as `starts` or `marked` are not used.
     on_host = torch.cat([torch.stack([x.long() for x in facts]), (~padding).sum(dim=1)]).tolist()
     padded, empty, moved, fewest, most, fewest_global, most_global = on_host[: len(facts)]
     any_global = mark_global is not None and most_global

@@ -64,13 +64,13 @@ class BlockPattern:
         return not self.whole_document and (self.window, self.first, self.last) == (3, 1, 1)
 
     def special(self, num_blocks: int) -> bool:
-        """Whether a document has one of `SPECIAL_LENGTHS`, and the first 1,024 tokens have enough blocks to draw."""
+        """Returns whether the length is in `SPECIAL_LENGTHS`, and the first 1,024 tokens have enough blocks to draw."""
         return num_blocks * self.block in SPECIAL_LENGTHS and SPECIAL_LENGTHS[0] // self.block >= self.random + 4
 
 
 @lru_cache(maxsize=512)
 def visible_blocks(pattern: BlockPattern, num_blocks: int, num_heads: int, seed: int) -> Tensor:
-    """(H, N, K) numbers of the key blocks of each query block, each once; -1 for none.
+    """Returns (H, N, K) numbers of the key blocks of each query block, each once; -1 for none.
 
     Only for more than `pattern.dense` blocks.
     """
@@ -167,7 +167,7 @@ class BlockSparseAttention(HeadProjections):
         self.pattern, self.seed = pattern, seed
 
     def allowed(self, query: Tensor, key: Tensor, layout: BatchLayout) -> Tensor:
-        """(B, H, ...): as in `FullAttention`, for each head; without padding a document ends with the last key."""
+        """Returns (B, H, ...), else as `FullAttention.allowed`; without padding a document ends with the last key."""
         length = int(max(query.max(), key.max())) + 1
         lengths = [length] if layout.padding is None else (~layout.padding).sum(dim=1).tolist()
         return torch.stack([self._allowed(query, key, int(length)) for length in lengths])
@@ -185,7 +185,7 @@ class BlockSparseAttention(HeadProjections):
         return inside & seen[:, query.clamp(max=num_blocks - 1), key.clamp(max=num_blocks - 1)]
 
     def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
-        """(B, T, C) -> (B, T, C)."""
+        """Maps (B, T, C) -> (B, T, C)."""
         length, block = x.size(1), self.pattern.block
         if length <= self.pattern.dense * block:
             return self.attend_rows(x, layout.key_mask(x))

@@ -19,7 +19,7 @@ STRATEGIES = ("random", "tile", "repeat-last")
 
 
 def position_rows(tokens: Tensor, pad: int) -> Tensor:
-    """(B, T) token ids -> (B, T) rows of the position table; padding gets row `pad`."""
+    """Maps (B, T) token ids -> (B, T) rows of the position table; padding gets row `pad`."""
     real = tokens.ne(pad)
     return (real.cumsum(dim=1) * real) + pad
 
@@ -60,7 +60,7 @@ class SinusoidalPositions(nn.Module):
         self.table.copy_(table)
 
     def forward(self, rows: Tensor) -> Tensor:
-        """(...) rows of the table -> (..., C)."""
+        """Maps (...) rows of the table -> (..., C)."""
         return self.table[rows]
 
 
@@ -158,7 +158,7 @@ class Embeds:
         self.embed_dropout = nn.Dropout(sizes.dropout)
 
     def embed(self, tokens: Tensor, rows: Tensor, roles: Tensor | None = None) -> Tensor:
-        """(B, T) token ids and rows of the position table -> (B, T, C); `roles`: (B, T) ids, iff there is a table.
+        """Maps (B, T) token ids and rows of the position table -> (B, T, C); `roles`: (B, T) ids, iff there is a table.
 
         Raises:
             ValueError: roles of the batch or of the model alone.

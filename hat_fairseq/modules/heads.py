@@ -48,7 +48,7 @@ class MaskedLMHead(nn.Module):
         self.bias = nn.Parameter(torch.zeros(num_tokens))
 
     def forward(self, x: Tensor) -> Tensor:
-        """(..., C) states -> (..., V) logits."""
+        """Maps (..., C) states -> (..., V) logits."""
         return F.linear(self.layer_norm(self.activation(self.dense(x))), self.weight, self.bias)
 
 
@@ -83,7 +83,7 @@ class ClassificationHead(nn.Module):
         self.out_proj = nn.Linear(inner_dim, num_classes)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(..., C) states -> (..., K) logits."""
+        """Maps (..., C) states -> (..., K) logits."""
         return self.out_proj(self.dropout(self.activation(self.dense(self.input_dropout(x)))))
 
 
@@ -104,7 +104,7 @@ class PairClassificationHead(ClassificationHead):
         self.out_proj = nn.Linear(inner_dim // 2, num_classes)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(2B, C) states, those of a pair in consecutive rows -> (B, K) logits."""
+        """Maps (2B, C) states, those of a pair in consecutive rows -> (B, K) logits."""
         pairs = x.reshape(len(x) // 2, -1)
         hidden = self.activation(self.dense(self.input_dropout(pairs)))
         return self.out_proj(self.activation(self.dense_2(hidden)))
@@ -122,7 +122,7 @@ class SegmentPooling(nn.Module):
             self.score = nn.Linear(embed_dim, 1, bias=False)
 
     def forward(self, segments: Tensor, padding_mask: Tensor) -> Tensor:
-        """(B, N, C) -> (B, C).
+        """Maps (B, N, C) -> (B, C).
 
         `padding_mask`: (B, N), True = no such segment; every row has a segment.
         """
@@ -162,7 +162,7 @@ class PooledClassificationHead(ClassificationHead):
         self.pool_padded = pool_padded
 
     def pool(self, segments: Tensor, padding_mask: Tensor) -> Tensor:
-        """(B, N, C) segment states and their (B, N) padding mask -> (B, C)."""
+        """Maps (B, N, C) segment states and their (B, N) padding mask -> (B, C)."""
         mask = torch.zeros_like(padding_mask) if self.pool_padded else safe_padding_mask(padding_mask)
         return self.pooling(segments, mask)
 
@@ -204,6 +204,6 @@ def paragraph_means(states: Tensor, numbers: Tensor, most: int) -> tuple[Tensor,
 
 
 def mean_of_paragraphs(paragraphs: Tensor, empty: Tensor) -> Tensor:
-    """(B, N, C) states of paragraphs and (B, N), True = left out -> (B, C) their means; zeros for a row without any."""
+    """Maps (B, N, C) states of paragraphs and (B, N), True = left out -> (B, C) means; zeros for a row without any."""
     filled = (~empty).unsqueeze(-1).to(paragraphs)
     return (paragraphs * filled).sum(dim=1) / filled.sum(dim=1).clamp(min=1)

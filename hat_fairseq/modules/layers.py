@@ -8,8 +8,8 @@ The decoder layer is that of Rohde et al. 2021, section 3.3: self-attention, cro
 cross-attention to the sentence states, feed-forward network. Each has its own residual connection and layer norm (the
 paper does not specify the norms). Without sentences it computes what fairseq's decoder layer does.
 
-Legend: B documents (in the decoder: hypotheses), T tokens, S sentences of the document with most, H heads, C channels;
-in the decoder D documents (B = D x beam), S source tokens, N sentences.
+Legend: B documents (in the decoder: B hypotheses of D documents, B = D x beam), T source tokens, S sentences of the
+document with most, U target tokens, H heads, C channels.
 """
 
 from collections.abc import Callable
@@ -78,12 +78,12 @@ class SentenceAttention(HeadProjections):
     """Every position attends to the layout's representatives; if it has none, to every position. O(T S) operations."""
 
     def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
-        """(B, T, C) -> (B, T, C)."""
+        """Maps (B, T, C) -> (B, T, C)."""
         memory, allowed = self._memory(x, layout)
         return self.attend(x, memory, allowed)
 
     def weights(self, x: Tensor, layout: BatchLayout, first_query_only: bool = False) -> Tensor:
-        """(B, H, T, S) attention weights of `forward`, or (B, H, 1, S) those of the first position."""
+        """Returns (B, H, T, S) attention weights of `forward`, or (B, H, 1, S) those of the first position."""
         memory, allowed = self._memory(x, layout)
         return self.explicit_weights(x[:, :1] if first_query_only else x, memory, allowed)
 
@@ -121,7 +121,7 @@ class EncoderLayer(TransformerLayer):
         self.sentence_attn_layer_norm = None if sentence_attn is None else self.norm()
 
     def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
-        """(B, T, C) -> (B, T, C)."""
+        """Maps (B, T, C) -> (B, T, C)."""
         x = self.residual(x, self.self_attn_layer_norm, lambda h: self.self_attn(h, layout))
         if self.sentence_attn is not None and self.queries == "tokens":
             x = self._attend_to_sentences(x, layout)
@@ -162,12 +162,12 @@ class HierarchicalDecoderLayer(TransformerLayer):
         """Runs the layer.
 
         Args:
-            x: (B, T, C) target states; with a cache only the T new ones.
-            tokens: (D, S, C), and tokens_mask: (D, 1, 1, S), see `mask_of_keys`.
-            sentences: (D, N, C), and sentences_mask: (D, 1, 1, N); unused in a layer without sentences.
+            x: (B, U, C) target states; with a cache only the U new ones.
+            tokens: (D, T, C), and tokens_mask: (D, 1, 1, T), see `mask_of_keys`.
+            sentences: (D, S, C), and sentences_mask: (D, 1, 1, S); unused in a layer without sentences.
             cache: keys and values of earlier steps; the layer updates it.
         Returns:
-            (B, T, C).
+            (B, U, C).
         """
         caches = (None, None, None) if cache is None else (cache.self_attn, cache.encoder_attn, cache.sentence_attn)
         x = self.residual(x, self.self_attn_layer_norm, lambda h: self.self_attn(h, causal=True, cache=caches[0]))

@@ -34,7 +34,7 @@ class Pooling(nn.Module):
         self.weight = nn.Parameter(torch.zeros(num_heads, kernel, head_dim)) if "ldconv" in name else None
 
     def forward(self, x: Tensor, real: Tensor) -> Tensor:
-        """(B, H, T, E) states, and (B or 1, M, K) True = a real token -> (B, H, M, E); zeros for a cell of padding."""
+        """Maps (B, H, T, E), and (B or 1, M, K) True = a real token -> (B, H, M, E); zeros for a cell of padding."""
         num_cells = real.size(1)
         x = F.pad(x, (0, 0, 0, max(0, (num_cells - 1) * self.stride + self.kernel - x.size(2))))
         real = real.unsqueeze(1)  # B x 1 x M x K
@@ -78,6 +78,6 @@ def _weighted_sum(x: Tensor, weights: Tensor, stride: int) -> Tensor:
 
 
 def cells_of(real: Tensor, num_cells: int, kernel: int, stride: int) -> Tensor:
-    """(B, T) True = a real token -> (B, M, K) whether the k-th token of the m-th cell is real."""
+    """Maps (B, T) True = a real token -> (B, M, K) whether the k-th token of the m-th cell is real."""
     missing = (num_cells - 1) * stride + kernel - real.size(1)
     return F.pad(real, (0, max(0, missing))).unfold(1, kernel, stride)[:, :num_cells]

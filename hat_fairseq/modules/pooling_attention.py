@@ -126,7 +126,7 @@ class PoolingAttention(SlidingWindowAttention):
         return first.clamp(min=0)
 
     def sees(self, query: Tensor, first: Tensor) -> Tensor:
-        """Whether positions `query` have the cells that begin at positions `first` in their second window."""
+        """Returns whether positions `query` have the cells that begin at positions `first` in their second window."""
         after = first - self.first_cell(query)
         last = first + self.level.kernel - 1
         return (after >= 0) & (after % self.level.stride == 0) & (last <= query + self.level.window)
@@ -140,7 +140,7 @@ class PoolingAttention(SlidingWindowAttention):
         return super().allowed(query, key, layout) | (lowest.clamp(min=0) <= highest // stride)
 
     def output_of_heads(self, x: Tensor, layout: BatchLayout) -> Tensor:
-        """(B, T, C) -> (B, T, C), y + z before the output projection."""
+        """Maps (B, T, C) -> (B, T, C), y + z before the output projection."""
         y = super().output_of_heads(x, layout)
         return y + self._second_level(x if self.level.variant == "mix" else y, layout)
 
@@ -171,7 +171,7 @@ class PoolingAttention(SlidingWindowAttention):
         return torch.cat([out, torch.stack(others, dim=3).flatten(2, 3)[:, :, : length - window]], dim=2)
 
     def weights(self, x: Tensor, layout: BatchLayout) -> Tensor:
-        """(B, H, T, M) weights of the second level, which attends to M cells; O(T M) memory, for analysis."""
+        """Returns (B, H, T, M) weights of the second level, which attends to M cells; O(T M) memory, for analysis."""
         y = x if self.level.variant == "mix" else super().output_of_heads(x, layout)
         projections = self if self.level.variant == "share-weights" else self.pooled
         real, _ = self._cells(x, layout)
@@ -181,7 +181,7 @@ class PoolingAttention(SlidingWindowAttention):
         return naive.attention(self.heads(projections.q_proj(y)), keys, keys, allowed.unsqueeze(1))[1]
 
     def middle_tokens(self, num_cells: int) -> Tensor:
-        """(M,) position of the token in the middle of each cell."""
+        """Returns (M,) position of the token in the middle of each cell."""
         return torch.arange(num_cells) * self.level.step + self.level.kernel // 2
 
     def _cells(self, x: Tensor, layout: BatchLayout) -> tuple[Tensor, list[Tensor]]:

@@ -42,13 +42,13 @@ class RepresentativeSlots:
         return -(-max(length - self.num_global, 0) // self.block)
 
     def tokens(self, length: int, device: torch.device) -> Tensor:
-        """(T,) slot of each token."""
+        """Returns (T,) slot of each token."""
         numbers = torch.arange(length, device=device)
         behind = (numbers - self.num_global).div(self.block, rounding_mode="floor") + 1
         return numbers + behind.clamp(min=0)
 
     def representatives(self, length: int, device: torch.device) -> Tensor:
-        """(S,) slot of each representative."""
+        """Returns (S,) slot of each representative."""
         return self.num_global + torch.arange(self.count(length), device=device) * (self.block + 1)
 
     def insert(self, batch: Arranged, representative: int, pad: int, own_positions: bool = False) -> Arranged:
@@ -111,14 +111,14 @@ class RepresentativeLayer(EncoderLayer):
         self.representative_attn_layer_norm = self.norm() if update == "residual" else None
 
     def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
-        """(B, T', C) -> (B, T', C)."""
+        """Maps (B, T', C) -> (B, T', C)."""
         x = super().forward(x, layout)
         assert layout.representatives is not None
         inner = layout.of_representatives
         return on_representatives(x, layout.representatives, lambda states: self._attend(states, inner))
 
     def weights(self, x: Tensor, layout: BatchLayout) -> Tensor:
-        """(B, H, S, S) weights of the attention among representatives in `forward`."""
+        """Returns (B, H, S, S) weights of the attention among representatives in `forward`."""
         assert layout.representatives is not None
         states = layout.representatives.gather(super().forward(x, layout))
         if self.representative_attn_layer_norm is not None and self.sizes.normalize_before:

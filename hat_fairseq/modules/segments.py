@@ -26,14 +26,14 @@ LAYERS = ("S", "D", "SD")
 
 
 def slots_of_length(tokens: Tensor, pad: int, length: int) -> Slots:
-    """(B, T) ids, padded on the right -> segments of L consecutive positions; padding counts as a position."""
+    """Maps (B, T) ids, padded on the right -> segments of L consecutive positions; padding counts as a position."""
     size = -(-tokens.size(1) // length) * length
     numbers = torch.arange(tokens.size(1), device=tokens.device).expand_as(tokens)
     return Slots(numbers.masked_fill(tokens.eq(pad), size), size)
 
 
 def slots_at_markers(tokens: Tensor, bos: int, pad: int, length: int) -> Slots:
-    """(B, T) ids, padded anywhere -> segments that begin at each BOS marker and at a document's first token.
+    """Maps (B, T) ids, padded anywhere -> segments that begin at each BOS marker and at a document's first token.
 
     Padding does not count. One host-device synchronisation.
     """
@@ -76,11 +76,11 @@ class SegmentAttention(HeadProjections):
         self.segment_length = segment_length
 
     def allowed(self, query: Tensor, key: Tensor, layout: BatchLayout) -> Tensor:
-        """Whether positions `query` attend to positions `key`: both are in one segment."""
+        """Returns whether positions `query` attend to positions `key`: both are in one segment."""
         return query // self.segment_length == key // self.segment_length
 
     def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
-        """(B, T, C) -> (B, T, C); the last segment is shorter where T is no multiple of L."""
+        """Maps (B, T, C) -> (B, T, C); the last segment is shorter where T is no multiple of L."""
         batch, length, channels = x.shape
         mask = layout.key_mask(x, self.segment_length)
         # B x T x C -> (B N) x L x C
@@ -131,7 +131,7 @@ class SegmentLayer(nn.Module):
         self.positions = positions
 
     def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
-        """(B, T, C) -> (B, T, C); `layout.representatives` are the segments' first slots."""
+        """Maps (B, T, C) -> (B, T, C); `layout.representatives` are the segments' first slots."""
         if self.segment_wise is not None:
             x = self.segment_wise(x, layout)
         if self.cross_segment is not None:

@@ -25,7 +25,7 @@ GLOBAL_TOKENS = ("first", "question")
 
 
 def global_tokens(tokens: Tensor, rule: str, pad: int, eos: int) -> Tensor:
-    """(B, T) True = a global token.
+    """Returns (B, T) True = a global token.
 
     Args:
         tokens: (B, T) token ids, padded on either side.
@@ -65,7 +65,7 @@ class SlidingWindowAttention(HeadProjections):
         self.windows = Windows(chunk, chunk, window, chunk + 2 * window)
 
     def near(self, query: Tensor, key: Tensor) -> Tensor:
-        """Whether positions `query` have positions `key` in their window; both broadcast to each other."""
+        """Returns whether positions `query` have positions `key` in their window; both broadcast to each other."""
         return (query - key).abs() <= self.window
 
     def allowed(self, query: Tensor, key: Tensor, layout: BatchLayout) -> Tensor:
@@ -75,11 +75,11 @@ class SlidingWindowAttention(HeadProjections):
         return self.near(query, key) | layout.is_global(query) | layout.is_global(key)
 
     def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
-        """(B, T, C) -> (B, T, C)."""
+        """Maps (B, T, C) -> (B, T, C)."""
         return self.out_proj(self.output_of_heads(x, layout))
 
     def output_of_heads(self, x: Tensor, layout: BatchLayout) -> Tensor:
-        """(B, T, C) -> (B, T, C), the output of the heads before the output projection."""
+        """Maps (B, T, C) -> (B, T, C), the output of the heads before the output projection."""
         keys, values = self.keys_and_values(x)
         queries = self.heads(self.q_proj(x)).to(keys.dtype)
         real = None if (padding := layout.key_mask(x)) is None else padding.allowed

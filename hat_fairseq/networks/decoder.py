@@ -47,7 +47,7 @@ class Decoder(Embeds, nn.Module):
         incremental_state: dict[str, Any] | None = None,
         features_only: bool = False,
     ) -> tuple[Tensor, dict[str, Any]]:
-        """(B, U) target ids, shifted right -> (B, U, V) logits, or (B, U, C) states; see `extract_features`.
+        """Maps (B, U) target ids, shifted right -> (B, U, V) logits, or (B, U, C) states; see `extract_features`.
 
         Beside states a row of the output projection is returned, because DDP searches the outputs for unused
         parameters.
@@ -63,7 +63,7 @@ class Decoder(Embeds, nn.Module):
         encoder_out: EncoderOut | None = None,
         incremental_state: dict[str, Any] | None = None,
     ) -> tuple[Tensor, dict[str, Any]]:
-        """(B, U) target ids -> (B, U, C) states, or those of the tokens after the cached ones.
+        """Maps (B, U) target ids -> (B, U, C) states, or those of the tokens after the cached ones.
 
         Args:
             incremental_state: fairseq's dictionary for the cache; None: no token is cached.
@@ -88,7 +88,7 @@ class Decoder(Embeds, nn.Module):
         return (x if self.layer_norm is None else self.layer_norm(x)), {"attn": [None]}
 
     def output_layer(self, features: Tensor) -> Tensor:
-        """(B, U, C) -> (B, U, V)."""
+        """Maps (B, U, C) -> (B, U, V)."""
         return self.output_projection(features)
 
     def reorder_incremental_state_scripting(self, incremental_state: dict[str, Any], new_order: Tensor) -> None:

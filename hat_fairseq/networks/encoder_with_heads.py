@@ -141,7 +141,7 @@ class EncoderWithHeads(nn.Module):
     def get_normalized_probs(
         self, net_output: tuple[Tensor, Any], log_probs: bool, sample: dict[str, Any] | None = None
     ) -> Tensor:
-        """(..., K) or (..., V) probabilities, or their logarithms, in fp32, from what `forward` returned."""
+        """Returns (..., K) or (..., V) probabilities, or their logarithms, in fp32, from what `forward` returned."""
         logits = net_output[0].float()
         return logits.log_softmax(dim=-1) if log_probs else logits.softmax(dim=-1)
 

@@ -71,7 +71,7 @@ class HierarchicalEncoder(nn.Module):
         self.layer_norm = layer_norm
 
     def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
-        """(B, T', C) outputs of the token-level encoder -> (B, S, C) states of `layout.representatives`."""
+        """Maps (B, T', C) outputs of the token-level encoder -> (B, S, C) states of `layout.representatives`."""
         assert layout.representatives is not None
         states = layout.representatives.gather(x)
         for layer in self.layers:
