@@ -6,6 +6,7 @@ from argparse import Namespace
 from typing import Any
 
 import pytest
+import torch
 from building import PAD, TINY, TINY_ENCODER, Vocabulary, build, documents, targets
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 from helpers import assert_close, assert_same_run
@@ -46,6 +47,15 @@ def test_encoder_decoders(arch: str, reference: str, extra: str) -> None:
     source, target = documents(LENGTHS), targets(3, 8)
     run = lambda: plain(source, None, target)[0]  # noqa: E731
     assert_same_run(plain, [], run, lambda: other(source, (source != PAD).sum(1), target)[0], other=other)
+
+
+@pytest.mark.parametrize("rate", ["--dropout 1", "--activation-dropout 1", "--attention-dropout 1"])
+@pytest.mark.parametrize("extra", ["", " --encoder-normalize-before --decoder-normalize-before"])
+def test_dropout_is_where_fairseq_has_it(rate: str, extra: str) -> None:
+    """At rate 1 it is not random."""
+    plain, other = twins("hat_transformer_tiny", "transformer", f"{TINY} {rate}{extra}", share_all_embeddings=True)
+    source, target = documents([9]), targets(1, 8)
+    assert_close(plain.train()(source, None, target)[0], other.train()(source, torch.tensor([9]), target)[0])
 
 
 @pytest.mark.parametrize("extra", ["", " --encoder-normalize-before"])

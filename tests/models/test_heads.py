@@ -11,6 +11,7 @@ from helpers import assert_close
 from torch import Tensor
 
 from hat_fairseq.models.loading import LABELS, fingerprint
+from hat_fairseq.modules.heads import ClassificationHead, PairClassificationHead
 
 MODELS = pytest.mark.parametrize(
     ("arch", "flags"),
@@ -90,6 +91,12 @@ def test_batch_mates_padding_and_markers_do_not_matter(arch: str, flags: str, of
         alone = scores(model, tokens[row : row + 1, :length])[0]
         for other in (batched, padded):
             assert_close(other[row] if of in ("document", "paragraphs") else other[row, : len(alone)], alone)
+
+
+def test_dropout_hides_what_a_head_reads() -> None:
+    where = {"dropout": 1.0}, {"input_dropout": 1.0}
+    for head in (*(ClassificationHead(8, 6, 3, **each) for each in where), PairClassificationHead(8, 6, 3, 1.0)):
+        assert torch.equal(head(torch.randn(4, 8)), head(torch.randn(4, 8)))
 
 
 def test_wrong_heads_are_refused() -> None:
