@@ -44,9 +44,9 @@ NAMES = pytest.mark.parametrize("name", CASES)
 LENGTHS = [[1], [5], [7, 3, 1], [31, 10, 29, 5], [257, 128, 129, 35]]
 
 
-def attention_of(name: str, dtype: torch.dtype = torch.float32) -> Any:
+def attention_of(name: str, dtype: torch.dtype = torch.float32, dropout: float = 0.0) -> Any:
     torch.manual_seed(0)
-    attention = read(entry(name.split()[0]), Namespace(**CASES[name])).build(24, 4, 0.0)
+    attention = read(entry(name.split()[0]), Namespace(**CASES[name])).build(24, 4, dropout)
     for key, parameter in attention.named_parameters():
         if "pooling" in key:  # zeros at first
             torch.nn.init.normal_(parameter)
@@ -86,6 +86,17 @@ def check_pattern(name: str, lengths: list[int], dtype: torch.dtype) -> None:
     assert_same_run(
         attention, [x], lambda: attention(x, layout)[~mask], lambda: torch.cat(dense(attention, x, layout)), dtype
     )
+
+
+@NAMES
+def test_dropout_drops_the_weights_of_every_query(name: str) -> None:
+    """On all levels, also of global tokens: at this rate mostly nothing but the bias is left. In eval mode all is."""
+    attention, x = attention_of(name, dropout=0.9999), states([200])
+    layout = layout_for(name, rows=1, length=200)
+    dropped = torch.stack([attention(x, layout).eq(attention.out_proj.bias).all(dim=2) for _ in range(10)])
+    assert float(dropped.double().mean(dim=0).min()) > 0.3
+    attention.eval()
+    assert not attention(x, layout).eq(attention.out_proj.bias).all(dim=2).any()
 
 
 @NAMES
