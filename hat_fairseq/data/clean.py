@@ -18,7 +18,7 @@ class EmptyDocumentError(ValueError):
 def clean_sentences(
     record: Record, text: Text, settings: Settings, counts: Counter[str], split: bool = True, element: str | None = None
 ) -> list[str]:
-    """Normalised sentences, segments or words of a text; none of them is empty. Roles are put before their sentences.
+    """Returns normalised sentences, segments or words of a text, none empty; roles are put before their sentences.
 
     `split`: running text is split by the settings' splitter, otherwise it is one sentence. `element`: the name of an
     element that has a label. EmptyDocumentError if nothing is left, or such an element is empty.

@@ -87,7 +87,7 @@ class RowEncoder:
         return list(chain.from_iterable(self.units(record, text, self.settings.splitter != "given")))
 
     def pieces(self, sentences: list[str], side: str) -> tuple[list[str], list[list[str]]]:
-        """Clean sentences of the source or the target ready for the BPE, and the tokens of each.
+        """Returns clean sentences of the source or the target ready for the BPE, and the tokens of each.
 
         Joined, the tokens decode to the sentences joined by single spaces.
         """

@@ -94,7 +94,7 @@ class Run:
         return self.bin / self.kind.folder / "dict.txt"
 
     def clean(self) -> None:
-        """Read and check the records of all splits, and store them in `text/SPLIT.jsonl`."""
+        """Reads, prepares (`Kind.prepare`) and checks the records of all splits; stores them in `text/SPLIT.jsonl`."""
         earlier: set[object] = set()
         key = digest("clean", versions(), self.options)
         for split in self.splits:

@@ -27,9 +27,10 @@ from hat_fairseq.data.word_tokenizer import count_words
 
 
 def clean_block(options: Options, may_be_blind: bool, block: tuple[list[str], bytes]) -> Parts:
-    """The records of some lines as `text/SPLIT.jsonl` has them; id, digest of the source and name of each; counts.
+    """Returns the records of some lines as `text/SPLIT.jsonl` has them, their ids, digests and names, and counts.
 
-    `block`: that of `block_of_lines`; `may_be_blind`: records may lack a target, as in a test split.
+    The digests are of the sources. `block`: that of `block_of_lines`; `may_be_blind`: records may lack a target, as in a
+    test split.
     """
     kind = kind_of(options.kind)
     counts: Counter[str] = Counter()
@@ -95,12 +96,12 @@ def block_of_lines(key: str, lines: list[tuple[str, str]]) -> Block:
 
 
 def stored_block(key: str, archive: Path) -> Block:
-    """Stored records."""
+    """Makes a block of stored records."""
     return Block(digest(key, archive.name), archive, read_part(archive, "name").decode())
 
 
 def blocks_of_words(split: str, archives: Sequence[Path]) -> list[Block]:
-    """Stored records in at most `MOST_COUNTS` parts."""
+    """Divides stored records into at most `MOST_COUNTS` blocks."""
     size = -(-len(archives) // MOST_COUNTS)
     parts = [archives[begin : begin + size] for begin in range(0, len(archives), size)]
     return [Block(digest("words", [path.name for path in part]), part, f"{split}: words") for part in parts]
@@ -117,7 +118,7 @@ def words_of_blocks(settings: Settings, archives: Sequence[Path]) -> Parts:
 
 
 def encode_block(encoder: RowEncoder, split: str, negative_share: float, archive: Path) -> Parts:
-    """The rows of stored records, by file; or the units to fill rows with, an empty line behind each document."""
+    """Returns the rows of stored records, by file; or the units to fill rows with, an empty line behind a document."""
     kind, report = encoder.kind, SplitReport(encoder.kind)
     encoder.counts.clear()
     encoder.totals.clear()
@@ -175,7 +176,7 @@ def tokens_of_block(block: tuple[Path, int, int]) -> Parts:
 
 
 def binarize_block(dictionary: Dictionary, dtype: str, block: tuple[Path, int, int]) -> Parts:
-    """Token ids of some rows, each with `</s>`; their lengths; and how many tokens the dictionary does not have."""
+    """Returns the ids of some rows, each with `</s>` appended; their lengths; how many tokens the dictionary lacks."""
     number_of = dictionary.numbers.__getitem__
     ids, lengths, unknown = [], [], 0
     for line in read_range(block):

@@ -147,8 +147,8 @@ def pack_linears(model: nn.Module, precision: str = "fp32") -> int:
 
 
 def _can_pack(weight: Tensor, smallest: int) -> bool:
-    known = weight.dtype in (torch.float32, torch.bfloat16) and weight.device.type == "cpu"
-    return torch_private.ONEDNN and known and weight.numel() >= smallest
+    known = weight.dtype is torch.float32 or (weight.dtype is torch.bfloat16 and torch_private.BF16)
+    return torch_private.ONEDNN and known and weight.device.type == "cpu" and weight.numel() >= smallest
 
 
 @cache

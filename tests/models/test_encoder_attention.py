@@ -89,10 +89,11 @@ def check_pattern(name: str, lengths: list[int], dtype: torch.dtype) -> None:
 
 
 @NAMES
-def test_dropout_drops_the_weights_of_every_query(name: str) -> None:
+@pytest.mark.parametrize("length", [200, 4])  # 4: all tokens are in each other's windows
+def test_dropout_drops_the_weights_of_every_query(name: str, length: int) -> None:
     """On all levels, also of global tokens: at this rate mostly nothing but the bias is left. In eval mode all is."""
-    attention, x = attention_of(name, dropout=0.9999), states([200])
-    layout = layout_for(name, rows=1, length=200)
+    attention, x = attention_of(name, dropout=0.9999), states([length])
+    layout = layout_for(name, rows=1, length=length)
     dropped = torch.stack([attention(x, layout).eq(attention.out_proj.bias).all(dim=2) for _ in range(10)])
     assert float(dropped.double().mean(dim=0).min()) > 0.3
     attention.eval()
