@@ -29,8 +29,8 @@ from hat_fairseq.data.word_tokenizer import count_words
 def clean_block(options: Options, may_be_blind: bool, block: tuple[list[str], bytes]) -> Parts:
     """Returns the records of some lines as `text/SPLIT.jsonl` has them, their ids, digests and names, and counts.
 
-    The digests are of the sources. `block`: that of `block_of_lines`; `may_be_blind`: records may lack a target, as in a
-    test split.
+    The digests are of the sources. `block`: that of `block_of_lines`; `may_be_blind`: records may lack a target, as in
+    a test split.
     """
     kind = kind_of(options.kind)
     counts: Counter[str] = Counter()
