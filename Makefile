@@ -44,7 +44,7 @@ setup: $(STAMP) check-choice  ## create .venv and install everything (TORCH=, PY
 	@echo "setup: $(VENV) is up to date"
 
 demo: setup  ## the AMI meetings: preprocess, train a small HAT, generate, score
-	examples/ami_demo.sh
+	$(VENV)/bin/hat demo
 
 test: setup  ## the tests, without the slow runs of whole recipes and benchmarks
 	OMP_NUM_THREADS=1 $(PY) -m pytest -q -n $(JOBS) --dist loadfile -m "not slow" tests

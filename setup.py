@@ -1,4 +1,4 @@
-"""Puts the recipes and the readers, which lie beside the package, into it; all else is in pyproject.toml."""
+"""Puts the recipes, the readers and the demo, which lie beside the package, into it; the rest is in pyproject.toml."""
 
 import shutil
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from setuptools import setup
 from setuptools.command.build_py import build_py
 
-FOLDERS = ("configs", "preprocess")
+FOLDERS = ("configs", "preprocess", "examples")
 
 
 class BuildPy(build_py):

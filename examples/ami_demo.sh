@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
-# Real meetings in, summaries and their scores out, from scratch on a CPU: `make demo` runs this.
-# Everything goes to ami_small in data-bin/, checkpoints/ and results/; data and training of an earlier run are kept.
+# Real meetings in, summaries and their scores out, from scratch on a CPU: `hat demo` and `make demo` run this.
+# Everything goes to ami_small in data-bin/, checkpoints/ and results/ of the current folder; data and training of an
+# earlier run are kept.
 set -euo pipefail
-cd "$(dirname "$0")/.."
-export PATH="$PWD/.venv/bin:$PATH"
 data=data-bin/ami_small results=results/ami_small checkpoints=checkpoints/ami_small
 start=$SECONDS
 
@@ -24,7 +23,7 @@ hat recipe generate ami_small --score=null
 mv "$results/test.jsonl" "$results/hat.jsonl"
 
 step "4/6 baselines: the beginning of the meeting, and the best constant summary"
-python examples/baselines.py "$data/text/test.jsonl" "$data/text/train.jsonl" "$results" 286
+python "$(dirname "$0")/baselines.py" "$data/text/test.jsonl" "$data/text/train.jsonl" "$results" 286
 
 step "5/6 scores and one meeting"
 hat score rouge --against-others --references "$data/text/test.jsonl" \
@@ -38,12 +37,16 @@ constant summary is a strong baseline; "against other documents' references" say
 meeting itself; many details are plausible rather than true. The paper's HAT starts from BART and reaches 52.3 / 20.2 / 50.6.
 END
 
-step "6/6 pictures: the training, and what the model looks at in the first test meeting"
-if [ -e "$checkpoints/train.log" ]; then
+step "6/6 the training as a picture, and what the model looks at in the first test meeting"
+pictures=(--png "$results/look.png")
+if ! python -c 'import matplotlib' 2>/dev/null; then
+  echo "no pictures as PNG: pip install matplotlib"
+  pictures=()
+elif [ -e "$checkpoints/train.log" ]; then
   hat curves "$checkpoints" --out "$results/training.png" --overwrite
 else
   echo "$checkpoints was trained by an earlier version, which has written no train.log: no curves"
 fi
 hat look "$checkpoints/checkpoint_best.pt" --data "$data/bin" --input "$data/text/test.jsonl" \
-  --out "$results/look.html" --png "$results/look.png" --overwrite
+  --out "$results/look.html" "${pictures[@]}" --overwrite
 step "done"

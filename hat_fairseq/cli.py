@@ -22,7 +22,13 @@ from types import ModuleType
 PACKAGE = "hat_fairseq"
 GROUPS = {  # of the verbs in `hat --help`, with their modules
     "data": {"preprocess": "data.preprocess"},
-    "train": {"recipe": "recipes.command", "plan": "planning.command", "average": "weights.average"},
+    "train": {
+        "recipe": "recipes.command",
+        "train": "fairseq_commands",
+        "validate": "fairseq_commands",
+        "plan": "planning.command",
+        "average": "weights.average",
+    },
     "use": {
         "generate": "inference.generate",
         "summarize": "inference.summarize",
@@ -37,7 +43,12 @@ GROUPS = {  # of the verbs in `hat --help`, with their modules
         "show-attention": "analysis.show_attention",
     },
     "exchange": {"import": "weights.command", "export": "weights.export", "package": "weights.package"},
-    "installation": {"doctor": "doctor.command"},
+    "installation": {
+        "demo": "demo",
+        "doctor": "doctor.command",
+        "selftest": "selftest",
+        "user-dir": "user_dir",
+    },
 }
 VERBS = {verb: module for verbs in GROUPS.values() for verb, module in verbs.items()}
 OLD_NAMES = {"convert-bart": ["import", "bart"]}  # kept for one version

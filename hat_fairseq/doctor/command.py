@@ -26,7 +26,10 @@ IMPORT_SECONDS = 300
 OK, NOTE, PROBLEM = "ok", "note", "PROBLEM"
 REQUIREMENT = re.compile(r"""([\w.-]+)\s*([^;\s]*)\s*(?:;\s*extra\s*==\s*["']([\w-]+)["'])?""")
 
-# Programs that print one line about what they import.
+DEVELOPER_EXTRAS = ("test", "bench", "docs", "lint")
+
+# Programs that print one line about what they import. fairseq's other compiled modules (libbase, libnat) are linked to
+# the torch they were built with; nothing here imports them.
 TORCH = """
 import torch
 names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
@@ -35,7 +38,7 @@ print(f"{len(names)} x {names[0]}" if names else without)
 """
 FAIRSEQ_AND_EXTENSIONS = """
 import torch
-import fairseq.data.data_utils_fast, fairseq.data.token_block_utils_fast, fairseq.libbase, fairseq.libbleu
+import fairseq.data.data_utils_fast, fairseq.data.token_block_utils_fast, fairseq.libbleu
 print(fairseq.__file__)
 """
 PLUGIN = """
@@ -96,7 +99,8 @@ def requirements() -> list[tuple[str, str, str | None]]:
         lines = metadata.requires("hat_fairseq") or []
     by_name: dict[str, tuple[str, str, str | None]] = {}
     for match in filter(None, map(REQUIREMENT.match, lines)):
-        by_name.setdefault(match[1], (match[1], match[2], match[3]))
+        if project_file.is_file() or match[3] not in DEVELOPER_EXTRAS:
+            by_name.setdefault(match[1], (match[1], match[2], match[3]))
     return list(by_name.values())
 
 
@@ -164,7 +168,7 @@ def findings() -> Iterator[Finding]:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", type=Path, metavar="DIR", help="check a directory of hat preprocess instead")
-    parser.add_argument("--problems", action="store_true", help="print only what is not in order")
+    parser.add_argument("--problems", action="store_true", help="print only what has to be repaired")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -174,7 +178,7 @@ def main(args: argparse.Namespace) -> int:
     listed = list(findings())
     width = max(len(finding.name) for finding in listed)
     for finding in listed:
-        if args.problems and finding.state == OK:
+        if args.problems and finding.state != PROBLEM:
             continue
         print(f"{finding.state:<8} {finding.name:<{width}}  {finding.detail}")
         if finding.repair:

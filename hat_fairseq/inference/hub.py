@@ -1,4 +1,4 @@
-"""Models of the Hugging Face Hub: `user/name`, or `user/name@revision`, for a folder of `hat package`."""
+"""Names for folders of `hat package`: `demo`, and `user/name` or `user/name@revision` of the Hugging Face Hub."""
 
 import logging
 import os

@@ -107,7 +107,7 @@ def make_plan(args: argparse.Namespace) -> dict[str, Any]:
 def arguments(recipe: str, flags: Sequence[str], dictionary_size: int | None = None) -> tuple[list[str], int | None]:
     """The arguments of `set_up`."""
     words = recipes.build_commands("train", recipe, flags)[0]
-    words = words[words.index("fairseq_cli.train") + 1 :]
+    words = words[words.index("train") + 1 :]
     if dictionary_size is None and not any(Path(words[0]).rglob("dict*.txt")):
         preprocess = files.load(files.find(recipe))["preprocess"]
         codes = int(str(preprocess.get("num-codes", Options.num_codes)))

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from . import files, update
-from .files import NOTHING, PACKAGE, Flags
+from .files import NOTHING, Flags
 from .update import Flag, split, values_of
 
 #: -P: the current directory is no place to import from.
@@ -31,7 +31,7 @@ PYTHON = (sys.executable, "-P", "-m")
 #: For each verb: the module and its first words, the sections it reads (a later one wins), its positional arguments.
 COMMANDS = {
     "preprocess": (("hat_fairseq.cli", "preprocess"), ("preprocess",), ("reader",)),
-    "train": (("fairseq_cli.train",), ("task", "train"), ("data",)),
+    "train": (("hat_fairseq.cli", "train"), ("task", "train"), ("data",)),
     "generate": (("hat_fairseq.cli", "generate"), ("generate",), ("data",)),
     "predict": (("hat_fairseq.cli", "predict"), ("predict",), ("model", "input")),
 }
@@ -127,8 +127,7 @@ def build_commands(verb: str, name: str, extra: Iterable[str] = ()) -> list[list
         trailing = [flag for flag in trailing if flag.name != "score"]
     values = {"recipe": files.find(name).stem, **flags, **values_of(trailing)}
     words = [word for flag, value in flags.items() if flag not in positionals for word in _words(flag, value)]
-    user_dir = ["--user-dir", str(PACKAGE)] if verb == "train" else []
-    command = [*PYTHON, *module, *(_fill(str(flags[each]), values) for each in positionals), *user_dir]
+    command = [*PYTHON, *module, *(_fill(str(flags[each]), values) for each in positionals)]
     command += [_fill(word, values) for word in words] + [word for flag in trailing for word in flag.words]
     if isinstance(score, list) or score in NOTHING:
         return [command]

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from commands import USER_DIR
 
 from hat_fairseq.recipes import command as recipes
 from hat_fairseq.recipes import files, update
@@ -42,9 +41,9 @@ def test_later_wins_and_null_removes(configs, tmp_path):
     (tmp_path / "base" / "two.yaml").write_text("base: [one.yaml]\ntrain: {lr: 3e-05, max-update: 6}")
     configs("base: [base/one.yaml, base/two.yaml]\ntrain: {max-update: 7, bf16: false, clip-norm: null, cpu: true}")
     command = recipes.build_commands("train", "new")[0]
-    assert command[:5] == [sys.executable, "-P", "-m", "fairseq_cli.train", "d"]
-    flags = {flag.name: flag.values for flag in split(command[5:])}
-    assert flags == {"user-dir": [str(USER_DIR)], "lr": ["3e-05"], "max-update": ["7"], "cpu": []}  # as written
+    assert command[:6] == [sys.executable, "-P", "-m", "hat_fairseq.cli", "train", "d"]
+    flags = {flag.name: flag.values for flag in split(command[6:])}
+    assert flags == {"lr": ["3e-05"], "max-update": ["7"], "cpu": []}  # as written
 
 
 def test_sections_reach_their_commands(configs):
@@ -62,7 +61,7 @@ def test_trailing_flags_come_last_as_they_are_written(configs):
     configs("task: {data: d, bf16: true, lr: 1}")
     trailing = ["--lr", "2", "--save_dir=x", "--betas", "(0, 1)", "-v", "--no-hierarchy"]
     command = built("train", *trailing, "--bf16=null")
-    assert command == ["fairseq_cli.train", "d", "--user-dir", str(USER_DIR), "--lr", "1", *trailing]
+    assert command == ["hat_fairseq.cli", "train", "d", "--lr", "1", *trailing]
     with pytest.raises(ValueError, match="--fp16=null: the recipe has no flag --fp16 to remove"):
         built("train", "--fp16=null")
 

@@ -48,7 +48,7 @@ def test_without_dry_run_it_becomes_the_command(tmp_path):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("raise SystemExit('imported from the current directory')")
     done = run(HAT, "recipe", "train", "ami", cwd=tmp_path)
-    assert done.stdout.splitlines()[1].startswith(f"{sys.executable} -P -m fairseq_cli.train data-bin/ami/bin")
+    assert done.stdout.splitlines()[1].startswith(f"{sys.executable} -P -m hat_fairseq.cli train data-bin/ami/bin")
     assert done.returncode == 1  # fairseq's own complaint: nothing has been preprocessed here
     assert "data-bin/ami/bin" in done.stderr.splitlines()[-1]
 

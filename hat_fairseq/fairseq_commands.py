@@ -1,0 +1,38 @@
+"""Train or validate: fairseq-train and fairseq-validate with this package."""
+
+import argparse
+import importlib
+import importlib.util
+import os
+import sys
+from pathlib import Path
+
+PASSES_FLAGS_ON = True
+PACKAGE = Path(__file__).resolve().parent
+MODULE = "hat_fairseq.fairseq_commands"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Shows how to call the command; fairseq reads the flags."""
+    verb = parser.prog.split()[-1]
+    parser.usage = f"hat {verb} DATA [flags of fairseq-{verb} and of this package ...]"
+    parser.epilog = f"All flags: fairseq-{verb} --user-dir {PACKAGE} [--task TASK] [--arch ARCH] --help"
+
+
+def main(args: argparse.Namespace) -> int:
+    """Becomes the process of fairseq's command, which obeys signals and shows tracebacks as fairseq's does."""
+    if importlib.util.find_spec("fairseq_cli") is None:
+        raise ValueError("fairseq is not installed: pip install 'hat_fairseq[train]'")
+    # -P: the current directory is no place to import from
+    os.execv(sys.executable, [sys.executable, "-P", "-m", MODULE, args.verb, *args.others])
+
+
+def run(verb: str, *flags: str) -> None:
+    """Runs a command of fairseq in this process, with this package unless the flags name another --user-dir."""
+    user_dir = [] if any(flag.startswith("--user-dir") for flag in flags) else ["--user-dir", str(PACKAGE)]
+    sys.argv = [f"hat {verb}", *flags, *user_dir]
+    importlib.import_module(f"fairseq_cli.{verb}").cli_main()
+
+
+if __name__ == "__main__":
+    run(*sys.argv[1:])
