@@ -64,6 +64,7 @@ class Kind(ABC):
     policies: ClassVar[tuple[str, ...]] = POLICIES[:3]  # for long sources; the first one is `error`
     options: ClassVar[tuple[str, ...]] = (TEXT, ROWS)  # the groups of options that have an effect (`options.py`)
     folder: ClassVar[str] = "input0"  # where in `bin` fairseq's files of the source are
+    hub_task: ClassVar[str | None] = None  # the pipeline_tag of the Hugging Face Hub that its models have
 
     @abstractmethod
     def encode(self, encoder: RowEncoder, record: Record) -> list[Row]:

@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import yaml
 from torch import Tensor
 
-from ..data.files import read_json
+import hat_fairseq
+
+from ..data.files import parse_object, read_json
 from ..data.outputs import atomic_directory
 from ..data.pipeline import TextPipeline
 from ..generation.options import parse_generation_options
@@ -20,6 +23,18 @@ from .hugging_face import write_weights
 from .trained import Trained
 
 SHOWN = ("max_source_tokens", "long_source", "source_language", "max_target_tokens", "target_language")
+FLAGS = {  # of fairseq-train in the model card, with the place of each in the settings of a training
+    "criterion": ("criterion", "_name"),
+    "optimizer": ("optimizer", "_name"),
+    "lr-scheduler": ("lr_scheduler", "_name"),
+    "lr": ("optimization", "lr"),
+    "warmup-updates": ("lr_scheduler", "warmup_updates"),
+    "batch-size": ("dataset", "batch_size"),
+    "max-tokens": ("dataset", "max_tokens"),
+    "update-freq": ("optimization", "update_freq"),
+    "distributed-world-size": ("distributed_training", "distributed_world_size"),
+    "seed": ("common", "seed"),
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,6 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     defaults = "fairseq generation options as JSON, e.g. '{\"beam\": 4}', for those who give none"
     parser.add_argument("--generation", default="{}", metavar="JSON", help=defaults)
     parser.add_argument("--score", type=Path, metavar="FILE", help="output of hat score --json, for the model card")
+    fields = 'fields of the front matter of the model card as JSON, e.g. \'{"license": "mit"}\'; they win'
+    parser.add_argument("--card", default="{}", metavar="JSON", help=fields)
     parser.add_argument("--half", action="store_true", help="store fp16, half as large; models still compute in fp32")
     parser.add_argument("--overwrite", action="store_true", help="replace a folder of this command")
 
@@ -36,7 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Loads a checkpoint with its data, and writes the folder."""
     generation = parse_generation_options(args.generation, "--generation")
-    score = read_json(args.score) if args.score else "not given"
+    chosen = parse_object(args.card, "--card")
+    scores = as_json(read_json(args.score)) if args.score else None
     pipeline = TextPipeline.load(args.data)
     if args.out.exists() and not is_package(args.out):
         raise ValueError(f"--out {args.out} exists and is no folder of hat package; choose another directory")
@@ -54,7 +72,7 @@ def main(args: argparse.Namespace) -> int:
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy)
         pipeline.save(folder / BIN)
-        names = SHOWN if pipeline.kind.has_target else SHOWN[:3]
+        names = SHOWN if pipeline.kind.has_target else SHOWN[: 3 if pipeline.kind.is_text else 2]
         facts = {
             "architecture, task": f"{cfg['model']._name}, {cfg['task']._name}",
             "parameters": f"{sum(each.numel() for each in model.parameters()):,} in {'fp16' if args.half else 'fp32'}",
@@ -62,10 +80,13 @@ def main(args: argparse.Namespace) -> int:
             "longest input and output": model.max_positions(),
             **{name.replace("_", " "): getattr(pipeline.settings, name) for name in names},
             "trained on": trained_on(args.data.resolve().with_name("manifest.json")),
+            "trained with": trained_with(cfg),
+            "written by": f"hat_fairseq {hat_fairseq.__version__}",
         }
         (folder / CONFIG).write_text(as_json(config), encoding="utf-8")
         (folder / GENERATION).write_text(as_json(generation), encoding="utf-8")
-        (folder / CARD).write_text(card(args.out.resolve().name, facts, as_json(score)), encoding="utf-8")
+        front = front_matter(pipeline, [trained.network, cfg["task"]._name], chosen)
+        (folder / CARD).write_text(front + card(args.out.resolve().name, facts, scores), encoding="utf-8")
         (folder / MANIFEST).write_text(as_json(describe_files(folder)), encoding="utf-8")
     print(f"wrote {args.out}: {facts['parameters']}")
     return 0
@@ -86,20 +107,52 @@ def write_state(folder: Path, state: dict[str, Tensor], half: bool) -> dict[str,
     return tied
 
 
-def trained_on(path: Path) -> str:
-    """Returns the reader and the numbers of documents that a manifest of `hat preprocess` names."""
-    manifest = read_json(path) if path.is_file() else {}
-    counts = (f"{name} {split['documents']:,}" for name, split in manifest.get("splits", {}).items())
-    return f"{Path(manifest.get('reader', 'not recorded')).name}; documents: {', '.join(counts)}"
+def trained_on(path: Path) -> str | None:
+    """Returns the reader and the numbers of documents that a manifest of `hat preprocess` names; None without one."""
+    if not path.is_file():
+        return None
+    manifest = read_json(path)
+    counts = (f"{name} {split['documents']:,}" for name, split in manifest["splits"].items())
+    return f"{Path(manifest['reader']).name}; documents: {', '.join(counts)}"
 
 
 def as_json(value: Any) -> str:
     return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def card(name: str, facts: dict[str, Any], scores: str) -> str:
+def trained_with(cfg: Any) -> str | None:
+    """Returns the flags of a training in its settings; None if it records none."""
+    flags = []
+    for flag, (section, name) in FLAGS.items():
+        value = getattr(cfg.get(section), name, None)
+        if value is not None:
+            text = value if isinstance(value, str | int | float) else ",".join(map(str, value))
+            flags.append(f"--{flag} {text}")
+    return f"`{' '.join(flags)}`" if flags else None
+
+
+def front_matter(pipeline: TextPipeline, tags: list[str], chosen: dict[str, Any]) -> str:
+    """Returns the head of README.md that the Hugging Face Hub reads; fields that are unknown are left out."""
+    kind, settings = pipeline.kind, pipeline.settings
+    languages = [settings.source_language] if kind.is_text else []
+    if kind.has_target and settings.target_language != settings.source_language:
+        languages.append(settings.target_language)
+    fields = {
+        "language": languages,
+        "library_name": "hat_fairseq",
+        "pipeline_tag": "translation" if len(languages) > 1 else kind.hub_task,
+        "tags": tags,
+        **chosen,
+    }
+    known = {name: value for name, value in fields.items() if value}
+    return f"---\n{yaml.safe_dump(known, sort_keys=False, allow_unicode=True)}---\n\n"
+
+
+def card(name: str, facts: dict[str, Any], scores: str | None) -> str:
     """Returns the text of README.md; of files of this machine that have scores, the names are enough."""
-    scores = re.sub(r'(?<=")/[^"]*/', "", scores)
-    rows = "".join(f"| {what} | {value} |\n" for what, value in facts.items())
+    rows = "".join(f"| {what} | {value} |\n" for what, value in facts.items() if value is not None)
     use = f'`hat_fairseq.load("{name}")` in Python, or a checkpoint for the commands of hat_fairseq.'
-    return f"# {name}\n\n{use}\n\n| | |\n|---|---|\n{rows}\nScores:\n\n```\n{scores}```\n"
+    text = f"# {name}\n\n{use}\n\n| | |\n|---|---|\n{rows}"
+    if scores is None:
+        return text
+    return text + "\nScores:\n\n```\n" + re.sub(r'(?<=")/[^"]*/', "", scores) + "```\n"

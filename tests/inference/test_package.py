@@ -14,6 +14,7 @@ import pytest
 import torch
 from commands import USER_DIR, training_words
 from fine_tuned import spread
+from huggingface_hub import ModelCard
 from safetensors.torch import load_file
 from warm import WarmPython
 
@@ -46,7 +47,8 @@ def made(warm: WarmPython, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "save/checkpoint_last.pt").rename(folder / "model.pt")
     spread(folder / "model.pt")
     (folder / "score.json").write_text(json.dumps({"systems": {f"{folder}/out.jsonl": {"rouge1": 12.5}}}))
-    package(folder / "model.pt", folder / "data", folder / "P", "--score", f"{folder}/score.json", *GENERATION)
+    flags = ["--score", f"{folder}/score.json", "--card", '{"license": "mit", "pipeline_tag": "summarization"}']
+    package(folder / "model.pt", folder / "data", folder / "P", *flags, *GENERATION)
     return folder
 
 
@@ -98,6 +100,25 @@ def test_what_is_in_it(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
     package(made / "model.pt", made / "data", made / "data", "--overwrite", status=2)
     assert "data exists and is no folder of hat package" in capsys.readouterr().err
     assert json.loads((made / "P/manifest.json").read_text()) == manifest
+
+
+def test_the_card_says_what_the_hub_reads_and_the_checkpoint_records(made: Path, tmp_path: Path) -> None:
+    """Read by the Hub's own library; without `--card`, scores and manifest, what they would say is left out."""
+    known = {"language": ["en"], "library_name": "hat_fairseq", "tags": ["hat_transformer", "document_to_text"]}
+    card = ModelCard.load(made / "P/README.md")
+    assert card.data.to_dict() == {**known, "license": "mit", "pipeline_tag": "summarization"}
+    tensors = load_file(made / "P/model.safetensors").items()
+    parameters = sum(tensor.numel() for name, tensor in tensors if not name.endswith("_fingerprint"))
+    cfg = torch.load(made / "model.pt", weights_only=False)["cfg"]
+    rate, size, seed = cfg["optimization"]["lr"][0], cfg["dataset"]["batch_size"], cfg["common"]["seed"]
+    flags = f"--criterion chunked_label_smoothed_cross_entropy --optimizer adam --lr-scheduler fixed --lr {rate} "
+    flags += f"--warmup-updates 0 --batch-size {size} --update-freq 1 --distributed-world-size 1 --seed {seed}"
+    rows = (f"| parameters | {parameters:,} in fp32 |", f"`{flags}` |", f"hat_fairseq {hat_fairseq.__version__} |")
+    assert [row for row in rows if row not in card.text] == []
+    shutil.copytree(made / "data/bin", tmp_path / "data/bin")
+    other = ModelCard.load(package(made / "model.pt", tmp_path / "data", tmp_path / "P") / "README.md")
+    assert other.data.to_dict() == known
+    assert not re.search("trained on|Scores|None", other.text) and "trained on" in card.text
 
 
 def test_fairseqs_commands_take_it(made: Path, warm: WarmPython, tmp_path: Path) -> None:
@@ -250,6 +271,8 @@ def test_labels_and_answers(
     """The same from the checkpoint, from the package, and from the package where fairseq is not installed."""
     tuned = fine_tuned(kind)
     folder, raw = package(tuned.checkpoint, tuned.data, tmp_path / "P"), tuned.raw / "test.jsonl"
+    tag = {"classification": "text-classification", "document_qa": "question-answering"}[kind]
+    assert ModelCard.load(folder / "README.md").data.pipeline_tag == tag
     for path, out, data in ((tuned.checkpoint, "a", ["--data", f"{tuned.data}/bin"]), (folder, "b", [])):
         common = ["--details", "--device", "cpu", "--out"]
         assert cli.main(["predict", str(path), str(raw), *common, f"{tmp_path}/{out}/raw/p.jsonl", *data]) == 0

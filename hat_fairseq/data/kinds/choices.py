@@ -72,6 +72,7 @@ class ChoiceKind(LabelledKind):
     num_scores = 1
     joins_rows = True
     rows_of_sample = 4  # as in RACE
+    hub_task = "multiple-choice"
     has_segment_weights = True
 
     def encode(self, encoder: RowEncoder, record: Any) -> list[Row]:

@@ -46,6 +46,7 @@ class ClassificationKind(LabelledKind):
     name, task = "classification", "document_classification"
     record = LabelledText
     has_segment_weights = True
+    hub_task = "text-classification"
 
     def encode(self, encoder: RowEncoder, record: Any) -> list[Row]:
         """Returns one row of one or two parts."""
@@ -119,6 +120,7 @@ class WordKind(SegmentKind):
     element = "word"
     keeps_segments = False
     head_level = "token"
+    hub_task = "token-classification"
 
     def encode(self, encoder: RowEncoder, record: Any) -> list[Row]:
         """Returns one row of words; its label has one for each token: that of a word at its first piece, else none."""

@@ -29,6 +29,7 @@ class PretrainingKind(Kind):
     policies = POLICIES[:1]
     options = (TEXT, ROWS, PACKING)
     folder = ""
+    hub_task = "fill-mask"
 
     def encode(self, encoder: RowEncoder, record: Any) -> list[Row]:
         """Returns rows of one document, without labels; `pack_documents` fills rows with several."""

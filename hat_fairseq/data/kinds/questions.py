@@ -48,6 +48,7 @@ class QuestionKind(LabelledKind):
     name, task = "qa", "question_answering"
     record: ClassVar[type[Record]] = Question
     criterion = "answer_spans"
+    hub_task = "question-answering"
     classes: ClassVar[tuple[str, ...]] = ()
     positions = True
     main = -1
