@@ -14,7 +14,7 @@ from hat_fairseq.doctor import command as doctor
 
 ROOT = Path(__file__).resolve().parents[1]
 HOUSE = ["README.md", "CHANGELOG.md", "LICENSE", "Makefile", "setup.py", "pyproject.toml", "constraints.txt"]
-HOUSE += [".ci/run", ".pre-commit-config.yaml", ".gitignore"]
+HOUSE += [".ci/run", ".pre-commit-config.yaml", ".gitignore", "Dockerfile", ".dockerignore"]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 # In pieces, so that this file does not contain what it looks for.
