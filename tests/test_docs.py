@@ -16,6 +16,8 @@ from hat_fairseq.recipes.command import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = {path: path.read_text(encoding="utf-8") for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]}
+UPGRADING = ROOT / "docs/upgrading.md"
+PAGES[UPGRADING] = re.sub(r"^\|[^|]*", "", PAGES[UPGRADING], flags=re.MULTILINE)  # its first column is what has left
 MODULES = PAGES[ROOT / "docs/modules.md"]
 FENCE = re.compile(r"^```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SPAN = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
