@@ -54,9 +54,9 @@ SEARCHES: dict[str, Callable[[Any], search.Search]] = {
 }
 
 
-def confident(twin: str = "", seed: int = 2) -> Any:
+def confident(twin: str = "", seed: int = 2, positions: int = 128) -> Any:
     """A random model whose hypotheses differ clearly in score and end at different lengths."""
-    model = build("hat_transformer", TINY + twin, seed=seed, max_target_positions=128).eval()
+    model = build("hat_transformer", TINY + twin, seed=seed, max_target_positions=positions).eval()
     with torch.no_grad():
         model.decoder.output_projection.weight.mul_(4)
         model.decoder.output_projection.weight[EOS].mul_(3)
@@ -175,6 +175,11 @@ def test_in_fairseqs_loop_the_hypotheses_of_a_document_share_its_memory(monkeypa
     generate(BeamSearchGenerator, [model], documents(LENGTHS), strategy=SEARCHES["sampling"])
     assert shapes[0] == (20, 5, 5) and shapes[-1][0] < 20  # some documents end before others
     assert all(hypotheses == 4 * rows == 4 * keys for hypotheses, rows, keys in shapes)
+
+
+def test_a_text_ends_where_the_positions_of_the_decoder_end() -> None:
+    (hypotheses, *_) = assert_same([confident(positions=9)], documents(LENGTHS), max_len_b=40, min_len=8)
+    assert {len(each["tokens"]) for each in hypotheses} == {9}
 
 
 def test_options_without_a_meaning_are_refused() -> None:

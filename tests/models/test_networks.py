@@ -102,6 +102,15 @@ def test_every_parameter_gets_a_gradient_even_without_markers(name: str) -> None
     assert not [key for key, p in model.named_parameters() if not p.grad.any() and "k_proj" not in key]
 
 
+def test_a_pre_norm_encoder_ends_with_norms() -> None:
+    """The states of tokens and those of sentences; no golden model is pre-norm."""
+    model = build("hat_transformer", f"{TINY} --encoder-normalize-before").eval()
+    out = model.encoder(documents([17, 9, 2]))
+    for states in (out.tokens, out.spans):
+        assert_close(states.mean(dim=-1), torch.zeros(states.shape[:2]))
+        assert_close(states.var(dim=-1, correction=0), torch.ones(states.shape[:2]), torch.bfloat16)
+
+
 @NAMES
 def test_batch_mates_and_padding_on_either_side_do_not_matter(name: str) -> None:
     model, source = model_of(name).eval(), source_of(name)
