@@ -15,9 +15,9 @@ from typing import Any
 
 import torch
 from fairseq.sequence_generator import SequenceGenerator
+from harness import Facts, Job, Setting, dtype, where
 from peers import copy_weights, decisive, documents, fairseq_bart, fairseq_transformer, ours
 from torch import Tensor
-from worker import Facts, Job, Setting, dtype, where
 
 from hat_fairseq.generation.beam_search import BeamSearchGenerator
 

@@ -4,30 +4,84 @@ A script describes its contenders and settings and calls `run`. Each contender o
 script again, with `--child`), so that memory and caches are separate. After one warm-up each, the contenders run in
 turns, A B A B ..., so that other load on the machine affects all of them, and times are compared within a round. At the
 end the processes report what they computed, and the script's `check` decides whether the sides are comparable. The
-result is written to `results/`; `render.py` makes tables of it.
+result is written to `results/`; `render.py` makes tables of it. A contender that is a command runs it by
+`run_commands`. `device` and `peak_memory` serve the other benchmarks, too.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import json
 import os
+import re
+import resource
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import torch
-from machine import device
-from worker import Build, Facts, Job, Setting, answer, dtype, where
 
 RESULTS = Path(__file__).resolve().parent / "results"
+Setting = dict[str, Any]
+Facts = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Job:
+    """The work of a contender; all facts pass through JSON.
+
+    Attributes:
+        step: one timed repetition (on a GPU until the GPU is done); returns facts such as `{"tokens": 2048}`.
+        facts: reported once.
+        finish: called after the last repetition, untimed; returns facts for `check`. Keys that begin with `_` are not
+            written. `peak_bytes` here or in `facts` replaces the peak of this process, if other processes do the work.
+    """
+
+    step: Callable[[], Facts]
+    facts: Facts
+    finish: Callable[[], Facts] = dict
+
+
+Build = Callable[[str, Setting], Job]
 Check = Callable[[Setting, dict[str, Facts]], list[str]]
-__all__ = ["Build", "Check", "Facts", "Job", "Setting", "dtype", "run", "summary", "where"]
+
+
+def where() -> str:
+    """The device of the contenders."""
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def dtype() -> torch.dtype:
+    """The type of the models: bfloat16 on a GPU, fp32 on the CPU."""
+    return torch.bfloat16 if torch.cuda.is_available() else torch.float32
+
+
+def device() -> str:
+    """Name of the GPU, or of the CPU with its number of cores."""
+    if torch.cuda.is_available():
+        return torch.cuda.get_device_name()
+    cpuinfo = Path("/proc/cpuinfo")
+    model = re.search(r"model name\s*: (.*)", cpuinfo.read_text()) if cpuinfo.is_file() else None
+    return f"CPU: {model.group(1).strip() if model else 'unknown'}, {os.cpu_count()} cores"
+
+
+def peak_memory() -> int:
+    """Peak bytes of this process in memory, or on the GPU."""
+    if torch.cuda.is_available():
+        return torch.cuda.max_memory_allocated()
+    # Not getrusage, whose peak includes that of the parent process.
+    peak = re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text())
+    assert peak is not None
+    return int(peak.group(1)) * 1024
 
 
 def run(
@@ -89,11 +143,11 @@ def run(
 
 def installed_versions(*names: str) -> dict[str, str]:
     """The versions of these distributions. A contender that needs a missing one says so itself."""
-    found = {}
+    versions = {}
     for name in names:
         with contextlib.suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found
+            versions[name] = version(name)
+    return versions
 
 
 def flags(doc: str, contenders: Sequence[str], settings: int, rounds: int, threads: int) -> argparse.ArgumentParser:
@@ -185,8 +239,8 @@ def ask(child: subprocess.Popen[str], what: str, name: str, setting: Setting) ->
 
 def report(name: str, setting: Setting, end: Facts) -> Facts:
     """The part of a final report that is written."""
-    kept = {key: value for key, value in end.items() if not key.startswith("_")}
-    return {"contender": name, "setting": setting["name"], **kept}
+    written = {key: value for key, value in end.items() if not key.startswith("_")}
+    return {"contender": name, "setting": setting["name"], **written}
 
 
 def write(record: dict[str, Any], path: Path) -> None:
@@ -223,3 +277,80 @@ def spread(values: Sequence[float], prefix: str) -> dict[str, float]:
     """Median, least and most."""
     figures = {"median": statistics.median(values), "least": min(values), "most": max(values)}
     return {prefix + name: round(value, 4) for name, value in figures.items()}
+
+
+def answer(build: Build, name: str, setting: Setting) -> None:
+    """Answers requests on stdin, `step` or `end`; output of libraries goes to stderr."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    torch.manual_seed(1)
+    job = build(name, setting)
+    built = peak_memory()
+    for line in sys.stdin:
+        if line.strip() == "step":
+            facts = timed(job.step)
+        else:
+            facts = {"peak_bytes": peak_memory(), "built_bytes": built, **job.facts}  # before `finish` allocates more
+            facts |= job.finish()
+        answers.write(json.dumps(facts) + "\n")
+        answers.flush()
+
+
+def timed(step: Callable[[], Facts]) -> Facts:
+    """The facts of one repetition, with its wall-clock seconds and the CPU seconds of its threads and processes."""
+    synchronise()
+    begin, cpu = time.perf_counter(), cpu_seconds()
+    facts = step()
+    synchronise()
+    return {"seconds": time.perf_counter() - begin, "cpu_seconds": cpu_seconds() - cpu, **facts}
+
+
+def cpu_seconds() -> float:
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + ended.ru_utime + ended.ru_stime
+
+
+def synchronise() -> None:
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+
+
+# The peak memory of a child includes that of its parent at the fork, so a small process starts the command.
+_BETWEEN = """
+import resource, subprocess, sys
+status = subprocess.run(sys.argv[1:], stdout=sys.stderr).returncode
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)
+sys.exit(status)
+"""
+
+
+@functools.cache
+def _bytecode() -> tempfile.TemporaryDirectory[str]:
+    """A folder for bytecode, cached in spite of PYTHONDONTWRITEBYTECODE: after the warm-up a command has its own."""
+    return tempfile.TemporaryDirectory(prefix="bytecode-")
+
+
+def surroundings(environment: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment of a command: that of this process, a folder for bytecode, and `environment`."""
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**variables, "PYTHONPYCACHEPREFIX": _bytecode().name, **(environment or {})}
+
+
+def run_commands(commands: Sequence[Sequence[str]], environment: Mapping[str, str] | None = None) -> int:
+    """Runs commands one after the other and returns the peak bytes of their processes.
+
+    Args:
+        environment: is added to that of this process.
+
+    Raises:
+        RuntimeError: a command failed; the message ends with its last output.
+    """
+    peak = 0
+    for command in commands:
+        words = [sys.executable, "-S", "-c", _BETWEEN, *map(str, command)]
+        done = subprocess.run(words, capture_output=True, text=True, env=surroundings(environment))
+        if done.returncode:
+            tail = " | ".join(done.stderr.strip().splitlines()[-3:])
+            raise RuntimeError(f"{' '.join(map(str, command))} ended with status {done.returncode}: {tail}")
+        peak = max(peak, int(done.stdout))
+    return peak

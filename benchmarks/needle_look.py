@@ -20,8 +20,7 @@ from typing import Any
 
 import torch
 from fairseq.data import Dictionary
-from needle import LENGTH, build, scores, train
-from needle_documents import NEEDLE, VALUES, batch, dictionary, read
+from needle import LENGTH, NEEDLE, VALUES, batch, build, dictionary, read, scores, train
 from recipe_runs import RESULTS, mean_and_deviation, write_result
 from torch import Tensor, nn
 

@@ -22,7 +22,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from machine import peak_memory
+from harness import peak_memory
 from recipe_runs import RESULTS, write_result
 
 from hat_fairseq.planning import command as plan

@@ -23,8 +23,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from cli_timing import run_commands
-from harness import Facts, Job, Setting, run
+from harness import Facts, Job, Setting, run, run_commands
 
 from hat_fairseq.data.clean import EmptyDocumentError
 from hat_fairseq.data.gpt2_bpe import find_gpt2_files

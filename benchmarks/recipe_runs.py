@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from machine import device
+from harness import device
 
 from hat_fairseq.data.manifest import versions
 from hat_fairseq.recipes import command as recipes

@@ -18,8 +18,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from cli_timing import run_commands, surroundings
-from harness import RESULTS, Facts, Job, Setting, run
+from harness import RESULTS, Facts, Job, Setting, run, run_commands, surroundings
 
 PLUGIN = RESULTS.parents[1] / "hat_fairseq"
 SIZES = {"embed-dim": 64, "ffn-embed-dim": 128, "attention-heads": 4, "layers": 2}

@@ -15,7 +15,7 @@ import needle
 import pytest
 from commands import run_command
 from fairseq.data import Dictionary
-from needle_documents import VALUES, batch, dictionary, document, read
+from needle import VALUES, batch, dictionary, document, read
 from one_round import one_round
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
