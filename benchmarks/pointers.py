@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+"""How many sentences can it follow from one to the next? Encoder-decoders trained from scratch chase pointers.
+
+    python benchmarks/pointers.py
+
+A document has 20 sentences in random order, `<s> so k7 points to k3 .`, with 0 to 2 words of filler. The pointers are
+one cycle through all keys, new in each document, and each points to a sentence more than 32 tokens away. The decoder
+reads a number of hops and a start key, and predicts the key that many hops on as its next token; it is asked for 1, 2, 3
+and 4 hops separately, so it cannot read earlier answers. A guess among the other keys is right in 5.3 % of the cases.
+Sentences of keys only state pointers, so to name a key, the only type of answer, is no better than this guess.
+
+All models have two encoder layers and one decoder layer of width 64, and the same updates on the same documents,
+without dropout. The window is 16 tokens on either side, so that two layers reach 32 tokens: no encoder layer with a
+window follows a pointer. HAT has the same window, and 0, 1 or 2 layers of its hierarchical encoder; with 0 (no option
+of the package) the decoder attends to the markers as the window leaves them.
+
+Prediction, written before any run: the baseline without hierarchy answers at most one hop, by the decoder's attention
+to the tokens. HAT's decoder attends first to tokens and then to sentences, so that it answers two hops without
+hierarchical layers, and each hierarchical layer adds about one. Full attention follows one pointer in its second layer,
+and answers two hops.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import random
+import time
+from argparse import Namespace
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import Any
+
+import torch
+from fairseq.data import Dictionary
+from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
+from machine import device
+from needle import finished, summary
+from recipe_runs import RESULTS, write_result
+from render import LABELS
+from torch import Tensor, nn
+from torch.nn import functional
+
+from hat_fairseq.register import register
+
+LAYERS, WINDOW, KEYS, HOPS = 2, 16, 20, 4
+LONGEST = 8  # tokens of a sentence
+FILLER = "so then now well here thus and also".split()
+# Share of the updates, keys of a document: short documents first, whose pointers may be near.
+STAGES = ((0.3, 8), (1.0, KEYS))
+DOCUMENTS, WARM_UP, LEARNING_RATE, TESTED = 12, 50, 2e-3, 100
+LOCAL = {"encoder_attention": "window", "attention_window": WINDOW}
+MODELS: dict[str, dict[str, Any]] = {
+    "window": {"no_hierarchy": True, **LOCAL},
+    "hat 0": LOCAL,
+    "hat 1": {**LOCAL, "hierarchical_encoder_layers": 1},
+    "hat 2": {**LOCAL, "hierarchical_encoder_layers": 2},
+    "full": {"no_hierarchy": True},
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--updates", type=int, default=1500)
+    parser.add_argument("--out", type=Path, default=RESULTS / "pointers.json")
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    words = dictionary()
+    settings = {"updates": args.updates, "documents of an update": DOCUMENTS, "learning rate": LEARNING_RATE}
+    rows = finished(args.out, settings)
+    done = {(row["model"], row["seed"]) for row in rows}
+    for seed, name in ((seed, name) for seed in args.seeds for name in args.models if (name, seed) not in done):
+        start = time.process_time()
+        model = train(build(name, words, seed), words, args.updates, seed)
+        row = {"model": name, "seed": seed, **evaluate(model, words)}
+        row["cpu_seconds"] = round(time.process_time() - start, 1)
+        row["parameters"] = sum(parameter.numel() for parameter in model.parameters())
+        row["device"] = device()
+        print(json.dumps(row), flush=True)
+        rows.append(row)
+        rows.sort(key=lambda row: (row["seed"], list(MODELS).index(row["model"])))
+        write_result("pointers", args.out, settings=settings, chance=100 / (KEYS - 1), runs=rows, summary=summary(rows))
+    draw(json.loads(args.out.read_text(encoding="utf-8")), args.out.with_suffix(".png"))
+
+
+def dictionary() -> Dictionary:
+    result = Dictionary()
+    for word in [*FILLER, "points", "to", ".", *map(hops, range(1, HOPS + 1)), *map(key, range(KEYS))]:
+        result.add_symbol(word)
+    return result
+
+
+def key(number: int) -> str:
+    return f"k{number}"
+
+
+def hops(number: int) -> str:
+    return f"{number}-hops"
+
+
+def build(name: str, words: Dictionary, seed: int) -> nn.Module:
+    register()
+    torch.manual_seed(seed)
+    sizes = {"embed_dim": 64, "ffn_embed_dim": 128, "attention_heads": 4}
+    flags = Namespace(dropout=0.0, attention_dropout=0.0, encoder_layers=LAYERS, decoder_layers=1, **MODELS[name])
+    vars(flags).update({f"{part}_{size}": sizes[size] for part in ("encoder", "decoder") for size in sizes})
+    flags.arch = "hat_bart_base"
+    ARCH_CONFIG_REGISTRY[flags.arch](flags)
+    task = Namespace(source_dictionary=words, target_dictionary=words)
+    model = ARCH_MODEL_REGISTRY[flags.arch].build_model(flags, task)
+    if name == "hat 0":
+        model.encoder.hierarchical_encoder.layers = nn.ModuleList()
+    return model
+
+
+def document(rng: random.Random, words: Dictionary, keys: int) -> tuple[Tensor, Tensor]:
+    """(T,) token ids, and (keys,) ids of the keys in the order of the pointers; the last points to the first."""
+    names = rng.sample(range(KEYS), keys)  # of each sentence
+    fillers = [rng.choices(FILLER, k=rng.randint(0, LONGEST - 6)) for _ in names]
+    starts = [0, *accumulate(6 + len(filler) for filler in fillers)][:keys]
+    cycle = far_cycle(rng, starts, LAYERS * WINDOW + LONGEST if keys == KEYS else 0)
+    following = dict(pairwise([*cycle, cycle[0]]))
+    tokens = []
+    for sentence, filler in enumerate(fillers):
+        text = [*filler, key(names[sentence]), "points", "to", key(names[following[sentence]]), "."]
+        tokens += [words.bos(), *map(words.index, text)]
+    return torch.tensor([*tokens, words.eos()]), torch.tensor([words.index(key(names[number])) for number in cycle])
+
+
+def far_cycle(rng: random.Random, starts: list[int], far: int) -> list[int]:
+    """A cycle through all sentences whose neighbours begin more than `far` tokens apart."""
+    while True:
+        left = list(range(len(starts)))
+        cycle = [left.pop(rng.randrange(len(left)))]
+        while choices := [number for number in left if abs(starts[number] - starts[cycle[-1]]) > far]:
+            cycle.append(rng.choice(choices))
+            left.remove(cycle[-1])
+        if not left and abs(starts[cycle[-1]] - starts[cycle[0]]) > far:
+            return cycle
+
+
+def batch(rng: random.Random, words: Dictionary, keys: int, size: int) -> tuple[Tensor, Tensor, Tensor]:
+    """(B, T) token ids; (B, HOPS, keys, 2) questions for the decoder, number of hops and start; (B, HOPS, keys) answers."""
+    documents, cycles = zip(*(document(rng, words, keys) for _ in range(size)), strict=True)
+    tokens = nn.utils.rnn.pad_sequence(list(documents), batch_first=True, padding_value=words.pad())
+    cycle = torch.stack(list(cycles))
+    numbers = torch.tensor([words.index(hops(number)) for number in range(1, HOPS + 1)])
+    asked = numbers[None, :, None].expand(size, HOPS, keys), cycle[:, None].expand(size, HOPS, keys)
+    answers = torch.stack([cycle.roll(-number, dims=1) for number in range(1, HOPS + 1)], dim=1)
+    return tokens, torch.stack(asked, dim=-1), answers
+
+
+def scores(model: nn.Module, tokens: Tensor, questions: Tensor) -> Tensor:
+    """(B, HOPS, keys, V) logits; all questions of a document share its row of the encoder's output."""
+    return model(tokens, None, questions.flatten(0, 2))[0][:, -1].unflatten(0, questions.shape[:3])
+
+
+def train(model: nn.Module, words: Dictionary, updates: int, seed: int) -> nn.Module:
+    """Models of the same seed see the same documents."""
+    rng = random.Random(seed)
+    optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE, betas=(0.9, 0.98))
+    for update in range(updates):
+        rate = LEARNING_RATE * min(1, (update + 1) / WARM_UP) * max(0.05, 1 - update / updates)
+        optimizer.param_groups[0]["lr"] = rate
+        keys = next(keys for share, keys in STAGES if update < share * updates)
+        tokens, questions, answers = batch(rng, words, keys, DOCUMENTS * KEYS // keys)
+        loss = functional.cross_entropy(scores(model, tokens, questions).flatten(0, 2), answers.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+    return model
+
+
+@torch.no_grad()
+def evaluate(model: nn.Module, words: Dictionary) -> dict[str, list[float]]:
+    """Accuracy in percent and number of questions for each number of hops, on new documents."""
+    model.eval()
+    tokens, questions, answers = batch(random.Random(0), words, KEYS, TESTED)
+    right = (scores(model, tokens, questions).argmax(dim=-1) == answers).transpose(0, 1).flatten(1)
+    accuracy = [round(100 * share, 1) for share in right.double().mean(dim=1).tolist()]
+    return {"accuracy": accuracy, "questions": [right.size(1)] * HOPS}
+
+
+def draw(record: dict[str, Any], path: Path) -> None:
+    """Accuracy over hops: a point for each seed, a line through the means."""
+    import matplotlib
+
+    logging.getLogger("matplotlib").setLevel(logging.WARNING)  # fairseq has made everything talk
+    matplotlib.use("agg")
+    from matplotlib import pyplot
+
+    figure, axis = pyplot.subplots(figsize=(8, 4), dpi=100, layout="constrained")
+    numbers = range(1, HOPS + 1)
+    for name, row in record["summary"].items():
+        label = LABELS["pointers"][name].replace("`", "")
+        color = axis.plot(numbers, [value["mean"] for value in row], label=label)[0].get_color()
+        for run in record["runs"]:
+            if run["model"] == name:
+                axis.plot(numbers, run["accuracy"], marker="o", linestyle="", markersize=4, color=color)
+    axis.axhline(record["chance"], color="grey", linestyle="--", label="guess")
+    axis.set(xlabel="hops", ylabel="accuracy, %", ylim=(0, 103), xticks=numbers)
+    axis.grid(alpha=0.3)
+    axis.legend(fontsize=8)
+    figure.savefig(path, metadata={"Software": None})
+
+
+if __name__ == "__main__":
+    main()
