@@ -3,21 +3,31 @@
 
     python benchmarks/pointers.py
 
-A document has 20 sentences in random order, `<s> so k7 points to k3 .`, with 0 to 2 words of filler. The pointers are
+A document has 16 sentences in random order, `<s> so k7 points to k3 .`, with 0 to 2 words of filler. The pointers are
 one cycle through all keys, new in each document, and each points to a sentence more than 32 tokens away. The decoder
-reads a number of hops and a start key, and predicts the key that many hops on as its next token; it is asked for 1, 2, 3
-and 4 hops separately, so it cannot read earlier answers. A guess among the other keys is right in 5.3 % of the cases.
-Sentences of keys only state pointers, so to name a key, the only type of answer, is no better than this guess.
+reads a number of hops and a start key, and predicts the key that many hops on. It is asked for 1, 2, 3 and 4 hops
+separately, so it cannot read earlier answers. Chance is a guess among the other keys, 6.7 %; all answers are keys, so
+a guess of the right type is no better.
 
 All models have two encoder layers and one decoder layer of width 64, and the same updates on the same documents,
 without dropout. The window is 16 tokens on either side, so that two layers reach 32 tokens: no encoder layer with a
 window follows a pointer. HAT has the same window, and 0, 1 or 2 layers of its hierarchical encoder; with 0 (no option
 of the package) the decoder attends to the markers as the window leaves them.
 
+Two things help training. Documents grow from 4 to 6 to 16 sentences, and the first ask only for 1 and 2 hops. And the
+loss (not the accuracy) includes predictions from the states of the token-level encoder: of the key pointed to, at the
+key and at the marker of a sentence, and of the sentence's own key at the marker. Without these predictions, trial runs
+stayed at chance. The settings were chosen in trial runs with seed 1 of `window`, `hat 1` and `hat 2`.
+
 Prediction, written before any run: the baseline without hierarchy answers at most one hop, by the decoder's attention
 to the tokens. HAT's decoder attends first to tokens and then to sentences, so that it answers two hops without
 hierarchical layers, and each hierarchical layer adds about one. Full attention follows one pointer in its second layer,
 and answers two hops.
+
+What came out, with seed 1 alone, which is also the seed of the trial runs: the baseline answers 1 hop, HAT with 0, 1
+and 2 hierarchical layers 2, 3 and 4 hops, and full attention 2, as predicted; beyond, each is near chance. Training is
+fragile: in trial runs of 1,800 updates with other lengths of the stages, `hat 1` was at chance from 3 hops on, and
+`hat 2` from 2 hops on. So a model at chance may also be one that has not learned yet.
 """
 
 from __future__ import annotations
@@ -42,14 +52,15 @@ from render import LABELS
 from torch import Tensor, nn
 from torch.nn import functional
 
+from hat_fairseq.networks.encoder import EncoderOut
 from hat_fairseq.register import register
 
-LAYERS, WINDOW, KEYS, HOPS = 2, 16, 20, 4
+LAYERS, WIDTH, WINDOW, KEYS, HOPS = 2, 64, 16, 16, 4
 LONGEST = 8  # tokens of a sentence
-FILLER = "so then now well here thus and also".split()
-# Share of the updates, keys of a document: short documents first, whose pointers may be near.
-STAGES = ((0.3, 8), (1.0, KEYS))
-DOCUMENTS, WARM_UP, LEARNING_RATE, TESTED = 12, 50, 2e-3, 100
+FILLER = ["so", "then", "now", "well", "here", "thus", "and", "also"]
+# Share of the updates, keys of a document, most hops: short documents first, whose pointers may be near.
+STAGES = ((0.15, 4, 2), (0.42, 6, 2), (0.75, 6, HOPS), (1.0, KEYS, HOPS))
+DOCUMENTS, WARM_UP, LEARNING_RATE, TESTED = 10, 50, 3e-3, 100
 LOCAL = {"encoder_attention": "window", "attention_window": WINDOW}
 MODELS: dict[str, dict[str, Any]] = {
     "window": {"no_hierarchy": True, **LOCAL},
@@ -64,7 +75,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    parser.add_argument("--updates", type=int, default=1500)
+    parser.add_argument("--updates", type=int, default=2400)
     parser.add_argument("--out", type=Path, default=RESULTS / "pointers.json")
     args = parser.parse_args()
     torch.set_num_threads(1)
@@ -81,9 +92,14 @@ def main() -> None:
         row["device"] = device()
         print(json.dumps(row), flush=True)
         rows.append(row)
-        rows.sort(key=lambda row: (row["seed"], list(MODELS).index(row["model"])))
-        write_result("pointers", args.out, settings=settings, chance=100 / (KEYS - 1), runs=rows, summary=summary(rows))
+        write(args.out, settings, rows)
+    write(args.out, settings, rows)
     draw(json.loads(args.out.read_text(encoding="utf-8")), args.out.with_suffix(".png"))
+
+
+def write(path: Path, settings: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+    rows.sort(key=lambda row: (row["seed"], list(MODELS).index(row["model"])))
+    write_result("pointers", path, settings=settings, chance=round(100 / (KEYS - 1), 1), runs=rows, summary=summary(rows))
 
 
 def dictionary() -> Dictionary:
@@ -104,10 +120,10 @@ def hops(number: int) -> str:
 def build(name: str, words: Dictionary, seed: int) -> nn.Module:
     register()
     torch.manual_seed(seed)
-    sizes = {"embed_dim": 64, "ffn_embed_dim": 128, "attention_heads": 4}
+    sizes = {"embed_dim": WIDTH, "ffn_embed_dim": 128, "attention_heads": 4}
     flags = Namespace(dropout=0.0, attention_dropout=0.0, encoder_layers=LAYERS, decoder_layers=1, **MODELS[name])
     vars(flags).update({f"{part}_{size}": sizes[size] for part in ("encoder", "decoder") for size in sizes})
-    flags.arch = "hat_bart_base"
+    flags.arch = "hat_transformer_tiny"
     ARCH_CONFIG_REGISTRY[flags.arch](flags)
     task = Namespace(source_dictionary=words, target_dictionary=words)
     model = ARCH_MODEL_REGISTRY[flags.arch].build_model(flags, task)
@@ -143,7 +159,7 @@ def far_cycle(rng: random.Random, starts: list[int], far: int) -> list[int]:
 
 
 def batch(rng: random.Random, words: Dictionary, keys: int, size: int) -> tuple[Tensor, Tensor, Tensor]:
-    """(B, T) token ids; (B, HOPS, keys, 2) questions for the decoder, number of hops and start; (B, HOPS, keys) answers."""
+    """(B, T) token ids; (B, HOPS, keys, 2) questions, number of hops and start; (B, HOPS, keys) answers."""
     documents, cycles = zip(*(document(rng, words, keys) for _ in range(size)), strict=True)
     tokens = nn.utils.rnn.pad_sequence(list(documents), batch_first=True, padding_value=words.pad())
     cycle = torch.stack(list(cycles))
@@ -153,21 +169,24 @@ def batch(rng: random.Random, words: Dictionary, keys: int, size: int) -> tuple[
     return tokens, torch.stack(asked, dim=-1), answers
 
 
-def scores(model: nn.Module, tokens: Tensor, questions: Tensor) -> Tensor:
+def scores(model: Any, encoded: EncoderOut, questions: Tensor) -> Tensor:
     """(B, HOPS, keys, V) logits; all questions of a document share its row of the encoder's output."""
-    return model(tokens, None, questions.flatten(0, 2))[0][:, -1].unflatten(0, questions.shape[:3])
+    return model.decoder(questions.flatten(0, 2), encoded)[0][:, -1].unflatten(0, questions.shape[:3])
 
 
-def train(model: nn.Module, words: Dictionary, updates: int, seed: int) -> nn.Module:
+def train(model: Any, words: Dictionary, updates: int, seed: int) -> nn.Module:
     """Models of the same seed see the same documents."""
     rng = random.Random(seed)
-    optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE, betas=(0.9, 0.98))
+    optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE, betas=(0.9, 0.98), fused=True)
     for update in range(updates):
         rate = LEARNING_RATE * min(1, (update + 1) / WARM_UP) * max(0.05, 1 - update / updates)
         optimizer.param_groups[0]["lr"] = rate
-        keys = next(keys for share, keys in STAGES if update < share * updates)
+        keys, most = next((keys, most) for share, keys, most in STAGES if update < share * updates)
         tokens, questions, answers = batch(rng, words, keys, DOCUMENTS * KEYS // keys)
-        loss = functional.cross_entropy(scores(model, tokens, questions).flatten(0, 2), answers.flatten())
+        encoded = model.encoder(tokens)
+        asked, answers = questions[:, :most], answers[:, :most]
+        loss = functional.cross_entropy(scores(model, encoded, asked).flatten(0, 2), answers.flatten())
+        loss = loss + functional.cross_entropy(*inside(model, encoded, tokens, words))
         optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -175,12 +194,24 @@ def train(model: nn.Module, words: Dictionary, updates: int, seed: int) -> nn.Mo
     return model
 
 
+def inside(model: Any, encoded: EncoderOut, tokens: Tensor, words: Dictionary) -> tuple[Tensor, Tensor]:
+    """Logits of the token-level encoder and answers: the key pointed to at key and marker, the own one at the marker.
+
+    The own key is read from the marker's state with its halves exchanged, so that the two keys have their own places.
+    """
+    keys = tokens.roll(-1, dims=1) == words.index("points")
+    own, pointed = tokens[keys], tokens.roll(-3, dims=1)[keys]
+    markers = encoded.tokens[tokens == words.bos()]
+    states = torch.cat([encoded.tokens[keys], markers, markers.roll(WIDTH // 2, dims=1)])
+    return model.decoder.output_layer(states), torch.cat([pointed, pointed, own])
+
+
 @torch.no_grad()
-def evaluate(model: nn.Module, words: Dictionary) -> dict[str, list[float]]:
+def evaluate(model: Any, words: Dictionary) -> dict[str, list[float]]:
     """Accuracy in percent and number of questions for each number of hops, on new documents."""
     model.eval()
     tokens, questions, answers = batch(random.Random(0), words, KEYS, TESTED)
-    right = (scores(model, tokens, questions).argmax(dim=-1) == answers).transpose(0, 1).flatten(1)
+    right = (scores(model, model.encoder(tokens), questions).argmax(dim=-1) == answers).transpose(0, 1).flatten(1)
     accuracy = [round(100 * share, 1) for share in right.double().mean(dim=1).tolist()]
     return {"accuracy": accuracy, "questions": [right.size(1)] * HOPS}
 

@@ -54,6 +54,13 @@ LABELS: dict[str, dict[str, str]] = {
         "blocks, global": "blocks, global and random ones",
     },
     "needle_look": {},
+    "pointers": {
+        "window": "baseline (`--no-hierarchy`, window)",
+        "hat 0": "HAT on the window, 0 hierarchical layers",
+        "hat 1": "HAT on the window, `--hierarchical-encoder-layers 1`",
+        "hat 2": "HAT on the window, `--hierarchical-encoder-layers 2`",
+        "full": "full attention (`--no-hierarchy`)",
+    },
     "lra": {},
     "gpu": {
         **HAT,
@@ -144,6 +151,7 @@ OWN_TABLES = {
     "whole_meetings": tables.whole_meetings,
     "needle": partial(tables.needle, labels=LABELS["needle"]),
     "needle_look": tables.needle_look,
+    "pointers": partial(tables.pointers, labels=LABELS["pointers"]),
     "lra": tables.lra,
     "load": tables.load,
 }

@@ -99,15 +99,28 @@ def plan(record: Record) -> str:
 
 def needle(record: Record, labels: dict[str, str]) -> str:
     """Accuracy of each model for each bin of distances, the mean and seed by seed."""
+    bins = [f"{before + 1} to {most}" for before, most in zip([0, *record["bins"]], record["bins"], strict=False)]
+    reach = ["longest possible", "", *(record["reach"].get(name, "any") for name in record["summary"])]
+    return accuracies(record, labels, "distance", bins, reach)
+
+
+def pointers(record: Record, labels: dict[str, str]) -> str:
+    """Accuracy of each model for each number of hops, the mean and seed by seed."""
+    numbers = [str(index + 1) for index in range(len(record["runs"][0]["accuracy"]))]
+    return accuracies(record, labels, "hops", numbers)
+
+
+def accuracies(record: Record, labels: dict[str, str], first: str, names: Sequence[str], *more: Sequence[Any]) -> str:
+    """A row for each entry of the runs' accuracies, a column for each model; `more`: further rows."""
     by_model = {name: [run for run in record["runs"] if run["model"] == name] for name in record["summary"]}
-    rows = []
-    for index, (before, most) in enumerate(zip([0, *record["bins"]], record["bins"], strict=False)):
-        row = [f"{before + 1} to {most}", record["runs"][0]["questions"][index]]
+    rows: list[Sequence[Any]] = []
+    for index, begin in enumerate(names):
+        row = [begin, record["runs"][0]["questions"][index]]
         for name, runs in by_model.items():
             by_seed = ", ".join(f"{run['accuracy'][index]:.0f}" for run in runs)
             row.append(f"{record['summary'][name][index]['mean']:.1f} ({by_seed})")
         rows.append(row)
-    rows.append(["longest possible", "", *(record["reach"].get(name, "any") for name in by_model)])
+    rows += more
     rows.append(["parameters", "", *(f"{runs[0]['parameters']:,}" for runs in by_model.values())])
     rows.append(["device", "", *(", ".join(sorted({run["device"] for run in runs})) for runs in by_model.values())])
     told = ", ".join(f"{key} {value:g}" for key, value in record["settings"].items())
@@ -115,7 +128,7 @@ def needle(record: Record, labels: dict[str, str]) -> str:
     machine = f"1 thread, torch {record['versions']['torch']}; {minutes:.0f} minutes of CPU time"
     begin = f"\n`{record['command']}`: {seeds(record)}; {told}; {machine}.\n\n"
     begin += f"Accuracy in percent: mean (seed by seed). A guess: {record['chance']:g}.\n\n"
-    return begin + table(["distance", "questions", *(labels[name] for name in by_model)], rows)
+    return begin + table([first, "questions", *(labels[name] for name in by_model)], rows)
 
 
 def needle_look(record: Record) -> str:

@@ -12,7 +12,9 @@ from typing import Any
 
 import harness
 import needle
+import pointers
 import pytest
+import torch
 from commands import run_command
 from fairseq.data import Dictionary
 from needle import VALUES, batch, dictionary, document, read
@@ -158,3 +160,58 @@ def test_windows_know_what_lies_within_their_reach_and_nothing_else(words: Dicti
         other[rows, positions[:, number] + distances[:, number]] = words.index("the")
         changed = (needle.scores(model, other, positions) != before).any(dim=-1)[:, number]
         assert changed.equal(distances[:, number] <= needle.REACH["window"])
+
+
+def test_pointers_are_one_cycle_and_point_far() -> None:
+    words, rng = pointers.dictionary(), random.Random(3)
+    for _ in range(20):
+        tokens, _ = pointers.document(rng, words, pointers.KEYS)
+        text = [words[token] for token in tokens]
+        assert text[0] == "<s>" and text[-1] == "</s>" and text.count("<s>") == pointers.KEYS
+        at = {text[place - 1]: place - 1 for place, word in enumerate(text) if word == "points"}
+        follows = {key: text[place + 3] for key, place in at.items()}
+        assert len(at) == pointers.KEYS and set(follows.values()) == set(at)
+        assert all(abs(at[key] - at[other]) > pointers.LAYERS * pointers.WINDOW for key, other in follows.items())
+
+
+def test_answers_are_as_many_hops_away_as_asked() -> None:
+    words = pointers.dictionary()
+    tokens, questions, answers = pointers.batch(random.Random(3), words, 6, 4)
+    for row, asked, wanted in zip(tokens, questions.flatten(1, 2), answers.flatten(1), strict=True):
+        text = [words[token] for token in row]
+        follows = {text[place - 1]: text[place + 2] for place, word in enumerate(text) if word == "points"}
+        for (number, key), answer in zip(asked.tolist(), wanted.tolist(), strict=True):
+            end = words[key]
+            for _ in range(int(words[number][0])):
+                end = follows[end]
+            assert end == words[answer]
+
+
+def test_the_encoder_with_a_window_follows_no_pointer() -> None:
+    """Another key in a sentence changes no state of the sentence that points to it; with full attention it does."""
+    words = pointers.dictionary()
+    tokens, cycle = pointers.document(random.Random(3), words, pointers.KEYS)
+    points = (tokens == words.index("points")).nonzero().flatten()
+    first, second = (int(points[tokens[points - 1] == key]) for key in cycle[:2])
+    other = tokens.clone()
+    other[second + 2] = words.index("so")
+    for name, reaches in (("window", False), ("hat 2", False), ("full", True)):
+        encoder = pointers.build(name, words, seed=1).encoder.eval()
+        with torch.no_grad():
+            before, after = (encoder(ids[None]).tokens[0, first - 2 : first + 3] for ids in (tokens, other))
+        assert before.equal(after) != reaches, name
+
+
+def test_pointers_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second call keeps the runs of the first."""
+    monkeypatch.setattr(pointers, "TESTED", 2)
+    threads = torch.get_num_threads()
+    out, runs = tmp_path / "out.json", []
+    for models in (["hat 0"], ["window", "hat 0", "hat 2"]):
+        flags = ["--models", *models, "--seeds", "1", "--updates", "3", "--out", str(out)]
+        monkeypatch.setattr(sys, "argv", ["pointers.py", *flags])
+        pointers.main()
+        runs.append(json.loads(out.read_text(encoding="utf-8"))["runs"])
+    torch.set_num_threads(threads)
+    assert [run["model"] for run in runs[1]] == ["window", "hat 0", "hat 2"] and runs[1][1] == runs[0][0]
+    assert all(len(run["accuracy"]) == pointers.HOPS for run in runs[1]) and out.with_suffix(".png").is_file()
