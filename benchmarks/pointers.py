@@ -99,7 +99,8 @@ def main() -> None:
 
 def write(path: Path, settings: dict[str, Any], rows: list[dict[str, Any]]) -> None:
     rows.sort(key=lambda row: (row["seed"], list(MODELS).index(row["model"])))
-    write_result("pointers", path, settings=settings, chance=round(100 / (KEYS - 1), 1), runs=rows, summary=summary(rows))
+    chance = round(100 / (KEYS - 1), 1)
+    write_result("pointers", path, settings=settings, chance=chance, runs=rows, summary=summary(rows))
 
 
 def dictionary() -> Dictionary:
