@@ -45,7 +45,7 @@ from typing import Any
 import torch
 from fairseq.data import Dictionary
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
-from machine import device
+from harness import device
 from needle import finished, summary
 from recipe_runs import RESULTS, write_result
 from render import LABELS

@@ -1,15 +1,20 @@
-"""Train or validate: fairseq-train and fairseq-validate with this package."""
+"""Train or validate: fairseq-train and fairseq-validate with this package.
+
+The process of fairseq runs this file as a script, so that fairseq itself imports the package, as its --user-dir.
+"""
 
 import argparse
 import importlib
 import importlib.util
+import logging
 import os
 import sys
 from pathlib import Path
 
 PASSES_FLAGS_ON = True
 PACKAGE = Path(__file__).resolve().parent
-MODULE = "hat_fairseq.fairseq_commands"
+# It advises to install tensorboardX, which nothing here uses.
+logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,7 +29,7 @@ def main(args: argparse.Namespace) -> int:
     if importlib.util.find_spec("fairseq_cli") is None:
         raise ValueError("fairseq is not installed: pip install 'hat_fairseq[train]'")
     # -P: the current directory is no place to import from
-    os.execv(sys.executable, [sys.executable, "-P", "-m", MODULE, args.verb, *args.others])
+    os.execv(sys.executable, [sys.executable, "-P", __file__, args.verb, *args.others])
 
 
 def run(verb: str, *flags: str) -> None:

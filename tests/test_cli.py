@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from commands import HEEDING
+from commands import HEEDING, USER_DIR, run_command, training_words
 
 import hat_fairseq
 from hat_fairseq import cli
@@ -100,3 +100,27 @@ def test_a_closed_pipe_ends_quietly() -> None:
     run = subprocess.run([*MODULE, "doctor"], cwd=ROOT, stdout=writer, stderr=subprocess.PIPE, text=True)
     os.close(writer)
     assert run.returncode == 141 and "Traceback" not in run.stderr and "BrokenPipe" not in run.stderr
+
+
+def test_train_is_fairseqs_command_with_the_plugin(ami: Path, tmp_path: Path) -> None:
+    """`hat train` and `hat validate` need no --user-dir; the flags reach fairseq as they are."""
+    out = tmp_path / "out"
+    train = [*MODULE, "train", *training_words(ami / "bin", out, "--max-update", 1)]
+    words = [word for word in train if word not in ("--user-dir", str(USER_DIR))]
+    log = run_command(*words, cwd=tmp_path).stdout
+    assert "num_updates" in log and "tensorboardX" not in log
+    flags = [
+        "--task",
+        "document_to_text",
+        "--role-stream",
+        "role",
+        "--max-source-positions",
+        "128",
+        "--batch-size",
+        "2",
+        "--cpu",
+    ]
+    validated = run_command(
+        *MODULE, "validate", ami / "bin", "--path", out / "checkpoint_last.pt", *flags, cwd=tmp_path
+    )
+    assert "valid on 'valid' subset" in validated.stdout

@@ -44,6 +44,10 @@ MAY_IMPORT = {
     "recipes": set(),
     "planning": {"data", "recipes", "register"},  # models, tasks and criterions come from fairseq's registries
     "doctor": set(),
+    "demo": set(),
+    "fairseq_commands": set(),  # fairseq_cli, by name
+    "selftest": set(),
+    "user_dir": set(),
     "threads": set(),
     "cli": {"threads"},  # verbs are imported by name, when called
 }

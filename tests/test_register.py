@@ -20,6 +20,12 @@ assert "self_attention_regularization" in CRITERION_REGISTRY and "document" in R
 import fairseq.file_io, hat_fairseq
 wrapped = fairseq.file_io.PathManager.copy.__wrapped__
 assert not hasattr(wrapped, "__wrapped__")  # wrapped once
+# Binaries of fairseq that are linked to the torch that they were built with; a wheel may have been built with another.
+import fairseq_cli.train, fairseq_cli.generate
+from pathlib import Path
+libraries = Path("/proc/self/maps").read_text()
+assert "data_utils_fast" in libraries
+assert not [name for name in ("libbase.", "libnat.", "alignment_train") if name in libraries]
 """
 AS_USER_DIR = f"""
 import argparse, fairseq.utils

@@ -10,6 +10,7 @@ from typing import Any
 from ..data.files import read_json
 from ..package_files import MANIFEST, check_package
 
+DEMO = Path(__file__).resolve().parents[1] / "demo_model"
 NAME = re.compile(r"([\w.-]+/[\w.-]+)(?:@([\w./-]+))?")  # also of a relative path
 
 
@@ -31,6 +32,8 @@ def push(folder: str | Path, name: str, private: bool = False) -> str:
 
 @cache
 def _local_path(path: str) -> str:
+    if path == "demo" and not Path(path).exists():
+        return str(DEMO)
     match = NAME.fullmatch(path)
     if match is None or path.endswith(".pt") or Path(path).exists() or Path(path).parent.is_dir():
         return path

@@ -50,7 +50,7 @@ def takes_a_folder(name: str) -> bool:
 @cache
 def trained(name: str) -> Namespace:
     """What fairseq-train reads of a recipe."""
-    words = recipes.build_commands("train", name)[0][4:]
+    words = recipes.build_commands("train", name)[0][5:]
     return options.parse_args_and_arch(options.get_training_parser(), input_args=words)
 
 
@@ -122,11 +122,11 @@ def test_scripts_are_written_from_the_recipes() -> None:
 def test_train_recipes_arrive_in_fairseq() -> None:
     for name, sections in SECTIONS.items():
         arrived = trained(name)
-        assert_arrived(recipes.build_commands("train", name)[0][4:], arrived)
+        assert_arrived(recipes.build_commands("train", name)[0][5:], arrived)
         # Of the first all is hierarchical, the second have no hierarchy.
         has_plain_twin = not sections["train"]["arch"].startswith(("hierarchical_transformer", "poolingformer"))
         plain = recipes.build_commands("train", name, ["--no-hierarchy"])[0][4:]
-        assert not has_plain_twin or plain == [*recipes.build_commands("train", name)[0][4:], "--no-hierarchy"]
+        assert not has_plain_twin or plain == [*recipes.build_commands("train", name)[0][5:], "--no-hierarchy"]
         assert getattr(arrived, "no_hierarchy", False) is arrived.arch.startswith("poolingformer"), name
 
 
