@@ -24,8 +24,9 @@ to the tokens. HAT's decoder attends first to tokens and then to sentences, so t
 hierarchical layers, and each hierarchical layer adds about one. Full attention follows one pointer in its second layer,
 and answers two hops.
 
-What came out, with seed 1 alone, which is also the seed of the trial runs: the baseline answers 1 hop, HAT with 0, 1
-and 2 hierarchical layers 2, 3 and 4 hops, and full attention 2, as predicted; beyond, each is near chance. Training is
+What came out, with two seeds, of which seed 1 is also that of the trial runs: the baseline answers 1 hop, HAT with 0,
+1 and 2 hierarchical layers 2, 3 and 4 hops (94 to 99 %), and full attention 2, as predicted; beyond, each is near
+chance. No encoder of equal parameters with more layers was measured. Training is
 fragile: in trial runs of 1,800 updates with other lengths of the stages, `hat 1` was at chance from 3 hops on, and
 `hat 2` from 2 hops on. So a model at chance may also be one that has not learned yet.
 """

@@ -21,7 +21,7 @@ import fairseq.file_io, hat_fairseq
 wrapped = fairseq.file_io.PathManager.copy.__wrapped__
 assert not hasattr(wrapped, "__wrapped__")  # wrapped once
 # Binaries of fairseq that are linked to the torch that they were built with; a wheel may have been built with another.
-import fairseq_cli.train, fairseq_cli.generate
+import fairseq_cli.train, fairseq_cli.generate, fairseq.data.data_utils_fast
 from pathlib import Path
 libraries = Path("/proc/self/maps").read_text()
 assert "data_utils_fast" in libraries

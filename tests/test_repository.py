@@ -36,7 +36,7 @@ def text_files() -> list[Path]:
     """The files at the top and in the folders of the house, without what tools and runs leave there."""
     top = [path for path in ROOT.iterdir() if path.suffix in {".md", ".toml", ".py"} or path.name in HOUSE]
     inside = [path for folder in FOLDERS.split() for path in (ROOT / folder).rglob("*")]
-    paths = (path for path in top + inside if path.is_file() and "__pycache__" not in path.parts)
+    paths = (path for path in top + inside if path.is_file() and not {"__pycache__", "demo_model"} & {*path.parts})
     return sorted(path for path in paths if b"\0" not in path.read_bytes())  # no text has it
 
 

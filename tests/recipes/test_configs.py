@@ -125,7 +125,7 @@ def test_train_recipes_arrive_in_fairseq() -> None:
         assert_arrived(recipes.build_commands("train", name)[0][5:], arrived)
         # Of the first all is hierarchical, the second have no hierarchy.
         has_plain_twin = not sections["train"]["arch"].startswith(("hierarchical_transformer", "poolingformer"))
-        plain = recipes.build_commands("train", name, ["--no-hierarchy"])[0][4:]
+        plain = recipes.build_commands("train", name, ["--no-hierarchy"])[0][5:]
         assert not has_plain_twin or plain == [*recipes.build_commands("train", name)[0][5:], "--no-hierarchy"]
         assert getattr(arrived, "no_hierarchy", False) is arrived.arch.startswith("poolingformer"), name
 
