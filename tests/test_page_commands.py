@@ -7,12 +7,10 @@ import re
 from pathlib import Path
 
 import pytest
-from commands import USER_DIR
 from test_docs import ROOT, commands
 from warm import WarmPython
 
 SMALL = "--cpu --num-workers 0 --data-buffer-size 0 --log-format json"
-PROGRAMS = {"fairseq-train": "fairseq_cli.train", "hat": "hat_fairseq.cli"}
 
 
 def page(name: str) -> str:
@@ -23,10 +21,9 @@ def run_page(text: str, warm: WarmPython, folder: Path, small: str = SMALL) -> l
     """Runs the commands of a page, and returns what each printed."""
     printed = []
     for program, *words in commands(text):
-        if program in PROGRAMS:
-            words = [str(USER_DIR) if word == USER_DIR.name else word for word in words]
-            words += small.split() if program == "fairseq-train" else []
-            printed.append(warm.run([PROGRAMS[program], *words], folder, folder / "log"))
+        if program == "hat":
+            words += small.split() if words[0] == "train" else []
+            printed.append(warm.run(["hat_fairseq.cli", *words], folder, folder / "log"))
     return printed
 
 
