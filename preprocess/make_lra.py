@@ -17,8 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
+from hat_fairseq.data.blocks import progress
 from hat_fairseq.data.outputs import atomic_directory
-from hat_fairseq.data.progress import progress
 from hat_fairseq.workers import Workers
 from listops import BASELINES, Baselines, Limits, expressions
 from pathfinder import Drawing, draw

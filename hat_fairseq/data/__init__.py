@@ -5,7 +5,7 @@
 preprocess.py                  the command; read run.py next
 run.py                         all stages of a run: clean, learn, encode, binarize
 stages.py, blocks.py           what a process does with a block of records; where its result is kept
-gold.py                        the targets or labels of a split, and their checks
+manifest.py                    the figures of a split, with its labels; the manifest and the table
 options.py                     the options; `Settings` are those that change the tokens
 readers.py, tables.py, plain_text.py    finds a reader of a dataset, or reads a folder of data
 record.py, records_json.py     a `Record`: a document or example; the same as a JSON line
@@ -15,7 +15,7 @@ clean.py, text.py              sentences without line breaks and control tokens;
 encoder.py                     sentences to rows, as the kind says; packing.py and long_input.py fit them to a length
 rows.py                        a `Row`: the tokens of a sample; the file SPLIT.ids
 bpe.py, word_tokenizer.py, detokenize.py    text to tokens and back
-binarize.py, dictionary.py     writes what fairseq-preprocess would write; bin_layout.py says where
+binarize.py, dictionary.py     writes what fairseq-preprocess would write; dictionary.py says where
 
 Nothing here imports torch or fairseq.
 """

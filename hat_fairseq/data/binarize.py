@@ -9,25 +9,20 @@ from pathlib import Path
 
 import numpy as np
 
-from hat_fairseq.data.bin_layout import streams_of
-from hat_fairseq.data.blocks import MOST_COUNTS, Block, Blocks, digest, ranges, read_part
-from hat_fairseq.data.dictionary import MAX_UNKNOWN, Dictionary
+from hat_fairseq.data.blocks import MOST_COUNTS, Block, Blocks, Parts, digest, ranges, read_part, read_range
+from hat_fairseq.data.dictionary import EOS, MAX_UNKNOWN, SPECIAL, UNKNOWN, Dictionary, streams_of
 from hat_fairseq.data.files import sha256_of
 from hat_fairseq.data.kinds import Kind
-from hat_fairseq.data.stages import binarize_block, tokens_of_block
 
 ROLE_LABELS = Path("text", "role.labels")  # the fixed dictionary of the role stream, in fairseq's format
 LABELS = Path("text", "label.labels")  # likewise of the labels of examples
-SPLIT_NAMES = ("train", "valid", "test")  # fairseq numbers them: valid, valid1, ...
-_MAGIC = b"MMIDIDX\x00\x00"
-_VERSION = 1
 _SMALL = 65500  # below it fairseq writes a dictionary's numbers in 16 bits
 _CODES = {"<u2": 8, "<u4": 9}  # how the index names the type
 
 
 def check_splits(splits: Sequence[str]) -> None:
-    """Raises ValueError for splits that fairseq names otherwise."""
-    for kind in SPLIT_NAMES:
+    """Raises ValueError for splits that fairseq names otherwise: it numbers valid, valid1, ..., test, test1, ..."""
+    for kind in ("train", "valid", "test"):
         names = [split for split in splits if split.rstrip("0123456789") == kind]
         if names != [f"{kind}{number or ''}" for number in range(len(names))]:
             raise ValueError(f"fairseq cannot number the splits {', '.join(splits)}; use test, test1, ...")
@@ -71,6 +66,14 @@ def build_dictionary(texts: Iterable[Path], blocks: Blocks) -> Dictionary:
     return Dictionary.build(tokens)
 
 
+def tokens_of_block(block: tuple[Path, int, int]) -> Parts:
+    """Tells how often each token of some lines occurs."""
+    counts: Counter[str] = Counter()
+    for line in read_range(block):
+        counts.update(line.split())
+    return {"tokens": json.dumps(counts)}
+
+
 def binarize_text(text: Path, dictionary: Dictionary, prefix: Path, blocks: Blocks) -> int:
     """Write `PREFIX.bin` (token ids, `</s>` after each line) and `PREFIX.idx` (offsets) of a text, a row a line."""
     dtype = "<u2" if len(dictionary) < _SMALL else "<u4"
@@ -82,7 +85,10 @@ def binarize_text(text: Path, dictionary: Dictionary, prefix: Path, blocks: Bloc
             lengths.append(np.frombuffer(read_part(archive, "lengths"), "<i4"))
             unknown += int(read_part(archive, "unknown"))
     sizes = np.concatenate(lengths)
-    _write_index(Path(f"{prefix}.idx"), sizes, dtype)
+    begins = (np.cumsum(sizes, dtype="<i8") - sizes) * np.dtype(dtype).itemsize
+    with open(f"{prefix}.idx", "wb") as file:
+        file.write(b"MMIDIDX\x00\x00" + struct.pack("<QBQ", 1, _CODES[dtype], len(sizes)))  # 1: the version
+        file.write(sizes.tobytes() + begins.tobytes())
     if unknown > MAX_UNKNOWN * (tokens := int(sizes.sum(dtype=np.int64))):
         raise ValueError(
             f"text/{text.name}: {unknown} of {tokens} tokens are not in the dictionary: text of another language than "
@@ -92,17 +98,22 @@ def binarize_text(text: Path, dictionary: Dictionary, prefix: Path, blocks: Bloc
     return unknown
 
 
+def binarize_block(dictionary: Dictionary, dtype: str, block: tuple[Path, int, int]) -> Parts:
+    """Returns the ids of some rows, each with `</s>` appended; their lengths; how many tokens the dictionary lacks."""
+    number_of = dictionary.numbers.__getitem__
+    ids, lengths, unknown = [], [], 0
+    for line in read_range(block):
+        tokens = [*line.split(), SPECIAL[EOS]]
+        numbers = np.fromiter(map(number_of, tokens), dtype, len(tokens))
+        if missing := int((numbers == UNKNOWN).sum()):
+            unknown += missing - tokens.count(SPECIAL[UNKNOWN])
+        ids.append(numbers.tobytes())
+        lengths.append(len(tokens))
+    return {"ids": b"".join(ids), "lengths": np.array(lengths, "<i4").tobytes(), "unknown": str(unknown)}
+
+
 def _blocks_of(text: Path, key: object, most: int | None = None) -> Iterator[Block]:
     name = digest(sha256_of(text), key)
     for block in ranges(text, most):
         _, begin, end = block
         yield Block(f"{name}.{begin}-{end}", block, f"{text}, bytes {begin} to {end}")
-
-
-def _write_index(path: Path, lengths: np.ndarray, dtype: str) -> None:
-    """The length of each line, and the byte at which it begins."""
-    sizes = lengths.astype("<i8")
-    begins = (np.cumsum(sizes) - sizes) * np.dtype(dtype).itemsize
-    with open(path, "wb") as file:
-        file.write(_MAGIC + struct.pack("<QBQ", _VERSION, _CODES[dtype], len(sizes)))
-        file.write(lengths.tobytes() + begins.tobytes())

@@ -7,6 +7,7 @@ killed goes on where it was: what it has finished is not done again, unless the 
 import os
 import shutil
 import socket
+import sys
 import time
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,15 +16,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
+
+from tqdm import tqdm
 
 from hat_fairseq.workers import Workers
 
 SIZE = 1 << 20  # characters or bytes of a block: enough to hide the cost of a file and of sending it to a process
-
-SECONDS_FOR_FILES = 60
 MOST_COUNTS = 64  # results with counts that are added up: it is the work of one process
+SECONDS_FOR_FILES = 60
 
+Item = TypeVar("Item")
 Parts = Mapping[str, str | bytes]  # of a result: their names and contents
 
 
@@ -133,7 +136,7 @@ def part_names(archive: Path) -> list[str]:
         return parts.namelist()
 
 
-def is_whole(archive: Path) -> bool:
+def _is_whole(archive: Path) -> bool:
     """Tells whether a result is there, and not damaged by a crash of the machine."""
     try:
         with zipfile.ZipFile(archive) as parts:
@@ -144,10 +147,31 @@ def is_whole(archive: Path) -> bool:
 
 def _keep(folder: Path, function: Callable[[Any], Parts], block: Block) -> Path:
     path = folder / f"{block.digest}.zip"
-    if not is_whole(path):
+    if not _is_whole(path):
         unfinished = path.with_suffix(f".{socket.gethostname()}-{os.getpid()}")
         with zipfile.ZipFile(unfinished, "w") as archive:
             for part, content in function(block.argument).items():
                 archive.writestr(part, content)
         unfinished.replace(path)
     return path
+
+
+def progress(
+    items: Iterable[Item], what: str, total: int | None = None, unit: str = "documents", every: float = 60.0
+) -> Iterator[Item]:
+    """Yields the items, while stderr says how many there were, and with a total how long the rest will take.
+
+    Where stderr is no terminal, it is one line `every` so many seconds, with the name of the step, `what`.
+    """
+    if sys.stderr.isatty():
+        yield from tqdm(items, desc=what, total=total, unit=f" {unit}", leave=False)
+        return
+    begin = last = time.monotonic()
+    for number, item in enumerate(items, start=1):
+        yield item
+        if (now := time.monotonic()) - last >= every:
+            last, minutes = now, (now - begin) / 60
+            of, rest = (
+                (f" of {total:,}", f", about {minutes / number * (total - number):.0f} min left") if total else ("", "")
+            )
+            print(f"{what}: {number:,}{of} {unit} in {minutes:.0f} min{rest}", file=sys.stderr, flush=True)

@@ -1,15 +1,32 @@
-"""fairseq's dictionary without importing fairseq: the same files and the same indices."""
+"""fairseq's dictionary without importing fairseq: the same files and the same indices; and the layout of `bin/`.
+
+documents with targets   SPLIT.source-target.source, SPLIT.source-target.target, SPLIT.role-None.role
+rows with labels         input0/SPLIT, label/SPLIT, as fairseq's `sentence_prediction` has them
+pre-training             SPLIT
+"""
+
+from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from hat_fairseq.data.kind import Kind
 
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")  # numbers 0 to 3 of every dictionary
 BOS, PAD, EOS, UNKNOWN = range(4)
 SPECIAL_IDS = {"bos_token_id": BOS, "pad_token_id": PAD, "eos_token_id": EOS}  # under the names of transformers
 MAX_UNKNOWN = 0.5  # fraction of tokens that are not in the dictionary; above it the text is refused
+#: The dictionary of each stream in `bin`; the first that exists, because a folder is of one kind.
+DICTIONARIES = {
+    "source": ("dict.source.txt", "input0/dict.txt", "dict.txt"),
+    "target": ("dict.target.txt",),
+    "role": ("dict.role.txt",),
+    "label": ("label/dict.txt",),
+}
 _MULTIPLE = 8  # fairseq-preprocess fills the dictionaries that it builds up to a multiple of this
 _OVERWRITE = " #fairseq:overwrite"
 
@@ -65,6 +82,13 @@ class Dictionary:
             file.writelines(f"{symbol} {count}\n" for symbol, count in self.counts)
 
 
+class _Numbers(dict[str, int]):
+    """Symbol to index; all other strings have the index of `<unk>`."""
+
+    def __missing__(self, symbol: str) -> int:
+        return UNKNOWN
+
+
 def check_known(rows: Iterable[Any], what: str) -> None:
     """Raises ValueError if most tokens of rows (arrays of ids, of at most 100 rows) are not in the dictionary."""
     tokens = [token for row in islice(rows, 100) for token in row.tolist()]
@@ -76,8 +100,18 @@ def check_known(rows: Iterable[Any], what: str) -> None:
         )
 
 
-class _Numbers(dict[str, int]):
-    """Symbol to index; all other strings have the index of `<unk>`."""
+def find_dictionary(folder: Path, stream: str) -> Path | None:
+    """Returns the dictionary of a stream in a `bin` folder, or None."""
+    return next((path for name in DICTIONARIES[stream] if (path := folder / name).is_file()), None)
 
-    def __missing__(self, symbol: str) -> int:
-        return UNKNOWN
+
+def streams_of(kind: Kind) -> dict[str, tuple[str, str]]:
+    """By stream: the files of a split without `.bin` and `.idx`, in which `{split}` stands for it; the dictionary."""
+    if kind.has_target:
+        return {
+            "source": ("{split}.source-target.source", "dict.source.txt"),
+            "target": ("{split}.source-target.target", "dict.target.txt"),
+            "role": ("{split}.role-None.role", "dict.role.txt"),
+        }
+    folder = f"{kind.folder}/" if kind.folder else ""
+    return {"source": (f"{folder}{{split}}", f"{folder}dict.txt"), "label": ("label/{split}", "label/dict.txt")}

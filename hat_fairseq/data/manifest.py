@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from importlib import metadata
-from itertools import groupby
+from os import stat_result
 from pathlib import Path
 from typing import Any
 
@@ -19,22 +19,22 @@ from hat_fairseq.data.kinds import Kind, kind_of
 from hat_fairseq.data.options import Options
 from hat_fairseq.data.outputs import files_below
 from hat_fairseq.data.readers import Reader
+from hat_fairseq.data.record import Record
 from hat_fairseq.data.rows import Row
 
 FILE_NAME = "manifest.json"
 HASHED = 1_000_000_000  # bytes; of a file up to this size the hash is always compared, in less than a second
-_PACKAGES = ("fairseq-fixed", "hat_fairseq", "sentence-splitter", "tokenizers", "sentencepiece", "sacremoses", "jieba")
-
+MAX_INPUTS = 1000  # files that are listed one by one
+LABEL_ROWS = 40  # of the table; the manifest has all
 # Means for each document, as in Tables 1 and 2 of Rohde et al. 2021: words before any tokenisation, BPE tokens before
 # anything is cut.
 PAPER_ROWS = ("source_words", "source_tokens", "target_words", "target_tokens")
-MAX_INPUTS = 1000
-LABEL_ROWS = 40  # of the table; the manifest has all
+_PACKAGES = ("fairseq-fixed", "hat_fairseq", "sentence-splitter", "tokenizers", "sentencepiece", "sacremoses", "jieba")
 
 
 @dataclass
 class SplitReport:
-    """Figures of one split."""
+    """Figures of one split, or of a block of it."""
 
     kind: Kind  # of its records
     documents: int = 0  # how many records there are
@@ -43,24 +43,58 @@ class SplitReport:
     lengths: dict[str, Counter[int]] = field(default_factory=lambda: {"source": Counter(), "target": Counter()})
     totals: Counter[str] = field(default_factory=Counter)  # the sums of `PAPER_ROWS`
     labels: Counter[str] = field(default_factory=Counter)  # how often each label occurs
+    roles: Counter[str] = field(default_factory=Counter)
     treatments: Counter[str] = field(default_factory=Counter)  # everything replaced, cut or dropped
+    with_gold: str | None = None  # the first record with a gold target or label; None if there is none
+    without_gold: str | None = None
 
-    def count(self, row: Row) -> None:
+    def count_record(self, record: Record) -> None:
+        """Count a record, its gold labels and its roles."""
+        self.documents += 1
+        self.roles.update(record.roles or ())
+        if self.kind.gold is None or getattr(record, self.kind.gold) is None:
+            self.without_gold = self.without_gold or record.name
+        else:
+            self.with_gold = self.with_gold or record.name
+            self.labels.update(self.kind.gold_labels(record))
+
+    def count_row(self, row: Row) -> None:
         """Count a row: its markers, and its tokens with `</s>`."""
         self.sentences += row.segments
         for side in self.lengths.keys() & row.streams.keys():
             self.lengths[side][len(row.streams[side]) + 1] += 1
 
-    def add(self, figures: Mapping[str, Any]) -> None:
-        """Add the figures of another report, as JSON has them."""
-        self.documents += figures["documents"]
-        self.sentences += figures["sentences"]
-        for name in ("totals", "labels", "treatments"):
-            getattr(self, name).update(figures[name])
-        for side, lengths in figures["lengths"].items():
+    def add(self, figures: str | bytes) -> None:
+        """Add what `to_add` of a later block has returned."""
+        later = json.loads(figures)
+        self.documents += later["documents"]
+        self.sentences += later["sentences"]
+        self.with_gold, self.without_gold = (
+            self.with_gold or later["with_gold"],
+            self.without_gold or later["without_gold"],
+        )
+        for name in ("totals", "labels", "roles", "treatments"):
+            getattr(self, name).update(later[name])
+        for side, lengths in later["lengths"].items():
             self.lengths[side].update({int(length): lines for length, lines in lengths.items()})
 
+    def to_add(self) -> str:
+        """Returns all figures as JSON."""
+        return json.dumps({**vars(self), "kind": None})
+
+    def check_gold(self, split: str) -> None:
+        """Raises ValueError for a split without records, or in which only some records have targets or labels."""
+        name = self.kind.gold
+        if not self.documents:
+            raise ValueError(f"{split}.jsonl: every document was dropped (--on-empty drop, --on-misaligned drop)")
+        if self.with_gold and self.without_gold:
+            raise ValueError(
+                f"{split}: {self.with_gold} has {name}, {self.without_gold} has none; give all documents of a split "
+                f"{name}, or none"
+            )
+
     def to_json(self) -> dict[str, Any]:
+        """Returns the figures of the manifest."""
         sides = ("source", "target") if self.kind.has_target else ("source",)
         rows = [row for row in PAPER_ROWS if row.startswith(sides) and (self.kind.is_text or "words" not in row)]
         lines = self.lengths["source"].total()
@@ -71,16 +105,22 @@ class SplitReport:
         return record | {"treatments": dict(sorted((+self.treatments).items()))}
 
 
+def _summary(lengths: Counter[int]) -> dict[str, float]:
+    """Sum, mean and maximum."""
+    total, lines = sum(length * number for length, number in lengths.items()), lengths.total()
+    return {"total": total, "mean": round(total / lines, 1) if lines else 0.0, "max": max(lengths, default=0)}
+
+
 def write_manifest(
-    directory: Path, reader: Reader, options: Options, reports: Mapping[str, SplitReport], inputs: list[dict[str, Any]]
+    directory: Path, reader: Reader, options: Options, reports: Mapping[str, SplitReport], inputs: Iterable[Path]
 ) -> dict[str, Any]:
     """Write `manifest.json` into `directory` with the sizes and hashes of its files; return it."""
     files = files_below(directory)
     manifest = {
         "reader": reader.name,
         "command": shlex.join(sys.argv),
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "inputs": inputs,
+        "date": _date(datetime.now().timestamp()),
+        "inputs": describe_inputs(inputs),
         "options": asdict(options),
         "versions": versions(),
         "splits": {split: report.to_json() for split, report in reports.items()},
@@ -91,6 +131,37 @@ def write_manifest(
     path = directory / FILE_NAME
     path.write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     return manifest
+
+
+def describe_inputs(inputs: Iterable[Path]) -> list[dict[str, Any]]:
+    """Path, size in bytes and time of change of each file; of more than `MAX_INPUTS` files a row for each folder."""
+    paths, stats = sorted(inputs), dict[Path, list[stat_result]]()
+    for path in paths:
+        stats.setdefault(path.parent if len(paths) > MAX_INPUTS else path, []).append(path.stat())
+    return [
+        {
+            "path": str(path),
+            "files": len(rows),
+            "size": sum(row.st_size for row in rows),
+            "changed": _date(max(row.st_mtime for row in rows)),
+        }
+        for path, rows in stats.items()
+    ]
+
+
+def _date(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+
+
+def versions() -> dict[str, str]:
+    """Returns the versions of all packages that can change the result."""
+    installed = {"python": platform.python_version(), "unicode": unicodedata.unidata_version}
+    for package in _PACKAGES:
+        try:
+            installed[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            installed[package] = "not installed"
+    return installed
 
 
 def check_files(data: str | Path, split: str, contents: bool = False) -> None:
@@ -116,82 +187,38 @@ def check_files(data: str | Path, split: str, contents: bool = False) -> None:
             raise ValueError(f"{path} has changed since {FILE_NAME} was written; run hat preprocess again")
 
 
-def describe_inputs(inputs: Iterable[Path]) -> list[dict[str, Any]]:
-    """Path, size in bytes and time of change of each file; of more than `MAX_INPUTS` files a row for each folder."""
-    rows = [(path, path.stat()) for path in sorted(inputs)]
-    if len(rows) <= MAX_INPUTS:
-        return [{"path": str(path), "size": stat.st_size, "changed": _date(stat.st_mtime)} for path, stat in rows]
-    described = []
-    for folder, group in groupby(rows, key=lambda row: row[0].parent):
-        stats = [stat for _, stat in group]
-        latest = _date(max(stat.st_mtime for stat in stats))
-        total = sum(stat.st_size for stat in stats)
-        described.append({"path": str(folder), "files": len(stats), "size": total, "changed": latest})
-    return described
-
-
-def _date(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
-
-
-def versions() -> dict[str, str]:
-    """Returns the versions of all packages that can change the result."""
-    installed = {"python": platform.python_version(), "unicode": unicodedata.unidata_version}
-    for package in _PACKAGES:
-        try:
-            installed[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            installed[package] = "not installed"
-    return installed
-
-
 def table(manifest: Mapping[str, Any]) -> str:
     """Returns the manifest's figures as a short table: one column for each split, and one for what the paper prints."""
-    splits, paper = manifest["splits"], manifest["paper"]
-    first = next(iter(splits.values()))
-    printed = paper.get("documents", {})
-    in_paper = {"documents": " / ".join(printed.get(split, "-") for split in splits) if printed else ""}
-    rows = [["", *splits, *(["paper"] if paper else [])]]
-    rows += [[name, *(f"{split[name]:,}" for split in splits.values())] for name in ("documents", "lines", "sentences")]
+    splits, paper = manifest["splits"].values(), manifest["paper"]
+    rows = [["", *manifest["splits"], "paper" if paper else ""]]
+
+    def add(name: str, figures: Iterable[float | str], in_paper: str = "") -> None:
+        cells = (figure if isinstance(figure, str) else f"{figure:,}" for figure in figures)
+        rows.append([name.replace("_", " "), *cells, in_paper])
+
+    printed = [paper.get("documents", {}).get(split, "-") for split in manifest["splits"]]
+    add("documents", [split["documents"] for split in splits], " / ".join(printed) if "documents" in paper else "")
+    for name in ("lines", "sentences"):
+        add(name, [split[name] for split in splits])
+    first = next(iter(splits))
     for name in filter(first["per_document"].__contains__, PAPER_ROWS):
-        label = f"{name.replace('_', ' ')} a document"
-        in_paper[label] = paper.get(name, "")
-        rows.append([label, *(f"{split['per_document'][name]:,}" for split in splits.values())])
+        add(f"{name} a document", [split["per_document"][name] for split in splits], paper.get(name, ""))
     for name in filter(first.__contains__, ("source_tokens", "target_tokens")):
         for figure in ("mean", "max"):
-            label = f"{name.replace('_', ' ')} a line, {figure}"
-            rows.append([label, *(f"{split[name][figure]:,}" for split in splits.values())])
-    rows += _label_rows(splits)
-    figures = list(map(kind_of(manifest["options"]["kind"]).figures, splits.values()))
-    rows += [[name, *(each[name] for each in figures)] for name in figures[0]]
-    for name in sorted({name for split in splits.values() for name in split["treatments"]}):
-        label = name.replace("_", " ")
-        rows.append([label, *(f"{split['treatments'].get(name, 0):,}" for split in splits.values())])
-    if paper:
-        rows[1:] = [[*row, in_paper.get(row[0], "")] for row in rows[1:]]
+            add(f"{name} a line, {figure}", [split[name][figure] for split in splits])
+    counts = [Counter(split.get("labels", {})) for split in splits]
+    total = sum(counts, Counter())
+    labels = sorted(total, key=lambda label: (-total[label], label))
+    for label in labels[:LABEL_ROWS]:
+        printable = label if label.isprintable() else repr(label)
+        rows.append([f"label {printable:.60}", *(f"{count[label]:,}" for count in counts), ""])
+    if others := labels[LABEL_ROWS:]:
+        add(f"{len(others):,} other labels", [sum(map(count.__getitem__, others)) for count in counts])
+    figures = list(map(kind_of(manifest["options"]["kind"]).figures, splits))
+    for name in figures[0]:
+        add(name, [split[name] for split in figures])
+    for name in sorted({name for split in splits for name in split["treatments"]}):
+        add(name, [split["treatments"].get(name, 0) for split in splits])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     texts = ([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])] for row in rows)
     return "\n".join("  ".join(cells).rstrip() for cells in texts)
-
-
-def _label_rows(splits: Mapping[str, Any]) -> list[list[str]]:
-    """Counts of the most frequent labels of all splits."""
-    total: Counter[str] = Counter()
-    for split in splits.values():
-        total.update(split.get("labels", {}))
-    counted = [(label, [split["labels"].get(label, 0) for split in splits.values()]) for label in total]
-    counted.sort(key=lambda row: (-total[row[0]], row[0]))
-    rows = [
-        [f"label {(label if label.isprintable() else repr(label))[:60]}", *(f"{n:,}" for n in numbers)]
-        for label, numbers in counted[:LABEL_ROWS]
-    ]
-    if others := counted[LABEL_ROWS:]:
-        sums = (sum(column) for column in zip(*(numbers for _, numbers in others), strict=True))
-        rows.append([f"{len(others):,} other labels", *(f"{number:,}" for number in sums)])
-    return rows
-
-
-def _summary(lengths: Counter[int]) -> dict[str, float]:
-    """Sum, mean and maximum."""
-    total, lines = sum(length * number for length, number in lengths.items()), lengths.total()
-    return {"total": total, "mean": round(total / lines, 1) if lines else 0.0, "max": max(lengths, default=0)}

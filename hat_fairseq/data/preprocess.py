@@ -50,7 +50,7 @@ def main(args: argparse.Namespace) -> int:
     ):
         run = Run(reader, options, directory, blocks, args.root, args.bpe_dir)
         reports = run.run()
-        record = manifest.write_manifest(directory, reader, options, reports, manifest.describe_inputs(run.inputs))
+        record = manifest.write_manifest(directory, reader, options, reports, run.inputs)
     print(manifest.table(record), f"wrote {args.out}", sep="\n")
     return 0
 

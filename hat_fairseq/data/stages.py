@@ -1,4 +1,4 @@
-"""What processes do with a block of preprocessing: clean records, count words, encode records, binarize rows."""
+"""What processes do with a block of records: clean them, count their words, encode them."""
 
 import json
 from collections import Counter
@@ -6,14 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
-import numpy as np
-
 from hat_fairseq.data.alignment import MisalignedError, dropped_words
-from hat_fairseq.data.blocks import MOST_COUNTS, Block, Parts, digest, read_part, read_range
+from hat_fairseq.data.blocks import MOST_COUNTS, Block, Parts, digest, read_part
 from hat_fairseq.data.clean import EmptyDocumentError, sentences_for_bpe
-from hat_fairseq.data.dictionary import EOS, SPECIAL, UNKNOWN, Dictionary
 from hat_fairseq.data.files import parse_object
-from hat_fairseq.data.gold import Gold
 from hat_fairseq.data.kinds import Kind, kind_of
 from hat_fairseq.data.kinds.pretraining import units_to_pack
 from hat_fairseq.data.kinds.windows import sample_negatives
@@ -26,26 +22,37 @@ from hat_fairseq.data.rows import Row, lines_of
 from hat_fairseq.data.word_tokenizer import count_words
 
 
+def block_of_lines(key: str, lines: list[tuple[str, str]]) -> Block:
+    """Makes a block of raw records with their places; `key`: what the result depends on besides them."""
+    places = [where for where, _ in lines]
+    content = "\n".join(line for _, line in lines).encode()  # one object: cheap to send
+    name = f"{len(lines)} records from {places[0] or json.loads(lines[0][1])['id']}"
+    return Block(digest(key, places, content), (places, content), name)
+
+
 def clean_block(options: Options, may_be_blind: bool, block: tuple[list[str], bytes]) -> Parts:
     """Returns the records of some lines as `text/SPLIT.jsonl` has them, their ids, digests and names, and counts.
 
     The digests are of the sources. `block`: that of `block_of_lines`; `may_be_blind`: records may lack a target, as in
     a test split.
     """
-    kind = kind_of(options.kind)
-    counts: Counter[str] = Counter()
-    gold, headers, stored, places = Gold(), [], [], []
+    report = SplitReport(kind := kind_of(options.kind))
+    headers, stored, places = [], [], []
     for where, line in zip(block[0], block[1].decode().split("\n"), strict=True):
         record = record_from_json(parse_object(line, where), where, kind)
         headers.append((record.id, digest(record.source), record.name))
-        cleaned = clean_record(record, kind, options, may_be_blind, counts)
+        cleaned = clean_record(record, kind, options, may_be_blind, report.treatments)
         if cleaned is not None:
-            gold.add(cleaned, kind)
+            report.count_record(cleaned)
             stored.append(json_line(cleaned) + "\n")
             places.append(where)
-    figures = {"headers": headers, "counts": counts, "gold": {**vars(gold), "roles": sorted(gold.roles)}}
-    name = f"{headers[0][2]} to {headers[-1][2]}"
-    return {"records": "".join(stored), "places": json.dumps(places), "figures": json.dumps(figures), "name": name}
+    return {
+        "records": "".join(stored),
+        "places": json.dumps(places),
+        "headers": json.dumps(headers),
+        "figures": report.to_add(),
+        "name": f"{headers[0][2]} to {headers[-1][2]}",
+    }
 
 
 def clean_record(
@@ -61,7 +68,7 @@ def clean_record(
         raise ValueError(f"{record.name} has no target")
     record_counts: Counter[str] = Counter()
     try:
-        cleaned = kind.prepare(record, options, record_counts, options.on_misaligned)
+        cleaned: Record = kind.prepare(record, options, record_counts, options.on_misaligned)
     except EmptyDocumentError as error:
         if options.on_empty == "error":
             raise EmptyDocumentError(f"{error}; remove it, or drop and count such: --on-empty drop") from error
@@ -85,21 +92,6 @@ def stored_records(archive: Path, kind: Kind) -> Iterator[Record]:
         yield record_from_json(json.loads(line), where, kind)
 
 
-def block_of_lines(key: str, lines: list[tuple[str, str]]) -> Block:
-    """Makes a block of raw records with their places; `key`: what the result depends on besides them."""
-    places = [where for where, _ in lines]
-    content = "\n".join(line for _, line in lines).encode()  # one object: cheap to send
-    name = (
-        f"{places[0]} to {places[-1]}" if places[0] else f"{len(lines)} records from {json.loads(lines[0][1])['id']!r}"
-    )
-    return Block(digest(key, places, content), (places, content), name)
-
-
-def stored_block(key: str, archive: Path) -> Block:
-    """Makes a block of stored records."""
-    return Block(digest(key, archive.name), archive, read_part(archive, "name").decode())
-
-
 def blocks_of_words(split: str, archives: Sequence[Path]) -> list[Block]:
     """Divides stored records into at most `MOST_COUNTS` blocks."""
     size = -(-len(archives) // MOST_COUNTS)
@@ -117,15 +109,19 @@ def words_of_blocks(settings: Settings, archives: Sequence[Path]) -> Parts:
     return {"words": json.dumps(words)}
 
 
+def stored_block(key: str, archive: Path) -> Block:
+    """Makes a block of stored records."""
+    return Block(digest(key, archive.name), archive, read_part(archive, "name").decode())
+
+
 def encode_block(encoder: RowEncoder, split: str, negative_share: float, archive: Path) -> Parts:
     """Returns the rows of stored records, by file; or the units to fill rows with, an empty line behind a document."""
-    kind, report = encoder.kind, SplitReport(encoder.kind)
+    report = SplitReport(kind := encoder.kind)
     encoder.counts.clear()
     encoder.totals.clear()
     rows: list[Row] = []
     units: list[str] = []
     for record in stored_records(archive, kind):
-        report.documents += 1
         report.totals.update(_words_of_texts(record, encoder))
         if encoder.packs:
             units += [*map(" ".join, units_to_pack(encoder, record)), ""]
@@ -135,7 +131,17 @@ def encode_block(encoder: RowEncoder, split: str, negative_share: float, archive
     report.totals.update(encoder.totals)
     report.treatments.update(encoder.counts)
     files = lines_of_rows(rows, split, report)
-    return files | {"units": "\n".join(units), "figures": json.dumps({**vars(report), "kind": None})}
+    return files | {"units": "\n".join(units), "figures": report.to_add()}
+
+
+def _words_of_texts(record: Record, encoder: RowEncoder) -> Counter[str]:
+    words: Counter[str] = Counter()
+    if encoder.kind.is_text:
+        source, target = encoder.settings.source_language, encoder.settings.target_language
+        texts = ((text,) if isinstance(text, str) else text for _, text in record.texts())
+        words["source_words"] = sum(count_words(sentence, source) for text in texts for sentence in text)
+        words["target_words"] = sum(count_words(sentence, target) for sentence in record.target or ())
+    return words
 
 
 def stored_units(archive: Path) -> Iterator[list[list[str]]]:
@@ -149,41 +155,9 @@ def lines_of_rows(rows: Iterable[Row], split: str, report: SplitReport) -> dict[
     """Returns the content of each file about some rows, which are counted in the report."""
     files: dict[str, list[str]] = {}
     for row in rows:
-        report.count(row)
+        report.count_row(row)
         for name, line in lines_of(row, split, with_ids=not report.kind.packs).items():
             files.setdefault(name, []).append(line + "\n")
     if len(set(map(len, files.values()))) > 1:  # line i of all files is about row i
         raise ValueError(f"{split}: some rows have all of {', '.join(sorted(files))}, and others have not")
     return {name: "".join(lines) for name, lines in files.items()}
-
-
-def _words_of_texts(record: Record, encoder: RowEncoder) -> Counter[str]:
-    words: Counter[str] = Counter()
-    if encoder.kind.is_text:
-        source, target = encoder.settings.source_language, encoder.settings.target_language
-        texts = ((text,) if isinstance(text, str) else text for _, text in record.texts())
-        words["source_words"] = sum(count_words(sentence, source) for text in texts for sentence in text)
-        words["target_words"] = sum(count_words(sentence, target) for sentence in record.target or ())
-    return words
-
-
-def tokens_of_block(block: tuple[Path, int, int]) -> Parts:
-    """Tells how often each token of some lines occurs."""
-    counts: Counter[str] = Counter()
-    for line in read_range(block):
-        counts.update(line.split())
-    return {"tokens": json.dumps(counts)}
-
-
-def binarize_block(dictionary: Dictionary, dtype: str, block: tuple[Path, int, int]) -> Parts:
-    """Returns the ids of some rows, each with `</s>` appended; their lengths; how many tokens the dictionary lacks."""
-    number_of = dictionary.numbers.__getitem__
-    ids, lengths, unknown = [], [], 0
-    for line in read_range(block):
-        tokens = [*line.split(), SPECIAL[EOS]]
-        numbers = np.fromiter(map(number_of, tokens), dtype, len(tokens))
-        if missing := int((numbers == UNKNOWN).sum()):
-            unknown += missing - tokens.count(SPECIAL[UNKNOWN])
-        ids.append(numbers.tobytes())
-        lengths.append(len(tokens))
-    return {"ids": b"".join(ids), "lengths": np.array(lengths, "<i4").tobytes(), "unknown": str(unknown)}

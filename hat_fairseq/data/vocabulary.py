@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
-from hat_fairseq.data.bin_layout import DICTIONARIES, find_dictionary
 from hat_fairseq.data.bpe import Bpe, NoBpe
-from hat_fairseq.data.dictionary import Dictionary
+from hat_fairseq.data.dictionary import DICTIONARIES, Dictionary, find_dictionary
 from hat_fairseq.data.gpt2_bpe import Gpt2Bpe, find_gpt2_files
 from hat_fairseq.data.kinds import kind_of
 from hat_fairseq.data.labels import read_label_dictionary
@@ -25,13 +24,9 @@ FOR_ANOTHER_KIND = ("source_tokenizer", "source_language")
 class Vocabulary:
     """The BPE, dictionary and settings of an earlier `bin` directory."""
 
-    pipeline: TextPipeline  # its settings and its BPE
+    pipeline: TextPipeline
     dictionary: Path  # fairseq's dictionary of its input
     labels: list[str] | None  # its labels in the order of their classes, or None
-
-    @property
-    def settings(self) -> Settings:
-        return self.pipeline.settings
 
     @classmethod
     def open(cls, directory: str | Path) -> Self:
@@ -46,58 +41,30 @@ class Vocabulary:
 
 def inherit(options: Options, arguments: Mapping[str, Any]) -> Options:
     """The options, with those that `--vocabulary` sets; ValueError if one among the `arguments` contradicts it."""
-    directory = options.vocabulary
-    vocabulary = Vocabulary.open(str(directory))
-    settings = vocabulary.settings
-    same_kind = settings.kind == options.kind
-    if kind_of(options.kind).is_text != vocabulary.pipeline.kind.is_text:
+    earlier = f"--vocabulary {options.vocabulary}"
+    pipeline = Vocabulary.open(str(options.vocabulary)).pipeline
+    settings, is_text = pipeline.settings, pipeline.kind.is_text
+    if kind_of(options.kind).is_text != is_text:
         raise ValueError(
-            f"--vocabulary {directory} is of data of the kind {settings.kind}, which has other tokens than "
-            f"--kind {options.kind}"
+            f"{earlier} is of data of the kind {settings.kind}, which has other tokens than --kind {options.kind}"
         )
+    same_kind = settings.kind == options.kind
     names = [item.name for item in options_of(Settings)] if same_kind else FOR_ANOTHER_KIND
     inherited = {name: getattr(settings, name) for name in names}
-    if vocabulary.pipeline.kind.is_text:
-        inherited["bpe"] = vocabulary.pipeline.bpe.kind
+    if is_text:
+        inherited["bpe"] = pipeline.bpe.kind
     for name in ("bpe_dir", "num_codes"):
         if arguments.get(name) is not None:
-            option = f"--{name.replace('_', '-')}"
-            raise ValueError(f"{option} and --vocabulary {directory} contradict each other; leave one out")
+            raise ValueError(f"--{name.replace('_', '-')} and {earlier} contradict each other; leave one out")
     for item in options_of(Options):
         value = arguments.get(item.name)
-        if value is not None and value != inherited.get(item.name, value):
+        if value is not None and value != (earlier_value := inherited.get(item.name, value)):
             raise ValueError(
-                f"{flag(item, value)} contradicts --vocabulary {directory}, which has "
-                f"{flag(item, inherited[item.name])}; leave it out"
+                f"{flag(item, value)} contradicts {earlier}, which has {flag(item, earlier_value)}; leave it out"
             )
     if not same_kind and options.target_separator and not settings.target_separator:
-        raise ValueError(f"--target-separator: the dictionary of --vocabulary {directory} has no {SEPARATOR}")
+        raise ValueError(f"--target-separator: the dictionary of {earlier} has no {SEPARATOR}")
     return replace(options, **inherited)
-
-
-def ready_made(options: Options, bpe_dir: Path | None, dictionary: Path) -> Bpe | None:
-    """The BPE, or None if it is to be learned; its dictionary is copied if it has one. ValueError for missing files."""
-    if options.vocabulary:
-        vocabulary = Vocabulary.open(options.vocabulary)
-        Dictionary.load(vocabulary.dictionary)  # an error there names the user's file
-        _copy(vocabulary.dictionary, dictionary)
-        return vocabulary.pipeline.bpe
-    if not (kind := kind_of(options.kind)).is_text:
-        if kind.alphabet:
-            _save(kind.alphabet, dictionary)
-        return NoBpe()
-    if options.bpe == "gpt2":
-        gpt2 = find_gpt2_files(bpe_dir)
-        _copy(gpt2 / "dict.txt", dictionary)
-        return Gpt2Bpe(gpt2 / "encoder.json", gpt2 / "vocab.bpe")
-    if options.bpe == "sentencepiece":
-        bpe = SentencePieceBpe(model := find_sentencepiece_model(bpe_dir))
-        if (model.parent / "dict.txt").is_file():  # of a model with fewer entries, or more
-            _copy(model.parent / "dict.txt", dictionary)
-        else:
-            _save(bpe.pieces(), dictionary)
-        return bpe
-    return None
 
 
 def has_dictionary(options: Options) -> bool:
@@ -105,11 +72,30 @@ def has_dictionary(options: Options) -> bool:
     return bool(options.vocabulary or kind_of(options.kind).alphabet) or options.bpe != "learned"
 
 
+def ready_made(options: Options, vocabulary: Vocabulary | None, bpe_dir: Path | None, dictionary: Path) -> Bpe | None:
+    """The BPE, or None if it is to be learned; its dictionary is copied if it has one. ValueError for missing files."""
+    dictionary.parent.mkdir(exist_ok=True)
+    if vocabulary:
+        Dictionary.load(vocabulary.dictionary)  # an error there names the user's file
+        shutil.copyfile(vocabulary.dictionary, dictionary)
+        return vocabulary.pipeline.bpe
+    if not (kind := kind_of(options.kind)).is_text:
+        if kind.alphabet:
+            _save(kind.alphabet, dictionary)
+        return NoBpe()
+    if options.bpe == "gpt2":
+        gpt2 = find_gpt2_files(bpe_dir)
+        shutil.copyfile(gpt2 / "dict.txt", dictionary)
+        return Gpt2Bpe(gpt2 / "encoder.json", gpt2 / "vocab.bpe")
+    if options.bpe == "sentencepiece":
+        bpe = SentencePieceBpe(model := find_sentencepiece_model(bpe_dir))
+        if (model.parent / "dict.txt").is_file():  # of a model with fewer entries, or more
+            shutil.copyfile(model.parent / "dict.txt", dictionary)
+        else:
+            _save(bpe.pieces(), dictionary)
+        return bpe
+    return None
+
+
 def _save(symbols: Iterable[str], path: Path) -> None:
-    path.parent.mkdir(exist_ok=True)
     Dictionary((symbol, 1) for symbol in symbols).save(path)
-
-
-def _copy(source: Path, target: Path) -> None:
-    target.parent.mkdir(exist_ok=True)
-    shutil.copyfile(source, target)

@@ -18,10 +18,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from ..data.blocks import Block, Blocks, Parts, blocks_of, digest, read_part
+from ..data.blocks import Block, Blocks, Parts, blocks_of, digest, progress, read_part
 from ..data.outputs import locked
 from ..data.pipeline import TextPipeline
-from ..data.progress import progress
 from ..data.record import Record
 from ..data.records_json import json_line
 from ..package_files import BIN

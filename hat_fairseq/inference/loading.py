@@ -11,8 +11,7 @@ from typing import Any
 
 import torch
 
-from ..data.bin_layout import find_dictionary
-from ..data.dictionary import Dictionary
+from ..data.dictionary import Dictionary, find_dictionary
 from ..data.files import Fields, read_json
 from ..data.kinds import Kind
 from ..data.labels import read_label_dictionary

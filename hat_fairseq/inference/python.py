@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from ..analysis.look import Look
+from ..data.blocks import progress
 from ..data.files import Fields
 from ..data.kinds import Kind, Prediction
-from ..data.progress import progress
 from ..data.record import Record
 from ..data.records_json import record_from_json
 from ..generation.options import packaged_options

@@ -19,7 +19,7 @@ import numpy as np
 from fairseq.data import Dictionary, data_utils
 from fairseq.tasks import FairseqTask
 
-from ..data.bin_layout import streams_of
+from ..data.dictionary import streams_of
 from ..data.kinds import KINDS, LabelledKind
 from ..data.labels import label_of
 from ..data.manifest import check_files

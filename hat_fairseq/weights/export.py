@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..data import bin_layout
+from ..data import dictionary
 from ..data.bpe import FILES
 from ..data.dictionary import EOS, PAD, SPECIAL_IDS
 from ..data.outputs import atomic_directory
@@ -30,7 +30,7 @@ EXPRESSED = ("beam", "nbest", "lenpen", "unnormalized", "min_len", "max_len_b", 
 FINGERPRINT = "_fingerprint"
 ORIGIN = "hat_fairseq.json"
 #: Name of each dictionary in the folder, and its places in a `bin` directory.
-DICTIONARIES = {f"dict.{stream}.txt": places for stream, places in bin_layout.DICTIONARIES.items()}
+DICTIONARIES = {f"dict.{stream}.txt": places for stream, places in dictionary.DICTIONARIES.items()}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from hat_fairseq.data.progress import progress
+from hat_fairseq.data.blocks import progress
 
 
 def test_lines_with_totals_and_the_time_left(capsys: pytest.CaptureFixture[str]) -> None:
