@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hat_fairseq.data.kinds import SymbolSequence
-from hat_fairseq.data.tables import read_tsv
 from listops import FUNCTIONS, value_of
 from release import release_file, release_folder
+from text_tables import read_tsv
 
 KIND = "sequence"
 SPLITS = ("train", "valid", "test")

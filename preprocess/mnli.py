@@ -22,8 +22,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hat_fairseq.data.kinds import LabelledText
-from hat_fairseq.data.tables import read_tsv
 from release import release_file, release_folder
+from text_tables import read_tsv
 
 KIND = "classification"
 SPLITS = ("train", "valid", "test")

@@ -23,8 +23,8 @@ from pathlib import Path
 
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import record_from_json
-from hat_fairseq.data.tables import find_table, read_table
 from release import release_folder
+from text_tables import find_table, read_table
 
 SPLITS = ("train", "valid", "test")
 DEFAULTS = {"splitter": "given", "roles": True, "on_empty": "drop"}

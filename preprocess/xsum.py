@@ -24,8 +24,8 @@ from pathlib import Path
 
 from hat_fairseq.data.files import read_json, read_lines
 from hat_fairseq.data.kinds import Document
-from hat_fairseq.data.tables import find_table, read_table
 from release import release_file, release_folder
+from text_tables import find_table, read_table
 
 SPLITS = ("train", "valid", "test")
 DEFAULTS = {"splitter": "punctuation", "on_empty": "drop"}

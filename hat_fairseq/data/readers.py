@@ -1,21 +1,25 @@
-"""Find the reader of a raw release: a reader module, or a folder of JSON lines or plain parallel text."""
+"""Find the reader of a raw release: a reader module, or a folder of JSON lines, tables or plain parallel text.
+
+Parallel text is two files for a split: one segment on each line, blank lines between documents. They are called
+`train.source` and `train.target`, or as fairseq's examples name them, with both languages and their direction:
+`train.en-de.en` and `train.en-de.de`; each may end in `.gz`.
+"""
 
 import importlib.util
 import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import groupby, zip_longest
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from hat_fairseq.data import plain_text
 from hat_fairseq.data.files import read_lines
-from hat_fairseq.data.kinds import kind_of
+from hat_fairseq.data.kinds import Document, kind_of
 from hat_fairseq.data.record import Record
-from hat_fairseq.data.records_json import json_line, read_records
-from hat_fairseq.data.tables import ENDINGS, is_table
+from hat_fairseq.data.records_json import TABLES, is_table, json_line, read_records
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 #: In the installed package, or beside it in a clone.
@@ -24,12 +28,11 @@ IS_READER = re.compile(r"^(def read\(|read = )", re.MULTILINE)
 SPLITS = ("train", "valid", "test")
 VALID = ("valid", "val", "dev", "validation")  # what the validation split of a folder may be called
 DATA_FILE = re.compile(r"(?!dataset_dict\.json).*\.(jsonl|json|csv|tsv|parquet|source|target)(\.gz)?")
+MAX_SEGMENTS = 500  # of a file of parallel text with a single document
 _EXPECTED = (
     f"{', '.join(f'{split}.jsonl' for split in SPLITS)} (or .jsonl.gz, .csv, .parquet), or train.source and "
     "train.target and so on for parallel text with blank lines between documents"
 )
-
-Read = Callable[[str, Path | None, Counter[str]], Iterator[Record]]
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ class Reader:
     name: str  # for messages and the manifest
     # `read(split, root, counts)` yields the documents of one split; `root` is where the raw release is, or None;
     # everything the reader drops or changes is added to `counts`
-    read: Read
+    read: Callable[[str, Path | None, Counter[str]], Iterator[Record]]
     splits: tuple[str, ...] = SPLITS  # the splits it has, in fairseq's words: train, valid, test
     defaults: Mapping[str, Any] = field(default_factory=dict)  # options of `hat preprocess` that suit this dataset
     # documents of a split of a complete release, several numbers where several are in use
@@ -88,75 +91,10 @@ def names() -> list[str]:
     return sorted(path.stem for path in READERS.glob("*.py") if IS_READER.search(path.read_text(encoding="utf-8")))
 
 
-def _folder_reader(folder: Path, kind: str) -> Reader:
-    """Splits as JSON lines or tables, or as two files of parallel text, which are aligned by default."""
-    by_split: dict[str, Path | tuple[Path, Path]] = {}
-    for split, stem in _splits(folder):
-        file, pair = _file(folder, stem), plain_text.files(folder, stem)
-        if split in by_split or (file and pair):
-            raise ValueError(f"{folder} has the split {split} twice; remove one of its files")
-        if files := file or pair:
-            by_split[split] = files
-    parallel = any(isinstance(files, tuple) for files in by_split.values())
-    data_files = (path for path in sorted(folder.iterdir()) if DATA_FILE.fullmatch(path.name))
-    if unreadable := [path for path in data_files if not (path.is_file() or path.is_dir())]:
-        raise ValueError(f"{unreadable[0]} is a link to nothing or to itself, or a pipe; put a file there")
-    if not by_split:
-        raise ValueError(f"{folder} has no {_EXPECTED}")
-    if parallel and not kind_of(kind).has_target:
-        raise ValueError(f"{folder} has parallel text; --kind {kind} needs JSON lines or a table")
-    tests = [split for split in by_split if split.startswith("test")]
-    if tests != [f"test{number or ''}" for number in range(len(tests))]:
-        raise ValueError(f"{folder} has the splits {', '.join(tests)}; fairseq numbers them test, test1, test2, ...")
-    used = {path for files in by_split.values() for path in (files if isinstance(files, tuple) else (files,))}
-    if others := sorted(path.name for path in folder.iterdir() if DATA_FILE.fullmatch(path.name) and path not in used):
-        raise ValueError(
-            f"{folder} has {others[0]}, which is no split: call splits train, valid (or {', '.join(VALID[1:])}), test, "
-            "test1, ..., and move other files elsewhere"
-        )
-
-    def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
-        if isinstance(files := by_split[split], tuple):
-            return plain_text.read(*files)
-        return read_records(files, kind)
-
-    defaults = {"aligned": True, "target_separator": True} if parallel else {}
-    lines = {split: path for split, path in by_split.items() if isinstance(path, Path) and not is_table(path)}
-    size = sum(path.stat().st_size for path in used)
-    return Reader(folder.name, read, tuple(by_split), defaults, kind=kind, size=size, files=lines)
-
-
-def _splits(folder: Path) -> Iterator[tuple[str, str]]:
-    """The splits that may be in a folder, with the name that its files have, in fairseq's order."""
-    stems = {path.name.partition(".")[0] for path in folder.iterdir()}
-    yield "train", "train"
-    yield from (("valid", stem) for stem in VALID if stem in stems)
-    tests = [stem for stem in stems if re.fullmatch(r"test([1-9]\d*)?", stem)]
-    yield from ((stem, stem) for stem in sorted(tests, key=lambda stem: (len(stem), stem)))
-
-
-def _file(folder: Path, split: str) -> Path | None:
-    """The file of a split, or its folder in a saved `datasets` folder."""
-    candidates = [file for ending in (".jsonl", ".jsonl.gz", *ENDINGS) if (file := folder / (split + ending)).is_file()]
-    candidates += [folder / split] if is_table(folder / split) else []
-    if len(candidates) > 1:
-        raise ValueError(f"{candidates[0]} and {candidates[1]} both exist; remove one of them")
-    return candidates[0] if candidates else None
-
-
 def _module_reader(path: Path) -> Reader:
-    spec = importlib.util.spec_from_file_location(f"hat_reader_{path.stem}", path)
-    assert spec is not None and spec.loader is not None, path
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    with _importable(path.resolve().parent):
-        spec.loader.exec_module(module)
+    module = _imported(path)
     if not callable(getattr(module, "read", None)):
         raise ValueError(f"{path} is no reader: it has no function read(split, root, counts)")
-    try:
-        kind = kind_of(getattr(module, "KIND", "text"))
-    except ValueError as error:
-        raise ValueError(f"{path}: its KIND is an {error}") from error
     return Reader(
         name=path.stem,
         read=module.read,
@@ -164,19 +102,117 @@ def _module_reader(path: Path) -> Reader:
         defaults=getattr(module, "DEFAULTS", {}),
         release=getattr(module, "RELEASE", {}),
         paper=getattr(module, "PAPER", {}),
-        kind=kind.name,
+        kind=kind_of(getattr(module, "KIND", "text")).name,
     )
 
 
-@contextmanager
-def _importable(folder: Path) -> Iterator[None]:
-    """Lets a reader import modules beside it by their names; another folder may have others of the same names."""
-    loaded = set(sys.modules)
+def _imported(path: Path) -> ModuleType:
+    """A reader may import modules beside it by their names; another folder may have others of the same names."""
+    spec = importlib.util.spec_from_file_location(f"hat_reader_{path.stem}", path)
+    assert spec is not None and spec.loader is not None, path
+    sys.modules[spec.name] = module = importlib.util.module_from_spec(spec)
+    folder, loaded = path.resolve().parent, set(sys.modules)
     sys.path.insert(0, str(folder))
     try:
-        yield
+        spec.loader.exec_module(module)
     finally:
         sys.path.remove(str(folder))
         for name in sys.modules.keys() - loaded:
             if Path(getattr(sys.modules[name], "__file__", None) or "/").parent == folder:
                 del sys.modules[name]
+    return module
+
+
+def _folder_reader(folder: Path, kind: str) -> Reader:
+    """Splits as JSON lines or tables, or as two files of parallel text, which are aligned by default."""
+    splits = _files_of_splits(folder)
+    parallel = any(len(files) == 2 for files in splits.values())
+    if parallel and not kind_of(kind).has_target:
+        raise ValueError(f"{folder} has parallel text; --kind {kind} needs JSON lines or a table")
+
+    def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Record]:
+        files = splits[split]
+        return read_parallel(*files) if len(files) == 2 else read_records(files[0], kind)
+
+    defaults = {"aligned": True, "target_separator": True} if parallel else {}
+    lines = {split: files[0] for split, files in splits.items() if len(files) == 1 and not is_table(files[0])}
+    size = sum(path.stat().st_size for files in splits.values() for path in files)
+    return Reader(folder.name, read, tuple(splits), defaults, kind=kind, size=size, files=lines)
+
+
+def _files_of_splits(folder: Path) -> dict[str, tuple[Path, ...]]:
+    """The file of each split, or the source and the target, in fairseq's order; ValueError for other data files."""
+    stems = {path.name.partition(".")[0] for path in folder.iterdir()}
+    tests = sorted(
+        (stem for stem in stems if re.fullmatch(r"test([1-9]\d*)?", stem)), key=lambda stem: int(stem[4:] or 0)
+    )
+    splits: dict[str, tuple[Path, ...]] = {}
+    for split, stem in [("train", "train"), *(("valid", stem) for stem in VALID), *((stem, stem) for stem in tests)]:
+        forms = _forms(folder, stem)
+        if len(forms) > 1 or (forms and split in splits):
+            raise ValueError(f"{folder} has the split {split} twice; remove one of its files")
+        if forms:
+            splits[split] = forms[0]
+    if not splits:
+        raise ValueError(f"{folder} has no {_EXPECTED}")
+    used = {path for files in splits.values() for path in files}
+    if others := sorted(path.name for path in folder.iterdir() if DATA_FILE.fullmatch(path.name) and path not in used):
+        raise ValueError(
+            f"{folder} has {others[0]}, which is no split, or no file: call splits train, valid (or "
+            f"{', '.join(VALID[1:])}), test, test1, ..., and move other files elsewhere"
+        )
+    return splits
+
+
+def _forms(folder: Path, stem: str) -> list[tuple[Path, ...]]:
+    """All files of a split, or its folder in a saved `datasets` folder, or pairs; ValueError for a side alone."""
+    paths = [folder / (stem + ending) for ending in (".jsonl", ".jsonl.gz", *TABLES)]
+    forms: list[tuple[Path, ...]] = [(path,) for path in paths if path.is_file()]
+    forms += [(folder / stem,)] if is_table(folder / stem) else []
+    files = {path.name.removesuffix(".gz"): path for path in sorted(folder.glob(f"{stem}.*")) if path.is_file()}
+    pairs = {(f"{stem}.source", f"{stem}.target")}
+    for name in files:
+        if match := re.fullmatch(rf"({stem}\.([a-z]{{2,3}})-([a-z]{{2,3}}))\.(\2|\3)", name):
+            pairs.add((f"{match[1]}.{match[2]}", f"{match[1]}.{match[3]}"))
+    for pair in sorted(pair for pair in pairs if files.keys() & pair):
+        if missing := [name for name in pair if name not in files]:
+            raise ValueError(f"{folder / missing[0]} is missing; {' and '.join(pair)} go together")
+        forms.append((files[pair[0]], files[pair[1]]))
+    return forms
+
+
+def read_parallel(source: Path, target: Path) -> Iterator[Document]:
+    """Yield the documents of two files; their ids are the split and their number from 1: `train-1`.
+
+    ValueError, with file and line, for different numbers of documents; for files whose last documents end on the same
+    line, but others do not stand on the same lines; and for a long file without blank lines.
+    """
+    stem, difference = source.name.partition(".")[0], ""
+    lines, number, segments = ["", ""], 0, 0
+    sides: tuple[dict[int, str], dict[int, str]]
+    for number, sides in enumerate(zip_longest(_documents(source), _documents(target), fillvalue={}), start=1):
+        lines = [f"{min(side)}-{max(side)}" if side else "nothing" for side in sides]
+        if lines[0] != lines[1] and not difference:
+            difference = f"the first that differ are number {number}, {source}:{lines[0]} and {target}:{lines[1]}"
+        if not all(sides):
+            raise ValueError(f"{source} and {target} have different numbers of documents; {difference}")
+        origin, segments = f"{source.name}:{lines[0]}, {target.name}:{lines[1]}", len(sides[0])
+        source_segments, target_segments = (tuple(side.values()) for side in sides)
+        yield Document(f"{stem}-{number}", sentences=source_segments, target=target_segments, origin=origin)
+    if difference and lines[0].partition("-")[2] == lines[1].partition("-")[2]:
+        raise ValueError(
+            f"{source} and {target} have documents on different lines, but end on the same one; {difference}. "
+            "A segment without translation can be given in JSON lines"
+        )
+    if number == 1 and segments > MAX_SEGMENTS:
+        raise ValueError(
+            f"{source} has {segments} lines and no blank line, so it is one document; put blank lines between "
+            "documents, or write it as a line of JSON if it is one"
+        )
+
+
+def _documents(path: Path) -> Iterator[dict[int, str]]:
+    """The segments of each document, by the numbers of their lines."""
+    for is_text, lines in groupby(read_lines(path), key=lambda line: bool(line[1].strip())):
+        if is_text:
+            yield {number: text.removesuffix("\r") for number, text in lines}

@@ -1,5 +1,9 @@
-"""Records as JSON objects: what users write, and what `text/SPLIT.jsonl` has. The keys are the fields of records."""
+"""Records as JSON objects: what users write, and what `text/SPLIT.jsonl` has. The keys are the fields of records.
 
+Files of records are JSON lines, or tables whose columns are the keys: CSV, Parquet and saved `datasets` folders.
+"""
+
+import csv
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
@@ -8,28 +12,85 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
-from hat_fairseq.data.files import of_type, read_json_lines
+from hat_fairseq.data.files import MAX_LINE, note_input, of_type, read_json_lines, read_lines
 from hat_fairseq.data.kinds import Kind, kind_of
 from hat_fairseq.data.record import Record, is_unicode
-from hat_fairseq.data.tables import is_table, read_rows
 
+TABLES = (".csv", ".csv.gz", ".parquet")  # what files of tables end in
+ROWS_AT_ONCE = 16  # of Parquet: each may be large, and take few bytes in the file
+LONGEST_CELL = 2**24  # characters; the csv module's own limit of 131,072 is less than a long article has
+
+Rows = Iterator[tuple[str, dict[str, Any]]]  # where each row stands, and its cells by column
 Decode = Callable[[Any, str], Any]  # makes a value of JSON, which has a name in messages, into a value of a type
 
 
+def is_table(path: Path) -> bool:
+    """Tells whether a path is a table of records, or a folder with one."""
+    return path.name.endswith(TABLES) or (path.is_dir() and any(path.glob("*.arrow")))
+
+
 def read_records(path: str | Path, kind: str | Kind = "text") -> Iterator[Record]:
-    """Read the records of a kind: JSON lines, one on each, or the rows of a table (`tables.py`).
+    """Read the records of a kind: JSON lines, one on each, or the rows of a table, in which empty cells are no keys.
 
     ValueError with file and line as `files.read_json_lines` and `record_from_json`, and for an id twice.
     """
     kind, path = kind_of(kind), Path(path)
     line_of: dict[str, int] = {}
-    rows = read_rows(path) if is_table(path) else ((f"{path}:{n}", o) for n, o in read_json_lines(path))
-    for number, (where, value) in enumerate(rows, start=1):
+    for number, (where, value) in enumerate(_read_rows(path), start=1):
         record = record_from_json(value, where, kind)
         if record.id in line_of:
             raise ValueError(f"{where}: document id {record.id!r} was used before, in line {line_of[record.id]}")
         line_of[record.id] = number
         yield record
+
+
+def _read_rows(path: Path) -> Rows:
+    if is_table(path):
+        rows = read_csv(path) if path.name.endswith((".csv", ".csv.gz")) else _read_arrow(path)
+        yield from ((where, {key: cell for key, cell in row.items() if cell not in (None, "")}) for where, row in rows)
+    else:
+        yield from ((f"{path}:{number}", record) for number, record in read_json_lines(path))
+
+
+def read_csv(path: Path) -> Rows:
+    """Yield place and cells of each row; ValueError with file and line if it is damaged."""
+    csv.field_size_limit(LONGEST_CELL)
+    rows = csv.reader((line + "\n" for _, line in read_lines(path)), strict=True)
+    try:
+        _check_names(header := next(rows, []), path)
+        for row in rows:
+            if len(row) != len(header):
+                raise ValueError(f"{path}:{rows.line_num}: {len(row)} columns instead of {len(header)}")
+            yield f"{path}:{rows.line_num}", dict(zip(header, row, strict=True))
+    except csv.Error as error:
+        raise ValueError(f"{path}:{rows.line_num}: {error}; is the file cut off, or no CSV?") from error
+
+
+def _read_arrow(path: Path) -> Rows:
+    try:
+        import pyarrow
+        from pyarrow import ipc, parquet
+    except ImportError as error:
+        raise ValueError(f'{path} needs the package pyarrow: pip install "hat_fairseq[tables]"') from error
+    number = 0
+    for file in sorted(path.glob("*.arrow")) if path.is_dir() else [path]:
+        note_input(file)
+        try:
+            batches = ipc.open_stream(file) if path.is_dir() else parquet.ParquetFile(file).iter_batches(ROWS_AT_ONCE)
+            for batch in batches:
+                _check_names(batch.schema.names, file)
+                for row in (batch.slice(place, 1) for place in range(len(batch))):
+                    number += 1
+                    if row.nbytes > MAX_LINE:
+                        raise ValueError(f"{path}, row {number}: it has more than {MAX_LINE:,} bytes; divide it")
+                    yield f"{path}, row {number}", row.to_pylist()[0]
+        except (pyarrow.ArrowException, OSError) as error:
+            raise ValueError(f"{file}: {error}; is the file cut off?") from error
+
+
+def _check_names(header: list[str], path: Path) -> None:
+    if repeated := [name for number, name in enumerate(header) if name in header[:number]]:
+        raise ValueError(f"{path}: the column {repeated[0]!r} occurs twice")
 
 
 def record_from_json(value: Any, where: str, kind: str | Kind = "text") -> Record:

@@ -10,8 +10,7 @@ from ..data.manifest import check_files
 from ..data.pipeline import FILE_NAME
 from ..data.readers import find_reader
 from ..data.record import Record
-from ..data.records_json import read_records
-from ..data.tables import is_table
+from ..data.records_json import is_table, read_records
 
 Records = Callable[[], Iterable[Record]]
 

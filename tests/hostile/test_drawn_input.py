@@ -19,13 +19,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hat_fairseq.cli import build_parser
-from hat_fairseq.data import plain_text
 from hat_fairseq.data.dictionary import Dictionary
 from hat_fairseq.data.files import read_json
 from hat_fairseq.data.gpt2_bpe import Gpt2Bpe
 from hat_fairseq.data.kinds import KINDS
 from hat_fairseq.data.labels import label_of, label_token
 from hat_fairseq.data.learned_bpe import LearnedBpe
+from hat_fairseq.data.readers import read_parallel
 from hat_fairseq.data.records_json import json_line, read_records
 from hat_fairseq.data.text import escape_control_tokens, normalise, restore_control_tokens
 from hat_fairseq.kernels.windows import Windows
@@ -84,7 +84,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "a.csv": lambda path: list(read_records(path)),
     "a.jsonl.gz": lambda path: list(read_records(path)),
     "a.json": read_json,
-    "a.source": lambda path: list(plain_text.read(path, path)),
+    "a.source": lambda path: list(read_parallel(path, path)),
 }
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from hat_fairseq.data.plain_text import files
 from hat_fairseq.data.readers import find_reader
 from hat_fairseq.data.record import Record
 
@@ -42,14 +41,12 @@ def test_files_must_tell_the_direction(tmp_path: Path) -> None:
         (
             (["train.source"], r"train\.target is missing; train\.source and train\.target go together"),
             (["train.en-de.de"], r"train\.en-de\.en is missing"),
-            (["train.source", "train.target", "train.en-de.en"], r"are two sources of train; remove one"),
+            (["train.source", "train.target", "train.en-de.en"], r"train\.en-de\.de is missing"),
+            (["train.source", "train.target", "train.en-de.en", "train.en-de.de"], r"has the split train twice"),
         )
     ):
         (folder := tmp_path / str(number)).mkdir()
         for name in names:
             (folder / name).write_text("a\n")
         with pytest.raises(ValueError, match=message):
-            files(folder, "train")
-    for name in ("train.jsonl", "train.log", "valid.source", "notes.txt"):
-        (tmp_path / name).write_text("{}\n")
-    assert files(tmp_path, "train") is None
+            find_reader(str(folder))
