@@ -51,9 +51,14 @@ def read_lines(path: str | Path, longest: int = MAX_LINE) -> Iterator[tuple[int,
                     raise ValueError(
                         f"{path}:{number}: the line has more than {longest:,} bytes; a line is one document: divide it"
                     )
-                line = _decode(raw, f"{path}:{number}", offset).removesuffix("\n")
+                line = raw.decode("utf-8").removesuffix("\n")
                 yield number, line.removeprefix("\ufeff") if number == 1 else line
                 offset += len(raw)
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"{path}:{number}: invalid UTF-8, byte 0x{raw[error.start]:02x} at byte {offset + error.start} of the "
+                f"text ({error.reason}); convert the file to UTF-8, for example with iconv"
+            ) from error
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise ValueError(f"{path}: damaged gzip file ({error}); fetch it again") from error
 
@@ -68,8 +73,6 @@ def parse_object(line: str, where: str) -> dict[str, Any]:
     """Returns the object in a line of JSON lines; ValueError, which begins with `where`, if it has none."""
     try:
         record = parse_json(line)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{where}: not a JSON object ({error}); is the file cut off?") from error
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from error
     if not isinstance(record, dict):
@@ -82,8 +85,6 @@ def read_json(path: str | Path) -> Any:
     text = "\n".join(line for _, line in read_lines(path, longest=-1))
     try:
         return parse_json(text)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path}:{error.lineno}: no JSON ({error.msg}); is the file cut off?") from error
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 
@@ -100,6 +101,8 @@ def parse_json(text: str) -> Any:
 
     try:
         return json.loads(text, object_pairs_hook=_without_repeated_keys, parse_constant=refuse)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not a JSON object ({error}); is the file cut off?") from error
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 
@@ -116,16 +119,6 @@ def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         repeated = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
         raise ValueError(f"the key {repeated!r} occurs twice in one object")
     return record
-
-
-def _decode(raw: bytes, where: str, offset: int) -> str:
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{where}: invalid UTF-8, byte 0x{raw[error.start]:02x} at byte {offset + error.start} of the text "
-            f"({error.reason}); convert the file to UTF-8, for example with iconv"
-        ) from error
 
 
 def sha256_of(path: str | Path) -> str:

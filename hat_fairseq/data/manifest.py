@@ -69,10 +69,8 @@ class SplitReport:
         later = json.loads(figures)
         self.documents += later["documents"]
         self.sentences += later["sentences"]
-        self.with_gold, self.without_gold = (
-            self.with_gold or later["with_gold"],
-            self.without_gold or later["without_gold"],
-        )
+        self.with_gold = self.with_gold or later["with_gold"]
+        self.without_gold = self.without_gold or later["without_gold"]
         for name in ("totals", "labels", "roles", "treatments"):
             getattr(self, name).update(later[name])
         for side, lengths in later["lengths"].items():

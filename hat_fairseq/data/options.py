@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import Field, asdict, dataclass, field, fields
 from typing import Any
 
-from hat_fairseq.data import alignment, bpe, long_input, text, word_tokenizer
+from hat_fairseq.data import alignment, bpe, text
+from hat_fairseq.data.long_input import POLICIES
+from hat_fairseq.data.word_tokenizer import NAMES
 
 LATER = {"max_chunk_tokens"}  # settings that earlier versions do not have
 SEGMENTS = ("sentences", "packed", "none")
@@ -27,11 +29,11 @@ TITLES = {  # of the groups in the help
 def option(default: Any, text: str, choices: Sequence[str] = (), **more: Any) -> Any:
     """Returns a field that is an option with this help text.
 
-    `metavar`: name of the value in the help; `group`: of the kinds of data that it has an effect with, empty for all;
-    `least`: the lowest number.
+    `metavar`: name of the value in the help, `N` for numbers; `group`: of the kinds of data that it has an effect with,
+    empty for all; `least`: the lowest number.
     """
-    known = {"help": text, "choices": tuple(choices), "metavar": None, "group": "", "least": None}
-    return field(default=default, metadata=known | more)
+    metadata = {"help": text, "choices": tuple(choices), "metavar": "N", "group": "", "least": None}
+    return field(default=default, metadata=metadata | more)
 
 
 @dataclass(frozen=True)
@@ -41,57 +43,43 @@ class Settings:
     kind: str = "text"  # of data; no option of its own
     role_labels: tuple[str, ...] = ()  # of the role stream; likewise
     splitter: str = option(
-        "given",
-        "how to split running text: not at all, at punctuation, or by the sentence-splitter package",
-        text.SPLITTERS,
-        group=TEXT,
+        "given", "how to split running text: not, at punctuation, or with sentence-splitter", text.SPLITTERS, group=TEXT
     )
     source_language: str = option("en", "ISO 639-1 code of the source", metavar="CODE", group=TEXT)
     target_language: str = option("en", "ISO 639-1 code of the target", metavar="CODE", group=TARGETS)
-    source_tokenizer: str = option(
-        "none", "word tokenizer of the source, before the BPE", word_tokenizer.NAMES, group=TEXT
-    )
-    target_tokenizer: str = option(
-        "none", "word tokenizer of the target, before the BPE", word_tokenizer.NAMES, group=TARGETS
-    )
+    source_tokenizer: str = option("none", "word tokenizer of the source, before the BPE", NAMES, group=TEXT)
+    target_tokenizer: str = option("none", "word tokenizer of the target, before the BPE", NAMES, group=TARGETS)
     aligned: bool = option(
         False, "source and target segments correspond; chunks are cut at the same places", group=TARGETS
     )
     target_separator: bool = option(False, "put <sep> between the segments of the target", group=TARGETS)
     roles: bool = option(False, "write a parallel stream of roles", group=TARGETS)
     role_in_text: bool = option(False, "put the role before its turn: `PM : Hello everybody .`", group=TARGETS)
-    max_source_tokens: int | None = option(
-        None, "length of the longest source, markers and </s> included", metavar="N", least=3
-    )
+    max_source_tokens: int | None = option(None, "length of the longest source with markers and </s>", least=3)
     max_target_tokens: int | None = option(
-        None, "length of the longest target, separators and </s> included", metavar="N", group=TARGETS, least=2
+        None, "length of the longest target with separators and </s>", group=TARGETS, least=2
     )
-    long_source: str = option("error", "what to do with a longer source", long_input.POLICIES)
-    long_target: str = option("error", "what to do with a longer target", long_input.POLICIES[:2], group=TARGETS)
+    long_source: str = option("error", "what to do with a longer source", POLICIES)
+    long_target: str = option("error", "what to do with a longer target", POLICIES[:2], group=TARGETS)
     max_chunk_tokens: int | None = option(
-        None,
-        "with --aligned: truncate a segment that is longer than a chunk (default: it stays whole)",
-        metavar="N",
-        group=TARGETS,
-        least=2,
+        None, "with --aligned: truncate a longer segment (default: it stays whole)", group=TARGETS, least=2
     )
     segments: str = option(
-        "sentences",
-        "what begins with a marker: sentences, packed segments, or whole parts",
-        choices=SEGMENTS,
-        group=ROWS,
+        "sentences", "what begins with a marker: sentences, packed segments, or whole parts", SEGMENTS, group=ROWS
     )
     segment_length: int = option(
-        128, "length of the longest packed segment, its marker and a </s> included", metavar="N", group=ROWS, least=3
+        128, "length of the longest packed segment, its marker and a </s> included", group=ROWS, least=3
     )
-    max_segments: int | None = option(None, "greatest number of segments in a row", metavar="N", group=ROWS, least=1)
-    window_overlap: int = option(
-        128, "greatest number of tokens that two windows share", metavar="N", group=WINDOWS, least=0
-    )
+    max_segments: int | None = option(None, "greatest number of segments in a row", group=ROWS, least=1)
+    window_overlap: int = option(128, "greatest number of tokens that two windows share", group=WINDOWS, least=0)
 
     def __post_init__(self) -> None:
         for item in options_of(type(self)):
-            check_value(item, getattr(self, item.name))
+            value, choices, least = getattr(self, item.name), item.metadata["choices"], item.metadata["least"]
+            if choices and value not in choices:
+                raise ValueError(f"{flag(item)} must be one of {', '.join(choices)}, not {value!r}")
+            if least is not None and value is not None and not value >= least:
+                raise ValueError(f"{flag(item)} must be at least {least}, not {value}")
 
 
 @dataclass(frozen=True)
@@ -100,20 +88,17 @@ class Options(Settings):
 
     vocabulary: str | None = option(None, "reuse BPE, dictionary and settings of an earlier bin", metavar="BIN")
     bpe: str = option(
-        "learned",
-        "learned on the training split, GPT-2's as BART uses it, or a sentencepiece model",
-        bpe.KINDS,
-        group=TEXT,
+        "learned", "learned on the training split, GPT-2's, or a sentencepiece model", bpe.KINDS, group=TEXT
     )
-    num_codes: int = option(40000, "number of codes to learn", metavar="N", group=TEXT, least=1)
+    num_codes: int = option(40000, "number of codes to learn", group=TEXT, least=1)
     negative_windows: float = option(
-        1.0, "share to keep of the training windows without answer", metavar="X", group=WINDOWS, least=0
+        1.0, "share to keep of the training windows without answer", group=WINDOWS, least=0
     )
     on_empty: str = option("error", "what to do with documents without text", ("error", "drop"))
     on_misaligned: str = option(
-        "error", "with --aligned: what to do with segments that have no counterpart", alignment.POLICIES, group=TARGETS
+        "error", "with --aligned: what to do with segments without counterpart", alignment.POLICIES, group=TARGETS
     )
-    limit: int | None = option(None, "read only the first documents of each split", metavar="N", least=1)
+    limit: int | None = option(None, "read only the first documents of each split", least=1)
     partial: bool = option(False, "accept an incomplete release")
 
     def settings(self, role_labels: tuple[str, ...] = ()) -> Settings:
@@ -133,15 +118,6 @@ def flag(item: Field[Any], value: Any = None) -> str:
     if isinstance(value, bool):
         return f"--{name}" if value else f"--no-{name}"
     return f"--{name}" if value is None else f"--{name} {value}"
-
-
-def check_value(item: Field[Any], value: Any) -> None:
-    """Raises ValueError for a value that the option cannot have."""
-    choices, least = item.metadata["choices"], item.metadata["least"]
-    if choices and value not in choices:
-        raise ValueError(f"{flag(item)} must be one of {', '.join(choices)}, not {value!r}")
-    if least is not None and value is not None and not value >= least:
-        raise ValueError(f"{flag(item)} must be at least {least}, not {value}")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

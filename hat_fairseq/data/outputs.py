@@ -8,11 +8,11 @@ import json
 import logging
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, BinaryIO
+from uuid import uuid4
 
 from hat_fairseq.data.files import sha256_of
 
@@ -27,22 +27,81 @@ def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
     locks.
     """
     path = Path(path)
-    for left in _partials(path):
-        with suppress(ValueError, FileNotFoundError), locked(left, f"another process is writing {path}") as has_lock:
-            if has_lock:
-                left.unlink()
-    descriptor, partial_name = tempfile.mkstemp(prefix=f".{path.name}.partial-", dir=path.parent)
-    partial = Path(partial_name)
+    with suppress(ValueError):  # two processes may write it: the last one wins
+        _remove_partials(path)
+    partial = _sibling(path, "partial")
     try:
-        with named_errors(path), open(descriptor, "wb") as file:
+        with named_errors(path), open(partial, "xb") as file:
             lock(file, path.parent)
             yield file
             file.flush()
             os.fsync(file.fileno())
-        partial.chmod(0o666 & ~_umask())
-        os.replace(partial, path)
+        partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def atomic_directory(
+    final: str | Path, manifest: str | None = None, overwrite: bool = False, key: str = "files"
+) -> Iterator[Path]:
+    """As `atomic_file`, a folder. ValueError if `final` may not be replaced, or another process is writing it.
+
+    `manifest`: name of a JSON file with SHA-256 of all files of a finished directory, under `sha256`. With `overwrite`
+    a directory is replaced only if its manifest has `key`, which shows the command that wrote it, and if it has no
+    other or changed file, so that nobody's work is deleted. None: never.
+    """
+    final = Path(final).resolve()  # through a link, the link stays
+    _check_replaceable(final, manifest, overwrite, key)
+    final.parent.mkdir(parents=True, exist_ok=True)
+    _remove_partials(final)
+    partial, replaced = _sibling(final, "partial"), _sibling(final, "replaced")
+    partial.mkdir()
+    try:
+        with named_errors(final), locked(partial, f"another process has taken {partial}"):
+            yield partial
+            _check_replaceable(final, manifest, overwrite, key)  # somebody else may have finished meanwhile
+            if final.exists():
+                final.rename(replaced)
+            partial.rename(final)
+            shutil.rmtree(replaced, ignore_errors=True)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _sibling(path: Path, what: str) -> Path:
+    return path.with_name(f".{path.name}.{what}-{uuid4().hex}")
+
+
+def _remove_partials(path: Path) -> None:
+    """Removes what killed processes have left of `path`; ValueError if another process is writing it."""
+    refusal = f"another process is writing {path}; wait for it, or choose another name"
+    for partial in path.parent.glob(f".{glob.escape(path.name)}.partial-*"):
+        with suppress(FileNotFoundError), locked(partial, refusal) as has_lock:
+            if has_lock:
+                shutil.rmtree(partial) if partial.is_dir() else partial.unlink()
+
+
+def _check_replaceable(final: Path, manifest: str | None, overwrite: bool, key: str) -> None:
+    if not final.exists():
+        return
+    if manifest is None or not overwrite:
+        replace = ", or replace it with --overwrite" if manifest else ""
+        raise ValueError(f"{final} already exists; choose another directory{replace}")
+    why = "so --overwrite does not replace it: choose another directory, or remove it yourself"
+    try:
+        record = json.loads((final / manifest).read_text(encoding="utf-8"))
+        hashes, _ = dict(record["sha256"]), record[key]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        raise ValueError(f"{final} has no {manifest} of this command, {why}") from None
+    for name in files_below(final):
+        if name != manifest and hashes.get(name) != sha256_of(final / name):
+            raise ValueError(f"{final / name} has changed since {manifest} was written, or is not in it, {why}")
+
+
+def files_below(directory: Path) -> list[str]:
+    """Lists the paths of all files below a directory, relative to it, sorted."""
+    return sorted(str(path.relative_to(directory)) for path in directory.rglob("*") if not path.is_dir())
 
 
 def check_output(
@@ -69,37 +128,12 @@ def check_folder(out: Path, flag: str = "--out") -> None:
         raise ValueError(f"{out.parent}: the directory of {flag} does not exist")
 
 
-@contextmanager
-def atomic_directory(
-    final: str | Path, manifest: str | None = None, overwrite: bool = False, key: str = "files"
-) -> Iterator[Path]:
-    """As `atomic_file`, a folder. ValueError if `final` may not be replaced, or another process is writing it.
-
-    `manifest`: name of a JSON file with SHA-256 of all files of a finished directory, under `sha256` or `files`. With
-    `overwrite` a directory is replaced only if its manifest has `key`, which shows the command that wrote it, and if it
-    has no other or changed file, so that nobody's work is deleted. None: never.
-    """
-    final = Path(final).resolve()  # through a link, the link stays
-    _check_replaceable(final, manifest, overwrite, key)
-    final.parent.mkdir(parents=True, exist_ok=True)
-    for left in _partials(final):
-        with locked(left, f"another process is writing {final}; wait for it, or choose another directory") as has_lock:
-            if has_lock:
-                shutil.rmtree(left)
-    partial = Path(tempfile.mkdtemp(prefix=f".{final.name}.partial-", dir=final.parent))
-    partial.chmod(0o777 & ~_umask())
-    try:
-        with named_errors(final), locked(partial, f"another process has taken {partial}"):
-            yield partial
-            _check_replaceable(final, manifest, overwrite, key)  # somebody else may have finished meanwhile
-            if final.exists():
-                final.rename(replaced := Path(tempfile.mkdtemp(prefix=f".{final.name}.replaced-", dir=final.parent)))
-                partial.rename(final)
-                shutil.rmtree(replaced)
-            else:
-                partial.rename(final)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+def check_space(directory: Path, needed: float) -> None:
+    """Raises ValueError if the disk of a directory has fewer than `needed` bytes left."""
+    if (free := shutil.disk_usage(directory).free) < needed:
+        raise ValueError(
+            f"{directory}: the disk has {free / 1e6:,.1f} MB left, and about {needed / 1e6:,.1f} MB are needed"
+        )
 
 
 @contextmanager
@@ -111,14 +145,6 @@ def named_errors(path: Path) -> Iterator[None]:
         if error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT) and error.filename is None:
             error.filename = str(path)
         raise
-
-
-def check_space(directory: Path, needed: float) -> None:
-    """Raises ValueError if the disk of a directory has fewer than `needed` bytes left."""
-    if (free := shutil.disk_usage(directory).free) < needed:
-        raise ValueError(
-            f"{directory}: the disk has {free / 1e6:,.1f} MB left, and about {needed / 1e6:,.1f} MB are needed"
-        )
 
 
 @contextmanager
@@ -154,40 +180,3 @@ def lock(file: int | IO[Any], folder: Path, function: Callable[..., object] = fc
 @functools.cache
 def _warn_of_no_locks(folder: Path, cause: str) -> None:
     logger.warning("%s: files cannot be locked (%s): run no other command that writes there", folder, cause)
-
-
-def _partials(path: Path) -> list[Path]:
-    """The files or folders that a process is writing, or has left, to be renamed to `path`."""
-    return list(path.parent.glob(f".{glob.escape(path.name)}.partial-*"))
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
-def files_below(directory: Path) -> list[str]:
-    """Lists the paths of all files below a directory, relative to it, sorted."""
-    return sorted(str(path.relative_to(directory)) for path in directory.rglob("*") if not path.is_dir())
-
-
-def _check_replaceable(final: Path, manifest: str | None, overwrite: bool, key: str) -> None:
-    if not final.exists() and not final.is_symlink():
-        return
-    if manifest is None or not overwrite:
-        replace = "" if manifest is None else ", or replace it with --overwrite"
-        raise ValueError(f"{final} already exists; choose another directory{replace}")
-    why = "so --overwrite does not replace it: choose another directory, or remove it yourself"
-    try:
-        record = json.loads((final / manifest).read_text(encoding="utf-8"))
-        hashes = dict(record.get("sha256", record["files"]))
-        if key not in record:
-            raise KeyError(key)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise ValueError(f"{final} has no {manifest} of this command, {why}") from None
-    names = [name for name in files_below(final) if name != manifest]
-    if others := [name for name in names if name not in hashes]:
-        raise ValueError(f"{final} has {len(others)} files that are not in its {manifest}, {others[0]} for one, {why}")
-    if changed := [name for name in names if sha256_of(final / name) != hashes[name]]:
-        raise ValueError(f"{final / changed[0]} has changed since {manifest} was written, {why}")

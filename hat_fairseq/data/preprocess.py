@@ -49,8 +49,7 @@ def main(args: argparse.Namespace) -> int:
         (blocks := blocks_of(args.out, workers)).kept_for_next_run(after_refusal=False),
     ):
         run = Run(reader, options, directory, blocks, args.root, args.bpe_dir)
-        reports = run.run()
-        record = manifest.write_manifest(directory, reader, options, reports, run.inputs)
+        record = manifest.write_manifest(directory, reader, options, run.run(), run.inputs)
     print(manifest.table(record), f"wrote {args.out}", sep="\n")
     return 0
 
@@ -73,13 +72,18 @@ def resolve_options(arguments: Mapping[str, Any], reader: Reader) -> Options:
     options = Options(**{**reader.defaults, **chosen, "kind": kind.name})
     if options.vocabulary:
         options = inherit(options, arguments)
-    check_for_kind(options, kind)
-    _check_together(options, reader)
+    check_options(options, kind)
+    if not has_dictionary(options) and "train" not in reader.splits:
+        raise ValueError(
+            f"reader {reader.name} has no train split to learn {'BPE codes' if kind.is_text else 'the dictionary'} "
+            f"from; use {'--bpe gpt2 or sentencepiece, or ' if kind.is_text else ''}--vocabulary with what the "
+            "training part gave"
+        )
     return options
 
 
-def check_for_kind(options: Options, kind: Kind) -> None:
-    """Raises ValueError for an option that has no effect with the kind of data, or a value that it cannot have."""
+def check_options(options: Options, kind: Kind) -> None:
+    """Raises ValueError for an option that has no effect with the kind of data or with another option."""
     for item in options_of(Options):
         value, group = getattr(options, item.name), item.metadata["group"]
         if group and group not in kind.options and value != item.default:
@@ -94,15 +98,6 @@ def check_for_kind(options: Options, kind: Kind) -> None:
         raise ValueError(f"--segments {options.segments}: with --kind {kind.name} each segment keeps its own marker")
     if options.max_segments is not None and options.segments == "none":
         raise ValueError("--max-segments is for --segments sentences or packed")
-
-
-def _check_together(options: Options, reader: Reader) -> None:
-    if not has_dictionary(options) and "train" not in reader.splits:
-        text = kind_of(reader.kind).is_text
-        raise ValueError(
-            f"reader {reader.name} has no train split to learn {'BPE codes' if text else 'the dictionary'} from; use "
-            f"{'--bpe gpt2 or sentencepiece, or ' if text else ''}--vocabulary with what the training part gave"
-        )
     if options.bpe != "learned" and options.target_separator:
         raise ValueError(f"--target-separator needs --bpe learned: the dictionary of --bpe {options.bpe} has no <sep>")
     if options.max_chunk_tokens is not None and not (options.aligned and options.long_source == "chunk"):

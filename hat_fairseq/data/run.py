@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 from hat_fairseq.data import stages
 from hat_fairseq.data.binarize import LABELS, ROLE_LABELS, binarize, check_splits
-from hat_fairseq.data.blocks import Blocks, digest, group, part_names, progress, read_part
+from hat_fairseq.data.blocks import MOST_COUNTS, Block, Blocks, digest, group, part_names, progress, read_part
 from hat_fairseq.data.bpe import Bpe
 from hat_fairseq.data.clean import role_token
 from hat_fairseq.data.files import recorded_inputs
@@ -137,7 +137,9 @@ class Run:
         """Learn a joint BPE from all texts of the training part, sources and targets."""
         words: Counter[str] = Counter()
         train, stored = next(iter(self.stored.items()))
-        blocks = stages.blocks_of_words(train, stored)
+        size = -(-len(stored) // MOST_COUNTS)
+        parts = [stored[begin : begin + size] for begin in range(0, len(stored), size)]
+        blocks = [Block(digest("words", [path.name for path in part]), part, f"{train}: words") for part in parts]
         archives = self.blocks.map(partial(stages.words_of_blocks, self.options), blocks)
         for archive in progress(archives, f"{train}: count words", len(blocks), "blocks"):
             words.update(json.loads(read_part(archive, "words")))
@@ -160,7 +162,8 @@ class Run:
         """Yields the archive of each block, whose figures are added to the report."""
         negatives = self.options.negative_windows if split == "train" else 1.0
         key = digest("encode", (self.bin / FILE_NAME).read_bytes(), split, negatives)
-        blocks = (stages.stored_block(key, path) for path in self.stored[split])
+        names = ((path, read_part(path, "name").decode()) for path in self.stored[split])
+        blocks = (Block(digest(key, path.name), path, name) for path, name in names)
         archives = self.blocks.map(partial(stages.encode_block, encoder, split, negatives), blocks)
         for archive in progress(archives, f"{split}: encode", len(self.stored[split]), "blocks"):
             self.reports[split].add(read_part(archive, "figures"))

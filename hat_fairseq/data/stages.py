@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 
 from hat_fairseq.data.alignment import MisalignedError, dropped_words
-from hat_fairseq.data.blocks import MOST_COUNTS, Block, Parts, digest, read_part
+from hat_fairseq.data.blocks import Block, Parts, digest, read_part
 from hat_fairseq.data.clean import EmptyDocumentError, sentences_for_bpe
 from hat_fairseq.data.files import parse_object
 from hat_fairseq.data.kinds import Kind, kind_of
@@ -92,13 +92,6 @@ def stored_records(archive: Path, kind: Kind) -> Iterator[Record]:
         yield record_from_json(json.loads(line), where, kind)
 
 
-def blocks_of_words(split: str, archives: Sequence[Path]) -> list[Block]:
-    """Divides stored records into at most `MOST_COUNTS` blocks."""
-    size = -(-len(archives) // MOST_COUNTS)
-    parts = [archives[begin : begin + size] for begin in range(0, len(archives), size)]
-    return [Block(digest("words", [path.name for path in part]), part, f"{split}: words") for part in parts]
-
-
 def words_of_blocks(settings: Settings, archives: Sequence[Path]) -> Parts:
     """Tells how often each word of the stored records occurs, in the order in which they occur first."""
     kind = kind_of(settings.kind)
@@ -107,11 +100,6 @@ def words_of_blocks(settings: Settings, archives: Sequence[Path]) -> Parts:
         for sentence in sentences_for_bpe(record, kind.main, kind.packs, settings):
             words.update(sentence.split())
     return {"words": json.dumps(words)}
-
-
-def stored_block(key: str, archive: Path) -> Block:
-    """Makes a block of stored records."""
-    return Block(digest(key, archive.name), archive, read_part(archive, "name").decode())
 
 
 def encode_block(encoder: RowEncoder, split: str, negative_share: float, archive: Path) -> Parts:

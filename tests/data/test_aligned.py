@@ -31,42 +31,39 @@ def divided(tokens: list[str], separator: str) -> list[list[str]]:
     return [segment.split() for segment in " ".join(["", *tokens, ""]).split(f" {separator} ")]
 
 
-def test_the_chunks_together_are_the_document(bpe: LearnedBpe, translations: list[Record]) -> None:
-    for tokenizer in ["moses", "none"]:
-        for limit in [10, 60, 100_000]:
-            words = {"source_tokenizer": tokenizer, "target_tokenizer": tokenizer}
-            pipeline = TextPipeline(
-                settings(
-                    max_source_tokens=limit + 1, max_target_tokens=limit + 1, max_chunk_tokens=2 * limit + 1, **words
-                ),
-                bpe,
-            )
-            whole = TextPipeline(
-                settings(long_source="error", max_source_tokens=None, max_target_tokens=None, **words), bpe
-            )
-            removed = {"source": 0, "target": 0}
-            for page in translations:
-                encoder = pipeline.encoder()
-                rows = encoder.kind.encode(encoder, pipeline.prepare(page))
-                (expected,) = whole.rows(page)
-                sources, targets = divided(expected.tokens[1:], BOS), divided(expected.streams["target"], SEPARATOR)
-                # A segment that is longer than a chunk is truncated at twice its limit.
-                short = [[BOS, *source][: 2 * limit] for source in sources], [target[: 2 * limit] for target in targets]
-                assert [token for row in rows for token in row.tokens] == sum(short[0], [])
-                assert [each for row in rows for each in divided(row.streams["target"], SEPARATOR)] == short[1]
-                removed["source"] += len(expected.tokens) - sum(map(len, short[0]))
-                removed["target"] += sum(map(len, targets)) - sum(map(len, short[1]))
-                for number, row in enumerate(rows):
-                    target = row.streams["target"]
-                    assert (row.id, row.part, row.num_parts) == (page.id, number, len(rows))
-                    assert row.tokens[0] == BOS
-                    assert row.segments == target.count(SEPARATOR) + 1
-                    assert max(len(row.tokens), len(target)) <= (limit if row.segments > 1 else 2 * limit)
-                assert encoder.totals["source_tokens"] == sum(map(len, sources))
-                assert encoder.totals["target_tokens"] == sum(map(len, targets))
-            assert all(pipeline.counts[f"{side}_tokens_truncated"] == number for side, number in removed.items())
-            assert pipeline.counts["segments_longer_than_chunk"] > 0 or limit > 10
-            assert pipeline.counts["chunks"] == 0 or limit < 100_000
+@pytest.mark.parametrize("tokenizer", ["moses", "none"])
+@pytest.mark.parametrize("limit", [10, 60, 100_000])
+def test_the_chunks_together_are_the_document(
+    tokenizer: str, limit: int, bpe: LearnedBpe, translations: list[Record]
+) -> None:
+    words = {"source_tokenizer": tokenizer, "target_tokenizer": tokenizer}
+    limits = {f"max_{what}_tokens": limit + 1 for what in ("source", "target")} | {"max_chunk_tokens": 2 * limit + 1}
+    pipeline = TextPipeline(settings(**limits, **words), bpe)
+    unlimited = settings(long_source="error", max_source_tokens=None, max_target_tokens=None, **words)
+    whole = TextPipeline(unlimited, bpe)
+    removed = {"source": 0, "target": 0}
+    for page in translations:
+        encoder = pipeline.encoder()
+        rows = encoder.kind.encode(encoder, pipeline.prepare(page))
+        (expected,) = whole.rows(page)
+        sources, targets = divided(expected.tokens[1:], BOS), divided(expected.streams["target"], SEPARATOR)
+        # A segment that is longer than a chunk is truncated at twice its limit.
+        short = [[BOS, *source][: 2 * limit] for source in sources], [target[: 2 * limit] for target in targets]
+        assert [token for row in rows for token in row.tokens] == sum(short[0], [])
+        assert [each for row in rows for each in divided(row.streams["target"], SEPARATOR)] == short[1]
+        removed["source"] += len(expected.tokens) - sum(map(len, short[0]))
+        removed["target"] += sum(map(len, targets)) - sum(map(len, short[1]))
+        for number, row in enumerate(rows):
+            target = row.streams["target"]
+            assert (row.id, row.part, row.num_parts) == (page.id, number, len(rows))
+            assert row.tokens[0] == BOS
+            assert row.segments == target.count(SEPARATOR) + 1
+            assert max(len(row.tokens), len(target)) <= (limit if row.segments > 1 else 2 * limit)
+        assert encoder.totals["source_tokens"] == sum(map(len, sources))
+        assert encoder.totals["target_tokens"] == sum(map(len, targets))
+    assert all(pipeline.counts[f"{side}_tokens_truncated"] == number for side, number in removed.items())
+    assert pipeline.counts["segments_longer_than_chunk"] > 0 or limit > 10
+    assert pipeline.counts["chunks"] == 0 or limit < 100_000
 
 
 def test_control_tokens_on_both_sides_are_only_text(bpe: LearnedBpe) -> None:
@@ -80,13 +77,6 @@ def test_control_tokens_on_both_sides_are_only_text(bpe: LearnedBpe) -> None:
         assert [text.replace(" ", "") for text in decoded] == [LITERALS.replace(" ", ""), "<sep>"]
         source = pipeline.decode(" ".join(part.tokens), side="source")
         assert source.replace(" ", "") == LITERALS.replace(" ", "") + "x"
-
-
-def test_without_separator_the_target_is_running_text(bpe: LearnedBpe) -> None:
-    pipeline = TextPipeline(settings(target_separator=False), bpe)
-    (row,) = pipeline.rows(Document("a", sentences=("Open it.", "Close it."), target=("Öffnen.", "Schließen.")))
-    assert SEPARATOR not in row.streams["target"]
-    assert pipeline.decode(" ".join(row.streams["target"])) == "Öffnen. Schließen."
 
 
 def test_documents_without_target_are_cut_by_their_source(bpe: LearnedBpe, translations: list[Record]) -> None:

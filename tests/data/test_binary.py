@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +14,7 @@ from hat_fairseq.data.binarize import binarize
 from hat_fairseq.data.blocks import Blocks
 from hat_fairseq.data.dictionary import UNKNOWN, Dictionary
 from hat_fairseq.data.kinds import KINDS
+from hat_fairseq.data.outputs import files_below
 from hat_fairseq.workers import Workers
 
 LINES = {
@@ -41,19 +42,18 @@ def same_as_fairseq(
     folder: Path, kind: str, warm: WarmPython, fixed: str | None, *calls: str, workers: int = 1
 ) -> dict[str, int]:
     """Compares the files that calls of fairseq-preprocess write with ours; returns the unknown tokens of each text."""
-    theirs, ours = folder / "theirs", folder / "ours"
-    for copy in (theirs, ours):
-        subprocess.run(["cp", "-r", folder / "data", copy], check=True)
+    fairseq, hat = folder / "fairseq", folder / "hat"
+    for copy in (fairseq, hat):
+        shutil.copytree(folder / "data", copy)
     for call in calls:
-        warm.run(["fairseq_cli.preprocess", *call.split(), "--workers", str(workers)], theirs, folder / "log")
-    splits = [split for split in SPLITS if (ours / f"text/{split}.source").exists()]
+        warm.run(["fairseq_cli.preprocess", *call.split(), "--workers", str(workers)], fairseq, folder / "log")
+    splits = [split for split in SPLITS if (hat / f"text/{split}.source").exists()]
     blocks = Blocks(folder / "blocks", Workers(workers))
-    unknown = binarize(ours, KINDS[kind], splits, ours / fixed if fixed else None, blocks)
-    files = {path.relative_to(theirs) for path in theirs.rglob("*") if path.name != "preprocess.log" and path.is_file()}
-    assert files == {path.relative_to(ours) for path in ours.rglob("*") if path.is_file()}
-    assert len(files) > 8
-    for name in sorted(files):
-        assert (theirs / name).read_bytes() == (ours / name).read_bytes(), name
+    unknown = binarize(hat, KINDS[kind], splits, hat / fixed if fixed else None, blocks)
+    names = [name for name in files_below(fairseq) if not name.endswith("preprocess.log")]
+    assert names == files_below(hat) and len(names) > 8
+    for name in names:
+        assert (fairseq / name).read_bytes() == (hat / name).read_bytes(), name
     return unknown
 
 
@@ -103,8 +103,8 @@ def test_a_large_dictionary_takes_four_bytes(tmp_path: Path, warm: WarmPython) -
     (tmp_path / "data/text").mkdir(parents=True)
     (tmp_path / "data/bin").mkdir()
     for side in ("source", "target"):
-        (tmp_path / f"data/text/train.{side}").write_text("w1 w65499 w70000 w0 w2 w3\n", encoding="utf-8")
-    text = "".join(f"w{number} 1\n" for number in range(65500 + 3))
+        (tmp_path / f"data/text/train.{side}").write_text("w1 w65495 w70000 w0 w2 w3\n", encoding="utf-8")
+    text = "".join(f"w{number} 1\n" for number in range(65500 - 4))  # and four special symbols
     (tmp_path / "data/bin/dict.txt").write_text(text, encoding="utf-8")
     call = f"{PAIR} --trainpref text/train --srcdict bin/dict.txt --tgtdict bin/dict.txt"
     same_as_fairseq(tmp_path, "text", warm, "bin/dict.txt", call)

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -208,42 +204,3 @@ def test_a_reader_states_what_it_reads(tmp_path: Path, capsys: Output) -> None:
     table = {line[:27].strip(): line[27:].split() for line in printed}
     assert table["documents"] == ["5", "1", "1", "363K", "/", "122", "/", "-"]
     assert table["source words a document"] == ["3.0", "3.0", "3.0", "354"]
-
-
-SLOW_READER = """
-import time
-from hat_fairseq.data.kinds import Document
-
-SPLITS = ("train",)
-
-def read(split, root, counts):
-    for number in range(40):
-        yield Document(str(number), sentences=("a b",), target=("a",))
-    (root / "reading").touch()
-    time.sleep(600)
-"""
-
-
-@fault("Preprocessing", "kill -9 of the command with workers", "its workers end too")
-def test_a_killed_run_leaves_no_half_directory_and_no_workers(tmp_path: Path) -> None:
-    (tmp_path / "slow.py").write_text(SLOW_READER)
-    command = [
-        sys.executable,
-        "-m",
-        "hat_fairseq.cli",
-        "preprocess",
-        str(tmp_path / "slow.py"),
-        "--root",
-        str(tmp_path),
-    ]
-    process = subprocess.Popen(
-        [*command, "--out", str(tmp_path / "out"), "--workers", "2"], stdout=subprocess.PIPE, cwd=REPOSITORY
-    )
-    deadline = time.monotonic() + 120
-    while not (tmp_path / "reading").exists():
-        assert process.poll() is None and time.monotonic() < deadline
-        time.sleep(0.05)
-    process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=120)  # returns when the last worker, too, has closed its copy of the pipe
-    assert process.returncode == -signal.SIGKILL
-    assert not (tmp_path / "out").exists()

@@ -74,6 +74,7 @@ def begun(folder: Path, *prefix: str) -> tuple[list[str], subprocess.Popen]:
 
 @fault(AREA, "SIGTERM or SIGHUP", "exit 143 or 129, nothing is left, the same command is accepted at once")
 @fault(AREA, "Ctrl-C", "exit 130, nothing is left, the same command is accepted at once")
+@fault(AREA, "kill -9 of the command with workers", "its workers end too")
 @fault(AREA, "kill -9 of a worker, as by the OOM killer", "exit 2 and one line within seconds, never a hang")
 @pytest.mark.parametrize(
     ("name", "status", "message"),
@@ -87,7 +88,7 @@ def test_an_ended_run_leaves_nothing(name: str, status: int, message: str, tmp_p
     if name != "worker":
         process.wait(timeout=120)
     (tmp_path / "go").touch()  # the parent looks at its workers when it has read, and the next run does not wait
-    error = process.communicate(timeout=120)[1]
+    error = process.communicate(timeout=120)[1]  # until the last worker, too, has closed its copy of the pipe
     error = re.sub("error: .* records from .*?: ", "error: ", error)
     assert (process.returncode, error) == (status, message) and not (tmp_path / "out").exists()
     assert bool(list(tmp_path.glob(".out*"))) == (name == "KILL")
@@ -116,7 +117,7 @@ def test_two_runs_with_one_output(tmp_path: Path) -> None:
         space = []  # only root has namespaces
     command, first = begun(tmp_path, *space)
     second = subprocess.run([*space, *HAT, *command], capture_output=True, text=True, env=ENVIRONMENT, timeout=120)
-    message = f"another process is writing {tmp_path}/out; wait for it, or choose another directory"
+    message = f"another process is writing {tmp_path}/out; wait for it, or choose another name"
     assert (second.returncode, second.stderr) == (2, f"hat: error: {message}\n")
     (tmp_path / "go").touch()
     assert first.wait(timeout=120) == 0 and hat("doctor", "--data", tmp_path / "out") == 0
@@ -139,10 +140,10 @@ def test_too_few_resources(documents: Path, tmp_path: Path) -> None:
     words = ["preprocess", documents, "--num-codes", 50, "--out"]
     status, error = shell('ulimit -v 220000; exec "$@"', *words, "memory", cwd=tmp_path)
     assert status == 0 or (status == 2 and error.splitlines()[-1].startswith("hat: error: "))
-    found = shell('ulimit -n 12; exec "$@"', *words, "out", "--workers", 4, cwd=tmp_path)
-    assert found == (2, "hat: error: Too many open files\n")
-    found = shell('ulimit -f 50; exec "$@"', *words, "out", cwd=tmp_path)
-    assert found == (2, f"hat: error: {tmp_path}/out: File too large\n") and not list(tmp_path.glob("*out*"))
+    ended = shell('ulimit -n 12; exec "$@"', *words, "out", "--workers", 4, cwd=tmp_path)
+    assert ended == (2, "hat: error: Too many open files\n")
+    ended = shell('ulimit -f 50; exec "$@"', *words, "out", cwd=tmp_path)
+    assert ended == (2, f"hat: error: {tmp_path}/out: File too large\n") and not list(tmp_path.glob("*out*"))
     mount = 'mkdir disk; unshare --mount bash -c \'mount -t tmpfs -o size=64k no disk || exit 77; exec "$@"\' bash "$@"'
     status, error = shell(mount, *words, "disk/out", cwd=tmp_path)
     if status in (1, 77):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ from commands import REPOSITORY
 
 from hat_fairseq import cli
 from hat_fairseq.data import blocks
+from hat_fairseq.data.blocks import progress
 from hat_fairseq.data.kinds import KINDS
 from hat_fairseq.data.manifest import SplitReport
 from hat_fairseq.data.rows import Row
@@ -53,13 +55,17 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def words(documents: Path, out: Path, kind: str = "text") -> list[str]:
-    return f"preprocess {documents} --kind {kind} --splitter punctuation --num-codes 30 --out {out}".split()
+def words(documents: Path, out: Path, *flags: str) -> list[str]:
+    return f"preprocess {documents} --splitter punctuation --num-codes 30 --out {out}".split() + list(flags)
 
 
 def contents(out: Path) -> dict[str, bytes]:
     files = (path for path in out.rglob("*") if path.is_file() and path.name != "manifest.json")
     return {str(path.relative_to(out)): path.read_bytes() for path in files}
+
+
+def environment(calls: Path) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(REPOSITORY), "CALLS": str(calls)}
 
 
 @pytest.fixture(scope="module")
@@ -72,10 +78,6 @@ def whole(documents: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[di
     return contents(folder / "out"), len((folder / "calls").read_text().split())
 
 
-def environment(calls: Path) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(REPOSITORY), "CALLS": str(calls)}
-
-
 def test_the_result_does_not_depend_on_blocks(
     documents: Path, whole: tuple[dict[str, bytes], int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -86,15 +88,14 @@ def test_the_result_does_not_depend_on_blocks(
 
 
 def test_rows_are_filled_across_blocks(documents: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    raw = tmp_path / "raw"
-    raw.mkdir()
-    lines = (documents / "train.jsonl").read_text().splitlines()
-    (raw / "train.jsonl").write_text("".join(json.dumps({"text": json.loads(line)["text"]}) + "\n" for line in lines))
+    (raw := tmp_path / "raw").mkdir()
+    texts = [json.loads(line)["text"] for line in (documents / "train.jsonl").read_text().splitlines()]
+    (raw / "train.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
     outs = []
     for size in (1 << 20, 300):
         monkeypatch.setattr(blocks, "SIZE", size)
         outs.append(tmp_path / str(size))
-        assert cli.main([*words(raw, outs[-1], "mlm"), "--max-source-tokens", "500"]) == 0
+        assert cli.main(words(raw, outs[-1], "--kind", "mlm", "--max-source-tokens", "500")) == 0
     assert contents(outs[0]) == contents(outs[1])
     assert 1 < len((outs[0] / "text/train.source").read_text().splitlines()) < 60
 
@@ -104,6 +105,15 @@ def test_rows_with_other_streams_are_refused() -> None:
     rows = [Row("a", 0, 1, {"source": ["x"], "label": ["y"]}), Row("b", 0, 1, {"source": ["x"]})]
     with pytest.raises(ValueError, match=r"some rows have all of .*train\.label.*, and others have not"):
         lines_of_rows(rows, "train", SplitReport(KINDS["classification"]))
+
+
+def test_without_a_terminal_progress_is_a_line_once_in_a_while(capsys: pytest.CaptureFixture[str]) -> None:
+    slow = (time.sleep(0.02) or number for number in range(10))
+    assert list(progress(slow, "train: BPE", 10, every=0.1)) == list(range(10))
+    lines = capsys.readouterr().err.splitlines()
+    assert 1 <= len(lines) <= 2
+    assert re.fullmatch(r"train: BPE: \d of 10 documents in 0 min, about 0 min left", lines[0])
+    assert list(progress(range(5), "fast", 5)) == list(range(5)) and not capsys.readouterr().err
 
 
 @pytest.mark.fault("Preprocessing", "kill -9 at any moment", "the next run goes on; no finished block is made again")
