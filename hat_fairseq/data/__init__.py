@@ -7,8 +7,8 @@ run.py                         all stages of a run: clean, learn, encode, binari
 stages.py, blocks.py           what a process does with a block of records; where its result is kept
 manifest.py                    the figures of a split, with its labels; the manifest and the table
 options.py                     the options; `Settings` are those that change the tokens
-readers.py, tables.py, plain_text.py    finds a reader of a dataset, or reads a folder of data
-record.py, records_json.py     a `Record`: a document or example; the same as a JSON line
+readers.py                     finds a reader of a dataset, or reads a folder of data, also parallel text
+record.py, records_json.py     a `Record`: a document or example; the same as a JSON line, or a row of a table
 kind.py, kinds/                the base classes of a kind of data; a file for each: record, rows, targets, predictions
 pipeline.py                    the steps for one record: saved as pipeline.json, loaded by tasks and inference
 clean.py, text.py              sentences without line breaks and control tokens; alignment.py pairs segments

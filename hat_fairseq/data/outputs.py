@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from hat_fairseq.data.files import sha256_of
 
-logger = logging.getLogger(__name__)
+_warn_once = functools.cache(logging.getLogger(__name__).warning)
 
 
 @contextmanager
@@ -172,11 +172,6 @@ def lock(file: int | IO[Any], folder: Path, function: Callable[..., object] = fc
     except OSError as error:
         if error.errno in (errno.EAGAIN, errno.EACCES):  # POSIX allows both
             raise BlockingIOError(error.errno, error.strerror, str(folder)) from None
-        _warn_of_no_locks(folder, str(error.strerror))
+        _warn_once("%s: files cannot be locked (%s): run no other command that writes there", folder, error.strerror)
         return False
     return True
-
-
-@functools.cache
-def _warn_of_no_locks(folder: Path, cause: str) -> None:
-    logger.warning("%s: files cannot be locked (%s): run no other command that writes there", folder, cause)

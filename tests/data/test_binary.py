@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from warm import WarmPython
 
 from hat_fairseq.data.binarize import binarize
 from hat_fairseq.data.blocks import Blocks
-from hat_fairseq.data.dictionary import UNKNOWN, Dictionary
 from hat_fairseq.data.kinds import KINDS
 from hat_fairseq.data.outputs import files_below
 from hat_fairseq.workers import Workers
@@ -108,13 +106,3 @@ def test_a_large_dictionary_takes_four_bytes(tmp_path: Path, warm: WarmPython) -
     (tmp_path / "data/bin/dict.txt").write_text(text, encoding="utf-8")
     call = f"{PAIR} --trainpref text/train --srcdict bin/dict.txt --tgtdict bin/dict.txt"
     same_as_fairseq(tmp_path, "text", warm, "bin/dict.txt", call)
-
-
-def test_dictionaries_are_read_as_they_were_written(tmp_path: Path) -> None:
-    built = Dictionary.build(Counter(["b", "a", "a", "c", "b", "a"]))
-    assert built.counts[:3] == [("a", 3), ("b", 2), ("c", 1)] and len(built) == 8
-    built.save(tmp_path / "dict.txt")
-    again = Dictionary.load(tmp_path / "dict.txt")
-    assert again.counts == built.counts and again.numbers == built.numbers
-    assert again.numbers["never seen"] == UNKNOWN == again.numbers["<unk>"]
-    assert "never seen" not in again.numbers

@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 
 import pytest
-from commands import REPOSITORY
 
 from hat_fairseq import cli
 from hat_fairseq.package_files import describe_files
@@ -37,23 +36,6 @@ def write(folder: Path, **splits: list[dict]) -> Path:
 
 def figures(out: Path) -> dict[str, dict]:
     return json.loads((out / "manifest.json").read_text())["splits"]
-
-
-def test_fairseqs_own_task_reads_the_directory(tmp_path: Path) -> None:
-    from fairseq.tasks.sentence_prediction import SentencePredictionConfig, SentencePredictionTask
-
-    raw, out = REPOSITORY / "tests/golden/preprocess/classification/raw", tmp_path / "out"
-    assert hat(raw, "--kind", "classification", "--splitter", "punctuation", "--num-codes", 200, "--out", out) == 0
-    classes = [line.split()[0] for line in (out / "text/label.labels").read_text().splitlines()]
-    cfg = SentencePredictionConfig(data=str(out / "bin"), num_classes=len(classes), max_positions=512, no_shuffle=True)
-    cfg.regression_target, cfg.seed = False, 1
-    task = SentencePredictionTask.setup_task(cfg)
-    task.load_dataset("valid")
-    samples = [task.dataset("valid")[index] for index in range(len(task.dataset("valid")))]
-    labels = (out / "text" / "valid.label").read_text().split()
-    assert [int(sample["target"]) for sample in samples] == [classes.index(label) for label in labels]
-    rows = (out / "text" / "valid.source").read_text().splitlines()
-    assert [len(sample["net_input.src_tokens"]) for sample in samples] == [len(row.split()) + 1 for row in rows]
 
 
 DOCUMENT = b'{"id": "a", "sentences": ["x y"], "target": "x"}'
