@@ -78,8 +78,10 @@ def _remove_partials(path: Path) -> None:
     refusal = f"another process is writing {path}; wait for it, or choose another name"
     for partial in path.parent.glob(f".{glob.escape(path.name)}.partial-*"):
         with suppress(FileNotFoundError), locked(partial, refusal) as has_lock:
-            if has_lock:
-                shutil.rmtree(partial) if partial.is_dir() else partial.unlink()
+            if has_lock and partial.is_dir():
+                shutil.rmtree(partial)
+            elif has_lock:
+                partial.unlink()
 
 
 def _check_replaceable(final: Path, manifest: str | None, overwrite: bool, key: str) -> None:

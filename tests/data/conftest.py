@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from itertools import islice
 from pathlib import Path
 
 import pytest
+from byte_level_bpe import write_byte_level_bpe
 from sentencepiece_model import tydi_lines, write_model
-from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from hat_fairseq.data.bpe import Bpe, Gpt2Bpe
 from hat_fairseq.data.files import read_json_lines
@@ -47,19 +46,11 @@ def learned_bpe(lines: list[str]) -> LearnedBpe:
 
 
 @pytest.fixture(scope="session")
-def gpt2_files(tmp_path_factory: pytest.TempPathFactory, lines: list[str]) -> tuple[Path, Path]:
-    """A small byte-level BPE learned here, in the format of encoder.json and vocab.bpe."""
-    folder = tmp_path_factory.mktemp("small_gpt2")
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    tokenizer.train_from_iterator(
-        lines, trainers.BpeTrainer(vocab_size=900, initial_alphabet=alphabet, show_progress=False)
-    )
-    model = json.loads(tokenizer.to_str())["model"]
-    (folder / "encoder.json").write_text(json.dumps(model["vocab"]))
-    merges = "".join(f"{left} {right}\n" for left, right in model["merges"])
-    (folder / "vocab.bpe").write_text("#version: 0.2\n" + merges, encoding="utf-8")
+def gpt2_files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A small byte-level BPE learned here, in the format of encoder.json and vocab.bpe, without hashes."""
+    folder = tmp_path_factory.mktemp("small_gpt2") / "bpe"
+    write_byte_level_bpe(folder)
+    (folder / "SHA256SUMS").unlink()
     return folder / "encoder.json", folder / "vocab.bpe"
 
 
