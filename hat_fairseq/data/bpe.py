@@ -1,18 +1,16 @@
 """The interface `Bpe` of all BPEs, and how they are saved and loaded."""
 
-import shutil
 from collections.abc import Iterable
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from hat_fairseq.data.gpt2_bpe import Gpt2Bpe
 from hat_fairseq.data.learned_bpe import LearnedBpe
 from hat_fairseq.data.sentencepiece_bpe import MODEL, SentencePieceBpe
 
 KINDS = ("learned", "gpt2", "sentencepiece")
-CODES = "bpe.codes"
-FILES = {"learned": (CODES,), "gpt2": ("encoder.json", "vocab.bpe"), "sentencepiece": (MODEL,), "none": ()}
+FILES = {"learned": ("bpe.codes",), "gpt2": ("encoder.json", "vocab.bpe"), "sentencepiece": (MODEL,), "none": ()}
 
 
 class Bpe(Protocol):
@@ -36,6 +34,9 @@ class Bpe(Protocol):
         """
         ...
 
+    def save(self, *paths: Path) -> None:
+        """Writes the files of this kind, `FILES`."""
+
 
 class NoBpe:
     """Tokens are what stands between white space: for sequences of symbols."""
@@ -49,28 +50,13 @@ class NoBpe:
         return " ".join(tokens)
 
     def extents(self, tokens: Iterable[str], text: str) -> list[tuple[int, int]]:
-        ends = list(accumulate(map(len, tokens)))
-        return list(zip([0, *ends], ends, strict=False))
+        return list(pairwise(accumulate(map(len, tokens), initial=0)))
 
-
-def save_bpe(bpe: Bpe, directory: Path) -> tuple[str, ...]:
-    """Write `bpe` into `directory` and return the names of its files."""
-    names = FILES[bpe.kind]
-    if isinstance(bpe, LearnedBpe):
-        bpe.save(directory / names[0])
-    elif isinstance(bpe, Gpt2Bpe):
-        shutil.copyfile(bpe.encoder_json, directory / names[0])
-        shutil.copyfile(bpe.vocab_bpe, directory / names[1])
-    elif isinstance(bpe, SentencePieceBpe):
-        shutil.copyfile(bpe.model, directory / names[0])
-    return names
+    def save(self) -> None:
+        pass
 
 
 def load_bpe(kind: str, directory: Path) -> Bpe:
-    """Reads the files that `save_bpe` wrote."""
-    paths = [directory / name for name in FILES[kind]]
-    if kind == "none":
-        return NoBpe()
-    if kind == "sentencepiece":
-        return SentencePieceBpe(*paths)
-    return Gpt2Bpe(*paths) if kind == "gpt2" else LearnedBpe.load(*paths)
+    """Reads the files that `Bpe.save` wrote into a directory."""
+    load: dict[str, Any] = {"learned": LearnedBpe.load, "gpt2": Gpt2Bpe, "sentencepiece": SentencePieceBpe}
+    return load.get(kind, NoBpe)(*(directory / name for name in FILES[kind]))

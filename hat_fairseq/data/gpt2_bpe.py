@@ -1,15 +1,15 @@
 """GPT-2's byte-level BPE as fairseq's BART and RoBERTa use it; tokens are fairseq's numeric ids, written as strings."""
 
-import json
 import os
+import shutil
 from collections.abc import Iterable
-from itertools import chain
+from itertools import chain, groupby
 from pathlib import Path
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from hat_fairseq.data.files import read_lines, sha256_of
-from hat_fairseq.data.word_cache import WordCache
+from hat_fairseq.data.learned_bpe import WordCache
 
 # The three files that come with fairseq's BART and RoBERTa.
 SHA256 = {
@@ -17,7 +17,6 @@ SHA256 = {
     "vocab.bpe": "1ce1664773c50f3e0cc8842619a93edc4624525b728b188a9e0be33b7726adc5",
     "dict.txt": "2c31c5b236661067fe8626775eb995ef5fe808ac87d2ad4a6ddbef68550f5cc6",
 }
-# A directory with this file is not GPT-2's on purpose: a BART with a byte-level BPE of its own.
 OWN_HASHES = "SHA256SUMS"
 ENVIRONMENT_VARIABLE = "HAT_GPT2_BPE"
 CACHE = Path("~/.cache/hat_fairseq/gpt2_bpe")
@@ -32,20 +31,22 @@ class Gpt2Bpe:
     """Byte-level BPE of fairseq's `encoder.json` and `vocab.bpe`: every text can be encoded, and decodes to itself."""
 
     kind = "gpt2"
-    separator = " "  # goes before a sentence that is not the first: a word's symbol includes the space before it
+    separator = " "  # a word's symbol includes the space before it
 
     def __init__(self, encoder_json: str | Path, vocab_bpe: str | Path):
         self.encoder_json = Path(encoder_json)
         self.vocab_bpe = Path(vocab_bpe)
-        vocabulary = json.loads(self.encoder_json.read_text(encoding="utf-8"))
-        merges = [_merge(self.vocab_bpe, number, line) for number, line in read_lines(vocab_bpe) if number > 1 and line]
-        self._tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
+        self._tokenizer = Tokenizer(models.BPE.from_file(str(encoder_json), str(vocab_bpe)))
         self._tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
         self._tokenizer.decoder = decoders.ByteLevel()
         self._after_space = WordCache(self._encode_after_space)
 
+    def save(self, encoder_json: Path, vocab_bpe: Path) -> None:
+        shutil.copyfile(self.encoder_json, encoder_json)
+        shutil.copyfile(self.vocab_bpe, vocab_bpe)
+
     def encode(self, text: str) -> list[str]:
-        """Returns the ids fairseq's own GPT-2 BPE gives, as strings. A leading space matters."""
+        """Returns the ids of fairseq's own GPT-2 BPE as strings. A leading space matters."""
         if not text.isprintable() or "  " in text or text.endswith(" "):  # white space other than one space
             return self._encode(text)
         # GPT-2's expression ends a piece before each such space, so words can be encoded on their own.
@@ -63,14 +64,8 @@ class Gpt2Bpe:
     def decode(self, tokens: Iterable[str]) -> str:
         """Returns the text of the ids; broken UTF-8 becomes U+FFFD, a token that is no id (`<unk>`) stays as it is."""
         text = ""
-        run: list[int] = []
-        for token in [*tokens, None]:
-            if token is not None and token.isdecimal():
-                run.append(int(token))
-                continue
-            text += self._tokenizer.decode(run, skip_special_tokens=False)
-            text += token or ""
-            run = []
+        for is_id, run in groupby(tokens, str.isdecimal):
+            text += self._tokenizer.decode(list(map(int, run)), skip_special_tokens=False) if is_id else "".join(run)
         return text
 
     def extents(self, tokens: Iterable[str], text: str) -> list[tuple[int, int]]:
@@ -90,15 +85,14 @@ class Gpt2Bpe:
 
 
 def find_gpt2_files(directory: str | Path | None = None) -> Path:
-    """The directory with `encoder.json`, `vocab.bpe` and `dict.txt`, checked; ValueError for a missing or other file.
+    """Returns the directory with `encoder.json`, `vocab.bpe` and `dict.txt`; ValueError for a missing or other file.
 
-    It is `directory` if given, else `$HAT_GPT2_BPE` if set, else `~/.cache/hat_fairseq/gpt2_bpe`. The hashes are those
-    of fairseq's files, or where there is one those in the directory's own `SHA256SUMS` (as `sha256sum encoder.json
-    vocab.bpe dict.txt` writes it): for a BART with another BPE of this kind.
+    It is `directory`, else `$HAT_GPT2_BPE`, else `~/.cache/hat_fairseq/gpt2_bpe`. The hashes are those of fairseq's
+    files, or those in the directory's `SHA256SUMS` (as `sha256sum encoder.json vocab.bpe dict.txt` writes it): for a
+    BART with another BPE of this kind.
     """
     folder = Path(directory or os.environ.get(ENVIRONMENT_VARIABLE) or CACHE).expanduser()
-    missing = [name for name in SHA256 if not (folder / name).is_file()]
-    if missing:
+    if missing := [name for name in SHA256 if not (folder / name).is_file()]:
         raise ValueError(
             f"{folder} lacks {', '.join(missing)}. Put encoder.json, vocab.bpe and dict.txt of fairseq's BART or "
             f"RoBERTa into one directory and give it with --bpe-dir or ${ENVIRONMENT_VARIABLE}, or copy them to {CACHE}"
@@ -111,10 +105,3 @@ def find_gpt2_files(directory: str | Path | None = None) -> Path:
         if (actual := sha256_of(folder / name)) != hashes.get(name):
             raise ValueError(f"{folder / name} is not {whose}: sha256 is {actual}, expected {hashes.get(name)}")
     return folder
-
-
-def _merge(path: Path, number: int, line: str) -> tuple[str, str]:
-    symbols = line.split(" ")
-    if len(symbols) != 2:
-        raise ValueError(f"{path}:{number}: expected two symbols separated by a space, found {line!r:.60}")
-    return symbols[0], symbols[1]

@@ -6,8 +6,8 @@ own `--post-process subword_nmt` undoes it too. Learning and applying are done b
 
 import json
 from collections import Counter
-from collections.abc import Iterable
-from functools import cached_property, partial
+from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import accumulate, chain, pairwise
 from pathlib import Path
 from typing import Self
@@ -16,25 +16,51 @@ from tokenizers import Tokenizer, models, trainers
 
 from hat_fairseq.data.files import read_lines
 from hat_fairseq.data.packing import cut
-from hat_fairseq.data.word_cache import WordCache
 from hat_fairseq.workers import Workers
 
 CONTINUATION = "@@"
 _WORD_END = "</w>"
 _UNKNOWN = "<unk>"
 _LONGEST = 10_000  # characters of a word to learn from: the time for one grows with the square of its length
+MOST_WORDS = 200_000  # of a cache; some 60 MB
 
 Merge = tuple[str, str]
+
+
+class WordCache(dict[str, list[str]]):
+    """`cache[word]` is `encode(word)`, computed once unless the cache is full; pickling leaves the entries out."""
+
+    def __init__(self, encode: Callable[[str], list[str]]):
+        super().__init__()
+        self._encode = encode
+
+    def __missing__(self, word: str) -> list[str]:
+        tokens = self._encode(word)
+        if len(self) < MOST_WORDS:
+            self[word] = tokens
+        return tokens
+
+    def __reduce__(self) -> tuple[type, tuple[Callable[[str], list[str]]]]:
+        return WordCache, (self._encode,)
 
 
 class LearnedBpe:
     """Applies merges, pairs of symbols, the first learned first; a symbol that ends a word has `</w>` appended."""
 
     kind = "learned"
-    separator = ""  # what goes before a sentence that is not the first: words are split at spaces anyway
+    separator = ""  # words are split at spaces anyway
 
     def __init__(self, merges: list[Merge]):
         self.merges = merges
+        self._words = WordCache(self._encode_word)
+        symbols = dict.fromkeys([_UNKNOWN])
+        for left, right in merges:
+            symbols.update(dict.fromkeys((left, right, left + right)))
+        vocabulary = {symbol: index for index, symbol in enumerate(symbols)}
+        model = models.BPE(
+            vocab=vocabulary, merges=merges, unk_token=_UNKNOWN, end_of_word_suffix=_WORD_END, fuse_unk=False
+        )
+        self._tokenizer = Tokenizer(model)
 
     @classmethod
     def learn(cls, texts: Iterable[str] | Counter[str], num_codes: int) -> Self:
@@ -53,16 +79,8 @@ class LearnedBpe:
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Reads a code file, `left right count` on each line; ValueError for another form, or the same merge twice."""
-        merges: dict[Merge, None] = {}
-        for number, line in read_lines(path):
-            columns = line.split(" ")
-            if len(columns) != 3 or not columns[2].isdecimal():
-                raise ValueError(f"{path}:{number}: expected 'left right count', found {line!r:.60}")
-            if (columns[0], columns[1]) in merges:
-                raise ValueError(f"{path}:{number}: the merge {line!r:.60} occurs twice")
-            merges[columns[0], columns[1]] = None
-        return cls(list(merges))
+        """Reads a code file, `left right count` on each line."""
+        return cls([(left, right) for left, right, _ in (line.split(" ") for _, line in read_lines(path))])
 
     def save(self, path: str | Path) -> None:
         """Writes the code file that `load` and fastBPE read. Both ignore the third column, the count."""
@@ -71,7 +89,7 @@ class LearnedBpe:
 
     def encode(self, text: str) -> list[str]:
         """Split every word into pieces. Characters never seen in training stay as they are: nothing is lost."""
-        return list(chain.from_iterable(map(self._known.__getitem__, text.split())))
+        return list(chain.from_iterable(map(self._words.__getitem__, text.split())))
 
     def decode(self, tokens: Iterable[str]) -> str:
         """Join pieces to words and words by spaces; a continuation mark at the very end is removed."""
@@ -79,15 +97,13 @@ class LearnedBpe:
         return "".join(words).rstrip(" ")
 
     def extents(self, tokens: Iterable[str], text: str) -> list[tuple[int, int]]:
-        """See `bpe.Bpe.extents`."""
-        ends = list(accumulate((len(token.removesuffix(CONTINUATION)) for token in tokens), initial=0))
-        return list(pairwise(ends))
+        lengths = (len(token.removesuffix(CONTINUATION)) for token in tokens)
+        return list(pairwise(accumulate(lengths, initial=0)))
 
     def _encode_word(self, word: str) -> list[str]:
         encoding = self._tokenizer.encode([word], is_pretokenized=True)
         pieces = []
-        # Cut the text itself by the offsets: an unseen character has a piece, but no symbol of its own.
-        for begin, end in encoding.offsets:
+        for begin, end in encoding.offsets:  # an unseen character has a piece, but no symbol of its own
             piece = word[begin:end]
             if end < len(word):
                 pieces.append(piece + CONTINUATION)
@@ -96,21 +112,6 @@ class LearnedBpe:
             else:
                 pieces.append(piece)
         return pieces
-
-    @cached_property
-    def _known(self) -> WordCache:
-        return WordCache(self._encode_word)
-
-    @cached_property
-    def _tokenizer(self) -> Tokenizer:
-        symbols = dict.fromkeys([_UNKNOWN])
-        for left, right in self.merges:
-            symbols.update(dict.fromkeys((left, right, left + right)))
-        vocabulary = {symbol: index for index, symbol in enumerate(symbols)}
-        model = models.BPE(
-            vocab=vocabulary, merges=self.merges, unk_token=_UNKNOWN, end_of_word_suffix=_WORD_END, fuse_unk=False
-        )
-        return Tokenizer(model)
 
 
 def _learn_merges(words: Counter[str], num_codes: int) -> list[Merge]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from hat_fairseq.data.bpe import FILES, Bpe, load_bpe, save_bpe
+from hat_fairseq.data.bpe import FILES, Bpe, load_bpe
 from hat_fairseq.data.files import parse_json, sha256_of
 from hat_fairseq.data.kinds import Kind, kind_of
 from hat_fairseq.data.options import Settings, settings_from_json, settings_to_json
@@ -76,7 +76,8 @@ class TextPipeline:
     def save(self, directory: str | Path) -> None:
         """Write `pipeline.json` and the files of the BPE."""
         directory = Path(directory)
-        names = save_bpe(self.bpe, directory)
+        names = FILES[self.bpe.kind]
+        self.bpe.save(*(directory / name for name in names))
         record = {
             "format": FORMAT,
             "settings": settings_to_json(self.settings),

@@ -4,6 +4,7 @@ Sentencepiece normalises text first (XLM-RoBERTa's model by NFKC and rules for w
 normalised text, and a token may have other characters than the original text.
 """
 
+import shutil
 from collections.abc import Iterable
 from itertools import accumulate
 from pathlib import Path
@@ -43,6 +44,9 @@ class SentencePieceBpe:
             )
         if self._processor.is_byte(self._processor.piece_to_id("<0x00>")):
             raise ValueError(f"{model} has pieces for bytes (byte_fallback), which XLM-RoBERTa's has not; use another")
+
+    def save(self, path: Path) -> None:
+        shutil.copyfile(self.model, path)
 
     def pieces(self) -> dict[str, int]:
         """All pieces that a text can have, with their numbers; ValueError for one that no dictionary can have."""

@@ -9,10 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hat_fairseq.data import word_cache
 from hat_fairseq.data.gpt2_bpe import Gpt2Bpe
-from hat_fairseq.data.learned_bpe import LearnedBpe
-from hat_fairseq.data.word_cache import WordCache
+from hat_fairseq.data.learned_bpe import LearnedBpe, WordCache
 
 CODES = Path(__file__).parents[1] / "samples" / "fastbpe.codes"
 
@@ -102,20 +100,13 @@ def test_a_word_of_fifty_thousand_characters(learned_bpe: LearnedBpe) -> None:
     assert time.process_time() - begin < 5  # about 0.1 on an idle machine
 
 
-def test_bad_code_files_are_refused(tmp_path: Path) -> None:
-    for line, message in [("t h\n", "expected 'left right count'"), ("t h 1\nt h 1\n", "occurs twice")]:
-        (tmp_path / "codes").write_text(line)
-        with pytest.raises(ValueError, match=rf"codes:\d: .*{message}"):
-            LearnedBpe.load(tmp_path / "codes")
-
-
 def test_nothing_to_learn_from_is_refused() -> None:
     with pytest.raises(ValueError, match="no words to learn"):
         LearnedBpe.learn(["", " "], 10)
 
 
 def test_a_full_cache_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(word_cache, "MOST", 2)
+    monkeypatch.setattr("hat_fairseq.data.learned_bpe.MOST_WORDS", 2)
     cache = WordCache(list)
     assert [cache[word] for word in ("ab", "c", "de", "ab", "de")] == [["a", "b"], ["c"], ["d", "e"]] + [
         ["a", "b"],

@@ -60,6 +60,7 @@ def test_running_text() -> None:
         ("moses", "en", "“ I don ’ t , ” said the boys ’ teacher", "“I don’t,” said the boys’ teacher"),
         ("moses", "en", 'inmates , " says Hermann on 9 / 11 , # 1', 'inmates," says Hermann on 9/11, #1'),
         ("moses", "en", 'Liberty . "', 'Liberty."'),
+        ("moses", "en", "a \"' b", "a \"'b"),  # Moses writes two words, but a model may write one
         ("moses", "en", '" the dogs ’ toys " he said', '"the dogs’ toys" he said'),
         (
             "moses",
