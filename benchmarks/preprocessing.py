@@ -25,13 +25,12 @@ from pathlib import Path
 import numpy as np
 from harness import Facts, Job, Setting, run, run_commands
 
-from hat_fairseq.data.clean import EmptyDocumentError
 from hat_fairseq.data.gpt2_bpe import find_gpt2_files
 from hat_fairseq.data.kinds import kind_of
 from hat_fairseq.data.options import Settings
 from hat_fairseq.data.readers import find_reader
 from hat_fairseq.data.record import Record
-from hat_fairseq.data.text import escape_control_tokens
+from hat_fairseq.data.text import EmptyDocumentError, escape_control_tokens
 
 SPLITS, SIDES = ("train", "valid", "test"), ("source", "target")
 BOS = 0  # number of <s> in every dictionary

@@ -1,6 +1,6 @@
 """The interface `Bpe` of all BPEs, and how they are saved and loaded."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, Protocol
@@ -34,8 +34,9 @@ class Bpe(Protocol):
         """
         ...
 
-    def save(self, *paths: Path) -> None:
-        """Writes the files of this kind, `FILES`."""
+    @property
+    def save(self) -> Callable[..., None]:
+        """Writes the files of this kind, `FILES`, to their paths."""
 
 
 class NoBpe:

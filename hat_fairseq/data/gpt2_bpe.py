@@ -64,8 +64,11 @@ class Gpt2Bpe:
     def decode(self, tokens: Iterable[str]) -> str:
         """Returns the text of the ids; broken UTF-8 becomes U+FFFD, a token that is no id (`<unk>`) stays as it is."""
         text = ""
-        for is_id, run in groupby(tokens, str.isdecimal):
-            text += self._tokenizer.decode(list(map(int, run)), skip_special_tokens=False) if is_id else "".join(run)
+        for are_ids, run in groupby(tokens, str.isdecimal):
+            if are_ids:
+                text += self._tokenizer.decode(list(map(int, run)), skip_special_tokens=False)
+            else:
+                text += "".join(run)
         return text
 
     def extents(self, tokens: Iterable[str], text: str) -> list[tuple[int, int]]:

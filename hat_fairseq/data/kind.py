@@ -1,4 +1,4 @@
-"""`Kind`: a kind of data, from its records to the predictions about them. Each kind is a file of `kinds/`.
+"""`Kind`: a kind of data, from its records to the predictions about them. Each kind is in one file of `kinds/`.
 
 A kind knows its record, its rows, the targets of a batch, the logits of its heads and its predictions. It imports
 neither torch nor fairseq: logits are computed with the methods of tensors, predictions from arrays of numpy.
@@ -12,19 +12,15 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from hat_fairseq.data.clean import normalised
-from hat_fairseq.data.labels import NO_LABEL, label_token
 from hat_fairseq.data.long_input import POLICIES
 from hat_fairseq.data.options import PACKING, ROWS, TEXT, Settings
-from hat_fairseq.data.rows import Row
-
-if TYPE_CHECKING:
-    from hat_fairseq.data.record import Record
-    from hat_fairseq.data.row_encoder import RowEncoder
+from hat_fairseq.data.record import Record
+from hat_fairseq.data.row_encoder import RowEncoder, normalised
+from hat_fairseq.data.rows import NO_LABEL, Row, label_token
 
 HEAD = "sentence_classification_head"  # fairseq's name of a head, which checkpoints have
 IGNORED = -100  # the target of what has no label; torch's cross-entropy leaves it out
@@ -57,7 +53,6 @@ class Kind(ABC):
     record: ClassVar[type[Record]]  # its fields are the keys of a JSON object
     classes: ClassVar[tuple[str, ...] | None] = None  # the labels; None for those of the training part
     positions: ClassVar[bool] = False  # the label stream also has numbers: positions of tokens in a row
-    main: ClassVar[int | None] = 0  # number of the part that may be long; -1 for the last, None for none
     element: ClassVar[str | None] = None  # what an element of the text is called if it has a label: it is not empty
     keeps_segments: ClassVar[bool] = False  # each element is a segment with its own marker, whatever --segments says
     alphabet: ClassVar[tuple[str, ...]] = ()  # the symbols of its dictionary, where the training part does not decide
@@ -71,11 +66,11 @@ class Kind(ABC):
         """Returns the rows of a stored record."""
 
     def prepare(self, record: Any, settings: Settings, counts: Counter[str], policy: str = "error") -> Any:
-        """Returns the record as it is stored; here as given. Idempotent.
+        """Returns the record as it is stored; here as it is. Idempotent.
 
         Everything replaced or dropped is added to `counts`. EmptyDocumentError if nothing is left of a text.
         """
-        for _, text in record.texts():  # what normalisation replaces is counted when a text is encoded
+        for text in record.texts():  # what normalisation replaces is counted when a text is encoded
             normalised(record, text, self.element, Counter())
         return record
 
@@ -184,8 +179,8 @@ class LabelledKind(Kind):
             labels: the names of the classes.
             options: of the class `prediction_options`.
         """
-        named = dict(zip(labels, outputs[0].tolist(), strict=True))
-        return LabelPrediction(record.id, max(named, key=named.__getitem__), named)
+        probabilities = dict(zip(labels, outputs[0].tolist(), strict=True))
+        return LabelPrediction(record.id, max(probabilities, key=probabilities.__getitem__), probabilities)
 
     def segments(
         self, record: Record, rows: list[Row], outputs: Sequence[Any], prediction: Any

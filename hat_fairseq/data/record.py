@@ -1,7 +1,7 @@
 """Records, which all readers yield: a dataclass for each kind of data, whose fields are the keys of JSON objects."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Self
@@ -131,10 +131,9 @@ class Record:
         """For messages: the id, and the origin where it is known."""
         return f"document {self.id!r}" + (f" ({self.origin})" if self.origin else "")
 
-    def texts(self) -> Iterator[tuple[int, Text]]:
-        """Yields the number and the text of every part; choices are the part behind them."""
-        yield from enumerate(parts := self.parts)
-        yield from ((len(parts), choice) for choice in self.choices)
+    def texts(self) -> tuple[Text, ...]:
+        """Returns the parts and the choices."""
+        return *self.parts, *self.choices
 
     def without_gold(self) -> Self:
         """Returns the same record without its gold target or label."""

@@ -1,34 +1,44 @@
-"""`RowEncoder`: the steps from clean sentences to rows of tokens that all kinds of data share."""
+"""`RowEncoder`: from the texts of a record to rows of tokens, in steps that all kinds of data share.
+
+Training and inference use the same code.
+"""
+
+from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 from hat_fairseq.data import long_input
-from hat_fairseq.data.bpe import Bpe
-from hat_fairseq.data.clean import clean_sentences, ready_for_bpe
+from hat_fairseq.data.bpe import Bpe, NoBpe
 from hat_fairseq.data.options import Settings
-from hat_fairseq.data.packing import pack_segments
 from hat_fairseq.data.record import Record, Text
 from hat_fairseq.data.rows import BOS, EOS, Unit, unit
+from hat_fairseq.data.text import EmptyDocumentError, escape_control_tokens, normalise, split_sentences
+from hat_fairseq.data.word_tokenizer import word_tokenizer
 
 if TYPE_CHECKING:
-    from hat_fairseq.data.kinds import Kind
-
-#: From clean sentences, the same ready for the BPE, and the tokens of each, to what each token stands for.
-Refer = Callable[[list[str], list[str], list[list[str]]], Sequence[Sequence[Any]]]
+    from hat_fairseq.data.kind import Kind
 
 LONG_SENTENCE = 512  # tokens: such a sentence was probably not split
 PART_SEPARATOR = unit((EOS, EOS))  # as in RoBERTa (Liu et al. 2019)
+
+
+class Sentence(NamedTuple):
+    """A sentence, segment or word."""
+
+    text: str  # normalised
+    words: str  # the same with escaped control tokens and words separated, as it goes into the BPE
+    tokens: list[str]
 
 
 @dataclass
 class RowEncoder:
     """Encodes records of one kind."""
 
-    kind: "Kind"
+    kind: Kind
     settings: Settings
     bpe: Bpe
     by_source: bool = False  # chunks of aligned documents end where the source alone decides, as at inference
@@ -51,31 +61,53 @@ class RowEncoder:
         """Whether parts are not divided into segments."""
         return self.settings.segments == "none"
 
-    def units(
-        self, record: Record, text: Text, split: bool = True, element: str | None = None, refer: Refer | None = None
-    ) -> list[Unit]:
-        """Returns the tokens of each unit of a text, without markers.
+    def sentences(self, record: Record, text: Text, split: bool = True, element: str | None = None) -> list[Sentence]:
+        """Returns the sentences, segments or words of a text, none empty.
 
-        `split`, `element`: see `clean_sentences`; `refer` says what the tokens stand for.
+        `split`: running text is split by the settings' splitter, otherwise it is one sentence. `element`: the name of
+        an element that has a label. EmptyDocumentError if nothing is left, or such an element is empty.
         """
-        sentences = clean_sentences(record, text, self.settings, self.counts, split, element)
-        ready, pieces = self.pieces(sentences, "source")
-        if refer is None:
-            return [unit(tokens) for tokens in pieces]
-        references = refer(sentences, ready, pieces)
-        return [list(zip(*both, strict=True)) for both in zip(pieces, references, strict=True)]
+        clean = normalised(record, text, element, self.counts)
+        if not isinstance(text, str):
+            self.counts["sentences_empty"] += clean.count("")
+            clean = list(filter(None, clean))
+        elif split:
+            way_out = "; or --segments none" if self.settings.splitter == "given" else ""
+            clean = split_text(record, clean[0], self.settings, way_out)
+        return self.tokenize(clean, "source")
+
+    def tokenize(self, clean: Iterable[str], side: str) -> list[Sentence]:
+        """Returns normalised sentences of the source or the target with their tokens.
+
+        Joined, the tokens decode to the sentences joined by single spaces.
+        """
+        tokenizer = word_tokenizer(
+            getattr(self.settings, f"{side}_tokenizer"), getattr(self.settings, f"{side}_language")
+        )
+        sentences = []
+        for number, text in enumerate(clean):
+            words = tokenizer.tokenize(escape_control_tokens(text, self.counts))
+            tokens = self.bpe.encode(self.bpe.separator + words if number else words)
+            self.totals[f"{side}_tokens"] += len(tokens)
+            self.counts[f"{side}_sentences_over_{LONG_SENTENCE}_tokens"] += len(tokens) > LONG_SENTENCE
+            sentences.append(Sentence(text, words, tokens))
+        return sentences
+
+    def units(self, record: Record, text: Text, split: bool = True, element: str | None = None) -> list[Unit]:
+        """Returns the tokens of each of the `sentences`, without markers."""
+        return [unit(sentence.tokens) for sentence in self.sentences(record, text, split, element)]
 
     def segments(self, units: list[Unit], whole: bool | None = None) -> list[Unit]:
         """Returns the segments of a text, which get a marker each; `whole`: one if they are not packed."""
         if self.settings.segments == "packed":
             room = self.settings.segment_length - 2  # beside its marker, and a </s> that may follow
             self.counts["sentences_longer_than_segment"] += sum(len(each) > room for each in units)
-            return pack_segments(units, room)
+            return long_input.pack_segments(units, room)
         return [list(chain.from_iterable(units))] if (self.whole if whole is None else whole) else units
 
-    def text(self, record: Record, text: Text, refer: Refer | None = None) -> list[Unit]:
+    def text(self, record: Record, text: Text) -> list[Unit]:
         """Returns the segments of a text that may be long."""
-        return self.segments(self.units(record, text, not self.whole, refer=refer))
+        return self.segments(self.units(record, text, not self.whole))
 
     def short_text(self, record: Record, text: Text) -> list[Unit]:
         """Returns the segments of a question, a choice or the like, which stays whole with `--splitter given`."""
@@ -86,27 +118,16 @@ class RowEncoder:
         """Returns a short text as one segment."""
         return list(chain.from_iterable(self.units(record, text, self.settings.splitter != "given")))
 
-    def pieces(self, sentences: list[str], side: str) -> tuple[list[str], list[list[str]]]:
-        """Returns clean sentences of the source or the target ready for the BPE, and the tokens of each.
-
-        Joined, the tokens decode to the sentences joined by single spaces.
-        """
-        ready = ready_for_bpe(sentences, side, self.settings, self.counts)
-        pieces = [self.bpe.encode(text if i == 0 else self.bpe.separator + text) for i, text in enumerate(ready)]
-        self.totals[f"{side}_tokens"] += sum(map(len, pieces))
-        self.counts[f"{side}_sentences_over_{LONG_SENTENCE}_tokens"] += sum(len(p) > LONG_SENTENCE for p in pieces)
-        return ready, pieces
-
     def row(self, record: Record, parts: Sequence[Unit], truncated: int | None = None) -> Unit:
         """Returns one row of parts with their markers; `truncated` as of `long_input.fit_parts`."""
-        parts = self.fit(record, parts, "source", "rows_over_limit", truncated)
+        parts = self._fit(record, parts, "source", "rows_over_limit", truncated)
         return [pair for number, part in enumerate(parts) for pair in (*(PART_SEPARATOR if number else ()), *part)]
 
     def document(self, record: Record, tokens: Unit, side: str) -> Unit:
         """Truncates a source or a target by the policy if it is too long."""
-        return self.fit(record, [tokens], side, f"{side}_documents_over_limit")[0]
+        return self._fit(record, [tokens], side, f"{side}_documents_over_limit")[0]
 
-    def fit(
+    def _fit(
         self, record: Record, parts: Sequence[Unit], side: str, name: str, truncated: int | None = None
     ) -> list[Unit]:
         """Truncates the parts of a row by the policy if they are too long; `name` counts these rows."""
@@ -119,12 +140,53 @@ class RowEncoder:
         if side == "source" and settings.max_segments is not None:
             limits.append(long_input.segment_limit(flags, settings.max_segments, settings.segment_length))
         try:
-            ends, cost = long_input.fit_parts(flags, limits, getattr(settings, f"long_{side}"), truncated, advice)
+            ends, cost = long_input.fit_parts(flags, limits, getattr(settings, f"long_{side}"), advice, truncated)
         except long_input.LongInputError as error:
             raise long_input.LongInputError(f"{record.name}: its {side} is too long: {error}") from error
-        self.counts[name] += cost.pop("over_limit", 0)
+        self.counts[name] += bool(cost)
         for what, number in cost.items():
             # Targets have no markers, and sequences no sentences.
             if "sentences" not in what or (side == "source" and self.kind.is_text):
                 self.counts[f"{side}_{what}"] += number
         return [part[:end] for part, end in zip(parts, ends, strict=True)]
+
+
+def normalised(record: Record, text: Text, element: str | None, counts: Counter[str]) -> list[str]:
+    """Returns the whole text, or each of its elements, without line breaks and the like.
+
+    EmptyDocumentError if nothing is left, or nothing of an element that has a name.
+    """
+    clean = [normalise(each, counts) for each in ([text] if isinstance(text, str) else text)]
+    if element and not all(clean):
+        raise EmptyDocumentError(f"{record.name}: its {element} {clean.index('') + 1} is empty")
+    if not any(clean):
+        raise EmptyDocumentError(f"{record.name} has an empty part: no sentence with text in it")
+    return clean
+
+
+def split_text(record: Record, text: str, settings: Settings, way_out: str = "") -> list[str]:
+    try:
+        return split_sentences(text, settings.splitter, settings.source_language)
+    except ValueError as error:
+        raise ValueError(f"{record.name}: {error}{way_out}") from error
+
+
+class _WordCounter(NoBpe):
+    """Counts the words that it encodes."""
+
+    def __init__(self) -> None:
+        self.words: Counter[str] = Counter()
+
+    def encode(self, text: str) -> list[str]:
+        words = text.split()
+        self.words.update(words)
+        return words
+
+
+def words_for_bpe(kind: Kind, settings: Settings, records: Iterable[Record]) -> Counter[str]:
+    """Counts the words of stored records as they go into the BPE, to learn it from."""
+    settings = replace(settings, max_source_tokens=None, max_target_tokens=None, max_segments=None, roles=False)
+    encoder = RowEncoder(kind, settings, counter := _WordCounter())
+    for record in records:
+        kind.encode(encoder, record)
+    return counter.words

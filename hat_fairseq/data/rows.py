@@ -1,6 +1,7 @@
-"""`Row`: the tokens of a record, or of a part of it, as one sample of fairseq; and the files about the rows of a split.
+"""`Row`: the tokens of a record, or of a part of it, as one sample of fairseq; its labels as tokens; the files of rows.
 
-`SPLIT.ids` names the record and the part of each sample.
+A label may be any text: white space, percent signs and whole names of control tokens (`<pad>`) are written as in a
+URL, so that each label is one token and every token one label. `SPLIT.ids` names the record and the part of each row.
 """
 
 from collections.abc import Iterable, Sequence
@@ -9,11 +10,14 @@ from dataclasses import dataclass, field
 from itertools import repeat
 from pathlib import Path
 from typing import Any, BinaryIO
+from urllib.parse import quote, unquote
 
 from hat_fairseq.data.files import read_lines
+from hat_fairseq.data.text import CONTROL_TOKENS
 
 BOS = "<s>"  # before each sentence or segment
 EOS = "</s>"  # two of them between the parts of a row, as in RoBERTa; one between documents
+NO_LABEL = "<pad>"  # where a token has no label; fairseq's padding, which no loss counts
 
 # The tokens of a sentence, a segment or a row. Beside each is what it stands for, or None: the role of its sentence,
 # the number of its word or segment, its characters in the context of a question.
@@ -34,7 +38,6 @@ class Row:
     # for each token of the source the number of the element (int) or the characters of the context (begin, end)
     # that it stands for, None for tokens that stand for none. Empty for kinds without.
     spans: list[Any] = field(default_factory=list)
-    num_elements: int = 0  # of the record
 
     @property
     def tokens(self) -> list[str]:
@@ -66,6 +69,30 @@ def tokens_of(pairs: Unit) -> list[str]:
     return [token for token, _ in pairs]
 
 
+def label_token(label: str) -> str:
+    """`not hyper%partisan` -> `not%20hyper%25partisan`, `<pad>` -> `%3Cpad>`."""
+    if label in CONTROL_TOKENS:
+        return quote(label[0]) + label[1:]
+    special = {c for c in label if c == "%" or c.isspace() or not c.isprintable()}
+    return "".join(quote(c, safe="", errors="surrogatepass") if c in special else c for c in label)
+
+
+def label_of(token: str) -> str:
+    """Inverts `label_token`."""
+    return unquote(token, errors="surrogatepass")
+
+
+def write_label_dictionary(tokens: Iterable[str], path: Path) -> None:
+    """Write fairseq's dictionary of label tokens: class i is line i (from 0)."""
+    with open(path, "w", encoding="utf-8", newline="\n") as file:
+        file.writelines(f"{token} 1\n" for token in tokens)
+
+
+def read_label_dictionary(path: str | Path) -> list[str]:
+    """Returns the labels, in the order of their classes, of a dictionary that `write_label_dictionary` wrote."""
+    return [label_of(line.rsplit(" ", 1)[0]) for _, line in read_lines(path)]
+
+
 def lines_of(row: Row, split: str, with_ids: bool) -> dict[str, str]:
     """By file a line of each stream of a row, and its ids (also in `bin`, to join rows with that alone)."""
     lines = {f"text/{split}.{stream}": " ".join(tokens) for stream, tokens in row.streams.items()}
@@ -82,13 +109,12 @@ class Chunk:
     document_id: str
     number: int
     count: int
-    segments: int  # number of source segments in the chunk
+    segments: int  # of the source in the chunk
 
 
 def read_ids(path: str | Path) -> list[Chunk]:
     """The ids table, line i (from 0) is fairseq's sample i; ValueError for a chunk that is repeated or missing."""
-    chunks = []
-    line_of: dict[tuple[str, int], int] = {}
+    chunks: dict[tuple[str, int], Chunk] = {}
     for number, line in read_lines(path):
         fields = line.split("\t")
         if len(fields) != 4 or not all(map(str.isdecimal, fields[1:])):
@@ -98,20 +124,18 @@ def read_ids(path: str | Path) -> list[Chunk]:
             )
         chunk = Chunk(fields[0], *map(int, fields[1:]))
         key = chunk.document_id, chunk.number
-        if key in line_of:
-            raise ValueError(
-                f"{path}:{number}: chunk {key[1]} of document {key[0]!r} is on line {line_of[key]} already"
-            )
-        line_of[key] = number
-        chunks.append(chunk)
-    for number, chunk in enumerate(chunks, start=1):
+        if key in chunks:
+            earlier = list(chunks).index(key) + 1
+            raise ValueError(f"{path}:{number}: chunk {key[1]} of document {key[0]!r} is on line {earlier} already")
+        chunks[key] = chunk
+    for number, chunk in enumerate(chunks.values(), start=1):
         for other in range(chunk.count):
-            if (chunk.document_id, other) not in line_of:
+            if (chunk.document_id, other) not in chunks:
                 raise ValueError(
                     f"{path}:{number}: document {chunk.document_id!r} has {chunk.count} chunks, "
                     f"but the line of chunk {other} is missing"
                 )
-    return chunks
+    return list(chunks.values())
 
 
 def write_pieces(directory: Path, texts: Iterable[dict[str, bytes]]) -> None:

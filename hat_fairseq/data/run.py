@@ -18,11 +18,10 @@ from hat_fairseq.data import stages
 from hat_fairseq.data.binarize import LABELS, ROLE_LABELS, binarize, check_splits
 from hat_fairseq.data.blocks import MOST_COUNTS, Block, Blocks, digest, group, part_names, progress, read_part
 from hat_fairseq.data.bpe import Bpe
-from hat_fairseq.data.clean import role_token
 from hat_fairseq.data.files import recorded_inputs
 from hat_fairseq.data.kinds import kind_of
+from hat_fairseq.data.kinds.documents import role_token
 from hat_fairseq.data.kinds.pretraining import pack_documents
-from hat_fairseq.data.labels import label_token, write_label_dictionary
 from hat_fairseq.data.learned_bpe import LearnedBpe
 from hat_fairseq.data.manifest import SplitReport, versions
 from hat_fairseq.data.options import Options
@@ -30,7 +29,7 @@ from hat_fairseq.data.outputs import check_space
 from hat_fairseq.data.pipeline import FILE_NAME, TextPipeline
 from hat_fairseq.data.readers import Reader
 from hat_fairseq.data.row_encoder import RowEncoder
-from hat_fairseq.data.rows import Row, write_pieces
+from hat_fairseq.data.rows import Row, label_token, write_label_dictionary, write_pieces
 from hat_fairseq.data.vocabulary import Vocabulary, has_dictionary, ready_made
 from hat_fairseq.data.word_tokenizer import word_tokenizer
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from hat_fairseq.data.alignment import MisalignedError, dropped_words
 from hat_fairseq.data.blocks import Block, Parts, digest, read_part
-from hat_fairseq.data.clean import EmptyDocumentError, sentences_for_bpe
 from hat_fairseq.data.files import parse_object
 from hat_fairseq.data.kinds import Kind, kind_of
 from hat_fairseq.data.kinds.pretraining import units_to_pack
@@ -17,8 +16,9 @@ from hat_fairseq.data.manifest import SplitReport
 from hat_fairseq.data.options import Options, Settings
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import json_line, record_from_json
-from hat_fairseq.data.row_encoder import RowEncoder
+from hat_fairseq.data.row_encoder import RowEncoder, words_for_bpe
 from hat_fairseq.data.rows import Row, lines_of
+from hat_fairseq.data.text import EmptyDocumentError
 from hat_fairseq.data.word_tokenizer import count_words
 
 
@@ -95,11 +95,8 @@ def stored_records(archive: Path, kind: Kind) -> Iterator[Record]:
 def words_of_blocks(settings: Settings, archives: Sequence[Path]) -> Parts:
     """Tells how often each word of the stored records occurs, in the order in which they occur first."""
     kind = kind_of(settings.kind)
-    words: Counter[str] = Counter()
-    for record in chain.from_iterable(stored_records(archive, kind) for archive in archives):
-        for sentence in sentences_for_bpe(record, kind.main, kind.packs, settings):
-            words.update(sentence.split())
-    return {"words": json.dumps(words)}
+    records = chain.from_iterable(stored_records(archive, kind) for archive in archives)
+    return {"words": json.dumps(words_for_bpe(kind, settings, records))}
 
 
 def encode_block(encoder: RowEncoder, split: str, negative_share: float, archive: Path) -> Parts:
@@ -126,7 +123,7 @@ def _words_of_texts(record: Record, encoder: RowEncoder) -> Counter[str]:
     words: Counter[str] = Counter()
     if encoder.kind.is_text:
         source, target = encoder.settings.source_language, encoder.settings.target_language
-        texts = ((text,) if isinstance(text, str) else text for _, text in record.texts())
+        texts = ((text,) if isinstance(text, str) else text for text in record.texts())
         words["source_words"] = sum(count_words(sentence, source) for text in texts for sentence in text)
         words["target_words"] = sum(count_words(sentence, target) for sentence in record.target or ())
     return words

@@ -13,8 +13,13 @@ Sentences are found in one of three ways:
 import re
 from collections import Counter
 from functools import cache
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any
+
+
+class EmptyDocumentError(ValueError):
+    """Nothing is left of a document, or of its target or a part of it, after normalisation."""
+
 
 # What is counted, what it matches, what takes its place; in this order.
 _TREATMENTS = (
@@ -38,12 +43,9 @@ ESCAPED_TOKEN = re.compile(rf"(<\\+(?:{_NAMES})>)")  # with one group, so that `
 
 def normalise(text: str, counts: Counter[str]) -> str:
     """Put `text` on one line of plain spaces and printable characters; each replacement is added to `counts`."""
-    treatments: tuple[tuple[str, re.Pattern[str], str], ...] = _TREATMENTS
-    if text.isprintable():  # no white space but spaces, nothing invisible: the usual case
-        if "  " not in text:
-            return text.strip(" ")
-        treatments = _TREATMENTS[-1:]
-    for name, pattern, replacement in treatments:
+    if text.isprintable() and "  " not in text:  # no white space but spaces, nothing invisible: the usual case
+        return text.strip(" ")
+    for name, pattern, replacement in _TREATMENTS:
         text, number = pattern.subn(replacement, text)
         if number:
             counts[name] += number
@@ -55,8 +57,6 @@ def escape_control_tokens(text: str, counts: Counter[str] | None = None) -> str:
 
     Adds `control_tokens_escaped` to `counts`.
     """
-    if "<" not in text:
-        return text
     text, number = _LITERAL.subn(r"<\\\1\2>", text)
     if counts is not None and number:
         counts["control_tokens_escaped"] += number
@@ -93,17 +93,12 @@ def split_sentences(text: str, method: str, language: str = "en") -> list[str]:
             "running text has no given sentences; give sentences or turns, or --splitter punctuation or --splitter "
             "library"
         )
-    pieces = _split_at_punctuation(text) if method == "punctuation" else _split_with_library(text, language)
+    if method == "library":
+        pieces = _split_with_library(text, language)
+    else:
+        ends = [0, *(match.end() for match in _SENTENCE_END.finditer(text)), len(text)]
+        pieces = [text[begin:end] for begin, end in pairwise(ends)]
     return [piece for piece in map(str.strip, pieces) if piece]
-
-
-def _split_at_punctuation(text: str) -> list[str]:
-    pieces = []
-    begin = 0
-    for match in _SENTENCE_END.finditer(text):
-        pieces.append(text[begin : match.end()])
-        begin = match.end()
-    return [*pieces, text[begin:]]
 
 
 def _split_with_library(text: str, language: str) -> list[str]:

@@ -10,9 +10,9 @@ from hat_fairseq.data.bpe import Bpe, NoBpe
 from hat_fairseq.data.dictionary import DICTIONARIES, Dictionary, find_dictionary
 from hat_fairseq.data.gpt2_bpe import Gpt2Bpe, find_gpt2_files
 from hat_fairseq.data.kinds import kind_of
-from hat_fairseq.data.labels import read_label_dictionary
 from hat_fairseq.data.options import Options, Settings, flag, options_of
 from hat_fairseq.data.pipeline import TextPipeline
+from hat_fairseq.data.rows import read_label_dictionary
 from hat_fairseq.data.sentencepiece_bpe import SentencePieceBpe, find_sentencepiece_model
 from hat_fairseq.data.text import SEPARATOR
 

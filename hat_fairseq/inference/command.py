@@ -8,11 +8,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ..data.clean import EmptyDocumentError
 from ..data.outputs import atomic_file
 from ..data.pipeline import TextPipeline
 from ..data.record import Record
-from ..data.text import SPLITTERS
+from ..data.text import SPLITTERS, EmptyDocumentError
 from ..kernels import PRECISIONS
 from ..workers import Workers, add_workers
 from .rows import Line

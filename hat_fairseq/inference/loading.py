@@ -14,9 +14,9 @@ import torch
 from ..data.dictionary import Dictionary, find_dictionary
 from ..data.files import Fields, read_json
 from ..data.kinds import Kind
-from ..data.labels import read_label_dictionary
 from ..data.options import settings_of_tokens
 from ..data.pipeline import TextPipeline
+from ..data.rows import read_label_dictionary
 from ..data.text import SPLITTERS
 from ..kernels import check_precision, set_precision
 from ..networks.build import build

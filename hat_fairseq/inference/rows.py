@@ -111,7 +111,7 @@ def check_batch_size(batch_size: int | None) -> None:
 
 def longest_first(records: Iterable[Record]) -> list[Record]:
     """Sorts records by the lengths of their texts."""
-    return sorted(records, key=lambda record: -sum(len(str(text)) for _, text in record.texts()))
+    return sorted(records, key=lambda record: -sum(len(str(text)) for text in record.texts()))
 
 
 def batches(

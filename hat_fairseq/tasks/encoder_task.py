@@ -21,8 +21,8 @@ from fairseq.tasks import FairseqTask
 
 from ..data.dictionary import streams_of
 from ..data.kinds import KINDS, LabelledKind
-from ..data.labels import label_of
 from ..data.manifest import check_files
+from ..data.rows import label_of
 from ..models.encoder_model import EncoderModel
 from ..models.loading import LABELS, fingerprint
 from .bin_folder import check_rows, load_ids, load_pipeline, recorded_kind

@@ -8,8 +8,14 @@ import numpy as np
 import pytest
 
 from hat_fairseq.data.kinds import Question
-from hat_fairseq.data.kinds.questions import AnswerPrediction, QuestionKind
-from hat_fairseq.data.kinds.spans import AnswerOptions, ScoredSpan, n_best_spans, window_answers
+from hat_fairseq.data.kinds.questions import (
+    AnswerOptions,
+    AnswerPrediction,
+    QuestionKind,
+    ScoredSpan,
+    n_best_spans,
+    window_answers,
+)
 from hat_fairseq.data.rows import Row
 
 NO = float("-inf")

@@ -15,9 +15,7 @@ from hat_fairseq.data.long_input import POLICIES, LongInputError, fit_parts, tok
 def fit(is_bos: list[bool], most: int, policy: str) -> tuple[list[slice], Counter[str]]:
     """What is kept of one document of at most so many tokens, its `</s>` left out, and what that costs."""
     limit, advice = token_limit([is_bos], most + 1, "the limit"), "choose truncate or truncate-sentences"
-    (end,), counts = fit_parts([is_bos], [limit], policy, advice=advice)
-    if counts:
-        counts["documents_over_limit"] = counts.pop("over_limit")
+    (end,), counts = fit_parts([is_bos], [limit], policy, advice)
     return [slice(0, end)], counts
 
 
@@ -35,7 +33,7 @@ def test_a_document_within_the_limit_is_left_alone() -> None:
 def test_truncate_cuts_the_last_sentence() -> None:
     assert fit(markers(3, 4, 2), 5, "truncate") == (
         [slice(0, 5)],
-        Counter(documents_over_limit=1, tokens_truncated=4, sentences_truncated=1, sentences_cut=1),
+        Counter(tokens_truncated=4, sentences_truncated=1, sentences_cut=1),
     )
 
 
@@ -43,15 +41,13 @@ def test_truncate_drops_markers_left_without_a_token() -> None:
     for trailing in [1, 2]:
         kept, counts = fit(markers(3, *[1] * trailing, 4), 3 + trailing, "truncate")
         assert kept == [slice(0, 3)]
-        assert counts == Counter(
-            documents_over_limit=1, tokens_truncated=trailing + 4, sentences_truncated=trailing + 1
-        )
+        assert counts == Counter(tokens_truncated=trailing + 4, sentences_truncated=trailing + 1)
 
 
 def test_truncate_sentences_keeps_whole_sentences() -> None:
     assert fit(markers(3, 4, 2), 8, "truncate-sentences") == (
         [slice(0, 7)],
-        Counter(documents_over_limit=1, tokens_truncated=2, sentences_truncated=1),
+        Counter(tokens_truncated=2, sentences_truncated=1),
     )
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from hat_fairseq.data.bpe import Bpe, Gpt2Bpe
-from hat_fairseq.data.clean import EmptyDocumentError
 from hat_fairseq.data.kinds import Document
 from hat_fairseq.data.learned_bpe import LearnedBpe
 from hat_fairseq.data.long_input import LongInputError
@@ -16,6 +15,7 @@ from hat_fairseq.data.options import Options, Settings
 from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.record import Record, Turn
 from hat_fairseq.data.rows import BOS
+from hat_fairseq.data.text import EmptyDocumentError
 
 ROLES = ("ID", "ME", "PM", "UI")
 LITERALS = "the <s> tag, <pad> <mask> </s> <unk> and <\\s> in x<s>y"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from fairseq.data import Dictionary
 
-from hat_fairseq.data.labels import label_of, label_token, read_label_dictionary, write_label_dictionary
 from hat_fairseq.data.record import Record
+from hat_fairseq.data.rows import label_of, label_token, read_label_dictionary, write_label_dictionary
 from hat_fairseq.data.text import (
     CONTROL_TOKENS,
     SPLITTERS,

@@ -23,10 +23,10 @@ from hat_fairseq.data.dictionary import Dictionary
 from hat_fairseq.data.files import read_json
 from hat_fairseq.data.gpt2_bpe import Gpt2Bpe
 from hat_fairseq.data.kinds import KINDS
-from hat_fairseq.data.labels import label_of, label_token
 from hat_fairseq.data.learned_bpe import LearnedBpe
 from hat_fairseq.data.readers import read_parallel
 from hat_fairseq.data.records_json import json_line, read_records
+from hat_fairseq.data.rows import label_of, label_token
 from hat_fairseq.data.text import escape_control_tokens, normalise, restore_control_tokens
 from hat_fairseq.kernels.windows import Windows
 from hat_fairseq.modules.block_sparse import BlockPattern, visible_blocks

@@ -17,8 +17,8 @@ from fine_tuned import FineTuned
 
 from hat_fairseq import cli
 from hat_fairseq.data.kinds import DocumentQuestion
-from hat_fairseq.data.kinds.document_questions import answer_document
-from hat_fairseq.data.kinds.spans import AnswerOptions, DocumentWindow, ScoredSpan, WindowAnswers, n_best_spans
+from hat_fairseq.data.kinds.document_questions import DocumentWindow, answer_document
+from hat_fairseq.data.kinds.questions import AnswerOptions, ScoredSpan, WindowAnswers, n_best_spans
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.data.rows import read_ids
 from hat_fairseq.inference.labels import Predictor

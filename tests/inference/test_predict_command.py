@@ -21,9 +21,8 @@ from torch import Tensor
 import hat_fairseq
 from hat_fairseq import cli
 from hat_fairseq.data.kind import HEAD
-from hat_fairseq.data.labels import label_of
 from hat_fairseq.data.records_json import read_records
-from hat_fairseq.data.rows import read_ids
+from hat_fairseq.data.rows import label_of, read_ids
 from hat_fairseq.data.text import split_sentences
 from hat_fairseq.inference.checkpoints import task_settings
 from hat_fairseq.inference.command import write_lines

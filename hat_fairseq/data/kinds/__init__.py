@@ -1,3 +1,4 @@
+# ruff: noqa: F401
 """The kinds of data, one for each `--kind`, and their records. Importing this package registers them."""
 
 from hat_fairseq.data.kind import KINDS, Kind, LabelledKind, Prediction, kind_of, register_kind
@@ -39,28 +40,3 @@ for _kind in (
     BytePairKind,
 ):
     register_kind(_kind())
-
-__all__ = [
-    "KINDS",
-    "Annotation",
-    "Answer",
-    "BytePair",
-    "ByteSequence",
-    "Candidates",
-    "Choice",
-    "Document",
-    "DocumentQuestion",
-    "Kind",
-    "LabelledKind",
-    "LabelledSegments",
-    "LabelledText",
-    "LabelledWords",
-    "Prediction",
-    "PretrainingText",
-    "Question",
-    "Record",
-    "SymbolSequence",
-    "Turn",
-    "kind_of",
-    "register_kind",
-]

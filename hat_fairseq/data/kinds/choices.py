@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 from hat_fairseq.data.dictionary import BOS as BOS_ID
 from hat_fairseq.data.dictionary import EOS as EOS_ID
 from hat_fairseq.data.kind import HEAD, Array, LabelledKind, LabelPrediction, Tensor, labelled
-from hat_fairseq.data.labels import RIGHT, WRONG
 from hat_fairseq.data.record import Record, Texts
 from hat_fairseq.data.row_encoder import RowEncoder
 from hat_fairseq.data.rows import BOS, EOS, Row, marked, tokens_of
+
+RIGHT, WRONG = "right", "wrong"  # the labels of choices
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ class ChoiceKind(LabelledKind):
         for number, choice in enumerate(choices):
             streams = {"source": tokens_of(encoder.row(record, [context, choice], truncated=0))}
             if record.label is not None:
-                streams["label"] = [RIGHT if number == int(record.label) else WRONG]
+                streams["label"] = [RIGHT if number == record.label else WRONG]
             rows.append(Row(record.id, number, len(choices), streams))
         return rows
 
@@ -123,49 +124,44 @@ class CandidateKind(ChoiceKind):
     """The candidate that answers a question on a text: targets (B,), logits (B, K) for up to K candidates.
 
     A row is `<s> question </s> <s> candidate 1 <s> candidate 2 ... </s> </s> <s> text`. The logit of a candidate is
-    computed from the state at its `<s>` (Liu et al. 2022, section 4.2.3).
+    computed from the state at its `<s>` (Liu et al. 2022, section 4.2.3, after Beltagy et al. 2020, section 6.1).
+    Question and candidates are never truncated.
     """
 
     name, task = "candidates", "candidate_selection"
     record = Candidates
     classes = ()
     positions = True
-    main = -1
     head_level = "segment"
     joins_rows = False
     rows_of_sample = 1
     has_segment_weights = False
 
     def encode(self, encoder: RowEncoder, record: Any) -> list[Row]:
-        """One row `<s> question </s> <s> candidate 1 <s> candidate 2 ... </s> </s> <s> context`; the label is a number.
-
-        Question and candidates are never truncated. The spans have the number of each candidate at its marker (Liu et
-        al. 2022, section 4.2.3, after Beltagy et al. 2020, section 6.1: all in one sequence).
-        """
+        """Returns one row; its label is a number. The spans have the number of each candidate at its marker."""
         question, context = record.parts
         pairs = [(BOS, None), *encoder.one_segment(record, question), (EOS, None)]
         for number, candidate in enumerate(record.choices):
             pairs += [(BOS, number), *encoder.one_segment(record, candidate)]
         pairs = encoder.row(record, [pairs, marked(encoder.text(record, context))], truncated=1)
-        streams = labelled(record, tokens_of(pairs))
-        return [Row(record.id, 0, 1, streams, [number for _, number in pairs], len(record.choices))]
+        return [Row(record.id, 0, 1, labelled(record, tokens_of(pairs)), [number for _, number in pairs])]
 
     def logits(self, outputs: Mapping[str, Tensor], tokens: Tensor, num_rows: Tensor | None) -> Tensor:
         """(B, K) scores in fp32, -inf beyond a row's candidates."""
-        counts = candidate_markers(tokens).sum(dim=1)
+        counts = _candidate_markers(tokens).sum(dim=1)
         most = int(counts.max())
         scores = outputs[HEAD].float().squeeze(-1)[:, 1 : 1 + most]  # of all markers; the first is the question's
         return scores.masked_fill(numbers(counts, most) >= counts[:, None], float("-inf"))
 
     def target(self, label: list[str], tokens: Array, classes: Mapping[str, int]) -> int:
         """Returns the number of the right candidate."""
-        word, count = " ".join(label), int(candidate_markers(tokens[None]).sum())
+        word, count = " ".join(label), int(_candidate_markers(tokens[None]).sum())
         if not word.isdigit() or int(word) >= count:
             raise ValueError(f"{word!r:.80} is no number of one of {count} candidates")
         return int(word)
 
 
-def candidate_markers(tokens: Any) -> Any:
+def _candidate_markers(tokens: Any) -> Any:
     """(B, T) token ids -> (B, T), True at the markers of candidates: those behind the first `</s>`."""
     return (tokens == BOS_ID) & ((tokens == EOS_ID).cumsum(1) == 1)
 

@@ -15,6 +15,8 @@ Legend: B rows, T tokens of a row (window), N paragraphs of the row with most.
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,23 +24,32 @@ from typing import Any
 from hat_fairseq.data.dictionary import BOS as BOS_ID
 from hat_fairseq.data.kind import Array, Prediction, Tensor
 from hat_fairseq.data.kinds.choices import numbers
-from hat_fairseq.data.kinds.questions import QuestionKind, check_text, n_best_of
-from hat_fairseq.data.kinds.spans import (
-    NO,
-    NONE,
-    YES,
+from hat_fairseq.data.kinds.questions import (
+    NO_ANSWER,
     AnswerOptions,
-    DocumentWindow,
+    QuestionKind,
+    WindowAnswers,
     check_span,
-    document_window,
+    check_text,
+    n_best_of,
     span_logits,
+    window_answers,
 )
-from hat_fairseq.data.kinds.windows import Span, kept_characters, label_paragraphs, token_spans, window_rows
-from hat_fairseq.data.labels import ANSWER_TYPES
+from hat_fairseq.data.kinds.windows import (
+    ANSWER_TYPES,
+    characters_of,
+    find_span,
+    kept_characters,
+    units_with_characters,
+    window_rows,
+)
 from hat_fairseq.data.options import TEXT, WINDOWS
 from hat_fairseq.data.record import Annotation, Record, Texts
 from hat_fairseq.data.row_encoder import RowEncoder
-from hat_fairseq.data.rows import Row, marked
+from hat_fairseq.data.rows import Row, Unit, marked
+
+NONE, SPAN, _, YES, NO = range(len(ANSWER_TYPES))
+NO_LABEL = [*NO_ANSWER, "0", ANSWER_TYPES[NONE]]  # of a window of paragraphs
 
 
 @dataclass(frozen=True)
@@ -93,21 +104,16 @@ class DocumentQuestionKind(QuestionKind):
 
     def encode(self, encoder: RowEncoder, record: Any) -> list[Row]:
         """One row for each window of whole paragraphs, the question before each; LongInputError if there is no room."""
-        texts = record.sentences
-        assert texts is not None  # as the kind demands
-        positions = list(map(kept_characters, texts))
-
-        def refer(sentences: list[str], ready: list[str], pieces: list[list[str]]) -> list[list[Span | None]]:
-            each = zip(sentences, ready, pieces, positions, strict=True)
-            return [
-                token_spans([text], [words], [tokens], places, encoder.bpe)[0] for text, words, tokens, places in each
-            ]
-
-        question = marked([encoder.one_segment(record, record.parts[0])])
-        context = encoder.units(record, texts, element=self.element, refer=refer)
+        question = marked([encoder.one_segment(record, record.question)])
+        positions = list(map(kept_characters, record.paragraphs))
+        paragraphs = encoder.sentences(record, record.paragraphs, element=self.element)
+        context = [
+            units_with_characters([paragraph], places, encoder.bpe)[0]
+            for paragraph, places in zip(paragraphs, positions, strict=True)
+        ]
         rows = window_rows(encoder, record, question, context, paragraphs=True)
         if record.annotations is not None:
-            label_paragraphs(choose_annotation(record.annotations), positions, context, rows, encoder.counts)
+            _label_rows(choose_annotation(record.annotations), positions, context, rows, encoder.counts)
         return rows
 
     def gold_labels(self, record: Any) -> tuple[str, ...]:
@@ -169,18 +175,50 @@ class DocumentQuestionKind(QuestionKind):
         return {}  # files of Natural Questions and TyDi QA: scoring/official.py
 
 
+@dataclass(frozen=True)
+class DocumentWindow:
+    """Scores of one window: of short answers, of paragraphs by their numbers, and of `ANSWER_TYPES`."""
+
+    answers: WindowAnswers
+    paragraphs: dict[int, float]
+    types: list[float]
+
+    def best_paragraph(self) -> tuple[float, int]:
+        """Returns the score and the number of the best paragraph."""
+        greatest = max(self.types[1:])
+        any_type = greatest + math.log(sum(math.exp(each - greatest) for each in self.types[1:])) - self.types[NONE]
+        number = max(self.paragraphs, key=self.paragraphs.__getitem__)
+        return self.paragraphs[number] + any_type, number
+
+    def relative(self, score: float) -> float:
+        """Returns the score of a short answer, relative to "none"."""
+        return score - self.answers.no_answer + self.types[SPAN] - self.types[NONE]
+
+
+def document_window(logits: Mapping[str, Array], spans: Sequence[Any], options: AnswerOptions) -> DocumentWindow:
+    """Returns the scores of a window.
+
+    `logits`: `span` (T, 2), `paragraph` (1 + N,), `type`; padded at the end. `spans`: what each token stands for.
+    """
+    paragraphs = [span for span in spans[:-1] if isinstance(span, int)]  # truncation may leave a marker at the end
+    scores = logits["paragraph"][1 : 1 + len(paragraphs)].tolist()
+    answers = window_answers(logits["span"], spans, options)
+    return DocumentWindow(answers, dict(zip(paragraphs, scores, strict=True)), logits["type"].tolist())
+
+
 def answer_document(record: Record, windows: Sequence[DocumentWindow], options: AnswerOptions) -> DocumentAnswer:
     """Joins the windows of a document; ValueError if none has text."""
     paragraphs, windows = record.sentences or (), [window for window in windows if window.answers.spans]
     check_text(record, windows)
     chosen = max(windows, key=lambda window: window.best_paragraph()[0])
+    score, number = chosen.best_paragraph()
     spans = [(window.relative(span.score), span) for window in windows for span in window.answers.spans]
     spans.sort(key=lambda pair: -pair[0])
-    score, number = chosen.best_paragraph()
     answer_score, span = spans[0]
     answer = DocumentAnswer(record.id, "none", None, score, "", None, None, answer_score)
     if score >= options.paragraph_threshold:
         answer.type, answer.paragraph = "paragraph", number
+    texts = [(paragraphs[each.paragraph][each.begin : each.end], score) for score, each in spans]
     kind = max(range(1, len(ANSWER_TYPES)), key=chosen.types.__getitem__)
     if kind in (YES, NO):
         answer.answer_score = chosen.paragraphs[number] + chosen.types[kind] - chosen.types[NONE]
@@ -188,11 +226,8 @@ def answer_document(record: Record, windows: Sequence[DocumentWindow], options: 
             answer.type = answer.answer = ANSWER_TYPES[kind]
     elif answer_score >= options.answer_threshold:
         answer.type, answer.answer_paragraph, answer.start = "span", span.paragraph, span.begin
-        answer.answer = paragraphs[span.paragraph][span.begin : span.end]
-    best: dict[str, float] = {}
-    for score, each in spans:
-        best.setdefault(paragraphs[each.paragraph][each.begin : each.end], score)
-    answer.n_best = n_best_of(list(best.items())[: options.n_best])
+        answer.answer = texts[0][0]
+    answer.n_best = n_best_of(texts, options)
     return answer
 
 
@@ -201,5 +236,51 @@ def choose_annotation(annotations: Sequence[Annotation]) -> Annotation:
 
     As in the public baseline for Natural Questions (Alberti et al. 2019).
     """
-    located = sorted((each for each in annotations if each.paragraph is not None), key=lambda each: each.paragraph or 0)
-    return next((each for each in located if each.spans), located[0] if located else Annotation())
+    located = [each for each in annotations if each.paragraph is not None]
+    return min(located, key=lambda each: (not each.spans, each.paragraph), default=Annotation())
+
+
+def _label_rows(
+    annotation: Annotation,
+    positions: Sequence[Sequence[int]],
+    context: Sequence[Unit],
+    rows: Sequence[Row],
+    counts: Counter[str],
+) -> None:
+    """Label the rows that have the answer, and all others with `NO_LABEL`.
+
+    A row has a short answer, from the start of its first span to the end of its last one, if all of it is there; a
+    paragraph without short answer likewise, but if no row has all of it, each row with a piece of it.
+    """
+    for row in rows:
+        row.streams["label"] = NO_LABEL
+    number = annotation.paragraph
+    if number is None:
+        return
+    places = [_place(row, number) for row in rows]
+    if annotation.spans:
+        begin, end = min(span.start for span in annotation.spans), max(span.end for span in annotation.spans)
+        characters = characters_of(begin, end, positions[number])
+        counts["answers_not_found"] += characters is None
+        for row, (marker, tokens) in zip(rows, places, strict=True):
+            span = find_span(row.spans[tokens], *characters) if characters and marker else None
+            if span:
+                first, last = (tokens.start + token for token in span)
+                counts["answers_inside_tokens"] += (row.spans[first][0], row.spans[last][1]) != characters
+                row.streams["label"] = [str(first), str(last), str(marker), "span"]
+    else:
+        longest = max(tokens.stop - tokens.start for _, tokens in places)
+        least = len(context[number]) if longest == len(context[number]) else 1
+        for row, (marker, tokens) in zip(rows, places, strict=True):
+            if marker and tokens.stop - tokens.start >= least:
+                row.streams["label"] = [*NO_ANSWER, str(marker), annotation.yes_no or "paragraph"]
+    counts["examples_left_without_answer"] += all(row.label == NO_LABEL for row in rows)
+
+
+def _place(row: Row, paragraph: int) -> tuple[int, slice]:
+    """Number of a paragraph's marker in a row, 0 if it is not there; and where its tokens are."""
+    markers = [place for place, span in enumerate(row.spans) if isinstance(span, int)]
+    for number, place in enumerate(markers, start=1):
+        if row.spans[place] == paragraph:
+            return number, slice(place + 1, markers[number] if number < len(markers) else len(row.spans))
+    return 0, slice(0, 0)

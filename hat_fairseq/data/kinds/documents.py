@@ -10,15 +10,13 @@ from itertools import chain
 from typing import Any
 
 from hat_fairseq.data.alignment import align
-from hat_fairseq.data.clean import EmptyDocumentError, clean_target, role_token, roles_of, split_text
 from hat_fairseq.data.kind import Kind
-from hat_fairseq.data.long_input import POLICIES
+from hat_fairseq.data.long_input import POLICIES, cut, exceeds, group_within
 from hat_fairseq.data.options import TARGETS, TEXT, Settings
-from hat_fairseq.data.packing import cut, exceeds, group_within
 from hat_fairseq.data.record import Record, Sentences, Texts, Turn
-from hat_fairseq.data.row_encoder import RowEncoder
+from hat_fairseq.data.row_encoder import RowEncoder, split_text
 from hat_fairseq.data.rows import BOS, Row, Unit, tokens_of, unit
-from hat_fairseq.data.text import SEPARATOR, normalise
+from hat_fairseq.data.text import SEPARATOR, EmptyDocumentError, escape_control_tokens, normalise
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,16 @@ class Document(Record, reads=("question", "text", "sentences"), one_of=("text", 
             self._set(sentences=None)
         super().__post_init__()
         if self.turns is not None:
-            self._set(sentences=texts, roles=self._roles(self.turns))
+            roles = [turn.speaker if turn.role is None else turn.role for turn in self.turns]
+            named = tuple(role for role in roles if role is not None)
+            if 0 < len(named) < len(roles):
+                number = roles.index(None) + 1
+                raise ValueError(f"{self.name}: turn {number} has neither role nor speaker, but others have")
+            self._set(sentences=texts, roles=named or None)
+
+    def _set(self, **values: Any) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
 
     @property
     def references(self) -> tuple[Texts, ...]:
@@ -56,17 +63,6 @@ class Document(Record, reads=("question", "text", "sentences"), one_of=("text", 
         turns = tuple(Turn(text, role=role) for text, role in zip(sentences, roles or (), strict=bool(roles)))
         return replace(self, question=None, text=None, sentences=sentences, turns=turns or None, target=target)
 
-    def _set(self, **values: Any) -> None:
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
-
-    def _roles(self, turns: tuple[Turn, ...]) -> Texts | None:
-        roles = [turn.speaker if turn.role is None else turn.role for turn in turns]
-        known = tuple(role for role in roles if role is not None)
-        if known and None in roles:
-            raise ValueError(f"{self.name}: turn {roles.index(None) + 1} has neither role nor speaker, but others have")
-        return known or None
-
 
 Pieces = list[list[str]]  # tokens of each sentence or segment
 QUESTION = "question"  # the role of a question among turns
@@ -77,7 +73,6 @@ class DocumentKind(Kind):
 
     name, task = "text", "document_to_text"
     record = Document
-    main = -1
     policies = POLICIES
     options = (TEXT, TARGETS)
     folder = ""
@@ -88,42 +83,52 @@ class DocumentKind(Kind):
         EmptyDocumentError if nothing is left of the source or the target; else ValueError as `align` and
         `split_sentences`.
         """
-        if len(record.parts) == 2:
-            record = _with_question(record, settings, counts)
+        question = () if record.question is None else (normalise(record.question, counts),)
+        if question and settings.aligned:
+            raise ValueError(f"{record.name} has a question, and --aligned is for translations")
+        if question == ("",):
+            raise EmptyDocumentError(f"{record.name} has an empty question")
         if settings.aligned and record.sentences is not None and record.target is not None:
             record = align(record, policy, (settings.source_language, settings.target_language), counts)
         if record.text is None:
-            sentences = [normalise(sentence, counts) for sentence in record.sentences or ()]
+            sentences = _normalised(record.sentences, counts)
         else:
             sentences = split_text(record, normalise(record.text, counts), settings)
-        remaining = [index for index, sentence in enumerate(sentences) if sentence]
-        target = None if record.target is None else [normalise(sentence, counts) for sentence in record.target]
-        if not remaining or (target is not None and not any(target)):
-            what = "target" if remaining else "source"
+        target = None if record.target is None else _normalised(record.target, counts)
+        if not any(sentences) or (target is not None and not any(target)):
+            what = "target" if any(sentences) else "source"
             raise EmptyDocumentError(f"{record.name} has an empty {what}: no sentence with text in it")
-        counts["sentences_empty"] += len(sentences) - len(remaining)
+        roles = None
+        if record.roles is not None:
+            pairs = zip(record.roles, sentences, strict=True)
+            roles = (*[QUESTION] * len(question), *(normalise(role, counts) for role, sentence in pairs if sentence))
+        counts["sentences_empty"] += sentences.count("")
+        if target is not None:
+            counts["target_sentences_empty"] += target.count("")
+            target = list(filter(None, target))
         if record.other_references:
-            others = (tuple(filter(None, (normalise(s, counts) for s in each))) for each in record.other_references)
+            others = (tuple(filter(None, _normalised(each, counts))) for each in record.other_references)
             record = replace(record, other_references=tuple(filter(None, others)))
             counts["references_not_trained_on"] += len(record.other_references)
-        counts["target_sentences_empty"] += sum(not sentence for sentence in target or ())
-        return record.with_sentences(
-            tuple(sentences[index] for index in remaining),
-            roles=None
-            if record.roles is None
-            else tuple(normalise(record.roles[index], counts) for index in remaining),
-            target=None if target is None else tuple(filter(None, target)),
-        )
+        sentences = [*question, *filter(None, sentences)]
+        return record.with_sentences(tuple(sentences), roles, None if target is None else tuple(target))
 
     def encode(self, encoder: RowEncoder, record: Any) -> list[Row]:
         """Encodes a prepared document, with its target if it has one; ValueError if it lacks roles."""
-        settings, units = encoder.settings, encoder.units(record, record.parts[0])
-        target = None if record.target is None else encoder.pieces(clean_target(record), "target")[1]
+        settings, sentences = encoder.settings, record.parts[0]
+        if settings.role_in_text:
+            pairs = zip(_roles_of(record), sentences, strict=True)
+            sentences = tuple(f"{role} : {sentence}" for role, sentence in pairs)
+        units = encoder.units(record, sentences)
+        target = None
+        if record.target is not None:
+            clean = filter(None, _normalised(record.target, Counter()))
+            target = [sentence.tokens for sentence in encoder.tokenize(clean, "target")]
         if settings.aligned and settings.long_source == "chunk":
             return _aligned_chunks(encoder, record, units, target)
         roles: list[str | None] = [None] * len(units)
         if settings.roles:
-            roles = [role_token(role) for role in roles_of(record, settings.role_labels)]
+            roles = [role_token(role) for role in _roles_of(record, settings.role_labels)]
         pieces = [
             unit((BOS, *piece), role)
             for tokens, role in zip(map(tokens_of, units), roles, strict=True)
@@ -144,6 +149,25 @@ class DocumentKind(Kind):
             encoder.counts["targets_repeated_for_chunks"] += len(streams) - 1
             streams = [row | {"target": whole} for row in streams]
         return [Row(record.id, number, len(streams), row) for number, row in enumerate(streams)]
+
+
+def role_token(role: str) -> str:
+    """Returns a role as one token: white space becomes `_`, control tokens are escaped."""
+    return escape_control_tokens("_".join(role.split()))
+
+
+def _roles_of(record: Record, known: Texts | None = None) -> Texts:
+    """The roles of a record; ValueError if it has none, or one that is not known."""
+    if record.roles is None:
+        raise ValueError(f"{record.name} has no roles; give turns with roles, or switch the roles off")
+    for role in record.roles:
+        if not role or (known is not None and role not in known):
+            raise ValueError(f"{record.name} has the role {role!r}; known are {', '.join(known or ())}")
+    return record.roles
+
+
+def _normalised(sentences: Texts | None, counts: Counter[str]) -> list[str]:
+    return [normalise(sentence, counts) for sentence in sentences or ()]
 
 
 def _aligned_chunks(encoder: RowEncoder, record: Record, units: list[Unit], target: Pieces | None) -> list[Row]:
@@ -185,17 +209,3 @@ def _cut_sentence(encoder: RowEncoder, tokens: list[str]) -> Pieces:
 def _joined(encoder: RowEncoder, target: Pieces) -> list[str]:
     between = [SEPARATOR] if encoder.settings.target_separator else []
     return [token for index, pieces in enumerate(target) for token in (*(between if index else ()), *pieces)]
-
-
-def _with_question(record: Document, settings: Settings, counts: Counter[str]) -> Document:
-    """The question as the first sentence."""
-    question, text = record.parts
-    if settings.aligned:
-        raise ValueError(f"{record.name} has a question, and --aligned is for translations")
-    if not isinstance(question, str) or not normalise(question, Counter()):
-        raise EmptyDocumentError(f"{record.name} has an empty question")
-    divided = split_text(record, normalise(text, counts), settings) if isinstance(text, str) else text
-    if not any(normalise(sentence, Counter()) for sentence in divided):
-        raise EmptyDocumentError(f"{record.name} has an empty source: no sentence with text in it")
-    roles = None if record.roles is None else (QUESTION, *record.roles)
-    return record.with_sentences((question, *divided), roles, record.target)

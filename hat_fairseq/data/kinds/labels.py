@@ -8,10 +8,9 @@ from typing import Any, ClassVar
 
 from hat_fairseq.data.dictionary import BOS as BOS_ID
 from hat_fairseq.data.kind import IGNORED, Array, LabelledKind, Prediction, class_numbers, labelled
-from hat_fairseq.data.labels import NO_LABEL, label_token
 from hat_fairseq.data.record import Label, Record, Text, Texts
 from hat_fairseq.data.row_encoder import RowEncoder
-from hat_fairseq.data.rows import Row, Unit, marked, tokens_of
+from hat_fairseq.data.rows import NO_LABEL, Row, Unit, label_token, marked, tokens_of
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,7 @@ class SegmentKind(LabelledKind):
     def predict(
         self, record: Record, rows: list[Row], outputs: Sequence[Any], labels: list[str], options: Any = None
     ) -> ElementLabels:
-        predicted: list[str | None] = [None] * rows[0].num_elements
+        predicted: list[str | None] = [None] * len(record.parts[0])
         best = outputs[0].argmax(axis=-1)
         for place, number in self.places(rows[0]):
             predicted[number] = labels[best[place]]
@@ -124,11 +123,9 @@ class WordKind(SegmentKind):
 
     def encode(self, encoder: RowEncoder, record: Any) -> list[Row]:
         """Returns one row of words; its label has one for each token: that of a word at its first piece, else none."""
-
-        def refer(_: object, __: object, pieces: list[list[str]]) -> list[list[Any]]:
-            return [[number, *[None] * (len(tokens) - 1)] for number, tokens in enumerate(pieces)]
-
-        words = encoder.units(record, record.parts[0], element=self.element, refer=refer)
+        words = encoder.units(record, record.parts[0], element=self.element)
+        for number, word in enumerate(words):
+            word[0] = word[0][0], number
         pairs = encoder.row(record, [marked(encoder.segments(words, whole=True))])
         return [_with_elements(encoder, record, pairs, NO_LABEL)]
 
@@ -154,4 +151,4 @@ def _with_elements(encoder: RowEncoder, record: Record, pairs: Unit, no_label: s
         labels = [no_label if number is None else label_token(record.labels[number]) for number in numbers]
         streams["label"] = [label for label in labels if label is not None]
         encoder.counts["labels_lost"] += len(record.labels) - sum(number is not None for number in numbers)
-    return Row(record.id, 0, 1, streams, numbers, len(record.parts[0]))
+    return Row(record.id, 0, 1, streams, numbers)

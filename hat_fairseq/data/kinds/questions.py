@@ -1,19 +1,40 @@
-"""Questions on a text: the answer is a span of it, or there is none."""
+"""Questions on a text: the answer is a span of it, or there is none.
+
+Devlin et al. 2019, section 4.3: the score of a span is the sum of its start logit and its end logit. The no-answer
+score is that sum at position 0; of several windows the lowest one counts. A question has no answer if the no-answer
+score exceeds the score of the best span by more than a threshold. The search is exact: it compares all spans within the
+limit of length, O(T x length).
+
+Legend: B rows, T tokens of a row (window).
+"""
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any, ClassVar
 
+import numpy as np
+
+from hat_fairseq.data.dictionary import BOS, EOS, PAD
 from hat_fairseq.data.kind import HEAD, Array, LabelledKind, Prediction, Tensor
-from hat_fairseq.data.kinds.spans import AnswerOptions, check_span, span_logits, window_answers
-from hat_fairseq.data.kinds.windows import Span, kept_characters, label_answers, token_spans, window_rows
+from hat_fairseq.data.kinds.windows import (
+    characters_of,
+    find_span,
+    kept_characters,
+    units_with_characters,
+    window_rows,
+)
 from hat_fairseq.data.long_input import POLICIES
 from hat_fairseq.data.options import ROWS, TEXT, WINDOWS
 from hat_fairseq.data.record import Answer, Record
 from hat_fairseq.data.row_encoder import RowEncoder
 from hat_fairseq.data.rows import Row, marked
+
+NO_ANSWER = ["0", "0"]  # the label of a window of a text
 
 
 @dataclass(frozen=True)
@@ -38,6 +59,28 @@ class AnswerPrediction(Prediction):
     no_answer_score: float  # the lowest one of all windows minus the score of the best span
 
 
+@dataclass(frozen=True)
+class AnswerOptions:
+    """Settings for choosing answers; ValueError if one of the first two is below 1."""
+
+    n_best: int = field(default=20, metadata={"help": "answers to list"})
+    max_answer_length: int = field(default=30, metadata={"help": "longest answer in tokens"})
+    no_answer_threshold: float = field(
+        default=0.0, metadata={"help": "qa: no answer where no_answer_score is greater; inf: always an answer"}
+    )
+    paragraph_threshold: float = field(
+        default=-math.inf, metadata={"help": "document_qa: no paragraph where paragraph_score is lower"}
+    )
+    answer_threshold: float = field(
+        default=-math.inf, metadata={"help": "document_qa: no short answer where answer_score is lower"}
+    )
+
+    def __post_init__(self) -> None:
+        for name in ("n_best", "max_answer_length"):
+            if (value := getattr(self, name)) < 1:
+                raise ValueError(f"--{name.replace('_', '-')} must be at least 1, not {value}")
+
+
 class QuestionKind(LabelledKind):
     """A span of a text as answer, or no answer: targets (B, 2), first and last token, 0 0 for no answer.
 
@@ -51,7 +94,6 @@ class QuestionKind(LabelledKind):
     hub_task = "question-answering"
     classes: ClassVar[tuple[str, ...]] = ()
     positions = True
-    main = -1
     policies = POLICIES
     options: ClassVar[tuple[str, ...]] = (TEXT, ROWS, WINDOWS)
     head_level = "token"
@@ -64,17 +106,13 @@ class QuestionKind(LabelledKind):
         Raises:
             LongInputError: the question leaves no room for the text, or all is too long and the policy is `error`.
         """
-        question = marked(encoder.short_text(record, record.parts[0]))
-        text = record.text
-        assert text is not None  # as the kind demands
-        positions = kept_characters(text)
-
-        def refer(sentences: list[str], ready: list[str], pieces: list[list[str]]) -> list[list[Span | None]]:
-            return token_spans(sentences, ready, pieces, positions, encoder.bpe)
-
-        rows = window_rows(encoder, record, question, encoder.text(record, text, refer))
+        question = marked(encoder.short_text(record, record.question))
+        positions = kept_characters(record.text)
+        sentences = encoder.sentences(record, record.text, not encoder.whole)
+        context = encoder.segments(units_with_characters(sentences, positions, encoder.bpe))
+        rows = window_rows(encoder, record, question, context)
         if record.answers is not None:
-            label_answers(record.answers, positions, rows, encoder.counts)
+            _label_answers(record.answers, positions, rows, encoder.counts)
         return rows
 
     def gold_labels(self, record: Any) -> tuple[str, ...]:
@@ -106,21 +144,102 @@ class QuestionKind(LabelledKind):
         windows = [window_answers(each, row.spans, options) for each, row in zip(outputs, rows, strict=True)]
         spans = sorted((span for window in windows for span in window.spans), key=lambda span: -span.score)
         check_text(record, spans)
-        texts: dict[str, float] = {}
-        for span in spans:
-            texts.setdefault(str(record.text)[span.begin : span.end], span.score)
+        best = n_best_of([(str(record.text)[span.begin : span.end], span.score) for span in spans], options)
         no_answer_score = min(window.no_answer for window in windows) - spans[0].score
-        best = list(texts.items())[: options.n_best]
-        answer = "" if no_answer_score > options.no_answer_threshold else best[0][0]
-        return AnswerPrediction(record.id, answer, no_answer_score, n_best=n_best_of(best))
+        answer = "" if no_answer_score > options.no_answer_threshold else best[0]["text"]
+        return AnswerPrediction(record.id, answer, no_answer_score, n_best=best)
 
     def official(self, predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """SQuAD's own files."""
-        return {
-            "predictions.json": {each["id"]: each["answer"] for each in predictions},
-            "null_odds.json": {each["id"]: each["no_answer_score"] for each in predictions},
-            "nbest_predictions.json": {each["id"]: each["n_best"] for each in predictions},
-        }
+        """Returns SQuAD's own files."""
+        files = {"predictions": "answer", "null_odds": "no_answer_score", "nbest_predictions": "n_best"}
+        return {f"{name}.json": {each["id"]: each[key] for each in predictions} for name, key in files.items()}
+
+
+def _label_answers(answers: Sequence[Answer], positions: Sequence[int], rows: list[Row], counts: Counter[str]) -> None:
+    """Label each row with the answers that are wholly in it, each place once and in the order of `answers`, else `0 0`.
+
+    Positions count tokens of the row from 0, both inclusive. Counts answers that no token stands for
+    (`answers_not_found`), that are cut off or longer than what two windows share (`answers_in_no_row`), and rows in
+    which the first or the last token stands for more than the answer (`answers_inside_tokens`).
+    """
+    places = (characters_of(answer.start, answer.end, positions) for answer in answers)
+    characters = [span for span in places if span is not None]
+    counts["answers_not_found"] += len(answers) - len(characters)
+    by_row = [[find_span(row.spans, *span) for span in characters] for row in rows]
+    counts["answers_in_no_row"] += sum(not any(in_row) for in_row in zip(*by_row, strict=True))
+    if answers and not any(span for in_row in by_row for span in in_row):
+        counts["examples_left_without_answer"] += 1
+    for row, in_row in zip(rows, by_row, strict=True):
+        pairs = {tokens: span for tokens, span in zip(in_row, characters, strict=True) if tokens}
+        counts["answers_inside_tokens"] += any(
+            (row.spans[first][0], row.spans[last][1]) != span for (first, last), span in pairs.items()
+        )
+        row.streams["label"] = [str(place) for tokens in pairs for place in tokens] or NO_ANSWER
+
+
+@dataclass(frozen=True)
+class ScoredSpan:
+    """An answer: its score (a sum of two logits) and its characters in the context, or in a paragraph of it."""
+
+    score: float
+    begin: int
+    end: int
+    paragraph: int = 0
+
+
+@dataclass(frozen=True)
+class WindowAnswers:
+    """Answers of one window: its no-answer score, and its best spans, best first (none if no text is left in it)."""
+
+    no_answer: float
+    spans: list[ScoredSpan]
+
+
+def window_answers(logits: Array, spans: Sequence[Any], options: AnswerOptions) -> WindowAnswers:
+    """Finds the best answers of a window.
+
+    Args:
+        logits: (T, 2) of starts and ends, -inf where none is allowed; position 0 stands for no answer. T may exceed the
+            number of spans: the rest is padding.
+        spans: the characters (begin, end) that each token stands for, the paragraph that begins with it, or None.
+    """
+    # An answer neither begins nor ends with a marker or separator, which stands for no text.
+    outside = np.array([not isinstance(span, tuple) for span in spans])
+    start, end = np.where(outside[:, None], -np.inf, logits[: len(spans)]).astype(np.float32).T
+    paragraphs = list(accumulate(spans, lambda before, span: span if isinstance(span, int) else before, initial=0))[1:]
+    ranked = n_best_spans(start, end, options.n_best, options.max_answer_length, np.array(paragraphs))
+    best = [ScoredSpan(score, spans[first][0], spans[last][1], paragraphs[first]) for score, first, last in ranked]
+    return WindowAnswers(float(logits[0].sum()), best)
+
+
+def n_best_spans(
+    start: Array, end: Array, n_best: int, max_length: int, parts: Array | None = None
+) -> list[tuple[float, int, int]]:
+    """Returns the best `(score, start, end)` of at most `max_length` tokens, best first; the end belongs to the span.
+
+    `start`, `end`: (T,) logits; -inf where none is. `parts`: (T,) the part of the text of each token; a span is in one.
+    Spans with equal scores are in the order of the text.
+    """
+    length = len(start)
+    scores = np.full((min(max_length, length), length), -np.inf, np.float32)  # [tokens more than one, start]
+    for more in range(len(scores)):
+        sums = start[: length - more] + end[more:]
+        if parts is not None:
+            sums[parts[: length - more] != parts[more:]] = -np.inf
+        scores[more, : length - more] = sums
+    number = min(n_best, scores.size)
+    least = np.partition(scores, scores.size - number, axis=None)[scores.size - number]
+    extra, first = np.nonzero((scores >= least) & (scores > -np.inf))
+    spans = zip(scores[extra, first].tolist(), first.tolist(), (first + extra).tolist(), strict=True)
+    return sorted(spans, key=lambda span: (-span[0], *span[1:]))[:number]
+
+
+def n_best_of(answers: Sequence[tuple[str, float]], options: AnswerOptions) -> list[dict[str, Any]]:
+    """Returns the first of the texts, best first, each once, with their scores."""
+    best: dict[str, float] = {}
+    for text, score in answers:
+        best.setdefault(text, score)
+    return [{"text": text, "score": score} for text, score in list(best.items())[: options.n_best]]
 
 
 def check_text(record: Record, spans: Sequence[Any]) -> None:
@@ -129,5 +248,21 @@ def check_text(record: Record, spans: Sequence[Any]) -> None:
         raise ValueError(f"question {record.id!r}: no text is left after truncation in preprocessing")
 
 
-def n_best_of(best: Sequence[tuple[str, float]]) -> list[dict[str, Any]]:
-    return [{"text": text, "score": score} for text, score in best]
+def answer_positions(tokens: Tensor) -> Tensor:
+    """(B, T) token ids -> (B, T), True where an answer may begin or end: in the second part, or at 0 for none."""
+    special = (tokens == BOS) | (tokens == EOS) | (tokens == PAD)
+    possible = ((tokens == EOS).cumsum(1) >= 2) & ~special
+    possible[:, 0] = True
+    return possible
+
+
+def span_logits(scores: Tensor, tokens: Tensor) -> Tensor:
+    """(B, T, 2) scores of first and last tokens in fp32, -inf where no answer may begin or end."""
+    return scores.float().masked_fill(~answer_positions(tokens)[..., None], float("-inf"))
+
+
+def check_span(tokens: Array, start: int, end: int) -> None:
+    """Raises ValueError for first and last tokens of an answer that are not in the second part of a row."""
+    possible = answer_positions(tokens[None])[0]
+    if not (start <= end < len(tokens) and possible[start] and possible[end] and (start or not end)):
+        raise ValueError(f"tokens {start} to {end} of {len(tokens)} are not in the text of the question")

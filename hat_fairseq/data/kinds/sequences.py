@@ -1,4 +1,4 @@
-"""Labels of sequences of symbols: tokens, bytes or pixels as given, without BPE."""
+"""Labels of sequences of symbols: tokens, bytes or pixels, without BPE."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from hat_fairseq.data.clean import BYTES, symbols_of
 from hat_fairseq.data.kind import LabelledKind, labelled
 from hat_fairseq.data.long_input import POLICIES
 from hat_fairseq.data.options import Settings
 from hat_fairseq.data.record import Label, Record, Text, Texts
 from hat_fairseq.data.row_encoder import RowEncoder
 from hat_fairseq.data.rows import BOS, Row, tokens_of, unit
+from hat_fairseq.data.text import CONTROL_TOKENS, EmptyDocumentError
+
+BYTES = tuple(map(str, range(256)))  # the symbols of bytes and of pixels
 
 
 @dataclass(frozen=True)
@@ -55,19 +57,37 @@ class SequenceKind(LabelledKind):
     options = ()
 
     def prepare(self, record: Any, settings: Settings, counts: Counter[str], policy: str = "error") -> Any:
-        for _, text in record.texts():
-            symbols_of(record, text, self.alphabet)
+        for text in record.texts():
+            self._symbols(record, text)
         return record
 
     def encode(self, encoder: RowEncoder, record: Any) -> list[Row]:
-        """One row of each part of a sequence of symbols, without BPE: `<s>`, and the part truncated by itself."""
+        """Returns one row for each part: `<s>` and the symbols of the part, which is truncated by itself."""
         rows = []
         for number, text in enumerate(record.parts):
-            tokens = unit([BOS, *symbols_of(record, text, self.alphabet)])
+            tokens = unit([BOS, *self._symbols(record, text)])
             encoder.totals["source_tokens"] += len(tokens) - 1
             streams = labelled(record, tokens_of(encoder.document(record, tokens, "source")))
             rows.append(Row(record.id, number, len(record.parts), streams))
         return rows
+
+    def _symbols(self, record: Record, text: Text) -> list[str]:
+        """The bytes of a text in UTF-8, or tokens and pixels as they are; ValueError for unfit ones."""
+        if isinstance(text, str):
+            symbols = list(map(BYTES.__getitem__, text.encode("utf-8", "surrogatepass")))
+        else:
+            symbols = list(text)
+            if self.alphabet and (unknown := set(symbols).difference(self.alphabet)):
+                raise ValueError(f"{record.name} has the pixel {min(unknown)}; pixels are numbers from 0 to 255")
+            for symbol in set(symbols):
+                if symbol.split() != [symbol] or symbol in CONTROL_TOKENS:
+                    raise ValueError(
+                        f"{record.name} has the token {symbol!r:.60}; tokens have no white space and are not "
+                        f"{', '.join(CONTROL_TOKENS)}"
+                    )
+        if not symbols:
+            raise EmptyDocumentError(f"{record.name} has an empty sequence")
+        return symbols
 
 
 class ByteSequenceKind(SequenceKind):

@@ -27,17 +27,15 @@ class KeyphraseText(Record, reads=("text",), gold="keyphrases"):
     text: str
     keyphrases: Texts | None = None
 
-    def word_labels(self) -> Texts | None:
-        """The class of each word; None without keyphrases."""
-        if self.keyphrases is None:
-            return None
+    def in_words(self) -> LabelledWords:
+        """The words with their classes."""
         words = self.text.split()
         labels = [NONE] * len(words)
-        for phrase in map(str.split, self.keyphrases):
+        for phrase in map(str.split, self.keyphrases or ()):
             for start in range(len(words) - len(phrase) + 1):
                 if words[start : start + len(phrase)] == phrase:
                     labels[start : start + len(phrase)] = [BEGIN, *[INSIDE] * (len(phrase) - 1)]
-        return tuple(labels)
+        return LabelledWords(self.id, tuple(words), labels=None if self.keyphrases is None else tuple(labels))
 
 
 @dataclass
@@ -50,21 +48,20 @@ class Keyphrases(WordKind):
     record = KeyphraseText
     classes = CLASSES
     element = None
-    main = None
 
     def encode(self, encoder: RowEncoder, record: Any) -> list[Row]:
-        words = LabelledWords(record.id, tuple(record.text.split()), labels=record.word_labels())
-        return super().encode(encoder, words)
+        return super().encode(encoder, record.in_words())
 
     def gold_labels(self, record: Any) -> tuple[str, ...]:
         return record.keyphrases
 
     def predict(
-        self, record: Record, rows: list[Row], outputs: Sequence[Any], labels: list[str], options: Any = None
+        self, record: Any, rows: list[Row], outputs: Sequence[Any], labels: list[str], options: Any = None
     ) -> KeyphrasePrediction:
         phrases: list[list[str]] = []
-        predicted = super().predict(record, rows, outputs, labels).labels
-        for word, label in zip(str(record.text).split(), predicted, strict=True):
+        words = record.in_words()
+        predicted = super().predict(words, rows, outputs, labels).labels
+        for word, label in zip(words.words, predicted, strict=True):
             if label == BEGIN:
                 phrases.append([word])
             elif label == INSIDE and phrases:
