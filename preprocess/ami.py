@@ -11,16 +11,10 @@ filtered out (`meetings.py`). The paper does not give its lengths for meetings; 
 recipe has those of its other long documents.
 """
 
-from __future__ import annotations
-
-from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
+from functools import partial
 
 import meetings
-from hat_fairseq.data.kinds import Document
 
-SPLITS = meetings.SPLITS
 DEFAULTS = meetings.DEFAULTS
 RELEASE = {"train": (97,), "valid": (20,), "test": (20,)}
 PAPER = {
@@ -31,7 +25,4 @@ PAPER = {
     "target_tokens": "321",
 }
 
-
-def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Document]:
-    """Yield the meetings of a split with the meaningless words of each turn left out."""
-    return meetings.read_meetings(split, root or Path(__file__).with_name("ami_data"), "ami", counts)
+read = partial(meetings.read_meetings, "ami")

@@ -9,16 +9,10 @@ Articles and abstracts come in sentences, lower-cased, formulas as `@xmath`, so 
 `--on-empty drop`, the default here, drops and counts articles without text.
 """
 
-from __future__ import annotations
-
-from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
+from functools import partial
 
 import cohan
-from hat_fairseq.data.kinds import Document
 
-SPLITS = cohan.SPLITS
 DEFAULTS = cohan.DEFAULTS
 RELEASE = {"train": (203037,), "valid": (6436,), "test": (6440,)}
 PAPER = {
@@ -29,7 +23,4 @@ PAPER = {
     "target_tokens": "362",
 }
 
-
-def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Document]:
-    """Yield the articles of a split, abstracts as targets."""
-    return cohan.read_articles(split, root, "arxiv-dataset", counts)
+read = partial(cohan.read_articles, "arxiv-dataset")

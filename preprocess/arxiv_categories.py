@@ -11,8 +11,6 @@ the first 3,345 are `test`, as many as in Liu et al. 2022, the next 1,043 `valid
 incomplete release the shares are the same. Labels are the names of the folders.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -23,7 +21,6 @@ from hat_fairseq.data.kinds import LabelledText
 from release import read_text, release_folder, release_texts
 
 KIND = "classification"
-SPLITS = ("train", "valid", "test")
 DEFAULTS = {"splitter": "punctuation"}
 RELEASE = {"train": (29000,), "valid": (1043,), "test": (3345,)}
 LABELS = ("cs.AI", "cs.CE", "cs.CV", "cs.DS", "cs.IT", "cs.NE", "cs.PL", "cs.SY", "math.AC", "math.GR", "math.ST")
@@ -35,12 +32,12 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Labell
     """Yield the papers of a split, by category and name."""
     folder = release_folder(root, CONTENT)
     papers = [path for label in LABELS for path in release_texts(folder / label, CONTENT)]
-    for path in sorted(_of_split(papers, split)):
+    for path in sorted(_papers(papers, split)):
         name, label = f"{path.parent.name}/{path.stem}", path.parent.name
         yield LabelledText(name, text=read_text(path), label=label, origin=str(path))
 
 
-def _of_split(papers: list[Path], split: str) -> list[Path]:
+def _papers(papers: list[Path], split: str) -> list[Path]:
     total = sum(number for (number,) in RELEASE.values())
     tests, valids = (round(len(papers) * RELEASE[name][0] / total) for name in ("test", "valid"))
     ordered = sorted(papers, key=lambda path: (_digest(path), path.parent.name))

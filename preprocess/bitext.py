@@ -36,11 +36,11 @@ class Side:
 def pair(source: Side, target: Side, id_: str | None = None) -> Document:
     """Make one document of two sides; ValueError for equally many segments with different ids, no translations."""
     if len(source.keys) == len(target.keys):
-        for ours, theirs in zip(source.keys, target.keys, strict=True):
-            if ours != theirs:
+        for key, other in zip(source.keys, target.keys, strict=True):
+            if key != other:
                 raise ValueError(
-                    f"{source.where}: document {source.id!r} has the segment {ours!r} where {target.where} has "
-                    f"{theirs!r}; the two files do not belong together"
+                    f"{source.where}: document {source.id!r} has the segment {key!r} where {target.where} has "
+                    f"{other!r}; the two files do not belong together"
                 )
     return Document(
         id=source.id if id_ is None else id_,
@@ -52,8 +52,8 @@ def pair(source: Side, target: Side, id_: str | None = None) -> Document:
 
 def join(sources: Iterable[Side], targets: Iterable[Side], prefix: str = "") -> Iterator[Document]:
     """Join two files by document id, in the order of the first; ValueError for an id twice, or in one file only."""
-    ours, theirs = _by_id(sources), _by_id(targets)
-    for sides, others in ((ours, theirs), (theirs, ours)):
+    first, second = _by_id(sources), _by_id(targets)
+    for sides, others in ((first, second), (second, first)):
         lonely = [side for id_, side in sides.items() if id_ not in others]
         if lonely:
             other = next(iter(others.values())).path if others else "the other file"
@@ -61,14 +61,14 @@ def join(sources: Iterable[Side], targets: Iterable[Side], prefix: str = "") -> 
                 f"{lonely[0].where}: document {lonely[0].id!r} is not in {other} ({len(lonely)} of {len(sides)} "
                 f"documents are missing there, which has {len(others)}); fetch both files of the same release"
             )
-    for id_, source in ours.items():
-        yield pair(source, theirs[id_], prefix + id_)
+    for id_, source in first.items():
+        yield pair(source, second[id_], prefix + id_)
 
 
 def _by_id(sides: Iterable[Side]) -> dict[str, Side]:
-    found: dict[str, Side] = {}
+    documents: dict[str, Side] = {}
     for side in sides:
-        if side.id in found:
-            raise ValueError(f"{side.where}: document {side.id!r} was there before, in line {found[side.id].first}")
-        found[side.id] = side
-    return found
+        if side.id in documents:
+            raise ValueError(f"{side.where}: document {side.id!r} was there before, in line {documents[side.id].first}")
+        documents[side.id] = side
+    return documents

@@ -10,8 +10,6 @@ page that is kept has at least as many subwords. For another limit filter into a
 preprocess that with `--kind mlm`. There is no test part. A page's id is its file and line.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path

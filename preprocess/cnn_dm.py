@@ -15,8 +15,6 @@ training stories have no article text; `--on-empty drop`, the default here, drop
 the publishers'; the lists and scripts are under the Apache licence 2.0.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Iterator
@@ -27,7 +25,6 @@ from hat_fairseq.data.kinds import Document
 from release import release_folder
 from text_tables import find_table, read_table
 
-SPLITS = ("train", "valid", "test")
 DEFAULTS = {"splitter": "punctuation", "on_empty": "drop"}
 RELEASE = {"train": (287113, 287227), "valid": (13368,), "test": (11490,)}
 PAPER = {

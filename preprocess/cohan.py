@@ -19,7 +19,6 @@ from hat_fairseq.data.files import Fields, read_json_lines
 from hat_fairseq.data.kinds import Document
 from release import release_file, release_folder
 
-SPLITS = ("train", "valid", "test")
 DEFAULTS = {"splitter": "given", "on_empty": "drop"}
 
 FILES = {"train": "train.txt", "valid": "val.txt", "test": "test.txt"}
@@ -27,7 +26,7 @@ KEYS = ("article_id", "article_text", "abstract_text", "sections", "section_name
 MARK = re.compile(r"</?S>")
 
 
-def read_articles(split: str, root: Path | None, archive: str, counts: Counter[str]) -> Iterator[Document]:
+def read_articles(archive: str, split: str, root: Path | None, counts: Counter[str]) -> Iterator[Document]:
     """Yield the articles of a split: the sentences of `article_text`, abstracts as targets.
 
     `article_text` is what others measure on; where the sections say something else, that is counted. The release

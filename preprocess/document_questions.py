@@ -9,7 +9,7 @@ from hat_fairseq.data.files import Fields, read_json_lines
 from hat_fairseq.data.kinds import Annotation, Answer, DocumentQuestion
 from release import release_folder
 
-Found = tuple[int, tuple[Answer, ...]]  # number of a paragraph, and short answers in it
+Place = tuple[int, tuple[Answer, ...]]  # number of a paragraph, and short answers in it
 
 
 def pages(root: Path | None, pattern: str, content: str) -> Iterator[Fields]:
@@ -25,7 +25,7 @@ def question_record(
     page: Fields,
     texts: Sequence[str],
     answer: str,
-    find: Callable[[Fields, int], Found | None],
+    find: Callable[[Fields, int], Place | None],
     meta: dict[str, dict[str, Any]] | None,
     counts: Counter[str],
 ) -> DocumentQuestion:
@@ -37,26 +37,27 @@ def question_record(
         meta: by the name of the dataset, what is kept beside id and annotations; None to keep nothing.
     """
     identifier, annotations = page.get("example_id", int), None
-    kept: dict[str, Any] = {"example_id": identifier}
+    release_keys: dict[str, Any] = {"example_id": identifier}
     if "annotations" in page:
-        given = page.objects("annotations")
-        chosen = [Fields(each.get(answer, dict), each.where).get("candidate_index", int) for each in given]
-        annotations = tuple(_annotation(each, find(each, number)) for each, number in zip(given, chosen, strict=True))
+        released = page.objects("annotations")
+        chosen = [Fields(each.get(answer, dict), each.where).get("candidate_index", int) for each in released]
+        places = map(find, released, chosen)
+        annotations = tuple(map(_annotation, released, places))
         lost = all(each.paragraph is None for each in annotations)
         counts["answers_lost_by_reader"] += lost and any(number >= 0 for number in chosen)
-        kept["annotations"] = page.record["annotations"]
+        release_keys["annotations"] = page.record["annotations"]
     return DocumentQuestion(
         id=str(identifier),
         question=page.text("question_text"),
         paragraphs=tuple(texts),
         annotations=annotations,
-        meta=None if meta is None else {name: kept | more for name, more in meta.items()},
+        meta=None if meta is None else {name: release_keys | more for name, more in meta.items()},
         origin=page.where,
     )
 
 
-def _annotation(annotation: Fields, found: Found | None) -> Annotation:
-    if found is None:
+def _annotation(annotation: Fields, place: Place | None) -> Annotation:
+    if place is None:
         return Annotation()
     yes_no = annotation.text("yes_no_answer").lower()
-    return Annotation(*found, yes_no=None if yes_no == "none" else yes_no)
+    return Annotation(*place, yes_no=None if yes_no == "none" else yes_no)

@@ -18,8 +18,6 @@ without it
     Ours, 517, 64 and 64 articles, no article twice: ids that end in 8 are `valid`, in 9 `test`.
 """
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from collections.abc import Iterator
@@ -31,7 +29,6 @@ from markup import unescape
 from release import release_file, release_folder
 
 KIND = "classification"
-SPLITS = ("train", "valid", "test")
 DEFAULTS = {"splitter": "library"}
 RELEASE = {"train": (516, 517), "valid": (64,), "test": (64, 65)}
 ARTICLES = "articles-training-byarticle-20181122.xml"

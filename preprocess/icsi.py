@@ -10,16 +10,10 @@ Grad, PhD, Postdoc, Professor, Undergrad. Several speakers of a meeting have the
 has 11,900 tokens on average, so three quarters of it are cut off.
 """
 
-from __future__ import annotations
-
-from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
+from functools import partial
 
 import meetings
-from hat_fairseq.data.kinds import Document
 
-SPLITS = meetings.SPLITS
 DEFAULTS = meetings.DEFAULTS
 RELEASE = {"train": (43,), "valid": (10,), "test": (6,)}
 PAPER = {
@@ -30,7 +24,4 @@ PAPER = {
     "target_tokens": "576",
 }
 
-
-def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Document]:
-    """Yield the meetings of a split with the meaningless words of each turn left out."""
-    return meetings.read_meetings(split, root or Path(__file__).with_name("icsi_data"), "icsi", counts)
+read = partial(meetings.read_meetings, "icsi")

@@ -9,8 +9,6 @@ which leaves 22,500: a block and no sample, because reviews of one film have num
 and `neg`; the stars, of which the label was made, are not read. `<br />` becomes a line break, and is counted.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -20,7 +18,6 @@ from hat_fairseq.data.kinds import LabelledText
 from release import read_text, release_folder, release_texts
 
 KIND = "classification"
-SPLITS = ("train", "valid", "test")
 DEFAULTS = {"splitter": "library"}
 RELEASE = {"train": (22500,), "valid": (2500,), "test": (25000,)}
 LABELS = ("neg", "pos")
@@ -40,10 +37,10 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Labell
 
 
 def _number(path: Path) -> int:
-    found = NAME.fullmatch(path.stem)
-    if found is None:
+    match = NAME.fullmatch(path.stem)
+    if match is None:
         raise ValueError(f"{path}: a review's name is NUMBER_STARS.txt; --root must be a folder with {CONTENT}")
-    return int(found[1])
+    return int(match[1])
 
 
 def _review(path: Path, label: str, counts: Counter[str]) -> LabelledText:

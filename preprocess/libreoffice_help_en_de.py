@@ -16,8 +16,6 @@ decides its split: 4 % are validation, 8 % are test. Pages repeat much ("Example
 English side also stands in the training part are left out there.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Iterator
@@ -30,7 +28,6 @@ from hat_fairseq.data.files import read_lines
 from hat_fairseq.data.kinds import Document
 from release import release_folder
 
-SPLITS = ("train", "valid", "test")
 DEFAULTS = {
     "source_language": "en",
     "target_language": "de",
@@ -53,12 +50,12 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Docume
             continue
         document = read_page(folder, page, counts)
         pairs = list(zip(document.sentences or (), document.target or (), strict=True))
-        kept = [both for both in pairs if both[0] not in known]
-        counts["segments_that_training_has_too"] += len(pairs) - len(kept)
-        if len(kept) < 2:
+        new = [both for both in pairs if both[0] not in known]
+        counts["segments_that_training_has_too"] += len(pairs) - len(new)
+        if len(new) < 2:
             counts["pages_with_fewer_than_two_segments"] += 1
             continue
-        yield document.with_sentences(tuple(one for one, _ in kept), None, tuple(other for _, other in kept))
+        yield document.with_sentences(tuple(one for one, _ in new), None, tuple(other for _, other in new))
 
 
 @lru_cache(maxsize=1)

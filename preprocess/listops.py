@@ -58,9 +58,9 @@ class Level:
     symbol: Ints
     args: Ints
 
-    def of(self, kept: NDArray[np.bool_]) -> "Level":
-        """Return the nodes of the kept trees."""
-        nodes = kept[self.tree]
+    def of(self, trees: NDArray[np.bool_]) -> "Level":
+        """Return the nodes of some trees."""
+        nodes = trees[self.tree]
         return Level(self.tree[nodes], self.symbol[nodes], self.args[nodes])
 
     def starts(self) -> Ints:
@@ -77,10 +77,10 @@ def expressions(rng: np.random.Generator, limits: Limits) -> Iterator[tuple[str,
         missed += 1
         levels = _draw(rng, limits)
         lengths = np.sum([np.bincount(level.tree, 1 + (level.args > 0), TREES) for level in levels], axis=0)
-        kept = (lengths > limits.min_length) & (lengths < limits.max_length)
-        if not kept.any():
+        fitting = (lengths > limits.min_length) & (lengths < limits.max_length)
+        if not fitting.any():
             continue
-        levels = [level.of(kept) for level in levels]
+        levels = [level.of(fitting) for level in levels]
         values, sizes = _evaluate([level for level in levels if len(level.tree)])
         for text, value in zip(_texts(levels, sizes), values[0].tolist(), strict=True):
             if (digest := blake2b(text.encode(), digest_size=16).digest()) not in seen:

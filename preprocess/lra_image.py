@@ -11,8 +11,6 @@ release has no validation part. Ours are the last 5,000 training pictures. The a
 tensorflow_datasets has shuffled the pictures.
 """
 
-from __future__ import annotations
-
 import math
 import pickle
 from collections import Counter
@@ -28,7 +26,6 @@ from hat_fairseq.data.kinds import ByteSequence
 from release import release_file, release_folder
 
 KIND = "byte_sequence"
-SPLITS = ("train", "valid", "test")
 RELEASE = {"train": (45000,), "valid": (5000,), "test": (10000,)}
 BATCHES = {
     "train": [f"data_batch_{number}" for number in range(1, 6)],

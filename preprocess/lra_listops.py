@@ -7,8 +7,6 @@
 As in the authors' pipeline, parentheses are removed, `]` becomes `X`, and the tokens are what white space separates.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +17,6 @@ from release import release_file, release_folder
 from text_tables import read_tsv
 
 KIND = "sequence"
-SPLITS = ("train", "valid", "test")
 RELEASE = {"train": (96000,), "valid": (2000,), "test": (2000,)}
 FILES = {"train": "basic_train.tsv", "valid": "basic_val.tsv", "test": "basic_test.tsv"}
 CONTENT = "basic_train.tsv, basic_val.tsv and basic_test.tsv, as `make_lra.py listops` writes them"

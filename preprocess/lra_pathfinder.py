@@ -10,8 +10,6 @@ label was drawn by itself, so there is no order in them. The authors divide in t
 whose file is empty (the release has one, in its part `curv_baseline`) are left out and counted, as there.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +20,6 @@ from pathfinder import SIZE
 from release import release_file, release_folder
 
 KIND = "byte_sequence"
-SPLITS = ("train", "valid", "test")
 RELEASE = {"train": (160000, 159999), "valid": (20000,), "test": (20000,)}
 SHARES = {"train": (0, 8), "valid": (8, 9), "test": (9, 10)}  # in tenths
 PART = "curv_contour_length_14"

@@ -7,8 +7,6 @@ no header, and quotes that mean nothing: label (`1.0` or `0.0`), two ids, two te
 the texts.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +16,6 @@ from hat_fairseq.data.kinds import BytePair
 from release import release_file, release_folder
 
 KIND = "byte_pair"
-SPLITS = ("train", "valid", "test")
 RELEASE = {"train": (147086,), "valid": (18090,), "test": (17437,)}
 FILES = {"train": "train", "valid": "eval", "test": "test"}
 CONTENT = "new_aan_pairs.train.tsv, new_aan_pairs.eval.tsv and new_aan_pairs.test.tsv"

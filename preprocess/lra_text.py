@@ -5,8 +5,6 @@ the authors' pipeline, nothing is changed in a review, all 25,000 training revie
 reviews are also the validation part**: a checkpoint that is chosen by them is chosen on the test part.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path

@@ -39,23 +39,23 @@ def scan(path: Path, names: Sequence[str]) -> Iterator[tuple[int, Tag | str]]:
     for number, line in read_lines(path):
         done = 0
         while (start := begin.search(line, done)) is not None:
-            found = tag.match(line, start.start())
-            if found is None:
+            match = tag.match(line, start.start())
+            if match is None:
                 raise ValueError(f"{path}:{number}: cannot read the tag {line[start.start() :]:.60}")
-            if text := line[done : found.start()].removesuffix("\r"):
+            if text := line[done : match.start()].removesuffix("\r"):
                 yield number, unescape(text)
-            name = found[2].lower()
-            yield number, Tag(name, bool(found[1]), _values(found[3]))
-            if found[4]:
+            name = match[2].lower()
+            yield number, Tag(name, bool(match[1]), _values(match[3]))
+            if match[4]:
                 yield number, Tag(name, closing=True)
-            done = found.end()
+            done = match.end()
         if text := line[done:].removesuffix("\r"):
             yield number, unescape(text)
 
 
 def unescape(text: str) -> str:
     """Resolve `&amp;`, `&#8217;` and the like; an ampersand without semicolon stands for itself."""
-    return _REFERENCE.sub(lambda found: html.unescape(found[0]), text)
+    return _REFERENCE.sub(lambda match: html.unescape(match[0]), text)
 
 
 def is_stray(text: str) -> bool:
@@ -64,5 +64,5 @@ def is_stray(text: str) -> bool:
 
 
 def _values(attributes: str) -> dict[str, str]:
-    found = _ATTRIBUTES.findall(attributes)
-    return {name.lower(): unescape(value[1:-1] if value[0] in "\"'" else value) for name, value in found}
+    pairs = _ATTRIBUTES.findall(attributes)
+    return {name.lower(): unescape(value[1:-1] if value[0] in "\"'" else value) for name, value in pairs}

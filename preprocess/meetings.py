@@ -13,7 +13,6 @@ from hat_fairseq.data.kinds import Document
 from hat_fairseq.data.records_json import read_records
 from release import release_file
 
-SPLITS = ("train", "valid", "test")
 DEFAULTS = {"splitter": "given", "roles": True}
 
 FILES = {"train": "train.jsonl.gz", "valid": "dev.jsonl.gz", "test": "test.jsonl.gz"}
@@ -24,32 +23,33 @@ PAUSES = frozenset({",", "-"})
 ENDS = frozenset({".", "..", "...", "?", "!"})
 
 
-def read_meetings(split: str, folder: Path, corpus: str, counts: Counter[str]) -> Iterator[Document]:
+def read_meetings(corpus: str, split: str, root: Path | None, counts: Counter[str]) -> Iterator[Document]:
     """Yield the meetings of a split; turns without a word in them are dropped and counted.
 
-    `folder`: holds `{corpus}.train.jsonl.gz`, `{corpus}.dev.jsonl.gz` (our `valid`) and `{corpus}.test.jsonl.gz`.
-    ValueError with file and line for a missing file, or no such meetings.
+    `root`: holds `{corpus}.train.jsonl.gz`, `{corpus}.dev.jsonl.gz` (our `valid`) and `{corpus}.test.jsonl.gz`;
+    None for the meetings of this repository. ValueError with file and line for a missing file, or no such meetings.
     """
+    folder = root or Path(__file__).with_name(f"{corpus}_data")
     content = ", ".join(f"{corpus}.{name}" for name in FILES.values())
     for meeting in read_records(release_file(folder / f"{corpus}.{FILES[split]}", content)):
         assert isinstance(meeting, Document)  # the kind that read_records reads by default
         turns = [filter_words(turn.split(), counts) for turn in meeting.sentences or ()]
-        kept = [index for index, words in enumerate(turns) if any(map(str.isalnum, "".join(words)))]
-        counts["turns_without_words_dropped"] += len(turns) - len(kept)
-        roles = tuple(meeting.roles[index] for index in kept) if meeting.roles else None
-        yield meeting.with_sentences(tuple(" ".join(turns[index]) for index in kept), roles, meeting.target)
+        worded = [index for index, words in enumerate(turns) if any(map(str.isalnum, "".join(words)))]
+        counts["turns_without_words_dropped"] += len(turns) - len(worded)
+        roles = tuple(meeting.roles[index] for index in worded) if meeting.roles else None
+        yield meeting.with_sentences(tuple(" ".join(turns[index]) for index in worded), roles, meeting.target)
 
 
 def filter_words(words: list[str], counts: Counter[str]) -> list[str]:
     """Leave out fillers, and punctuation that then stands at the start of the turn or behind other punctuation."""
-    kept: list[str] = []
+    rest: list[str] = []
     for word in words:
         if word.lower() in FILLERS:
             counts["fillers_removed"] += 1
-        elif word not in PAUSES | ENDS or (kept and kept[-1] not in PAUSES | ENDS):
-            kept.append(word)
+        elif word not in PAUSES | ENDS or (rest and rest[-1] not in PAUSES | ENDS):
+            rest.append(word)
         else:
             counts["stray_punctuation_removed"] += 1
-            if kept and kept[-1] in PAUSES and word in ENDS:  # "right , ." ends with the full stop
-                kept[-1] = word
-    return kept
+            if rest and rest[-1] in PAUSES and word in ENDS:  # "right , ." ends with the full stop
+                rest[-1] = word
+    return rest

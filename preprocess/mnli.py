@@ -15,8 +15,6 @@ have no labels, are not read. A pair's id is its line in the file and its `pairI
 Licence: the texts are under several, most of them OANC's, which permits everything (section 2 of the paper).
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +24,6 @@ from release import release_file, release_folder
 from text_tables import read_tsv
 
 KIND = "classification"
-SPLITS = ("train", "valid", "test")
 DEFAULTS = {"splitter": "punctuation", "on_empty": "drop"}
 RELEASE = {"train": (392702,), "valid": (9815,), "test": (9832,)}
 FILES = {"train": "train", "valid": "dev_matched", "test": "dev_mismatched"}

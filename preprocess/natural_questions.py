@@ -9,24 +9,20 @@ tags; candidates inside others are skipped, and so are answers in them (Alberti 
 development part, `meta` keeps what the official files need: annotations, and the tokens that the words come from.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
 
-from document_questions import Found, pages, question_record
+from document_questions import Place, pages, question_record
 from hat_fairseq.data.files import Fields
 from hat_fairseq.data.kinds import Answer, DocumentQuestion
 from hat_fairseq.data.kinds.windows import kept_characters
 
 KIND = "document_qa"
 SPLITS = ("train", "valid")
-DEFAULTS: dict[str, Any] = {}
 RELEASE = {"train": (307372, 307373), "valid": (7830,)}
 FILES = {"train": "*nq-train*.jsonl*", "valid": "*nq-dev*.jsonl*"}
 CONTENT = "nq-train-*.jsonl.gz and nq-dev-*.jsonl.gz, or the simplified files"
@@ -52,17 +48,17 @@ def _record(page: Fields, is_train: bool, counts: Counter[str]) -> DocumentQuest
         if not candidate.record.get("top_level"):
             counts["nested_candidates_skipped"] += 1
             continue
-        text, of_paragraph = _paragraph(tokens, begin, end)
+        text, word_spans = _paragraph(tokens, begin, end)
         if not kept_characters(text):
             counts["candidates_without_text_skipped"] += 1
             continue
-        words[number] = len(texts), of_paragraph
+        words[number] = len(texts), word_spans
         texts.append(text)
-        candidates.append([begin, end, *_runs(list(of_paragraph))])
+        candidates.append([begin, end, *_runs(list(word_spans))])
     if not texts:  # the whole page, which is no long answer
         counts["pages_without_candidate"] += 1
-        text, of_paragraph = _paragraph(tokens, 0, len(tokens))
-        texts, candidates = [text], [[-1, -1, *_runs(list(of_paragraph))]]
+        text, word_spans = _paragraph(tokens, 0, len(tokens))
+        texts, candidates = [text], [[-1, -1, *_runs(list(word_spans))]]
     meta = None if is_train else {"natural_questions": {"candidates": candidates}}
     return question_record(page, texts, "long_answer", partial(_find, len(tokens), texts, words, counts), meta, counts)
 
@@ -80,11 +76,11 @@ def _tokens(page: Fields) -> list[str | None]:
 
 def _paragraph(tokens: Sequence[str | None], begin: int, end: int) -> tuple[str, Words]:
     """The text of some tokens, and where each word stands in it."""
-    found = [(number, token) for number, token in enumerate(tokens[begin:end], start=begin) if token is not None]
-    ends = list(accumulate((len(token) + 1 for _, token in found), initial=0))
-    spans = ((start, start + len(token)) for start, (_, token) in zip(ends, found, strict=False))
-    words = {number: span for (number, _), span in zip(found, spans, strict=True)}
-    return " ".join(token for _, token in found), words
+    numbered = [(number, token) for number, token in enumerate(tokens[begin:end], start=begin) if token is not None]
+    ends = list(accumulate((len(token) + 1 for _, token in numbered), initial=0))
+    spans = ((start, start + len(token)) for start, (_, token) in zip(ends, numbered, strict=False))
+    words = {number: span for (number, _), span in zip(numbered, spans, strict=True)}
+    return " ".join(token for _, token in numbered), words
 
 
 def _runs(numbers: Sequence[int]) -> list[int]:
@@ -105,18 +101,18 @@ def _find(
     counts: Counter[str],
     annotation: Fields,
     candidate: int,
-) -> Found | None:
+) -> Place | None:
     """The paragraph and the short answers of an annotation; `size`: number of the page's tokens."""
     if candidate not in words:
         counts["annotations_in_skipped_candidates"] += candidate >= 0
         return None
-    paragraph, of_paragraph = words[candidate]
+    paragraph, word_spans = words[candidate]
     spans = []
     for answer in annotation.objects("short_answers"):
         first, end = answer.get("start_token", int), answer.get("end_token", int)
         if not 0 <= first < end <= size:
             raise answer.error(f"a short answer has the tokens {first} to {end} of {size}")
-        inside = [of_paragraph[number] for number in range(first, end) if number in of_paragraph]
+        inside = [word_spans[number] for number in range(first, end) if number in word_spans]
         if inside:
             begin = inside[0][0]
             spans.append(Answer(texts[paragraph][begin : inside[-1][1]], begin))

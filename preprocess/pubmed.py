@@ -10,16 +10,10 @@ Articles and abstracts come in sentences, lower-cased, so `--splitter` is `given
 say which ones they left out.
 """
 
-from __future__ import annotations
-
-from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
+from functools import partial
 
 import cohan
-from hat_fairseq.data.kinds import Document
 
-SPLITS = cohan.SPLITS
 DEFAULTS = cohan.DEFAULTS
 RELEASE = {"train": (119924,), "valid": (6633,), "test": (6658,)}
 PAPER = {
@@ -30,7 +24,4 @@ PAPER = {
     "target_tokens": "258",
 }
 
-
-def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[Document]:
-    """Yield the articles of a split, abstracts as targets."""
-    return cohan.read_articles(split, root, "pubmed-dataset", counts)
+read = partial(cohan.read_articles, "pubmed-dataset")

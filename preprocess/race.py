@@ -11,8 +11,6 @@ the question. Both kinds are counted. Middle and high school go together; the id
 question of `high/12.txt`.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +20,6 @@ from hat_fairseq.data.kinds import Choice
 from release import release_folder, release_texts
 
 KIND = "choice"
-SPLITS = ("train", "valid", "test")
 DEFAULTS = {"splitter": "punctuation"}
 RELEASE = {"train": (87866,), "valid": (4887,), "test": (4934,)}
 FOLDERS = {"train": "train", "valid": "dev", "test": "test"}

@@ -36,17 +36,16 @@ def read_text(path: Path) -> str:
 def find(root: Path, *patterns: str) -> Path | None:
     """Find the file with one of these names (`*`, also `.gz`) in `root`, the first name first; ValueError for two."""
     for pattern in patterns:
-        found = sorted(file for ending in ("", ".gz") for file in root.rglob(pattern + ending) if file.is_file())
-        if len(found) > 1:
-            raise ValueError(f"found more than one file for {pattern}: {', '.join(map(str, found))}; keep only one")
-        if found:
-            return found[0]
+        files = sorted(file for ending in ("", ".gz") for file in root.rglob(pattern + ending) if file.is_file())
+        if len(files) > 1:
+            raise ValueError(f"found more than one file for {pattern}: {', '.join(map(str, files))}; keep only one")
+        if files:
+            return files[0]
     return None
 
 
 def find_one(root: Path, *patterns: str) -> Path:
     """Like `find`; ValueError also if no file matches."""
-    found = find(root, *patterns)
-    if found is None:
+    if (file := find(root, *patterns)) is None:
         raise ValueError(f"{root}: {' or '.join(patterns)} is missing (also looked for .gz, in all folders)")
-    return found
+    return file

@@ -15,8 +15,6 @@ eighth and all later ones share `S8`. The paper does not give its lengths for ch
 whose model it starts from.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +24,6 @@ from hat_fairseq.data.records_json import record_from_json
 from release import release_folder
 from text_tables import find_table, read_table
 
-SPLITS = ("train", "valid", "test")
 DEFAULTS = {"splitter": "given", "roles": True, "on_empty": "drop"}
 RELEASE = {"train": (14732, 14731), "valid": (818,), "test": (819,)}
 PAPER = {

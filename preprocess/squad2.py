@@ -9,8 +9,6 @@ official scoring counts the best match, and so does ours. `plausible_answers`, w
 answer, are not read.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path

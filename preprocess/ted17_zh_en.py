@@ -20,8 +20,6 @@ line between them. Dev and test sets are as `.sgm` (`wmt_xml.py`), with the same
 differ between the languages of a talk; `<talkid>` does not.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

@@ -12,8 +12,6 @@ Pages without such a place stay in the data, as questions without answer, and ar
 `meta` keeps the question's id and the accepted answers, for `hat score triviaqa`.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -64,14 +62,14 @@ def find_answers(text: str, aliases: Iterable[str]) -> tuple[Answer, ...]:
             words = words[1:]
         if words:
             phrases.setdefault(words[0], set()).add(words)
-    found = list(WORD.finditer(text))
-    words = tuple(match[0].lower() for match in found)
+    matches = list(WORD.finditer(text))
+    words = tuple(match[0].lower() for match in matches)
     answers, place = [], 0
     while place < len(words):
         here = phrases.get(words[place], ())
         length = max((len(phrase) for phrase in here if words[place : place + len(phrase)] == phrase), default=0)
         if length:
-            begin, end = found[place].start(), found[place + length - 1].end()
+            begin, end = matches[place].start(), matches[place + length - 1].end()
             answers.append(Answer(text[begin:end], begin))
         place += max(1, length)
     return tuple(answers)

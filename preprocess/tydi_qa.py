@@ -8,22 +8,18 @@ bytes of the UTF-8 text. Of the development part, `meta` keeps what the official
 number and first byte of each passage.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from document_questions import Found, pages, question_record
+from document_questions import Place, pages, question_record
 from hat_fairseq.data.files import Fields
 from hat_fairseq.data.kinds import Answer, DocumentQuestion
 from hat_fairseq.data.kinds.windows import kept_characters
 
 KIND = "document_qa"
 SPLITS = ("train", "valid")
-DEFAULTS: dict[str, Any] = {}
 RELEASE = {"train": (166916,), "valid": (18670,)}
 FILES = {"train": "tydiqa-v*-train.jsonl*", "valid": "tydiqa-v*-dev.jsonl*"}
 CONTENT = "tydiqa-v1.0-train.jsonl.gz and tydiqa-v1.0-dev.jsonl.gz"
@@ -53,14 +49,14 @@ def _record(article: Fields, is_train: bool, counts: Counter[str]) -> DocumentQu
     if not texts:  # the whole article, which is no passage
         counts["articles_without_candidate"] += 1
         texts, candidates = [_text(data)], [[-1, 0]]
-    kept = {"language": article.text("language"), "candidates": candidates}
-    find, meta = partial(_find, data, passages, counts), None if is_train else {"tydi_qa": kept}
+    facts = {"language": article.text("language"), "candidates": candidates}
+    find, meta = partial(_find, data, passages, counts), None if is_train else {"tydi_qa": facts}
     return question_record(article, texts, "passage_answer", find, meta, counts)
 
 
 def _find(
     data: bytes, passages: dict[int, Passage], counts: Counter[str], annotation: Fields, candidate: int
-) -> Found | None:
+) -> Place | None:
     answer = Fields(annotation.get("minimal_answer", dict), annotation.where)
     has_answer = answer.get("plaintext_start_byte", int) >= 0
     if candidate not in passages:
@@ -79,11 +75,11 @@ def _find(
 
 def _bytes(span: Fields, data: bytes, counts: Counter[str]) -> tuple[int, int]:
     """Where a span begins and ends; an offset inside a character becomes the character's first byte."""
-    given = [span.get(f"plaintext_{side}_byte", int) for side in ("start", "end")]
-    if not 0 <= given[0] <= given[1] <= len(data):
-        raise span.error(f"the bytes {given[0]} to {given[1]} are not in a text of {len(data)}")
-    begin, end = (_first_byte(data, offset) for offset in given)
-    counts["offsets_inside_characters"] += [begin, end] != given
+    released = [span.get(f"plaintext_{side}_byte", int) for side in ("start", "end")]
+    if not 0 <= released[0] <= released[1] <= len(data):
+        raise span.error(f"the bytes {released[0]} to {released[1]} are not in a text of {len(data)}")
+    begin, end = (_first_byte(data, offset) for offset in released)
+    counts["offsets_inside_characters"] += [begin, end] != released
     return begin, end
 
 

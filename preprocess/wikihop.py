@@ -9,8 +9,6 @@ a relation and a subject, `country_of_citizenship john doe`, and is read as it i
 among the candidates. The masked files (`train.masked.json`) are not read.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +19,6 @@ from release import release_file, release_folder
 
 KIND = "candidates"
 SPLITS = ("train", "valid")
-DEFAULTS: dict[str, str] = {}
 RELEASE = {"train": (43738,), "valid": (5129,)}
 FILES = {"train": "train.json", "valid": "dev.json"}
 CONTENT = "train.json and dev.json, as the folder wikihop of qangaroo_v1.1.zip has them"

@@ -67,8 +67,8 @@ def _test_set(root: Path, name: str, language: str, counts: Counter[str]) -> Ite
     if both is not None and source is None and target is None:
         return read_test_set(both, "en", language, counts)
     if source is None or target is None or both is not None:
-        found = ", ".join(str(file) for file in (source, target, both) if file is not None)
-        raise ValueError(f"{root}: expected {sgm[0]} with {sgm[1]}, or {xml}, found {found or 'neither'}")
+        present = ", ".join(str(file) for file in (source, target, both) if file is not None)
+        raise ValueError(f"{root}: expected {sgm[0]} with {sgm[1]}, or {xml}, found {present or 'neither'}")
     return join(read_sides(source), read_sides(target))
 
 
@@ -80,9 +80,9 @@ def _read_corpora(root: Path, language: str, counts: Counter[str]) -> Iterator[R
     counts["training_corpora_not_there"] += len(names) - len(files)
     for file in files:
         stem = file.name.partition(f".{language}-en")[0]
-        for number, (theirs, ours) in enumerate(_sides(file, language, counts), start=1):
+        for number, (other, english) in enumerate(_sides(file, language, counts), start=1):
             counts[f"documents_of_{stem}"] += 1
-            yield pair(ours, theirs, f"{stem}-{number}")
+            yield pair(english, other, f"{stem}-{number}")
 
 
 def _sides(file: Path, language: str, counts: Counter[str]) -> Iterator[tuple[Side, Side]]:
@@ -95,7 +95,7 @@ def _sides(file: Path, language: str, counts: Counter[str]) -> Iterator[tuple[Si
 def read_tsv(path: Path, counts: Counter[str]) -> Iterator[tuple[Side, Side]]:
     """Yield the documents, first column first; their ids are numbers. ValueError for one column, or no boundaries."""
     sides: tuple[Side, Side] | None = None
-    name, found, width = "", 0, 0
+    name, documents, width = "", 0, 0
     for number, line in read_lines(path):
         columns = line.removesuffix("\r").split("\t")
         has_text = any(column.strip() for column in columns[:2])
@@ -112,13 +112,13 @@ def read_tsv(path: Path, counts: Counter[str]) -> Iterator[tuple[Side, Side]]:
         if width < 2:
             raise ValueError(f"{path}:{number}: one column instead of two with a tab between them: {line:.60}")
         if sides is None:
-            found, name = found + 1, new_name
+            documents, name = documents + 1, new_name
             sides = Side(path, number), Side(path, number)
         for side, column in zip(sides, columns, strict=False):
             side.segments.append(column)
             side.last = number
     if sides is not None:
-        if found == 1:
+        if documents == 1:
             raise ValueError(
                 f"{path}: no line without text and no names of documents (ep-...) in {sides[0].last} lines, so this "
                 "release has no document boundaries; take one that has"
@@ -134,7 +134,7 @@ def read_xliff(path: Path, languages: tuple[str, str]) -> Iterator[tuple[Side, S
     """
     sides: tuple[Side, Side] | None = None
     inside: Side | None = None
-    found = 0
+    documents = 0
     for number, item in scan(path, TAGS):
         if isinstance(item, str):
             if inside is not None:
@@ -145,7 +145,7 @@ def read_xliff(path: Path, languages: tuple[str, str]) -> Iterator[tuple[Side, S
                     yield sides
                 sides = None
                 continue
-            found += 1
+            documents += 1
             sides = Side(path, number), Side(path, number)
         elif sides is None:
             raise ValueError(f"{path}:{number}: <{item.name}> outside of <file>")
@@ -157,7 +157,7 @@ def read_xliff(path: Path, languages: tuple[str, str]) -> Iterator[tuple[Side, S
             inside = None if item.closing else _enter(sides, item, languages, f"{path}:{number}")
         for side in sides or ():
             side.last = number
-    if not found:
+    if not documents:
         raise ValueError(f"{path}: no <file> in it, so this is no XLIFF corpus")
 
 

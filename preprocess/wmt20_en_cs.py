@@ -12,8 +12,6 @@ As with German, the paper does not say which corpora its 42K training documents 
 research; for the corpora see their pages.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import wmt

@@ -14,8 +14,6 @@ with document boundaries, and it is not known whether they give that number. Lic
 research; for the corpora see their pages.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import wmt

@@ -15,8 +15,6 @@ such lines are removed and counted, so that both give the same articles. Article
 `punctuation` (as in the paper) or `library`. The texts remain the BBC's.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -27,7 +25,6 @@ from hat_fairseq.data.kinds import Document
 from release import release_file, release_folder
 from text_tables import find_table, read_table
 
-SPLITS = ("train", "valid", "test")
 DEFAULTS = {"splitter": "punctuation", "on_empty": "drop"}
 RELEASE = {"train": (204045,), "valid": (11332,), "test": (11334,)}
 PAPER = {
