@@ -21,8 +21,8 @@ STAMP := $(VENV)/.setup-done
 EXTRAS := test,bench,lint,splitter,rouge-perl,translation,tables,sentencepiece,lra,docs
 FAIRSEQ := fairseq-fixed
 BUILT := $(VENV)/.fairseq-built
-TIMED := long_attention long_encoders regularization training_hierarchy training_fairseq generation_fairseq generation_transformers \
-  generation_ctranslate2 precision kv_heads source_length preprocessing start_up waiting ablation
+TIMED := long_encoders training_hierarchy training_fairseq generation_fairseq generation_transformers \
+  generation_ctranslate2 precision preprocessing start_up ablation
 # Variables of oneDNN and torch that keep to the instructions of older processors; one product tells the kernels used.
 PROCESSORS := "ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2" "ATEN_CPU_CAPABILITY=default"
 PROCESSOR_TESTS := tests/kernels tests/generation tests/weights/test_export*.py \

@@ -21,10 +21,10 @@ import torch.nn.functional as F
 from fairseq.sequence_generator import SequenceGenerator
 from generation import same_hypotheses
 from harness import Facts, Job, Setting, run
-from peers import ours
+from peers import model_of
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
-from train_step import OURS, SIZES, criterion_of, model_sizes, sample, update_job
+from train_step import CHUNKED, SIZES, criterion_of, model_sizes, sample, update_job
 
 import hat_fairseq.criterions.chunked_label_smoothed_cross_entropy as criterion
 from hat_fairseq.generation.beam_search import BeamSearchGenerator
@@ -137,7 +137,7 @@ def build(name: str, setting: Setting) -> Job:
         return generation.job(generation.hat(setting), generator, setting)
     if "model" in setting:
         return long_encoders.job(setting["model"], setting)
-    job = update_job(ours("hat_bart_base", **model_sizes(setting)), OURS, setting)
+    job = update_job(model_of("hat_bart_base", **model_sizes(setting)), CHUNKED, setting)
     return Job(job.step, job.facts, lambda: exact_loss(setting))
 
 
@@ -145,8 +145,8 @@ def exact_loss(setting: Setting) -> Facts:
     """The loss and a gradient of a new model on a short text, with an attention dropout that drops no weight."""
     sizes = {**model_sizes(setting), "dropout": 0.0, "layers": 1}
     sizes["attention_dropout"] = 1e-9 if setting["attention_dropout"] else 0.0
-    model = ours("hat_bart_base", **sizes)
-    loss, size, _ = criterion_of(OURS)(model, sample({**setting, "source": 257, "target": 400, "documents": 1}))
+    model = model_of("hat_bart_base", **sizes)
+    loss, size, _ = criterion_of(CHUNKED)(model, sample({**setting, "source": 257, "target": 400, "documents": 1}))
     loss.backward()
     return {"loss": float(loss.detach()) / size, "gradient": float(model.encoder.embed_tokens.weight.grad.norm())}
 
@@ -162,18 +162,5 @@ def check(setting: Setting, ends: dict[str, Facts]) -> list[str]:
     return [f"the same {' and '.join(facts)} to 1e-4"]
 
 
-def main() -> None:
-    run(
-        "ablation",
-        __doc__ or "",
-        build,
-        contenders=tuple(PLAIN),
-        settings=settings(),
-        reference="as it is",
-        check=check,
-        rounds=3,
-    )
-
-
 if __name__ == "__main__":
-    main()
+    run(build, check, contenders=tuple(PLAIN), settings=settings(), reference="as it is", rounds=3)

@@ -6,17 +6,15 @@ fairseq's generator and ours take one more step, for `</s>`, which is not counte
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 from argparse import Namespace
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
 from fairseq.sequence_generator import SequenceGenerator
-from harness import Facts, Job, Setting, dtype, where
-from peers import copy_weights, decisive, documents, fairseq_bart, fairseq_transformer, ours
+from harness import Facts, Job, Setting, dtype, forget_peak, where
+from peers import BART, copy_weights, decisive, documents, model_of
 from torch import Tensor
 
 from hat_fairseq.generation.beam_search import BeamSearchGenerator
@@ -37,17 +35,17 @@ def setting(source: int, batch: int, new: int = 64, **more: Any) -> Setting:
 
 def hat(chosen: Setting) -> Any:
     """HAT-BART in the sizes of a setting, in eval mode."""
-    return decisive(ours("hat_bart_base", **sizes(chosen))).eval()
+    return decisive(model_of("hat_bart_base", **sizes(chosen))).eval()
 
 
 def plain(chosen: Setting) -> Any:
     """The baseline without hierarchy, whose weights every peer gets."""
-    return decisive(ours("hat_bart_base", no_hierarchy=True, **sizes(chosen))).eval()
+    return decisive(model_of("hat_bart_base", no_hierarchy=True, **sizes(chosen))).eval()
 
 
-def stock(build: Callable[..., Any], chosen: Setting) -> Any:
+def stock(chosen: Setting, arch: str = "bart_base", **flags: Any) -> Any:
     """A model of fairseq with the weights of the baseline."""
-    return copy_weights(plain(chosen), build(**sizes(chosen))).eval()
+    return copy_weights(plain(chosen), model_of(arch, **sizes(chosen), **flags)).eval()
 
 
 def sizes(chosen: Setting) -> dict[str, Any]:
@@ -62,35 +60,25 @@ def sources(chosen: Setting) -> Tensor:
 
 def fairseq_job(name: str, chosen: Setting) -> Job:
     """Ours ("hat", "plain") with our generator, or fairseq's ("fairseq transformer", "fairseq bart") with its own."""
-    if name.startswith("fairseq"):
-        model = stock(fairseq_bart if name.endswith("bart") else fairseq_transformer, chosen)
-    else:
-        model = (hat if name == "hat" else plain)(chosen)
-    return job(model, SequenceGenerator if name.startswith("fairseq") else BeamSearchGenerator, chosen)
+    if name == "fairseq bart":
+        return job(stock(chosen), SequenceGenerator, chosen)
+    if name == "fairseq transformer":
+        return job(stock(chosen, "transformer", **BART), SequenceGenerator, chosen)
+    return job((hat if name == "hat" else plain)(chosen), BeamSearchGenerator, chosen)
 
 
 def job(
-    model: Any,
-    generator_class: Any,
-    chosen: Setting,
-    precision: str = "fp32",
-    encoded: bool = False,
-    kind: torch.dtype | None = None,
+    model: Any, generator_class: Any, chosen: Setting, precision: str = "fp32", kind: torch.dtype | None = None
 ) -> Job:
     """One repetition is what fairseq-generate does with a batch: encode, then search.
 
-    `precision`: of the linear maps of ours on the CPU. `encoded`: encode now, so that only the search is timed.
-    `kind`: of the weights, by default `dtype()`.
+    `precision`: of the linear maps of ours on the CPU. `kind`: of the weights, by default `dtype()`.
     """
     kind = kind or dtype()
     parameters = sum(parameter.numel() for parameter in model.parameters())
     model.to(where(), kind)
     model.prepare_for_inference_(Namespace(generation=Namespace(beam=BEAM), task=Namespace(cpu_precision=precision)))
     tokens = sources(chosen).to(where())
-    if encoded:
-        with torch.no_grad():
-            states = model.encoder(tokens)
-        model.encoder.forward = lambda **_: states
     last: list[Any] = []
 
     def step(new: int = chosen["new"]) -> Facts:
@@ -121,11 +109,11 @@ def generate(model: Any, generator_class: Any, tokens: Tensor, new: int) -> list
     return generator.generate([model], {"net_input": {"src_tokens": tokens, "src_lengths": lengths}})
 
 
-def hypotheses(found: Sequence[Sequence[dict[str, Tensor]]]) -> Facts:
+def hypotheses(output: Sequence[Sequence[dict[str, Tensor]]]) -> Facts:
     """The facts for `same_hypotheses` from the output of a generator: tokens and scores without `</s>`."""
     return {
-        "_hypotheses": [[h["tokens"][:-1].tolist() for h in beams] for beams in found],
-        "_scores": [[float(h["positional_scores"][:-1].mean()) for h in beams] for beams in found],
+        "_hypotheses": [[h["tokens"][:-1].tolist() for h in beams] for beams in output],
+        "_scores": [[float(h["positional_scores"][:-1].mean()) for h in beams] for beams in output],
     }
 
 
@@ -162,11 +150,3 @@ def same_parameters(ends: dict[str, Facts], names: Sequence[str]) -> str:
     if len(set(counts.values())) > 1:
         raise SystemExit(f"the contenders have different numbers of parameters: {counts}")
     return f"{', '.join(names)}: {counts[names[0]] / 1e6:.1f}M parameters, the same"
-
-
-def forget_peak() -> None:
-    """Resets the peak memory of this process, so that building the models does not count."""
-    with contextlib.suppress(OSError):  # not Linux
-        Path("/proc/self/clear_refs").write_text("5")
-    if torch.cuda.is_available():
-        torch.cuda.reset_peak_memory_stats()

@@ -15,34 +15,23 @@ import tempfile
 from pathlib import Path
 
 import torch
-from generation import (
-    BEAM,
-    fairseq_job,
-    forget_peak,
-    hat,
-    job,
-    same_hypotheses,
-    same_search,
-    setting,
-    sources,
-    stock,
-    warmed_up,
-)
-from harness import Facts, Job, Setting, dtype, run, where
-from peers import fairseq_bart, save_ctranslate2
+from generation import BEAM, fairseq_job, hat, job, same_hypotheses, same_search, setting, sources, stock, warmed_up
+from harness import Facts, Job, Setting, dtype, forget_peak, run, where
+from peers import save_ctranslate2
 
 from hat_fairseq.generation.beam_search import BeamSearchGenerator
 
 WHOLE, SPLIT = ("ctranslate2", "ctranslate2 int8"), ("ctranslate2 split", "ctranslate2 int8 split")
-OURS = ("hat", "hat int8", "plain")
-CONTENDERS = (*OURS, *WHOLE, *SPLIT)
-SETTINGS = [setting(3072, 1, new=128, contenders=(*OURS, *WHOLE)), setting(3072, 4, rounds=2), setting(512, 4, new=128)]
+PACKAGE = ("hat", "hat int8", "plain")
+CONTENDERS = (*PACKAGE, *WHOLE, *SPLIT)
+ONE = setting(3072, 1, new=128, contenders=(*PACKAGE, *WHOLE))
+SETTINGS = [ONE, setting(3072, 4, rounds=2), setting(512, 4, new=128)]
 
 
 def build(name: str, chosen: Setting) -> Job:
     if name == "hat int8":
         return job(hat(chosen), BeamSearchGenerator, chosen, "int8")
-    if name in OURS:
+    if name in PACKAGE:
         return fairseq_job(name, chosen)
     return ctranslate2_job("int8" if "int8" in name else "float32", name in SPLIT, chosen)
 
@@ -56,7 +45,7 @@ def ctranslate2_job(kind: str, split: bool, chosen: Setting) -> Job:
     workers = {"inter_threads": threads, "intra_threads": 1} if split else {"intra_threads": threads}
     kinds = dict.fromkeys((kind, "float32" if kind == "float16" else kind))  # that of `step`, that of `finish`
     with tempfile.TemporaryDirectory() as folder:
-        model = stock(fairseq_bart, chosen).to(dtype()).float()  # rounded as the weights of the other contenders
+        model = stock(chosen).to(dtype()).float()  # rounded as the weights of the other contenders
         parameters, symbols = sum(p.numel() for p in model.parameters()), model.decoder.dictionary
         saved = save_ctranslate2(model, Path(folder) / "model", "int8" if kind == "int8" else "float32")
         del model
@@ -81,8 +70,8 @@ def ctranslate2_job(kind: str, split: bool, chosen: Setting) -> Job:
     def finish() -> Facts:
         if len(translators) > 1:
             step(translator=translators[1])
-        found = [[[symbols.index(token) for token in tokens] for tokens in result.hypotheses] for result in last]
-        return {"_hypotheses": found, "_scores": [result.scores for result in last]}
+        output = [[[symbols.index(token) for token in tokens] for tokens in result.hypotheses] for result in last]
+        return {"_hypotheses": output, "_scores": [result.scores for result in last]}
 
     forget_peak()
     facts = {"parameters": parameters}
@@ -97,14 +86,5 @@ def check(chosen: Setting, ends: dict[str, Facts]) -> list[str]:
 
 
 if __name__ == "__main__":
-    run(
-        "generation_ctranslate2",
-        __doc__ or "",
-        build,
-        contenders=CONTENDERS,
-        settings=SETTINGS,
-        reference="hat",
-        check=check,
-        rounds=3,
-        versions=("ctranslate2",),
-    )
+    versions = ["ctranslate2"]
+    run(build, check, contenders=CONTENDERS, settings=SETTINGS, reference="hat", rounds=3, versions=versions)

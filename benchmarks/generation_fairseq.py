@@ -31,13 +31,4 @@ def check(chosen: Setting, ends: dict[str, Facts]) -> list[str]:
 
 
 if __name__ == "__main__":
-    run(
-        "generation_fairseq",
-        __doc__ or "",
-        fairseq_job,
-        contenders=CONTENDERS,
-        settings=SETTINGS,
-        reference="hat",
-        check=check,
-        rounds=3,
-    )
+    run(fairseq_job, check, contenders=CONTENDERS, settings=SETTINGS, reference="hat", rounds=3)

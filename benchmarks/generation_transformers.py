@@ -15,7 +15,6 @@ import torch
 from generation import (
     BEAM,
     fairseq_job,
-    forget_peak,
     plain,
     same_hypotheses,
     same_parameters,
@@ -24,7 +23,7 @@ from generation import (
     sources,
     warmed_up,
 )
-from harness import Facts, Job, Setting, dtype, run, where
+from harness import Facts, Job, Setting, dtype, forget_peak, run, where
 from peers import BOS, EOS, PAD, transformers_bart
 from torch import Tensor
 
@@ -80,14 +79,14 @@ def search(new: int, cache: str | None) -> Any:
 
 
 @torch.no_grad()
-def hypotheses(model: Any, tokens: Tensor, found: Tensor) -> Facts:
+def hypotheses(model: Any, tokens: Tensor, output: Tensor) -> Facts:
     """What `same_hypotheses` compares; scores by the model itself, all tokens at once, a document after the other."""
     scores = []
-    for source, beams in zip(tokens, found, strict=True):
+    for source, beams in zip(tokens, output, strict=True):
         logits = model(input_ids=source.expand(BEAM, -1), decoder_input_ids=beams[:, :-1]).logits
         each = logits.log_softmax(-1).gather(-1, beams[:, 1:, None])
         scores.append(each.mean((1, 2)).tolist())
-    return {"_hypotheses": found[:, :, 1:].tolist(), "_scores": scores}
+    return {"_hypotheses": output[:, :, 1:].tolist(), "_scores": scores}
 
 
 def check(chosen: Setting, ends: dict[str, Facts]) -> list[str]:
@@ -96,14 +95,5 @@ def check(chosen: Setting, ends: dict[str, Facts]) -> list[str]:
 
 
 if __name__ == "__main__":
-    run(
-        "generation_transformers",
-        __doc__ or "",
-        build,
-        contenders=CONTENDERS,
-        settings=SETTINGS,
-        reference="hat",
-        check=check,
-        rounds=3,
-        versions=("transformers",),
-    )
+    versions = ["transformers"]
+    run(build, check, contenders=CONTENDERS, settings=SETTINGS, reference="hat", rounds=3, versions=versions)

@@ -78,14 +78,5 @@ def check(chosen: Setting, ends: dict[str, Facts]) -> list[str]:
 
 
 if __name__ == "__main__":
-    run(
-        "gpu",
-        __doc__ or "",
-        build,
-        contenders=CONTENDERS,
-        settings=SETTINGS,
-        reference="hat",
-        check=check,
-        rounds=9,
-        versions=("transformers", "ctranslate2"),
-    )
+    versions = ["transformers", "ctranslate2"]
+    run(build, check, contenders=CONTENDERS, settings=SETTINGS, reference="hat", rounds=9, versions=versions)

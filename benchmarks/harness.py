@@ -1,11 +1,11 @@
-"""Interleaved timing of contenders, shared by all timed benchmarks.
+"""Interleaved timing of contenders, shared by all timed benchmarks, and what results and commands have in common.
 
 A script describes its contenders and settings and calls `run`. Each contender of a setting runs in its own process (the
 script again, with `--child`), so that memory and caches are separate. After one warm-up each, the contenders run in
 turns, A B A B ..., so that other load on the machine affects all of them, and times are compared within a round. At the
 end the processes report what they computed, and the script's `check` decides whether the sides are comparable. The
 result is written to `results/`; `render.py` makes tables of it. A contender that is a command runs it by
-`run_commands`. `device` and `peak_memory` serve the other benchmarks, too.
+`run_commands`. Benchmarks without interleaved times use `flags`, `write_result` and the measures.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import json
 import os
 import re
 import resource
+import shlex
 import statistics
 import subprocess
 import sys
@@ -84,84 +85,95 @@ def peak_memory() -> int:
     return int(peak.group(1)) * 1024
 
 
+def forget_peak() -> None:
+    """Resets the peak memory of this process, so that building the models does not count."""
+    with contextlib.suppress(OSError):  # not Linux
+        Path("/proc/self/clear_refs").write_text("5")
+    if torch.cuda.is_available():
+        torch.cuda.reset_peak_memory_stats()
+
+
+def flags(out: Path | None = None) -> argparse.ArgumentParser:
+    """A parser with the docstring of the script and `--out`."""
+    doc = sys.modules["__main__"].__doc__
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=out, help="JSON file (default: in results/)")
+    return parser
+
+
+def write_result(path: Path, *versions: str, **content: Any) -> None:
+    """Write a result with the entries common to all; `versions`: distributions, recorded if they are installed."""
+    question = Path(sys.argv[0]).stem
+    record = {
+        "question": question,
+        "command": shlex.join(["python", f"benchmarks/{question}.py", *sys.argv[1:]]),
+        "device": device(),
+        "threads": torch.get_num_threads(),
+        "versions": {},
+        **content,
+    }
+    for name in ("torch", "fairseq-fixed", "hat_fairseq", *versions):
+        with contextlib.suppress(PackageNotFoundError):
+            record["versions"][name] = version(name)
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    print(f"wrote {path}")
+
+
 def run(
-    question: str,
-    doc: str,
     build: Build,
+    check: Check,
     *,
     contenders: Sequence[str],
     settings: Sequence[Setting],
     reference: str,
-    check: Check,
     rounds: int = 5,
-    threads: int = 2,
     versions: Sequence[str] = (),
-    environments: dict[str, dict[str, str]] | None = None,
 ) -> None:
     """Measure all settings and write the result, with the flags of the command line.
 
     Args:
-        question: name of the script and of its result.
         build: makes the job of a contender in a setting.
-        settings: flat dicts for `build`. "name" may refer to other entries, as in "{length} tokens"; "contenders" and
-            "rounds" limit those of this setting; "busy" is a number of processes that compute beside it.
-        reference: the contender that times are divided by.
         check: takes a setting and, by contender, its facts with what `finish` returned; returns sentences about what
             it verified, and raises SystemExit if the sides are not comparable.
+        settings: flat dicts for `build`. "name" may refer to other entries, as in "{length} tokens"; "contenders" and
+            "rounds" limit those of this setting.
+        reference: the contender that times are divided by.
         versions: distributions whose versions are recorded, if they are installed.
-        environments: variables of the processes of each contender.
     """
-    args = flags(doc, contenders, len(settings), rounds, threads).parse_args()
-    chosen = [args.set if index in args.settings else () for index in range(len(settings))]
-    settings = [named(setting, changes) for setting, changes in zip(settings, chosen, strict=True)]
-    torch.set_num_threads(args.threads)
-    if args.child:
-        return answer(build, args.child[0], settings[int(args.child[1])])
-    record: dict[str, Any] = {
-        "question": question,
-        "command": " ".join([f"python benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]]),
-        "device": device(),
-        "threads": args.threads,
-        "dtype": str(dtype())[6:],
-        "versions": installed_versions("torch", "fairseq-fixed", *versions),
-        "reference": reference,
-        **{key: [] for key in ("settings", "runs", "processes", "checks")},
-    }
-    for index in args.settings:
-        setting = settings[index]
-        present = [name for name in setting.get("contenders", contenders) if name in args.contenders]
-        runs, ends = measure(setting, index, present, args, environments or {})
-        record["settings"].append(setting)
-        record["runs"] += runs
-        record["processes"] += [report(name, setting, end) for name, end in ends.items()]
-        whole = present == list(setting.get("contenders", contenders))
-        sentences = check(setting, ends) if whole else [f"not compared: only {', '.join(present)} took part"]
-        record["checks"].append({"setting": setting["name"], "verified": sentences})
-    record["summary"] = summary(record["runs"], reference)
-    write(record, args.out or RESULTS / f"{question}{'_gpu' if torch.cuda.is_available() else ''}.json")
-
-
-def installed_versions(*names: str) -> dict[str, str]:
-    """The versions of these distributions. A contender that needs a missing one says so itself."""
-    versions = {}
-    for name in names:
-        with contextlib.suppress(PackageNotFoundError):
-            versions[name] = version(name)
-    return versions
-
-
-def flags(doc: str, contenders: Sequence[str], settings: int, rounds: int, threads: int) -> argparse.ArgumentParser:
-    """The flags that every benchmark has."""
-    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = flags()
     parser.add_argument("--rounds", type=int, default=rounds, help="timed repetitions of each contender and setting")
-    parser.add_argument("--threads", type=int, default=threads)
-    parser.add_argument("--out", type=Path, help="JSON file (default: in results/)")
+    parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--contenders", nargs="+", choices=contenders, default=list(contenders))
-    indices = range(settings)
+    indices = range(len(settings))
     parser.add_argument("--settings", type=int, nargs="+", choices=indices, default=list(indices), metavar="INDEX")
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="replace this in all --settings")
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
-    return parser
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    if args.child:
+        return answer(build, args.child[0], named(settings[int(args.child[1])], args.set))
+    record: dict[str, Any] = {key: [] for key in ("settings", "runs", "processes", "checks")}
+    for index in args.settings:
+        setting = named(settings[index], args.set)
+        everyone = list(setting.get("contenders", contenders))
+        present = [name for name in everyone if name in args.contenders]
+        runs, ends = measure(setting, index, present, args)
+        whole = present == everyone
+        sentences = check(setting, ends) if whole else [f"not compared: only {', '.join(present)} took part"]
+        print(f"{setting['name']}: {'; '.join(sentences)}")
+        record["settings"].append(setting)
+        record["runs"] += runs
+        record["processes"] += [report(name, setting, end) for name, end in ends.items()]
+        record["checks"].append({"setting": setting["name"], "verified": sentences})
+    record["summary"] = summary(record["runs"], reference)
+    for name, rows in record["summary"].items():
+        for contender, row in rows.items():
+            times = f", times {row['times_median']:.2f}" if "times_median" in row else ""
+            print(f"{name}: {contender} {row['median']:.3f} s [{row['least']:.3f}, {row['most']:.3f}]{times}")
+    question = Path(sys.argv[0]).stem + ("_gpu" if torch.cuda.is_available() else "")
+    path = args.out or RESULTS / f"{question}.json"
+    write_result(path, *versions, dtype=str(dtype())[6:], reference=reference, **record)
 
 
 def named(setting: Setting, changes: Sequence[str]) -> Setting:
@@ -179,15 +191,10 @@ def named(setting: Setting, changes: Sequence[str]) -> Setting:
 
 
 def measure(
-    setting: Setting,
-    index: int,
-    contenders: Sequence[str],
-    args: argparse.Namespace,
-    environments: dict[str, dict[str, str]],
+    setting: Setting, index: int, contenders: Sequence[str], args: argparse.Namespace
 ) -> tuple[list[Facts], dict[str, Facts]]:
     """The timed repetitions, in turns, and the final report of each process."""
-    children = {name: start(name, index, args.threads, environments.get(name, {})) for name in contenders}
-    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(setting.get("busy", 0))]
+    children = {name: start(name, index, args.threads) for name in contenders}
     try:
         for name, child in children.items():  # warm-up, one contender after the other
             ask(child, "step", name, setting)
@@ -201,9 +208,6 @@ def measure(
     finally:
         for child in children.values():
             end(child)
-        for process in busy:
-            process.kill()
-            process.wait()
 
 
 def end(child: subprocess.Popen[str]) -> None:
@@ -218,11 +222,10 @@ def end(child: subprocess.Popen[str]) -> None:
         child.wait()
 
 
-def start(name: str, index: int, threads: int, variables: dict[str, str]) -> subprocess.Popen[str]:
+def start(name: str, index: int, threads: int) -> subprocess.Popen[str]:
     command = [sys.executable, sys.argv[0], *sys.argv[1:], "--child", name, str(index)]
     paths = [str(RESULTS.parents[1]), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "OMP_NUM_THREADS": str(threads)}
-    environment |= variables
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
 
 
@@ -241,18 +244,6 @@ def report(name: str, setting: Setting, end: Facts) -> Facts:
     """The part of a final report that is written."""
     written = {key: value for key, value in end.items() if not key.startswith("_")}
     return {"contender": name, "setting": setting["name"], **written}
-
-
-def write(record: dict[str, Any], path: Path) -> None:
-    for part in record["checks"]:
-        print(f"{part['setting']}: {'; '.join(part['verified'])}")
-    for name, rows in record["summary"].items():
-        for contender, row in rows.items():
-            times = f", times {row['times_median']:.2f}" if "times_median" in row else ""
-            print(f"{name}: {contender} {row['median']:.3f} s [{row['least']:.3f}, {row['most']:.3f}]{times}")
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    print(f"wrote {path}")
 
 
 def summary(runs: Sequence[Facts], reference: str) -> dict[str, dict[str, dict[str, float]]]:
@@ -279,18 +270,23 @@ def spread(values: Sequence[float], prefix: str) -> dict[str, float]:
     return {prefix + name: round(value, 4) for name, value in figures.items()}
 
 
+def mean_and_deviation(name: str, values: Sequence[float]) -> dict[str, float]:
+    """`{name}_mean` and `{name}_sd`."""
+    deviation = statistics.stdev(values) if len(values) > 1 else 0.0
+    return {f"{name}_mean": round(statistics.mean(values), 3), f"{name}_sd": round(deviation, 3)}
+
+
 def answer(build: Build, name: str, setting: Setting) -> None:
     """Answers requests on stdin, `step` or `end`; output of libraries goes to stderr."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     torch.manual_seed(1)
     job = build(name, setting)
-    built = peak_memory()
     for line in sys.stdin:
         if line.strip() == "step":
             facts = timed(job.step)
         else:
-            facts = {"peak_bytes": peak_memory(), "built_bytes": built, **job.facts}  # before `finish` allocates more
+            facts = {"peak_bytes": peak_memory(), **job.facts}  # before `finish` allocates more
             facts |= job.finish()
         answers.write(json.dumps(facts) + "\n")
         answers.flush()
@@ -337,13 +333,9 @@ def surroundings(environment: Mapping[str, str] | None = None) -> dict[str, str]
 
 
 def run_commands(commands: Sequence[Sequence[str]], environment: Mapping[str, str] | None = None) -> int:
-    """Runs commands one after the other and returns the peak bytes of their processes.
+    """Run commands one after the other and return the peak bytes of their processes; RuntimeError if one fails.
 
-    Args:
-        environment: is added to that of this process.
-
-    Raises:
-        RuntimeError: a command failed; the message ends with its last output.
+    `environment` is added to that of this process.
     """
     peak = 0
     for command in commands:

@@ -13,91 +13,45 @@ so an interrupted benchmark resumes. Nothing is timed, so several may run at onc
 
 from __future__ import annotations
 
-import argparse
-import json
-import subprocess
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from recipe_runs import RESULTS, RUNS, flags_of, mean_and_deviation, run_recipe, write_result
+from harness import RESULTS, flags, mean_and_deviation, write_result
+from recipe_runs import RUNS, finished_run, preprocessed, score
 
 from hat_fairseq.recipes import files
 
-KINDS = {"hat": [], "plain": ["--no-hierarchy"]}
-
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = flags()
     parser.add_argument("recipe", choices=files.names())
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    parser.add_argument("--train-flags", nargs=argparse.REMAINDER, default=[], help="all that follows goes to training")
     parser.add_argument("--against", metavar="FLAGS", help="flags of training that make the other kind")
     args = parser.parse_args()
-    kinds, out = dict(KINDS), f"hierarchy_{args.recipe}"
+    kinds, out = {"hat": [], "plain": ["--no-hierarchy"]}, f"hierarchy_{args.recipe}"
     if args.against:
         other = "-".join(args.against.replace("-", " ").split())
         kinds, out = {"hat": [], other: args.against.split()}, f"{out}_{other}"
-    generate = flags_of("generate", args.recipe)
-    metric = generate["--score"].split()[0]
-    runs = {
-        (kind, seed): finished_run(args.recipe, kind, seed, Path(generate["--path"]).name, [*flags, *args.train_flags])
-        for seed in args.seeds
-        for kind, flags in kinds.items()
-    }
-    scores = score(args.recipe, metric, runs)
-    rows = [{"kind": kind, "seed": seed, "scores": scores[folder]} for (kind, seed), folder in runs.items()]
-    result = {"recipe": args.recipe, "metric": metric, "train_flags": args.train_flags}
-    write_result("hierarchy", RESULTS / f"{out}.json", **result, runs=rows, summary=summary(rows))
-
-
-def finished_run(name: str, kind: str, seed: int, checkpoint: str, train_flags: Sequence[str]) -> Path:
-    """Train, generate and join, unless that was done before; returns the folder."""
-    folder = RUNS / name / f"{kind}-{seed}"
-    if (folder / "test.jsonl").is_file():
-        return folder
-    folder.mkdir(parents=True, exist_ok=True)
-    checkpoints = folder / "checkpoints"
-    seeded = ["--seed", str(seed), "--save-dir", str(checkpoints), *train_flags]
-    run_recipe("train", name, seeded, folder / "train.log")
-    where = ["--path", str(checkpoints / checkpoint), "--results-path", str(folder)]
-    run_recipe("generate", name, where, folder / "generate.log")
-    return folder
-
-
-def score(name: str, metric: str, runs: dict[tuple[str, int], Path]) -> dict[Path, dict[str, float]]:
-    """Mean scores of each run, by `hat score`."""
-    references = Path(flags_of("preprocess", name)["--out"], "text", "test.jsonl")
-    files = {str(folder / "test.jsonl"): folder for folder in runs.values()}
-    out = RUNS / name / "scores.json"
-    command = ["score", metric, "--references", str(references), "--hypotheses", *files]
-    command += ["--json", str(out), "--overwrite"]
-    subprocess.run([sys.executable, "-m", "hat_fairseq.cli", *command], check=True)
-    record = json.loads(out.read_text(encoding="utf-8"))
-    systems = record.get("systems", record)
-    # s-BLEU is of other documents for each system: those whose number of segments is right.
-    return {
-        folder: {
-            name: figure.get("score", figure.get("mean"))
-            for name, figure in systems[path]["scores"].items()
-            if name != "s-BLEU"
-        }
-        for path, folder in files.items()
-    }
+    cells = [(kind, seed) for seed in args.seeds for kind in kinds]
+    texts = [finished_run(args.recipe, kind, seed, kinds[kind]) / "test.jsonl" for kind, seed in cells]
+    references = preprocessed(args.recipe) / "text/test.jsonl"
+    scores = score(args.recipe, references, texts, RUNS / args.recipe / "scores.json")
+    rows = [{"kind": kind, "seed": seed, "scores": each} for (kind, seed), each in zip(cells, scores, strict=True)]
+    path = args.out or RESULTS / f"{out}.json"
+    write_result(path, recipe=args.recipe, runs=rows, summary=summary(rows))
 
 
 def summary(rows: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
     """For each metric: mean and standard deviation over seeds of both kinds, and of their difference seed by seed."""
-    result, kinds = {}, dict.fromkeys(row["kind"] for row in rows)
+    result: dict[str, dict[str, float]] = {}
     for metric in rows[0]["scores"]:
-        by_kind = {kind: [row["scores"][metric] for row in rows if row["kind"] == kind] for kind in kinds}
+        by_kind: dict[str, list[float]] = {}
+        for row in rows:
+            by_kind.setdefault(row["kind"], []).append(row["scores"][metric])
         by_kind["difference"] = [hat - other for hat, other in zip(*by_kind.values(), strict=True)]
-        result[metric] = {
-            name: figure
-            for kind, values in by_kind.items()
-            for name, figure in mean_and_deviation(kind, values).items()
-        }
+        result[metric] = {}
+        for kind, values in by_kind.items():
+            result[metric] |= mean_and_deviation(kind, values)
     return result
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from recipe_runs import RESULTS, write_result
+from harness import RESULTS, flags, write_result
 
 USER_DIR = Path(__file__).resolve().parents[1] / "hat_fairseq"
 HAT = [sys.executable, "-P", "-m", "hat_fairseq.cli"]
@@ -40,11 +40,10 @@ MODELS = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = flags(RESULTS / "load.json")
     parser.add_argument("--documents", type=int, default=10_000, help="short ones")
     parser.add_argument("--tokens", type=int, default=50_000, help="of the long one")
     parser.add_argument("--updates", type=int, default=500)
-    parser.add_argument("--out", type=Path, default=RESULTS / "load.json")
     args = parser.parse_args()
     rows: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -52,7 +51,7 @@ def main() -> None:
             rows |= one_kind(kind, Path(folder, kind), args)
     settings = {name: getattr(args, name) for name in ("documents", "tokens", "updates")}
     runs = [{"run": name, **row} for name, row in rows.items()]
-    write_result("load", args.out, settings=settings, runs=runs, summary=summary(runs))
+    write_result(args.out, settings=settings, runs=runs, summary=summary(runs))
 
 
 def summary(runs: list[dict[str, Any]]) -> dict[str, float]:
@@ -66,27 +65,26 @@ def one_kind(kind: str, folder: Path, args: argparse.Namespace) -> dict[str, Any
     data, model, longest = folder / "data", folder / "model/checkpoint_last.pt", args.tokens + 10_000
     words = [*HAT, "preprocess", folder / "raw", "--out", data, "--bpe", "learned", "--num-codes", 200]
     figures = {f"preprocess {kind}": watched([*words, "--kind", kind, "--splitter", "punctuation"], args.documents)}
-    flags = f"{MODELS[kind].format(longest=longest)} {COMMON} --max-update {args.updates} --seed 1".split()
-    words = [*TRAIN, data / "bin", "--user-dir", USER_DIR, "--save-dir", model.parent, *flags]
+    training = f"{MODELS[kind].format(longest=longest)} {COMMON} --max-update {args.updates} --seed 1".split()
+    words = [*TRAIN, data / "bin", "--user-dir", USER_DIR, "--save-dir", model.parent, *training]
     figures[f"train {kind}"] = watched(words, args.updates)
     sample = random.Random(1).sample(range(len(ids) - 1), ALONE - 1) + [len(ids) - 1]  # the long one is the last
     lines = (folder / "raw/test.jsonl").read_text().splitlines(keepends=True)
     (folder / "alone.jsonl").write_text("".join(unlabelled(lines[number]) for number in sample))
-    common = ["--path", model, "--batch-size", 32]
     if kind == "text":
         options = [f"--{name.replace('_', '-')}={value}" for name, value in GENERATION.items()]
-        words = [*HAT, "generate", data / "bin", *common, "--results-path", folder / "out", "--device", "cpu", *options]
-        words += ["--max-tokens", longest]
+        words = [*HAT, "generate", data / "bin", "--path", model, "--results-path", folder / "out", "--device", "cpu"]
+        words += ["--batch-size", 32, "--max-tokens", longest, *options]
         figures["generate"] = watched(words, args.documents)
-        words, key, found = ["summarize", "--generation", json.dumps(GENERATION)], "text", folder / "out/test.jsonl"
+        words, key, path = ["summarize", "--generation", json.dumps(GENERATION)], "text", folder / "out/test.jsonl"
         words += ["--path", model, "--input", folder / "alone.jsonl"]
     else:
         words = [*HAT, "predict", model, data, "--batch-size", 32, "--out", folder / "out.jsonl", "--device", "cpu"]
         figures["predict"] = watched(words, args.documents)
-        words, key, found = ["predict", model, folder / "alone.jsonl"], "label", folder / "out.jsonl"
-    outputs = [json.loads(line) for line in found.read_text().splitlines()]
+        words, key, path = ["predict", model, folder / "alone.jsonl"], "label", folder / "out.jsonl"
+    outputs = [json.loads(line) for line in path.read_text().splitlines()]
     if [output["id"] for output in outputs] != ids:
-        raise SystemExit(f"{found}: {len(outputs)} outputs of {len(ids)} documents, or in another order")
+        raise SystemExit(f"{path}: {len(outputs)} outputs of {len(ids)} documents, or in another order")
     words = [*HAT, *words, "--data", data / "bin", "--device", "cpu"]
     watched([*words, "--out", folder / "alone-out.jsonl"], ALONE)
     alone = [json.loads(line) for line in (folder / "alone-out.jsonl").read_text().splitlines()]

@@ -17,24 +17,29 @@ fp32 on the CPU.
 
 from __future__ import annotations
 
+import importlib.util
+import runpy
 from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import torch
 from harness import Facts, Job, Setting, dtype, run, where
-from long_attention import lsg_attention
+from peers import PAD, model_of
 from torch import Tensor, nn
 
 from hat_fairseq.modules.attention import HeadProjections
 from hat_fairseq.modules.batch_layout import BatchLayout
+from hat_fairseq.networks.config import ATTENTIONS
 
-OURS = "hierarchical_transformer"
-LINEAR = [OURS, "poolingformer", "ernie_sparse", "block-sparse", "lsg"]
+HIERARCHICAL = "hierarchical_transformer"
+LINEAR = [HIERARCHICAL, "poolingformer", "ernie_sparse", "block-sparse", "lsg"]
 CONTENDERS = (*LINEAR, "hat_roberta", "full attention", "longformer", "bigbird", "modernbert")
 SIZES = {"layers": 3, "layout": "S|S|SD", "width": 768, "heads": 12, "vocabulary": 50265, "positions": 16384}
 LAYOUT = {"segment": 128, "sentence": 32}  # tokens of a segment, and between two <s>, which only hat_roberta sees
-FEW = [OURS, "poolingformer", "ernie_sparse", "modernbert"]
+FEW = [HIERARCHICAL, "poolingformer", "ernie_sparse", "modernbert"]
 # Name, length of the longest document, shares of it that the documents of a batch have, contenders.
 CASES: list[tuple[str, int, list[float], list[str]]] = [
     ("{length:,} tokens", 1024, [1], [*CONTENDERS]),
@@ -48,20 +53,6 @@ SETTINGS = [
     {"name": name, "length": length, "shares": shares, "contenders": contenders, **SIZES, **LAYOUT}
     for name, length, shares, contenders in CASES
 ]
-PAD = 1
-
-
-def main() -> None:
-    run(
-        "long_encoders",
-        __doc__ or "",
-        job,
-        contenders=CONTENDERS,
-        settings=SETTINGS,
-        reference=OURS,
-        check=check,
-        versions=["transformers", "lsg-converter"],
-    )
 
 
 def job(name: str, setting: Setting) -> Job:
@@ -101,12 +92,12 @@ def check(setting: Setting, ends: dict[str, Facts]) -> list[str]:
     if wrong := [name for name, end in ends.items() if end["states"] != shape or not end["finite"]]:
         raise SystemExit(f"{setting['name']}: {', '.join(wrong)} did not compute finite states of {shape}")
     layers = {name: end["parameters"] - end["tables"] for name, end in ends.items()}
-    found = ["finite states of the same shape from all"]
+    verified = ["finite states of the same shape from all"]
     if {"full attention", "bigbird"} <= layers.keys():
         if layers["full attention"] != layers["bigbird"]:
             raise SystemExit(f"{setting['name']}: full attention and BigBird differ in their layers: {layers}")
-        found.append("as many parameters in the layers of BigBird and full attention")
-    return found
+        verified.append("as many parameters in the layers of BigBird and full attention")
+    return verified
 
 
 def build(name: str, args: Namespace) -> tuple[nn.Module, Callable[[Tensor], Tensor]]:
@@ -114,8 +105,8 @@ def build(name: str, args: Namespace) -> tuple[nn.Module, Callable[[Tensor], Ten
     if name in ("longformer", "bigbird", "modernbert"):
         model = peer(name, args)
         return model, lambda tokens: model(input_ids=tokens, attention_mask=attention_mask(tokens)).last_hidden_state
-    ours = our_model(name, args)
-    return ours, lambda tokens: ours(src_tokens=tokens, features_only=True)[0]
+    own = own_model(name, args)
+    return own, lambda tokens: own(src_tokens=tokens, features_only=True)[0]
 
 
 def attention_mask(tokens: Tensor) -> Tensor | None:
@@ -123,38 +114,33 @@ def attention_mask(tokens: Tensor) -> Tensor | None:
     return tokens.ne(PAD).long() if bool(tokens.eq(PAD).any()) else None
 
 
-def our_model(name: str, args: Namespace) -> nn.Module:
+def own_model(name: str, args: Namespace) -> nn.Module:
     """A model of this package without its masked-LM head."""
-    from fairseq.data import Dictionary
-    from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
-
-    from hat_fairseq.networks.config import ATTENTIONS
-    from hat_fairseq.register import register
-
-    register()
-
-    arch = {OURS: OURS, "ernie_sparse": "ernie_sparse_base"}.get(name, "hat_roberta_base")
-    flags = Namespace(arch=arch, dropout=0.0, attention_dropout=0.0, encoder_layers=args.layers)
-    flags.encoder_embed_dim, flags.encoder_ffn_embed_dim = args.width, 4 * args.width
-    flags.encoder_attention_heads, flags.max_positions = args.heads, args.positions
-    flags.no_hierarchy = name not in ("hat_roberta", "ernie_sparse")
+    arch = {HIERARCHICAL: HIERARCHICAL, "ernie_sparse": "ernie_sparse_base"}.get(name, "hat_roberta_base")
+    flags: dict[str, Any] = {"no_hierarchy": name not in ("hat_roberta", "ernie_sparse")}
     if name in ("block-sparse", "lsg"):
-        flags.encoder_attention = name
-    if name == "poolingformer":
-        flags.encoder_attention, flags.encoder_attention_layers = "pooling", str(args.layers - 1)
-        flags.pooling_cells = "token"
-    if name == OURS:
-        flags.layout, flags.segment_length = args.layout, args.segment
-        flags.max_segments = -(-args.positions // args.segment)
-    if name == "lsg":
-        ATTENTIONS["lsg"] = Local
-    ARCH_CONFIG_REGISTRY[arch](flags)
-    dictionary = Dictionary()
-    for number in range(args.vocabulary - len(dictionary)):
-        dictionary.add_symbol(str(number))
-    model = ARCH_MODEL_REGISTRY[arch].build_model(flags, Namespace(source_dictionary=dictionary))
+        flags["encoder_attention"] = name
+    elif name == "poolingformer":
+        flags |= {"encoder_attention": "pooling", "encoder_attention_layers": str(args.layers - 1)}
+        flags["pooling_cells"] = "token"
+    elif name == HIERARCHICAL:
+        flags |= {"layout": args.layout, "segment_length": args.segment}
+        flags["max_segments"] = -(-args.positions // args.segment)
+    ATTENTIONS["lsg"] = Local
+    sizes = {"width": args.width, "heads": args.heads, "layers": args.layers, "vocabulary": args.vocabulary}
+    model = model_of(arch, **sizes, dropout=0.0, attention_dropout=0.0, max_positions=args.positions, **flags)
     model.encoder.lm_head = None  # the others have none
     return model
+
+
+def lsg_attention() -> Any:
+    """LSG's local attention in blocks, from the one file of its package that needs torch only."""
+    package = importlib.util.find_spec("lsg_converter")
+    if package is None or package.origin is None:
+        raise SystemExit("LSG is missing: pip install --no-deps lsg-converter, or choose other --contenders")
+    path = Path(package.origin).parent / "attention_layers/lsg_self_attention.py"
+    module = runpy.run_path(str(path))
+    return module["BlockLocalSelfAttention"](block_size=128, compute_global_attention=False, attention_dropout_prob=0.0)
 
 
 class LocalAttention(HeadProjections):
@@ -198,4 +184,5 @@ def peer(name: str, args: Namespace) -> nn.Module:
 
 
 if __name__ == "__main__":
-    main()
+    versions = ["transformers", "lsg-converter"]
+    run(job, check, contenders=CONTENDERS, settings=SETTINGS, reference=HIERARCHICAL, versions=versions)

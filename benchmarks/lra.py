@@ -27,18 +27,18 @@ run, and runs that it holds are kept, so an interrupted benchmark resumes. Nothi
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from recipe_runs import RESULTS, RUNS, flags_of, run_recipe, write_result
+from harness import RESULTS, flags, write_result
+from recipe_runs import RUNS, flags_of, preprocessed, run_recipe
 
 from hat_fairseq.data.readers import READERS
 from hat_fairseq.data.record import Record
@@ -58,10 +58,9 @@ STARTS = ("scratch", "pretrained")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = flags()
     parser.add_argument("task", choices=("listops", "text"))
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    parser.add_argument("--out", type=Path, help="JSON file (default: in results/)")
     parser.add_argument("--updates", type=int, help="of each training (default: the recipe's)")
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--starts", nargs="+", choices=STARTS, default=list(STARTS))
@@ -71,29 +70,20 @@ def main() -> None:
     settings["max-update"] = str(args.updates or settings["max-update"])
     earlier = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     runs = earlier["runs"] if earlier.get("settings") == settings else []
-    cells = [
-        {"model": model, "start": start, "seed": seed}
-        for seed, start, model in product(args.seeds, args.starts, args.models)
-    ]
-    missing = [cell for cell in cells if not any(cell.items() <= run.items() for run in runs)]
-    for cell in missing:
+    content = {"recipe": recipe, "settings": settings, "baselines": baselines(recipe)}
+    for seed, start, model in product(args.seeds, args.starts, args.models):
+        cell = {"model": model, "start": start, "seed": seed}
+        if any(cell.items() <= run.items() for run in runs):
+            continue
         folder = RUNS / "lra" / args.task / "-".join(map(str, cell.values())).replace(" ", "_")
         runs.append({**cell, **finished_run(args.task, folder, **cell, updates=int(settings["max-update"]))})
         runs.sort(key=lambda run: (STARTS.index(run["start"]), list(MODELS).index(run["model"]), run["seed"]))
-        figures = {"baselines": baselines(recipe), "runs": runs, "summary": summary(runs)}
-        write_result("lra", path, recipe=recipe, settings=settings, **figures)
-    if not missing:  # the command and the versions remain those of the runs
-        path.write_text(json.dumps({**earlier, "baselines": baselines(recipe)}, indent=2) + "\n", encoding="utf-8")
+        write_result(path, **content, runs=runs, summary=summary(runs))
 
 
 def finished_run(task: str, folder: Path, model: str, start: str, seed: int, updates: int) -> dict[str, float]:
-    """Trains and predicts; a training that was interrupted goes on.
+    """Train and predict; a training that was interrupted goes on, and models with the same flags share pre-training.
 
-    Args:
-        folder: of the run.
-        model: one of `MODELS`.
-        start: one of `STARTS`. Models with the same flags share their pre-training.
-        updates: of each training; with regularization twice as many of half the batch.
     Returns:
         `accuracy` in percent on the test part, and `minutes`, the pre-training included if it was done here.
     """
@@ -123,31 +113,46 @@ def finished_run(task: str, folder: Path, model: str, start: str, seed: int, upd
 
 
 def references(recipe: str, split: str) -> Iterator[Record]:
-    folder = Path(flags_of("preprocess", recipe)["--out"])
+    folder = preprocessed(recipe)
     kind = json.loads((folder / "bin/pipeline.json").read_text(encoding="utf-8"))["settings"]["kind"]
     return read_records(folder / f"text/{split}.jsonl", kind)
 
 
 def baselines(recipe: str) -> dict[str, float]:
-    """Accuracy in percent of the baselines of ListOps on the test part; of other data, that of the best constant."""
-    if "listops" not in recipe:
-        ((label, _),) = Counter(record.label for record in references(recipe, "train")).most_common(1)
-        labels = [record.label for record in references(recipe, "test")]
-        return {"constant": round(100 * labels.count(label) / len(labels), 2)}
-    sys.path.append(str(READERS))
-    from listops import BASELINES, Baselines
+    """Accuracy in percent on the test part of what predicts the most frequent label of training data that look alike.
 
-    fitted, test = Baselines(), list(expressions(recipe, "test"))
-    for text, value in expressions(recipe, "train"):
-        fitted.learn(text, value)
-    right = Counter(name for text, value in test for name in fitted.right(text, value))
-    return {name: round(100 * right[name] / len(test), 2) for name in BASELINES}
+    All look alike; of ListOps also those with the same root operator, and those in which it has the same value for its
+    own digits.
+    """
+    names = ["constant", *(("root operator", "root operator and its digits") if "listops" in recipe else ())]
+    sys.path.append(str(READERS))  # for `listops`
+    counts: defaultdict[object, Counter[str]] = defaultdict(Counter)
+    for record in references(recipe, "train"):
+        for view in views(record, len(names)):
+            counts[view][record.label] += 1
+    tested = list(references(recipe, "test"))
+    right = Counter(
+        name
+        for record in tested
+        for name, view in zip(names, views(record, len(names)), strict=True)
+        if (counts.get(view) or counts[()]).most_common(1)[0][0] == record.label
+    )
+    return {name: round(100 * right[name] / len(tested), 2) for name in names}
 
 
-def expressions(recipe: str, split: str) -> Iterator[tuple[str, int]]:
-    """ListOps as it was before preprocessing, and the values."""
-    for record in references(recipe, split):
-        yield " ".join("]" if symbol == "X" else symbol for symbol in record.parts[0]), int(record.label or "")
+def views(record: Record, number: int) -> list[object]:
+    """What each of the first baselines reads: nothing, the operator, the operator with its value for its own digits."""
+    if number == 1:
+        return [()]
+    from listops import FUNCTIONS
+
+    root, *symbols = record.parts[0]
+    depth, digits = 0, []
+    for symbol in symbols:
+        depth += symbol.startswith("[") - (symbol == "X")
+        if depth == 0 and symbol.isdigit():
+            digits.append(int(symbol))
+    return [(), root, (root, FUNCTIONS[root](digits) if digits else None)]
 
 
 def accuracy(recipe: str, predictions: Path) -> float:

@@ -33,31 +33,21 @@ every distance. Blocks alone find few needles beyond 64 tokens and none beyond 9
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import json
-import logging
 import math
 import random
 import re
-import statistics
-import time
-from argparse import Namespace
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import experiments
 import torch
 from fairseq.data import Dictionary
-from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
-from harness import device
-from recipe_runs import RESULTS, write_result
 from render import LABELS
 from torch import Tensor, nn
 from torch.nn import functional
-
-from hat_fairseq.register import register
 
 AMI = Path(__file__).resolve().parents[1] / "preprocess" / "ami_data"
 FACTS = {
@@ -79,7 +69,7 @@ Meetings = list[list[list[str]]]  # words of sentences of meetings
 LAYERS, LENGTH, WINDOW, SECOND, TWO_LEVELS = 4, 512, 16, 64, (2, 3)
 # Share of the updates, tokens of a document: short ones first. An update has as many tokens as 3 documents of 512.
 STAGES = ((0.7, 96), (0.85, 192), (1.0, LENGTH))
-DOCUMENTS, WARM_UP, LEARNING_RATE, TESTED = 3, 50, 2e-3, 240
+DOCUMENTS, LEARNING_RATE, TESTED = 3, 2e-3, 240
 BINS = (16, 32, 48, 64, 96, 128, 192, 256, 384, 512)  # the longest distance of each
 LOCAL = {"encoder_attention": "window", "attention_window": WINDOW}
 LEVELS = {
@@ -116,42 +106,20 @@ REACH = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    parser.add_argument("--updates", type=int, default=1200)
-    parser.add_argument("--out", type=Path, default=RESULTS / "needle.json")
-    args = parser.parse_args()
-    torch.set_num_threads(1)
     training, validation = read("train"), read("dev")
     words = dictionary(training)
-    settings = {"updates": args.updates, "tokens of an update": DOCUMENTS * LENGTH, "learning rate": LEARNING_RATE}
-    rows = finished(args.out, settings)
-    done = {(row["model"], row["seed"]) for row in rows}
-    for seed in args.seeds:
-        for name in args.models:
-            if (name, seed) in done:
-                continue
-            start = time.process_time()
-            model = train(build(name, words, seed), words, training, args.updates, seed)
-            row = {"model": name, "seed": seed, **evaluate(model, words, validation)}
-            row["cpu_seconds"] = round(time.process_time() - start, 1)
-            row["parameters"] = sum(parameter.numel() for parameter in model.parameters())
-            row["device"] = device()
-            print(json.dumps(row), flush=True)
-            rows.append(row)
-    rows.sort(key=lambda row: (row["seed"], list(MODELS).index(row["model"])))
-    figures = {"settings": settings, "bins": BINS, "reach": REACH, "chance": 100 / len(VALUES)}
-    write_result("needle", args.out, **figures, runs=rows, summary=summary(rows))
-    draw(json.loads(args.out.read_text(encoding="utf-8")), args.out.with_suffix(".png"))
-
-
-def finished(path: Path, settings: dict[str, Any]) -> list[dict[str, Any]]:
-    """The runs of an earlier result with the same settings; they are kept."""
-    if not path.is_file():
-        return []
-    record = json.loads(path.read_text(encoding="utf-8"))
-    return [{"device": record["device"], **run} for run in record["runs"]] if record["settings"] == settings else []
+    experiments.experiment(
+        "needle",
+        list(MODELS),
+        1200,
+        {"tokens of an update": DOCUMENTS * LENGTH, "learning rate": LEARNING_RATE},
+        lambda name, updates, seed: train(build(name, words, seed), words, training, updates, seed),
+        lambda model: evaluate(model, words, validation),
+        draw,
+        bins=BINS,
+        reach=REACH,
+        chance=100 / len(VALUES),
+    )
 
 
 def read(split: str) -> Meetings:
@@ -205,14 +173,9 @@ def batch(rng: random.Random, words: Dictionary, meetings: Meetings, length: int
 
 
 def build(name: str, words: Dictionary, seed: int) -> nn.Module:
-    register()
-    torch.manual_seed(seed)
-    arch = ARCHITECTURES.get(name, "hat_roberta_base")
     sizes = {"embed_dim": 64, "ffn_embed_dim": 128, "attention_heads": 4, "layers": LAYERS}
-    flags = Namespace(arch=arch, dropout=0.0, attention_dropout=0.0, max_positions=LENGTH, **MODELS[name])
-    vars(flags).update({f"encoder_{size}": value for size, value in sizes.items()})
-    ARCH_CONFIG_REGISTRY[arch](flags)
-    return ARCH_MODEL_REGISTRY[arch].build_model(flags, Namespace(source_dictionary=words))
+    arch = ARCHITECTURES.get(name, "hat_roberta_base")
+    return experiments.build(arch, seed, sizes, words, max_positions=LENGTH, **MODELS[name])
 
 
 def scores(model: nn.Module, tokens: Tensor, positions: Tensor) -> Tensor:
@@ -224,26 +187,22 @@ def scores(model: nn.Module, tokens: Tensor, positions: Tensor) -> Tensor:
 def train(model: nn.Module, words: Dictionary, meetings: Meetings, updates: int, seed: int) -> nn.Module:
     """Models of the same seed see the same documents."""
     rng = random.Random(seed)
-    optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE, betas=(0.9, 0.98))
-    for update in range(updates):
-        rate = LEARNING_RATE * min(1, (update + 1) / WARM_UP) * max(0.05, 1 - update / updates)
-        optimizer.param_groups[0]["lr"] = rate
+
+    def loss_of(update: int) -> Tensor:
         length = next(length for share, length in STAGES if update < share * updates)
         tokens, positions, answers, _ = batch(rng, words, meetings, length, DOCUMENTS * LENGTH // length)
-        loss = functional.cross_entropy(scores(model, tokens, positions).flatten(0, 1), answers.flatten())
-        optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
+        return functional.cross_entropy(scores(model, tokens, positions).flatten(0, 1), answers.flatten())
+
+    optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE, betas=(0.9, 0.98))
+    experiments.optimise(model, optimizer, updates, loss_of)
     return model
 
 
 @torch.no_grad()
-def evaluate(model: nn.Module, words: Dictionary, meetings: Meetings, size: int = TESTED) -> dict[str, list[float]]:
+def evaluate(model: nn.Module, words: Dictionary, meetings: Meetings) -> dict[str, list[float]]:
     """Accuracy of the questions in percent and their number, for each bin of distances."""
-    model.eval()
     rng, questions, counts = random.Random(0), len(VALUES), Counter[tuple[int, bool]]()
-    for _ in range(size // 8):
+    for _ in range(TESTED // 8):
         tokens, positions, answers, distances = batch(rng, words, meetings, LENGTH, 8)
         right = scores(model, tokens, positions[:, :questions]).argmax(dim=-1) == answers[:, :questions]
         counts.update(zip(bins(distances[:, :questions]), right.flatten().tolist(), strict=True))
@@ -257,42 +216,18 @@ def bins(distances: Tensor) -> list[int]:
     return torch.bucketize(distances.flatten(), torch.tensor(BINS)).tolist()
 
 
-def summary(runs: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, float]]]:
-    """For each model and bin: mean, least and most of the seeds' accuracies."""
-    result = {}
-    for name in dict.fromkeys(run["model"] for run in runs):
-        columns = zip(*(run["accuracy"] for run in runs if run["model"] == name), strict=True)
-        result[name] = [
-            {"mean": round(statistics.mean(column), 1), "least": min(column), "most": max(column)} for column in columns
-        ]
-    return result
-
-
-def draw(record: dict[str, Any], path: Path) -> None:
+def draw(record: dict[str, Any], axis: Any) -> None:
     """Accuracy over distance, the range of the seeds, and how far windows reach."""
-    import matplotlib
-
-    logging.getLogger("matplotlib").setLevel(logging.WARNING)  # fairseq has made everything talk
-    matplotlib.use("agg")
-    from matplotlib import pyplot
-
-    figure, axis = pyplot.subplots(figsize=(8, 4), dpi=100, layout="constrained")
     for number, (name, row) in enumerate(record["summary"].items()):
-        label = LABELS["needle"][name].replace("`", "")
-        line = axis.plot(
-            BINS, [value["mean"] for value in row], marker="o", markersize=max(3, 11 - 1.5 * number), label=label
-        )
+        label, size = LABELS["needle"][name].replace("`", ""), max(3, 11 - 1.5 * number)
+        line = axis.plot(BINS, [value["mean"] for value in row], marker="o", markersize=size, label=label)
         color, ends = line[0].get_color(), ([value[end] for value in row] for end in ("least", "most"))
         axis.fill_between(BINS, *ends, color=color, alpha=0.15)
         if name in record["reach"]:
             axis.axvline(record["reach"][name], color=color, linestyle=":")
-    axis.axhline(record["chance"], color="grey", linestyle="--", label="guess")
-    axis.set(xscale="log", xlabel="distance in tokens, up to", ylabel="accuracy, %", ylim=(0, 103))
+    axis.set(xscale="log", xlabel="distance in tokens, up to")
     axis.set_xticks(BINS, [str(distance) for distance in BINS])
     axis.minorticks_off()
-    axis.grid(alpha=0.3)
-    axis.legend(fontsize=8, loc="center right")
-    figure.savefig(path, metadata={"Software": None})
 
 
 if __name__ == "__main__":

@@ -1,9 +1,8 @@
 """The models that benchmarks compare: ours, stock fairseq, transformers' BART and CTranslate2, with equal weights.
 
-`ours` builds any architecture of this package with random weights, `fairseq_bart` and `fairseq_transformer` build
-fairseq's own models in BART's shape. The baseline without hierarchy of `hat_bart_*` (`no_hierarchy=True`) has the
-parameters of BART: `copy_weights` puts them into a model of fairseq; `transformers_bart` and `save_ctranslate2` build
-the same network for the other two.
+`model_of` builds any architecture, of this package or of fairseq, with random weights. The baseline without hierarchy
+of `hat_bart_*` (`no_hierarchy=True`) has the parameters of BART: `copy_weights` puts them into a model of fairseq;
+`transformers_bart` and `save_ctranslate2` build the same network for the other two.
 
 Freshly initialized models repeat one token: the output table is the input table, and the last states are mostly the
 last input. `decisive` changes the weights so that hypotheses differ, depend on the source and never end; benchmarks fix
@@ -28,7 +27,7 @@ register()  # registers the architectures
 BOS, PAD, EOS, UNK = 0, 1, 2, 3
 FIRST_WORD = 4
 SENTENCE = 32  # tokens between two <s> of a source; only hierarchical models see them
-# The flags that make fairseq's `transformer` the network of BART.
+# The flags that make fairseq's `transformer` the network of BART; its `bart_base` needs none.
 BART = {"encoder_learned_pos": True, "decoder_learned_pos": True, "layernorm_embedding": True} | {
     "no_scale_embedding": True,
     "share_all_embeddings": True,
@@ -45,7 +44,7 @@ def dictionary(vocabulary: int) -> Dictionary:
     return result
 
 
-def ours(
+def model_of(
     arch: str,
     *,
     width: int = 768,
@@ -60,12 +59,9 @@ def ours(
     `flags` are those of fairseq-train: `no_hierarchy=True`, `dropout=0.1`, `max_source_positions=3072`, and so on.
     """
     sizes = {"embed_dim": width, "ffn_embed_dim": 4 * width, "attention_heads": heads, "layers": layers}
-    args = Namespace(arch=arch, task="translation")
-    for name, value in (
-        {f"{side}_{n}": v for side in ("encoder", "decoder") for n, v in sizes.items()} | flags
-    ).items():
-        if value is not False:  # flags that are not given are left to the architecture
-            setattr(args, name, value)
+    sides = {f"{side}_{name}": size for side in ("encoder", "decoder") for name, size in sizes.items()}
+    values = {name: value for name, value in (sides | flags).items() if value is not False}  # False: no flag
+    args = Namespace(arch=arch, task="translation", **values)
     ARCH_CONFIG_REGISTRY[arch](args)
     symbols = dictionary(vocabulary)
     task = Namespace(source_dictionary=symbols, target_dictionary=symbols, role_dictionary=None)
@@ -73,22 +69,8 @@ def ours(
     return ARCH_MODEL_REGISTRY[arch].build_model(args, task)
 
 
-def fairseq_bart(**sizes: Any) -> Any:
-    """fairseq's own `bart`; `sizes` as of `ours`."""
-    return ours("bart_base", **sizes)
-
-
-def fairseq_transformer(**sizes: Any) -> Any:
-    """fairseq's own `transformer` with BART's positions, norms and tables; `sizes` as of `ours`."""
-    return ours("transformer", **BART, **sizes)
-
-
 def copy_weights(plain: nn.Module, stock: nn.Module) -> Any:
-    """Puts the weights of a baseline without hierarchy into fairseq's model of the same sizes, and returns the model.
-
-    Raises:
-        ValueError: a parameter has no counterpart.
-    """
+    """Puts the weights of a baseline into fairseq's model; returns it. ValueError: a parameter has no counterpart."""
     weights = {name: tensor for name, tensor in plain.state_dict().items() if _FINGERPRINT not in name}
     targets = {name: tensor for name, tensor in stock.state_dict().items() if tensor.dim() > 1 or "layer" in name}
     different = sorted(weights.keys() ^ targets.keys())
@@ -130,26 +112,21 @@ def documents(batch: int, length: int, vocabulary: int = 50265, seed: int = 0) -
 
 
 def transformers_bart(plain: Any) -> Any:
-    """`BartForConditionalGeneration` with the weights of a baseline without hierarchy, in eval mode, with SDPA.
-
-    Raises:
-        ValueError: the numbers of source and target positions differ; transformers' BART has one for both.
-    """
+    """`BartForConditionalGeneration` with the weights of a baseline without hierarchy, in eval mode, with SDPA."""
     from transformers import BartConfig, BartForConditionalGeneration
 
     args = plain.config
-    positions = {plain.encoder.max_positions(), plain.decoder.max_positions()}
-    if len(positions) > 1:
-        raise ValueError(f"transformers' BART needs as many source as target positions, not {sorted(positions)}")
+    positions = plain.encoder.max_positions()
+    assert positions == plain.decoder.max_positions()  # transformers' BART has one number for both
     sides = {
-        f"{side}_{theirs}": getattr(args, f"{side}_{name}")
+        f"{side}_{name.replace('ffn_embed', 'ffn')}": getattr(args, f"{side}_{name}")
         for side in ("encoder", "decoder")
-        for name, theirs in (("layers", "layers"), ("ffn_embed_dim", "ffn_dim"), ("attention_heads", "attention_heads"))
+        for name in ("layers", "ffn_embed_dim", "attention_heads")
     }
     config = BartConfig(
         vocab_size=len(plain.decoder.dictionary),
         d_model=args.encoder_embed_dim,
-        max_position_embeddings=positions.pop(),
+        max_position_embeddings=positions,
         activation_function=str(args.activation_fn),
         forced_eos_token_id=None,
         **sides,
@@ -166,14 +143,10 @@ def transformers_bart(plain: Any) -> Any:
 
 
 def save_ctranslate2(stock: Any, folder: Path, quantization: str = "float32") -> str:
-    """Writes a model of fairseq for CTranslate2 with the functions of its converter, and returns the folder's name.
-
-    Args:
-        quantization: "float32" or "int8".
-    """
+    """Writes a model of fairseq for CTranslate2 with the functions of its converter, and returns the folder's name."""
     from ctranslate2.converters import fairseq as converter
 
-    class Given(converter.Converter):
+    class Stock(converter.Converter):
         def _load(self) -> Any:
             args = stock.args
             spec = converter._get_model_spec(args)
@@ -188,4 +161,4 @@ def save_ctranslate2(stock: Any, folder: Path, quantization: str = "float32") ->
     with torch.no_grad():
         for parameter in stock.parameters():
             parameter.requires_grad_(False)  # the converter calls .numpy()
-        return Given().convert(str(folder), quantization=quantization, force=True)
+        return Stock().convert(str(folder), quantization=quantization, force=True)

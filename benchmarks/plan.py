@@ -6,8 +6,7 @@
 Recipes with their own lengths, with fewer layers and smaller batches where the name says so, on the CPU in fp32. Each
 runs two updates of fairseq's trainer in a process of its own, on the batches of the estimate. *Measured* is the peak of
 the process. The estimate contains 0.54 GB for the interpreter and the libraries, and 14 % of the tensors for memory
-that glibc's malloc does not return.
-Nothing has been measured on a GPU.
+that glibc's malloc does not return. Nothing has been measured on a GPU.
 """
 
 from __future__ import annotations
@@ -22,8 +21,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from harness import peak_memory
-from recipe_runs import RESULTS, write_result
+from harness import RESULTS, flags, peak_memory, write_result
 
 from hat_fairseq.planning import command as plan
 from hat_fairseq.planning.training import batch, set_up
@@ -47,22 +45,22 @@ CASES = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = flags(RESULTS / "plan_cpu.json")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child:
         return print(json.dumps(measure(**json.loads(args.child))))
-    write_result("plan", RESULTS / "plan_cpu.json", runs=[compare(name, *case.split()) for name, case in CASES.items()])
+    write_result(args.out, runs=[compare(name, *case.split()) for name, case in CASES.items()])
 
 
-def compare(name: str, recipe: str, *flags: str) -> dict[str, Any]:
+def compare(name: str, recipe: str, *words: str) -> dict[str, Any]:
     """The estimate of a case, and the peak of its process."""
     begin = time.perf_counter()
     defaults = {"gpu_memory": None, "dictionary_size": None, "source_tokens": None, "target_tokens": None}
-    planned = plan.make_plan(Namespace(recipe=recipe, others=[*flags, *ON_CPU], **defaults))
+    planned = plan.make_plan(Namespace(recipe=recipe, others=[*words, *ON_CPU], **defaults))
     facts = {"parameters": planned["parameters"], "estimated": planned["peak"], "seconds": time.perf_counter() - begin}
-    words, size = plan.arguments(recipe, [*flags, *ON_CPU])
-    job = {"words": words, "size": size, "documents": planned["documents"], "document": planned["document"]}
+    arguments, size = plan.arguments(recipe, [*words, *ON_CPU])
+    job = {"words": arguments, "size": size, **{key: planned[key] for key in ("documents", "document")}}
     command = [sys.executable, __file__, "--child", json.dumps(job)]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1])}
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)

@@ -33,35 +33,25 @@ fragile: in trial runs of 1,800 updates with other lengths of the stages, `hat 1
 
 from __future__ import annotations
 
-import argparse
-import json
-import logging
 import random
-import time
-from argparse import Namespace
 from itertools import accumulate, pairwise
-from pathlib import Path
 from typing import Any
 
+import experiments
 import torch
 from fairseq.data import Dictionary
-from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
-from harness import device
-from needle import finished, summary
-from recipe_runs import RESULTS, write_result
 from render import LABELS
 from torch import Tensor, nn
 from torch.nn import functional
 
 from hat_fairseq.networks.encoder import EncoderOut
-from hat_fairseq.register import register
 
 LAYERS, WIDTH, WINDOW, KEYS, HOPS = 2, 64, 16, 16, 4
 LONGEST = 8  # tokens of a sentence
 FILLER = ["so", "then", "now", "well", "here", "thus", "and", "also"]
 # Share of the updates, keys of a document, most hops: short documents first, whose pointers may be near.
 STAGES = ((0.15, 4, 2), (0.42, 6, 2), (0.75, 6, HOPS), (1.0, KEYS, HOPS))
-DOCUMENTS, WARM_UP, LEARNING_RATE, TESTED = 10, 50, 3e-3, 100
+DOCUMENTS, LEARNING_RATE, TESTED = 10, 3e-3, 100
 LOCAL = {"encoder_attention": "window", "attention_window": WINDOW}
 MODELS: dict[str, dict[str, Any]] = {
     "window": {"no_hierarchy": True, **LOCAL},
@@ -73,35 +63,17 @@ MODELS: dict[str, dict[str, Any]] = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    parser.add_argument("--updates", type=int, default=2400)
-    parser.add_argument("--out", type=Path, default=RESULTS / "pointers.json")
-    args = parser.parse_args()
-    torch.set_num_threads(1)
     words = dictionary()
-    settings = {"updates": args.updates, "documents of an update": DOCUMENTS, "learning rate": LEARNING_RATE}
-    rows = finished(args.out, settings)
-    done = {(row["model"], row["seed"]) for row in rows}
-    for seed, name in ((seed, name) for seed in args.seeds for name in args.models if (name, seed) not in done):
-        start = time.process_time()
-        model = train(build(name, words, seed), words, args.updates, seed)
-        row = {"model": name, "seed": seed, **evaluate(model, words)}
-        row["cpu_seconds"] = round(time.process_time() - start, 1)
-        row["parameters"] = sum(parameter.numel() for parameter in model.parameters())
-        row["device"] = device()
-        print(json.dumps(row), flush=True)
-        rows.append(row)
-        write(args.out, settings, rows)
-    write(args.out, settings, rows)
-    draw(json.loads(args.out.read_text(encoding="utf-8")), args.out.with_suffix(".png"))
-
-
-def write(path: Path, settings: dict[str, Any], rows: list[dict[str, Any]]) -> None:
-    rows.sort(key=lambda row: (row["seed"], list(MODELS).index(row["model"])))
-    chance = round(100 / (KEYS - 1), 1)
-    write_result("pointers", path, settings=settings, chance=chance, runs=rows, summary=summary(rows))
+    experiments.experiment(
+        "pointers",
+        list(MODELS),
+        2400,
+        {"documents of an update": DOCUMENTS, "learning rate": LEARNING_RATE},
+        lambda name, updates, seed: train(build(name, words, seed), words, updates, seed),
+        lambda model: evaluate(model, words),
+        draw,
+        chance=round(100 / (KEYS - 1), 1),
+    )
 
 
 def dictionary() -> Dictionary:
@@ -119,16 +91,10 @@ def hops(number: int) -> str:
     return f"{number}-hops"
 
 
-def build(name: str, words: Dictionary, seed: int) -> nn.Module:
-    register()
-    torch.manual_seed(seed)
+def build(name: str, words: Dictionary, seed: int) -> Any:
     sizes = {"embed_dim": WIDTH, "ffn_embed_dim": 128, "attention_heads": 4}
-    flags = Namespace(dropout=0.0, attention_dropout=0.0, encoder_layers=LAYERS, decoder_layers=1, **MODELS[name])
-    vars(flags).update({f"{part}_{size}": sizes[size] for part in ("encoder", "decoder") for size in sizes})
-    flags.arch = "hat_transformer_tiny"
-    ARCH_CONFIG_REGISTRY[flags.arch](flags)
-    task = Namespace(source_dictionary=words, target_dictionary=words)
-    model = ARCH_MODEL_REGISTRY[flags.arch].build_model(flags, task)
+    layers = {"encoder_layers": LAYERS, "decoder_layers": 1}
+    model = experiments.build("hat_transformer_tiny", seed, sizes, words, **layers, **MODELS[name])
     if name == "hat 0":
         model.encoder.hierarchical_encoder.layers = nn.ModuleList()
     return model
@@ -179,20 +145,17 @@ def scores(model: Any, encoded: EncoderOut, questions: Tensor) -> Tensor:
 def train(model: Any, words: Dictionary, updates: int, seed: int) -> nn.Module:
     """Models of the same seed see the same documents."""
     rng = random.Random(seed)
-    optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE, betas=(0.9, 0.98), fused=True)
-    for update in range(updates):
-        rate = LEARNING_RATE * min(1, (update + 1) / WARM_UP) * max(0.05, 1 - update / updates)
-        optimizer.param_groups[0]["lr"] = rate
+
+    def loss_of(update: int) -> Tensor:
         keys, most = next((keys, most) for share, keys, most in STAGES if update < share * updates)
         tokens, questions, answers = batch(rng, words, keys, DOCUMENTS * KEYS // keys)
         encoded = model.encoder(tokens)
         asked, answers = questions[:, :most], answers[:, :most]
         loss = functional.cross_entropy(scores(model, encoded, asked).flatten(0, 2), answers.flatten())
-        loss = loss + functional.cross_entropy(*inside(model, encoded, tokens, words))
-        optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
+        return loss + functional.cross_entropy(*inside(model, encoded, tokens, words))
+
+    optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE, betas=(0.9, 0.98), fused=True)
+    experiments.optimise(model, optimizer, updates, loss_of)
     return model
 
 
@@ -211,34 +174,21 @@ def inside(model: Any, encoded: EncoderOut, tokens: Tensor, words: Dictionary) -
 @torch.no_grad()
 def evaluate(model: Any, words: Dictionary) -> dict[str, list[float]]:
     """Accuracy in percent and number of questions for each number of hops, on new documents."""
-    model.eval()
     tokens, questions, answers = batch(random.Random(0), words, KEYS, TESTED)
     right = (scores(model, model.encoder(tokens), questions).argmax(dim=-1) == answers).transpose(0, 1).flatten(1)
     accuracy = [round(100 * share, 1) for share in right.double().mean(dim=1).tolist()]
     return {"accuracy": accuracy, "questions": [right.size(1)] * HOPS}
 
 
-def draw(record: dict[str, Any], path: Path) -> None:
+def draw(record: dict[str, Any], axis: Any) -> None:
     """Accuracy over hops: a point for each seed, a line through the means."""
-    import matplotlib
-
-    logging.getLogger("matplotlib").setLevel(logging.WARNING)  # fairseq has made everything talk
-    matplotlib.use("agg")
-    from matplotlib import pyplot
-
-    figure, axis = pyplot.subplots(figsize=(8, 4), dpi=100, layout="constrained")
     numbers = range(1, HOPS + 1)
     for name, row in record["summary"].items():
         label = LABELS["pointers"][name].replace("`", "")
         color = axis.plot(numbers, [value["mean"] for value in row], label=label)[0].get_color()
-        for run in record["runs"]:
-            if run["model"] == name:
-                axis.plot(numbers, run["accuracy"], marker="o", linestyle="", markersize=4, color=color)
-    axis.axhline(record["chance"], color="grey", linestyle="--", label="guess")
-    axis.set(xlabel="hops", ylabel="accuracy, %", ylim=(0, 103), xticks=numbers)
-    axis.grid(alpha=0.3)
-    axis.legend(fontsize=8)
-    figure.savefig(path, metadata={"Software": None})
+        for run in (run for run in record["runs"] if run["model"] == name):
+            axis.plot(numbers, run["accuracy"], marker="o", linestyle="", markersize=4, color=color)
+    axis.set(xlabel="hops", xticks=numbers)
 
 
 if __name__ == "__main__":

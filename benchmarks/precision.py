@@ -16,16 +16,13 @@ from __future__ import annotations
 import fcntl
 import json
 import statistics
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from generation import forget_peak, hat, job, setting
-from harness import Facts, Job, Setting, run
-from hierarchy import finished_run
-from recipe_runs import RUNS, flags_of, run_recipe
+from generation import hat, job, setting
+from harness import Facts, Job, Setting, forget_peak, run
+from recipe_runs import RUNS, checkpoint_of, finished_run, flags_of, preprocessed, run_recipe, score
 
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.generation.beam_search import BeamSearchGenerator
@@ -44,13 +41,12 @@ def build(name: str, chosen: Setting) -> Job:
 
 def quality_job(precision: str, chosen: Setting) -> Job:
     """One repetition writes a text for every test document, as `hat summarize` does."""
-    recipe = chosen["recipe"]
-    flags = flags_of("generate", recipe)
+    flags = flags_of("generate", chosen["recipe"])
     checkpoint, data = trained(chosen)
     options = {flag[2:].replace("-", "_"): kind(flags[flag]) for flag, kind in OPTIONS.items() if flag in flags}
     model = DocumentToText.from_pretrained(str(checkpoint), str(data), "cpu", precision, **options)
-    references = data.resolve().parent / "text" / "test.jsonl"
-    documents = list(read_records(str(references)))
+    references = data.resolve().parent / "text/test.jsonl"
+    documents = list(read_records(references))
     texts: list[dict[str, Any]] = []
 
     def step() -> Facts:
@@ -58,37 +54,32 @@ def quality_job(precision: str, chosen: Setting) -> Job:
         return {"documents": len(documents)}
 
     forget_peak()
-    return Job(step, {"documents": len(documents)}, lambda: scores(texts, references, flags["--score"].split()[0]))
+    return Job(step, {"documents": len(documents)}, lambda: scores(texts, chosen["recipe"], references))
 
 
 def trained(chosen: Setting) -> tuple[Path, Path]:
     """The checkpoint and the bin directory of a setting; what is missing is made, by one of the contenders."""
     recipe = chosen["recipe"]
-    preprocessed = Path(flags_of("preprocess", recipe)["--out"])
-    data = Path(chosen["data"] or preprocessed / "bin")
+    data = Path(chosen["data"] or preprocessed(recipe) / "bin")
     if chosen["checkpoint"]:
         return Path(chosen["checkpoint"]), data
-    folder, name = RUNS / recipe, Path(flags_of("generate", recipe)["--path"]).name
+    folder = RUNS / recipe
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (preprocessed / "manifest.json").is_file():
+        if not (preprocessed(recipe) / "manifest.json").is_file():
             run_recipe("preprocess", recipe, [], folder / "preprocess.log")
-        return finished_run(recipe, "hat", 1, name, []) / "checkpoints" / name, data
+        finished_run(recipe, "hat", 1, [])
+    return checkpoint_of(recipe, "hat", 1), data
 
 
-def scores(texts: list[dict[str, Any]], references: Path, metric: str) -> Facts:
+def scores(texts: list[dict[str, Any]], recipe: str, references: Path) -> Facts:
     """ "quality", all scores by `hat score`, and the texts for `check`."""
     with tempfile.TemporaryDirectory() as folder:
-        hypotheses, out = Path(folder, "texts.jsonl"), Path(folder, "scores.json")
-        lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in texts]
-        hypotheses.write_text("".join(lines), encoding="utf-8")
-        words = [metric, "--hypotheses", hypotheses, "--references", references, "--json", out]
-        subprocess.run([sys.executable, "-m", "hat_fairseq.cli", "score", *map(str, words)], check=True)
-        record = json.loads(out.read_text(encoding="utf-8"))
-    found = record.get("systems", record)[str(hypotheses)]["scores"]
-    each = {name: score.get("score", score.get("mean")) for name, score in found.items()}
-    quality = statistics.mean(each.values()) if metric == "rouge" else each[DOCUMENT_BLEU]
+        path = Path(folder, "texts.jsonl")
+        path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in texts), encoding="utf-8")
+        (each,) = score(recipe, references, [path], Path(folder, "scores.json"))
+    quality = each.get(DOCUMENT_BLEU, statistics.mean(each.values()))
     return {"quality": quality, "scores": each, "_texts": [row["text"] for row in texts]}
 
 
@@ -104,13 +95,4 @@ def check(chosen: Setting, ends: dict[str, Facts]) -> list[str]:
 
 
 if __name__ == "__main__":
-    run(
-        "precision",
-        __doc__ or "",
-        build,
-        contenders=CONTENDERS,
-        settings=SETTINGS,
-        reference="fp32",
-        check=check,
-        rounds=3,
-    )
+    run(build, check, contenders=CONTENDERS, settings=SETTINGS, reference="fp32", rounds=3)

@@ -38,20 +38,6 @@ SETTINGS = [{"name": "{workers} workers, {input}", "workers": workers, "input": 
 SETTINGS[0]["name"] = "1 worker, {input}"
 
 
-def main() -> None:
-    run(
-        "preprocessing",
-        __doc__ or "",
-        build,
-        contenders=("hat", "fairseq"),
-        settings=SETTINGS,
-        reference="hat",
-        check=check,
-        rounds=3,
-        versions=["tokenizers"],
-    )
-
-
 def build(name: str, setting: Setting) -> Job:
     """The input is written anew for each contender, in the form that it reads."""
     temporary = tempfile.TemporaryDirectory(prefix="preprocessing-")
@@ -66,9 +52,9 @@ def build(name: str, setting: Setting) -> Job:
         return dict(facts)
 
     def finish() -> Facts:
-        found = digests(out / "bin")
+        datasets = digests(out / "bin")
         temporary.cleanup()
-        return {"peak_bytes": max(peaks), "datasets": found}
+        return {"peak_bytes": max(peaks), "datasets": datasets}
 
     return Job(step, {"commands": len(commands)}, finish)
 
@@ -127,7 +113,7 @@ def digests(folder: Path) -> Facts:
     """Of each dataset: lines, tokens and a digest of all ids without <s>, as fairseq reads it."""
     from fairseq.data.indexed_dataset import MMapIndexedDataset
 
-    found = {"dictionary": hashlib.sha256((folder / "dict.source.txt").read_bytes()).hexdigest()[:16]}
+    digest_of = {"dictionary": hashlib.sha256((folder / "dict.source.txt").read_bytes()).hexdigest()[:16]}
     for split in SPLITS:
         for side in SIDES:
             dataset = MMapIndexedDataset(str(folder / f"{split}.source-target.{side}"))
@@ -137,18 +123,19 @@ def digests(folder: Path) -> Facts:
                 ids = ids[ids != BOS].astype(np.int64)
                 digest.update(ids.tobytes() + b"\n")
                 tokens += len(ids)
-            found[f"{split}.{side}"] = f"{len(dataset)} lines, {tokens} tokens, {digest.hexdigest()[:16]}"
-    return found
+            digest_of[f"{split}.{side}"] = f"{len(dataset)} lines, {tokens} tokens, {digest.hexdigest()[:16]}"
+    return digest_of
 
 
 def check(setting: Setting, ends: dict[str, Facts]) -> list[str]:
     """The same ids in the same order, but for the markers."""
-    ours, theirs = ends["hat"]["datasets"], ends["fairseq"]["datasets"]
-    if different := [name for name in ours if ours[name] != theirs[name]]:
-        details = "; ".join(f"{name}: {ours[name]}, fairseq {theirs[name]}" for name in different)
+    first, second = (ends[name]["datasets"] for name in ("hat", "fairseq"))
+    if different := [name for name in first if first[name] != second[name]]:
+        details = "; ".join(f"{name}: {first[name]}, fairseq {second[name]}" for name in different)
         raise SystemExit(f"{setting['name']}: the datasets differ: {details}")
     return ["same dictionary, and in every split the same token ids but for our <s>"]
 
 
 if __name__ == "__main__":
-    main()
+    contenders, versions = ("hat", "fairseq"), ["tokenizers"]
+    run(build, check, contenders=contenders, settings=SETTINGS, reference="hat", rounds=3, versions=versions)

@@ -1,55 +1,65 @@
-"""Running recipes, writing results and averaging over seeds, for the benchmarks that train."""
+"""Training, generating and scoring by the commands of a recipe, for the benchmarks of quality."""
 
 from __future__ import annotations
 
 import json
-import shlex
-import statistics
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import torch
-from harness import device
-
-from hat_fairseq.data.manifest import versions
 from hat_fairseq.recipes import command as recipes
 
-RESULTS = Path(__file__).resolve().parent / "results"
 RUNS = Path("bench-runs")  # in the current directory
 
 
-def flags_of(verb: str, name: str) -> dict[str, str]:
+def flags_of(verb: str, recipe: str) -> dict[str, str]:
     """The recipe's flags with one value each."""
-    words = recipes.build_commands(verb, name)[0]
+    words = recipes.build_commands(verb, recipe)[0]
     return {flag: value for flag, value in zip(words, words[1:], strict=False) if flag.startswith("--")}
 
 
-def run_recipe(verb: str, name: str, flags: Sequence[str], log: Path) -> None:
-    print(f"{verb} {name} {' '.join(flags)} > {log}", flush=True)
-    command = [sys.executable, "-m", "hat_fairseq.cli", "recipe", verb, name, *flags]
+def preprocessed(recipe: str) -> Path:
+    return Path(flags_of("preprocess", recipe)["--out"])
+
+
+def run_recipe(verb: str, recipe: str, flags: Sequence[str], log: Path) -> None:
+    print(f"{verb} {recipe} {' '.join(flags)} > {log}", flush=True)
+    command = [sys.executable, "-m", "hat_fairseq.cli", "recipe", verb, recipe, *flags]
     with log.open("w", encoding="utf-8") as file:
         subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, check=True)
 
 
-def write_result(question: str, path: Path, **content: Any) -> None:
-    """Write a result with the entries common to all results."""
-    record = {
-        "question": question,
-        "command": f"python benchmarks/{question}.py {shlex.join(sys.argv[1:])}".rstrip(),
-        "device": device(),
-        "threads": torch.get_num_threads(),
-        "versions": {"torch": torch.__version__, **versions()},
-        **content,
-    }
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-    print(f"wrote {path}")
+def checkpoint_of(recipe: str, kind: str, seed: int) -> Path:
+    """The checkpoint that the recipe generates with, in the folder of a run."""
+    return RUNS / recipe / f"{kind}-{seed}" / "checkpoints" / Path(flags_of("generate", recipe)["--path"]).name
 
 
-def mean_and_deviation(name: str, values: Sequence[float]) -> dict[str, float]:
-    """`{name}_mean` and `{name}_sd`."""
-    deviation = statistics.stdev(values) if len(values) > 1 else 0.0
-    return {f"{name}_mean": round(statistics.mean(values), 3), f"{name}_sd": round(deviation, 3)}
+def finished_run(recipe: str, kind: str, seed: int, train_flags: Sequence[str]) -> Path:
+    """Train and generate, unless that was done before; returns the folder."""
+    checkpoint = checkpoint_of(recipe, kind, seed)
+    folder = checkpoint.parents[1]
+    if not (folder / "test.jsonl").is_file():
+        folder.mkdir(parents=True, exist_ok=True)
+        seeded = ["--seed", str(seed), "--save-dir", str(checkpoint.parent), *train_flags]
+        run_recipe("train", recipe, seeded, folder / "train.log")
+        where = ["--path", str(checkpoint), "--results-path", str(folder)]
+        run_recipe("generate", recipe, where, folder / "generate.log")
+    return folder
+
+
+def score(recipe: str, references: Path, texts: Sequence[Path], out: Path) -> list[dict[str, float]]:
+    """Mean scores of files of texts for the test part, by `hat score` with the recipe's metric.
+
+    s-BLEU is left out: it is of other documents for each system, those whose number of segments is right.
+    """
+    metric = flags_of("generate", recipe)["--score"].split()[0]
+    command = [sys.executable, "-m", "hat_fairseq.cli", "score", metric, "--json", out, "--overwrite"]
+    command += ["--references", references, "--hypotheses", *texts]
+    subprocess.run(list(map(str, command)), check=True)
+    record = json.loads(out.read_text(encoding="utf-8"))
+    reports = [record.get("systems", record)[str(path)]["scores"] for path in texts]
+    return [
+        {name: figure.get("score", figure.get("mean")) for name, figure in report.items() if name != "s-BLEU"}
+        for report in reports
+    ]

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import ast
 import json
-from functools import partial
+import statistics
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
-import tables
-
+Record = dict[str, Any]
 FOLDER = Path(__file__).resolve().parent
 INTRODUCTION = """# Benchmarks
 
@@ -37,8 +38,6 @@ ENCODERS = {
 # setting, as in "layout {layout}".
 LABELS: dict[str, dict[str, str]] = {
     "hierarchy": {},
-    "classification": {},
-    "whole_meetings": {},
     "plan": {},
     "load": {},
     "needle": {
@@ -95,20 +94,6 @@ LABELS: dict[str, dict[str, str]] = {
         "blocks": "blocks with a backward pass of our own -> chunks under `checkpoint`",
         "waiting": "OpenMP's waiting -> `GOMP_SPINCOUNT=3000`",
     },
-    "long_attention": {
-        "two levels": "`--encoder-attention pooling`: windows of 128 and 512",
-        "window": "`--encoder-attention window`: 128 on either side",
-        "full": "full attention on SDPA",
-        "block-sparse": "`--encoder-attention block-sparse`",
-        "bigbird": "BigBird (`transformers`), blocks of 64",
-        "led": "LED (`transformers`), 512 on either side",
-        "lsg": "LSG, local blocks of 128",
-        "flex": "FlexAttention (compiled), 128 on either side",
-    },
-    "regularization": {
-        "regularized": "`--criterion self_attention_regularization --sar-alpha 10 --sar-roll 8`",
-        "two passes": "`--criterion document_labels`, two passes",
-    },
     "training_hierarchy": {"hat": "`hat_bart_base`", "plain": "`hat_bart_base --no-hierarchy`"},
     "training_fairseq": {
         "ours": "`hat_bart_base`, `--criterion chunked_label_smoothed_cross_entropy`",
@@ -134,26 +119,8 @@ LABELS: dict[str, dict[str, str]] = {
         "ctranslate2 int8 split": "CTranslate2, int8, batch divided among threads",
     },
     "precision": {},
-    "kv_heads": {
-        "12": "`hat_bart_base`",
-        "4": "`--decoder-kv-heads 4`",
-        "1": "`--decoder-kv-heads 1`",
-    },
-    "source_length": {"ours": "`hat_bart_base`", "fairseq": "fairseq's `bart_base`"},
     "preprocessing": {},
     "start_up": {},
-    "waiting": {"default": "as OpenMP waits", "hat": "`GOMP_SPINCOUNT=3000`", "passive": "`OMP_WAIT_POLICY=PASSIVE`"},
-}
-OWN_TABLES = {
-    "hierarchy": tables.hierarchy,
-    "classification": tables.classification,
-    "plan": tables.plan,
-    "whole_meetings": tables.whole_meetings,
-    "needle": partial(tables.needle, labels=LABELS["needle"]),
-    "needle_look": tables.needle_look,
-    "pointers": partial(tables.pointers, labels=LABELS["pointers"]),
-    "lra": tables.lra,
-    "load": tables.load,
 }
 
 
@@ -174,8 +141,7 @@ def section(name: str) -> str:
     if not answers:
         return ""
     heading, introduction = caption(name)
-    text = f"\n## {heading}\n\n{introduction}\n"
-    text += "".join(map(OWN_TABLES.get(name) or partial(tables.interleaved, labels=LABELS[name]), answers))
+    text = f"\n## {heading}\n\n{introduction}\n" + "".join(map(OWN_TABLES.get(name, interleaved), answers))
     for figure in sorted((FOLDER / "results").glob(f"{name}*.png")):
         text += f"\n![{heading}](results/{figure.name})\n"
     return text
@@ -187,6 +153,213 @@ def caption(question: str) -> tuple[str, str]:
     heading, mark, rest = (ast.get_docstring(ast.parse(script)) or "").partition("?")
     paragraphs = [part.strip() for part in rest.split("\n\n") if not part.startswith("    ")]
     return heading + mark, "\n\n".join(paragraphs)
+
+
+def begin(record: Record, *facts: str) -> str:
+    """The command of a result, and what is said of it."""
+    return f"\n`{record['command']}`: {'; '.join(facts)}.\n\n"
+
+
+def machine(record: Record) -> str:
+    threads = f"{record['threads']} thread{'s' * (record['threads'] > 1)}"
+    return f"{record['device']}, {threads}, torch {record['versions']['torch']}"
+
+
+def seeds(record: Record) -> str:
+    return f"seeds {', '.join(map(str, sorted({run['seed'] for run in record['runs']})))}"
+
+
+def stated(record: Record, form: str = "") -> str:
+    """The entries of the settings, each with its name."""
+    return ", ".join(f"{name} {value:{form}}" for name, value in record["settings"].items())
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    lines = [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
+    return "\n".join([*lines, *(f"| {' | '.join(map(str, row))} |" for row in rows)]) + "\n"
+
+
+def hierarchy(record: Record) -> str:
+    """One recipe's comparison."""
+    hat, other = dict.fromkeys(run["kind"] for run in record["runs"])
+    scores = {(run["kind"], run["seed"]): run["scores"] for run in record["runs"]}
+    rows = []
+    for metric, figures in record["summary"].items():
+        differences = [scores[hat, s][metric] - scores[other, s][metric] for s in sorted({s for _, s in scores})]
+        means = [f"{figures[f'{name}_mean']:.2f} ± {figures[f'{name}_sd']:.2f}" for name in (hat, other)]
+        difference = f"{figures['difference_mean']:+.2f} ± {figures['difference_sd']:.2f}"
+        rows.append([metric, *means, difference, ", ".join(f"{value:+.2f}" for value in differences)])
+    columns = ["metric", "HAT", other, "difference", "seed by seed"]
+    return f"\n### {record['recipe']}\n" + begin(record, seeds(record), machine(record)) + table(columns, rows)
+
+
+def plan(record: Record) -> str:
+    """Estimates of memory beside measured peaks."""
+    rows = []
+    for run in record["runs"]:
+        sizes = (f"{run[name] / 1e9:.2f}" for name in ("estimated", "measured"))
+        difference = f"{100 * (run['estimated'] / run['measured'] - 1):+.1f} %"
+        rows.append([run["case"], f"{run['parameters'] / 1e6:.1f}M", *sizes, difference])
+    columns = ["recipe", "parameters", "estimate, GB", "measured, GB", "difference"]
+    return begin(record, machine(record)) + table(columns, rows)
+
+
+def needle(record: Record) -> str:
+    """Accuracy of each model for each bin of distances, the mean and seed by seed."""
+    bins = [f"{before + 1} to {most}" for before, most in zip([0, *record["bins"]], record["bins"], strict=False)]
+    reach = ["longest possible", "", *(record["reach"].get(name, "any") for name in record["summary"])]
+    return accuracies(record, "distance", bins, reach)
+
+
+def pointers(record: Record) -> str:
+    """Accuracy of each model for each number of hops, the mean and seed by seed."""
+    return accuracies(record, "hops", [str(index + 1) for index in range(len(record["runs"][0]["accuracy"]))])
+
+
+def accuracies(record: Record, first: str, names: Sequence[str], *more: Sequence[Any]) -> str:
+    """A row for each entry of the runs' accuracies, a column for each model; `more`: further rows."""
+    by_model = {name: [run for run in record["runs"] if run["model"] == name] for name in record["summary"]}
+    rows: list[Sequence[Any]] = []
+    for index, name in enumerate(names):
+        row = [name, record["runs"][0]["questions"][index]]
+        for model, runs in by_model.items():
+            by_seed = ", ".join(f"{run['accuracy'][index]:.0f}" for run in runs)
+            row.append(f"{record['summary'][model][index]['mean']:.1f} ({by_seed})")
+        rows.append(row)
+    rows += more
+    rows.append(["parameters", "", *(f"{runs[0]['parameters']:,}" for runs in by_model.values())])
+    rows.append(["device", "", *(", ".join(sorted({run["device"] for run in runs})) for runs in by_model.values())])
+    minutes = sum(run["cpu_seconds"] for run in record["runs"]) / 60
+    cost = f"1 thread, torch {record['versions']['torch']}; {minutes:.0f} minutes of CPU time"
+    text = begin(record, seeds(record), stated(record, "g"), cost)
+    text += f"Accuracy in percent: mean (seed by seed). A guess: {record['chance']:g}.\n\n"
+    labels = LABELS[record["question"]]
+    return text + table([first, "questions", *(labels[name] for name in by_model)], rows)
+
+
+def needle_look(record: Record) -> str:
+    """What points to the evidence, seed by seed."""
+    columns = ["seed", "questions", "occlusion names the needle first", "attention to the needle", "in layer"]
+    keys = ("seed", "questions", "occlusion", "attention", "layer")
+    runs = ({**run, "occlusion": f"{run['occlusion']} %"} for run in record["runs"])
+    return begin(record, stated(record), machine(record)) + table(columns, ([run[key] for key in keys] for run in runs))
+
+
+def lra(record: Record) -> str:
+    """Accuracy of baselines, and of each model from scratch and after self-pretraining, the mean and seed by seed."""
+    starts = list(dict.fromkeys(run["start"] for run in record["runs"]))
+    rows = [
+        [f"baseline: {name}"] + [f"{value:.2f}"] * len(starts) for name, value in record.get("baselines", {}).items()
+    ]
+    most = max(len(cell["seeds"]) for cell in record["summary"].values())
+    for model in dict.fromkeys(run["model"] for run in record["runs"]):
+        cells = []
+        for start in starts:
+            if (figures := record["summary"].get(f"{model}, {start}")) is None:
+                cells.append("not run")
+                continue
+            by_seed = ", ".join(f"{value:.1f}" for value in figures["seeds"])
+            if len(figures["seeds"]) < most:
+                by_seed += f"; {len(figures['seeds'])} of {most} seeds"
+            cells.append(f"{figures['mean']:.1f} ({by_seed})")
+        rows.append([model, *cells])
+    text = f"\n### {record['recipe']}\n" + begin(record, stated(record), machine(record))
+    text += "Accuracy in percent on the test part of the reduced task: mean (seed by seed).\n\n"
+    return text + table(["model", *starts], rows)
+
+
+def load(record: Record) -> str:
+    """A row for each command."""
+    names = ("run", "amount", "seconds", "peak_mb", "growth_mb")
+    columns = ["command", "documents or updates", "seconds", "peak memory, MB", "growth over half of them, MB"]
+    rows = ([run[name] for name in names] for run in record["runs"])
+    return begin(record, stated(record, ","), machine(record)) + table(columns, rows)
+
+
+OWN_TABLES = {each.__name__: each for each in (hierarchy, plan, needle, needle_look, pointers, lra, load)}
+
+
+def interleaved(record: Record) -> str:
+    """One machine's comparison in the format of `harness.py`."""
+    names = ", ".join(f"{name} {version}" for name, version in record["versions"].items() if name != "torch")
+    processes = {(process["setting"], process["contender"]): process for process in record["processes"]}
+    rows = []
+    for setting in record["settings"]:
+        for name, row in record["summary"][setting["name"]].items():
+            key = setting["name"], name
+            cells = {"setting": setting["name"], "contender": label(record, name, setting)}
+            cells |= figures(row, processes[key])
+            cells |= rates([run for run in record["runs"] if (run["setting"], run["contender"]) == key])
+            rows.append(cells)
+    columns = list(dict.fromkeys(column for column in COLUMNS if any(column in cells for cells in rows)))
+    cells_of = ([cells.get(column, "").replace("|", "\\|") for column in columns] for cells in rows)
+    text = begin(record, f"{record['dtype']}, {machine(record)}, {names}", common(record)) + table(columns, cells_of)
+    return text + "".join(f"{line}\n" for line in [*verified(record), *largest_batches(record)])
+
+
+COLUMNS = ["setting", "contender", "parameters without tables", "parameters", "seconds", "times", "tokens/s"]
+COLUMNS += ["documents/s", "MB/s", "CPU seconds", "peak memory, GB"]
+
+
+def label(record: Record, contender: str, setting: Record) -> str:
+    return LABELS[record["question"]].get(contender, contender).format(**setting)
+
+
+def largest_batches(record: Record, memory: float = 16e9) -> list[str]:
+    """How many documents fit into `memory`, from the peaks with one and with several of the same length."""
+    peaks: dict[tuple[int, str], dict[int, int]] = {}
+    for setting in record["settings"]:
+        if set(setting.get("shares", [0])) == {1}:
+            for process in (p for p in record["processes"] if p["setting"] == setting["name"]):
+                by_number = peaks.setdefault((setting["length"], process["contender"]), {})
+                by_number[len(setting["shares"])] = process["peak_bytes"]
+    fits: dict[int, list[str]] = {}
+    for (length, name), by_number in peaks.items():
+        if len(by_number) > 1:
+            (one, few), (least, most) = sorted(by_number), sorted(by_number.values())
+            number = one + int((memory - least) / ((most - least) / (few - one)))
+            fits.setdefault(length, []).append(f"{label(record, name, record['settings'][0])}: {number}")
+    return [f"\nDocuments of {n:,} tokens in {memory / 1e9:.0f} GB: {'; '.join(told)}." for n, told in fits.items()]
+
+
+def common(record: Record) -> str:
+    """The entries common to all settings."""
+    first, *others = record["settings"]
+    shared = [key for key, value in first.items() if all(other.get(key) == value for other in others)]
+    return ", ".join(f"{key} {first[key]}" for key in shared if key not in ("name", "contenders"))
+
+
+def figures(row: dict[str, float], process: Record) -> dict[str, str]:
+    """Cells of a contender in a setting."""
+    cells = {"seconds": f"{row['median']:.2f} [{row['least']:.2f}, {row['most']:.2f}]"}
+    if "times_median" in row:
+        cells["times"] = "{times_median:.2f} [{times_least:.2f}, {times_most:.2f}]".format(**row)
+    cells["CPU seconds"] = f"{row['cpu_median']:.2f}"
+    if process["peak_bytes"] is not None:
+        cells["peak memory, GB"] = f"{process['peak_bytes'] / 1e9:.2f}"
+    if "tables" in process:
+        cells["parameters without tables"] = f"{(process['parameters'] - process['tables']) / 1e6:.1f}M"
+    elif "parameters" in process:
+        cells["parameters"] = f"{process['parameters'] / 1e6:.1f}M"
+    return cells
+
+
+def rates(runs: Sequence[Record]) -> dict[str, str]:
+    """Work per second, median over the rounds, if repetitions report their work."""
+    cells = {}
+    for key, unit, size in (("tokens", "tokens/s", 1), ("documents", "documents/s", 1), ("bytes", "MB/s", 1e6)):
+        if key in runs[0]:
+            value = statistics.median(run[key] / run["seconds"] for run in runs) / size
+            cells[unit] = f"{value:,.{0 if value >= 100 else 2}f}"
+    return cells
+
+
+def verified(record: Record) -> list[str]:
+    """The sentences of the checks; once, if all settings have the same."""
+    sentences = {check["setting"]: "; ".join(check["verified"]) for check in record["checks"]}
+    if len(set(sentences.values())) == 1:
+        sentences = {"": next(iter(sentences.values()))}
+    return [f"\nVerified{f' ({name})' if name else ''}: {text}." for name, text in sentences.items() if text]
 
 
 if __name__ == "__main__":

@@ -33,19 +33,6 @@ KINDS = {
 }
 
 
-def main() -> None:
-    run(
-        "start_up",
-        __doc__ or "",
-        build,
-        contenders=tuple(KINDS),
-        settings=SETTINGS,
-        reference="fairseq",
-        check=check,
-        rounds=7,
-    )
-
-
 def build(name: str, setting: Setting) -> Job:
     """Data and a checkpoint after one update; neither is timed."""
     temporary = tempfile.TemporaryDirectory(prefix="start-up-")
@@ -97,4 +84,4 @@ def check(setting: Setting, ends: dict[str, Facts]) -> list[str]:
 
 
 if __name__ == "__main__":
-    main()
+    run(build, check, contenders=tuple(KINDS), settings=SETTINGS, reference="fairseq", rounds=7)

@@ -15,10 +15,10 @@ import torch
 from fairseq.criterions import CRITERION_REGISTRY
 from fairseq.optim.adam import FairseqAdam, FairseqAdamConfig
 from harness import Facts, Job, Setting, dtype, where
-from peers import EOS, PAD, copy_weights, documents, fairseq_bart, ours
+from peers import EOS, PAD, copy_weights, documents, model_of
 from torch import Tensor
 
-THEIRS, OURS = "label_smoothed_cross_entropy", "chunked_label_smoothed_cross_entropy"
+STOCK, CHUNKED = "label_smoothed_cross_entropy", "chunked_label_smoothed_cross_entropy"
 SIZES = {768: {"width": 768, "heads": 12}, 1024: {"width": 1024, "heads": 16}}
 
 
@@ -75,7 +75,7 @@ def padded(tokens: Tensor, shares: Sequence[float]) -> Tensor:
 
 
 def model_sizes(setting: Setting) -> dict[str, Any]:
-    """The arguments of `peers.ours` common to all sides."""
+    """The arguments of `peers.model_of` common to all sides."""
     return {
         **{key: setting[key] for key in ("width", "heads", "layers", "vocabulary", "attention_dropout")},
         "max_source_positions": max(setting["source"], 1024),
@@ -90,10 +90,10 @@ def same_loss(setting: Setting) -> Facts:
     Without dropout, on a short text.
     """
     sizes = {**model_sizes(setting), "dropout": 0.0, "attention_dropout": 0.0, "layers": 1}
-    plain = ours("hat_bart_base", no_hierarchy=True, **sizes).to(where())
-    stock = copy_weights(plain, fairseq_bart(**sizes).to(where()))
+    plain = model_of("hat_bart_base", no_hierarchy=True, **sizes).to(where())
+    stock = copy_weights(plain, model_of("bart_base", **sizes).to(where()))
     batch, results = sample({**setting, "source": 257, "target": 65}), []
-    for model, name in ((plain, OURS), (stock, THEIRS)):
+    for model, name in ((plain, CHUNKED), (stock, STOCK)):
         loss = criterion_of(name)(model, batch)[0]
         loss.backward()
         results.append((float(loss.detach()), model.encoder.embed_tokens.weight.grad))
@@ -113,9 +113,9 @@ def checked_parameters(setting: Setting, hat: Facts, plain: Facts) -> str:
     return f"{plain['parameters'] / 1e6:.1f}M parameters, and {own:.1f}M more of the hierarchy in HAT"
 
 
-def checked_loss(setting: Setting, found: Facts) -> str:
+def checked_loss(setting: Setting, end: Facts) -> str:
     """Checks that both sides compute the same loss; SystemExit if not."""
-    difference = abs(found["plain_loss"] / found["fairseq_loss"] - 1)
-    if difference > 1e-5 or found["gradient_difference"] > 1e-4:
-        raise SystemExit(f"{setting['name']}: the baseline and fairseq's BART with its weights differ: {found}")
+    difference = abs(end["plain_loss"] / end["fairseq_loss"] - 1)
+    if difference > 1e-5 or end["gradient_difference"] > 1e-4:
+        raise SystemExit(f"{setting['name']}: the baseline and fairseq's BART with its weights differ: {end}")
     return "the same loss (1e-5) and gradient (1e-4) of a plain twin and of fairseq's BART with its weights"

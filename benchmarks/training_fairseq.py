@@ -13,8 +13,8 @@ activations.
 from __future__ import annotations
 
 from harness import Facts, Job, Setting, run
-from peers import fairseq_bart, ours
-from train_step import OURS, SIZES, THEIRS, checked_loss, checked_parameters, model_sizes, same_loss, update_job
+from peers import model_of
+from train_step import CHUNKED, SIZES, STOCK, checked_loss, checked_parameters, model_sizes, same_loss, update_job
 
 COMMON = {"documents": 1, "target": 512, "layers": 6, "vocabulary": 50265}
 NAME = "{source:,} to {target} tokens, {layers} + {layers} layers, attention dropout {attention_dropout}"
@@ -32,25 +32,13 @@ CHECKPOINTED = "ours, checkpointed"
 CONTENDERS = ("ours", CHECKPOINTED, "fairseq")
 
 
-def main() -> None:
-    run(
-        "training_fairseq",
-        __doc__ or "",
-        build,
-        contenders=CONTENDERS,
-        settings=SETTINGS,
-        reference="ours",
-        check=check,
-        rounds=3,
-    )
-
-
 def build(name: str, setting: Setting) -> Job:
     sizes = model_sizes(setting)
     if name == "fairseq":
-        job = update_job(fairseq_bart(**sizes), THEIRS, setting)
+        job = update_job(model_of("bart_base", **sizes), STOCK, setting)
         return Job(job.step, job.facts, lambda: {**job.finish(), **same_loss(setting)})
-    return update_job(ours("hat_bart_base", checkpoint_activations=name == CHECKPOINTED, **sizes), OURS, setting)
+    model = model_of("hat_bart_base", checkpoint_activations=name == CHECKPOINTED, **sizes)
+    return update_job(model, CHUNKED, setting)
 
 
 def check(setting: Setting, ends: dict[str, Facts]) -> list[str]:
@@ -59,4 +47,4 @@ def check(setting: Setting, ends: dict[str, Facts]) -> list[str]:
 
 
 if __name__ == "__main__":
-    main()
+    run(build, check, contenders=CONTENDERS, settings=SETTINGS, reference="ours", rounds=3)

@@ -13,8 +13,8 @@ gradient, two moments of Adam): 11.8M and 21.0M of them are the difference in me
 from __future__ import annotations
 
 from harness import Facts, Job, Setting, run
-from peers import ours
-from train_step import OURS, SIZES, checked_parameters, model_sizes, update_job
+from peers import model_of
+from train_step import CHUNKED, SIZES, checked_parameters, model_sizes, update_job
 
 COMMON = {"documents": 1, "target": 512, "layers": 2, "vocabulary": 50265, "attention_dropout": 0.1}
 CONTENDERS = ("hat", "plain")
@@ -25,21 +25,9 @@ SETTINGS = [
 ]
 
 
-def main() -> None:
-    run(
-        "training_hierarchy",
-        __doc__ or "",
-        build,
-        contenders=CONTENDERS,
-        settings=SETTINGS,
-        reference="plain",
-        check=check,
-    )
-
-
 def build(name: str, setting: Setting) -> Job:
-    model = ours("hat_bart_base", no_hierarchy=name == "plain", **model_sizes(setting))
-    return update_job(model, OURS, setting)
+    model = model_of("hat_bart_base", no_hierarchy=name == "plain", **model_sizes(setting))
+    return update_job(model, CHUNKED, setting)
 
 
 def check(setting: Setting, ends: dict[str, Facts]) -> list[str]:
@@ -47,4 +35,4 @@ def check(setting: Setting, ends: dict[str, Facts]) -> list[str]:
 
 
 if __name__ == "__main__":
-    main()
+    run(build, check, contenders=CONTENDERS, settings=SETTINGS, reference="plain")

@@ -15,9 +15,9 @@ import torch.nn.functional as F
 from fairseq.models import ARCH_MODEL_REGISTRY
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.utils import apply_to_sample
-from peers import BOS, EOS, PAD, decisive, ours
+from peers import BOS, EOS, PAD, decisive, model_of
 from torch import Tensor, nn
-from train_step import OURS, criterion_of, relative, sample
+from train_step import CHUNKED, criterion_of, relative, sample
 
 from hat_fairseq.generation.beam_search import BeamSearchGenerator
 
@@ -61,7 +61,7 @@ SEARCHES: list[dict[str, Any]] = [
 
 def small_model(arch: str, flags: dict[str, Any]) -> Any:
     """A model whose attention is sharp, so that an error anywhere changes the outputs; without dropout."""
-    model = ours(arch, **{**SIZES, **flags})
+    model = model_of(arch, **{**SIZES, **flags})
     with torch.no_grad():
         for part, weight in model.named_parameters():
             if weight.dim() == 2:
@@ -81,7 +81,7 @@ def loss_and_logits(model: Any, data: dict[str, Any]) -> tuple[Tensor, Tensor]:
     """The chunked loss and the logits of a text; of an encoder those of a masked-LM that guesses every fifth token."""
     inputs, target = data["net_input"], data["target"]
     if hasattr(model, "decoder"):
-        return criterion_of(OURS)(model, data)[0], model(**inputs)[0][target.ne(PAD)]
+        return criterion_of(CHUNKED)(model, data)[0], model(**inputs)[0][target.ne(PAD)]
     tokens = inputs["src_tokens"]
     guessed = tokens.ne(PAD) & tokens.ne(BOS) & (torch.arange(tokens.size(1), device=tokens.device) % 5 == 2)
     logits = model(tokens, masked_tokens=guessed)[0]
