@@ -1,10 +1,23 @@
-"""The two sides of a parallel document, and how they become one document."""
+"""The two sides of a parallel document, how they become one, and test sets of the news task, which resemble XML.
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+Until WMT20 (`.sgm`): `<refset> <doc docid=...> <seg id=...>`, not well-formed. IWSLT's files have the same elements and
+others that describe a document.
+Since 2021 (wmt-format-tools): `<dataset> <collection>? <doc id= origlang=>`, in it `<src lang=>`,
+`<ref lang= translator=>*` and `<hyp lang= system=>*`, each side with `<p>` and `<seg id=>`. Test sets of earlier years
+were released again in this form.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hat_fairseq.data.kinds import Document
+from markup import Tag, is_stray, scan
+
+SETS = ("srcset", "refset", "tstset", "mteval", "dataset", "collection")
+TAGS = (*SETS, "doc", "hl", "p", "seg")
+SIDES = ("src", "ref", "hyp")
 
 
 @dataclass
@@ -72,3 +85,111 @@ def _by_id(sides: Iterable[Side]) -> dict[str, Side]:
             raise ValueError(f"{side.where}: document {side.id!r} was there before, in line {documents[side.id].first}")
         documents[side.id] = side
     return documents
+
+
+@dataclass
+class TaggedDocument:
+    """A document: its tag, its place, its sides with the tag of each, and the texts of the elements describing it."""
+
+    tag: Tag
+    where: str
+    sides: list[tuple[Tag, Side]] = field(default_factory=list)
+    descriptions: dict[str, str] = field(default_factory=dict)
+
+    def sides_in(self, language: str, name: str) -> list[Side]:
+        """Return the sides of an element in a language: `en` is also `en-US`, and one without `lang` is in any."""
+        return [
+            side
+            for tag, side in self.sides
+            if tag.name == name and tag.attributes.get("lang", language).partition("-")[0] == language
+        ]
+
+
+def read_sides(path: Path, described_by: Sequence[str] = (), id_element: str | None = None) -> Iterator[Side]:
+    """Yield the documents of a file with one language: `.sgm`, `.xml`, or gzipped; ValueError with file and line.
+
+    `described_by`: elements that describe a document; their text is no part of it. `id_element`: the one of them that
+    holds the id which both languages share; None for the attribute `docid`.
+    """
+    document: TaggedDocument | None = None
+    for document in _documents(path, ("doc",), described_by):
+        ((_, side),) = document.sides
+        side.id = (document.descriptions if id_element else document.tag.attributes).get(id_element or "docid", "")
+        if not side.id:
+            raise ValueError(f"{side.where}: a document without {id_element or 'docid'}")
+        yield side
+    if document is None:
+        raise ValueError(f"{path}: no <doc> in it, so this is no test set")
+
+
+def read_test_set(path: Path, source_language: str, target_language: str, counts: Counter[str]) -> Iterator[Document]:
+    """Yield the documents of a file with all languages, with all their references in `target_language`.
+
+    Documents of test suites are left out and counted. ValueError with file and line for a
+    document without id, source or reference, an id twice, text outside of a segment, a file without documents.
+    """
+    seen: dict[str, str] = {}
+    for document in _documents(path, SIDES):
+        id_ = document.tag.attributes.get("id", "")
+        if document.tag.attributes.get("testsuite"):
+            counts["documents_of_test_suites_left_out"] += 1
+            continue
+        if not id_:
+            raise ValueError(f"{document.where}: a document without id")
+        if id_ in seen:
+            raise ValueError(f"{document.where}: document {id_!r} was there before, at {seen[id_]}")
+        seen[id_] = document.where
+        sources, targets = document.sides_in(source_language, "src"), document.sides_in(target_language, "ref")
+        if not sources or not targets:
+            missing = f"<ref lang={target_language}>" if sources else f"<src lang={source_language}>"
+            raise ValueError(f"{document.where}: document {id_!r} has no {missing}")
+        sources[0].id = id_
+        others = tuple(tuple(side.segments) for side in targets[1:])
+        yield replace(pair(sources[0], targets[0]), other_references=others)
+    if not seen:
+        raise ValueError(f"{path}: no <doc> in it, so this is no test set")
+
+
+def _documents(path: Path, side_names: Sequence[str], described_by: Sequence[str] = ()) -> Iterator[TaggedDocument]:
+    """`side_names`: the elements with the segments of one language. An unclosed element ends where the next begins."""
+    document: TaggedDocument | None = None
+    side: Side | None = None
+    inside = ""  # the element whose text comes next: a segment or a description
+    for number, item in scan(path, (*TAGS, *side_names, *described_by)):
+        where = f"{path}:{number}"
+        if isinstance(item, str):
+            _add_text(document, side, inside, item, where)
+            continue
+        if item.name in (*SETS, "doc"):
+            if document is not None:
+                yield document
+            document, side = TaggedDocument(item, where) if item.name == "doc" and not item.closing else None, None
+        if item.name in side_names:
+            side = Side(path, number) if document is not None and not item.closing else None
+            if document is not None and side is not None:
+                document.sides.append((item, side))
+        elif item.name == "seg":
+            _open_or_close_segment(side, item, inside, where)
+        inside = item.name if item.name in ("seg", *described_by) and not item.closing else ""
+        if side is not None:
+            side.last = number
+    if document is not None:
+        yield document
+
+
+def _open_or_close_segment(side: Side | None, tag: Tag, inside: str, where: str) -> None:
+    if tag.closing and inside != "seg":
+        raise ValueError(f"{where}: </seg> without <seg>")
+    if not tag.closing:
+        if side is None:
+            raise ValueError(f"{where}: <seg> outside of the text of a document")
+        side.open_segment(tag.attributes.get("id", ""))
+
+
+def _add_text(document: TaggedDocument | None, side: Side | None, inside: str, text: str, where: str) -> None:
+    if inside == "seg" and side is not None:
+        side.add_text(text)
+    elif document is not None and inside:
+        document.descriptions[inside] = text.strip() or document.descriptions.get(inside, "")
+    elif document is not None and is_stray(text):
+        raise ValueError(f"{where}: text outside of <seg>: {text.strip():.60}")

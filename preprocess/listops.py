@@ -9,12 +9,10 @@ distribution. The published files also have parentheses, which every reader remo
 Legend: n nodes of one level, in the order of their parents.
 """
 
-from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from statistics import median
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +33,6 @@ MIN, MAX, MED, SM = range(10, 14)
 OPERATOR_SHARE = 0.25
 TREES = 4096  # drawn at once; most of them are too short
 PATIENCE = 200  # draws of `TREES` trees without a new expression
-BASELINES = ("constant", "root operator", "root operator and its digits")
 
 Ints = NDArray[np.int64]
 
@@ -150,7 +147,7 @@ def _apply(operator: Ints, arguments: Ints, starts: Ints, args: Ints) -> Ints:
 def _texts(levels: list[Level], sizes: list[Ints]) -> Iterator[str]:
     """The expressions in writing: an operator, its arguments, and the closing bracket."""
     begin = np.cumsum(sizes[0]) - sizes[0]
-    tokens: Any = np.full(int(sizes[0].sum()), len(SYMBOLS) - 1)
+    tokens: Ints = np.full(int(sizes[0].sum()), len(SYMBOLS) - 1)
     ends = begin + sizes[0]
     for level, next_sizes in zip(levels, [*sizes[1:], np.zeros(0, dtype=int)], strict=False):
         tokens[begin] = level.symbol
@@ -160,32 +157,3 @@ def _texts(levels: list[Level], sizes: list[Ints]) -> Iterator[str]:
     words = SYMBOLS[tokens].tolist()
     for start, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True):
         yield " ".join(words[start:end])
-
-
-class Baselines:
-    """Three baselines, which do not read nested expressions, fitted on one training expression after the other.
-
-    The best constant; the operator of the root; and this operator with its own digits: `[MAX 2 [MIN 4 7 ] 0 ]` is read
-    as `[MAX 2 0 ]`. Each predicts the most frequent value of the training expressions that look alike.
-    """
-
-    def __init__(self) -> None:
-        self.counts: defaultdict[tuple[object, ...], Counter[int]] = defaultdict(Counter)
-
-    def learn(self, text: str, value: int) -> None:
-        for view in _views(text):
-            self.counts[view][value] += 1
-
-    def right(self, text: str, value: int) -> list[str]:
-        """Return the names of the baselines that predict this value."""
-        counts = [self.counts.get(view) or self.counts[()] for view in _views(text)]
-        return [name for name, seen in zip(BASELINES, counts, strict=True) if seen.most_common(1)[0][0] == value]
-
-
-def _views(text: str) -> list[tuple[object, ...]]:
-    """What each baseline reads: nothing, the operator, and the operator with its value for its own digits."""
-    root = text.split(maxsplit=1)[0]
-    characters = np.frombuffer(text.encode(), dtype=np.uint8)
-    depths = np.cumsum((characters == ord("[")).astype(int) - (characters == ord("]")))
-    digits = characters[(depths == 1) & (characters >= ord("0")) & (characters <= ord("9"))].astype(int) - ord("0")
-    return [(), (root,), (root, FUNCTIONS[root](digits.tolist()) if len(digits) else None)]

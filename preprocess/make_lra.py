@@ -9,7 +9,6 @@ the same data, whatever the number of processes.
 
 import argparse
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from itertools import islice
@@ -20,7 +19,7 @@ import numpy as np
 from hat_fairseq.data.blocks import progress
 from hat_fairseq.data.outputs import atomic_directory
 from hat_fairseq.workers import Workers
-from listops import BASELINES, Baselines, Limits, expressions
+from listops import Limits, expressions
 from pathfinder import Drawing, draw
 
 SPLITS = ("train", "val", "test")
@@ -71,28 +70,18 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 def write_listops(folder: Path, sizes: Sequence[int], limits: Limits, seed: int) -> None:
-    """Writes `basic_{train,val,test}.tsv`, and prints how often baselines are right in the last two.
-
-    No expression is in two of them.
-    """
-    drawn, baselines = expressions(np.random.default_rng(seed), limits), Baselines()
+    """Write `basic_{train,val,test}.tsv`; no expression is in two of them."""
+    drawn = expressions(np.random.default_rng(seed), limits)
     for split, size in zip(SPLITS, sizes, strict=True):
-        name, right = f"basic_{split}.tsv", Counter[str]()
+        name = f"basic_{split}.tsv"
         with open(folder / name, "w", encoding="utf-8", newline="\n") as file:
             file.write("Source\tTarget\n")
             for text, value in progress(islice(drawn, size), name, size):
                 file.write(f"{text}\t{value}\n")
-                if split == "train":
-                    baselines.learn(text, value)
-                else:
-                    right.update(baselines.right(text, value))
-        if split != "train":
-            counts = ", ".join(f"{each} {right[each]} ({right[each] / size:.2%})" for each in BASELINES)
-            print(f"{name}: baselines, right of {size}: {counts}")
 
 
 def write_pathfinder(folder: Path, images: int, seed: int, workers: int) -> None:
-    """Writes `curv_contour_length_14/{imgs,metadata}`, 1,000 images in each folder and file."""
+    """Write `curv_contour_length_14/{imgs,metadata}`, 1,000 images in each folder and file."""
     from PIL import Image
 
     drawn = Workers(workers).map(partial(_draw, seed), range(images))

@@ -16,7 +16,7 @@ tst2015), TED17 and TED16 for testing. `test` is tst2017 (12 talks, 1,459 segmen
 
 Training files have the lines `<url>`, `<keywords>`, `<speaker>`, `<talkid>`, `<title>`, `<description>` and others
 before a talk, between `<doc>` and `</doc>` or not, names of reviewers and translators behind it, one segment on each
-line between them. Dev and test sets are as `.sgm` (`wmt_xml.py`), with the same descriptions. The attribute `docid` may
+line between them. Dev and test sets are as `.sgm` (`bitext.py`), with the same descriptions. The attribute `docid` may
 differ between the languages of a talk; `<talkid>` does not.
 """
 
@@ -25,12 +25,11 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from bitext import Side, join
+from bitext import Side, join, read_sides
 from hat_fairseq.data.files import read_lines
 from hat_fairseq.data.kinds import Document
 from markup import unescape
 from release import find_one, release_folder
-from wmt_xml import read_sides
 
 SETS = {
     "valid": ("dev2010", "tst2010", "tst2011", "tst2012", "tst2013", "tst2014", "tst2015"),

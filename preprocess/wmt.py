@@ -29,12 +29,11 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from bitext import Side, join, pair
+from bitext import Side, join, pair, read_sides, read_test_set
 from hat_fairseq.data.files import read_lines
 from hat_fairseq.data.record import Record
 from markup import Tag, scan
 from release import find, release_folder
-from wmt_xml import read_sides, read_test_set
 
 SETS = {"valid": "newstest2018", "test": "newstest2020", "test1": "newstest2019"}
 SPLITS = ("train", *SETS)

@@ -39,9 +39,9 @@ def test_gold_answers_as_predictions_have_full_marks(name: str, tmp_path: Path) 
         assert without_offsets(prediction)["meta"] == {"mine": 1}
         lines.append(json.dumps(prediction) + "\n")
     (tmp_path / "p.jsonl").write_text("".join(lines), encoding="utf-8")
-    kept = tmp_path / "valid.jsonl"
-    kept.write_text("".join(json_line(record) + "\n" for record in records), encoding="utf-8")
-    files = ["--hypotheses", f"{tmp_path}/p.jsonl", "--references", str(kept), "--json", f"{tmp_path}/s.json"]
+    references = tmp_path / "valid.jsonl"
+    references.write_text("".join(json_line(record) + "\n" for record in records), encoding="utf-8")
+    files = ["--hypotheses", f"{tmp_path}/p.jsonl", "--references", str(references), "--json", f"{tmp_path}/s.json"]
     assert cli.main(["score", name, *files, "--bootstrap-samples", "0"]) == 0
     (scores,) = json.loads((tmp_path / "s.json").read_text()).values()
     if name == "natural_questions":  # one of eight answers is lost, and one has two spans

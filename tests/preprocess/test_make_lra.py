@@ -67,37 +67,6 @@ def test_drawn_expressions_have_the_published_values_and_lengths() -> None:
     assert max(depths) == 9 and len({text for text, _ in drawn}) == 1500  # digits at depth 10
 
 
-def test_make_lra_prints_baselines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Their counts, from the files and with the evaluator above."""
-    words = f"listops --out {tmp_path / 'out'} --sizes 900 70 300 --lengths 9 60"
-    make_lra.main(words.split())
-
-    def views(text: str) -> list[Any]:
-        root, *symbols = text.split()
-        depths = np.cumsum([s.startswith("[") - (s == "]") for s in symbols])
-        own = " ".join(s for s, depth in zip(symbols, depths, strict=True) if depth == 0 and s.isdigit())
-        return [(), root, (root, value_of(f"{root} {own} ]") if own else None)]
-
-    counts: dict[Any, Counter[str]] = {}
-    rows = {
-        split: [line.split("\t") for line in (tmp_path / f"out/basic_{split}.tsv").read_text().splitlines()[1:]]
-        for split in ("train", "val", "test")
-    }
-    for text, value in rows["train"]:
-        for view in views(text):
-            counts.setdefault(view, Counter())[value] += 1
-    printed = capsys.readouterr().out
-    for split, size in (("val", 70), ("test", 300)):
-        right = [0, 0, 0]
-        for text, value in rows[split]:
-            for number, view in enumerate(views(text)):
-                right[number] += counts.get(view, counts[()]).most_common(1)[0][0] == value
-        names = ("constant", "root operator", "root operator and its digits")
-        line = ", ".join(f"{name} {n} ({n / size:.2%})" for name, n in zip(names, right, strict=True))
-        assert f"basic_{split}.tsv: baselines, right of {size}: {line}\n" in printed
-        assert right[0] < right[1] < right[2]
-
-
 def test_make_lra_and_its_readers(tmp_path: Path) -> None:
     def make(name: str, out: str, flags: str) -> Path:
         make_lra.main([name, "--out", str(tmp_path / out), *flags.split()])
