@@ -98,15 +98,15 @@ def _blocks(q: Tensor, k: Tensor, v: Tensor, numbers: Tensor, added: Tensor, dro
     return sdpa(q.unsqueeze(1), keys, values, added[:, None, None], dropout).squeeze(1)
 
 
-# Contender: the functions that it calls.
-PLAIN: dict[str, list[Callable[[], None]]] = {
-    "as it is": [],
-    "chunked loss": [loss_to_checkpoint],
-    "packed maps": [maps_to_linear],
-    "oneDNN": [onednn_to_linear],
-    "step": [step_to_sdpa],
-    "search": [],
-    "blocks": [blocks_to_checkpoint],
+# Contender: the function that it calls.
+PLAIN: dict[str, Callable[[], None] | None] = {
+    "as it is": None,
+    "chunked loss": loss_to_checkpoint,
+    "packed maps": maps_to_linear,
+    "oneDNN": onednn_to_linear,
+    "step": step_to_sdpa,
+    "search": None,
+    "blocks": blocks_to_checkpoint,
 }
 
 
@@ -130,7 +130,7 @@ def settings() -> list[Setting]:
 
 
 def build(name: str, setting: Setting) -> Job:
-    for replace in PLAIN[name]:
+    if replace := PLAIN[name]:
         replace()
     if "new" in setting:
         generator = SequenceGenerator if name == "search" else BeamSearchGenerator

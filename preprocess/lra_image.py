@@ -16,7 +16,7 @@ import pickle
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,13 +39,6 @@ CLASSES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "hors
 CONTENT = "data_batch_1 to data_batch_5 and test_batch, as cifar-10-python.tar.gz has them"
 
 
-class Picture(NamedTuple):
-    """(3, 32, 32) red, green and blue; the number of the class."""
-
-    colours: NDArray[np.uint8]
-    label: int
-
-
 def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[ByteSequence]:
     """Yield the pictures of a split; an id is the batch and the number in it."""
     folder = release_folder(root, CONTENT)
@@ -54,23 +47,22 @@ def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[ByteSe
         pictures = list(enumerate(_read_batch(path)))
         divided = batch == BATCHES["valid"][0]
         first = max(0, len(pictures) - VALID) if divided else len(pictures)
-        for number, picture in pictures[first:] if split == "valid" else pictures[:first]:
-            if not isinstance(picture.label, int) or not 0 <= picture.label < len(CLASSES):
-                raise ValueError(f"{path}, picture {number}: the class is {picture.label!r:.60}, not from 0 to 9")
-            grey = np.minimum((LUMA * picture.colours).sum(axis=0) * 255.5 / 255, 255).astype(int)
-            pixels = tuple(grey.ravel().tolist())
-            label, origin = CLASSES[picture.label], f"{path}, {number}"
-            yield ByteSequence(f"{batch}-{number}", pixels=pixels, label=label, origin=origin)
+        for number, (colours, label) in pictures[first:] if split == "valid" else pictures[:first]:
+            if not isinstance(label, int) or not 0 <= label < len(CLASSES):
+                raise ValueError(f"{path}, picture {number}: the class is {label!r:.60}, not from 0 to 9")
+            grey = np.minimum((LUMA * colours).sum(axis=0) * 255.5 / 255, 255).astype(int)
+            pixels, origin = tuple(grey.ravel().tolist()), f"{path}, {number}"
+            yield ByteSequence(f"{batch}-{number}", pixels=pixels, label=CLASSES[label], origin=origin)
 
 
-def _read_batch(path: Path) -> list[Picture]:
-    """The pictures of a batch; ValueError if it is damaged or names anything but numpy's arrays."""
+def _read_batch(path: Path) -> list[tuple[NDArray[np.uint8], int]]:
+    """The pictures, (3, 32, 32) red, green and blue, and numbers of their classes; ValueError for a damaged file."""
     note_input(path)
     try:
         with open(path, "rb") as file:
             batch = _Names(file, encoding="bytes").load()
         pixels = np.frombuffer(batch[b"data"].data, np.uint8).reshape(-1, 3, SIDE, SIDE)
-        return [Picture(*row) for row in zip(pixels, batch[b"labels"], strict=True)]
+        return list(zip(pixels, batch[b"labels"], strict=True))
     except Exception as error:  # a damaged pickle may raise any
         raise ValueError(
             f"{path} is no batch of CIFAR-10's python release: {str(error) or type(error).__name__}"

@@ -49,16 +49,12 @@ def _questions(path: Path, level: str, counts: Counter[str]) -> Iterator[Choice]
             raise ValueError(f"{path}, question {number}: expected four options as strings, found {choices!r:.60}")
         if answer not in tuple(LETTERS):
             raise ValueError(f"{path}, question {number}: the answer is {answer!r:.60}, not A, B, C or D")
-        counts["questions_with_a_blank" if BLANK in question else "questions_without_blank"] += 1
+        has_blank = BLANK in question
+        counts["questions_with_a_blank" if has_blank else "questions_without_blank"] += 1
         yield Choice(
             id=f"{level}/{path.stem}-{number}",
             text=article,
-            choices=tuple(statement(question, choice) for choice in choices),
+            choices=tuple(question.replace(BLANK, each) if has_blank else f"{question} {each}" for each in choices),
             label=LETTERS.index(answer),
             origin=f"{path}, question {number}",
         )
-
-
-def statement(question: str, choice: str) -> str:
-    """Answer the question with the choice."""
-    return question.replace(BLANK, choice) if BLANK in question else f"{question} {choice}"

@@ -79,16 +79,10 @@ def _read_corpora(root: Path, language: str, counts: Counter[str]) -> Iterator[R
     counts["training_corpora_not_there"] += len(names) - len(files)
     for file in files:
         stem = file.name.partition(f".{language}-en")[0]
-        for number, (other, english) in enumerate(_sides(file, language, counts), start=1):
+        sides = read_xliff(file, (language, "en")) if ".xlf" in file.suffixes else read_tsv(file, counts)
+        for number, (other, english) in enumerate(sides, start=1):
             counts[f"documents_of_{stem}"] += 1
             yield pair(english, other, f"{stem}-{number}")
-
-
-def _sides(file: Path, language: str, counts: Counter[str]) -> Iterator[tuple[Side, Side]]:
-    """The other language and English, as the names of the corpora have them."""
-    if ".xlf" in file.suffixes:
-        return read_xliff(file, (language, "en"))
-    return read_tsv(file, counts)
 
 
 def read_tsv(path: Path, counts: Counter[str]) -> Iterator[tuple[Side, Side]]:
