@@ -28,7 +28,7 @@ def check_losses(name: str, model: nn.Module, loss: Callable[[], Tensor]) -> Non
         value.backward()
         optimizer.step()
         losses.append(value.item())
-    kept, path = [losses[step] for step in STEPS], FOLDER / f"{name}.json"
+    chosen, path = [losses[step] for step in STEPS], FOLDER / f"{name}.json"
     if os.environ.get("HAT_GOLDEN"):
-        path.write_text(json.dumps([round(value, 4) for value in kept]) + "\n", encoding="utf-8")
-    assert kept == pytest.approx(json.loads(path.read_text(encoding="utf-8")), abs=2e-3)
+        path.write_text(json.dumps([round(value, 4) for value in chosen]) + "\n", encoding="utf-8")
+    assert chosen == pytest.approx(json.loads(path.read_text(encoding="utf-8")), abs=2e-3)

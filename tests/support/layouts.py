@@ -37,10 +37,10 @@ def dense(attention: Any, x: Tensor, layout: BatchLayout) -> list[Tensor]:
     allowed = allowed.expand(len(x), -1, -1, -1)
     rows = []
     for row in range(len(x)):
-        kept = slice(None) if layout.padding is None else ~layout.padding[row]
+        real = slice(None) if layout.padding is None else ~layout.padding[row]
         if two_levels:
-            sees = attention.sees(positions[kept][:, None], positions)  # padding is on the right
-            rows.append(references.two_level_attention(attention, x[row, kept], allowed[row, 0, kept][:, kept], sees))
+            sees = attention.sees(positions[real][:, None], positions)  # padding is on the right
+            rows.append(references.two_level_attention(attention, x[row, real], allowed[row, 0, real][:, real], sees))
             continue
-        rows.append(references.attention(attention, x[row, kept], x[row, kept], allowed[row][:, kept][..., kept])[0])
+        rows.append(references.attention(attention, x[row, real], x[row, real], allowed[row][:, real][..., real])[0])
     return rows

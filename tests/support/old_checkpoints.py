@@ -1,20 +1,16 @@
 """Small checkpoints of an earlier version: the commands that make them, and what is compared.
 
-Run in a checkout of that version, `python old_checkpoints.py FOLDER` writes the checkpoints, the outputs of their
-models and the losses of two further updates to FOLDER. `test_old_checkpoints.py` reads them.
+`test_old_checkpoints.py` compares outputs of the models, and the losses of two further updates.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
 import torch
-from commands import REPOSITORY
 from fairseq import checkpoint_utils
 from torch import Tensor
 from warm import WarmPython
@@ -58,7 +54,7 @@ COMMON = (
     "--warmup-updates 2 --total-num-update 10 --clip-norm 1.0 --batch-size 2 --seed 3 --cpu --num-workers 0 "
     "--no-epoch-checkpoints --disable-validation --log-format json --log-interval 1"
 )
-STOP, RESUMED = 4, 6  # updates; an epoch has five
+RESUMED = 6  # updates; they stopped after 4, and an epoch has five
 
 
 def preprocess(warm: WarmPython, kind: str, raw: Path, folder: Path) -> Path:
@@ -84,42 +80,8 @@ def load(path: Path, data: Path) -> tuple[Any, Any]:
     return task, models[0].eval()
 
 
-def inputs(task: Any) -> dict[str, Any]:
-    """The network inputs of the shortest and the longest training sample in a batch, with the name of the head."""
-    task.load_dataset("train")
-    dataset = task.datasets["train"]
-    by_length = sorted(range(len(dataset)), key=dataset.num_tokens)
-    sample = dataset.collater([dataset[i] for i in (by_length[0], by_length[-1])])
-    head = {"classification_head_name": task.head_name} if hasattr(task, "head_name") else {}
-    return {**sample["net_input"], **head}
-
-
 def outputs(model: Any, net_input: dict[str, Any], dtype: torch.dtype) -> Tensor:
     """The logits of a model that computes in `dtype`, as fp32."""
     arguments = {"roles" if name == "segments" else name: value for name, value in net_input.items()}
     with torch.no_grad():
         return model.to(dtype)(**arguments)[0].float()
-
-
-def main() -> None:
-    """Writes the fixtures to the folder that is named on the command line; it holds the raw data in `raw`.
-
-    The commands run at the top of the checkout, because a checkpoint keeps the paths of its command line.
-    """
-    fixtures, expected = Path(sys.argv[1]).resolve(), {}
-    with WarmPython() as warm:
-        data = {kind: preprocess(warm, kind, fixtures / "raw", REPOSITORY) for kind in DATA}
-        for name, (kind, _) in CHECKPOINTS.items():
-            first = train(warm, name, data[kind], REPOSITORY, "hat_fairseq", STOP)
-            shutil.copy(REPOSITORY / "checkpoints" / name / "checkpoint_last.pt", fixtures / f"{name}.pt")
-            losses = train(warm, name, data[kind], REPOSITORY, "hat_fairseq", RESUMED)
-            assert len(first) == STOP and len(losses) == RESUMED - STOP
-            task, model = load(fixtures / f"{name}.pt", REPOSITORY / data[kind])
-            net_input = inputs(task)
-            logits = outputs(model, net_input, torch.float64)
-            expected[name] = {"inputs": net_input, "outputs": logits, "losses": losses}
-    torch.save(expected, fixtures / "expected.pt")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,5 +1,4 @@
-"""Dense, obvious versions of what the package computes cleverly: loops over documents, heads and sentences, nothing
-shared."""
+"""Dense, obvious versions of what the package computes cleverly: loops over documents, heads and sentences."""
 
 from __future__ import annotations
 
@@ -12,16 +11,12 @@ from torch import Tensor, nn
 def attention(module: nn.Module, query: Tensor, memory: Tensor, allowed: Tensor) -> tuple[Tensor, Tensor]:
     """One document: (T, C) queries, (S, C) memory, (T, S) or (1 or H, T, S) allowed -> (T, C) output and (H, T, S)
     weights."""
-    heads, weights = _heads(module, query, memory, allowed)
+    heads, weights = attention_heads(module, query, memory, allowed)
     return module.out_proj(heads), weights
 
 
-def heads_of(module: nn.Module, query: Tensor, memory: Tensor, allowed: Tensor) -> Tensor:
-    """The (T, C) output of the heads, before the output projection."""
-    return _heads(module, query, memory, allowed)[0]
-
-
-def _heads(module: nn.Module, query: Tensor, memory: Tensor, allowed: Tensor) -> tuple[Tensor, Tensor]:
+def attention_heads(module: nn.Module, query: Tensor, memory: Tensor, allowed: Tensor) -> tuple[Tensor, Tensor]:
+    """As `attention`, before the output projection."""
     head_dim = module.embed_dim // module.num_heads
     q, k, v = module.q_proj(query), module.k_proj(memory), module.v_proj(memory)
     heads, weights = [], []
@@ -44,7 +39,7 @@ def two_level_attention(module: nn.Module, x: Tensor, allowed: Tensor, sees: Ten
     """
     level, head_dim = module.level, module.embed_dim // module.num_heads
     shared = module if level.variant == "share-weights" else module.pooled
-    y = heads_of(module, x, x, allowed)
+    y, _ = attention_heads(module, x, x, allowed)
     base = x if level.variant == "mix" else y
     q, k, v = shared.q_proj(base), shared.k_proj(base), shared.v_proj(base)
     cells = [slice(first, first + level.kernel) for first in range(len(x))]

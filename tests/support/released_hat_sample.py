@@ -57,25 +57,25 @@ def release(folder: Path, name: str = "MaskedLM", **changes: object) -> Path:
     return folder
 
 
-def model_for(theirs: dict[str, Tensor], flags: str) -> Any:
+def model_for(weights: dict[str, Tensor], flags: str) -> Any:
     """A model of ours with the head that a state under their names has."""
     model = build("hierarchical_transformer", flags, Vocabulary(97, mask=True)).eval()
-    if "classifier.weight" in theirs:
-        of = "segment" if "sentencizer.dense.weight" in theirs else "document"
-        model.register_classification_head(HEAD, num_classes=len(theirs["classifier.weight"]), level=of)
+    if "classifier.weight" in weights:
+        level = "segment" if "sentencizer.dense.weight" in weights else "document"
+        model.register_classification_head(HEAD, num_classes=len(weights["classifier.weight"]), level=level)
     return model
 
 
 def imported(name: str, pooling: str = "max", flags: str = "", segment_positions: bool = True) -> Any:
     """A model of ours with the weights of one of their classes, every tensor of either in the other."""
-    theirs = state(name)
-    model = model_for(theirs, FLAGS + pooling + flags)
-    converted = convert(theirs, CONFIG, "add" if segment_positions else "none").model
+    weights = state(name)
+    model = model_for(weights, FLAGS + pooling + flags)
+    converted = convert(weights, CONFIG, "add" if segment_positions else "none").model
     assert converted.keys() == {key for key in model.state_dict() if not key.endswith("_fingerprint")}
     model.load_state_dict(converted)
     return model
 
 
-def largest_difference(ours: Tensor, theirs: Tensor) -> float:
-    assert ours.shape == theirs.shape
-    return float((ours - theirs).abs().max())
+def largest_difference(one: Tensor, other: Tensor) -> float:
+    assert one.shape == other.shape
+    return float((one - other).abs().max())

@@ -68,15 +68,13 @@ def run(command: str, capsys: pytest.CaptureFixture[str]) -> str:
 def with_recorded_numbers(text: str, recorded: str) -> str:
     """The text with five decimals, and the recorded spelling where a number is within the tolerance of it."""
     text = DECIMAL.sub(shortened, text)
-    ours, theirs = text.split("\n"), recorded.split("\n")
-    for tag, first, last, other, _ in difflib.SequenceMatcher(
-        None, *([DECIMAL.sub("0.0", line) for line in lines] for lines in (ours, theirs)), autojunk=False
-    ).get_opcodes():
-        if tag == "equal":
-            for place in range(first, last):
-                old = theirs[other + place - first]
-                ours[place] = old if near(ours[place], old) else ours[place]
-    return "\n".join(ours)
+    lines, old_lines = text.split("\n"), recorded.split("\n")
+    plain = ([DECIMAL.sub("0.0", line) for line in each] for each in (lines, old_lines))
+    for first, other, size in difflib.SequenceMatcher(None, *plain, autojunk=False).get_matching_blocks():
+        for offset in range(size):
+            old = old_lines[other + offset]
+            lines[first + offset] = old if near(lines[first + offset], old) else lines[first + offset]
+    return "\n".join(lines)
 
 
 def near(line: str, other: str) -> bool:
