@@ -40,7 +40,6 @@ GROUPS = {  # of the verbs in `hat --help`, with their modules
         "show": "scoring.show",
         "look": "inference.look",
         "curves": "analysis.curves",
-        "show-attention": "analysis.show_attention",
     },
     "exchange": {"import": "weights.command", "export": "weights.export", "package": "weights.package"},
     "installation": {

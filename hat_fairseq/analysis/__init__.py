@@ -1,1 +1,1 @@
-"""`hat look` and `hat show-attention`: attention weights of trained models and patterns of encoder attentions."""
+"""What `hat look` shows of a document, and `hat curves` of trainings: records, pages and pictures."""

@@ -6,7 +6,6 @@ import argparse
 import json
 import math
 from collections import defaultdict
-from collections.abc import Sequence
 from pathlib import Path
 
 from ..data.outputs import check_folder, check_output
@@ -23,7 +22,7 @@ UPDATE = "num_updates"
 FORMS = (".png", ".svg", ".pdf")
 TRAINING = ("train", "train_inner")
 STYLES = ("-", "--", ":", "-.")  # of the parts; a training has one colour
-Curve = dict[int, float]  # update to figure
+Curves = dict[str, dict[str, dict[int, float]]]  # by figure and part: update to value
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,18 +38,23 @@ def main(args: argparse.Namespace) -> int:
         raise ValueError(f"--out {args.out} must end in {', '.join(FORMS)}")
     check_folder(args.out)
     check_output(args.out, args.overwrite, args.logs)
-    runs = {label: read_log(log) for label, log in zip(labels_of(args.logs), args.logs, strict=True)}
-    names = panels_of(*runs.values())
-    figure, axes = grid(len(names), width=4.5)
-    for axis, name in zip(axes.flat, names, strict=False):
+    names = [log.resolve().parent.name if log.name == LOG else log.name for log in args.logs]
+    labels = names if len(set(names)) == len(names) else list(map(str, args.logs))
+    runs = dict(zip(labels, map(read_log, args.logs), strict=True))
+    # The loss, each figure of a validation, the learning rate.
+    parts = {name: set(curves) - set(TRAINING) for run in runs.values() for name, curves in run.items()}
+    shown = [name for name, validations in parts.items() if validations or name in ("loss", "lr")]
+    shown.sort(key=lambda name: (name == "lr", name != "loss"))
+    figure, axes = grid(len(shown), width=4.5)
+    for axis, name in zip(axes, shown, strict=True):
         for number, (label, run) in enumerate(runs.items()):
-            parts = run.get(name, {})
-            drawn = [part for part in parts if part != "train" or "train_inner" not in parts]  # the finer ones
+            curves = run.get(name, {})
+            drawn = [part for part in curves if part != "train" or "train_inner" not in curves]  # the finer ones
             for part, style in zip(drawn, STYLES * len(drawn), strict=False):
                 title = f"{label}: {'training' if part in TRAINING else part}"
-                marker = "o" if len(parts[part]) < 20 else ""
+                marker = "o" if len(curves[part]) < 20 else ""
                 line = {"color": f"C{number}", "linestyle": style, "marker": marker, "markersize": 3, "label": title}
-                axis.plot(*zip(*parts[part].items(), strict=True), **line)
+                axis.plot(*zip(*curves[part].items(), strict=True), **line)
         axis.xaxis.get_major_locator().set_params(integer=True)
         axis.set(title={"lr": "learning rate"}.get(name, name), xlabel="update")
         axis.grid(alpha=0.3)
@@ -59,7 +63,7 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def read_log(path: Path) -> dict[str, dict[str, Curve]]:
+def read_log(path: Path) -> Curves:
     """The curves of a training by figure and part: `["loss"]["valid"]`; `path` is the log, or the folder that has it.
 
     Where a training was resumed from an earlier update, the figures after that update count as they came last. Lines
@@ -69,7 +73,7 @@ def read_log(path: Path) -> dict[str, dict[str, Curve]]:
     flags = f"train with --log-format json --log-file {log}"
     if not log.is_file():
         raise ValueError(f"{log} is missing: {flags}")
-    curves: dict[str, dict[str, Curve]] = defaultdict(dict)
+    curves: Curves = defaultdict(dict)
     for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
         part, update, figures = _figures(line)
         for name, value in figures.items():
@@ -93,16 +97,3 @@ def _figures(line: str) -> tuple[str, int, dict[str, float]]:
         return "", 0, {}
     names = [name for name in numbers if not (name in NO_FIGURES or name.startswith("best_"))]
     return prefix[:-1] or TRAINING[1], update, {name: numbers[name] for name in names if math.isfinite(numbers[name])}
-
-
-def panels_of(*runs: dict[str, dict[str, Curve]]) -> list[str]:
-    """The loss, each figure of a validation, the learning rate."""
-    names = {name: set(parts) - set(TRAINING) for run in runs for name, parts in run.items()}
-    shown = [name for name, others in names.items() if others or name in ("loss", "lr")]
-    return sorted(shown, key=lambda name: (name == "lr", name != "loss"))
-
-
-def labels_of(logs: Sequence[Path]) -> list[str]:
-    """The names of logs or folders, each different; `train.log` has that of its folder."""
-    names = [log.resolve().parent.name if log.name == LOG else log.name for log in logs]
-    return names if len(set(names)) == len(names) else list(map(str, logs))

@@ -1,4 +1,4 @@
-"""Writes a `Look` as a picture or JSON."""
+"""Writes a `Look` as a picture or JSON, and pictures with several panels."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def grid(panels: int, width: float) -> tuple[Any, Any]:
     figure, axes = pyplot().subplots(rows, columns, figsize=size, dpi=100, layout="constrained", squeeze=False)
     for axis in axes.flat[panels:]:
         axis.set_visible(False)
-    return figure, axes
+    return figure, axes.flat[:panels]
 
 
 def image(figure: Any, form: str = "png") -> bytes:
@@ -71,20 +71,19 @@ def picture(look: Look) -> bytes:
     """A PNG with heat maps of the first kind of attention, one for each layer; of occlusion if there is none."""
     if look.maps:
         one = look.maps[0]
-        panels = [(f"layer {layer}", each) for layer, each in zip(one.layers, heat(one), strict=True)]
-        title, ylabel = f"{one.name}, top {TOP}", f"{look.unit} of the source"
+        panels, title = dict(zip(map("layer {}".format, one.layers), heat(one), strict=True)), f"{one.name}, top {TOP}"
         xlabel = "token of the output" if one.queries == "target tokens" else f"{look.unit} that attends"
     else:
         assert look.occlusion is not None
-        panels, title = [("", look.occlusion.change)], "change in log-probability without a part of the source"
-        ylabel, xlabel = f"{look.unit} left out", "sentence of the output" if look.target else "label"
+        panels, title = {"": look.occlusion.change}, "change in log-probability without a part of the source"
+        xlabel = "sentence of the output" if look.target else "label"
     figure, axes = grid(len(panels), width=4)
-    limit = max(float(values.abs().max()) for _, values in panels) or 1.0
+    limit = max(float(values.abs().max()) for values in panels.values()) or 1.0
     colours = {"cmap": "viridis" if look.maps else "RdBu", "vmin": 0 if look.maps else -limit, "vmax": limit}
-    for axis, (name, values) in zip(axes.flat, panels, strict=False):
+    for axis, (name, values) in zip(axes, panels.items(), strict=True):
         shown = axis.imshow(values.T.numpy(), aspect="auto", interpolation="nearest", **colours)
-        axis.set(title=name, xlabel=xlabel, ylabel=ylabel)
-    figure.colorbar(shown, ax=axes, label="share of the weight" if look.maps else "nats")
+        axis.set(title=name, xlabel=xlabel, ylabel=f"{look.unit} of the source")
+    figure.colorbar(shown, ax=list(axes), label="share of the weight" if look.maps else "nats")
     figure.suptitle(f"{look.document}: {title}")
     return image(figure)
 
@@ -104,4 +103,4 @@ def to_json(look: Look) -> str:
     if (one := look.occlusion) is not None:
         before, change = numbers(one.before), numbers(one.change)
         record["occlusion"] = {"rows": one.rows, "log_probability": before, "change": change}
-    return json.dumps(record, ensure_ascii=False, indent=1) + "\n"
+    return json.dumps(record, ensure_ascii=False, indent=1, allow_nan=False) + "\n"

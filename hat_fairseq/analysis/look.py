@@ -47,9 +47,8 @@ class AttentionMap:
         means, most = self.weights.mean(dim=1, keepdim=True), self.weights.amax(dim=1, keepdim=True)
         each = torch.cat([self.weights, means, most], dim=1)
         every = torch.cat([each[:, :-1].mean(dim=0), most.amax(dim=0)])
-        layers = [*map(str, self.layers), "all"]
-        heads = [*(str(head) for head in range(self.weights.size(1))), "mean", "max"]
-        return layers, heads, torch.cat([each, every[None]])
+        heads = [*map(str, range(self.weights.size(1))), "mean", "max"]
+        return [*map(str, self.layers), "all"], heads, torch.cat([each, every[None]])
 
 
 @dataclass(frozen=True)
@@ -84,14 +83,12 @@ class Look:
         unit: what a unit of the source is called: "sentence", "segment" or "block".
         source: the texts of the S units.
         lengths: their numbers of tokens.
-        roles: theirs, such as the speaker; empty if the model reads none.
-        target: the texts of the target tokens with the space before them, if any; empty for encoders.
-        target_sentences: first and one past the last target token of each target sentence.
         maps: the kinds of attention that the model has.
+        target: the texts of the target tokens with the space before them; empty for encoders.
+        target_sentences: first and one past the last target token of each target sentence.
         occlusion: if it was asked for.
-        note: one line about the document, for example how much of it was truncated; empty if there is none.
-    Raises:
-        ValueError: numbers are not finite, or shapes disagree with the texts.
+        roles: those of the units, such as the speaker; empty if the model reads none.
+        note: one line about the document, for the reader.
     """
 
     document: str
@@ -105,14 +102,6 @@ class Look:
     occlusion: Occlusion | None = None
     roles: tuple[str, ...] = ()
     note: str = ""
-
-    def __post_init__(self) -> None:
-        for one in self.maps:
-            shape = (len(one.layers), one.weights.size(1), len(self.texts(one)), len(self.source))
-            if one.weights.shape != shape or not bool(one.weights.isfinite().all()):
-                raise ValueError(f"document {self.document}: {one.name} is not {shape} finite weights")
-        if self.occlusion and not bool(self.occlusion.change.isfinite().all()):
-            raise ValueError(f"document {self.document}: occlusion has log-probabilities that are not finite")
 
     def _repr_html_(self) -> str:
         """The page in a frame, for notebooks."""
@@ -130,11 +119,6 @@ class Look:
         """The texts of the target sentences."""
         return ["".join(self.target[a:b]).strip() for a, b in self.target_sentences]
 
-    def texts(self, one: AttentionMap) -> list[str]:
-        """The texts of the queries of a map."""
-        named = {"target tokens": list(self.target), "target sentences": self.sentences, "source": list(self.source)}
-        return named.get(one.queries, ["the whole document"])
-
     @cached_property
     def by_sentence(self) -> tuple[AttentionMap, ...]:
         """The maps; the queries of those of target tokens are sentences, with the mean weights of their tokens."""
@@ -147,19 +131,18 @@ class Look:
 
         return tuple(map(mean, self.maps))
 
-    def uniform(self, one: AttentionMap) -> Tensor:
-        """(S,) the weights of a head without preference: alike, or by the lengths of the units."""
-        sizes = torch.tensor(self.lengths if one.to_tokens else [1] * len(self.source)).float()
-        return sizes / sizes.sum()
-
     def used(self, one: AttentionMap, weights: Tensor) -> Tensor:
-        """(..., S) weights -> (...) share of the source that they use: exp(-KL(weights || uniform)), 1 if uniform."""
+        """(..., S) weights -> (...) share of the source that they use: exp(-KL(weights || uniform)), 1 if uniform.
+
+        Uniform weights, those of a head without preference, are alike, or those to tokens by the lengths of the units.
+        """
+        sizes = torch.tensor(self.lengths if one.to_tokens else [1] * len(self.source)).float()
         shares = weights / weights.sum(dim=-1, keepdim=True).clamp(min=1e-30)
-        return torch.special.xlogy(shares, self.uniform(one) / shares.clamp(min=1e-30)).sum(dim=-1).exp()
+        return torch.special.xlogy(shares, sizes / sizes.sum() / shares.clamp(min=1e-30)).sum(dim=-1).exp()
 
     def is_uniform(self, one: AttentionMap) -> bool:
-        """Whether all heads are practically uniform, which says something of several units only."""
-        return len(self.source) > 1 and bool((self.used(one, one.weights).mean(dim=-1) >= UNIFORM).all())
+        """Whether all heads are practically uniform."""
+        return bool((self.used(one, one.weights).mean(dim=-1) >= UNIFORM).all())
 
     def statements(self) -> list[str]:
         """What leaving out a unit changes, and how selective each kind of attention is."""

@@ -24,7 +24,7 @@ POLICY = "default-src 'none'; script-src '{}'; style-src '{}'; img-src data:; ba
 
 
 def page(look: Look) -> str:
-    """The page of one document; ValueError if there is nothing to show."""
+    """The page of one document; ValueError if there is nothing to show, or for numbers that are not finite."""
     if not look.maps and look.occlusion is None:
         raise ValueError(f"document {look.document}: neither attention nor occlusion to show")
     names = ("document", "model", "unit", "note", "lengths", "roles", "target")
@@ -38,18 +38,21 @@ def page(look: Look) -> str:
         change = [[_short(value) for value in row] for row in whole.change.tolist()]
         data["occlusion"] = {"rows": whole.rows, "before": whole.before.tolist(), "change": change}
     # "<" never appears, so that no text ends the element; json escapes everything beyond ASCII
-    values = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
-    style, script = (files(__package__).joinpath(f"look.{end}").read_text("utf-8") for end in ("css", "js"))
-    hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (script, style)]
-    text = files(__package__).joinpath("look.html").read_text("utf-8")
+    values = json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    style, script, text = (_file(end) for end in ("css", "js", "html"))
+    hashes = [base64.b64encode(hashlib.sha256(part.encode()).digest()).decode() for part in (script, style)]
     text = text.replace("{policy}", POLICY.format(*(f"sha256-{value}" for value in hashes)))
     return text.replace("{style}", style).replace("{script}", script).replace("{data}", values)
+
+
+def _file(end: str) -> str:
+    return files(__package__).joinpath(f"look.{end}").read_text("utf-8")
 
 
 def _map(look: Look, one: AttentionMap, sentences: AttentionMap) -> dict[str, Any]:
     """A map by target sentence, and the mean of its heads by target token."""
     layers, heads, weights = sentences.with_summaries()
-    if len(look.texts(sentences)) > MOST_ROWS:
+    if weights.size(2) > MOST_ROWS:
         heads, weights = heads[-2:], weights[:, -2:]
     header = {"name": one.name, "queries": sentences.queries, "layers": layers, "heads": heads}
     lists = {"used": look.used(one, weights).tolist(), "rows": _largest(weights, look)}
@@ -94,12 +97,10 @@ def overview(summaries: dict[str, dict[str, Any]]) -> str:
         f"<td>{html.escape(' '.join(one['statements']))}</td></tr>"
         for name, one in summaries.items()
     ]
-    style = files(__package__).joinpath("look.css").read_text("utf-8")
     items = "".join(f"<li>{html.escape(head)}</li>" for head in heads)
     return (
-        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>hat look</title><style>{style}</style>'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1"></head><body>\n<h1>{len(rows)} documents'
-        f"</h1>\n<ul>{items}</ul>\n<table><tr><th>Document</th><th>Units</th><th>What the page shows</th></tr>\n"
-        + "\n".join(rows)
-        + "\n</table></body></html>\n"
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>hat look</title>'
+        f'<style>{_file("css")}</style><meta name="viewport" content="width=device-width, initial-scale=1"></head>'
+        f"<body>\n<h1>{len(rows)} documents</h1>\n<ul>{items}</ul>\n<table><tr><th>Document</th><th>Units</th>"
+        "<th>What the page shows</th></tr>\n" + "\n".join(rows) + "\n</table></body></html>\n"
     )

@@ -1,20 +1,43 @@
-"""Records the attention of an encoder while it reads, for the units of the text.
+"""Records the attention of a model in one document, by the units of its text: sentences, segments or blocks.
 
-Legend: B documents, T tokens, S units, H heads, Q queries, K keys, C channels.
+Legend: T tokens, S units, H heads, Q queries, K keys.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import one_hot
 
-from ..modules.batch_layout import BatchLayout
+from ..modules.batch_layout import sentence_starts
+from ..modules.pooling_attention import PoolingAttention
+from ..modules.representative_tokens import RepresentativeLayer
+from ..modules.segments import SegmentLayer
+from ..networks.encoder import Encoder
 from .look import AttentionMap
-from .shown import ShownAttention, shown_attentions, units
+
+BLOCK = 64  # tokens of a block, the unit of a text without markers
+
+
+class ShownAttention(NamedTuple):
+    """One kind of attention, for example among sentences.
+
+    Attributes:
+        name: for the page.
+        layers: number of the layer to its module. With the arguments of a call of the module, its `weights` returns the
+            (1, H, Q, K) attention weights, whose rows sum to 1.
+        queries: "units", "tokens" of the source or "target tokens".
+        keys: "units", "tokens" or "cells", whose tokens the module's `middle_tokens` gives.
+    """
+
+    name: str
+    layers: dict[int, Any]
+    queries: str = "units"
+    keys: str = "units"
 
 
 class Recorder:
@@ -27,22 +50,23 @@ class Recorder:
     Args:
         encoder: an `Encoder`, in evaluation mode.
         tokens: (1, T) token ids.
-        first_token: the first token is read for the document; record it as the query "document", too.
+        first_token: the model classifies the first token; also record its attention as the query "document".
+        decoder: also record the attention of this decoder to the source.
     """
 
-    def __init__(self, encoder: Any, tokens: Tensor, first_token: bool = False) -> None:
-        self.unit, self.rows = units(encoder, tokens)
-        self.numbers = self.rows[0].cpu()  # (T,)
+    def __init__(self, encoder: Encoder, tokens: Tensor, first_token: bool = False, decoder: Any = None) -> None:
+        self.unit, numbers = units(encoder, tokens)
+        self.numbers = numbers.cpu()  # (T,) the unit of each token, -1 for none
         self.num_units = int(self.numbers.max()) + 1
-        self._shown: list[ShownAttention] = shown_attentions(encoder)
+        self._shown = [*([] if decoder is None else _of_decoder(decoder, self.unit)), *_of_encoder(encoder)]
         self._first_token = first_token
-        self._weights: dict[tuple[str, str, bool], dict[int, Tensor]] = {}  # see `AttentionMap`
+        self._weights: dict[tuple[int, str], dict[int, Tensor]] = {}  # by number of `_shown` and queries
         self._handles: list[Any] = []
 
     def __enter__(self) -> Recorder:
-        for shown in self._shown:
+        for number, shown in enumerate(self._shown):
             for layer, module in shown.layers.items():
-                self._handles.append(module.register_forward_hook(self._record(shown, layer)))
+                self._handles.append(module.register_forward_hook(partial(self._record, number, layer)))
         return self
 
     def __exit__(self, *unused: object) -> None:
@@ -54,119 +78,125 @@ class Recorder:
         """The number of tokens of each unit."""
         return tuple(self.numbers[self.numbers >= 0].bincount().tolist())
 
-    def first_of_units(self, values: Sequence[str]) -> tuple[str, ...]:
-        """Of the values of all tokens, such as roles, that of the first token of each unit."""
-        firsts = dict(reversed([*zip(self.numbers.tolist(), values, strict=False)]))
-        return tuple(firsts[unit] for unit in range(self.num_units))
+    def by_unit(self, words: Sequence[str]) -> list[list[str]]:
+        """Groups the words of all tokens, or their roles, by unit."""
+        grouped: list[list[str]] = [[] for _ in range(self.num_units)]
+        for word, unit in zip(words, self.numbers.tolist(), strict=True):
+            if unit >= 0:
+                grouped[unit].append(word)
+        return grouped
 
     def maps(self) -> list[AttentionMap]:
         """The recorded weights; rows sum to the weight on tokens that belong to a unit."""
-        return [
-            AttentionMap(name, queries, tuple(layers), torch.stack(list(layers.values())), to_tokens)
-            for (name, queries, to_tokens), layers in self._weights.items()
-        ]
+        maps = []
+        for (number, queries), layers in sorted(self._weights.items(), key=lambda item: item[0]):
+            shown = self._shown[number]
+            name = f"{shown.name}, from the first token" if queries == "document" else shown.name
+            weights = torch.stack(list(layers.values()))
+            maps.append(AttentionMap(name, queries, tuple(layers), weights, shown.keys != "units"))
+        return maps
 
-    def _record(self, shown: ShownAttention, layer: int) -> Any:
-        def hook(module: Any, inputs: tuple[Tensor, Any], output: Any) -> None:
-            (weights,) = module.weights(*inputs).float().cpu()  # H x Q x K
-            if to_tokens := shown.keys == "cells":
-                middle = module.middle_tokens(weights.size(-1)).clamp(max=len(self.numbers) - 1)
-                weights = summed(weights, self.numbers[middle], self.num_units)
-            if shown.queries == "tokens":
-                if self._first_token:
-                    name = f"{shown.name}, from the first token"
-                    self._weights.setdefault((name, "document", to_tokens), {})[layer] = weights[:, :1]
-                weights = averaged(weights, self.numbers, self.num_units)
-            self._weights.setdefault((shown.name, "source", to_tokens), {})[layer] = weights
+    def _record(self, number: int, layer: int, module: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        def store(queries: str, values: Tensor) -> None:
+            self._weights.setdefault((number, queries), {})[layer] = values
 
-        return hook
+        shown, (weights,) = self._shown[number], module.weights(*inputs).float().cpu()  # H x Q x K
+        of_tokens = self.numbers
+        if shown.keys == "cells":
+            of_tokens = of_tokens[module.middle_tokens(weights.size(-1)).clamp(max=len(of_tokens) - 1)]
+        if shown.keys != "units":
+            weights = summed(weights, of_tokens, self.num_units)
+        if shown.queries == "target tokens":
+            return store(shown.queries, weights[:, :-1])  # without </s>
+        if shown.queries == "tokens":
+            if self._first_token:
+                store("document", weights[:, :1])
+            weights = averaged(weights, self.numbers, self.num_units)
+        store("source", weights)
 
 
-class BatchRecorder(Recorder):
-    """Records one number for each segment (or sentence) of each document in a batch that is padded on the right.
+def units(encoder: Encoder, tokens: Tensor) -> tuple[str, Tensor]:
+    """The units of a text in analysis: what the representatives stand for, else sentences, else blocks of 64 tokens.
 
-    The weights say where information may have come from, not how it was used: values, residual connections and later
-    layers decide that. Tokens of `hat_roberta` also attend to each other directly, which these numbers leave out. They
-    depend neither on padding nor on the other documents.
+    Args:
+        tokens: (1, T) token ids.
+    Returns:
+        the name of a unit, and the (T,) number of the unit of each token, from 0; -1 for tokens without a unit.
+    """
+    layout = encoder.arrange(tokens).layout
+    positions = torch.arange(tokens.size(1), device=tokens.device)
+    if (where := layout.representatives) is not None:
+        slots = positions if layout.slots is None else layout.slots.numbers[0]
+        numbers = torch.searchsorted(where.positions[0].contiguous(), slots.contiguous(), right=True) - 1
+        if where.inserted and where.exists is not None and not bool(where.exists.any()):
+            numbers = torch.zeros_like(numbers)  # no representatives: the text is one unit
+        return where.unit, numbers
+    starts = sentence_starts(tokens, encoder.words.bos, encoder.words.pad)[0]
+    if int(starts.sum()) > 1:
+        return "sentence", starts.cumsum(dim=0) - 1
+    return "block", positions // BLOCK
+
+
+def _of_encoder(encoder: Encoder) -> list[ShownAttention]:
+    layers = dict(enumerate(encoder.layers))
+    hierarchical = getattr(encoder, "hierarchical_encoder", None)
+    sentences = {} if hierarchical is None else {i: layer.self_attn for i, layer in enumerate(hierarchical.layers)}
+    crossing = {i: layer.cross_segment for i, layer in layers.items() if isinstance(layer, SegmentLayer)}
+    segments = {i: layer.self_attn for i, layer in crossing.items() if layer is not None}
+    inserted = {i: layer for i, layer in layers.items() if isinstance(layer, RepresentativeLayer)}
+    to = {i: layer for i, layer in layers.items() if getattr(layer, "sentence_attn", None) is not None}
+    queries = "tokens" if any(layer.queries == "tokens" for layer in to.values()) else "units"
+    attentions = {i: getattr(layer, "self_attn", None) for i, layer in layers.items()}
+    pooled = {i: each for i, each in attentions.items() if isinstance(each, PoolingAttention) and not inserted}
+    return [
+        ShownAttention("attention among sentences", sentences),
+        ShownAttention("attention among segments", segments),
+        ShownAttention("attention among representatives", inserted),
+        ShownAttention("attention to sentences", {i: layer.sentence_attn for i, layer in to.items()}, queries),
+        ShownAttention("attention to pooled tokens", pooled, "tokens", "cells"),
+    ]
+
+
+def _of_decoder(decoder: Any, unit: str) -> list[ShownAttention]:
+    layers = dict(enumerate(decoder.layers))
+    to_sentences = {i: layer.sentence_attn for i, layer in layers.items() if layer.sentence_attn is not None}
+    to_tokens = {i: layer.encoder_attn for i, layer in layers.items()}
+    return [
+        ShownAttention("attention to sentences", to_sentences, "target tokens"),
+        ShownAttention(f"attention to tokens, summed by {unit}", to_tokens, "target tokens", "tokens"),
+    ]
+
+
+def segment_weights(model: Any, tokens: Tensor) -> tuple[Recorder, list[dict[str, float]]]:
+    """For each unit of a document its `weight` and `share`, as far as the model has them.
+
+    The weight is the mean over layers, heads and queries: all units, or the first token alone where it is classified.
+    It needs an attention to units that together are the text. The share is that of the channels that max pooling takes
+    from the unit; of equal maxima the first one counts.
 
     Args:
         model: an `EncoderWithHeads`, in evaluation mode.
-        tokens: (B, T) token ids.
-        shown: what `segment_attentions` returned.
+        tokens: (1, T) token ids.
     """
-
-    def __init__(self, model: Any, tokens: Tensor, shown: Sequence[ShownAttention]) -> None:
-        super().__init__(model.core, tokens, model.reads_first_token)
-        self._shown = list(shown)
-        if not shown:
-            self.rows = torch.zeros_like(tokens)  # the document is one segment
-        self._pooling = [head.pooling for head in model.classification_heads.values() if hasattr(head, "pooling")]
-        self._means: list[Tensor] = []
-        self.share: Tensor | None = None  # (B, S) of max pooling, see `max_pooling_share`
-
-    def __enter__(self) -> BatchRecorder:
-        for pooling in self._pooling:
-            if pooling.pooling == "max":
-                self._handles.append(pooling.register_forward_hook(self._record_share))
-        super().__enter__()
-        return self
-
-    @property
-    def attention(self) -> Tensor | None:
-        """(B, S) means over layers, heads and queries, 0 for padding; None if no layer attends to segments.
-
-        The queries are all segments, or the first token alone where it is read for the document.
-        """
-        return torch.stack(self._means).mean(dim=0) if self._means else None
-
-    def _record(self, shown: ShownAttention, layer: int) -> Any:
-        def hook(module: Any, inputs: tuple[Tensor, BatchLayout], output: Any) -> None:
-            x, layout = inputs
-            mean = module.weights(x, layout, self._first_token).float().mean(dim=1)  # B x Q x S
-            if layout.padding is None or self._first_token:
-                self._means.append(mean.mean(dim=1))
-            else:
-                queries = (~layout.padding).to(mean).unsqueeze(-1)
-                self._means.append((mean * queries).sum(dim=1) / queries.sum(dim=1))
-
-        return hook
-
-    def _record_share(self, module: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
-        self.share = max_pooling_share(*inputs)
-
-
-def segment_attentions(encoder: Any, layer: int | None = None) -> list[ShownAttention]:
-    """The attentions to segments or sentences that together are the text, in all layers or in one.
-
-    Raises:
-        ValueError: the layer has none.
-    """
-    shown = [each for each in shown_attentions(encoder) if each.keys == "units" and each.covers]
-    if layer is None:
-        return shown
-    if not any(layer in each.layers for each in shown):
-        there = ", ".join(str(number) for each in shown for number in each.layers) or "none"
-        raise ValueError(f"layer {layer} does not attend between segments (the layers that do: {there})")
-    return [replace(each, layers={layer: each.layers[layer]}) for each in shown if layer in each.layers]
-
-
-def max_pooling_share(segments: Tensor, padding_mask: Tensor) -> Tensor:
-    """(B, N, C) states and their (B, N) padding mask -> (B, N): share of the channels that `max` takes from a segment.
-
-    Of equal maxima the first one counts.
-    """
-    winner = segments.masked_fill(padding_mask.unsqueeze(-1), float("-inf")).argmax(dim=1)  # B x C
-    won = winner.new_zeros(padding_mask.shape).scatter_add(1, winner, torch.ones_like(winner))
-    return won / winner.size(1)
+    with torch.no_grad(), Recorder(model.core, tokens, model.reads_first_token) as recorder:
+        spans = model(tokens, features_only=True)[1].get("spans")
+    values: dict[str, Tensor] = {}
+    maps = [one for one in recorder.maps() if not one.to_tokens and bool((recorder.numbers >= 0).all())]
+    if maps:  # that of the document comes before that of the units
+        queries = maps[0].weights[:, :, :1] if model.reads_first_token else maps[0].weights
+        values["weight"] = queries.mean(dim=(0, 1, 2))
+    if any(getattr(head, "pooling", None) == "max" for head in model.modules()):
+        values["share"] = spans[0].argmax(dim=0).bincount(minlength=spans.size(1)) / spans.size(2)
+    rows = zip(*(each.tolist() for each in values.values()), strict=True)
+    return recorder, [dict(zip(values, row, strict=True)) for row in rows] or [{}] * recorder.num_units
 
 
 def summed(weights: Tensor, numbers: Tensor, num_units: int) -> Tensor:
     """(..., K) weights and the (K,) unit of each key -> (..., S) sums; keys of the unit -1 are left out."""
-    of_unit = torch.nn.functional.one_hot(numbers + 1, num_units + 1)[:, 1:]
-    return weights @ of_unit.to(weights)
+    return weights @ one_hot(numbers + 1, num_units + 1)[:, 1:].to(weights)
 
 
 def averaged(weights: Tensor, numbers: Tensor, num_units: int) -> Tensor:
     """(H, T, S) weights and the (T,) unit of each query -> (H, S, S) means over the tokens of a unit."""
-    of_unit = torch.nn.functional.one_hot(numbers + 1, num_units + 1)[:, 1:].T.to(weights)
+    of_unit = one_hot(numbers + 1, num_units + 1)[:, 1:].T.to(weights)
     return of_unit @ weights / of_unit.sum(dim=1, keepdim=True).clamp(min=1)

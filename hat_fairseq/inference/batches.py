@@ -10,13 +10,12 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
-from itertools import islice
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 from ..data.blocks import Block, Blocks, Parts, blocks_of, digest, progress, read_part
 from ..data.outputs import locked
@@ -69,19 +68,55 @@ class ModelFiles:
         return digest(environment(), stats)
 
 
-class Result(NamedTuple):
-    """The result of a batch."""
-
-    lines: list[Any]  # one for each record
-    counts: Counter[str]  # of what happened to the input
-
-
-class Job(Protocol):
-    """What a worker does with a batch of records: a dataclass, which loads its models for the first batch."""
+class Job:
+    """What a worker does with a batch of records: a dataclass, whose fields decide the result."""
 
     files: ModelFiles
 
-    def __call__(self, records: Sequence[Record], /) -> Result: ...
+    def make_model(self, loaded: Loaded) -> Any:
+        """Makes the object that `lines` uses, with a `pipeline`; a worker calls it for its first batch."""
+        raise NotImplementedError
+
+    def lines(self, records: Sequence[Record]) -> list[Any]:
+        """Computes a JSON value for each record."""
+        raise NotImplementedError
+
+    @cached_property
+    def model(self) -> Any:
+        return self.make_model(self.files.load())
+
+    def __call__(self, records: Sequence[Record]) -> Parts:
+        """Returns the lines, and counts of what the pipeline has changed."""
+        before = Counter(self.model.pipeline.counts)
+        lines = self.lines(records)
+        counts = self.model.pipeline.counts - before
+        return {"lines": json.dumps(lines, ensure_ascii=False), "counts": json.dumps(counts)}
+
+
+@dataclass
+class Results:
+    """Results of batches so far, and counts of what happened to the input."""
+
+    job: Job
+    blocks: Blocks
+    finished: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def lines(self, records: Sequence[Record], size: int, what: str) -> Iterator[Any]:
+        """Yields the line of each record, in order; `size`: records in a batch of a worker."""
+        archives = self.blocks.map(self.job, self._blocks(records, size))
+        for archive in progress(archives, what, -(-len(records) // size), "batches"):
+            self.finished += 1
+            self.counts.update(json.loads(read_part(archive, "counts")))
+            yield from json.loads(read_part(archive, "lines"))
+
+    def _blocks(self, records: Sequence[Record], size: int) -> Iterator[Block]:
+        key = digest(self.job)
+        for start in range(0, len(records), size):
+            batch = list(records[start : start + size])
+            names = ", ".join(repr(record.id) for record in batch[:NAMED])
+            more = f" and {len(batch) - NAMED} more" if len(batch) > NAMED else ""
+            yield Block(digest(key, *map(json_line, batch)), batch, f"the batch of documents {names}{more}")
 
 
 @contextmanager
@@ -97,49 +132,3 @@ def results_of(job: Job, out: Path, workers: Workers) -> Iterator[Results]:
             if results.finished:
                 print(f"{out}: {results.finished} finished batches are kept for the next run", file=sys.stderr)
             raise
-
-
-@dataclass
-class Results:
-    """Results of batches so far: how many are finished, and counts of what happened to the input."""
-
-    job: Job
-    blocks: Blocks
-    finished: int = 0
-    counts: Counter[str] = field(default_factory=Counter)
-
-    def lines(self, records: Iterable[Record], size: int, what: str, total: int) -> Iterator[Any]:
-        """Yields the line of each record, in order."""
-        for archive in self.archives(records, size, what, total):
-            yield from json.loads(read_part(archive, "lines"))
-
-    def archives(self, records: Iterable[Record], size: int, what: str, total: int) -> Iterator[Path]:
-        """Yields the file of each batch, in order, with the part `lines`.
-
-        Args:
-            records: to divide into batches.
-            size: records in a batch of a worker.
-            what, total: what is done with how many records, for the progress.
-        """
-        archives = self.blocks.map(partial(_parts, self.job), self._blocks(records, size))
-        for archive in progress(archives, what, -(-total // size), "batches"):
-            self.finished += 1
-            self.counts.update(json.loads(read_part(archive, "counts")))
-            yield archive
-
-    def _blocks(self, records: Iterable[Record], size: int) -> Iterator[Block]:
-        key, records = digest(self.job), iter(records)
-        while batch := list(islice(records, size)):
-            ids = [record.id for record in batch]
-            more = f" and {len(ids) - NAMED} more" if len(ids) > NAMED else ""
-            yield Block(
-                digest(key, *map(json_line, batch)),
-                batch,
-                f"the batch of documents {', '.join(map(repr, ids[:NAMED]))}{more}",
-            )
-
-
-def _parts(job: Job, records: Sequence[Record]) -> Parts:
-    """The function of a job for `Blocks`."""
-    result = job(records)
-    return {"lines": json.dumps(result.lines, ensure_ascii=False), "counts": json.dumps(result.counts)}

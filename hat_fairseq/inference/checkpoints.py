@@ -18,7 +18,7 @@ from .loading import Data, Loaded, limit_as_trained, make_ready
 TASKS = DocumentToTextTask, EncoderTask
 
 
-def load_with_fairseq(paths: list[str], data: Data, device: str, precision: str) -> Loaded:
+def load_checkpoints(paths: list[str], data: Data, device: str, precision: str) -> Loaded:
     """Loads models that write texts or predict labels, with their task; see `loading.load`.
 
     The dictionaries of the data must be those of the training: their fingerprints are in the checkpoint

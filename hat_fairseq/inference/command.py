@@ -1,21 +1,30 @@
-"""Flags, checks and output files that the commands of inference share."""
+"""Flags, input, checks and output files that the commands of inference share."""
 
 import argparse
 import json
+import os
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..data.kinds import Kind
+from ..data.manifest import check_files
 from ..data.outputs import atomic_file
-from ..data.pipeline import TextPipeline
+from ..data.pipeline import FILE_NAME, TextPipeline
+from ..data.readers import find_reader
 from ..data.record import Record
+from ..data.records_json import is_table, read_records
 from ..data.text import SPLITTERS, EmptyDocumentError
 from ..kernels import PRECISIONS
+from ..package_files import is_package
 from ..workers import Workers, add_workers
+from .batches import ModelFiles
+from .hub import local_paths
 from .rows import Line
 
+MODEL = "checkpoint or package, or several with colons between them: an ensemble"
 DATA = "bin directory that it was trained on (default: that of a folder of hat package)"
 
 
@@ -51,17 +60,53 @@ def add_batches(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--max-tokens", type=int, metavar="N", help="tokens in a batch, padding included")
 
 
-def add_on_empty(parser: argparse.ArgumentParser) -> None:
-    """Declares what becomes of input without text."""
+def add_generation(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of generation."""
+    text = "fairseq generation options as JSON, e.g. '{\"beam\": 4}'"
+    parser.add_argument("--generation", default="{}", metavar="JSON", help=text)
+
+
+def add_out(parser: argparse.ArgumentParser, text: str) -> None:
+    """Declares the file of output, and what becomes of input without text."""
+    parser.add_argument("--out", required=True, type=Path, metavar="FILE", help=text)
+    parser.add_argument("--overwrite", action="store_true", help="replace the file of --out")
     empty = "input without text: refuse all, or keep its place with an empty row (default: %(default)s)"
     parser.add_argument("--on-empty", choices=("error", "keep"), default="error", help=empty)
 
 
-def find_empty(records: Iterable[Record], pipeline: TextPipeline, on_empty: str) -> tuple[list[str], set[str]]:
-    """Finds the ids of all records, and of those without text; ValueError for such, unless `on_empty` is `keep`."""
-    ids, empty = [], set()
+def model_files(args: argparse.Namespace, path: str) -> ModelFiles:
+    """Returns where the models are; without `--data` a checkpoint finds its dictionaries in preprocessed input."""
+    path, data = local_paths(path), getattr(args, "data", None)
+    if data is None and not is_package(path.split(os.pathsep)[0]):
+        data = bin_of(args.input)
+    return ModelFiles(path, data, args.device, args.precision, getattr(args, "splitter", None))
+
+
+def bin_of(folder: Path) -> Path | None:
+    """Returns the `bin` directory of a folder of `hat preprocess`, or of its `bin`; None for another folder."""
+    return next((each for each in (folder, folder / "bin") if (each / FILE_NAME).is_file()), None)
+
+
+def records_of(path: Path, split: str, kind: Kind) -> Iterable[Record]:
+    """Reads the records of a file, of a split of a folder, or of a split of preprocessed data."""
+    if (folder := bin_of(path)) is not None:
+        check_files(folder, split, contents=True)
+        stored = folder.resolve().parent / "text" / f"{split}.jsonl"
+        if not stored.is_file():
+            raise ValueError(f"{stored} is missing: predictions are made from the records; is there a split {split}?")
+        return read_records(stored, kind)
+    if path.is_dir() and not is_table(path):
+        reader = find_reader(f"{path}/", kind.name)
+        if split not in reader.splits:
+            raise ValueError(f"{path} has no split {split}; it has {', '.join(reader.splits)}: choose one with --split")
+        return reader.read(split, None, Counter())
+    return read_records(path, kind)
+
+
+def find_empty(records: Sequence[Record], pipeline: TextPipeline, on_empty: str) -> set[str]:
+    """Finds the ids of the records without text; ValueError for such, unless `on_empty` is `keep`."""
+    empty = set()
     for record in records:
-        ids.append(record.id)
         try:
             pipeline.kind.check(record)
             pipeline.kind.prepare(record, pipeline.settings, Counter())
@@ -70,25 +115,18 @@ def find_empty(records: Iterable[Record], pipeline: TextPipeline, on_empty: str)
                 raise ValueError(f"{error}; remove it, or write an empty row for such: --on-empty keep") from None
             empty.add(record.id)
     if empty:
-        print(f"{len(empty)} of {len(ids)} documents have no text", file=sys.stderr)
-    return ids, empty
+        print(f"{len(empty)} of {len(records)} documents have no text", file=sys.stderr)
+    return empty
 
 
-def empty_row(record: Record, **fields: Any) -> Line:
-    """Returns the line of a record without text."""
-    return {"id": record.id, **fields} | ({} if record.meta is None else {"meta": record.meta})
-
-
-def add_out(parser: argparse.ArgumentParser, text: str) -> None:
-    """Declares the file of output."""
-    parser.add_argument("--out", required=True, type=Path, metavar="FILE", help=text)
-    parser.add_argument("--overwrite", action="store_true", help="replace the file of --out")
-
-
-def check_name(out: Path) -> None:
-    """Raises ValueError if the name of `--out` does not end in .jsonl: `predictions.json` would be SQuAD's own file."""
-    if out.suffix != ".jsonl":
-        raise ValueError(f"--out {out} must end in .jsonl")
+def in_order(records: Iterable[Record], lines: Iterable[Line], **empty: Any) -> list[Line]:
+    """Returns the line of each record; for records without one, one with the fields `empty`."""
+    by_id = {line["id"]: line for line in lines}
+    rows = []
+    for record in records:
+        meta = {} if record.meta is None else {"meta": record.meta}
+        rows.append(by_id.get(record.id) or {"id": record.id, **empty, **meta})
+    return rows
 
 
 def write_lines(out: Path, lines: Iterable[Any], indent: int | None = None) -> None:

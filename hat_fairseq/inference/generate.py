@@ -5,49 +5,23 @@ was.
 """
 
 import argparse
-import os
 import shlex
 from pathlib import Path
 
 from ..data.outputs import check_output
 from ..data.records_json import read_records
 from ..generation.options import DEFAULTS
-from ..package_files import is_package
 from ..scoring import command as score_command
 from ..scoring.bleu import make_bleu, settings_of
 from . import command
-from .batches import ModelFiles
-from .hub import local_paths
-from .inputs import bin_of, records_of
-from .jobs import Texts
-from .summarize import pipeline_of, write_texts
-
-HELP = {  # of the generation options
-    "beam": "number of hypotheses kept in each step",
-    "max_len_a": "A in the greatest length, A times the length of the source plus B",
-    "max_len_b": "B in the greatest length",
-    "min_len": "least length, with </s>",
-    "unnormalized": "compare sums of log-probabilities, not their means",
-    "lenpen": "length penalty: more than 1 favours longer texts",
-    "unkpen": "penalty of <unk>",
-    "no_repeat_ngram_size": "size of n-grams that may not repeat; 0 for none",
-    "temperature": "divisor of the logits",
-    "match_source_len": "make texts as long as their source",
-    "sampling": "draw words instead of searching",
-    "sampling_topk": "with --sampling: draw from the K most probable words; -1 for all",
-    "sampling_topp": "with --sampling: draw from the fewest words with this probability; -1 for all",
-    "diverse_beam_groups": "number of groups of diverse beam search; -1 for none",
-    "diverse_beam_strength": "penalty between groups of diverse beam search",
-    "diversity_rate": "penalty between siblings in diverse sibling search; -1 for none",
-}
+from .loading import check_writes_texts
+from .summarize import Texts, write_texts
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "hat generate DATA --path CHECKPOINT --results-path DIR [options]"
-    parser.add_argument("data", metavar="DATA", type=Path, help="bin directory of hat preprocess, beside `text`")
-    parser.add_argument(
-        "--path", required=True, help="checkpoint or package, or several with colons between them: an ensemble"
-    )
+    parser.add_argument("input", metavar="DATA", type=Path, help="bin directory of hat preprocess, beside `text`")
+    parser.add_argument("--path", required=True, help=command.MODEL)
     parser.add_argument("--results-path", required=True, type=Path, metavar="DIR", help="directory for the results")
     parser.add_argument(
         "--gen-subset", default="test", metavar="SPLIT", help="split to generate for (default: %(default)s)"
@@ -56,28 +30,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--overwrite", action="store_true", help="replace earlier results")
     command.add_batches(parser)
     command.add_machine(parser)
-    group = parser.add_argument_group("generation, as in fairseq-generate (default: of a package, or fairseq's)")
+    text = "options of fairseq-generate; where none is given, those of a package, or fairseq's defaults"
+    group = parser.add_argument_group("generation", text)
     for name, default in DEFAULTS.items():
-        flag = f"--{name.replace('_', '-')}"
         if isinstance(default, bool):
-            group.add_argument(flag, action="store_true", default=None, help=HELP.get(name))
+            group.add_argument(f"--{name.replace('_', '-')}", action="store_true", default=None)
         elif name != "nbest":
-            kind = type(default)
-            group.add_argument(
-                flag, type=kind, metavar="N" if kind is int else "X", help=f"{HELP.get(name, '')} (default: {default})"
-            )
+            metavar = "N" if isinstance(default, int) else "X"
+            flag, text = f"--{name.replace('_', '-')}", f"default: {default}"
+            group.add_argument(flag, type=type(default), metavar=metavar, help=text)
     group.add_argument("--seed", type=int, default=1, metavar="N", help="seed of --sampling (default: %(default)s)")
 
 
 def main(args: argparse.Namespace) -> int:
     """Generates the texts of the split, and scores them."""
     out = args.results_path / f"{args.gen_subset}.jsonl"
-    workers, args.data = command.workers_of(args), bin_of(args.data)
-    path = local_paths(args.path)
-    data = None if is_package(path.split(os.pathsep)[0]) else args.data  # a package has its own
-    files = ModelFiles(path, data, args.device, args.precision, None)
-    records = list(records_of(args.data, args.gen_subset, pipeline_of(files, workers).kind)())
-    score = parse_score(args.score, args.data, out) if args.score else None
+    workers, files = command.workers_of(args), command.model_files(args, args.path)
+    pipeline = files.pipeline(workers)
+    check_writes_texts(files.path, pipeline.kind)
+    records = list(command.records_of(args.input, args.gen_subset, pipeline.kind))
+    score = parse_score(args.score, args.input, out) if args.score else None
     for path in [out, *([out.with_suffix(".score.json")] if score else [])]:
         check_output(path, args.overwrite, (), "--results-path")
     options = {name: value for name in DEFAULTS if (value := getattr(args, name, None)) is not None}
@@ -96,7 +68,7 @@ def parse_score(words: str, data: Path, hypotheses: Path) -> argparse.Namespace:
     Raises:
         ValueError: the references are missing, or have no targets; a tokenizer is missing.
     """
-    references = data.resolve().parent / "text" / hypotheses.name
+    references = (command.bin_of(data) or data).resolve().parent / "text" / hypotheses.name
     if not references.is_file():
         raise ValueError(f"{references} is missing: --score needs the references that hat preprocess writes there")
     if next(read_records(references)).target is None:

@@ -61,14 +61,10 @@ class Loaded:
         return next(self.models[0].parameters()).device
 
     def with_task(self, purpose: str) -> Loaded:
-        """Returns the models through fairseq; ValueError that names the purpose where it is not installed."""
+        """Returns the models through fairseq; see `load_with_fairseq`."""
         if self.task is not None:
             return self
-        if find_spec("fairseq") is None:
-            raise ValueError(f"{purpose} needs fairseq, which is not installed")
-        from .checkpoints import load_with_fairseq
-
-        return load_with_fairseq(self.paths, None, str(self.device), self.precision)
+        return load_with_fairseq(self.paths, None, str(self.device), self.precision, purpose)
 
 
 def load(checkpoints: str | Path, data: Data = None, device: str | None = None, precision: str = "fp32") -> Loaded:
@@ -85,18 +81,20 @@ def load(checkpoints: str | Path, data: Data = None, device: str | None = None, 
             precision, or fairseq is needed and not installed.
     """
     device, paths = checked(checkpoints, data, device, precision)
-    if data is None and all(map(is_described, paths)):
+    others = [path for path in paths if not is_described(path)]
+    if data is None and not others:
         return load_packages(paths, device, precision)
-    if find_spec("fairseq") is None:
-        if checkpoint := next((path for path in paths if not is_package(path)), None):
-            reason = "is a checkpoint of fairseq, which is not installed: install it, or give a package"
-            raise ValueError(f"{checkpoint} {reason}")
-        if old := next((path for path in paths if not is_described(path)), None):
-            raise ValueError(f"{old} was made by an earlier version: package it again where fairseq is installed")
-        raise ValueError(f"--data {data}: packages have their data; leave it out, or install fairseq")
-    from .checkpoints import load_with_fairseq
+    purpose = f"{others[0]}, a checkpoint or a package of an earlier version," if others else f"a package with {data}"
+    return load_with_fairseq(paths, data, device, precision, purpose)
 
-    return load_with_fairseq(paths, data, device, precision)
+
+def load_with_fairseq(paths: list[str], data: Data, device: str, precision: str, purpose: str) -> Loaded:
+    """Loads models with their task through fairseq; ValueError that names the purpose where it is not installed."""
+    if find_spec("fairseq") is None:
+        raise ValueError(f"{purpose} needs fairseq, which is not installed; packages of this version do not")
+    from .checkpoints import load_checkpoints
+
+    return load_checkpoints(paths, data, device, precision)
 
 
 def checked(checkpoints: str | Path, data: Data, device: str | None, precision: str) -> tuple[str, list[str]]:
@@ -163,19 +161,14 @@ def load_package(folder: Path) -> Loaded:
         source = dictionary_of(folder, "source", description["source_vocab_size"])
         target = dictionary_of(folder, "target") if hasattr(model, "decoder") else source
         longest = description["max_source_positions"]
-        labels = labels_of(folder, pipeline)
+        label_path = find_dictionary(folder / BIN, "label") if getattr(pipeline.kind, "names_labels", False) else None
+        labels = [] if label_path is None else read_label_dictionary(label_path)
         limit_as_trained(pipeline, sections["task"], longest, model)
     except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
         cause = f"{type(error).__name__}: {' '.join(str(error).split()):.400}"
         raise ValueError(f"{folder}: no model can be built from it ({cause})") from error
     name = description["network"]
     return Loaded([str(folder)], [model], pipeline, source, target, roles, longest, labels, name)
-
-
-def labels_of(folder: Path, pipeline: TextPipeline) -> list[str]:
-    """Returns the names of the classes of a package; none if its heads do not name labels."""
-    path = find_dictionary(folder / BIN, "label")
-    return read_label_dictionary(path) if path and getattr(pipeline.kind, "names_labels", False) else []
 
 
 def limit_as_trained(pipeline: TextPipeline, task: Mapping[str, Any], longest: int, model: Any) -> None:

@@ -7,16 +7,14 @@ from typing import Any
 from ..analysis.look import Look
 from ..data.blocks import progress
 from ..data.files import Fields
-from ..data.kinds import Kind, Prediction
+from ..data.kinds import Prediction
 from ..data.record import Record
 from ..data.records_json import record_from_json
 from ..generation.options import packaged_options
 from .hub import local_paths, push
 from .labels import Predictor
 from .loading import Data, load, split_with
-from .look_labels import look_at_labels
-from .look_text import look_at_text
-from .look_units import LookOptions
+from .looking import LookOptions, look_at, model_to_look_at
 from .rows import logged_changes, longest_first
 from .texts import DocumentToText
 
@@ -52,8 +50,11 @@ class Model:
         """Generates the text of each document; `generation`: fairseq's options, e.g. beam=4, before the package's."""
         self._check("generate", splitter)
         model = DocumentToText(self.loaded, **self.generation | generation)
+        records = self._records(documents)
+        order = longest_first(records)  # in a batch are documents of about the same length
         with logged_changes(self.pipeline):
-            return [row["text"] for row in self._rows(model.rows, documents, batch_size)]
+            texts = {row["id"]: row["text"] for row in progress(model.rows(order, batch_size), "generate", len(order))}
+        return [texts[record.id] for record in records]
 
     def predict(
         self,
@@ -61,13 +62,12 @@ class Model:
         batch_size: int = 8,
         splitter: str | None = None,
         details: bool = False,
-        layer: int | None = None,
         **options: Any,
     ) -> list[Prediction]:
         """Predicts each document (docs/using.md).
 
         Args:
-            details, layer: see `Predictor.predictions`.
+            details: see `Predictor.predictions`.
             options: of the kind of data, e.g. no_answer_threshold=1.5 for questions.
         """
         self._check("predict", splitter)
@@ -77,28 +77,23 @@ class Model:
             raise ValueError(f"{self.name} has no option {next(iter(options))!r}: its kind of data has none")
         chosen = declared(**options) if declared else None
         with logged_changes(self.pipeline):
-            return list(model.predictions(self._records(documents), batch_size, None, chosen, details, layer))
+            return list(model.predictions(self._records(documents), batch_size, None, chosen, details))
 
     def look(
         self,
         document: Input,
         occlusion: bool = False,
-        chunk: int = 1,
+        chunk: int | None = None,
         batch_size: int = 8,
         reference: bool = False,
         splitter: str | None = None,
         **generation: Any,
     ) -> Look:
-        """Shows the attention in a document; see `LookOptions` and `look_at_text`; `generation`: as above."""
-        (record,), options = self._records([document]), LookOptions(occlusion, chunk, batch_size, self.name)
+        """Shows the attention in a document; see `LookOptions`; `generation`: as above."""
+        (record,), options = self._records([document]), LookOptions(self.name, occlusion, chunk, batch_size, reference)
         split_with(self.pipeline, splitter or self.splitter)
-        check_for_kind(self.pipeline.kind, reference, generation)
         with logged_changes(self.pipeline):
-            if self.pipeline.kind.has_target:
-                model = DocumentToText(self.loaded, **self.generation | generation)
-                look = look_at_text(model, record, options, reference)
-            else:
-                look = look_at_labels(Predictor(self.loaded), record, options)
+            look = look_at(model_to_look_at(self.loaded, self.generation | generation, reference), record, options)
         if not look.maps and look.occlusion is None:
             raise ValueError(f"{self.name} has no attention to show: give --occlusion, or a model with a hierarchy")
         return look
@@ -125,17 +120,3 @@ class Model:
             return document
         fields = {"text": document} if isinstance(document, str) else Fields(document, f"document {number}").record
         return record_from_json({"id": str(number), **fields}, f"document {number}", self.kind)
-
-    def _rows(self, rows_of: Any, documents: Any, batch_size: int) -> list[Any]:
-        """The rows of documents; in a batch are those of about the same length, the longest ones in the first."""
-        records = self._records(documents)
-        order = longest_first(records)
-        rows = progress(rows_of(order, batch_size), "predict", len(order))
-        by_id = {record.id: row for record, row in zip(order, rows, strict=True)}
-        return [by_id[record.id] for record in records]
-
-
-def check_for_kind(kind: Kind, reference: bool, generation: Mapping[str, Any]) -> None:
-    """Raises ValueError for options of `look` that have no effect with models of this kind."""
-    if not kind.has_target and (generation or reference):
-        raise ValueError("--generation and --reference are for models that write texts; remove them")

@@ -15,22 +15,24 @@ from ..data.dictionary import EOS, PAD, UNKNOWN, Dictionary, check_known
 from ..data.long_input import LongInputError
 from ..data.pipeline import TextPipeline
 from ..data.record import Record
+from ..data.rows import Row
 from .loading import Loaded
 
 logger = logging.getLogger(__name__)
 
 Line = dict[str, Any]  # a line of output
 BATCH_SIZE = 8  # samples
+OTHER_SEGMENTS = "other_segments"  # a count of texts with another number of segments than their source
 
 
 @dataclass(frozen=True)
 class EncodedRows:
-    """Rows of token ids, and of role ids of the same lengths (or none)."""
+    """Rows, their token ids, and role ids of the same lengths (or none)."""
 
+    rows: list[Row]
     tokens: list[Tensor]
     roles: list[Tensor]
     owners: list[int]  # the number of the document of each row
-    segments: list[int]  # how many each row has
 
 
 def row_of(tokens: Iterable[str], dictionary: Dictionary) -> Tensor:
@@ -49,23 +51,20 @@ def encode_documents(documents: Iterable[Record], loaded: Loaded) -> EncodedRows
     Raises:
         ValueError: an empty document, one that is longer than the model takes, or one without the roles it needs.
     """
-    pipeline = loaded.pipeline
-    rows, streams, owners, segments = [], [], [], []
+    result = EncodedRows([], [], [], [])
     for number, document in enumerate(documents):
-        for encoded in pipeline.encode(document):
-            rows.append(row_of(encoded.tokens, loaded.source))
-            check_length(document, rows[-1], loaded)
-            owners.append(number)
-            segments.append(encoded.segments)
-            if loaded.roles is None:
-                continue
-            if "role" not in encoded.streams:
-                raise ValueError(
-                    f"document {encoded.id}: the model needs a role for every sentence; give turns with roles as JSON"
-                )
-            streams.append(row_of(encoded.streams["role"], loaded.roles))
-    count_unknown(pipeline, rows)
-    return EncodedRows(rows, streams, owners, segments)
+        for row in loaded.pipeline.encode(document):
+            result.rows.append(row)
+            result.owners.append(number)
+            result.tokens.append(row_of(row.tokens, loaded.source))
+            check_length(document, result.tokens[-1], loaded)
+            if loaded.roles is not None:
+                if "role" not in row.streams:
+                    roles = "the model needs a role for every sentence; give turns with roles as JSON"
+                    raise ValueError(f"document {row.id}: {roles}")
+                result.roles.append(row_of(row.streams["role"], loaded.roles))
+    count_unknown(loaded.pipeline, result.tokens)
+    return result
 
 
 def check_length(record: Record, tokens: Tensor, loaded: Loaded) -> None:
@@ -98,8 +97,8 @@ def logged_changes(pipeline: TextPipeline) -> Iterator[None]:
 
 def log_changes(counts: Counter[str]) -> None:
     """Logs counts of changes, if there are any."""
-    if counts := +counts:
-        listed = ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
+    listed = ", ".join(f"{name} {count}" for name, count in sorted(counts.items()) if count and name != OTHER_SEGMENTS)
+    if listed:
         logger.warning("input changed by preprocessing: %s", listed)
 
 

@@ -3,30 +3,51 @@
 import argparse
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import torch
+
+from ..data.blocks import digest
 from ..data.outputs import check_folder, check_output
-from ..data.pipeline import TextPipeline
 from ..data.record import Record
-from ..data.records_json import read_records
+from ..data.records_json import json_line, read_records
 from ..generation.join_chunks import warn_of_texts
-from ..generation.options import parse_generation_options
+from ..generation.options import check_options, packaged_options, parse_generation_options
 from ..workers import Workers
 from . import command
-from .batches import ModelFiles, results_of
-from .hub import local_paths
-from .jobs import OTHER_SEGMENTS, Texts
-from .loading import check_writes_texts
-from .rows import BATCH_SIZE, log_changes, longest_first
+from .batches import Job, ModelFiles, results_of
+from .loading import Loaded, check_writes_texts
+from .rows import BATCH_SIZE, OTHER_SEGMENTS, Line, check_batch_size, log_changes, longest_first
+from .texts import DocumentToText
 
 DOCUMENTS = 64  # for a worker at a time, where --max-tokens alone limits a batch
 
 
-def pipeline_of(files: ModelFiles, workers: Workers) -> TextPipeline:
-    """Returns the pipeline of models that write texts; ValueError for others."""
-    pipeline = files.pipeline(workers)
-    check_writes_texts(files.path, pipeline.kind)
-    return pipeline
+@dataclass
+class Texts(Job):
+    """Writes the texts of documents; see `DocumentToText`.
+
+    `seed`: that of sampling; a text depends on it and on the documents of its batch.
+    """
+
+    files: ModelFiles
+    generation: dict[str, Any]
+    batch_size: int | None = None
+    max_tokens: int | None = None
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        check_options(self.generation, "generation")
+        check_batch_size(self.batch_size)
+
+    def make_model(self, loaded: Loaded) -> DocumentToText:
+        return DocumentToText(loaded, **packaged_options(self.files.path) | self.generation)
+
+    def lines(self, documents: Sequence[Record]) -> list[Line]:
+        torch.manual_seed(int(digest(self.seed, *map(json_line, documents))[:15], 16))
+        return list(self.model.rows(documents, self.batch_size, self.max_tokens))
 
 
 def write_texts(job: Texts, records: Sequence[Record], empty: set[str], out: Path, workers: Workers) -> None:
@@ -37,44 +58,35 @@ def write_texts(job: Texts, records: Sequence[Record], empty: set[str], out: Pat
     order = longest_first(record for record in records if record.id not in empty)
     with results_of(job, out, workers) as results:
         size = job.batch_size or (DOCUMENTS if job.max_tokens else BATCH_SIZE)
-        written = results.lines(order, size, f"{out.stem}: write", len(order))
-        lines = {line["id"]: line for line in written}
-        rows = [lines[each.id] if each.id in lines else command.empty_row(each, text="") for each in records]
+        rows = command.in_order(records, results.lines(order, size, f"{out.stem}: write"), text="")
         command.write_lines(out, rows)
-    other_segments = results.counts.pop(OTHER_SEGMENTS, 0)
     log_changes(results.counts)
     print(f"{out}: {len(rows)} texts")
-    warn_of_texts(rows, other_segments)
+    warn_of_texts(rows, results.counts[OTHER_SEGMENTS])
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--path", required=True, help="checkpoint or package, or several with colons between them: an ensemble"
-    )
+    parser.add_argument("--path", required=True, help=command.MODEL)
     parser.add_argument("--data", type=Path, metavar="BIN", help=command.DATA)
-    parser.add_argument("--input", required=True, metavar="FILE", help="documents: .jsonl, .jsonl.gz")
+    parser.add_argument("--input", required=True, type=Path, metavar="FILE", help="documents: .jsonl, .jsonl.gz")
     command.add_splitter(parser)
     command.add_out(parser, "texts to write: .jsonl with id, text (and segments)")
     command.add_batches(parser)
-    command.add_on_empty(parser)
     command.add_machine(parser)
-    parser.add_argument(
-        "--generation", default="{}", metavar="JSON", help="fairseq generation options as JSON, e.g. '{\"beam\": 4}'"
-    )
+    command.add_generation(parser)
 
 
 def main(args: argparse.Namespace) -> int:
     """Reads documents, generates and writes their texts."""
     check_folder(args.out)
     check_output(args.out, args.overwrite, [args.input, *args.path.split(os.pathsep)])
-    workers = command.workers_of(args)
-    files = ModelFiles(local_paths(args.path), args.data, args.device, args.precision, args.splitter)
+    workers, files = command.workers_of(args), command.model_files(args, args.path)
     options = parse_generation_options(args.generation, "--generation")
     job = Texts(files, options, args.batch_size, args.max_tokens)
-    pipeline = pipeline_of(files, workers)
+    pipeline = files.pipeline(workers)
+    check_writes_texts(files.path, pipeline.kind)
     documents = list(read_records(args.input))
     if not documents:
         raise ValueError(f"{args.input} is empty: nothing to summarize")
-    _, empty = command.find_empty(documents, pipeline, args.on_empty)
-    write_texts(job, documents, empty, args.out, workers)
+    write_texts(job, documents, command.find_empty(documents, pipeline, args.on_empty), args.out, workers)
     return 0

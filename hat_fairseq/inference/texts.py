@@ -3,7 +3,7 @@
 import itertools
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Self
 
 import torch
@@ -15,7 +15,7 @@ from ..generation.options import DEFAULTS, SEARCHED, check_options, packaged_opt
 from ..generation.search import beam_search
 from .hub import local_paths
 from .loading import Data, Loaded, check_writes_texts, load
-from .rows import Line, batches, check_batch_size, encode_documents, padded
+from .rows import OTHER_SEGMENTS, Line, batches, check_batch_size, encode_documents, padded
 
 
 class DocumentToText:
@@ -24,14 +24,12 @@ class DocumentToText:
     `generation`: fairseq's options, e.g. beam=4, lenpen=1.0, max_len_b=400. Our beam search runs without fairseq; other
     options, and models of fairseq, use its generator. ValueError for an option that is unknown or out of range, and for
     models that write no texts.
-
-    `other_segments`: texts so far with another number of segments than their source, where the model separates them.
     """
 
     def __init__(self, loaded: Loaded, **generation: Any) -> None:
         check_options(generation, "generation")
         check_writes_texts(":".join(loaded.paths), loaded.pipeline.kind)
-        self.options, self.generator, self.other_segments = generation, None, 0
+        self.options, self.generator = generation, None
         others = [name for name, value in generation.items() if name not in SEARCHED and value != DEFAULTS[name]]
         if others or not all(hasattr(model.decoder, "reorder_beams") for model in loaded.models):
             loaded = loaded.with_task(f"the generation option {', '.join(others)}")
@@ -74,13 +72,13 @@ class DocumentToText:
                 yield from zip(encoded.owners[part], texts, strict=True)
 
         segments: Counter[int] = Counter()
-        for owner, number in zip(encoded.owners, encoded.segments, strict=True):
-            segments[owner] += number
+        for owner, row in zip(encoded.owners, encoded.rows, strict=True):
+            segments[owner] += row.segments
         for owner, rows in itertools.groupby(texts_of_rows(), key=lambda row: row[0]):
             pieces = [text for _, text in rows]
-            row = document_row(documents[owner].id, pieces, settings.target_separator, settings.target_language)
-            self.other_segments += len(row.get("segments", ())) not in (0, segments[owner])
-            yield row | ({} if documents[owner].meta is None else {"meta": documents[owner].meta})
+            line = document_row(documents[owner].id, pieces, settings.target_separator, settings.target_language)
+            self.pipeline.counts[OTHER_SEGMENTS] += len(line.get("segments", ())) not in (0, segments[owner])
+            yield line | ({} if documents[owner].meta is None else {"meta": documents[owner].meta})
 
     def _generate(self, tokens: list[Tensor], roles: list[Tensor]) -> list[str]:
         words = self.loaded.target.symbols
@@ -90,7 +88,7 @@ class DocumentToText:
         ]
 
     @torch.no_grad()
-    def hypotheses(self, tokens: list[Tensor], roles: list[Tensor]) -> list[Tensor]:
+    def hypotheses(self, tokens: list[Tensor], roles: Sequence[Tensor] = ()) -> list[Tensor]:
         """Generates the best hypothesis of each row, token ids with `</s>`; `roles`: rows of role ids, or none."""
         device = self.loaded.device
         source = padded(tokens).to(device)

@@ -2,8 +2,8 @@
 
     hat plan RECIPE [--gpu-memory 24G] [flags of fairseq-train, such as --checkpoint-activations]
 
-One update runs with the recipe's flags on tensors without memory, on the longest documents that the recipe allows.
-Neither data nor a GPU is needed. Other flags win over the recipe's; with --cpu the device is a CPU.
+One forward and backward pass runs with the recipe's flags on tensors without memory, on the longest documents that the
+recipe allows. Neither data nor a GPU is needed. Other flags win over the recipe's; with --cpu the device is a CPU.
 """
 
 import argparse
@@ -29,12 +29,20 @@ GPT2_SIZE = 50_264  # symbols of its dictionary
 SENTENCE = 32  # tokens from one marker to the next, where segments are not packed
 PARTS = ("weights", "gradients", "optimizer", "activations", "process", "peak")
 #: Libraries, and what the allocator keeps besides tensors: on a CPU as benchmarks/plan.py measures, on a GPU assumed.
-LIBRARIES, ALLOCATOR = {"cpu": GIB // 2, "cuda": GIB}, {"cpu": 0.14, "cuda": 0.0}
+LIBRARIES, ALLOCATOR = {"CPU": GIB // 2, "GPU": GIB}, {"CPU": 0.14, "GPU": 0.0}
+
+
+def memory_size(text: str) -> int:
+    """`24G` -> bytes; G and M are powers of 1024, as for the memory of GPUs."""
+    if not (match := re.fullmatch(r"(\d+(?:\.\d+)?)([GM])i?B?", text)):
+        raise argparse.ArgumentTypeError(f"{text}: write it as 24G or 16000M")
+    return int(float(match[1]) * (GIB if match[2] == "G" else 1 << 20))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("recipe", metavar="RECIPE", help=f"one of {', '.join(files.names())}")
-    parser.add_argument("--gpu-memory", metavar="24G", help="memory of the device: print the largest batch for it")
+    text = "memory of the device: print the largest batch for it"
+    parser.add_argument("--gpu-memory", metavar="24G", type=memory_size, help=text)
     text = f"symbols of the dictionary (default: the data's, else {GPT2_SIZE} for GPT-2's BPE or the number of codes)"
     parser.add_argument("--dictionary-size", type=int, metavar="N", help=text)
     for side in ("source", "target"):
@@ -54,10 +62,6 @@ def main(args: argparse.Namespace) -> int:
 
 def make_plan(args: argparse.Namespace) -> dict[str, Any]:
     """The estimate, and what it is about."""
-    memory = None if args.gpu_memory is None else parse_memory(args.gpu_memory)
-    for name in ("dictionary_size", "source_tokens", "target_tokens"):
-        if (number := getattr(args, name)) is not None and number < 1:
-            raise ValueError(f"--{name.replace('_', '-')} must be at least 1, not {number}")
     cfg, task, kind = set_up(*arguments(args.recipe, args.others, args.dictionary_size))
     preprocess = files.load(files.find(args.recipe))["preprocess"]
     reader = str(preprocess["reader"])
@@ -70,15 +74,14 @@ def make_plan(args: argparse.Namespace) -> dict[str, Any]:
         raise ValueError("the recipe has no size of a batch: give --batch-size or --max-tokens")
     size, update_freq, updates = cfg.dataset[unit], cfg.optimization.update_freq[0], Updates(cfg, task)
     document = longest_document(args, preprocess, updates.model, lambda **sizes: batch(task, kind, 1, **sizes))
-    device, longest = "cpu" if cfg.common.cpu else "cuda", max(document["source"], document["target"])
+    device, longest = "CPU" if cfg.common.cpu else "GPU", max(document["source"], document["target"])
 
-    def estimate(size: int, update_freq: int) -> dict[str, int]:
+    def estimate(size: int, update_freq: int) -> dict[str, Any]:
         documents = size if unit == "batch_size" else max(1, size // longest)  # fairseq counts the longer side of each
         tensors = updates.peak(batch(task, kind, documents, **document), update_freq)
         process = LIBRARIES[device] + int(ALLOCATOR[device] * tensors)
-        activations = tensors - sum(updates.sizes.values())
-        sizes = {**updates.sizes, "activations": activations, "process": process, "peak": tensors + process}
-        return {"documents": documents, **sizes}
+        sizes = updates.sizes | {"activations": tensors - sum(updates.sizes.values()), "process": process}
+        return {"documents": documents, **sizes, "peak": tensors + process}
 
     def flags(size: int, update_freq: int) -> dict[str, int]:
         return {unit.replace("_", "-"): size, "update-freq": update_freq}
@@ -95,12 +98,11 @@ def make_plan(args: argparse.Namespace) -> dict[str, Any]:
         "document": document,
         **estimate(size, update_freq),
     }
-    if memory is not None:  # of updates of the same size
+    if args.gpu_memory is not None:  # of updates of the same size
         update = size * update_freq
         sizes = [n for n in range(1, update + 1) if update % n == 0]
-        fitting = bisect.bisect(sizes, memory, key=lambda n: estimate(n, update // n)["peak"])
-        largest = flags(sizes[fitting - 1], update // sizes[fitting - 1]) if fitting else None
-        plan |= {"memory": memory, "largest": largest}
+        fitting = sizes[: bisect.bisect(sizes, args.gpu_memory, key=lambda n: estimate(n, update // n)["peak"])]
+        plan |= {"memory": args.gpu_memory, "largest": flags(fitting[-1], update // fitting[-1]) if fitting else None}
     return plan
 
 
@@ -113,13 +115,6 @@ def arguments(recipe: str, flags: Sequence[str], dictionary_size: int | None = N
         codes = int(str(preprocess.get("num-codes", Options.num_codes)))
         dictionary_size = GPT2_SIZE if preprocess.get("bpe") == "gpt2" else codes
     return words, dictionary_size
-
-
-def parse_memory(text: str) -> int:
-    """`24G` -> bytes; G and M are powers of 1024, as for the memory of GPUs."""
-    if not (match := re.fullmatch(r"(\d+(?:\.\d+)?)([GM])i?B?", text)):
-        raise ValueError(f"--gpu-memory {text}: write it as 24G or 16000M")
-    return int(float(match[1]) * (GIB if match[2] == "G" else 1 << 20))
 
 
 def longest_document(
@@ -139,11 +134,11 @@ def longest_document(
 
 def table(plan: Mapping[str, Any]) -> str:
     """The plan as text, in GiB."""
-    document, device = plan["document"], "CPU" if plan["device"] == "cpu" else "GPU"
+    document = plan["document"]
     target = f" and {document['target']:,} target" * bool(document["target"])
     lines = [
         f"{plan['recipe']}: {plan['arch']}, {plan['parameters']:,} parameters",
-        f"dictionary of {plan['dictionary_size']:,}; {plan['processes']} x {device}, {plan['precision']}; "
+        f"dictionary of {plan['dictionary_size']:,}; {plan['processes']} x {plan['device']}, {plan['precision']}; "
         f"on each {_flags(plan['batch'])}",
         f"documents of {document['source']:,} source{target} tokens, a marker every {document['marker_every']} tokens",
         "\nGiB on each device",

@@ -1,23 +1,29 @@
-"""A fairseq-train command without data: its task, a batch of the longest documents, and the memory of an update."""
+"""A fairseq-train command without data: a batch of the longest documents, and the memory of an update.
 
-import contextlib
+Tensors of floats are fake, without storage. Token ids, masks and positions are real, because code reads their values.
+"""
+
 import tempfile
+import weakref
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import torch
 import torch.nn.functional as F
-from fairseq import optim, options, tasks
+from fairseq import options, tasks
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, unset_fake_temporarily
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from ..data.kinds import KINDS, LabelledKind
 from ..register import register
-from .memory import Memory
 
 MASKED = 7  # of so many tokens one is masked, about 15 %
 NAMES, SPECIAL = 4, 4  # roles or labels; symbols that fairseq adds to every dictionary
+VALUE_NEEDED = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}
 
 
 def set_up(words: list[str], dictionary_size: int | None) -> tuple[Any, Any, Any]:
@@ -25,14 +31,15 @@ def set_up(words: list[str], dictionary_size: int | None) -> tuple[Any, Any, Any
     register()
     with tempfile.TemporaryDirectory() as folder:
         args = options.parse_args_and_arch(options.get_training_parser(), input_args=words)
-        streams = [getattr(args, name, None) for name in ("source_lang", "target_lang", "role_stream")]
-        paths = ["dict.txt", "input0/dict.txt", "label/dict.txt", *(f"dict.{stream}.txt" for stream in streams)]
         if dictionary_size is not None:
             args.data = folder
-            for path in paths:
-                symbols = range(NAMES if path in (paths[2], paths[-1]) else dictionary_size - SPECIAL)
+            source, target, role = (getattr(args, name, None) for name in ("source_lang", "target_lang", "role_stream"))
+            texts = ["dict.txt", "input0/dict.txt", f"dict.{source}.txt", f"dict.{target}.txt"]
+            names = ["label/dict.txt", f"dict.{role}.txt"]
+            sizes = dict.fromkeys(texts, dictionary_size - SPECIAL) | dict.fromkeys(names, NAMES)
+            for path, size in sizes.items():
                 Path(folder, path).parent.mkdir(exist_ok=True)
-                Path(folder, path).write_text("".join(f"{number} 1\n" for number in symbols), encoding="utf-8")
+                Path(folder, path).write_text("".join(f"{number} 1\n" for number in range(size)), encoding="utf-8")
         cfg = convert_namespace_to_omegaconf(args)
         task: Any = tasks.setup_task(cfg.task)
     return cfg, task, getattr(task, "kind", None) or next(k for k in KINDS.values() if k.task == cfg.task._name)
@@ -64,56 +71,98 @@ def batch(task: Any, kind: Any, documents: int, source: int, target: int, marker
 
 
 class Updates:
-    """Model, criterion and optimizer as fairseq's trainer has them; `sizes`: the bytes that they keep."""
+    """Updates of a training with Adam.
+
+    Attributes:
+        parameters: how many numbers are trained.
+        sizes: bytes that stay from one update to the next: `weights`; `gradients`, with the copy in which DDP sums
+            them; `optimizer`, the moments of Adam and fairseq's fp32 copies of weights and gradients.
+    """
 
     def __init__(self, cfg: Any, task: Any) -> None:
-        common, self._memory = cfg.common, Memory()
+        common = cfg.common
         if common.amp:
             raise ValueError("hat plan knows --fp16 and --bf16, not --amp: remove it")
-        self._dtype = torch.float16 if common.fp16 else torch.bfloat16 if common.bf16 else torch.float32
+        if cfg.optimizer._name != "adam":
+            raise ValueError(f"hat plan knows --optimizer adam, not {cfg.optimizer._name}")
+        self._memory, half = Memory(), common.fp16 or common.bf16
+        dtype = torch.float16 if common.fp16 else torch.bfloat16 if half else torch.float32
         with self._memory.fake, self._memory as memory:
             self.model, self._criterion = task.build_model(cfg.model).train(), task.build_criterion(cfg.criterion)
             memory.device = torch.device("cpu" if common.cpu else "cuda:0")
             for tensor in (*self.model.parameters(), *self.model.buffers()):
                 if tensor.is_floating_point():
-                    tensor.data, tensor.fake_device = torch.empty(tensor.shape, dtype=self._dtype), memory.device
-            self._parameters = [p for p in self.model.parameters() if p.requires_grad]
-            self.parameters, weights = sum(p.numel() for p in self._parameters), memory.live
-            processes = cfg.distributed_training.distributed_world_size
-            self._buckets = torch.empty(self.parameters * (processes > 1), dtype=self._dtype)  # DDP's copy of gradients
-            self._optimizer, memory.peak = self._build_optimizer(cfg), 0
-            for _ in range(2):  # Adam makes its moments in the first step
-                self._optimizer.zero_grad()
-                optimizer = memory.live - weights - self._buckets.nbytes
-                self._make_gradients()
-                gradients = memory.live - weights - optimizer
-                self._optimizer.step()
-            self._optimizer.zero_grad()
-        self.sizes = {"weights": weights, "gradients": gradients, "optimizer": optimizer}
-        self._peak_of_step = memory.peak
-
-    def _build_optimizer(self, cfg: Any) -> Any:
-        cfg.common.fp16_no_flatten_grads = True  # fairseq asks the GPU where to put a flat copy
-        if self._dtype is torch.float32:
-            return optim.build_optimizer(cfg.optimizer, self._parameters)
-        efficient = cfg.common.memory_efficient_fp16 or cfg.common.memory_efficient_bf16
-        half = optim.MemoryEfficientFP16Optimizer if efficient else optim.FP16Optimizer
-        return half.build_optimizer(cfg, self._parameters)
-
-    def _make_gradients(self) -> None:
-        for parameter in self._parameters:
-            parameter.grad = torch.empty(parameter.shape, dtype=parameter.dtype)
+                    tensor.data, tensor.fake_device = torch.empty(tensor.shape, dtype=dtype), memory.device
+        self._trained = [p for p in self.model.parameters() if p.requires_grad]
+        self.parameters = sum(p.numel() for p in self._trained)
+        copies = half and not (common.memory_efficient_fp16 or common.memory_efficient_bf16)
+        processes = cfg.distributed_training.distributed_world_size
+        gradients = self.parameters * dtype.itemsize * (2 if processes > 1 else 1)
+        optimizer = self.parameters * torch.float32.itemsize * (4 if copies else 2)
+        self.sizes = {"weights": memory.live, "gradients": gradients, "optimizer": optimizer}
 
     def peak(self, sample: dict[str, Any], update_freq: int) -> int:
         """The most bytes in an update of so many batches; from the second one on there are gradients already."""
-        kernels = contextlib.nullcontext() if self._memory.device.type == "cpu" else patch.dict(vars(F), GPU_KERNELS)
-        with self._memory.fake, self._memory as memory, kernels:
-            if update_freq > 1:
-                self._make_gradients()
+        kernels = {} if self._memory.device.type == "cpu" else GPU_KERNELS
+        with self._memory.fake, self._memory as memory, patch.dict(vars(F), kernels):
+            for parameter in self._trained if update_freq > 1 else ():
+                parameter.grad = torch.empty(parameter.shape, dtype=parameter.dtype)
             memory.peak = 0
-            self._optimizer.backward(self._criterion(self.model, sample)[0])
-            self._optimizer.zero_grad()
-        return max(memory.peak, self._peak_of_step)
+            self._criterion(self.model, sample)[0].backward()
+            self.model.zero_grad()
+        own_gradients = sum(parameter.nbytes for parameter in self._trained)
+        return memory.peak + self.sizes["optimizer"] + self.sizes["gradients"] - own_gradients
+
+
+class Memory(TorchDispatchMode):
+    """Bytes of tensors in use now (`live`) and at most (`peak`), inside of `fake` and this mode.
+
+    Tensors of floats have no storage, and are on `device`.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.device, self.fake = torch.device("cpu"), FakeTensorMode()
+        self.live, self.peak, self._counted = 0, 0, set[int]()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch.ops.prim.device.default:  # autograd asks for streams, which a missing device does not have
+            return torch.device("cpu")
+        out = self._run(func, args, kwargs or {})
+        tree_map_only(Tensor, self._count, out)
+        # Under a dispatch mode autograd does not sum gradients in place; that temporary does not count.
+        if func is not torch.ops.aten.add.Tensor or torch.is_grad_enabled():
+            self.peak = max(self.peak, self.live)
+        return out
+
+    def _run(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        on_cpu, on_device = ({"device": name} if "device" in kwargs else {} for name in ("cpu", self.device))
+        tensors = [x for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor)]
+        with unset_fake_temporarily():
+            if not VALUE_NEEDED.isdisjoint(func.tags):  # masks and numbers that are computed from floats count as 0
+                return func(*tree_map_only(FakeTensor, lambda x: torch.zeros(x.shape, dtype=x.dtype), args), **kwargs)
+            if tensors and not any(isinstance(x, FakeTensor) for x in tensors):
+                return func(*args, **kwargs | on_cpu)
+            fake_args, fake_kwargs = tree_map_only(Tensor, self._without_storage, (args, kwargs))
+        out = func(*fake_args, **fake_kwargs | on_device)
+        if tensors or not isinstance(out, Tensor) or out.is_floating_point():
+            return out
+        with unset_fake_temporarily():
+            return func(*args, **kwargs | on_cpu)
+
+    def _without_storage(self, x: Tensor) -> Tensor:
+        return x if isinstance(x, FakeTensor) else FakeTensor(self.fake, x.to("meta"), self.device)
+
+    def _count(self, x: Tensor) -> None:
+        storage = x.untyped_storage()
+        if (key := storage._cdata) not in self._counted:
+            self._counted.add(key)
+            self.live += storage.nbytes()
+            weakref.finalize(storage, self._release, key, storage.nbytes()).atexit = False
+
+    def _release(self, key: int, size: int) -> None:
+        self._counted.discard(key)
+        self.live -= size
 
 
 def _fused_attention(

@@ -1,4 +1,4 @@
-"""Recorded attention is the module's own, in every system that has some to show; the same padded and among others."""
+"""Recorded attention is the module's own, in every system that has some to show."""
 
 from __future__ import annotations
 
@@ -6,18 +6,11 @@ from typing import Any
 
 import pytest
 import torch
-from building import BOS, PAD, TINY, TINY_ENCODER, build, documents
+from building import BOS, TINY, TINY_ENCODER, build, documents
 from torch import Tensor
 
 from hat_fairseq.analysis.look import AttentionMap
-from hat_fairseq.analysis.recording import (
-    BatchRecorder,
-    Recorder,
-    averaged,
-    max_pooling_share,
-    segment_attentions,
-    summed,
-)
+from hat_fairseq.analysis.recording import Recorder, averaged, segment_weights, summed, units
 from hat_fairseq.modules.pooling_attention import PoolingAttention
 
 SEGMENTS = (
@@ -45,7 +38,6 @@ MODELS = {
     "hat_bart": ("hat_bart_base", TINY, "attention among sentences", "sentence"),
 }
 OF_SEGMENTS = list(MODELS)[:5]  # whose segments or sentences `hat predict --details` weighs
-LENGTHS = [23, 30, 1, 6, 7, 11]
 
 
 def model_of(name: str, flags: str = "") -> Any:
@@ -143,13 +135,6 @@ def test_sums_means_and_maxima() -> None:
 
 
 @torch.no_grad()
-def weights_of(model: Any, tokens: Tensor, layer: int | None = None) -> tuple[Tensor | None, Tensor | None]:
-    with BatchRecorder(model, tokens, segment_attentions(model.core, layer)) as weights:
-        model(tokens, classification_head_name="topic")
-    return weights.attention, weights.share
-
-
-@torch.no_grad()
 def test_weights_of_segments_give_the_modules_output_and_their_mean() -> None:
     """Weights times values, through out_proj, in every layer; the mean is over layers, heads, segments that ask."""
 
@@ -163,74 +148,44 @@ def test_weights_of_segments_give_the_modules_output_and_their_mean() -> None:
         seen.append(weights)
 
     for name in OF_SEGMENTS:
-        model = model_of(name)
-        (shown,) = segment_attentions(model.core)
+        model, tokens, seen = model_of(name), documents([29]), list[Tensor]()
+        recorder, weights = segment_weights(model, tokens)
+        (layers,) = {one.layers for one in recorder.maps()}
         all_segments_ask = "hierarchical" in MODELS[name][0]
-        assert list(shown.layers) == ([1, 2, 3] if all_segments_ask else [0, 1])
-        for attention in shown.layers.values():
+        assert layers == ((1, 2, 3) if all_segments_ask else (0, 1))
+        for layer in layers:
+            module = model.core.layers[layer]
+            attention = module.cross_segment.self_attn if all_segments_ask else module.sentence_attn
             attention.register_forward_hook(check)
-        for tokens in (documents(LENGTHS), documents([29])):
-            seen: list[Tensor] = []
-            model(tokens, features_only=True)
-            assert len(seen) == len(shown.layers) and min(float(weights.std()) for weights in seen) > 0.05
-        by_hand = [weights[0] if all_segments_ask else weights[0, :, :1] for weights in seen]
-        each = [weights_of(model, tokens, layer)[0] for layer in shown.layers]
-        for one, weights in zip(each, by_hand, strict=True):
-            torch.testing.assert_close(one[0], weights.mean(dim=(0, 1)))
-        torch.testing.assert_close(weights_of(model, tokens)[0], torch.stack(each).mean(0))
-
-
-def test_weights_of_segments_alone_padded_and_among_others() -> None:
-    tokens = documents(LENGTHS)
-    wider = torch.cat([tokens, torch.full((len(tokens), 13), PAD)], dim=1)
-    for name in OF_SEGMENTS:
-        model = model_of(name)
-        batches = [weights_of(model, batch) for batch in (tokens, wider, tokens.flip(0))]
-        batches[2] = tuple(None if part is None else part.flip(0) for part in batches[2])  # type: ignore[assignment]
-        for row, length in enumerate(LENGTHS):
-            alone = weights_of(model, tokens[row : row + 1, :length])
-            for part, expected in [pair for batch in batches for pair in zip(batch, alone, strict=True)]:
-                if expected is None:
-                    assert part is None
-                    continue
-                own = expected.size(1)
-                torch.testing.assert_close(part[row : row + 1, :own], expected, atol=1e-5, rtol=1e-4)
-                assert not part[row, own:].any() and float(part[row].sum()) == pytest.approx(1, abs=1e-5)
+        model(tokens, features_only=True)
+        assert len(seen) == len(layers) and min(float(weights.std()) for weights in seen) > 0.05
+        by_hand = torch.cat([weights[0] if all_segments_ask else weights[0, :, :1] for weights in seen]).mean(
+            dim=(0, 1)
+        )
+        torch.testing.assert_close(torch.tensor([each["weight"] for each in weights]), by_hand)
 
 
 @torch.no_grad()
 def test_share_of_max_pooling() -> None:
-    states = torch.tensor([[[1.0, 5, 0, 2], [3, 4, 0, 1], [9, 9, 9, 9]], [[0.0, 0, 0, 0], [1, 1, -1, 1], [2, 0, 0, 0]]])
-    mask = torch.tensor([[False, False, True], [False, False, False]])
-    # first row: channel 0 is segment 1's, a tie goes to the first; the padded segment wins nothing
-    assert max_pooling_share(states, mask).tolist() == [[0.75, 0.25, 0], [0.25, 0.5, 0.25]]
     model, tokens = model_of("by length"), documents([54])
-    states = model(tokens, classification_head_name="topic")[1]["spans"]
-    share = max_pooling_share(states, torch.zeros(states.shape[:2], dtype=torch.bool))
-    torch.testing.assert_close(weights_of(model, tokens)[1], share)
+    states = model(tokens, classification_head_name="topic")[1]["spans"][0].tolist()  # S x C
+    channels = [[state[channel] for state in states] for channel in range(24)]
+    winners = [values.index(max(values)) for values in channels]
+    shares = [each["share"] for each in segment_weights(model, tokens)[1]]
+    assert shares == pytest.approx([winners.count(unit) / 24 for unit in range(9)]) and len(set(shares)) > 2
     for pooling in ("attentive", "first", "mean"):
-        attention, none = weights_of(model_of("by length", f"--pooling {pooling}"), documents([20]))
-        assert attention is not None and none is None
+        assert [*segment_weights(model_of("by length", f"--pooling {pooling}"), documents([20]))[1][0]] == ["weight"]
 
 
-def test_models_and_layers_without_attention_between_segments() -> None:
-    for name, flags in (("by length", "--layout S|S"), ("tokens ask", "--no-hierarchy")):
-        attention, share = weights_of(model_of(name, flags), documents([20, 9]))
-        assert attention is None and (share is None) == (name == "tokens ask")
-    with pytest.raises(ValueError, match=r"layer 0 does not attend between segments \(the layers that do: 1, 2, 3\)"):
-        segment_attentions(model_of("by length").core, 0)
+def test_models_without_attention_between_segments() -> None:
+    for name, flags, keys in (("by length", "--layout S|S", ["share"]), ("tokens ask", "--no-hierarchy", [])):
+        assert [*segment_weights(model_of(name, flags), documents([20]))[1][0]] == keys
 
 
-def test_segments_of_tokens() -> None:
-    tokens = torch.tensor([[BOS, 9, 9, 9, 9, 9, 9, BOS, 9, 2], [9, BOS, 9, 2, *[PAD] * 6]])
-    expected = {
-        "by length": [[0] * 6 + [1] * 4, [0] * 4 + [-1] * 6],
-        "by marker": [[0] * 6 + [1] + [2] * 3, [0, 1, 1, 1] + [-1] * 6],
-        "tokens ask": [[0] * 7 + [1] * 3, [0, 1, 1, 1] + [-1] * 6],
-    }
-    for name, numbers in expected.items():
-        model = model_of(name)
-        assert BatchRecorder(model, tokens, segment_attentions(model.core)).rows.tolist() == numbers
-        assert weights_of(model, tokens)[0].size(1) == max(map(max, numbers)) + 1
-    model = model_of("tokens ask", "--no-hierarchy")
-    assert BatchRecorder(model, tokens, segment_attentions(model.core)).rows.tolist() == [[0] * 10, [0] * 10]
+def test_units_of_tokens() -> None:
+    for tokens, expected in (
+        ([BOS, 9, 9, 9, 9, 9, 9, BOS, 9, 2], [[0] * 6 + [1] * 4, [0] * 6 + [1] + [2] * 3, [0] * 7 + [1] * 3]),
+        ([9, BOS, 9, 2], [[0] * 4, [0, 1, 1, 1], [0, 1, 1, 1]]),
+    ):
+        for name, numbers in zip(("by length", "by marker", "tokens ask"), expected, strict=True):
+            assert units(encoder_of(name), torch.tensor([tokens]))[1].tolist() == numbers

@@ -49,15 +49,15 @@ def by_hand(made: FineTuned, longest: int) -> list[dict[str, Any]]:
         words = line.split()
         tokens = torch.tensor([[*map(task.source_dictionary.index, words), task.source_dictionary.eos()]])
         heads = list(model.classification_heads)
-        found = {name: t[0] for name, t in model.eval()(tokens, classification_head_name=heads)[0].items()}
-        spans, types = found["answer_span"], found["answer_type"]
+        predicted = {name: t[0] for name, t in model.eval()(tokens, classification_head_name=heads)[0].items()}
+        spans, types = predicted["answer_span"], predicted["answer_type"]
         markers = [place for place, word in enumerate(words) if word == "<s>"][1:]
         ends = [*markers[1:], len(words)]
         any_type = float(types[1:].logsumexp(0) - types[0])
         window: dict[str, Any] = {"types": types.tolist(), "spans": [], "paragraphs": []}
         null = float(spans[0].sum())
         for place, (marker, end) in enumerate(zip(markers, ends, strict=True)):
-            score = float(found["answer_paragraph"][place])
+            score = float(predicted["answer_paragraph"][place])
             window["paragraphs"].append((score + any_type, score, said(words[marker + 1 : end])))
             for i in range(marker + 1, end):
                 for j in range(i, min(end, i + longest)):
@@ -99,12 +99,12 @@ def test_answers_are_the_best_of_all_windows(kind: str | None, fine_tuned: Make,
         state["model"]["classification_heads.answer_type.out_proj.bias"][TYPES.index(kind)] += 40
         torch.save(state, tmp_path / "biased.pt")
         made = FineTuned(made.kind, made.raw, made.data, tmp_path / "biased.pt")
-    found, wanted = predict(made, tmp_path / "p.jsonl", "--max-answer-length", 4), by_hand(made, 4)
+    predicted, wanted = predict(made, tmp_path / "p.jsonl", "--max-answer-length", 4), by_hand(made, 4)
     raw = [json.loads(line) for line in (made.raw / "test.jsonl").open()]
-    assert [record["id"] for record in found] == [record["id"] for record in raw] == [w["id"] for w in wanted]
+    assert [record["id"] for record in predicted] == [record["id"] for record in raw] == [w["id"] for w in wanted]
     assert max(record["windows"] for record in wanted) > 1
-    assert {record["type"] for record in found} == {kind or "span"}
-    for record, expected, example in zip(found, wanted, raw, strict=True):
+    assert {record["type"] for record in predicted} == {kind or "span"}
+    for record, expected, example in zip(predicted, wanted, raw, strict=True):
         assert record["type"] == expected["type"]
         assert record["paragraph_score"] == pytest.approx(expected["paragraph_score"], abs=1e-3)
         assert record["answer_score"] == pytest.approx(expected["answer_score"], abs=1e-3)
@@ -116,19 +116,21 @@ def test_answers_are_the_best_of_all_windows(kind: str | None, fine_tuned: Make,
         else:
             assert record["answer_paragraph"] is record["start"] is None
     again = predict(made, tmp_path / "one.jsonl", "--max-answer-length", 4, "--batch-size", 1)
-    for one, other in zip(again, found, strict=True):
+    for one, other in zip(again, predicted, strict=True):
         for key in one:
             assert one[key] == (pytest.approx(other[key], abs=1e-4) if key.endswith("_score") else other[key])
 
 
 def test_thresholds_leave_out_what_has_lower_scores(fine_tuned: Make, tmp_path: Path) -> None:
     made = fine_tuned("document_qa")
-    found = predict(made, tmp_path / "p.jsonl")
-    paragraph, answer = (sorted(r[f"{name}_score"] for r in found)[len(found) // 2] for name in ("paragraph", "answer"))
+    predicted = predict(made, tmp_path / "p.jsonl")
+    paragraph, answer = (
+        sorted(r[f"{name}_score"] for r in predicted)[len(predicted) // 2] for name in ("paragraph", "answer")
+    )
     flags = ["--paragraph-threshold", paragraph, "--answer-threshold", answer, "--overwrite"]
     some = predict(made, tmp_path / "p.jsonl", *flags)
     types = set()
-    for record, before in zip(some, found, strict=True):
+    for record, before in zip(some, predicted, strict=True):
         has_paragraph, has_answer = before["paragraph_score"] >= paragraph, before["answer_score"] >= answer
         assert record["paragraph"] == (before["paragraph"] if has_paragraph else None)
         assert record["answer"] == (before["answer"] if has_answer else "")

@@ -18,8 +18,8 @@ from hat_fairseq import cli
 from hat_fairseq.inference.python import Model
 
 LOAD = "import hat_fairseq, json, sys; model = hat_fairseq.load({!r}, device='cpu'); "
-PREDICT = "found = model.predict(list(map(json.loads, open(sys.argv[1])))); "
-PREDICT += "print(json.dumps([each.to_json() for each in found], sort_keys=True))"
+PREDICT = "predicted = model.predict(list(map(json.loads, open(sys.argv[1])))); "
+PREDICT += "print(json.dumps([each.to_json() for each in predicted], sort_keys=True))"
 
 
 def python(code: str, *arguments: object, status: int = 0, **variables: str) -> str:
@@ -49,8 +49,8 @@ def test_what_is_pushed_is_what_is_loaded(folder: Path, fine_tuned, tmp_path: Pa
         assert python(push, HF_ENDPOINT=server.address, HF_HOME=home) == f"{server.address}/user/model"
         files = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
         assert server.files == files
-        found = python(LOAD.format("user/model@main") + PREDICT, raw, HF_ENDPOINT=server.address, HF_HOME=home)
-        assert json.loads(found) == expected
+        predicted = python(LOAD.format("user/model@main") + PREDICT, raw, HF_ENDPOINT=server.address, HF_HOME=home)
+        assert json.loads(predicted) == expected
         unknown = python(LOAD.format("user/none"), status=1, HF_ENDPOINT=server.address, HF_HOME=home)
         assert "user/none does not exist, and is no model of the Hugging Face Hub (" in unknown
         server.files["model.safetensors"] = server.files["model.safetensors"][:-1] + b"x"

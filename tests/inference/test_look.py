@@ -12,15 +12,13 @@ import torch
 from warm import WarmPython
 
 from hat_fairseq import cli
-from hat_fairseq.analysis.shown import units
+from hat_fairseq.analysis.recording import units
 from hat_fairseq.data.kind import HEAD
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.inference import DocumentToText
 from hat_fairseq.inference.labels import Predictor
 from hat_fairseq.inference.loading import load
-from hat_fairseq.inference.look_labels import look_at_labels
-from hat_fairseq.inference.look_text import look_at_text
-from hat_fairseq.inference.look_units import LookOptions
+from hat_fairseq.inference.looking import LookOptions, look_at
 from hat_fairseq.inference.rows import row_of
 
 OPTIONS = {"beam": 2, "max_len_b": 12, "min_len": 6}
@@ -39,14 +37,13 @@ def test_a_text_model(trained: tuple[Path, str]) -> None:
     data, checkpoint = trained
     model = DocumentToText.from_pretrained(checkpoint, data / "bin", "cpu", **OPTIONS)
     record = next(iter(read_records(data / "text/test.jsonl")))
-    look = look_at_text(model, record, LookOptions(occlusion=True, batch_size=3))
+    look = look_at(model, record, LookOptions(occlusion=True, batch_size=3))
     assert look.roles == tuple(record.roles[: len(look.source)])
     assert "".join(look.target).strip() == next(iter(model([record]))).replace("\t", " ")
     assert look.target_sentences[0][0] == 0 and look.target_sentences[-1][1] == len(look.target)
     assert look.unit == "sentence" and len(look.source) > 3
     assert look.source[0] == f"{record.roles[0]} : {record.sentences[0]}"
-    names = {(one.name, one.queries): one for one in look.maps}
-    assert list(names) == [
+    assert [(one.name, one.queries) for one in look.maps] == [
         ("attention to sentences", "target tokens"),
         ("attention to tokens, summed by sentence", "target tokens"),
         ("attention among sentences", "source"),
@@ -72,19 +69,17 @@ def test_a_text_model(trained: tuple[Path, str]) -> None:
     starts = [*source[0].eq(dictionary.bos()).nonzero().flatten().tolist(), source.size(1)]
     weights = [part.explicit_weights(*inputs)[0, :, :-1] for part, inputs in calls]
     for layer, (to_tokens, to_sentences) in enumerate(zip(weights[::2], weights[1::2], strict=True)):
-        recorded = names["attention to sentences", "target tokens"].weights[layer]
-        torch.testing.assert_close(recorded, to_sentences)
+        torch.testing.assert_close(look.maps[0].weights[layer], to_sentences)
         by_sentence = torch.stack([to_tokens[..., a:b].sum(-1) for a, b in pairwise(starts)], -1)
-        recorded = names["attention to tokens, summed by sentence", "target tokens"].weights[layer]
-        torch.testing.assert_close(recorded, by_sentence)
+        torch.testing.assert_close(look.maps[1].weights[layer], by_sentence)
 
     # Occlusion, one document at a time.
     def score(keep: torch.Tensor) -> torch.Tensor:
         encoded = net.encoder(source[:, keep], roles=streams[:, keep])
         logits, _ = net.decoder(target.roll(1)[None], encoded)
-        found = logits[0].log_softmax(-1).gather(1, target[:, None])[:, 0]
+        each = logits[0].log_softmax(-1).gather(1, target[:, None])[:, 0]
         ends = [*(b for _, b in look.target_sentences[:-1]), len(target)]
-        return torch.stack([found[a:b].sum() for a, b in pairwise([0, *ends])])
+        return torch.stack([each[a:b].sum() for a, b in pairwise([0, *ends])])
 
     before = score(torch.ones(source.size(1), dtype=torch.bool))
     torch.testing.assert_close(look.occlusion.before, before)
@@ -92,10 +87,10 @@ def test_a_text_model(trained: tuple[Path, str]) -> None:
         keep = torch.ones(source.size(1), dtype=torch.bool)
         keep[starts[unit] : starts[unit + 1]] = False
         torch.testing.assert_close(look.occlusion.change[:, unit], score(keep) - before, atol=1e-4, rtol=1e-4)
-    reference = look_at_text(model, record, reference=True)
+    reference = look_at(model, record, LookOptions(reference=True))
     assert "".join(reference.target).strip() in " ".join(str(record.target).split()) or len(reference.target) == 60
     with pytest.raises(ValueError, match="--chunk 2: .* has 1 of them"):
-        look_at_text(model, record, LookOptions(chunk=2))
+        look_at(model, record, LookOptions(chunk=2))
 
 
 @torch.no_grad()
@@ -103,7 +98,7 @@ def test_a_classifier(fine_tuned) -> None:
     made = fine_tuned("classification")
     model = Predictor(load(made.checkpoint, made.data / "bin", "cpu"))
     record = next(iter(read_records(made.raw / "test.jsonl", "classification")))
-    look = look_at_labels(model, record, LookOptions(occlusion=True, batch_size=4))
+    look = look_at(model, record, LookOptions(occlusion=True, batch_size=4))
     (one,) = look.maps
     assert (one.name, one.queries, look.unit) == ("attention among segments", "source", "segment")
     assert len(look.source) == one.weights.size(-1) and look.target == ()
@@ -117,7 +112,7 @@ def test_a_classifier(fine_tuned) -> None:
 
     best = int(logits(tokens).argmax())
     assert look.occlusion.rows == (f"label {model.loaded.labels[best]}",)
-    without = tokens[units(net.core, tokens[None])[1][0] != 1]
+    without = tokens[units(net.core, tokens[None])[1] != 1]
     torch.testing.assert_close(look.occlusion.change[0, 1], logits(without)[best] - logits(tokens)[best])
 
 
@@ -125,10 +120,10 @@ def test_the_first_token_is_a_query_where_it_is_classified(fine_tuned) -> None:
     made = fine_tuned("tokens")  # hat_roberta
     model = Predictor(load(made.checkpoint, made.data / "bin", "cpu"))
     record = next(iter(read_records(made.raw / "test.jsonl", "tokens")))
-    look = look_at_labels(model, record)
+    look = look_at(model, record)
     assert {one.queries: one.weights.size(2) for one in look.maps}["document"] == 1
     with pytest.raises(ValueError, match="--occlusion needs one label for a document; the kind tokens"):
-        look_at_labels(model, record, LookOptions(occlusion=True))
+        look_at(model, record, LookOptions(occlusion=True))
 
 
 def test_the_command_writes_all_forms(trained: tuple[Path, str], tmp_path: Path, capsys) -> None:
@@ -161,27 +156,25 @@ def test_the_command_writes_all_forms(trained: tuple[Path, str], tmp_path: Path,
 
 
 def test_pages_of_all_documents(fine_tuned, tmp_path: Path, capsys, monkeypatch) -> None:
-    """Byte for byte those of `hat look --occlusion`; ids that are no names of files, no text, one segment."""
+    """Byte for byte those of `hat look`; ids that are no names of files, no text, one segment."""
     made = fine_tuned("classification")
     (first, *_) = map(json.loads, (made.raw / "test.jsonl").open())
-    texts = {"../a b": first["segments"], "..a/B": first["segments"][:3], "none": [], "長" * 100: first["segments"][:1]}
+    texts = {"../a b": first["segments"], "..a/B": first["segments"][:3], "none": [], "長" * 100: ["yes"]}
     rows = [json.dumps({"id": name, "segments": segments}) + "\n" for name, segments in texts.items()]
     (tmp_path / "in.jsonl").write_text("".join(rows))
-    common = ["--data", str(made.data / "bin"), "--device", "cpu"]
-    words = ["look", str(made.checkpoint), "--input", str(tmp_path / "in.jsonl"), *common]
+    words = ["look", str(made.checkpoint), "--input", str(tmp_path / "in.jsonl"), "--data", str(made.data / "bin")]
+    words += ["--device", "cpu", "--occlusion"]
     assert cli.main([*words, "--pages", str(tmp_path / "pages")]) == 0
     out, err = capsys.readouterr()
     assert f"{tmp_path}/pages: 3 pages, and index.html" in out and "1 documents have no page" in err and "'none'" in err
-    assert "3 pages have another name than the id, e.g. a_b.html" in err
-    names = ["a_B-2.html", "a_b.html", "index.html", "長" * 26 + ".html"]
+    names = ["1-.._a_b.html", "2-..a_B.html", "3-" + "長" * 26 + ".html", "index.html"]
     assert sorted(path.name for path in (tmp_path / "pages").iterdir()) == names
-    for name, page in (("../a b", "a_b"), ("..a/B", "a_B-2")):
-        look = ["look", str(made.checkpoint), "--input", str(tmp_path / "in.jsonl"), *common, "--occlusion"]
-        look += ["--id", name]
-        assert cli.main([*look, "--out", str(tmp_path / f"{page}.html")]) == 0
-        assert (tmp_path / f"{page}.html").read_bytes() == (tmp_path / f"pages/{page}.html").read_bytes()
-    assert cli.main([*words, "--pages", str(tmp_path / "pages"), "--occlusion"]) == 2
-    assert "index.html exists" in capsys.readouterr().err
+    for name, page in (("../a b", names[0]), ("..a/B", names[1])):
+        assert cli.main([*words, "--id", name, "--out", str(tmp_path / page)]) == 0
+        assert (tmp_path / page).read_bytes() == (tmp_path / "pages" / page).read_bytes()
+    assert "nothing is left without it" in (tmp_path / "pages" / names[2]).read_text()
+    assert cli.main([*words, "--pages", str(tmp_path / "pages"), "--overwrite"]) == 2
+    assert "pages already exists; choose another directory" in capsys.readouterr().err
     monkeypatch.setenv("OMP_NUM_THREADS", str(torch.get_num_threads()))  # sums depend on it in the last digits
     assert cli.main([*words, "--pages", str(tmp_path / "two"), "--workers", "2"]) == 0
     for name in names:
@@ -191,12 +184,10 @@ def test_pages_of_all_documents(fine_tuned, tmp_path: Path, capsys, monkeypatch)
 def test_pages_of_texts(trained: tuple[Path, str], tmp_path: Path) -> None:
     """Of a split of preprocessed data; the page of a document is that of `hat look --id`."""
     data, checkpoint = trained
-    common = ["look", checkpoint, "--data", str(data / "bin"), "--input", str(data), "--device", "cpu"]
-    common += ["--generation", json.dumps(OPTIONS)]
-    assert cli.main([*common, "--pages", str(tmp_path / "pages")]) == 0
-    records = [json.loads(line) for line in (data / "text/test.jsonl").open()]
-    pages = [path.stem for path in (tmp_path / "pages").iterdir() if path.name != "index.html"]
-    assert sorted(pages) == sorted(record["id"] for record in records)
-    name = records[-1]["id"]
-    assert cli.main([*common, "--id", name, "--out", str(tmp_path / "one.html")]) == 0
-    assert (tmp_path / "one.html").read_bytes() == (tmp_path / f"pages/{name}.html").read_bytes()
+    words = ["look", checkpoint, "--input", str(data), "--device", "cpu", "--generation", json.dumps(OPTIONS)]
+    assert cli.main([*words, "--pages", str(tmp_path / "pages")]) == 0
+    names = [json.loads(line)["id"] for line in (data / "text/test.jsonl").open()]
+    pages = sorted(path.stem for path in (tmp_path / "pages").iterdir())
+    assert pages == [*(f"{number}-{name}" for number, name in enumerate(names, start=1)), "index"]
+    assert cli.main([*words, "--id", names[-1], "--out", str(tmp_path / "one.html")]) == 0
+    assert (tmp_path / "one.html").read_bytes() == (tmp_path / f"pages/{pages[-2]}.html").read_bytes()

@@ -122,15 +122,15 @@ def test_the_card_says_what_the_hub_reads_and_the_checkpoint_records(made: Path,
 
 
 def test_fairseqs_commands_take_it(made: Path, warm: WarmPython, tmp_path: Path) -> None:
-    found, data = [], made / "data/bin"
+    outputs, data = [], made / "data/bin"
     calls = [("generate", ["--max-len-b", "6"]), ("validate", [])]
     for path in (made / "model.pt", made / "P"):
         text = ""
         for command, flags in calls:
             words = [f"fairseq_cli.{command}", str(data), *TASK, *flags]
             text += warm.run([*words, "--batch-size", "1", "--path", str(path)], tmp_path, tmp_path / "log")
-        found.append(re.findall(r"^[DH]-.*|\| loss \S+", text, re.M))
-    assert found[0] == found[1] and len(found[0]) > 2 * 4
+        outputs.append(re.findall(r"^[DH]-.*|\| loss \S+", text, re.M))
+    assert outputs[0] == outputs[1] and len(outputs[0]) > 2 * 4
     words = f"hat_fairseq.cli generate {data} --path {made}/P --results-path out --device cpu --beam 2".split()
     warm.run([*words, "--max-len-b", "8", "--min-len", "4"], tmp_path, tmp_path / "log")
     texts = hat_fairseq.load(made / "P", device="cpu").generate(lines_of(made / "raw/test.jsonl"))
@@ -239,9 +239,9 @@ def test_it_needs_no_fairseq(made: Path, warm: WarmPython, without_fairseq, tmp_
         refused,
         (
             "the generation option sampling needs fairseq, which is not installed",
-            "old was made by an earlier version: package it again where fairseq is installed",
-            "model.pt is a checkpoint of fairseq, which is not installed",
-            "packages have their data; leave it out, or install fairseq",
+            "old, a checkpoint or a package of an earlier version, needs fairseq, which is not installed",
+            "model.pt, a checkpoint or a package of an earlier version, needs fairseq",
+            "a package with . needs fairseq",
         ),
         strict=True,
     ):

@@ -26,7 +26,6 @@ from hat_fairseq.kernels.precision import PackedLinear
 from hat_fairseq.kernels.torch_private import BF16, INT8
 
 OPTIONS = {"beam": 2, "max_len_b": 8, "min_len": 4}
-needs_int8 = pytest.mark.skipif(not INT8, reason="this torch has no oneDNN")
 
 
 @pytest.fixture(scope="module")
@@ -42,73 +41,76 @@ def chunked(warm: WarmPython, train, tmp_path_factory) -> tuple[Path, Path]:
     return folder / "data", folder / "model/checkpoint_last.pt"
 
 
-def short(data: Path) -> list[Record]:
-    """The first turns of real meetings: three chunks, one chunk, two chunks."""
-    documents = list(read_records(data / "text/test.jsonl"))
-    counts = (12, 1, 8)
-    return [replace(d, sentences=None, turns=d.turns[:n], target=None) for d, n in zip(documents, counts, strict=True)]
-
-
-def test_chunks_of_a_document_are_joined_in_order(chunked: tuple[Path, Path]) -> None:
+@pytest.fixture(scope="module")
+def model(chunked: tuple[Path, Path]) -> DocumentToText:
     data, checkpoint = chunked
-    model = DocumentToText.from_pretrained(str(checkpoint), str(data / "bin"), "cpu", **OPTIONS)
-    documents = short(data)
+    return DocumentToText.from_pretrained(str(checkpoint), str(data / "bin"), "cpu", **OPTIONS)
+
+
+@pytest.fixture(scope="module")
+def documents(chunked: tuple[Path, Path]) -> list[Record]:
+    """The first turns of real meetings: three chunks, one chunk, two chunks."""
+    records = list(read_records(chunked[0] / "text/test.jsonl"))
+    counts = (12, 1, 8)
+    return [replace(d, sentences=None, turns=d.turns[:n], target=None) for d, n in zip(records, counts, strict=True)]
+
+
+@pytest.fixture
+def summarize(chunked: tuple[Path, Path], documents: list[Record], tmp_path: Path) -> list[str]:
+    """The words of a command that writes the texts of the documents."""
+    data, checkpoint = chunked
+    source = tmp_path / "documents.jsonl"
+    source.write_text("".join(json.dumps(record_to_json(document)) + "\n" for document in documents))
+    words = ["summarize", "--path", checkpoint, "--data", data / "bin", "--device", "cpu", "--input", source]
+    words += ["--out", tmp_path / "out.jsonl", "--generation", json.dumps(OPTIONS)]
+    return [*map(str, words)]
+
+
+def test_chunks_of_a_document_are_joined_in_order(model: DocumentToText, documents: list[Record]) -> None:
     chunks = [model.pipeline.encode(document) for document in documents]
     assert [len(parts) for parts in chunks] != [1, 1, 1]
     expected = []
     for document, parts in zip(documents, chunks, strict=True):
-        alone = list(model([document]))
-        assert len(alone) == 1 and len(alone[0].split()) >= len(parts)
-        expected += alone
+        (alone,) = model([document])
+        assert len(alone.split()) >= len(parts)
+        expected.append(alone)
     assert all(list(model(documents, batch_size)) == expected for batch_size in (1, 2, 33))
 
 
-def test_texts_come_one_by_one_and_bad_documents_before_all(chunked: tuple[Path, Path]) -> None:
-    data, checkpoint = chunked
-    model = DocumentToText.from_pretrained(str(checkpoint), str(data / "bin"), "cpu", **OPTIONS)
-    first, *_ = documents = short(data)
+def test_texts_come_one_by_one_and_bad_documents_before_all(model: DocumentToText, documents: list[Record]) -> None:
     texts = model([*documents, Document("empty", turns=(Turn(" ", role="PM"),))])
     with pytest.raises(ValueError, match="document 'empty'"):
         next(texts)
-    assert next(model(documents)) == next(model([first]))
-    assert "meta" not in next(model.rows([first]))
-    assert next(model.rows([replace(first, meta={"n": 1})]))["meta"] == {"n": 1}
+    assert next(model(documents)) == next(model(documents[:1]))
+    assert next(model.rows([replace(documents[0], meta={"n": 1})]))["meta"] == {"n": 1}
+    with pytest.raises(ValueError, match="the batch size must be at least 1, not 0"):
+        next(model(documents, 0))
 
 
-def test_a_missing_directory_is_known_before_generation(
-    warm: WarmPython, chunked: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_the_command_writes_every_document(
+    summarize: list[str], documents: list[Record], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    data, checkpoint = chunked
-    source = tmp_path / "documents.jsonl"
-    source.write_text("".join(json.dumps(record_to_json(document)) + "\n" for document in short(data)))
-    words = ["summarize", "--path", checkpoint, "--data", data / "bin", "--device", "cpu"]
     (tmp_path / "empty.jsonl").touch()
-
-    def refusal(*files: object) -> str:
-        assert cli.main([*map(str, words), *map(str, files)]) == 2
-        return capsys.readouterr().err
-
-    empty = refusal("--input", tmp_path / "empty.jsonl", "--out", tmp_path / "e.jsonl")
-    assert "empty.jsonl is empty: nothing to summarize" in empty
-    nowhere = refusal("--input", source, "--out", tmp_path / "nowhere/out.jsonl")
-    assert "nowhere" in nowhere.strip().splitlines()[-1]
-    words += ["--input", source, "--out", tmp_path / "out.jsonl", "--generation", json.dumps(OPTIONS)]
-    warm.run(["hat_fairseq.cli", *map(str, words)], tmp_path, tmp_path / "log")
-    assert [json.loads(line)["id"] for line in (tmp_path / "out.jsonl").open()] == [d.id for d in short(data)]
-    assert not (tmp_path / "out.jsonl.partial").exists()
+    for flags, message in (
+        (["--input", f"{tmp_path}/empty.jsonl"], "empty.jsonl is empty: nothing to summarize"),
+        (["--out", f"{tmp_path}/nowhere/out.jsonl"], "nowhere"),
+        (["--fp16"], "hat: error: precision fp16 is GPU-only; on a CPU use bf16 or int8"),
+    ):
+        assert cli.main([*summarize, *flags]) == 2 and message in capsys.readouterr().err
+    assert cli.main(summarize) == 0
+    assert [json.loads(line)["id"] for line in (tmp_path / "out.jsonl").open()] == [d.id for d in documents]
 
 
-def test_texts_are_those_of_fairseqs_generator(chunked: tuple[Path, Path]) -> None:
-    data, checkpoint = chunked
-    model = DocumentToText.from_pretrained(str(checkpoint), str(data / "bin"), "cpu", **OPTIONS)
+def test_texts_are_those_of_fairseqs_generator(model: DocumentToText, documents: list[Record]) -> None:
     assert model.generator is None  # our search alone
-    texts, task = list(model(short(data), 2)), model.loaded.task
+    texts, task = list(model(documents, 2)), model.loaded.task
     for generator in (BeamSearchGenerator, SequenceGenerator):
-        model.generator = task.build_generator(model.models, Namespace(**OPTIONS), seq_gen_cls=generator)
-        assert type(model.generator) is generator and list(model(short(data), 2)) == texts
+        other = DocumentToText(model.loaded, **OPTIONS)
+        other.generator = task.build_generator(model.models, Namespace(**OPTIONS), seq_gen_cls=generator)
+        assert type(other.generator) is generator and list(other(documents, 2)) == texts
 
 
-def test_a_package_gives_the_same_texts(chunked: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_package_gives_the_same_texts(chunked: tuple[Path, Path], documents: list[Record], tmp_path: Path) -> None:
     """With roles and chunks, in each precision; the model built from the numbers in its folder."""
     data, checkpoint = chunked
     words = ["package", checkpoint, "--data", data / "bin", "--out", tmp_path / "P"]
@@ -117,22 +119,20 @@ def test_a_package_gives_the_same_texts(chunked: tuple[Path, Path], tmp_path: Pa
         where = (str(checkpoint), str(data / "bin")), (str(tmp_path / "P"), None)
         models = [DocumentToText.from_pretrained(*each, "cpu", precision, **OPTIONS) for each in where]
         assert [model.loaded.task is None for model in models] == [False, True]
-        rows = [list(model.rows(short(data), 2)) for model in models]
+        rows = [list(model.rows(documents, 2)) for model in models]
         assert rows[0] == rows[1] and len({row["text"] for row in rows[0]}) > 1
 
 
-def test_a_document_that_is_too_long(chunked: tuple[Path, Path]) -> None:
+def test_a_document_that_is_too_long(chunked: tuple[Path, Path], documents: list[Record]) -> None:
     """Refused with the way out; the settings of trainings of earlier versions may say that it is truncated."""
     data, checkpoint = chunked
     model = DocumentToText.from_pretrained(str(checkpoint), str(data / "bin"), "cpu", **OPTIONS)
-    model.loaded.longest = 41
-    with pytest.raises(ValueError, match=r"document '.*: \d+ tokens with </s> are more than the model takes, 41"):
-        next(model(short(data)))
-    whole = short(data)[0]
-    document = replace(whole, sentences=None, turns=whole.turns[:3])
+    document = replace(documents[0], turns=documents[0].turns[:3])
     model.loaded.longest = 91
     row, *_ = encode_documents([document], model.loaded).tokens
     model.loaded.longest = 41
+    with pytest.raises(ValueError, match=r"document '.*: \d+ tokens with </s> are more than the model takes, 41"):
+        next(model(documents))
     model.pipeline.settings = replace(model.pipeline.settings, max_source_tokens=None, long_source="error")
     limit_as_trained(model.pipeline, {"long_source": "error"}, 41, model.models[0])
     assert model.pipeline.settings.max_source_tokens is None
@@ -141,18 +141,19 @@ def test_a_document_that_is_too_long(chunked: tuple[Path, Path]) -> None:
     assert cut.tolist() == [*row.tolist()[:40], EOS] and len(row) > 41
 
 
-@needs_int8
-def test_lower_precision_is_asked_for_by_name(warm: WarmPython, chunked: tuple[Path, Path], tmp_path: Path) -> None:
+@pytest.mark.skipif(not INT8, reason="this torch has no oneDNN")
+def test_lower_precision_is_asked_for_by_name(
+    warm: WarmPython, chunked: tuple[Path, Path], model: DocumentToText, documents: list[Record], tmp_path: Path
+) -> None:
     data, checkpoint = chunked
-    where = str(checkpoint), str(data / "bin"), "cpu"
-    exact, rounded = (DocumentToText.from_pretrained(*where, name, **OPTIONS) for name in ("fp32", "int8"))
-    maps = [[m for m in model.models[0].modules() if isinstance(m, PackedLinear)] for model in (exact, rounded)]
+    where = str(checkpoint), str(data / "bin")
+    rounded = DocumentToText.from_pretrained(*where, "cpu", "int8", **OPTIONS)
+    maps = [[m for m in each.models[0].modules() if isinstance(m, PackedLinear)] for each in (model, rounded)]
     assert {m.precision for m in maps[1]} == {"int8"} and len(maps[1]) > len(maps[0])  # small ones too
-    assert len(list(rounded(short(data)))) == 3
-    with pytest.raises(ValueError, match="unknown precision 'int4'"):
-        DocumentToText.from_pretrained(*where, "int4", **OPTIONS)
-    with pytest.raises(ValueError, match="precision int8 is CPU-only"):
-        DocumentToText.from_pretrained(*where[:2], "cuda", "int8", **OPTIONS)
+    assert len(list(rounded(documents))) == 3
+    for device, precision in (("cpu", "int4"), ("cuda", "int8")):
+        with pytest.raises(ValueError, match=f"precision '?{precision}"):
+            DocumentToText.from_pretrained(*where, device, precision, **OPTIONS)
     words = f"fairseq_cli.generate {data}/bin --user-dir {REPOSITORY}/hat_fairseq --cpu --task document_to_text "
     words += f"--role-stream role --path {checkpoint} --max-len-b 5"
     plain, int8 = (
@@ -163,51 +164,31 @@ def test_lower_precision_is_asked_for_by_name(warm: WarmPython, chunked: tuple[P
     assert max(abs(a - b) for a, b in zip(*scores, strict=True)) < 0.1
 
 
-def test_summarize_takes_bf16_and_refuses_fp16_on_a_cpu(
-    chunked: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.skipif(not BF16, reason="this CPU cannot multiply bf16")
+def test_summarize_takes_bf16(
+    chunked: tuple[Path, Path], summarize: list[str], documents: list[Record], tmp_path: Path
 ) -> None:
     data, checkpoint = chunked
-    source = tmp_path / "documents.jsonl"
-    source.write_text("".join(json.dumps(record_to_json(document)) + "\n" for document in short(data)))
-    words: list[object] = ["summarize", "--path", checkpoint, "--data", data / "bin", "--device", "cpu"]
-    words += ["--input", source, "--out", tmp_path / "out.jsonl", "--generation", json.dumps(OPTIONS)]
-    status = cli.main([*map(str, words), "--bf16"])
-    if BF16:
-        assert status == 0 and len((tmp_path / "out.jsonl").read_text().splitlines()) == 3
-        model = DocumentToText.from_pretrained(str(checkpoint), str(data / "bin"), "cpu", "bf16", **OPTIONS)
-        written = [json.loads(line)["text"] for line in (tmp_path / "out.jsonl").open()]
-        assert written == list(model(short(data)))
-    else:
-        assert status == 2 and "this CPU cannot multiply bf16" in capsys.readouterr().err
-    capsys.readouterr()
-    assert cli.main([*map(str, words), "--overwrite", "--fp16"]) == 2
-    message = "hat: error: precision fp16 is GPU-only; on a CPU use bf16 or int8"
-    assert capsys.readouterr().err.strip().splitlines()[-1] == message
+    assert cli.main([*summarize, "--bf16"]) == 0
+    model = DocumentToText.from_pretrained(str(checkpoint), str(data / "bin"), "cpu", "bf16", **OPTIONS)
+    assert [json.loads(line)["text"] for line in (tmp_path / "out.jsonl").open()] == list(model(documents))
 
 
-def test_mistakes_are_one_line(chunked: tuple[Path, Path], fine_tuned, tmp_path: Path, capsys) -> None:
-    data, checkpoint = chunked
+def test_mistakes_are_one_line(summarize: list[str], fine_tuned, tmp_path: Path, capsys) -> None:
     classifier = fine_tuned("classification")
     (tmp_path / "text.pt").write_text("Summaries of meetings, one a line.\n")
-    (tmp_path / "documents.jsonl").write_text("".join(json.dumps(record_to_json(d)) + "\n" for d in short(data)))
-    common = ["--input", tmp_path / "documents.jsonl", "--out", tmp_path / "out.jsonl", "--device", "cpu"]
-    model = ["--path", checkpoint, "--data", data / "bin"]
     for words, message in (
         (
             ["--path", classifier.checkpoint, "--data", classifier.data / "bin"],
             "was trained on the task document_classification, not on document_to_text (labels are predicted by",
         ),
-        (["--path", tmp_path / "text.pt", "--data", data / "bin"], "text.pt: not a checkpoint of torch"),
-        (["--path", tmp_path / "no.pt", "--data", data / "bin"], "no.pt does not exist"),
-        ([*model, "--batch-size", 0], "the batch size must be at least 1, not 0"),
-        ([*model, "--generation", '{"beam": 0}'], "beam must be at least 1, not 0"),
+        (["--path", tmp_path / "text.pt"], "text.pt: not a checkpoint of torch"),
+        (["--path", tmp_path / "no.pt"], "no.pt does not exist"),
+        (["--batch-size", 0], "the batch size must be at least 1, not 0"),
+        (["--generation", '{"beam": 0}'], "beam must be at least 1, not 0"),
+        (["--generation", '{"beem": 2}'], "unknown generation option 'beem'"),
     ):
-        assert cli.main([str(word) for word in ["summarize", *words, *common]]) == 2, words
+        assert cli.main([*summarize, *map(str, words)]) == 2, words
         error = capsys.readouterr().err.splitlines()
         assert error[-1].startswith("hat: error: ") and message in error[-1]
     assert not (tmp_path / "out.jsonl").exists()
-    loaded = DocumentToText.from_pretrained(str(checkpoint), str(data / "bin"), "cpu", **OPTIONS)
-    with pytest.raises(ValueError, match="the batch size must be at least 1, not 0"):
-        next(loaded(short(data), 0))
-    with pytest.raises(ValueError, match="generation: unknown generation option 'beem'"):
-        DocumentToText.from_pretrained(str(checkpoint), str(data / "bin"), "cpu", beem=2)
