@@ -9,10 +9,11 @@ import argparse
 import logging
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from importlib.util import find_spec
 from itertools import chain, zip_longest
-from typing import Any
+from typing import Any, NamedTuple
 
 from hat_fairseq.data.pipeline import recorded_language
 from hat_fairseq.data.word_tokenizer import join_sentences
@@ -20,6 +21,15 @@ from hat_fairseq.scoring.files import DocumentTexts, read_hypotheses, read_refer
 from hat_fairseq.scoring.report import Report, aligned
 
 DOCUMENT_BLEU, CHRF2, SENTENCE_BLEU = "document BLEU", "chrF2", "s-BLEU"
+
+LETTERS = re.compile(r"[^\W\d_]")
+HAN = re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+KANA = re.compile("[\u3041-\u3096\u30a1-\u30fa\uff66-\uff9d]")
+HANGUL = re.compile("[\uac00-\ud7a3\u1100-\u11ff\u3130-\u318f]")
+LEAST = 0.25  # of all letters: a character of these scripts stands for several letters of an alphabet
+LEAST_KANA = 0.1  # of Han and kana: Chinese texts quote single Japanese names
+#: The tokenizers by language: sacrebleu's name, and the module that it needs.
+TOKENIZERS = {"zh": ("zh", "sacrebleu"), "ja": ("ja-mecab", "MeCab"), "ko": ("ko-mecab", "mecab_ko")}
 
 
 @dataclass(frozen=True)
@@ -33,12 +43,11 @@ class BleuSettings:
     language: str = "en"  # ISO 639-1 code of the texts
 
 
-@dataclass(frozen=True)
-class Translation:
+class Translation(NamedTuple):
     """A document as one string, and the segments that it consists of; None where they are not known."""
 
     text: str
-    segments: tuple[str, ...] | None
+    segments: Sequence[str] | None
 
 
 @dataclass(frozen=True)
@@ -51,8 +60,7 @@ class Figure:
     p_value: float | None = None
 
     def __str__(self) -> str:
-        interval = "" if self.mean is None else f" ({self.mean:.2f} ± {self.half_width:.2f})"
-        return f"{self.score:.2f}{interval}"
+        return f"{self.score:.2f}" + ("" if self.mean is None else f" ({self.mean:.2f} ± {self.half_width:.2f})")
 
 
 @dataclass(frozen=True)
@@ -77,9 +85,9 @@ def bleu(
     `systems`: by name, the documents in the references' order. `references`: of each document one or more, each as its
     segments; none is empty.
     """
-    whole = [[join_sentences(segments, settings.language).strip() for segments in each] for each in references]
     if not references:
         raise ValueError("no documents to score")
+    whole = [[join_sentences(segments, settings.language).strip() for segments in each] for each in references]
     if number := next((number for number, each in enumerate(whole, start=1) if "" in each), None):
         raise ValueError(f"reference {number} is empty: a translation of nothing cannot be scored")
     texts = {name: [document.text for document in documents] for name, documents in systems.items()}
@@ -107,20 +115,14 @@ def bleu(
     return reports, signatures
 
 
-def make_bleu(settings: BleuSettings, force: bool = False) -> Any:
-    """Makes sacrebleu's BLEU, with `force` without warning of tokenised text; ValueError for an unusable tokenizer."""
+def make_bleu(settings: BleuSettings) -> Any:
+    """Makes sacrebleu's BLEU, which does not warn of tokenised text; ValueError for an unknown tokenizer."""
     from sacrebleu.metrics import BLEU
 
     if settings.tokenize not in (None, *BLEU.TOKENIZERS):
         raise ValueError(f"unknown tokenizer {settings.tokenize!r} (sacrebleu's are: {', '.join(BLEU.TOKENIZERS)})")
-    try:
-        language = "" if settings.tokenize else settings.language  # with both it warns
-        return BLEU(tokenize=settings.tokenize, trg_lang=language, lowercase=settings.lowercase, force=force)
-    except (RuntimeError, ImportError) as error:
-        package = re.search(r"pip install (\S+)", str(error))
-        name = f"{settings.tokenize!r}" if settings.tokenize else f"of the language {settings.language!r}"
-        needed = f"the package {package[1]}: pip install '{package[1]}'" if package else " ".join(str(error).split())
-        raise ValueError(f"sacrebleu's tokenizer {name} needs {needed}, or choose another with --tokenize") from error
+    language = "" if settings.tokenize else settings.language  # with both it warns
+    return BLEU(tokenize=settings.tokenize, trg_lang=language, lowercase=settings.lowercase, force=True)
 
 
 def _segment_pairs(segments: Sequence[str] | None, references: Sequence[Sequence[str]]) -> list[tuple[str, Any]]:
@@ -129,7 +131,7 @@ def _segment_pairs(segments: Sequence[str] | None, references: Sequence[Sequence
     return list(zip(segments or (), zip(*matching, strict=True), strict=True)) if matching else []
 
 
-def _streams(references: Sequence[Sequence[str]]) -> list[list[Any]]:
+def _streams(references: Iterable[Sequence[str]]) -> list[list[Any]]:
     """The references of each text as sacrebleu takes them: the first of all texts, then the second, None for none."""
     return [list(stream) for stream in zip_longest(*references)]
 
@@ -145,24 +147,40 @@ def _document_figures(
     from sacrebleu.significance import PairedTest
 
     metrics = {DOCUMENT_BLEU: make_bleu(settings), CHRF2: CHRF(lowercase=settings.lowercase)}
-    figures: dict[str, dict[str, Figure]] = {}
+    figures: dict[str, dict[str, Figure]] = {metric: {} for metric in metrics}
     if not settings.bootstrap_samples:
         for metric, scorer in metrics.items():
             figures[metric] = {n: Figure(scorer.corpus_score(texts, references).score) for n, texts in systems.items()}
         return figures, {metric: str(scorer.get_signature()) for metric, scorer in metrics.items()}
-    samples = settings.bootstrap_samples
     os.environ["SACREBLEU_SEED"] = str(settings.seed)  # sacrebleu takes its seed from the environment only
-    test = PairedTest(list(systems.items()), metrics, references, test_type="bs", n_samples=samples)
-    signatures, results = test()
-    first = next(iter(systems.values()))
-    names = {DOCUMENT_BLEU: "BLEU", CHRF2: "chrF2"}  # sacrebleu's
-    for metric, its_name in names.items():
-        of_systems: Any = zip(systems.items(), results[its_name], strict=True)
-        figures[metric] = {
-            name: Figure(result.score, float(result.mean), float(result.ci), None if texts == first else result.p_value)
-            for (name, texts), result in of_systems
-        }
-    return figures, {metric: str(signatures[its_name]) for metric, its_name in names.items()}
+    (first, *_), named = systems.values(), list(systems.items())
+    signatures, results = PairedTest(named, metrics, references, test_type="bs", n_samples=settings.bootstrap_samples)()
+    for metric, column in zip(metrics, ("BLEU", "chrF2"), strict=True):  # sacrebleu's names
+        for (name, texts), result in zip(named, results[column], strict=True):
+            p_value = None if texts == first else result.p_value
+            figures[metric][name] = Figure(result.score, float(result.mean), float(result.ci), p_value)
+    return figures, dict(zip(metrics, map(str, signatures.values()), strict=True))
+
+
+def settings_by_script(settings: BleuSettings, references: Iterable[str]) -> tuple[BleuSettings, str]:
+    """Returns the settings with the tokenizer of the references' script, and a line that says why.
+
+    Chinese, Japanese and Korean need a tokenizer of their own: 13a takes a Chinese sentence for one word. Both stay as
+    they are, and the line is empty, where a tokenizer or a language other than the default `en` is stated, and for
+    scripts other than Han, kana and Hangul. Without the package of a tokenizer it is `char`.
+    """
+    if settings.tokenize or settings.language != BleuSettings.language:
+        return settings, ""
+    texts = list(references)
+    letters, han, kana, hangul = (sum(len(p.findall(t)) for t in texts) for p in (LETTERS, HAN, KANA, HANGUL))
+    if han + kana + hangul <= LEAST * letters:
+        return settings, ""
+    language = "ko" if hangul > han + kana else "ja" if kana > LEAST_KANA * (han + kana) else "zh"
+    tokenizer, module = TOKENIZERS[language]
+    reason = f"{(han + kana + hangul) / letters:.0%} of the references' letters are of the language {language!r}"
+    if find_spec(module) is None:
+        tokenizer, reason = "char", f"{reason}, and sacrebleu[{language}] is not installed"
+    return replace(settings, tokenize=tokenizer, language=language), f"tokenizer {tokenizer}: {reason}"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -177,8 +195,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def score(args: argparse.Namespace) -> Report:
     """Returns a row for each system, and the signature of every score."""
-    from hat_fairseq.scoring.script import settings_by_script
-
     if args.seed < 1:  # sacrebleu's paired test takes 0 for "no seed"
         raise ValueError(f"the seed must be at least 1, not {args.seed}")
     logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # its paired test reports every step
@@ -189,10 +205,10 @@ def score(args: argparse.Namespace) -> Report:
     reason = ""
     if not args.language:
         settings, reason = settings_by_script(settings, (line for each in segments for text in each for line in text))
-    systems = {path: read_translations(path, references, settings.language) for path in args.hypotheses}
+    systems = {path: _read_translations(path, references, settings.language) for path in args.hypotheses}
     reports, signatures = bleu(systems, segments, settings)
     tested = any(report.scores[CHRF2].p_value is not None for report in reports.values())
-    names = [name for metric in (DOCUMENT_BLEU, CHRF2) for name in ([metric, "p"] if tested else [metric])]
+    names = [name for metric in (DOCUMENT_BLEU, CHRF2) for name in (metric, "p")[: 1 + tested]]
     rows = [["", *names, SENTENCE_BLEU, "unmatched documents", "unmatched segments"]]
     rows += [[path, *_row(report, tested)] for path, report in reports.items()]
     lines = [*aligned(rows), *(f"{metric}: {signature}" for metric, signature in signatures.items())]
@@ -203,16 +219,15 @@ def score(args: argparse.Namespace) -> Report:
 
 def settings_of(args: argparse.Namespace) -> BleuSettings:
     """Returns the settings of the options and of the references' pipeline; ValueError for two languages."""
-    languages = {language for path in args.references if (language := recorded_language(path))}
+    languages = sorted({language for path in args.references if (language := recorded_language(path))})
     if len(languages) > 1 and not args.language:
-        names = ", ".join(sorted(languages))
-        raise ValueError(f"the references are of the languages {names}: choose one with --language")
+        raise ValueError(f"the references are of the languages {', '.join(languages)}: choose one with --language")
     language = args.language or next(iter(languages), BleuSettings.language)
     return BleuSettings(args.tokenize, args.lowercase, args.bootstrap_samples, args.seed, language)
 
 
-def read_translations(path: str, references: DocumentTexts, language: str) -> list[Translation]:
-    """Reads a system's documents in the references' order; ValueError if `segments`, joined, are not the `text`."""
+def _read_translations(path: str, references: DocumentTexts, language: str) -> list[Translation]:
+    """A system's documents in the references' order; ValueError if `segments`, joined, are not the `text`."""
     texts = read_hypotheses(path, references)
     parts = read_hypotheses(path, references, ("segments", "text"))
     translations = []
@@ -221,7 +236,7 @@ def read_translations(path: str, references: DocumentTexts, language: str) -> li
         if not isinstance(segments, str) and "".join("".join(segments).split()) != "".join(whole.split()):
             name = f"document {references.ids[number]!r}" if references.ids else f"document {number + 1}"
             raise ValueError(f"{path}: the segments of {name}, joined, are not its text")
-        translations.append(Translation(whole, None if isinstance(segments, str) else tuple(segments)))
+        translations.append(Translation(whole, None if isinstance(segments, str) else segments))
     return translations
 
 
@@ -237,12 +252,12 @@ def _row(report: BleuReport, tested: bool) -> list[str]:
 
 def _notes(path: str, report: BleuReport, documents: Sequence[Translation]) -> Iterator[str]:
     """What lowers a score unexpectedly. sacrebleu warns of tokenised text only from 100 documents on."""
-    if count := report.empty_hypotheses:
-        yield f"{path}: {count} of {report.documents} hypotheses are empty"
+    if report.empty_hypotheses:
+        yield f"{path}: {report.empty_hypotheses} of {report.documents} hypotheses are empty"
     if report.same_as_first:
         yield f"{path}: the same texts as the first system, so no p-value"
-    if count := report.without_segments:
-        start = f"{path}: {count} of {report.documents} documents have no segments"
+    if report.without_segments:
+        start = f"{path}: {report.without_segments} of {report.documents} documents have no segments"
         yield f"{start}, which s-BLEU needs: preprocess with --target-separator"
     if 2 * (count := sum(document.text.rstrip().endswith(" .") for document in documents)) > len(documents):
         start = f"{path}: {count} of {len(documents)} documents end in a full stop after a space"

@@ -14,6 +14,7 @@ T = TypeVar("T")
 
 HYPOTHESIS_KEYS = ("text",)
 REFERENCE_KEYS = ("target", "summary")
+JSON_LINES = (".jsonl", ".jsonl.gz")  # other files are plain text, where documents are lines and ids are impossible
 
 
 def json_lines(path: str | Path) -> Iterator[Fields]:
@@ -52,30 +53,21 @@ class DocumentTexts:
     texts: list[list[Summary]]
     ids: list[str] | None
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether it is plain text, where documents are lines and ids are impossible."""
-        return not self.path.endswith((".jsonl", ".jsonl.gz"))
-
 
 def read_texts(path: str | Path, keys: Sequence[str]) -> DocumentTexts:
     """Reads JSON lines (an id, and a text under the first present of `keys`), or plain text with a document a line.
 
-    Either all lines have an id, or none. A list of lists of strings is several texts of the document. ValueError with
-    file and line.
+    Without an id in the first line the file has no ids. A list of lists of strings is several texts of the document.
+    ValueError with file and line.
     """
-    documents = DocumentTexts(str(path), [], None)
-    if documents.is_plain:
-        return DocumentTexts(str(path), [[line] for _, line in read_lines(path)], None)
+    path = str(path)
+    if not path.endswith(JSON_LINES):
+        return DocumentTexts(path, [[line] for _, line in read_lines(path)], None)
     first = next(json_lines(path), None)
     if first is None or first.record.get("id") is None:
-        for fields in json_lines(path):
-            if fields.record.get("id") is not None:
-                raise fields.error("it has an id, and the lines above have none: give all of them one, or none")
-            documents.texts.append(_texts(fields, keys))
-        return documents
+        return DocumentTexts(path, [_texts(fields, keys) for fields in json_lines(path)], None)
     texts = read_by_id(path, lambda fields: _texts(fields, keys))
-    return DocumentTexts(str(path), list(texts.values()), list(texts))
+    return DocumentTexts(path, list(texts.values()), list(texts))
 
 
 def _texts(fields: Fields, keys: Sequence[str]) -> list[Summary]:
@@ -113,7 +105,7 @@ def pair(hypotheses: DocumentTexts, references: DocumentTexts) -> list[list[Summ
         texts = dict(zip(hypotheses.ids, hypotheses.texts, strict=True))
         return [texts[identifier] for identifier in references.ids]
     for one, other in ((hypotheses, references), (references, hypotheses)):
-        if one.ids is None and other.ids is not None and not one.is_plain:
+        if one.ids is None and other.ids is not None and one.path.endswith(JSON_LINES):
             raise ValueError(f'{one.path} has no ids, and {other.path} has: give each line its "id"')
     if (count := len(hypotheses.texts)) != len(references.texts):
         raise ValueError(f"{hypotheses.path} has {count} documents, but {references.path} has {len(references.texts)}")

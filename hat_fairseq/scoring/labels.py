@@ -9,7 +9,6 @@ import argparse
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -44,7 +43,7 @@ def score_labels(
     """
     labels = {label for each in (*references.values(), *hypotheses.values()) for label in each if label is not None}
     names = sorted(labels)
-    number = dict(zip(names, range(len(names)), strict=True))
+    number = {name: position for position, name in enumerate(names)}
     # Per document: true positives, predictions and support of each class, side by side, and its number of elements.
     counts = np.zeros((len(references), 3 * len(names) + 1), dtype=np.int64)
     for row, (identifier, gold) in zip(counts, references.items(), strict=True):
@@ -90,8 +89,7 @@ def score(args: argparse.Namespace) -> Report:
     """Returns a row for each system, the signatures, and a table of classes for each system."""
     (wanted,) = args.references
     references = read_by_id(wanted, _labels)
-    rows, signatures, tables = [["", *FIGURES]], [], []
-    report = Report([], [], {})
+    rows, signatures, tables, report = [["", *FIGURES]], [], [], Report()
     for path in args.hypotheses:
         hypotheses = read_by_id(path, partial(_labels, truncated=True))
         check_joined(hypotheses, references, (path, wanted))
@@ -100,12 +98,11 @@ def score(args: argparse.Namespace) -> Report:
                 raise ValueError(f"document {identifier!r}: {count} labels in {path}, but {len(gold)} in {wanted}")
         system = score_labels(hypotheses, references, args.bootstrap_samples, args.seed)
         report.record[path] = asdict(system)
-        rows.append([path, *(str(system.figures[name]) for name in FIGURES)])
+        rows.append([path, *map(str, system.figures.values())])
         signatures.append(system.signature)
         table = [["class", "precision", "recall", "F1", "support", "predicted"]]
-        for name, figures in system.classes.items():
-            precision, recall, f1, support, predicted = figures.values()
-            table.append([name, f"{precision:.2f}", f"{recall:.2f}", f"{f1:.2f}", str(support), str(predicted)])
+        for name, (*scores, support, predicted) in ((n, each.values()) for n, each in system.classes.items()):
+            table.append([name, *(f"{score:.2f}" for score in scores), str(support), str(predicted)])
         tables += ["", path, *aligned(table)]
         if system.missing:
             missing = f"{system.missing} of {system.elements} elements have no prediction and count as wrong"
@@ -119,14 +116,14 @@ def _labels(fields: Fields, truncated: bool = False) -> Labels:
 
     A whole number stands for its digits. `truncated`: a null among `labels` is allowed. ValueError with file and line.
     """
-    keys = [key for key in ("label", "labels") if fields.record.get(key) is not None]
-    if len(keys) != 1:
+    label, values = fields.record.get("label"), fields.record.get("labels")
+    if (label is None) == (values is None):
         raise fields.error(f"expected either 'label' or 'labels' among its keys {sorted(fields.record)}")
-    values: Any = fields.record["labels"] if keys == ["labels"] else [fields.record["label"]]
+    values = [label] if values is None else values
     if not isinstance(values, list) or not values:
         raise fields.error(f"'labels' must be a list of labels, found {values!r:.60}")
     for value in values:
-        is_label = (isinstance(value, str) and value) or (isinstance(value, int) and not isinstance(value, bool))
+        is_label = (isinstance(value, str) and value) or type(value) is int
         if not is_label and not (truncated and value is None):
             raise fields.error(f"a label must be a string, found {value!r:.60}")
     return tuple(None if value is None else str(value) for value in values)

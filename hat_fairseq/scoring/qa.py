@@ -100,30 +100,28 @@ def _answer(annotation: Annotation, paragraphs: tuple[str, ...]) -> str | None:
     return paragraphs[annotation.paragraph or 0][first:last]
 
 
-def no_answer_scores(path: str, predictions: Mapping[str, Fields]) -> dict[str, float]:
-    """Returns the no-answer scores of predictions; none where they have none, ValueError if only some have one."""
+def _no_answer_scores(path: str, predictions: Mapping[str, Fields]) -> dict[str, float]:
+    """The no-answer scores of predictions; none where they have none, ValueError if only some have one."""
     scores = {i: fields.record["no_answer_score"] for i, fields in predictions.items() if "no_answer_score" in fields}
     if scores and len(scores) < len(predictions):
-        text = f"{len(scores)} of {len(predictions)} lines have a no_answer_score: give all one, or none"
-        raise ValueError(f"{path}: {text}")
+        lines = f"{len(scores)} of {len(predictions)} lines"
+        raise ValueError(f"{path}: {lines} have a no_answer_score: give all one, or none")
     for i, score in scores.items():
-        if isinstance(score, bool) or not isinstance(score, int | float):
+        if type(score) not in (int, float):
             raise predictions[i].error(f"no_answer_score must be a number, not {score!r:.60}")
     return scores
 
 
-def squad_figures(
+def _squad_figures(
     texts: Mapping[str, str], golds: Mapping[str, Gold], odds: Mapping[str, float], args: argparse.Namespace
 ) -> Figures:
-    """Returns the figures of SQuAD 2.0; questions with `odds` above the threshold count as unanswered."""
-    raw = {i: squad_match(texts[i], gold.answers) for i, gold in golds.items()}
-    final = dict(raw)
-    for i, score in odds.items():
-        if score > args.no_answer_threshold:
-            final[i] = (float(not golds[i].answers),) * 2
+    """The figures of SQuAD 2.0; questions with `odds`, no-answer scores, above the threshold count as unanswered."""
+    matches = {i: squad_match(texts[i], gold.answers) for i, gold in golds.items()}
+    unanswered = {i for i, score in odds.items() if score > args.no_answer_threshold}
+    final = {i: (float(not golds[i].answers),) * 2 if i in unanswered else match for i, match in matches.items()}
     figures: Figures = {}
-    parts = {"": list(golds), "HasAns_": [i for i in golds if golds[i].answers]}
-    parts["NoAns_"] = [i for i in golds if not golds[i].answers]
+    answerable = [i for i in golds if golds[i].answers]
+    parts = {"": list(golds), "HasAns_": answerable, "NoAns_": [i for i in golds if not golds[i].answers]}
     for prefix, ids in parts.items():
         if ids:
             for name, values in zip(("exact", "f1"), 100 * np.array([final[i] for i in ids]).T, strict=True):
@@ -131,27 +129,25 @@ def squad_figures(
                 figures[prefix + name] = interval.mean if prefix else interval
             figures[f"{prefix}total"] = len(ids)
     for number, name in enumerate(("exact", "f1") if odds else ()):
-        scores = {i: match[number] for i, match in raw.items()}
-        figures[f"best_{name}"], figures[f"best_{name}_thresh"] = best_threshold(texts, scores, odds, golds)
+        # The gain of answering a question, in the order in which SQuAD takes them: of equal scores the first in `odds`.
+        order = sorted(odds, key=odds.__getitem__)
+        gains = {i: matches[i][number] if golds[i].answers else -bool(texts[i]) for i in order}
+        best, threshold = _best_threshold(gains, odds, len(golds) - len(answerable))
+        figures[f"best_{name}"], figures[f"best_{name}_thresh"] = 100 * best / len(golds), threshold
     return figures
 
 
-def best_threshold(
-    texts: Mapping[str, str], scores: Mapping[str, float], odds: Mapping[str, float], golds: Mapping[str, Gold]
-) -> tuple[float, float]:
-    """The best mean score (x 100) of answering only questions whose no-answer score is at most a threshold, and that
-    threshold; 0 if it is best to answer none.
+def _best_threshold(gains: Mapping[str, float], odds: Mapping[str, float], value: float) -> tuple[float, float]:
+    """The best sum of scores of answering only questions whose no-answer score is at most a threshold, and that.
 
-    Questions are taken one by one in the order of their no-answer scores, as SQuAD does it: of equal scores the first
-    in `odds` comes first, and a threshold may fall between them. `scores`: exact or F1, 0 to 1.
+    `gains`: in the order of no-answer scores; `value`: the sum of answering none, for which the threshold is 0.
     """
-    value = best = float(sum(not gold.answers for gold in golds.values()))
-    threshold = 0.0
-    for i in sorted(odds, key=odds.__getitem__):
-        value += scores[i] if golds[i].answers else -bool(texts[i])
+    best, threshold = value, 0.0
+    for i, gain in gains.items():
+        value += gain
         if value > best:
             best, threshold = value, odds[i]
-    return 100 * best / len(scores), threshold
+    return best, threshold
 
 
 def add_threshold(parser: argparse.ArgumentParser) -> None:
@@ -161,15 +157,15 @@ def add_threshold(parser: argparse.ArgumentParser) -> None:
 
 def score_squad(args: argparse.Namespace) -> Report:
     """Returns a line for each figure, then the signature; several systems below each other, each under its name."""
-    golds, report = read_golds(args.references[0]), Report([], [], {})
+    golds, report = read_golds(args.references[0]), Report()
     for path in args.hypotheses:
         predictions = read_by_id(path, lambda fields: fields)
         check_joined(predictions, golds, (path, args.references[0]))
         texts = {i: fields.text("answer") for i, fields in predictions.items()}
         name, odds = "SQuAD 2.0", {}
-        if args.metric == "squad" and (odds := no_answer_scores(path, predictions)):
+        if args.metric == "squad" and (odds := _no_answer_scores(path, predictions)):
             name = f"{name} | no-answer-threshold: {args.no_answer_threshold:g}"
-        figures = squad_figures(texts, golds, odds, args)
+        figures = _squad_figures(texts, golds, odds, args)
         if yes_no := [squad_match(texts[i], gold.answers)[0] for i, gold in golds.items() if gold.yes_no]:
             figures["yes_no"] = 100 * sum(yes_no) / len(yes_no)
         if paragraphs := {i: gold.paragraphs for i, gold in golds.items() if gold.paragraphs is not None}:
@@ -191,7 +187,7 @@ def score_triviaqa(args: argparse.Namespace) -> Report:
         pages.setdefault(fields.text("question"), []).append(record.id)
     if not golds:
         raise ValueError(f"{args.references[0]} is empty: nothing to score")
-    ids, report = {i for each in pages.values() for i in each}, Report([], [], {})
+    ids, report = {i for each in pages.values() for i in each}, Report()
     for path in args.hypotheses:
         predictions = read_by_id(path, lambda fields: fields)
         if others := predictions.keys() - ids:
@@ -210,7 +206,7 @@ def score_triviaqa(args: argparse.Namespace) -> Report:
 def _page_answer(path: str, predictions: Mapping[str, Fields], pages: Iterable[str]) -> str | None:
     """The answer to a question from those on its pages; None without any."""
     texts = {i: predictions[i].text("answer") for i in pages if i in predictions}
-    odds = no_answer_scores(path, {i: predictions[i] for i in texts})
+    odds = _no_answer_scores(path, {i: predictions[i] for i in texts})
     if len(texts) > 1 and not odds:
         text = f"several answers to a question, none with a no_answer_score, so none can be chosen: {', '.join(texts)}"
         raise ValueError(f"{path}: {text}")

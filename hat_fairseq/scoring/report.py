@@ -1,12 +1,10 @@
 """Reports of metrics: intervals by resampling documents (Efron's percentile bootstrap), and tables."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-
-CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
@@ -14,12 +12,11 @@ class Interval:
     """A score of the test set and the limits of its 95 % interval; the limits are None without resampling."""
 
     mean: float
-    low: float | None
-    high: float | None
+    low: float | None = None
+    high: float | None = None
 
     def __str__(self) -> str:
-        limits = "" if self.low is None or self.high is None else f" [{self.low:.2f}, {self.high:.2f}]"
-        return f"{self.mean:.2f}{limits}"
+        return f"{self.mean:.2f}" + ("" if self.low is None else f" [{self.low:.2f}, {self.high:.2f}]")
 
 
 def bootstrap(
@@ -37,35 +34,34 @@ def bootstrap(
     """
     if len(rows) == 0:
         raise ValueError("no documents to score")
-    figures = statistic(rows)
+    figures = statistic(rows).tolist()
     if samples == 0:
-        return [Interval(float(figure), None, None) for figure in figures]
+        return [Interval(figure) for figure in figures]
     random = np.random.default_rng(seed)
     # One resampled set at a time: a (samples, documents) index would take 100 MB on CNN/DailyMail.
     drawn = [statistic(rows[random.integers(0, len(rows), len(rows))]) for _ in range(samples)]
-    tail = 100 * (1 - CONFIDENCE) / 2
-    limits = np.percentile(drawn, [tail, 100 - tail], axis=0).T
-    return [Interval(float(f), float(low), float(high)) for f, (low, high) in zip(figures, limits, strict=True)]
-
-
-def resampling(samples: int, seed: int, of: str) -> str:
-    """Describes the resampling, for a signature; `of`: what is drawn."""
-    return f"{samples} of {of} (95 %, seed {seed})" if samples else "none"
+    limits = np.percentile(drawn, [2.5, 97.5], axis=0).T.tolist()
+    return [Interval(figure, *pair) for figure, pair in zip(figures, limits, strict=True)]
 
 
 def bootstrap_mean(values: np.ndarray, samples: int, seed: int) -> Interval:
     """Computes the mean of (documents,) values with its interval; see `bootstrap`."""
-    (interval,) = bootstrap(values, lambda drawn: np.array([drawn.mean()]), samples, seed)
+    (interval,) = bootstrap(values, lambda drawn: drawn.mean(keepdims=True), samples, seed)
     return interval
+
+
+def resampling(samples: int, seed: int, unit: str) -> str:
+    """Describes the resampling, for a signature; `unit`: what is drawn."""
+    return f"{samples} of {unit} (95 %, seed {seed})" if samples else "none"
 
 
 @dataclass(frozen=True)
 class Report:
     """Lines to print (tables, then signatures), notes on what lowers a score unexpectedly, and the JSON of --json."""
 
-    lines: list[str]
-    notes: list[str]
-    record: Any
+    lines: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    record: dict[str, Any] = field(default_factory=dict)
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:

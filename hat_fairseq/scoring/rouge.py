@@ -5,8 +5,8 @@ How texts are divided into sentences moves ROUGE-L by up to 7 points, so the sig
 
 import argparse
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
 from functools import cache
 from importlib.metadata import version
 from typing import Any
@@ -18,6 +18,9 @@ from hat_fairseq.scoring.report import Interval, Report, aligned, bootstrap_mean
 
 METRICS = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeLsum": "ROUGE-L (summary)"}
 OTHERS = 19  # mismatched references of a summary: enough for a steady mean, and linear in the number of documents
+
+_ASCII_WORD = re.compile(r"[A-Za-z0-9]")
+_NON_ASCII_WORD = re.compile(r"[^\W_a-zA-Z0-9]")
 
 #: given: the items of a list, or the lines of a text; punctuation, library: as in `hat_fairseq.data.text`;
 #: files2rouge: that tool's rule, a sentence ends only at a full stop after a space; none: one sentence.
@@ -43,17 +46,6 @@ class RougeSettings:
     bootstrap_samples: int = 1000  # resampled test sets behind the intervals; 0 for none
     seed: int = 0  # of the resampling (the Perl script has its own, fixed)
 
-    def signature(self, backend: str, documents: int, references: int) -> str:
-        """Returns the line that makes a score comparable; `backend`: name and version of what computed it."""
-        seed = "its own" if self.backend == "perl" else self.seed
-        bootstrap = f"{self.bootstrap_samples} (95 %, seed {seed})" if self.bootstrap_samples else "none"
-        several = f" | references: {references} ({self.several_references} of each document)"
-        return (
-            f"backend: {backend} | stem: {'yes' if self.stem else 'no'} | "
-            f"hypothesis-sentences: {self.hypothesis_sentences} | reference-sentences: {self.reference_sentences} | "
-            f"bootstrap: {bootstrap} | documents: {documents}{several if references > documents else ''}"
-        )
-
 
 @dataclass(frozen=True)
 class RougeReport:
@@ -78,8 +70,10 @@ def rouge(
     settings = settings or RougeSettings()
     hypothesis_lines = [split_summary(summary, settings.hypothesis_sentences) for summary in hypotheses]
     reference_lines = [[split_summary(text, settings.reference_sentences) for text in texts] for texts in references]
-    _check_references(reference_lines)
     flat = [lines for texts in reference_lines for lines in texts]
+    for number, texts in enumerate(reference_lines, start=1):
+        if not all(_ASCII_WORD.search(" ".join(lines)) for lines in texts):
+            raise ValueError(f"reference {number} has no word for ROUGE (letters a-z or digits): {texts!r:.80}")
     if settings.backend == "perl":
         if len(flat) > len(references):
             raise ValueError("the perl backend takes one reference per document; use --backend rouge-score for several")
@@ -91,15 +85,28 @@ def rouge(
         backend = f"rouge-score {version('rouge-score')}"
     return RougeReport(
         scores=scores,
-        signature=settings.signature(backend, len(references), len(flat)),
+        signature=_signature(settings, backend, len(references), len(flat)),
         documents=len(references),
         empty_hypotheses=sum(not _ASCII_WORD.search(" ".join(lines)) for lines in hypothesis_lines),
-        repeated_trigrams=repeated_trigrams(map(" ".join, hypothesis_lines)),
-        repeated_in_references=repeated_trigrams(map(" ".join, flat)),
+        repeated_trigrams=repeated_trigrams(hypothesis_lines),
+        repeated_in_references=repeated_trigrams(flat),
         non_ascii_documents=sum(
             any(_NON_ASCII_WORD.search(" ".join(lines)) for lines in (hypothesis, *texts))
             for hypothesis, texts in zip(hypothesis_lines, reference_lines, strict=True)
         ),
+    )
+
+
+def _signature(settings: RougeSettings, backend: str, documents: int, references: int) -> str:
+    """What makes a score comparable; `backend`: name and version of what computed it."""
+    seed = "its own" if settings.backend == "perl" else settings.seed
+    bootstrap = f"{settings.bootstrap_samples} (95 %, seed {seed})" if settings.bootstrap_samples else "none"
+    several = f" | references: {references} ({settings.several_references} of each document)"
+    return (
+        f"backend: {backend} | stem: {'yes' if settings.stem else 'no'} | "
+        f"hypothesis-sentences: {settings.hypothesis_sentences} | "
+        f"reference-sentences: {settings.reference_sentences} | "
+        f"bootstrap: {bootstrap} | documents: {documents}{several if references > documents else ''}"
     )
 
 
@@ -125,32 +132,17 @@ def split_summary(summary: Summary, method: str) -> list[str]:
     return [line for line in lines if line]
 
 
-_ASCII_WORD = re.compile(r"[A-Za-z0-9]")
-_NON_ASCII_WORD = re.compile(r"[^\W_a-zA-Z0-9]")
-
-
-def _check_references(references: Sequence[Sequence[Sequence[str]]]) -> None:
-    if not references:
-        raise ValueError("no documents to score")
-    for number, text in ((number, " ".join(lines)) for number, each in enumerate(references, 1) for lines in each):
-        if not _ASCII_WORD.search(text):
-            raise ValueError(f"reference {number} has no word for ROUGE (letters a-z or digits): {text[:80]!r}")
-
-
 def _score(
     hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[Sequence[str]]], settings: RougeSettings
 ) -> dict[str, Interval]:
     """F x 100 by rouge-score: the best or the mean of each document's references."""
-    counts = np.array([len(texts) for texts in references])
-    first = np.cumsum(counts) - counts
-    flat = [lines for texts in references for lines in texts]
-    repeated = [lines for lines, count in zip(hypotheses, counts, strict=True) for _ in range(count)]
-    intervals = {}
-    for metric, values in score_documents(repeated, flat, settings.stem).items():
-        best, mean = np.maximum.reduceat(values, first), np.add.reduceat(values, first) / counts
-        values = best if settings.several_references == "best" else mean
-        intervals[metric] = bootstrap_mean(100 * values, settings.bootstrap_samples, settings.seed)
-    return intervals
+    choose = np.max if settings.several_references == "best" else np.mean
+    columns: dict[str, list[float]] = {metric: [] for metric in METRICS}
+    for hypothesis, texts in zip(hypotheses, references, strict=True):
+        for metric, values in score_documents([hypothesis] * len(texts), texts, settings.stem).items():
+            columns[metric].append(100 * choose(values))
+    samples, seed = settings.bootstrap_samples, settings.seed
+    return {metric: bootstrap_mean(np.array(values), samples, seed) for metric, values in columns.items()}
 
 
 def score_documents(
@@ -195,28 +187,26 @@ def score_against_others(
     return {metric: 100 * float(scores[metric].mean()) for metric in METRICS}
 
 
-def repeated_trigrams(texts: Iterable[str]) -> float:
+def repeated_trigrams(texts: Sequence[Sequence[str]]) -> float:
     """Computes seq-rep-3 of Welleck et al. 2020 in percent: the mean of 1 - (different 3-grams / 3-grams) of words.
 
-    0 for a text of less than three words; words are divided by spaces and compared in lower case.
+    `texts`: the sentences of each. 0 for a text of less than three words; words are compared in lower case.
     """
     shares = []
-    for words in (text.lower().split() for text in texts):
+    for words in (" ".join(lines).lower().split() for lines in texts):
         trigrams = list(zip(words, words[1:], words[2:], strict=False))
         shares.append(1 - len(set(trigrams)) / len(trigrams) if trigrams else 0.0)
     return 100 * sum(shares) / len(shares)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the options; one that is not given takes the preset's value, else that of `RougeSettings`."""
+    """Adds the options; one that is not stated takes the preset's value, else that of `RougeSettings`."""
     default = RougeSettings()
     parser.add_argument("--like", choices=sorted(PRESETS), help="split and stem as that tool does by default")
-    parser.add_argument(
-        "--backend", choices=("rouge-score", "perl"), help=f"implementation (default: {default.backend})"
-    )
-    parser.add_argument(
-        "--stem", action=argparse.BooleanOptionalAction, default=None, help="compare stems of words (default: yes)"
-    )
+    text = f"implementation (default: {default.backend})"
+    parser.add_argument("--backend", choices=("rouge-score", "perl"), help=text)
+    text = "compare stems of words (default: yes)"
+    parser.add_argument("--stem", action=argparse.BooleanOptionalAction, default=None, help=text)
     for side, method in (("hypothesis", default.hypothesis_sentences), ("reference", default.reference_sentences)):
         text = f"how each {side} is split (default: {method})"
         parser.add_argument(f"--{side}-sentences", choices=SENTENCE_METHODS, help=text)
@@ -229,16 +219,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def score(args: argparse.Namespace) -> Report:
     """Returns a row for each system, F x 100 with intervals, the signature, and scores against other references."""
-    stated = {name: getattr(args, name) for name in asdict(RougeSettings()) if getattr(args, name) is not None}
-    settings = RougeSettings(**{**PRESETS.get(args.like, {}), **stated})
+    stated = {each.name: value for each in fields(RougeSettings) if (value := getattr(args, each.name)) is not None}
+    settings = RougeSettings(**PRESETS.get(args.like, {}) | stated)
     references = read_references(args.references)
-    rows, signatures, lines = [["", *METRICS.values()]], [], []
-    report = Report([], [], {})
+    rows, signatures, lines, report = [["", *METRICS.values()]], [], [], Report()
     for path in args.hypotheses:
         texts = read_hypotheses(path, references)
         system = rouge(texts, references.texts, settings)
         report.record[path] = asdict(system)
-        rows.append([path, *(str(system.scores[metric]) for metric in METRICS)])
+        rows.append([path, *map(str, system.scores.values())])
         signatures.append(system.signature)
         repeated = f"{system.repeated_trigrams:.2f} % (references: {system.repeated_in_references:.2f} %)"
         lines.append(f"repeated 3-grams: {path} {repeated}")

@@ -22,8 +22,7 @@ from ..data.manifest import check_files
 from ..data.pipeline import TextPipeline
 from ..generation.beam_search import BeamSearchGenerator
 from ..generation.options import MINIMUM, check_ranges, parse_generation_options
-from ..scoring.bleu import BleuSettings, make_bleu
-from ..scoring.script import settings_by_script
+from ..scoring.bleu import BleuSettings, make_bleu, settings_by_script
 from . import validation
 from .bin_folder import check_data, load_pipeline
 from .config import DocumentBpeConfig, DocumentToTextConfig
@@ -103,7 +102,7 @@ class DocumentToTextTask(PluginTask, TranslationTask):
         if self.bleu is None:
             language = self.pipeline.settings.target_language if self.pipeline else BleuSettings.language
             settings, reason = settings_by_script(BleuSettings(language=language), references)
-            self.bleu = make_bleu(settings, force=True)
+            self.bleu = make_bleu(settings)
             if reason:
                 logger.info("bleu: %s", reason)
         return self.bleu.corpus_score(generated, [references])

@@ -225,7 +225,7 @@ def test_a_missing_tokenizer_for_bleu_is_known_before_generation(ami, words, tmp
     path = Path(shutil.copytree(ami, tmp_path / "data"), "bin/pipeline.json")
     path.write_text(path.read_text().replace('"target_language": "en"', '"target_language": "ja"'))
     assert cli.main([words[0], str(path.parent), *words[2:], f"{tmp_path}/results", "--score", "bleu"]) == 2
-    assert "needs the package sacrebleu[ja]" in capsys.readouterr().err
+    assert "pip install sacrebleu[ja]" in capsys.readouterr().err
     assert not (tmp_path / "results").exists()
 
 

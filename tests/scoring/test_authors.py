@@ -47,7 +47,7 @@ def scores(folder: Path, metric: str, records: list[Record], lines: list[Record]
     return record["scores"]
 
 
-def of_authors(name: str, run: Callable[[Callable[..., str]], Record]) -> Record:
+def authors_figures(name: str, run: Callable[[Callable[..., str]], Record]) -> Record:
     """The figures in the golden file, which `run` computes anew by scripts."""
     golden = json.loads(GOLDEN.read_text())
 
@@ -94,8 +94,9 @@ def test_squad(seed: int, tmp_path: Path) -> None:
             (tmp_path / name).write_text(json.dumps(content))
         return json.loads(script("evaluate-v2.0.py", tmp_path / "data", tmp_path / "answers", "-n", tmp_path / "odds"))
 
-    found = scores(tmp_path, "squad", records, lines)
-    assert found == pytest.approx(of_authors(f"squad {seed}", run), rel=1e-12) and found["exact"] < found["best_exact"]
+    figures = scores(tmp_path, "squad", records, lines)
+    assert figures == pytest.approx(authors_figures(f"squad {seed}", run), rel=1e-12)
+    assert figures["exact"] < figures["best_exact"]
 
 
 def test_triviaqa(tmp_path: Path) -> None:
@@ -118,10 +119,9 @@ def test_triviaqa(tmp_path: Path) -> None:
         figures = ast.literal_eval(script("triviaqa_evaluation.py", *files).splitlines()[-1])
         return {name: figures[name] for name in ("exact_match", "f1")}
 
-    found = scores(tmp_path, "triviaqa", records, lines)
-    theirs = of_authors("triviaqa", run)
-    assert {name: found[name] for name in theirs} == pytest.approx(theirs, rel=1e-12)
-    assert found["predicted"] == len(lines) < 500 and 10 < found["exact_match"] < 90
+    figures, expected = scores(tmp_path, "triviaqa", records, lines), authors_figures("triviaqa", run)
+    assert {name: figures[name] for name in expected} == pytest.approx(expected, rel=1e-12)
+    assert figures["predicted"] == len(lines) < 500 and 10 < figures["exact_match"] < 90
 
 
 def answer(draw: random.Random) -> Record:
@@ -131,13 +131,13 @@ def answer(draw: random.Random) -> Record:
     return {"type": kind, "paragraph": None if kind == "none" else draw.randrange(3), "words": words}
 
 
-def annotation(draw: random.Random, natural: bool, given: Record) -> Record:
+def annotation(draw: random.Random, natural: bool, gold: Record) -> Record:
     """An answer in tokens, with other bytes, of Natural Questions, or in bytes, of TyDi QA."""
-    number, (first, last) = given["paragraph"], given["words"] or (0, 0)
-    yes_no = {"yes_no_answer": given["type"].upper() if given["type"] in ("yes", "no") else "NONE"}
+    number, (first, last) = gold["paragraph"], gold["words"] or (0, 0)
+    yes_no = {"yes_no_answer": gold["type"].upper() if gold["type"] in ("yes", "no") else "NONE"}
     if not natural:
         begin = 100 * (number or 0)
-        minimal = (begin + 4 * first, begin + 4 * last + 3) if given["words"] else (-1, -1)
+        minimal = (begin + 4 * first, begin + 4 * last + 3) if gold["words"] else (-1, -1)
         names = ("plaintext_start_byte", "plaintext_end_byte")
         passage = {"candidate_index": -1 if number is None else number}
         return {"passage_answer": passage, "minimal_answer": dict(zip(names, minimal, strict=True)), **yes_no}
@@ -146,7 +146,7 @@ def annotation(draw: random.Random, natural: bool, given: Record) -> Record:
         return {"start_token": begin, "end_token": end, "start_byte": 10 * begin, "end_byte": 10 * end}
 
     begin = 20 * (number or 0)
-    spans = [span(begin + TOKENS[first], begin + TOKENS[last] + 1)] if given["words"] else []
+    spans = [span(begin + TOKENS[first], begin + TOKENS[last] + 1)] if gold["words"] else []
     spans += [span(90, 91)] * (bool(spans) and draw.random() < 0.3)
     long = dict.fromkeys(span(0, 0), -1) if number is None else span(begin, begin + 12)
     return {"long_answer": long, "short_answers": spans, **yes_no}
@@ -162,20 +162,17 @@ def pages(seed: int, dataset: str, annotators: int) -> tuple[list[Record], list[
         golds = [answer(draw) if draw.random() < 0.7 else {"type": "none", "paragraph": None, "words": None}
                  for _ in range(annotators)]  # fmt: skip
         meta = {"example_id": number, "language": draw.choice(LANGUAGES), "candidates": candidates}
-        meta |= {
-            "annotations": [annotation(draw, natural, gold) for gold in golds],
-            "question_text": "",
-            "document_plaintext": "",
-        }
+        meta |= {"question_text": "", "document_plaintext": ""}
+        meta["annotations"] = [annotation(draw, natural, gold) for gold in golds]
         records.append({"id": str(number), "question": "?", "paragraphs": [paragraph] * 3, "meta": {dataset: meta}})
         right = draw.random() < 0.5
-        given = draw.choice(golds) if right else answer(draw)
-        line = {"id": str(number), "type": given["type"], "paragraph": given["paragraph"], "start": None}
+        guess = draw.choice(golds) if right else answer(draw)
+        line = {"id": str(number), "type": guess["type"], "paragraph": guess["paragraph"], "start": None}
         line |= {f"{name}_score": draw.randint(-12, 12) / 4 + 2 * right for name in ("paragraph", "answer")}
-        line |= {"answer": given["type"] if given["type"] in ("yes", "no") else "", "answer_paragraph": None}
-        if given["words"]:
-            start, end = 3 * given["words"][0], 3 * given["words"][1] + 2
-            line |= {"start": start, "answer": paragraph[start:end], "answer_paragraph": given["paragraph"]}
+        line |= {"answer": guess["type"] if guess["type"] in ("yes", "no") else "", "answer_paragraph": None}
+        if guess["words"]:
+            start, end = 3 * guess["words"][0], 3 * guess["words"][1] + 2
+            line |= {"start": start, "answer": paragraph[start:end], "answer_paragraph": guess["paragraph"]}
         lines.append(line)
     return records, lines
 
@@ -196,24 +193,24 @@ def test_natural_questions(seed: int, tmp_path: Path) -> None:
 
     flags.FLAGS.mark_as_parsed()
     records, lines = pages(seed, "natural_questions", annotators=5)
-    found = scores(tmp_path, "natural_questions", records, lines)
+    figures = scores(tmp_path, "natural_questions", records, lines)
     with gzip.open(tmp_path / "golds.gz", "wt") as file:
         file.writelines(json.dumps(record["meta"]["natural_questions"]) + "\n" for record in records)
     stats = nq_eval.score_answers(
         util.read_annotation_from_one_split(str(tmp_path / "golds.gz")),
         util.read_prediction_json(str(official(tmp_path, "natural_questions", lines))),
     )
-    theirs = nq_eval.get_metrics_with_answer_stats(*stats)
+    metrics = nq_eval.get_metrics_with_answer_stats(*stats)
     of_all = nq_eval.compute_final_f1(*stats)
-    for kind, ours in found.items():
+    for kind, own in figures.items():
         best = f"{kind}-best-threshold"
-        expected = {"f1": 100 * theirs[f"{best}-f1"], "threshold": theirs[best]}
-        expected |= {name: 100 * theirs[f"{best}-{name}"] for name in ("precision", "recall")}
-        expected |= {p: 100 * theirs[f"{kind}-recall-at-precision>={p}"] for p in ours["recall_at_precision"]}
+        expected = {"f1": 100 * metrics[f"{best}-f1"], "threshold": metrics[best]}
+        expected |= {name: 100 * metrics[f"{best}-{name}"] for name in ("precision", "recall")}
+        expected |= {p: 100 * metrics[f"{kind}-recall-at-precision>={p}"] for p in own["recall_at_precision"]}
         expected |= {"f1_of_all": 100 * of_all[f"{kind}-answer-f1"]}
-        ours |= {"f1": ours["f1"]["mean"], **ours["recall_at_precision"]}
-        assert {name: ours[name] for name in expected} == pytest.approx(expected, rel=1e-12)
-        assert 5 < ours["f1"] < 95
+        own |= {"f1": own["f1"]["mean"], **own["recall_at_precision"]}
+        assert {name: own[name] for name in expected} == pytest.approx(expected, rel=1e-12)
+        assert 5 < own["f1"] < 95
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -222,26 +219,27 @@ def test_tydi_qa(seed: int, tmp_path: Path) -> None:
     records, lines = pages(seed, "tydi_qa", annotators=3)
     thai = {record["id"] for record in records if record["meta"]["tydi_qa"]["language"] == "thai"}
     lines = [line for number, line in enumerate(lines) if number % 8 and not (seed and line["id"] in thai)]
-    found = scores(tmp_path, "tydi_qa", records, lines)
+    figures = scores(tmp_path, "tydi_qa", records, lines)
 
     def run(script: Callable[..., str]) -> Record:
         golds = write(tmp_path / "golds.jsonl", [record["meta"]["tydi_qa"] for record in records])
         files = [f"--gold_path={golds}", f"--predictions_path={official(tmp_path, 'tydi_qa', lines)}", "--noverbose"]
         printed = script("tydi_eval.py", *files).splitlines()
         languages = [line.split(" & ")[1] for line in printed if line.startswith("Passage & ")]
-        figures = [json.loads(line) for line in printed if line.startswith("{")]
-        every = zip([*languages, "averages"], figures, strict=True)
+        printed_figures = [json.loads(line) for line in printed if line.startswith("{")]
+        every = zip([*languages, "averages"], printed_figures, strict=True)
         return {name: {key: round(value, 6) for key, value in each.items()} for name, each in every}
 
-    theirs = of_authors(f"tydi_qa {seed}", run)
-    averages = theirs.pop("averages")
-    for kind, ours in found.items():
-        means = [ours["f1"]["mean"], ours["precision"], ours["recall"]]
+    official_figures = authors_figures(f"tydi_qa {seed}", run)
+    averages = official_figures.pop("averages")
+    for kind, own in figures.items():
+        means = [own["f1"]["mean"], own["precision"], own["recall"]]
         expected = [100 * averages[f"avg_{kind}_{name}"] for name in ("f1", "precision", "recall")]
-        assert means == pytest.approx(expected, abs=1e-4) and ours["languages"].keys() == theirs.keys()
-        for language, best in ours["languages"].items():
+        assert means == pytest.approx(expected, abs=1e-4) and own["languages"].keys() == official_figures.keys()
+        for language, best in own["languages"].items():
             names = [f"best-threshold{end}" for end in ("-f1", "-precision", "-recall")]
             names += [f"recall-at-precision>={precision}" for precision in best["recall_at_precision"]]
-            figures = [best["f1"], best["precision"], best["recall"], *best["recall_at_precision"].values()]
-            assert figures == pytest.approx([100 * theirs[language][f"{kind}-{name}"] for name in names], abs=1e-4)
-            assert best["threshold"] == theirs[language][f"{kind}-best-threshold"]
+            expected = [100 * official_figures[language][f"{kind}-{name}"] for name in names]
+            values = [best["f1"], best["precision"], best["recall"], *best["recall_at_precision"].values()]
+            assert values == pytest.approx(expected, abs=1e-4)
+            assert best["threshold"] == official_figures[language][f"{kind}-best-threshold"]

@@ -14,16 +14,7 @@ import pytest
 from sacrebleu.metrics import BLEU
 
 from hat_fairseq import cli
-from hat_fairseq.scoring.bleu import (
-    CHRF2,
-    DOCUMENT_BLEU,
-    SENTENCE_BLEU,
-    BleuReport,
-    BleuSettings,
-    Translation,
-    bleu,
-    make_bleu,
-)
+from hat_fairseq.scoring.bleu import CHRF2, DOCUMENT_BLEU, SENTENCE_BLEU, BleuReport, BleuSettings, Translation, bleu
 
 REFERENCES = [[["The cat sat on the mat .", "It slept there ."]], [["A dog ran through the whole house ."]]]
 PLAIN = BleuSettings(bootstrap_samples=0)
@@ -57,19 +48,19 @@ def test_figures_intervals_and_p_values_are_those_of_sacrebleus_command(targets:
         environment = {**os.environ, "SACREBLEU_SEED": "7"}
         return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, check=True).stdout
 
-    theirs = json.loads(sacrebleu("-i", "good", "--confidence", "--confidence-n", "200", "-f", "json"))
-    for metric, expected in zip((DOCUMENT_BLEU, CHRF2), theirs, strict=True):
+    figures = json.loads(sacrebleu("-i", "good", "--confidence", "--confidence-n", "200", "-f", "json"))
+    for metric, expected in zip((DOCUMENT_BLEU, CHRF2), figures, strict=True):
         assert sorted(signatures[metric].split("|")) == sorted(expected["signature"].split("|"))
     # (its JSON output fails with numpy 2)
     table = sacrebleu("-i", "good", "bad", "--paired-bs", "--paired-bs-n", "200", "-f", "text")
     rows = re.findall(r"([\d.]+) \(([\d.]+) ± ([\d.]+)\)", table)
     p_values = [None, None, *re.findall(r"\(p = ([\d.]+)\)", table)]
-    ours = [reports[name].scores[metric] for name in systems for metric in (DOCUMENT_BLEU, CHRF2)]
-    for figure, row, p_value in zip(ours, rows, p_values, strict=True):
+    scores = [reports[name].scores[metric] for name in systems for metric in (DOCUMENT_BLEU, CHRF2)]
+    for figure, row, p_value in zip(scores, rows, p_values, strict=True):
         expected = [float(value) for value in row]
         assert [figure.score, figure.mean, figure.half_width] == pytest.approx(expected, abs=1e-4)
         assert figure.p_value == (None if p_value is None else pytest.approx(float(p_value), abs=1e-4))
-    assert ours[2].p_value < 0.05
+    assert scores[2].p_value < 0.05
     assert reports["same"].same_as_first and reports["same"].scores[CHRF2].p_value is None
 
 
@@ -77,7 +68,7 @@ def test_a_document_is_one_string() -> None:
     """Segments cut elsewhere cost nothing in document BLEU, and the document does not count in s-BLEU."""
     cut_elsewhere = translation("The cat sat", "on the mat . It slept", "there .")
     report = report_of([cut_elsewhere, translation("A dog ran .")], REFERENCES)
-    metric = make_bleu(PLAIN)
+    metric = BLEU()
     expected = metric.corpus_score([cut_elsewhere.text, "A dog ran ."], [[" ".join(r) for (r,) in REFERENCES]])
     assert report.scores[DOCUMENT_BLEU].score == expected.score
     assert report.scores[SENTENCE_BLEU].score == metric.corpus_score(["A dog ran ."], [REFERENCES[1][0]]).score
@@ -110,13 +101,6 @@ def jsonl(path: Path, *rows: dict) -> str:
 
 def score(*words: str) -> int:
     return cli.main(["score", "bleu", "--bootstrap-samples", "0", "--hypotheses", *words])
-
-
-def test_tokenised_text_is_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    references = jsonl(tmp_path / "r.jsonl", {"target": ["Der Hund läuft ."]}, {"target": ["Er schläft ."]})
-    (tmp_path / "h.txt").write_text("Der Hund läuft .\nEr schläft .\n")
-    assert score(str(tmp_path / "h.txt"), "--references", references) == 0
-    assert "h.txt: 2 of 2 documents end in a full stop after a space" in capsys.readouterr().err
 
 
 @pytest.mark.fault("Scoring", "references of two languages", "names both and the option, exit 2")
@@ -163,5 +147,4 @@ def test_a_missing_tokenizer_is_named(tmp_path: Path, capsys) -> None:
     path = jsonl(tmp_path / "x.jsonl", {"id": "x", "text": "a", "target": "a"})
     for language in ("ja", "ko"):
         assert score(path, "--references", path, "--language", language) == 2
-        needed = f"needs the package sacrebleu[{language}]: pip install 'sacrebleu[{language}]', or choose another with"
-        assert f"sacrebleu's tokenizer of the language '{language}' {needed} --tokenize" in capsys.readouterr().err
+        assert f"pip install sacrebleu[{language}]" in capsys.readouterr().err

@@ -19,16 +19,13 @@ def test_what_is_missing_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> 
 
 @needs_perl
 def test_the_leads_of_the_ami_meetings(leads: list[str], targets: list) -> None:
-    settings = RougeSettings(**PRESETS["files2rouge"], backend="perl")
-    report = rouge(leads, targets, settings)
+    report = rouge(leads, targets, RougeSettings(**PRESETS["files2rouge"], backend="perl"))
     assert [report.scores[metric].mean for metric in METRICS] == pytest.approx([29.31, 4.84, 20.95], abs=0.01)
-    assert "ROUGE-1.5.5.pl -c 95 -r 1000 -n 2 -a -m" in report.signature
-    assert "no WordNet exceptions" in report.signature
-    original, ours = rouge(leads, targets, RougeSettings(backend="perl")), rouge(leads, targets)
+    original, python = rouge(leads, targets, RougeSettings(backend="perl")), rouge(leads, targets)
     for metric in METRICS:
-        assert original.scores[metric].mean == pytest.approx(ours.scores[metric].mean, abs=0.3)
-        assert original.scores[metric].low == pytest.approx(ours.scores[metric].low, abs=1)
-        assert original.scores[metric].high == pytest.approx(ours.scores[metric].high, abs=1)
+        for limit, tolerance in (("mean", 0.3), ("low", 1), ("high", 1)):
+            expected = getattr(python.scores[metric], limit)
+            assert getattr(original.scores[metric], limit) == pytest.approx(expected, abs=tolerance)
 
 
 @needs_perl
@@ -36,5 +33,3 @@ def test_markup_letters_outside_a_z_and_empty_texts() -> None:
     text = "Größe < 5 &amp; <S>"
     report = rouge([text, ""], [[text], ["word"]], RougeSettings(backend="perl", bootstrap_samples=10))
     assert 0 < report.scores["rouge1"].high <= 100 and report.empty_hypotheses == report.non_ascii_documents == 1
-    with pytest.raises(ValueError, match="at least 1 bootstrap sample"):
-        rouge(["a"], [["a"]], RougeSettings(backend="perl", bootstrap_samples=0))

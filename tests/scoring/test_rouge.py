@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -20,7 +21,6 @@ from hat_fairseq.scoring.rouge import (
     RougeSettings,
     rouge,
     score_against_others,
-    score_documents,
     split_summary,
 )
 
@@ -36,16 +36,6 @@ REFERENCES = [
 
 def figures(report: RougeReport) -> list[float]:
     return [report.scores[metric].mean for metric in METRICS]
-
-
-def test_equals_rouge_score(leads: list[str], targets: list) -> None:
-    hypotheses = [split_summary(lead, "punctuation") for lead in leads[:6]]
-    for stem in (True, False):
-        scores = score_documents(hypotheses, [target for (target,) in targets[:6]], stem)
-        scorer = RougeScorer(list(METRICS), use_stemmer=stem)
-        for number, (hypothesis, (reference,)) in enumerate(zip(hypotheses, targets[:6], strict=True)):
-            expected = scorer.score("\n".join(reference), "\n".join(hypothesis))
-            assert all(scores[metric][number] == expected[metric].fmeasure for metric in METRICS)
 
 
 def test_presets() -> None:
@@ -66,17 +56,20 @@ def test_empty_and_foreign_text_and_repeated_words_are_counted() -> None:
     assert report.repeated_in_references == pytest.approx(100 * (2 / 3) / 4)
 
 
-def test_of_several_references_the_best_or_the_mean_counts() -> None:
-    scorer = RougeScorer(list(METRICS), use_stemmer=True)
-    for several in ("best", "mean"):
-        report = rouge(HYPOTHESES, REFERENCES, RougeSettings(bootstrap_samples=0, several_references=several))
-        for metric in METRICS:
-            expected = []
-            for text, each in zip(HYPOTHESES, REFERENCES, strict=True):
-                scores = [scorer.score(reference, text)[metric].fmeasure for reference in each]
-                expected.append(max(scores) if several == "best" else sum(scores) / len(scores))
-            assert report.scores[metric].mean == pytest.approx(100 * sum(expected) / 3)
-        assert report.signature.endswith(f" | documents: 3 | references: 6 ({several} of each document)")
+@pytest.mark.parametrize("stem", [True, False])
+@pytest.mark.parametrize("several", ["best", "mean"])
+def test_figures_are_those_of_rouge_score(several: str, stem: bool, leads: list[str], targets: list) -> None:
+    """Of meetings, and of texts with several references."""
+    settings = RougeSettings(bootstrap_samples=0, several_references=several, stem=stem)
+    scorer, choose = RougeScorer(list(METRICS), use_stemmer=stem), max if several == "best" else statistics.mean
+    hypotheses, references = [*HYPOTHESES, *leads[:6]], [*REFERENCES, *targets[:6]]
+    expected = []
+    for text, each in zip(hypotheses, references, strict=True):
+        lines = "\n".join(split_summary(text, "punctuation"))
+        scores = [scorer.score(target if isinstance(target, str) else "\n".join(target), lines) for target in each]
+        expected.append([100 * choose([score[metric].fmeasure for score in scores]) for metric in METRICS])
+    means = [sum(column) / len(expected) for column in zip(*expected, strict=True)]
+    assert figures(rouge(hypotheses, references, settings)) == pytest.approx(means)
 
 
 def test_against_others_is_the_mean_over_all_pairs_of_different_documents() -> None:

@@ -18,9 +18,8 @@ from hat_fairseq.scoring.report import bootstrap_mean
 
 def write(path: Path, *rows: Any) -> str:
     """Objects as JSON lines, strings as lines."""
-    path.write_text(
-        "".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows), encoding="utf-8"
-    )
+    lines = (row if isinstance(row, str) else json.dumps(row) for row in rows)
+    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
     return str(path)
 
 
@@ -51,16 +50,11 @@ def test_intervals_agree_with_the_normal_approximation() -> None:
 @pytest.mark.fault(
     "Scoring", "empty hypotheses; letters that ROUGE does not count", "scored as 0 and counted in a note"
 )
-def test_notes_and_json(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    hypotheses = [str(files / name) for name in ("a.txt", "b.txt")]
-    assert (
-        score("rouge", hypotheses[0], files / "r.jsonl", "--json", files / "out.json", "--hypotheses", hypotheses[1])
-        == 0
-    )
-    notes, written = capsys.readouterr().err, json.loads((files / "out.json").read_text())
+def test_notes(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert score("rouge", files / "a.txt", files / "r.jsonl", "--hypotheses", files / "b.txt") == 0
+    notes = capsys.readouterr().err
     assert "a.txt: 1 of 2 hypotheses are empty and score 0" in notes
     assert "b.txt: 1 of 2 documents have letters outside a-z" in notes
-    assert [written[path]["scores"]["rouge1"]["mean"] for path in hypotheses] == pytest.approx([50, 50])
 
 
 @pytest.mark.parametrize("metric", ["rouge", "bleu"])
@@ -69,10 +63,10 @@ def test_several_references_in_files_and_in_lists_give_the_same_figures(metric: 
     lists = [[["The dogs ran.", "They slept."], ["One dog."], ["One cat."]], [["Blue buttons."], ["z"]]]
     every = write(files / "all.jsonl", *({"id": name, "target": each} for name, each in zip("xy", lists, strict=True)))
     first, outputs = str(files / "r.jsonl"), []
-    for references in ([first, second], [first, "--references", second], [every], [first]):
+    for references in ([first, "--references", second], [every], [first]):
         assert score(metric, files / "b.txt", *references, "--bootstrap-samples", 20) == 0
         outputs.append(capsys.readouterr().out)
-    assert outputs[0] == outputs[1] == outputs[2] != outputs[3]
+    assert outputs[0] == outputs[1] != outputs[2]
     assert score(metric, write(files / "h.jsonl", {"id": "x", "text": lists[0]}), first) == 2
     assert "only references may be several" in capsys.readouterr().err
 
@@ -130,13 +124,12 @@ def test_what_is_written_is_read_and_a_failed_write_leaves_the_old_file(tmp_path
     assert path.read_bytes() == before and list(path.parent.iterdir()) == [path]
 
 
-TEXT, TARGET = {"id": "a", "text": "A"}, {"id": "a", "target": "A"}
+TEXT, TARGET, LABEL = {"id": "a", "text": "A"}, {"id": "a", "target": "A"}, {"id": "a", "label": "x"}
 QUESTION = {"id": "a", "question": "?", "text": "Ann", "answers": []}
 ANSWER = {"id": "a", "answer": "x"}
-TRIVIA = {"triviaqa": {"question": "q", "answers": ["x"]}}
-SPAN = {"start_token": 0, "end_token": 2}
-GOLD = [{"long_answer": SPAN, "short_answers": [], "yes_no_answer": "NONE"}]
-META = {"candidates": [[0, 2, 0, 2]], "annotations": GOLD}
+TRIVIA = [{**QUESTION, "id": name, "meta": {"triviaqa": {"question": "q", "answers": ["x"]}}} for name in "ab"]
+GOLD = {"long_answer": {"start_token": 0, "end_token": 2}, "short_answers": [], "yes_no_answer": "NONE"}
+META = {"candidates": [[0, 2, 0, 2]], "annotations": [GOLD]}
 PAGE = {"id": "1", "question": "?", "paragraphs": ["a b"]}
 NATURAL = {**PAGE, "meta": {"natural_questions": META}}
 TYDI = {**PAGE, "meta": {"tydi_qa": {"language": "thai", **META, "annotations": []}}}
@@ -148,71 +141,32 @@ REFUSED: list[tuple[str, list[Any], list[Any], str, str]] = [
     ("rouge", [TARGET], [{"text": "A"}], "", "h.jsonl has no ids, and"),
     ("rouge", [TARGET], [TEXT, TEXT], "", "h.jsonl:2: the id 'a' for the second time"),
     ("rouge", [TARGET], [TEXT, {"text": "y"}], "", "h.jsonl:2: no 'id' among its keys ['text']"),
-    ("rouge", [TARGET], [{"text": "y"}, TEXT], "", "h.jsonl:2: it has an id, and the lines above have none"),
     ("rouge", [TARGET], [TARGET], "", "h.jsonl:1: no 'text' among its keys ['id', 'target']"),
     ("rouge", [TARGET], [{"id": "a", "text": [1]}], "", "h.jsonl:1: 'text' must be a string or a list of strings"),
-    ("rouge", [TARGET], ['{"id": "a"'], "", "h.jsonl:1: not a JSON object"),
     ("rouge", [{"id": "a", "target": "天气很好。"}], [TEXT], "", "reference 1 has no word for ROUGE"),
     ("rouge", [{"id": "a", "target": [["a"], ["b"]]}], [TEXT], "--backend perl", "takes one reference per document"),
     ("rouge", [TARGET], [TEXT], "--against-others", "one document alone cannot be scored against others"),
-    (
-        "bleu",
-        [TARGET],
-        [{"id": "a", "text": "a b", "segments": ["a", "c"]}],
-        "",
-        "the segments of document 'a', joined",
-    ),
+    ("bleu", [TARGET], [{**TEXT, "segments": ["c"]}], "", "the segments of document 'a', joined, are not its text"),
     ("bleu", [TARGET], [TEXT], "--tokenize 14a", "unknown tokenizer '14a'"),
     ("bleu", [TARGET], [TEXT], "--seed 0", "the seed must be at least 1, not 0"),
     ("bleu", [{"id": "a", "target": ["", ""]}], [TEXT], "", "reference 1 is empty"),
-    (
-        "classification",
-        [{"id": "a", "label": "x"}],
-        [{"id": "a", "labels": ["x", "y"]}],
-        "",
-        "document 'a': 2 labels in",
-    ),
-    ("classification", [{"id": "a", "label": "x"}], [TEXT], "", "h.jsonl:1: expected either 'label' or 'labels'"),
-    (
-        "classification",
-        [{"id": "a", "label": "x"}],
-        [{"id": "a", "label": True}],
-        "",
-        "a label must be a string, found",
-    ),
-    ("classification", [{"id": "a", "label": "x"}], [{"id": "a", "labels": "x"}], "", "'labels' must be a list"),
-    ("classification", [{"id": "a", "label": "x"}], [], "", "h.jsonl is empty"),
-    ("squad", [QUESTION], [{"id": "a", "answer": 3}], "", "h.jsonl:1: answer must be a string, not 3"),
+    ("classification", [LABEL], [{"id": "a", "labels": ["x", "y"]}], "", "document 'a': 2 labels in"),
+    ("classification", [LABEL], [{**LABEL, "labels": ["x"]}], "", "h.jsonl:1: expected either 'label' or 'labels'"),
+    ("classification", [LABEL], [{"id": "a", "label": True}], "", "a label must be a string, found"),
+    ("classification", [LABEL], [{"id": "a", "labels": "x"}], "", "'labels' must be a list"),
+    ("classification", [LABEL], [], "", "h.jsonl is empty"),
     ("squad", [QUESTION], [{**ANSWER, "no_answer_score": "1"}], "", "no_answer_score must be a number, not '1'"),
-    ("squad", [{"id": "a", "label": "x"}], [ANSWER], "", "r.jsonl:1: unknown key 'label'"),
+    ("squad", [QUESTION, {**QUESTION, "id": "b"}], [{**ANSWER, "no_answer_score": 1}, {**ANSWER, "id": "b"}], "",
+     "1 of 2 lines have a no_answer_score"),
     ("qa", [{"id": "a", "question": "?", "text": "x"}], [ANSWER], "", "has no answers or annotations"),
     ("triviaqa", [QUESTION], [ANSWER], "", "meta of TriviaQA: expected a JSON object, found None"),
-    (
-        "triviaqa",
-        [{**QUESTION, "id": name, "meta": TRIVIA} for name in "ab"],
-        [ANSWER, {**ANSWER, "id": "b"}],
-        "",
-        "several answers to a question, none with a",
-    ),
+    ("triviaqa", TRIVIA, [ANSWER, {**ANSWER, "id": "b"}], "", "several answers to a question, none with a"),
     ("natural_questions", [NATURAL], [{**LINE, "id": "2"}], "", "h.jsonl lacks 1 of 1 ids, the first is '1'"),
-    (
-        "natural_questions",
-        [NATURAL],
-        [{"id": "1", "label": "x"}],
-        "",
-        "h.jsonl:1: no prediction of hat predict for this",
-    ),
-    (
-        "natural_questions",
-        [NATURAL],
-        [{**LINE, "paragraph": 5}],
-        "",
-        "h.jsonl:1: no prediction of hat predict for this",
-    ),
+    ("natural_questions", [NATURAL], [{**LINE, "paragraph": 5}], "", "h.jsonl:1: no prediction of hat predict for"),
     ("natural_questions", [TYDI], [LINE], "", "is not from natural_questions"),
     ("tydi_qa", [TYDI], [LINE], "", "no annotations: answers can be scored only"),
     ("tydi_qa", [], [LINE], "", "r.jsonl: no questions, so there is nothing to score"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.fault("Scoring", "numbers of hypotheses and references differ", "both numbers and files, exit 2")
