@@ -52,8 +52,8 @@ def test_outputs_are_the_recorded_ones(fixtures: Path, expected: dict[str, Any],
     _, model = old_checkpoints.load(fixtures / f"{name}.pt", data_of(name, data))
     inputs, outputs = expected[name]["inputs"], expected[name]["outputs"]
     for dtype, tolerance in ((torch.float32, 1e-5), (torch.float64, 1e-6)):
-        found = old_checkpoints.outputs(model, inputs, dtype)
-        torch.testing.assert_close(found, outputs, atol=tolerance, rtol=tolerance)
+        actual = old_checkpoints.outputs(model, inputs, dtype)
+        torch.testing.assert_close(actual, outputs, atol=tolerance, rtol=tolerance)
 
 
 @CHECKPOINTS

@@ -1,7 +1,6 @@
 """The models and the tokenizer for Hugging Face's transformers; importing this package registers them there.
 
-configuration.py    `HatConfig`: the numbers of a model, and the files that each saved folder needs
-modeling.py         the encoders as models of transformers
+modeling.py         `HatConfig`, the numbers of a model; the encoders as models of transformers
 generation.py       the encoder-decoder, and `generate`
 tokenization.py     `HatTokenizer`: documents to ids as `hat preprocess` makes them, and ids to text
 modeling_hat.py     the file of a saved folder with which `trust_remote_code=True` finds this package
@@ -11,9 +10,8 @@ Nothing here imports fairseq.
 
 import transformers
 
-from .configuration import HatConfig
 from .generation import HatForConditionalGeneration
-from .modeling import HatForMaskedLM, HatForSequenceClassification, HatModel
+from .modeling import HatConfig, HatForMaskedLM, HatForSequenceClassification, HatModel
 from .tokenization import HatTokenizer
 
 __all__ = [

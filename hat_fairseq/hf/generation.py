@@ -29,8 +29,7 @@ from ..modules.embedding import initialise
 from ..networks.decoder import CACHE, Decoder
 from ..networks.encoder import Encoder, EncoderOut, Vocabulary
 from ..networks.hat import ENCODER_DECODERS, LIKE_BERT, hat_encoder_parts, token_tables
-from .configuration import HatConfig
-from .modeling import HatPreTrainedModel, masked
+from .modeling import HatConfig, HatPreTrainedModel, masked
 
 
 @dataclass

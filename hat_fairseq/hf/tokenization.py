@@ -16,7 +16,7 @@ from ..data import bpe, dictionary, pipeline
 from ..data.dictionary import EOS, PAD, SPECIAL, Dictionary
 from ..data.records_json import record_from_json
 from ..data.rows import Row
-from .configuration import LOADER, HasLoader, write_loader
+from .modeling import LOADER, HasLoader, write_loader
 
 DICTIONARIES = tuple(f"dict.{stream}.txt" for stream in dictionary.DICTIONARIES)
 # The last one is for `hat import hat_fairseq`, as are the labels.

@@ -30,16 +30,16 @@ def main(args: argparse.Namespace) -> int:
     number = args.last if args.best is None else args.best
     if number < 2:
         raise ValueError(f"an average needs at least 2 checkpoints, not {number}")
-    if not args.folder.is_dir():
-        raise ValueError(f"{args.folder} is no directory; give the --save-dir of a training")
     check_folder(args.out)
     paths = dict(reversed(newest_first(args.folder)))  # of equal updates, such as checkpoint_best.pt, one
     check_output(args.out, args.overwrite, [*paths.values()])
-    chosen = [read(path) for path in list(paths.values())[::-1]]
+    chosen, kind = [_read(path) for path in reversed(paths.values())], "checkpoints"
     if args.best is not None:
-        chosen = by_metric(chosen)
+        kind = "checkpoints that were validated when they were saved"
+        chosen = [state for state in chosen if state["extra_state"].get("val_loss") is not None]
+        larger_is_better = any(state["cfg"]["checkpoint"]["maximize_best_checkpoint_metric"] for state in chosen)
+        chosen.sort(key=lambda state: state["extra_state"]["val_loss"], reverse=larger_is_better)
     if len(chosen) < number:
-        kind = "checkpoints" if args.best is None else "checkpoints that were validated when they were saved"
         raise ValueError(f"{args.folder} has {len(chosen)} {kind}, {number} were asked for; keep more of them")
     averaged = average(chosen[:number])
     with atomic_file(args.out) as file:
@@ -48,18 +48,11 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def read(path: Path) -> dict[str, Any]:
-    """Reads a checkpoint, its tensors when they are needed, with its `path`; ValueError if it is not whole."""
+def _read(path: Path) -> dict[str, Any]:
+    """A checkpoint, with its `path`; its tensors are read when they are needed. ValueError if it is not whole."""
     check_file(str(path))
     state = torch.load(path, map_location="cpu", mmap=zipfile.is_zipfile(path), weights_only=True)
     return {**state, "path": path}
-
-
-def by_metric(states: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Returns the checkpoints that have a figure of validation, the best first."""
-    validated = [state for state in states if state["extra_state"].get("val_loss") is not None]
-    larger_is_better = any(state["cfg"]["checkpoint"]["maximize_best_checkpoint_metric"] for state in validated)
-    return sorted(validated, key=lambda state: state["extra_state"]["val_loss"], reverse=larger_is_better)
 
 
 def average(states: list[dict[str, Any]]) -> dict[str, Any]:
@@ -68,14 +61,15 @@ def average(states: list[dict[str, Any]]) -> dict[str, Any]:
     Raises:
         ValueError: the checkpoints have other tensors, or were trained with other dictionaries.
     """
-    first, *others = (state["model"] for state in states)
+    first = states[0]
     model: dict[str, Tensor] = {}
     means: dict[tuple[int, torch.Size], Tensor] = {}
-    for name, tensor in first.items():
-        for state, other in zip(states[1:], others, strict=True):
-            different = other.keys() != first.keys() or other[name].shape != tensor.shape
+    for name, tensor in first["model"].items():
+        for state in states[1:]:
+            other = state["model"]
+            different = other.keys() != first["model"].keys() or other[name].shape != tensor.shape
             if different or not (tensor.is_floating_point() or tensor.equal(other[name])):
-                raise ValueError(f"{states[0]['path']} and {state['path']} are of different models: {name} differs")
+                raise ValueError(f"{first['path']} and {state['path']} are of different models: {name} differs")
         place = tensor.data_ptr(), tensor.shape
         if place in means:  # tied weights stay tied
             model[name] = means[place]
@@ -84,6 +78,6 @@ def average(states: list[dict[str, Any]]) -> dict[str, Any]:
             model[name] = means[place] = mean.to(tensor.dtype)
         else:
             model[name] = tensor.clone()
-    checkpoint = bare_checkpoint(model, states[0].get("cfg"), states[0]["optimizer_history"][-1]["num_updates"])
+    checkpoint = bare_checkpoint(model, first.get("cfg"), first["optimizer_history"][-1]["num_updates"])
     checkpoint["extra_state"]["averaged"] = [state["path"].name for state in states]
-    return checkpoint | {"args": states[0].get("args")}
+    return checkpoint | {"args": first.get("args")}

@@ -1,4 +1,4 @@
-"""Convert released weights to fairseq's checkpoint layout: BART, RoBERTa, XLM-RoBERTa, and the HAT of Chalkidis et al.
+"""Convert released weights to fairseq's checkpoint layout.
 
 `bart`: a Hugging Face BART, for `hat_bart` and fairseq's BART.
 `roberta`: a Hugging Face RoBERTa, with or without its masked-LM head, for `hat_roberta` and `hierarchical_transformer`.
@@ -14,7 +14,7 @@ For `hierarchical_transformer` they compute what the weights were trained to com
 import argparse
 import shlex
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,9 +39,11 @@ EXPORTED = "hat_fairseq"  # a folder of `hat export`
 
 @dataclass(frozen=True)
 class Release:
-    """The functions that read the folder of a release."""
+    """How the folder of a release is read; `fixed`, `numbers` and `target` as in `read_config`."""
 
-    config: Callable[[Path], dict[str, Any]]  # reads config.json
+    target: str
+    fixed: Mapping[str, Any]
+    numbers: Sequence[str]
     convert: Callable[..., Converted]  # weights and config to a checkpoint's
     # the lines of dict.txt for that many rows of the embedding; None without the files of the vocabulary
     symbols: Callable[[Path, int], list[str] | None] = read_symbols
@@ -49,17 +51,14 @@ class Release:
 
 
 RELEASES = {
-    "bart": Release(lambda path: read_config(path, bart.FIXED, bart.NUMBERS, "fairseq's BART"), bart.convert),
-    "roberta": Release(
-        lambda path: read_config(path, roberta.FIXED, roberta.NUMBERS, "fairseq's RoBERTa"), roberta.convert
-    ),
+    "bart": Release("fairseq's BART", bart.FIXED, bart.NUMBERS, bart.convert),
+    "roberta": Release("fairseq's RoBERTa", roberta.FIXED, roberta.NUMBERS, roberta.convert),
     "xlm_roberta": Release(
-        lambda path: read_config(path, roberta.FIXED_XLM, roberta.NUMBERS, "fairseq's XLM-RoBERTa"),
-        roberta.convert,
-        read_pieces,
-        MODEL,
+        "fairseq's XLM-RoBERTa", roberta.FIXED_XLM, roberta.NUMBERS, roberta.convert, read_pieces, MODEL
     ),
-    "hierarchical_transformer": Release(released_hat.read_released_config, released_hat.convert),
+    "hierarchical_transformer": Release(
+        "a hierarchical_transformer", roberta.BERT, released_hat.NUMBERS, released_hat.convert
+    ),
 }
 
 
@@ -83,7 +82,7 @@ def main(args: argparse.Namespace) -> int:
     if args.release == EXPORTED:
         return restore(args.directory, args.out, args.overwrite)
     release = RELEASES[args.release]
-    config = release.config(args.directory / "config.json")
+    config = read_config(args.directory / "config.json", release.fixed, release.numbers, release.target)
     symbols = release.symbols(args.directory, config["vocab_size"])
     no_mask = symbols is not None and MASK not in symbols and len(SPECIAL) + len(symbols) == config["vocab_size"]
     if no_mask and args.release != "bart":

@@ -45,17 +45,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Loads a checkpoint with its data, and writes the folder."""
-    if not args.path.exists():
-        raise ValueError(f"--path {args.path} does not exist: has it been trained?")
     if args.data is None and not is_package(args.path):
-        raise ValueError(
-            f"{args.path} is no package: give --data, the bin directory of its training, for the tokenizer"
-        )
+        raise ValueError(f"{args.path} is no package: give --data, the bin directory of its training")
     trained = Trained.load(args.path, args.data or args.path / BIN)
     generation = None
     if hasattr(trained.model, "decoder"):
-        chosen = parse_generation_options(args.generation, "--generation") if args.generation else None
-        options = packaged_options(args.path) if chosen is None else chosen
+        stated = args.generation
+        options = parse_generation_options(stated, "--generation") if stated else packaged_options(args.path)
         generation = generation_config(options, trained.model.decoder.max_positions())
     elif args.generation is not None:
         raise ValueError("--generation is for models that write texts; remove it")
@@ -67,7 +63,7 @@ def main(args: argparse.Namespace) -> int:
 
 def write_folder(folder: Path, trained: Trained, generation: dict[str, Any] | None) -> None:
     """Writes the files and prints what they hold; `generation`: generation_config.json, None without."""
-    from ..hf.configuration import write_loader
+    from ..hf.modeling import write_loader
 
     rename, config = layout(trained)
     state = trained.model.state_dict()
@@ -108,7 +104,7 @@ def renamed(state: dict[str, Tensor], rename: Callable[[str], str]) -> tuple[dic
 
 def layout(trained: Trained) -> tuple[Callable[[str], str], dict[str, Any]]:
     """Returns the name of each tensor in the folder, and config.json."""
-    from ..hf.configuration import AUTO_MAP, HatConfig
+    from ..hf.modeling import AUTO_MAP, HatConfig
 
     description, positions = trained.description(), trained.positions
     settings, heads = description["settings"], description["heads"]

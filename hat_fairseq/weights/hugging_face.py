@@ -1,10 +1,8 @@
 """Folders of Hugging Face weights: `config.json` and tensors, as `save_pretrained` writes them.
 
-Nothing in the files is executed, and everything that a converter does not expect is one ValueError.
+Nothing in the files is executed.
 """
 
-import pickle
-import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -51,17 +49,21 @@ def read_config(path: Path, fixed: Mapping[str, Any], numbers: Iterable[str], ta
 
 
 def read_weights(directory: Path) -> dict[str, Tensor]:
-    """Reads `model.safetensors`, else `pytorch_model.bin`; ValueError if damaged, or not finite tensors."""
-    from safetensors import SafetensorError
+    """Reads `model.safetensors`, else `pytorch_model.bin`; ValueError if damaged, or not finite tensors only."""
     from safetensors.torch import load_file
 
-    path = directory / "model.safetensors"
-    try:
-        weights = load_file(path) if path.is_file() else _read_pickle(directory / "pytorch_model.bin")
-    except SafetensorError as error:
-        raise ValueError(f"{path} is not a complete safetensors file: {error}") from error
-    if quantised := [name for name, tensor in weights.items() if tensor.is_quantized or tensor.layout != torch.strided]:
-        raise ValueError(f"{path.parent}: {quantised[0]} is quantised or sparse; save the weights as plain tensors")
+    from ..fairseq_fixes.checkpoints import named_failures
+
+    path, pickled = directory / "model.safetensors", directory / "pytorch_model.bin"
+    if path.is_file():
+        weights = load_file(path)
+    elif pickled.is_file():
+        with named_failures(str(pickled)):
+            weights = torch.load(pickled, map_location="cpu", weights_only=True)
+    else:
+        raise ValueError(f"{directory} has neither model.safetensors nor {pickled.name} (one file, not shards)")
+    if not isinstance(weights, dict) or not all(isinstance(tensor, Tensor) for tensor in weights.values()):
+        raise ValueError(f"{pickled} is refused: it does not hold a dictionary of tensors only")
     if broken := sorted(name for name, tensor in weights.items() if not tensor.isfinite().all()):
         raise ValueError(f"{directory}: NaN or infinite values in {', '.join(broken[:8])}; fetch the weights again")
     return weights
@@ -77,18 +79,3 @@ def write_weights(folder: Path, tensors: Mapping[str, Tensor]) -> None:
     mode = path.stat().st_mode
     save_file({name: tensor.clone().contiguous() for name, tensor in tensors.items()}, path, metadata={"format": "pt"})
     path.chmod(mode)  # safetensors writes for the owner only
-
-
-def _read_pickle(path: Path) -> dict[str, Tensor]:
-    if not path.is_file():
-        raise ValueError(f"{path.parent} has neither model.safetensors nor {path.name} (one file, not shards)")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # torch's guesses about the file; the refusal below is one line
-            state = torch.load(path, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
-        reason = " ".join(str(error).split())[:300]
-        raise ValueError(f"{path} is refused: it is damaged or holds more than tensors ({reason})") from error
-    if not isinstance(state, dict) or not all(type(k) is str and isinstance(v, Tensor) for k, v in state.items()):
-        raise ValueError(f"{path} is refused: it does not hold a dictionary of tensors only")
-    return state

@@ -107,6 +107,10 @@ def write_state(folder: Path, state: dict[str, Tensor], half: bool) -> dict[str,
     return tied
 
 
+def as_json(value: Any) -> str:
+    return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
 def trained_on(path: Path) -> str | None:
     """Returns the reader and the numbers of documents that a manifest of `hat preprocess` names; None without one."""
     if not path.is_file():
@@ -114,10 +118,6 @@ def trained_on(path: Path) -> str | None:
     manifest = read_json(path)
     counts = (f"{name} {split['documents']:,}" for name, split in manifest["splits"].items())
     return f"{Path(manifest['reader']).name}; documents: {', '.join(counts)}"
-
-
-def as_json(value: Any) -> str:
-    return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def trained_with(cfg: Any) -> str | None:

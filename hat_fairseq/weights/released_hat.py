@@ -6,7 +6,6 @@ Here each is stored once. The settings of a release are a `config.json`; they be
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,7 +13,6 @@ from torch import Tensor
 
 from ..data.dictionary import PAD
 from . import roberta
-from .hugging_face import read_config
 from .rename import Converted, RenameTable, meta_model, rename_state
 
 ARCHITECTURE = "hierarchical_transformer"
@@ -25,6 +23,7 @@ FIELDS = roberta.SIZES | {  # of the release -> own
 }
 # What the authors' code computes, and this package on request only.
 QUIRKS = {"attend_segment_padding": True, "pool_padded_segments": True}
+NUMBERS = (*FIELDS, "vocab_size")
 PARTS = {"sentence_encoder": "S", "document_encoder": "D"}
 
 HEAD = "sentence_classification_head"  # what fairseq's sentence_prediction calls its head
@@ -51,20 +50,6 @@ def table(pooled: bool) -> RenameTable:
     """Returns the names of all tensors; `pooled`: the classification head reads a document, not each segment."""
     dense = "pooler.dense" if pooled else "sentencizer.dense"
     return RenameTable(MODULES | {dense: f"classification_heads.{HEAD}.dense"}, COPIES)
-
-
-def read_released_config(path: Path) -> dict[str, Any]:
-    """Reads `config.json`; ValueError where it describes something that our model cannot compute."""
-    config = read_config(path, roberta.BERT, (*FIELDS, "vocab_size"), f"a {ARCHITECTURE}")
-    layers = config.get("encoder_layout")
-    if not isinstance(layers, dict) or sorted(layers, key=len) != [str(number) for number in range(len(layers))]:
-        raise ValueError(f"{path}: no encoder_layout with the kinds of layers 0, 1, ...")
-    for number, layer in layers.items():
-        if not isinstance(layer, dict) or not all(isinstance(layer.get(part), bool) for part in PARTS):
-            raise ValueError(f"{path}: layer {number} of encoder_layout does not say true or false for {list(PARTS)}")
-    if not isinstance(config.get("classifier_dropout"), int | float | None):
-        raise ValueError(f"{path}: classifier_dropout is {config['classifier_dropout']!r}, no number")
-    return config
 
 
 def convert(weights: dict[str, Tensor], config: dict[str, Any], segment_positions: str = "none") -> Converted:

@@ -54,14 +54,17 @@ def read_symbols(directory: Path, vocab_size: int) -> list[str] | None:
         ids, merges = read_json(source), [line.rstrip("\r") for _, line in read_lines(merges_file)]
     elif (directory / "tokenizer.json").is_file():
         source = directory / "tokenizer.json"
-        ids, merges = _fast_tokenizer(source)
+        record = read_json(source)
+        model = record["model"]
+        if model["type"] != "BPE":
+            raise ValueError(f"{source} is no byte-level BPE ({model['type']}); fairseq's RoBERTa and BART have one")
+        merges = [merge if isinstance(merge, str) else " ".join(merge) for merge in model["merges"]]
+        ids = model["vocab"] | {token["content"]: token["id"] for token in record.get("added_tokens", [])}
     elif source.is_file() or merges_file.is_file():
         missing = merges_file if source.is_file() else source
         raise ValueError(f"{missing} is missing: a byte-level BPE is vocab.json and merges.txt together")
     else:
         return None
-    if not all(type(row) is int for row in ids.values()):
-        raise ValueError(f"{source} is refused: not every token has a whole number")
     if len(ids) != vocab_size:
         raise ValueError(f"{source} has {len(ids)} entries, the embedding has {vocab_size} rows")
     return dictionary_symbols(ids, merges, source.name)
@@ -74,21 +77,9 @@ def read_pieces(directory: Path, vocab_size: int) -> list[str] | None:
     pieces = SentencePieceBpe(path).pieces()
     expected = range(len(SPECIAL) - 1, vocab_size - 2)  # in the rows <mask> follows
     if list(pieces.values()) != list(expected):
+        first = min(pieces.values(), default=0)
+        rows = f"an XLM-RoBERTa of {vocab_size} rows has {len(expected)} from number {expected.start} on"
         raise ValueError(
-            f"{path} has {len(pieces)} pieces from number {min(pieces.values(), default=0)} on; an XLM-RoBERTa of "
-            f"{vocab_size} rows has {len(expected)} from number {expected.start} on; use the model of these weights"
+            f"{path} has {len(pieces)} pieces from number {first} on; {rows}; use the model of these weights"
         )
     return list(pieces)
-
-
-def _fast_tokenizer(path: Path) -> tuple[dict[str, int], list[str]]:
-    """Token rows and merges of a `tokenizer.json`."""
-    record = read_json(path)
-    try:
-        model = record["model"]
-        if model["type"] != "BPE":
-            raise ValueError(f"{path} is no byte-level BPE ({model['type']}); fairseq's RoBERTa and BART have one")
-        merges = [merge if isinstance(merge, str) else " ".join(merge) for merge in model["merges"]]
-        return model["vocab"] | {token["content"]: token["id"] for token in record.get("added_tokens", [])}, merges
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"{path} is not a tokenizer.json: {error!r}") from error

@@ -11,9 +11,7 @@ import pytest
 from hat_fairseq import cli
 from hat_fairseq.scoring.qa import squad_match, triviaqa_match
 
-PAGES = ["It was cold.", "Ann and Bob met at noon in the old harbour."]
-HARBOUR = {"text": "the old harbour", "start": 27}
-OTHERS = [{"text": "Bob", "start": 8}, {"text": "Ann", "start": 0}]
+TEXT = "Ann and Bob met at noon in the old harbour."
 
 
 def test_answers_that_are_the_same() -> None:
@@ -46,28 +44,9 @@ def scores(folder: Path) -> dict[str, Any]:
     return record["scores"]
 
 
-def test_spans_yes_no_paragraphs_and_no_answer(tmp_path: Path) -> None:
-    cases = [
-        ([{"paragraph": 1, "spans": [HARBOUR]}, {}], "harbour", 1),  # F1 2/3
-        ([{"paragraph": 1, "spans": OTHERS}], "Ann and Bob", 0),  # from the first to the last span
-        ([{"paragraph": 0, "yes_no": "yes"}], "no", 0),
-        ([{"paragraph": 0}, {"paragraph": 1}], "", 1),
-        ([{}], "cold", None),
-    ]
-    records = [
-        {"id": str(n), "question": "?", "paragraphs": PAGES, "annotations": each} for n, (each, *_) in enumerate(cases)
-    ]
-    lines = [{"id": str(n), "answer": text, "paragraph": number} for n, (_, text, number) in enumerate(cases)]
-    assert run(tmp_path, "qa", records, lines) == 0
-    expected = {"exact": 40, "f1": 100 * (2 + 2 / 3) / 5, "total": 5}
-    expected |= {"HasAns_exact": 100 / 3, "HasAns_f1": 100 * (1 + 2 / 3) / 3, "HasAns_total": 3}
-    expected |= {"NoAns_exact": 50, "NoAns_f1": 50, "NoAns_total": 2, "yes_no": 0, "paragraph": 80}
-    assert scores(tmp_path) == pytest.approx(expected)
-
-
 def question(name: str, *answers: str, **more: Any) -> dict[str, Any]:
-    places = [{"text": text, "start": PAGES[1].index(text)} for text in answers]
-    return {"id": name, "question": "?", "text": PAGES[1], "answers": places, **more}
+    places = [{"text": text, "start": TEXT.index(text)} for text in answers]
+    return {"id": name, "question": "?", "text": TEXT, "answers": places, **more}
 
 
 def test_a_threshold_decides_in_squad_alone(tmp_path: Path, capsys) -> None:
@@ -91,12 +70,6 @@ def page(number: int, dataset: str, **meta: Any) -> dict[str, Any]:
     return {"id": str(number), "question": "?", "paragraphs": ["a b", "c"], "meta": {dataset: meta}}
 
 
-def tydi(number: int, language: str) -> dict[str, Any]:
-    minimal = {"plaintext_start_byte": 4, "plaintext_end_byte": 8}
-    annotation = {"passage_answer": {"candidate_index": 7}, "minimal_answer": minimal, "yes_no_answer": "NONE"}
-    return page(number, "tydi_qa", language=language, candidates=[[7, 0], [8, 5]], annotations=[annotation] * 3)
-
-
 def line(number: int, paragraph: int | None, score: float) -> dict[str, Any]:
     scores = {"paragraph_score": score, "answer_score": score}
     return {"id": str(number), "type": "none", "paragraph": paragraph, "answer": "", "start": None, **scores}
@@ -114,18 +87,13 @@ def test_parts_with_one_annotation(tmp_path: Path, capsys: pytest.CaptureFixture
     assert scores(tmp_path)["long"]["f1"]["mean"] == 100 and capsys.readouterr().err == ""
 
 
-def test_each_language_has_a_threshold_and_english_is_not_in_the_mean(tmp_path: Path, capsys) -> None:
-    languages = ["thai", "thai", "korean", "english", "telugu"]
-    records = [tydi(number, language) for number, language in enumerate(languages)]
-    lines = [line(0, 0, 5), line(1, 1, 4), line(2, 0, -9), line(3, 0, 0), line(6, 0, 9)]
-    assert run(tmp_path, "tydi_qa", records, lines) == 0
+def test_without_a_language_to_average_the_mean_is_0(tmp_path: Path, capsys) -> None:
+    minimal = {"plaintext_start_byte": 4, "plaintext_end_byte": 8}
+    annotation = {"passage_answer": {"candidate_index": 7}, "minimal_answer": minimal, "yes_no_answer": "NONE"}
+    meta = {"language": "english", "candidates": [[7, 0], [8, 5]], "annotations": [annotation] * 3}
+    lines = [line(0, 0, 5), line(6, 0, 9)]
+    assert run(tmp_path, "tydi_qa", [page(0, "tydi_qa", **meta)], lines, "--bootstrap-samples", "9") == 0
     passages = scores(tmp_path)["passage"]
-    thresholds = {name: each["threshold"] for name, each in passages["languages"].items()}
-    assert thresholds == {"english": 0, "korean": -9, "thai": 5}
-    assert passages["f1"]["mean"] == pytest.approx((100 + 100 * 2 / 3) / 2)
-    assert passages["precision"] == 100 and passages["recall"] == 75
-    notes = capsys.readouterr().err
-    assert "p.jsonl: no predictions in telugu; the mean is over the other languages" in notes
-    assert "p.jsonl: 1 predictions are of questions that the references lack, and do not count" in notes
-    assert run(tmp_path, "tydi_qa", records[3:4], lines, "--bootstrap-samples", "9") == 0
-    assert scores(tmp_path)["passage"]["f1"] == {"mean": 0, "low": 0, "high": 0}  # no language to average
+    assert passages["f1"] == {"mean": 0, "low": 0, "high": 0} and passages["languages"]["english"]["f1"] == 100
+    note = "p.jsonl: 1 predictions are of questions that the references lack, and do not count"
+    assert note in capsys.readouterr().err

@@ -26,32 +26,31 @@ def load(path: Path) -> dict:
     return torch.load(path, weights_only=True)
 
 
+def updates_of(state: dict) -> int:
+    return state["optimizer_history"][-1]["num_updates"]
+
+
 @pytest.mark.parametrize(("flag", "number"), [("--last", 3), ("--best", 2)])
 def test_the_mean_of_the_chosen_ones(trained: Path, tmp_path: Path, capsys, flag: str, number: int) -> None:
     out = tmp_path / "mean.pt"
     assert cli.main(["average", str(trained), flag, str(number), "--out", str(out)]) == 0
-    states = {path.name: load(path) for path in trained.glob("checkpoint_?_?.pt")}
-    order = sorted(states, key=lambda name: -states[name]["optimizer_history"][-1]["num_updates"])
+    states = sorted(map(load, trained.glob("checkpoint_?_?.pt")), key=updates_of, reverse=True)
     if flag == "--best":
-        scored = {name: states[name]["extra_state"].get("val_loss") for name in order}
-        order = sorted((name for name in order if scored[name] is not None), key=lambda name: scored[name])
-        assert len(order) >= number
+        states = [state for state in states if state["extra_state"].get("val_loss") is not None]
+        states.sort(key=lambda state: state["extra_state"]["val_loss"])
+        assert len(states) >= number
     averaged = load(out)
-    chosen = [states[name]["model"] for name in order[:number]]
     used = averaged["extra_state"]["averaged"]
-    updates = [load(trained / name)["optimizer_history"][-1]["num_updates"] for name in used]
-    assert updates == [states[name]["optimizer_history"][-1]["num_updates"] for name in order[:number]]
+    assert [updates_of(load(trained / name)) for name in used] == [*map(updates_of, states[:number])]
     assert f"the mean of {', '.join(used)}" in capsys.readouterr().out
-    assert averaged["model"].keys() == chosen[0].keys()
+    first, *others = (state["model"] for state in states[:number])
+    assert averaged["model"].keys() == first.keys() and averaged["last_optimizer_state"] is None
     for name, tensor in averaged["model"].items():
-        if tensor.is_floating_point():
-            torch.testing.assert_close(tensor, sum(each[name] for each in chosen) / number)
-            assert tensor.dtype == chosen[0][name].dtype
-        else:
-            assert tensor.equal(chosen[0][name])
+        floating = tensor.is_floating_point()
+        expected = sum((other[name] for other in others), first[name]) / number if floating else first[name]
+        torch.testing.assert_close(tensor, expected)
     tied = {tensor.data_ptr() for tensor in averaged["model"].values()}
-    assert len(tied) == len({tensor.data_ptr() for tensor in chosen[0].values()}) < len(averaged["model"])
-    assert averaged["last_optimizer_state"] is None
+    assert len(tied) == len({tensor.data_ptr() for tensor in first.values()}) < len(averaged["model"])
 
 
 def test_it_generates(trained: Path, ami: Path, warm, tmp_path: Path) -> None:
@@ -68,12 +67,10 @@ def test_of_different_models(trained: Path, tmp_path: Path, capsys, change: str)
     folder = tmp_path / "run"
     folder.mkdir()
     for number, path in enumerate(("checkpoint_1_1.pt", "checkpoint_1_2.pt")):
-        state = load(trained / path)
-        name = next(
-            name for name in state["model"] if name.endswith("_fingerprint") == (change == "another dictionary")
-        )
+        state, is_shape = load(trained / path), change == "another shape"
+        name = next(name for name in state["model"] if name.endswith("_fingerprint") != is_shape)
         if number:
-            state["model"][name] = state["model"][name][:-1] if change == "another shape" else state["model"][name] + 1
+            state["model"][name] = state["model"][name][:-1] if is_shape else state["model"][name] + 1
         torch.save(state, folder / path)
     assert cli.main(["average", str(folder), "--last", "2", "--out", str(tmp_path / "mean.pt")]) == 2
     error = capsys.readouterr().err
@@ -88,8 +85,7 @@ def test_what_cannot_be_averaged_is_refused(trained: Path, tmp_path: Path, capsy
         (trained, ["--best", "9", "--out", out], "checkpoints that were validated when they were saved, 9 were asked"),
         (trained, ["--last", "2", "--out", str(tmp_path / "no/a.pt")], str(tmp_path / "no")),
         (trained, ["--last", "2", "--out", output, "--overwrite"], "checkpoint_1_2.pt"),  # it is an input
-        (tmp_path, ["--last", "2", "--out", out], "has 0 checkpoints"),
-        (tmp_path / "no", ["--last", "2", "--out", out], str(tmp_path / "no")),
+        (tmp_path / "no", ["--last", "2", "--out", out], "no has 0 checkpoints"),
     ):
         assert cli.main(["average", str(folder), *words]) == 2
         assert message in capsys.readouterr().err and not (tmp_path / "mean.pt").exists()

@@ -17,7 +17,6 @@ from without_fairseq import ABSENT
 from hat_fairseq import cli
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import read_records
-from hat_fairseq.inference.rows import encode_documents
 from hat_fairseq.inference.texts import DocumentToText
 from hat_fairseq.package_files import BIN
 from hat_fairseq.weights.hugging_face import read_weights
@@ -80,41 +79,31 @@ def turns(record: Record) -> list[dict[str, str]]:
     return [{"role": role, "text": text} for role, text in zip(record.roles, record.sentences, strict=True)]
 
 
-def test_hypotheses_and_scores_are_fairseqs(exported: Path, model: Path, ami: Path, texts: list[Record]) -> None:
+def test_texts_and_scores_are_fairseqs(exported: Path, model: Path, ami: Path, texts: list[Record]) -> None:
     summarizer = DocumentToText.from_pretrained(str(model), ami / BIN, "cpu", **GENERATION)
     task = summarizer.loaded.task
     generator = task.build_generator(summarizer.models, Namespace(**GENERATION))
-    encoded = encode_documents(texts, summarizer.loaded)
     tokenizer = transformers.AutoTokenizer.from_pretrained(exported, trust_remote_code=True)
-    peer, info = transformers.AutoModelForSeq2SeqLM.from_pretrained(
-        exported, trust_remote_code=True, output_loading_info=True
-    )
+    auto = transformers.AutoModelForSeq2SeqLM
+    peer, info = auto.from_pretrained(exported, trust_remote_code=True, output_loading_info=True)
     assert not any(info.values()), info
     assert type(peer).__name__ == CLASSES.get(model.parent.name, "HatForConditionalGeneration")
-    hypotheses = {}
-    for size in (1, len(texts)):  # alone and padded
-        for start in range(0, len(texts), size):
-            part = slice(start, start + size)
-            inputs = tokenizer([turns(text) for text in texts[part]], return_tensors="pt")
-            rows = [row[mask.bool()] for row, mask in zip(inputs["input_ids"], inputs["attention_mask"], strict=True)]
-            assert all(map(torch.equal, rows, encoded.tokens[part]))
-            out = peer.generate(**inputs, return_dict_in_generate=True, output_scores=True)
-            sample = {"src_tokens": inputs["input_ids"], "src_lengths": torch.tensor([1])}
-            sample |= {"roles": inputs["role_ids"]} if "role_ids" in inputs else {}
-            best = task.inference_step(generator, summarizer.models, {"net_input": sample})
-            for number, (row, score, (hypothesis, *_)) in enumerate(
-                zip(out.sequences, out.sequences_scores, best, strict=True)
-            ):
-                tokens = row[1:][row[1:].ne(1)]
-                if model.parent.name == "bart" and len(tokens) > GENERATION["max_len_b"]:
-                    continue  # there transformers counts the last </s> as certain
-                assert torch.equal(tokens, hypothesis["tokens"])
-                assert float(score) == pytest.approx(float(hypothesis["score"]), abs=1e-4)
-                text = summarizer.pipeline.decode(task.target_dictionary.string(hypothesis["tokens"]))
-                assert tokenizer.decode(row) == text
-                hypotheses[size, start + number] = tokens.tolist()
-    assert len({tuple(tokens) for tokens in hypotheses.values()}) > 3
-    assert min(map(len, hypotheses.values())) <= GENERATION["max_len_b"]  # ended by itself
+    inputs = tokenizer([turns(text) for text in texts], return_tensors="pt")
+    out = peer.generate(**inputs, return_dict_in_generate=True, output_scores=True)
+    sample = {"src_tokens": inputs["input_ids"], "src_lengths": torch.tensor([1])}
+    sample |= {"roles": inputs["role_ids"]} if "role_ids" in inputs else {}
+    best = task.inference_step(generator, summarizer.models, {"net_input": sample})
+    lengths = []
+    for row, score, (hypothesis, *_) in zip(out.sequences, out.sequences_scores, best, strict=True):
+        tokens = row[1:][row[1:].ne(1)]
+        lengths.append(len(tokens))
+        if model.parent.name == "bart" and len(tokens) > GENERATION["max_len_b"]:
+            continue  # there transformers counts the last </s> as certain
+        assert torch.equal(tokens, hypothesis["tokens"])
+        assert float(score) == pytest.approx(float(hypothesis["score"]), abs=1e-4)
+        text = summarizer.pipeline.decode(task.target_dictionary.string(hypothesis["tokens"]))
+        assert tokenizer.decode(row) == text
+    assert len({*lengths}) > 2 and min(lengths) <= GENERATION["max_len_b"]  # ended by itself
 
 
 SUMMARIZE = """
@@ -150,10 +139,9 @@ def test_back_again_everything_is_the_same(exported: Path, model: Path, ami: Pat
     assert all(torch.equal(tensor, after["model"][name]) for name, tensor in before["model"].items())
     for name in ("model", "task"):
         old, new = (dict(vars(x) if hasattr(x := c["cfg"][name], "arch") else x) for c in (before, after))
-        local = {key for key in old if key == "data" or str(old[key]).startswith("/")}
-        assert {key: v for key, v in old.items() if key not in local | {"adam_betas"}} == {
-            key: v for key, v in new.items() if key not in local | {"adam_betas"}
-        }
+        for local in [key for key in old if key in ("data", "adam_betas") or str(old[key]).startswith("/")]:
+            old.pop(local), new.pop(local, None)
+        assert old == new
     for path in (back.parent / BIN).rglob("*.*"):
         assert path.read_bytes() == (ami / BIN / path.name).read_bytes()
     again = tmp_path / "again"
@@ -202,13 +190,7 @@ def test_a_folder_that_does_not_fit_is_refused(
         ({"data": {"pipeline.json": "../pipeline.json"}}, "refused, because it names '../pipeline.json'"),
         ({"data": {"../model.pt": "pipeline.json"}}, "refused, because it names '../model.pt'"),
         ({"fingerprints": {"encoder.embed_tokens.weight": [1]}}, "is no fingerprint"),
-        ({"fingerprints": {"encoder.dictionary_fingerprint": "text"}}, "dictionary_fingerprint must be a list"),
-        ({"names": {"decoder.new": []}}, "TypeError: unhashable type: 'list' (HAT_TRACEBACK=1"),
-        ({"extra": 1}, "unknown key 'extra'"),
     ):
         (folder / "hat_fairseq.json").write_text(json.dumps(origin | change))
         assert cli.main(["import", "hat_fairseq", str(folder), "--out", str(tmp_path / "new/model.pt")]) == 2
         assert words in capsys.readouterr().err and not (tmp_path / "new").exists()
-    (folder / "hat_fairseq.json").unlink()
-    assert cli.main(["import", "hat_fairseq", str(folder), "--out", str(tmp_path / "new/model.pt")]) == 2
-    assert "not a folder of hat export" in capsys.readouterr().err

@@ -15,8 +15,6 @@ from fine_tuned import fine_tune, spread, write_meetings
 
 import hat_fairseq
 from hat_fairseq import cli
-from hat_fairseq.data.pipeline import TextPipeline
-from hat_fairseq.data.records_json import record_from_json
 from hat_fairseq.modules.pooling_attention import PoolingAttention
 from hat_fairseq.register import register
 from hat_fairseq.weights.hugging_face import read_weights
@@ -98,37 +96,21 @@ def test_logits_are_those_of_fairseq(exported: tuple[str, Path, Path, Path]) -> 
     assert not any(info.values()), info
     assert type(peer).__name__ == PLAIN.get(name, f"HatFor{'MaskedLM' if about_words else 'SequenceClassification'}")
     trained = Trained.load(checkpoint, data)
-    model, task = trained.model, trained.task
     tokenizer = transformers.AutoTokenizer.from_pretrained(out, trust_remote_code=True)
     if name == "ernie-own":  # representatives take some of the positions
-        assert tokenizer.limit == model.max_positions() < 240
+        assert tokenizer.limit == trained.model.max_positions() < 240
     lines = (data.parents[1] / data.parent.name.removesuffix("-data") / "test.jsonl").read_text().splitlines()
-    records = [json.loads(line) for line in lines]
-    records[0]["segments"] = records[0]["segments"] * 3  # is truncated
-    records[1]["segments"] = ["No ."]
-    if about_words:
-        del records[0]
+    records = [{name: value for name, value in json.loads(line).items() if name != "label"} for line in lines]
+    records[0]["segments"] = ["No ."] if about_words else records[0]["segments"] * 3  # is truncated
     encoded = tokenizer([record["segments"] for record in records], return_tensors="pt")
-    tokens, mask = encoded["input_ids"], encoded["attention_mask"]
-    pipeline = TextPipeline.load(data)
-    for row, real, record in zip(tokens, mask, records, strict=True):
-        (expected,) = pipeline.encode(record_from_json(record, "here", pipeline.settings.kind))
-        ids = task.source_dictionary.encode_line(" ".join(expected.tokens), add_if_not_exist=False).tolist()
-        assert row[real.bool()].tolist() == ids
-    logits = model.double().eval()(tokens, **({} if about_words else {"classification_head_name": HEAD}))[0]
+    words = encoded["attention_mask"].bool() if about_words else ...
+    heads = {} if about_words else {"classification_head_name": HEAD}
+    logits = trained.model.double().eval()(encoded["input_ids"], **heads)[0]
     peer_logits = peer.double()(**encoded).logits
-    assert torch.allclose(*((x[mask.bool()] if about_words else x) for x in (logits, peer_logits)), atol=1e-10, rtol=0)
+    assert torch.allclose(logits[words], peer_logits[words], atol=1e-10, rtol=0)
     assert logits.flatten(0, -2).std(dim=0).min() > 1e-3
-    left = torch.full_like(tokens[:1], 1)  # the second document, padded on the left
-    left[0, -int(mask[1].sum()) :] = tokens[1][mask[1].bool()]
-    if name not in PLAIN:  # RoBERTa reads the first slot
-        alone = peer(left).logits[0, -int(mask[1].sum()) :] if about_words else peer(left).logits[0]
-        expected = logits[1][mask[1].bool()] if about_words else logits[1]
-        assert torch.allclose(alone, expected, atol=1e-10, rtol=0)
     if not about_words:
-        assert [peer.config.id2label[i] for i in range(2)] == task.labels
-        inputs = [{"id": record["id"], "segments": record["segments"]} for record in records]
-        answers = hat_fairseq.load(str(checkpoint), data=data, device="cpu").predict(inputs)
+        answers = hat_fairseq.load(str(checkpoint), data=data, device="cpu").predict(records)
         assert [answer.label for answer in answers] == [peer.config.id2label[int(i)] for i in peer_logits.argmax(dim=1)]
 
 
@@ -155,10 +137,8 @@ def test_a_checkpoint_without_pooling_cells_has_those_of_the_document(
     del state["cfg"]["model"].pooling_cells
     torch.save(state, old)
     for path, cells in ((new, "token"), (old, "document")):
-        levels = [
-            module.level for module in Trained.load(path, data).model.modules() if isinstance(module, PoolingAttention)
-        ]
-        assert {level.cells for level in levels} == {cells}
+        layers = [each for each in Trained.load(path, data).model.modules() if isinstance(each, PoolingAttention)]
+        assert {layer.level.cells for layer in layers} == {cells}
 
 
 @pytest.mark.parametrize("exported", ["hat"], indirect=True)
@@ -170,7 +150,6 @@ def test_other_options_are_refused(
     for flags, message in (
         (["--data", str(data), "--generation", "{}"], "--generation is for models that write texts"),
         ([], "is no package: give --data"),
-        (["--path", str(tmp_path / "absent.pt")], "absent.pt does not exist: has it been trained?"),
     ):
         assert cli.main([*words, *flags]) == 2 and message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

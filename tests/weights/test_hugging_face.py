@@ -10,20 +10,14 @@ from pathlib import Path
 import pytest
 import torch
 from released_hat_sample import release, state
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 
 from hat_fairseq import cli
 from hat_fairseq.weights.command import RELEASES
 from hat_fairseq.weights.hugging_face import read_weights
-from hat_fairseq.weights.vocabulary import read_symbols
 
 TENSORS = {"a": torch.arange(300.0), "b": torch.ones(2, 3)}
-
-
-def refusal(folder: Path) -> str:
-    with pytest.raises(ValueError) as error:
-        read_weights(folder)
-    return str(error.value)
 
 
 def test_both_formats_hold_the_same(tmp_path: Path) -> None:
@@ -47,10 +41,13 @@ class Malicious:
 
 def test_a_pickle_that_runs_code_is_refused(tmp_path: Path) -> None:
     trace, weights = tmp_path / "it-ran", tmp_path / "pytorch_model.bin"
-    torch.save({"shared.weight": Malicious(trace)}, weights)
-    assert "pytorch_model.bin is refused: it is damaged or holds more than tensors" in refusal(tmp_path)
-    weights.write_bytes(pickle.dumps(Malicious(trace)))
-    assert "pytorch_model.bin is refused" in refusal(tmp_path)
+    for write in (
+        lambda: torch.save({"shared.weight": Malicious(trace)}, weights),
+        lambda: weights.write_bytes(pickle.dumps(Malicious(trace))),
+    ):
+        write()
+        with pytest.raises(ValueError, match="refused, because it holds more than tensors|not a checkpoint of torch"):
+            read_weights(tmp_path)
     assert not trace.exists()
 
 
@@ -58,26 +55,29 @@ def test_damaged_and_absent_weights(tmp_path: Path) -> None:
     weights, pickled = tmp_path / "model.safetensors", tmp_path / "pytorch_model.bin"
     save_file(TENSORS, weights)
     weights.write_bytes(weights.read_bytes()[:-100])
-    assert "model.safetensors is not a complete safetensors file" in refusal(tmp_path)
+    with pytest.raises(SafetensorError):
+        read_weights(tmp_path)
     weights.unlink()
     torch.save(TENSORS, pickled)
     pickled.write_bytes(pickled.read_bytes()[:1000])
-    assert "pytorch_model.bin is refused: it is damaged" in refusal(tmp_path)
-    torch.save([torch.zeros(2)], pickled)
-    assert "does not hold a dictionary of tensors only" in refusal(tmp_path)
+    with pytest.raises(ValueError, match=f"{pickled}: not a complete checkpoint"):
+        read_weights(tmp_path)
+    for content in ([torch.zeros(2)], {"model": TENSORS}):
+        torch.save(content, pickled)
+        with pytest.raises(ValueError, match="does not hold a dictionary of tensors only"):
+            read_weights(tmp_path)
     pickled.unlink()
-    assert "has neither model.safetensors nor pytorch_model.bin" in refusal(tmp_path)
+    with pytest.raises(ValueError, match="has neither model.safetensors nor pytorch_model.bin"):
+        read_weights(tmp_path)
 
 
 @pytest.mark.fault("Installation", "`hat import` of a missing folder", "one line, exit 2")
-def test_a_folder_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for command in (["convert-bart"], *(["import", name] for name in RELEASES)):
-        assert cli.main([*command, str(tmp_path / "nosuch"), "--out", str(tmp_path / "model.pt")]) == 2
-        *before, last = capsys.readouterr().err.splitlines()
-        assert "nosuch is not a folder" in last
-        assert [line.split(";")[0] for line in before] == ["hat convert-bart is now `hat import bart`"] * (
-            command == ["convert-bart"]
-        )
+@pytest.mark.parametrize("words", ["convert-bart", *(f"import {name}" for name in RELEASES)])
+def test_a_folder_that_is_none(words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([*words.split(), str(tmp_path / "nosuch"), "--out", str(tmp_path / "model.pt")]) == 2
+    error = capsys.readouterr().err
+    assert error.endswith("nosuch is not a folder\n")
+    assert error.startswith("hat convert-bart is now `hat import bart`") == (words == "convert-bart")
 
 
 CONFIGS = {
@@ -129,25 +129,9 @@ def test_sizes_for_which_no_model_can_be_built(tmp_path: Path, capsys: pytest.Ca
         ({"num_attention_heads": 5}, "no model can be built with --arch hierarchical_transformer"),
         ({"num_attention_heads": 0}, "no model can be built with --arch hierarchical_transformer"),
         ({"max_sentences": -1}, "no model can be built with --arch hierarchical_transformer"),
-        ({"encoder_layout": {"0": [True]}}, "layer 0 of encoder_layout does not say true or false"),
-        ({"encoder_layout": {"a": {}}}, "no encoder_layout with the kinds of layers 0, 1, ..."),
-        ({"classifier_dropout": "x"}, "classifier_dropout is 'x', no number"),
     ):
         (folder / "config.json").write_text(json.dumps(config | change))
         assert cli.main(["import", "hierarchical_transformer", str(folder), "--out", str(tmp_path / "model.pt")]) == 2
         message = capsys.readouterr().err
         assert words in message and message.count("\n") == 1, change
     assert [path.name for path in tmp_path.iterdir()] == ["hf"]
-
-
-def test_a_tokenizer_json_is_as_good_as_two_files(tmp_path: Path) -> None:
-    """What newer versions of transformers write, merges as pairs or as lines."""
-    tokens = ["<s>", "<pad>", "</s>", "<unk>", "abc", "ab", "a", "!"]
-    for merges in ([["a", "b"], ["ab", "c"]], ["a b", "ab c"]):
-        model = {"type": "BPE", "vocab": {token: row for row, token in enumerate(tokens)}, "merges": merges}
-        added = [{"content": "<mask>", "id": 8}, {"content": "<s>", "id": 0}]
-        (tmp_path / "tokenizer.json").write_text(json.dumps({"model": model, "added_tokens": added}))
-        assert read_symbols(tmp_path, 9) == ["257", "256", "64", "0"]
-    (tmp_path / "tokenizer.json").write_text(json.dumps({"model": {"type": "WordPiece", "vocab": {}}}))
-    with pytest.raises(ValueError, match="tokenizer.json is no byte-level BPE .WordPiece."):
-        read_symbols(tmp_path, 9)

@@ -52,8 +52,8 @@ def test_transformers_runs_it_by_itself(folder: Path, without_fairseq: Callable[
     """Without this package; the logits are those that version 0.3 recorded."""
     turns = [{"role": "PM", "text": "Good morning ."}, {"role": "UI", "text": "Mm - hmm ."}]
     repository, recorded = FIXTURES.parents[1], FIXTURES / "v0.3/expected.pt"
-    without_fairseq(RUN, folder, repository, recorded, json.dumps(turns), tmp_path / "found.pt")
-    results = torch.load(tmp_path / "found.pt", weights_only=True)
+    without_fairseq(RUN, folder, repository, recorded, json.dumps(turns), tmp_path / "results.pt")
+    results = torch.load(tmp_path / "results.pt", weights_only=True)
     expected = torch.load(recorded, weights_only=True)["hat_transformer_roles"]["outputs"]
     torch.testing.assert_close(results["logits"].float(), expected, atol=1e-6, rtol=1e-6)
     assert len(results["texts"]) == 1 and results["texts"][0]

@@ -12,33 +12,23 @@ import torch
 from building import PAD, Vocabulary
 from fairseq import options
 from fairseq.models import ARCH_MODEL_REGISTRY
-from released_hat_sample import (
-    CONFIG,
-    DATA,
-    REAL,
-    TOKENS,
-    largest_difference,
-    release,
-    state,
-)
+from released_hat_sample import CONFIG, DATA, REAL, TOKENS, largest_difference, release, state
+from small_peers import assert_refused
 
 from hat_fairseq import cli
 from hat_fairseq.weights.released_hat import HEAD, convert
 
 
 def test_unknown_tensors_and_unequal_copies_are_refused() -> None:
-    theirs = state("MaskedLM")
+    weights = state("MaskedLM")
     for change, message in (
         ({"bert.pooler.weight": torch.zeros(3)}, "1 tensor is unknown for this config.json: bert.pooler.weight"),
-        (
-            {"lm_head.decoder.weight": torch.zeros(97, 32)},
-            "lm_head.decoder.weight differs from .*word_embeddings",
-        ),
+        ({"lm_head.decoder.weight": torch.zeros(97, 32)}, "lm_head.decoder.weight differs from .*word_embeddings"),
         ({"lm_head.bias": torch.zeros(96)}, r"lm_head.bias has shape \(96,\), config.json says \(97,\)"),
     ):
         with pytest.raises(ValueError, match=message):
-            convert(theirs | change, CONFIG)
-    without = {key: tensor for key, tensor in theirs.items() if "2.document_encoder.output.dense.bias" not in key}
+            convert(weights | change, CONFIG)
+    without = {key: tensor for key, tensor in weights.items() if "2.document_encoder.output.dense.bias" not in key}
     with pytest.raises(ValueError, match="1 tensor is missing .*: encoder.layer.2.document_encoder.output.dense.bias"):
         convert(without, CONFIG)
 
@@ -91,8 +81,8 @@ def test_the_printed_line_gives_the_numbers_of_the_reference(
     real = REAL if name == "MaskedLM" else slice(None)
     expected = DATA[f"{name}/logits"][real]
     for dropped, same in (("--attend-segment-padding", True), ("", False)):
-        ours = pasted(printed, dropped)(TOKENS, **head)[0][real]
-        assert (largest_difference(ours, expected) < 1e-5) == same
+        logits = pasted(printed, dropped)(TOKENS, **head)[0][real]
+        assert (largest_difference(logits, expected) < 1e-5) == same
     assert import_release(tmp_path / "hf", tmp_path / "model.pt") == 2 and "exists" in capsys.readouterr().err
 
 
@@ -110,25 +100,16 @@ def test_the_head_comes_along_and_its_task_is_in_the_printed_line(
     assert import_release(release(tmp_path / "hf", name), tmp_path / "model.pt") == 0
     printed = capsys.readouterr().out
     assert f" --attend-segment-padding --pool-padded-segments {flags} --finetune-from-model " in printed
-    head = {key: tensor for key, tensor in pasted(printed).state_dict().items() if HEAD in key}
-    heads = ("classifier", "pooler", "sentencizer")
-    assert len([key for key in head if not key.endswith("_fingerprint")]) == len(
-        [key for key in state(name) if key.startswith(heads)]
-    )
-    assert torch.equal(head[f"classification_heads.{HEAD}.out_proj.weight"], state(name)["classifier.weight"])
+    head, weights = {k: t for k, t in pasted(printed).state_dict().items() if HEAD in k}, state(name)
+    heads = [key for key in weights if key.startswith(("classifier", "pooler", "sentencizer"))]
+    assert len([key for key in head if not key.endswith("_fingerprint")]) == len(heads)
+    assert torch.equal(head[f"classification_heads.{HEAD}.out_proj.weight"], weights["classifier.weight"])
 
 
 def test_a_folder_that_is_something_else_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for number, (changes, message) in enumerate(
-        (
-            ({"pad_token_id": 0}, "pad_token_id is 0, only 1 can be converted"),
-            ({"hidden_act": "relu"}, "hidden_act is 'relu'"),
-            ({"layer_norm_eps": None}, "no number for layer_norm_eps"),
-            ({"encoder_layout": None}, "no encoder_layout"),
-            ({"vocab_size": 98}, "embeddings.word_embeddings.weight has shape (97, 32), config.json says (98, 32)"),
-            ({"encoder_layout": {"0": CONFIG["encoder_layout"]["0"]}}, "tensors are unknown for this config.json"),
-        )
+    folder = release(tmp_path / "hf")
+    for change, words in (
+        ({"layer_norm_eps": None}, "no number for layer_norm_eps"),
+        ({"encoder_layout": {"0": CONFIG["encoder_layout"]["0"]}}, "tensors are unknown for this config.json"),
     ):
-        folder = release(tmp_path / f"hf{number}", **changes)
-        assert import_release(folder, tmp_path / "model.pt") == 2
-        assert message in capsys.readouterr().err and not (tmp_path / "model.pt").exists()
+        assert_refused("hierarchical_transformer", folder, change, words, capsys)

@@ -121,18 +121,13 @@ def test_a_token_type_that_is_not_zero_is_kept_in_the_positions(
 def test_what_fairseq_cannot_hold_is_refused(peer: Any, copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for change, words in (
         ({"model_type": "xlm-roberta"}, "model_type is 'xlm-roberta', only 'roberta' can be converted"),
-        ({"hidden_act": "relu"}, "hidden_act is 'relu'"),
         ({"type_vocab_size": 2}, "type_vocab_size is 2"),
         ({"pad_token_id": 0}, "pad_token_id is 0, only 1"),
-        ({"hidden_size": None}, "no number for hidden_size"),
-        ({"num_hidden_layers": 2}, "16 tensors are unknown for this config.json: encoder.layer.2."),
-        ({"vocab_size": 60}, "has shape (61,), config.json says (60,)"),
     ):
         assert_refused("roberta", copy, change, words, capsys)
     for name, value, words in (
         ("classifier.dense.weight", 1.0, "1 tensor is unknown for this config.json: classifier.dense.weight; a head"),
         ("lm_head.decoder.weight", 1.0, "lm_head.decoder.weight differs from embeddings.word_embeddings.weight"),
-        ("lm_head.decoder.bias", 1.0, "lm_head.decoder.bias differs from lm_head.bias"),
         ("roberta.encoder.layer.1.output.dense.bias", None, "1 tensor is missing for this config.json: encoder"),
     ):
         repickle(peer, copy, partial(replaced, name=name, value=value))
