@@ -13,31 +13,28 @@ from hat_fairseq.scoring.report import Report
 TEXTS = ".jsonl of hat generate (id, text), or plain text with one document a line"
 TARGETS = ".jsonl with id and target (text, list of sentences, or several such lists), or plain text; several files "
 TARGETS += "have several references of each document"
-PREDICTIONS = ".jsonl of hat predict"
 RECORDS = "text/SPLIT.jsonl of hat preprocess"
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric of `hat score`."""
+    """A metric of `hat score`; its references may be in several files if they are `TARGETS`."""
 
     help: str
     score: Callable[[argparse.Namespace], Report]  # ValueError for files that cannot be scored
     add_arguments: Callable[[argparse.ArgumentParser], None] | None = None  # options that only this metric has
-    hypotheses: str = PREDICTIONS
+    hypotheses: str = ".jsonl of hat predict"
     references: str = RECORDS
-    several_references: bool = False  # whether --references may be several files
 
 
 METRICS = {
-    "rouge": Metric("ROUGE-1/2/L of summaries", rouge.score, rouge.add_arguments, TEXTS, TARGETS, True),
+    "rouge": Metric("ROUGE-1/2/L of summaries", rouge.score, rouge.add_arguments, TEXTS, TARGETS),
     "bleu": Metric(
         "BLEU (document and sentence level) and chrF2 of translations, by sacrebleu",
         bleu.score,
         bleu.add_arguments,
         f"{TEXTS}; s-BLEU needs segments; p-values are against the first system",
         TARGETS,
-        True,
     ),
     "classification": Metric(
         "accuracy, micro and macro F1 of labels", labels.score, references=f"{RECORDS}, or .jsonl with id and label(s)"
@@ -62,9 +59,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             sub.add_argument(f"--{option}", nargs="+", action="extend", required=True, metavar="FILE", help=text)
         text = "resampled test sets behind the intervals; 0 for no intervals (default: %(default)s)"
         sub.add_argument("--bootstrap-samples", type=int, default=1000, metavar="N", help=text)
-        sub.add_argument(
-            "--seed", type=int, default=0, metavar="N", help="seed of the resampling (default: %(default)s)"
-        )
+        text = "seed of the resampling (default: %(default)s)"
+        sub.add_argument("--seed", type=int, default=0, metavar="N", help=text)
         sub.add_argument("--json", metavar="FILE", help="also write scores and signatures to this file")
         sub.add_argument("--overwrite", action="store_true", help="replace the file of --json")
         if metric.add_arguments:
@@ -79,14 +75,14 @@ def main(args: argparse.Namespace) -> int:
     for option, paths in (("--hypotheses", args.hypotheses), ("--references", args.references)):
         if len(set(paths)) < len(paths):
             raise ValueError(f"{option} names a file twice")
-    if len(args.references) > 1 and not metric.several_references:
+    if len(args.references) > 1 and metric.references != TARGETS:
         raise ValueError(f"{args.metric} takes one file of --references, not {len(args.references)}")
     if args.json:
         check_output(args.json, args.overwrite, [*args.hypotheses, *args.references], "--json")
     report = metric.score(args)
-    print("\n".join(report.lines))
-    for note in report.notes:
-        print(note, file=sys.stderr)
+    print(*report.lines, sep="\n")
+    if report.notes:
+        print(*report.notes, sep="\n", file=sys.stderr)
     if args.json:
         with atomic_file(args.json) as file:
             file.write((json.dumps(report.record, indent=2, ensure_ascii=False) + "\n").encode())

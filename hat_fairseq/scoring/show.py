@@ -7,7 +7,7 @@ import argparse
 import heapq
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from hat_fairseq.data.kinds import Document
 from hat_fairseq.data.pipeline import recorded_language
@@ -27,9 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         which.add_argument(f"--{name}", type=int, metavar="N", help=text)
     text = "translations segment by segment: source, generated text and reference, with chrF2 of each"
     parser.add_argument("--segments", action="store_true", help=text)
-    parser.add_argument(
-        "--sentences", type=int, default=12, metavar="N", help="sentences to print (default: %(default)s)"
-    )
+    text = "sentences to print (default: %(default)s)"
+    parser.add_argument("--sentences", type=int, default=12, metavar="N", help=text)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -40,7 +39,8 @@ def main(args: argparse.Namespace) -> int:
     number = args.best if args.worst is None else args.worst
     if number is not None and number < 1:
         raise ValueError(f"--worst and --best need a number of at least 1, not {number}")
-    name, score = ("chrF2", _chrf2) if args.segments else _metric(args.documents)
+    in_english = recorded_language(args.documents) in (None, "en")  # ROUGE knows a-z alone
+    name, score = ("ROUGE-1", _rouge1) if in_english and not args.segments else ("chrF2", _chrf2)
 
     def scored() -> Iterator[tuple[float, Document, list[str]]]:
         for document in read_records(args.documents):
@@ -64,11 +64,6 @@ def main(args: argparse.Namespace) -> int:
     for figure, document, text in choose(number, scored(), key=lambda row: row[0]):
         print("\n".join([f"=== {name} {figure:.2f}", *_lines(document, text, args), ""]))
     return 0
-
-
-def _metric(path: str) -> tuple[str, Callable[[str, list[str]], float]]:
-    """Name and function of the score of one text, `(hypothesis, references) -> 0 to 100`; ROUGE knows a-z alone."""
-    return ("ROUGE-1", _rouge1) if recorded_language(path) in (None, "en") else ("chrF2", _chrf2)
 
 
 def _rouge1(text: str, references: list[str]) -> float:

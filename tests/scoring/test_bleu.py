@@ -103,6 +103,13 @@ def score(*words: str) -> int:
     return cli.main(["score", "bleu", "--bootstrap-samples", "0", "--hypotheses", *words])
 
 
+def test_tokenised_text_is_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{"id": text, "text": text, "target": text} for text in ("A .", "B .")]
+    path = jsonl(tmp_path / "x.jsonl", *rows)
+    assert score(path, "--references", path) == 0
+    assert "x.jsonl: 2 of 2 documents end in a full stop after a space" in capsys.readouterr().err
+
+
 @pytest.mark.fault("Scoring", "references of two languages", "names both and the option, exit 2")
 def test_references_of_two_languages_are_refused(tmp_path: Path, capsys) -> None:
     for language in ("zh", "de"):

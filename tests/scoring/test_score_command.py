@@ -81,7 +81,7 @@ def test_what_every_metric_refuses(capsys: pytest.CaptureFixture[str]) -> None:
             (["--hypotheses", "h"], "--hypotheses names a file twice"),
             (["--bootstrap-samples", "-1"], "--bootstrap-samples must not be negative: -1"),
         ]
-        if not described.several_references:
+        if described.references != command.TARGETS:
             cases.append((["--references", "b"], f"{metric} takes one file of --references, not 2"))
         for more, message in cases:
             assert score(metric, "h", "r", *more) == 2
