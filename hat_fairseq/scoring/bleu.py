@@ -154,7 +154,9 @@ def _document_figures(
         return figures, {metric: str(scorer.get_signature()) for metric, scorer in metrics.items()}
     os.environ["SACREBLEU_SEED"] = str(settings.seed)  # sacrebleu takes its seed from the environment only
     (first, *_), named = systems.values(), list(systems.items())
-    signatures, results = PairedTest(named, metrics, references, test_type="bs", n_samples=settings.bootstrap_samples)()
+    test = PairedTest(named, metrics, references, test_type="bs", n_samples=settings.bootstrap_samples)
+    signatures, results = test()
+    result: Any
     for metric, column in zip(metrics, ("BLEU", "chrF2"), strict=True):  # sacrebleu's names
         for (name, texts), result in zip(named, results[column], strict=True):
             p_value = None if texts == first else result.p_value

@@ -199,7 +199,8 @@ def score_tydi_qa(args: argparse.Namespace) -> Report:
     rows, tables = [["", *(f"{kind} F1" for kind in kinds), "languages without English"]], []
     for path in args.hypotheses:
         scored.report.notes.extend(_check_predictions(scored, path))
-        scores, row, cells = {}, [path], {}
+        scores, row = {}, [path]
+        cells: dict[str, list[str]] = {}  # by language
         for number, kind in enumerate(kinds):
             f1, languages = scored.figures(path, number)
             averaged = [figures for language, figures in languages.items() if language != NOT_AVERAGED]
