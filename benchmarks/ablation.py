@@ -28,20 +28,15 @@ from train_step import CHUNKED, SIZES, criterion_of, model_sizes, sample, update
 
 import hat_fairseq.criterions.chunked_label_smoothed_cross_entropy as criterion
 from hat_fairseq.generation.beam_search import BeamSearchGenerator
-from hat_fairseq.kernels import attention, blocks, linear, loss, naive, precision
+from hat_fairseq.kernels import blocks, linear, loss, naive, precision
 from hat_fairseq.modules import block_sparse
 
 LONG = {"source": 3072, "target": 512, "documents": 1, "layers": 6, "vocabulary": 50265, **SIZES[768]}
 SMALL = {"source": 1023, "target": 400, "documents": 4, "layers": 2, "width": 128, "heads": 4, "vocabulary": 4000}
 LOGITS = 1 << 24  # of a chunk of the loss, as in `kernels.loss`
 KEYS = 1 << 14  # of a chunk of blocks, as in `kernels.blocks`
-GENERATION = ("packed maps", "oneDNN", "step", "search")
+GENERATION = ("packed maps", "oneDNN", "search")
 UPDATE = ("chunked loss", "oneDNN")
-
-
-def sdpa(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float = 0.0, causal: bool = False) -> Tensor:
-    """torch's scaled dot product attention, with the arguments of our kernels."""
-    return F.scaled_dot_product_attention(q, k, v, mask, dropout, causal)
 
 
 def loss_to_checkpoint() -> None:
@@ -74,11 +69,6 @@ def onednn_to_linear() -> None:
     linear.fastest_product = loss.fastest_product = lambda x, weight: F.linear
 
 
-def step_to_sdpa() -> None:
-    """A decoding step: SDPA in place of two products."""
-    attention.step_attention = sdpa
-
-
 def blocks_to_checkpoint() -> None:
     """Blocks of keys: gathered for a chunk of query blocks, recomputed in the backward pass by autograd."""
 
@@ -95,7 +85,7 @@ def blocks_to_checkpoint() -> None:
 def _blocks(q: Tensor, k: Tensor, v: Tensor, numbers: Tensor, added: Tensor, dropout: float) -> Tensor:
     """(n, L, E) queries and all blocks of keys -> (n, L, E)."""
     keys, values = (x[numbers].flatten(1, 2).unsqueeze(1) for x in (k, v))
-    return sdpa(q.unsqueeze(1), keys, values, added[:, None, None], dropout).squeeze(1)
+    return F.scaled_dot_product_attention(q.unsqueeze(1), keys, values, added[:, None, None], dropout).squeeze(1)
 
 
 # Contender: the function that it calls.
@@ -104,7 +94,6 @@ PLAIN: dict[str, Callable[[], None] | None] = {
     "chunked loss": loss_to_checkpoint,
     "packed maps": maps_to_linear,
     "oneDNN": onednn_to_linear,
-    "step": step_to_sdpa,
     "search": None,
     "blocks": blocks_to_checkpoint,
 }

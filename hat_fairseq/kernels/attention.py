@@ -1,11 +1,10 @@
 """Softmax attention by the fastest kernel for the device, the shapes and the mode.
 
-softmax(queries keys^T / sqrt(E)) values (`naive.attention`), by one of four numerically equivalent kernels:
+softmax(queries keys^T / sqrt(E)) values (`naive.attention`), by torch's scaled dot product attention (SDPA). On the CPU
+two cases differ:
 
-    SDPA    torch's scaled dot product attention: on a GPU, and on the CPU in most cases
-    chunks  on the CPU with dropout, for which SDPA has no fused kernel: SDPA for a chunk of queries at a time
-    step    on the CPU for the few queries of a decoding step
-    rows    on the CPU for padded self-attention in bf16: SDPA for each row alone, without its padding
+    chunks  with dropout, for which SDPA has no fused kernel: SDPA for a chunk of queries at a time
+    rows    padded self-attention in bf16: SDPA for each row alone, without its padding
 
 In grouped-query attention (Ainslie et al. 2023) the queries of a group of heads are joined to one longer row of
 queries, so no key is copied.
@@ -18,12 +17,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from . import torch_private
-from .naive import wide
-
 MIN_SCORES = 1 << 18  # T x S from which on attention with dropout is computed in chunks
 CHUNK = 256  # queries of a chunk
-MAX_STEP_QUERIES = 16  # queries up to which `step_attention` is the faster kernel
 ALIGNMENT = 8  # the memory-efficient SDPA kernel copies a mask whose strides are not multiples of 8
 
 
@@ -39,7 +34,7 @@ def attend(
     """Computes the output of `naive.attention`, (B, H, T, E), whose arguments it has.
 
     Args:
-        mask: bool, or from `prepare_mask`; every query may attend to at least one key.
+        mask: from `prepare_mask`, not together with `causal`; every query may attend to at least one key.
         self_attention: queries and keys are of the same tokens, so `mask` also hides queries that are padding.
     """
     if keys.size(1) != queries.size(1):
@@ -47,18 +42,12 @@ def attend(
             raise ValueError("heads that share keys need a mask that is the same for all heads and queries")
         grouped = queries.reshape(keys.size(0), keys.size(1), -1, keys.size(3))  # B x N x (H / N T) x E
         return attend(grouped, keys, values, mask, dropout).reshape(queries.shape)
-    if causal and mask is not None:
-        past = torch.ones(queries.size(2), keys.size(2), dtype=torch.bool, device=mask.device).tril()
-        mask, causal = mask & past if mask.dtype is torch.bool else mask.masked_fill(~past, float("-inf")), False
-    if queries.device.type == "cpu" and (mask is None or mask.dtype is torch.bool):
-        length = queries.size(2)
-        if dropout and length * keys.size(2) >= MIN_SCORES:
+    if queries.device.type == "cpu":
+        if dropout and queries.size(2) * keys.size(2) >= MIN_SCORES:
             return attention_in_chunks(queries, keys, values, mask, dropout, causal)
-        if not (dropout or causal or torch.is_grad_enabled()):
-            if self_attention and length > 1 and queries.dtype is torch.bfloat16:
-                return attention_of_rows(queries, keys, values, mask)
-            if length <= MAX_STEP_QUERIES:
-                return step_attention(queries, keys, values, mask)
+        in_inference = not (dropout or torch.is_grad_enabled())
+        if self_attention and mask is not None and queries.dtype is torch.bfloat16 and in_inference:
+            return attention_of_rows(queries, keys, values, mask)
     return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, causal)
 
 
@@ -77,35 +66,13 @@ def attention_in_chunks(
     return torch.cat(out, dim=2)
 
 
-def step_attention(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
-    """Attends from a few queries to many keys, without dropout; arguments and result of `attend`.
-
-    Memory-bound: 1.3 times (fp32) to twice (bf16) as fast as SDPA. In fp32 keys x queries is faster than queries x keys
-    on AMD's processors, slower on Intel's.
-    """
-    rows, heads, length, channels = queries.shape
-    q = (queries * channels**-0.5).flatten(0, 1)
-    k, v = keys.flatten(0, 1), values.flatten(0, 1)
-    if q.dtype is torch.float32 and torch_private.PREFER_ONEDNN:
-        scores = torch.bmm(k, q.transpose(1, 2)).transpose(1, 2)
-    else:
-        scores = wide(torch.bmm(q, k.transpose(1, 2)))
-    if mask is not None:
-        scores = torch.where(mask, scores.unflatten(0, (rows, heads)), float("-inf")).flatten(0, 1)
-    weights = scores.softmax(-1).to(v.dtype)
-    return torch.bmm(weights, v).view(rows, heads, length, channels)
-
-
-def attention_of_rows(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
-    """Attends in each row without its padding; arguments and result of `attend`.
+def attention_of_rows(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
+    """Attends in each row without its padding, under a (B, 1, 1, T) bool mask.
 
     SDPA rounds the weights to bf16 in chunks that depend on the padded length. Without padding, a row's result is the
     same to the last bit in every batch. The outputs of padding are zeros.
     """
-    rows, _, length, _ = queries.shape
-    if mask is None or mask.shape != (rows, 1, 1, length):
-        return F.scaled_dot_product_attention(queries, keys, values, mask)
-    out = []
+    length, out = queries.size(2), []
     for row, allowed in enumerate(mask[:, 0, 0]):
         end = int(allowed.nonzero()[-1]) + 1
         q, k, v = (x[row : row + 1, :, :end] for x in (queries, keys, values))

@@ -20,7 +20,6 @@ from torch.autograd.function import once_differentiable
 from .torch_private import FLASH, flash_attention, flash_attention_backward
 
 GATHERED = 1 << 14  # keys at a time on the CPU: with 64 channels 4 MB, about the size of a cache
-Inputs = tuple[Tensor, Tensor, Tensor, Tensor]
 
 
 @dataclass(frozen=True)
@@ -68,12 +67,11 @@ class _BlockAttention(torch.autograd.Function):
         out = torch.empty_like(q)
         flash = FLASH and not dropout and q.device.type == "cpu"
         logsumexp = q.new_empty(q.shape[:2], dtype=torch.promote_types(q.dtype, torch.float32)) if flash else None
-        for part, index in _chunks(numbers, added):
-            inputs = _inputs(q, k, v, added, part, index)
+        for part, _, inputs, chunk_mask in _chunks(q, k, v, numbers, added):
             if logsumexp is None:
-                result = _attend(*inputs, dropout, seed + part.start)
+                result = _attend(*inputs, chunk_mask, dropout, seed + part.start)
             else:
-                result, sums = flash_attention(*inputs)
+                result, sums = flash_attention(*inputs, attn_mask=chunk_mask)
                 logsumexp[part] = sums.squeeze(1)
             out[part] = result.squeeze(1)
         ctx.save_for_backward(q, k, v, numbers, added, out, logsumexp)
@@ -86,33 +84,37 @@ class _BlockAttention(torch.autograd.Function):
         q, k, v, numbers, added, out, logsumexp = ctx.saved_tensors
         dropout, seed = ctx.dropout
         grad_queries, grad_keys, grad_values = torch.empty_like(q), torch.zeros_like(k), torch.zeros_like(v)
-        for part, index in _chunks(numbers, added):
-            inputs = _inputs(q, k, v, added, part, index)
+        for part, index, inputs, chunk_mask in _chunks(q, k, v, numbers, added):
             gradient = gradients[0][part].unsqueeze(1)
             if logsumexp is None:
-                grad_inputs = _gradients(gradient, *inputs, dropout, seed + part.start)
+                with torch.enable_grad():
+                    inputs = [x.detach().requires_grad_() for x in inputs]
+                    result = _attend(*inputs, chunk_mask, dropout, seed + part.start)
+                grad_inputs = torch.autograd.grad(result, inputs, gradient)
             else:
                 result, sums = out[part].unsqueeze(1), logsumexp[part].unsqueeze(1)
-                grad_inputs = flash_attention_backward(gradient, *inputs, result, sums)
+                grad_inputs = flash_attention_backward(
+                    gradient, *inputs, result, sums, 0.0, False, attn_mask=chunk_mask
+                )
             grad_queries[part] = grad_inputs[0].squeeze(1)
             for total, pieces in zip((grad_keys, grad_values), grad_inputs[1:], strict=True):
                 total.index_add_(0, index, pieces.reshape(-1, *total.shape[1:]))
         return grad_queries, grad_keys, grad_values, None, None, None, None
 
 
-def _chunks(numbers: Tensor, added: Tensor) -> Iterator[tuple[slice, Tensor]]:
-    """Slices of the query blocks, and the numbers of their key blocks in one row."""
-    size = max(1, GATHERED // added.size(1)) if numbers.device.type == "cpu" else len(numbers)
-    for first in range(0, len(numbers), size):
-        part = slice(first, min(first + size, len(numbers)))
-        yield part, numbers[part].flatten()
+def _chunks(
+    q: Tensor, k: Tensor, v: Tensor, numbers: Tensor, added: Tensor
+) -> Iterator[tuple[slice, Tensor, list[Tensor], Tensor]]:
+    """Yields slices of the query blocks and the numbers of their key blocks in one row, with the inputs of SDPA.
 
-
-def _inputs(q: Tensor, k: Tensor, v: Tensor, added: Tensor, part: slice, index: Tensor) -> Inputs:
-    """Queries (n, 1, L, E), keys and values (n, 1, K L, E), and (n, 1, 1, K L) added to the scores."""
-    queries = q[part].unsqueeze(1)
-    keys, values = [x.index_select(0, index).view(len(queries), 1, -1, x.size(2)) for x in (k, v)]
-    return queries, keys, values, added[part, None, None]
+    These are (n, 1, L, E) queries, (n, 1, K L, E) keys and values, and (n, 1, 1, K L) added to the scores.
+    """
+    size = max(1, GATHERED // added.size(1)) if q.device.type == "cpu" else len(q)
+    for first in range(0, len(q), size):
+        part = slice(first, first + size)
+        index = numbers[part].flatten()
+        gathered = [x.index_select(0, index).view(len(q[part]), 1, -1, x.size(2)) for x in (k, v)]
+        yield part, index, [q[part].unsqueeze(1), *gathered], added[part, None, None]
 
 
 def _attend(q: Tensor, k: Tensor, v: Tensor, added: Tensor, dropout: float, seed: int) -> Tensor:
@@ -122,11 +124,3 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, added: Tensor, dropout: float, seed
     with torch.random.fork_rng([q.device] if q.is_cuda else []):
         torch.manual_seed(seed)
         return F.scaled_dot_product_attention(q, k, v, added, dropout)
-
-
-def _gradients(
-    gradient: Tensor, q: Tensor, k: Tensor, v: Tensor, added: Tensor, dropout: float, seed: int
-) -> tuple[Tensor, ...]:
-    with torch.enable_grad():
-        q, k, v = (x.detach().requires_grad_() for x in (q, k, v))
-        return torch.autograd.grad(_attend(q, k, v, added, dropout, seed), (q, k, v), gradient)

@@ -13,7 +13,6 @@ vocabulary the largest tensors of a model, are never in memory at once.
 Legend: N positions, C channels, V symbols.
 """
 
-import itertools
 from typing import Any
 
 import torch
@@ -61,7 +60,9 @@ class _ChunkedLoss(torch.autograd.Function):
         sums = wide(features.new_zeros(3))
         gradients = _Gradients(features, weight) if wanted else None
         product = fastest_product(features, weight)
-        for chunk in _chunks(len(target), len(weight)):
+        size = max(1, CHUNK // len(weight))
+        for first in range(0, len(target), size):
+            chunk = slice(first, first + size)
             log_probabilities = wide(product(features[chunk], weight, None))
             if count_correct:
                 sums[2] += (log_probabilities.argmax(1).eq(target[chunk]) & target[chunk].ne(pad)).sum()
@@ -78,7 +79,7 @@ class _ChunkedLoss(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
         if ctx.gradients is None:
-            raise RuntimeError("a second backward pass: the gradients of this loss are kept for one backward pass only")
+            raise RuntimeError("a second backward pass: this loss keeps its gradients for one pass only")
         grad_features, grad_weight = ctx.gradients.scaled(upstream[0])
         ctx.gradients = None
         return grad_features, grad_weight, None, None, None, None, None
@@ -96,8 +97,7 @@ class _Gradients:
         self._is_fp16 = weight.dtype is torch.float16
         # a row of gradients of logits sums up to less than 2
         self._scale = _power_of_two(FP16_LIMIT / 2 / _largest(weight), FP16_SCALE) if self._is_fp16 else 1.0
-        self._grad_features = torch.empty_like(features)
-        self._grad_weight: Tensor | None = None
+        self._grad_features, self._grad_weight = torch.empty_like(features), wide(torch.zeros_like(weight))
 
     def add(self, chunk: slice, grad_logits: Tensor) -> None:
         """`grad_logits`: (rows, V) fp32; it is overwritten."""
@@ -111,24 +111,16 @@ class _Gradients:
             self._grad_features[chunk] = self._product(grad_logits, weight.t(), None)
         if self._is_fp16:  # a column of gradients of logits sums up to less than the number of rows
             down = _power_of_two(FP16_LIMIT / len(features) / self._scale / _largest(features), 1.0)
-            product = (grad_logits.t() @ (features * down)).float().div_(down)
-            self._grad_weight = product if self._grad_weight is None else self._grad_weight.add_(product)
-        elif self._grad_weight is None:
-            self._grad_weight = wide(grad_logits.t() @ features)
+            self._grad_weight += (grad_logits.t() @ (features * down)).float().div_(down)
         elif weight.dtype is self._grad_weight.dtype:
             self._grad_weight.addmm_(grad_logits.t(), features)
         else:
             self._grad_weight += grad_logits.t() @ features
 
-    def scaled(self, upstream: Tensor) -> tuple[Tensor, Tensor | None]:
+    def scaled(self, upstream: Tensor) -> tuple[Tensor, Tensor]:
         """The gradients, times the upstream gradient."""
         factor = upstream / self._scale
-        grad_features, grad_weight = self._grad_features, self._grad_weight
-        if grad_weight is None:  # no position at all
-            grad_weight = torch.zeros_like(self._weight)
-        if factor.device.type == "cpu" and factor == 1:
-            return grad_features, grad_weight.to(self._weight)
-        return grad_features.mul_(factor), grad_weight.mul_(factor).to(self._weight)
+        return self._grad_features.mul_(factor), self._grad_weight.mul_(factor).to(self._weight)
 
 
 def _largest(x: Tensor) -> Tensor:
@@ -140,13 +132,6 @@ def _largest(x: Tensor) -> Tensor:
 def _power_of_two(limit: Tensor, at_most: float) -> Tensor:
     """The largest power of two, a scalar, that is neither above `limit` nor above `at_most`."""
     return torch.exp2(limit.log2().floor()).clamp(max=at_most)
-
-
-def _chunks(positions: int, symbols: int) -> list[slice]:
-    """The fewest chunks of about the same size."""
-    number = -(-positions // max(1, CHUNK // symbols))
-    bounds = [positions * index // number for index in range(number + 1)] if number else [0]
-    return [slice(first, last) for first, last in itertools.pairwise(bounds)]
 
 
 def _losses(log_probabilities: Tensor, target: Tensor, smoothing: float, pad: int) -> Tensor:

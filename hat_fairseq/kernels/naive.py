@@ -23,24 +23,16 @@ def wide(x: Tensor) -> Tensor:
 
 
 def attention(
-    queries: Tensor,
-    keys: Tensor,
-    values: Tensor,
-    mask: Tensor | None = None,
-    dropout: float = 0.0,
-    causal: bool = False,
-    keep: Tensor | None = None,
+    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = None, causal: bool = False
 ) -> tuple[Tensor, Tensor]:
     """Computes softmax(queries keys^T / sqrt(E)) values (Vaswani et al. 2017, section 3.2.1), in fp32 or wider.
 
     Args:
         queries, keys, values: (B, H, T, E), (B, N, S, E) and (B, N, S, E); H / N heads of queries share one of keys.
         mask: bool (True = may attend) or added to the scores; broadcastable to (B, H, T, S).
-        dropout: probability of dropping a weight.
         causal: query t attends to keys up to t.
-        keep: (B, H, T, S) bool, the weights that dropout keeps; None draws them.
     Returns:
-        (B, H, T, E) output, and (B, H, T, S) weights before dropout.
+        (B, H, T, E) output, and (B, H, T, S) weights.
     """
     if (group := queries.size(1) // keys.size(1)) > 1:
         keys, values = (x.repeat_interleave(group, dim=1) for x in (keys, values))
@@ -50,8 +42,7 @@ def attention(
     if causal:
         scores = scores.masked_fill(~torch.ones_like(scores, dtype=torch.bool).tril(), float("-inf"))
     weights = wide(scores).softmax(-1).to(scores)
-    dropped = F.dropout(weights, dropout) if keep is None else weights * keep / (1 - dropout)
-    return dropped @ values, weights
+    return weights @ values, weights
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str | None = None) -> Tensor:

@@ -3,7 +3,7 @@
 A public equivalent is numerically equivalent and slower. It replaces an operator that the installed torch lacks, and
 all of them if the environment variable `HAT_PUBLIC_OPERATORS` is 1.
 
-Legend: N rows (any number of leading axes), I inputs, O outputs; B rows, H heads, T queries, S keys, E channels.
+Legend: I inputs, O outputs.
 """
 
 import operator
@@ -39,26 +39,20 @@ _reorder_linear_weight = _find("mkldnn._reorder_linear_weight")
 _is_bf16_supported = _find("mkldnn._is_mkldnn_bf16_supported")
 _qlinear_prepack = _find("onednn.qlinear_prepack")
 _qlinear_pointwise = _find("onednn.qlinear_pointwise")
-_flash_attention = _find("aten._scaled_dot_product_flash_attention_for_cpu")
-_flash_attention_backward = _find("aten._scaled_dot_product_flash_attention_for_cpu_backward")
+# SDPA on the CPU, which also returns the logarithms of the sums of the softmax, and its gradients from these.
+flash_attention = _find("aten._scaled_dot_product_flash_attention_for_cpu")
+flash_attention_backward = _find("aten._scaled_dot_product_flash_attention_for_cpu_backward")
 
-# Whether SDPA's CPU kernel and its backward pass can be called one by one; otherwise SDPA is computed again.
-FLASH = _flash_attention is not None and _flash_attention_backward is not None
+# Whether both can be called; otherwise the backward pass computes SDPA again.
+FLASH = flash_attention is not None and flash_attention_backward is not None
 # Whether oneDNN multiplies fp32, int8 and bf16.
 ONEDNN = _linear_pointwise is not None and _reorder_linear_weight is not None
 INT8 = ONEDNN and _qlinear_prepack is not None and _qlinear_pointwise is not None
 BF16 = ONEDNN and _is_bf16_supported is not None and _is_bf16_supported()
 
-
-def _is_intel() -> bool:
-    try:
-        return "GenuineIntel" in Path("/proc/cpuinfo").read_text()
-    except OSError:  # not Linux
-        return False
-
-
 # Whether oneDNN multiplies large fp32 matrices faster than MKL; on Intel's processors MKL is the faster one.
-PREFER_ONEDNN = ONEDNN and not _is_intel()
+_CPU = Path("/proc/cpuinfo")
+PREFER_ONEDNN = ONEDNN and not (_CPU.exists() and "GenuineIntel" in _CPU.read_text())
 
 
 def onednn_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str | None = None) -> Tensor:
@@ -83,22 +77,3 @@ def int8_product(x: Tensor, packed: Tensor, scales: Tensor, zeros: Tensor) -> Te
     if not INT8:
         return F.linear(x.float(), packed) * scales
     return _qlinear_pointwise(x, 1.0, 0, packed, scales, zeros, None, 1.0, 0, torch.float32, "none", [], "")
-
-
-def flash_attention(queries: Tensor, keys: Tensor, values: Tensor, added: Tensor) -> tuple[Tensor, Tensor]:
-    """Computes SDPA on the CPU; only with `FLASH`.
-
-    Args:
-        queries, keys, values: (B, H, T, E), (B, H, S, E) and (B, H, S, E).
-        added: to the scores, broadcastable to (B, H, T, S).
-    Returns:
-        (B, H, T, E) output, and (B, H, T) logarithms of the sums of the softmax.
-    """
-    return _flash_attention(queries, keys, values, attn_mask=added)
-
-
-def flash_attention_backward(
-    gradient: Tensor, queries: Tensor, keys: Tensor, values: Tensor, added: Tensor, out: Tensor, logsumexp: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Computes the gradients of queries, keys and values from that of `flash_attention`'s output."""
-    return _flash_attention_backward(gradient, queries, keys, values, out, logsumexp, 0.0, False, attn_mask=added)

@@ -8,12 +8,10 @@ D keys from one window to the next, P keys before the block, G keys that all que
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from .attention import attend
 
@@ -65,7 +63,7 @@ def attend_windows(
         queries = F.pad(queries, (0, 0, 0, missing))
     # B x H x (N L) x E -> (B N) x H x L x E
     blocks = queries.transpose(1, 2).unflatten(1, (num_blocks, -1)).flatten(0, 1).transpose(1, 2)
-    views = [_WindowView.apply(x, windows, num_blocks) for x in (keys, values)]
+    views = [_window_view(x, windows, num_blocks) for x in (keys, values)]
     if shared is not None:
         views = [torch.cat([v, _repeat(s, num_blocks)], dim=2) for v, s in zip(views, shared, strict=True)]
     out = attend(blocks, views[0], views[1], mask, dropout)
@@ -78,34 +76,11 @@ def _repeat(x: Tensor, num_blocks: int) -> Tensor:
     return x.unsqueeze(1).expand(-1, num_blocks, -1, -1, -1).flatten(0, 1)
 
 
-class _WindowView(torch.autograd.Function):
-    """(B, H, S, E) -> (B N, H, W, E) windows that share memory. The backward pass adds up what they share."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, windows: Windows, num_blocks: int) -> Tensor:
-        batch, heads, length, channels = x.shape
-        ctx.sizes = length, windows, num_blocks
-        row = num_blocks * windows.step
-        assert length <= row
-        buffer = x.new_zeros(windows.before + batch * row + windows.size, heads, channels)
-        rows = buffer[windows.before : windows.before + batch * row].unflatten(0, (batch, row))
-        rows[:, :length] = x.transpose(1, 2)
-        key, head, channel = buffer.stride()
-        return buffer.as_strided(
-            (batch * num_blocks, heads, windows.size, channels), (windows.step * key, head, key, channel)
-        )
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        (gradient,) = gradients
-        length, windows, num_blocks = ctx.sizes
-        blocks, heads, _, channels = gradient.shape
-        step, parts = windows.step, -(-windows.size // windows.step)
-        # W keys of a window are parts of D keys: part p of block n is part 0 of block n + p
-        total = gradient.new_zeros(blocks + parts - 1, step, heads, channels)
-        for part in range(parts):
-            piece = gradient[:, :, part * step : (part + 1) * step].transpose(1, 2)
-            total[part : part + blocks, : piece.size(1)] += piece
-        rows = total.flatten(0, 1)[windows.before : windows.before + blocks * step]
-        return rows.unflatten(0, (-1, num_blocks * step))[:, :length].transpose(1, 2), None, None
+def _window_view(x: Tensor, windows: Windows, num_blocks: int) -> Tensor:
+    """(B, H, S, E) -> (B N, H, W, E) windows that share memory."""
+    row, count = num_blocks * windows.step, len(x) * num_blocks
+    assert x.size(2) <= row
+    # all rows one after the other, so that the windows of all rows are at equal distances
+    flat = F.pad(x, (0, 0, 0, row - x.size(2))).transpose(1, 2).flatten(0, 1)
+    behind = (count - 1) * windows.step + windows.size - windows.before - len(flat)
+    return F.pad(flat, (0, 0, 0, 0, windows.before, behind)).unfold(0, windows.size, windows.step).transpose(2, 3)

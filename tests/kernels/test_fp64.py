@@ -56,7 +56,7 @@ def test_results_are_in_fp64() -> None:
     q, k, v = torch.randn(3, 2, 3, 5, 8, dtype=FP64)
     weights = (q @ k.transpose(-2, -1) * 8**-0.5).softmax(-1)
     torch.testing.assert_close(naive.attention(q, k, v), (weights @ v, weights), rtol=0, atol=1e-14)
-    with torch.no_grad():  # the kernel of a decoding step
+    with torch.no_grad():
         torch.testing.assert_close(attend(q, k, v), weights @ v, rtol=0, atol=1e-14)
     features, target = q.flatten(0, 2), torch.arange(30) % 7
     log_probabilities = (features @ features.t()).log_softmax(-1)
