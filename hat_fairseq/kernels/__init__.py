@@ -9,12 +9,5 @@ from .blocks import KeyBlocks, attend_blocks, key_blocks
 from .linear import Linear, feed_forward
 from .loss import chunked_label_smoothed_loss
 from .naive import ACTIVATIONS
-from .precision import (
-    CPU_PRECISIONS,
-    PRECISIONS,
-    check_precision,
-    chosen_precision,
-    pack_linears,
-    set_precision,
-)
+from .precision import CPU_PRECISIONS, PRECISIONS, check_precision, pack_linears, set_precision
 from .windows import Windows, attend_windows

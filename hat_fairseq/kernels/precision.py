@@ -26,7 +26,6 @@ from .torch_private import int8_product, onednn_linear, pack_int8
 PRECISIONS = ("fp32", "fp16", "bf16", "int8")
 CPU_PRECISIONS = ("fp32", "bf16", "int8")
 ROWS = 512  # the number of rows that weights are laid out for; the layout is as good for 4 and for 3,000
-_DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 Product = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
@@ -63,17 +62,7 @@ def set_precision(model: nn.Module, precision: str) -> None:
     if device.type == "cpu":
         pack_linears(model, precision)
     elif precision != "fp32":
-        model.to(_DTYPES[precision])
-
-
-def chosen_precision(fp16: bool, bf16: bool, cpu_precision: str = "fp32") -> str:
-    """Returns one of `PRECISIONS`; ValueError if the flags choose two."""
-    names = [name for name, chosen in (("fp16", fp16), ("bf16", bf16)) if chosen]
-    if cpu_precision not in ("fp32", *names):
-        names.append(cpu_precision)
-    if len(names) > 1:
-        raise ValueError(f"choose one precision, not {' and '.join(names)}")
-    return names[0] if names else "fp32"
+        model.to(torch.float16 if precision == "fp16" else torch.bfloat16)
 
 
 class PackedLinear(nn.Module):

@@ -22,7 +22,6 @@ class EncoderModel(EncoderWithHeads, BaseFairseqModel):
     """An encoder with heads as fairseq calls it."""
 
     config_class: ClassVar[Any]
-    new_parts: ClassVar[tuple[str, ...]]
     # True for inference: then a checkpoint without this model's heads is an error.
     heads_must_load: Any = False
     has_mask: Any = False  # the dictionary has <mask>
@@ -38,6 +37,11 @@ class EncoderModel(EncoderWithHeads, BaseFairseqModel):
         model.encoder.register_buffer("dictionary_fingerprint", fingerprint(dictionary))
         model.config, model.has_mask = model.numbers, "<mask>" in dictionary
         return model
+
+    @property
+    def new_parts(self) -> tuple[str, ...]:
+        """Returns the beginnings of the names of tensors that a pretrained checkpoint may lack."""
+        return self.numbers.new_parts
 
     def max_positions(self) -> int:
         return self.core.max_tokens
@@ -56,7 +60,6 @@ class HatRobertaModel(EncoderModel):
     """RoBERTa with an attention to the sentences in every layer (Rohde et al. 2021, section 7)."""
 
     config_class = ENCODERS["hat_roberta"]
-    new_parts = config_class.new_parts
 
 
 @register_model("ernie_sparse")
@@ -64,7 +67,6 @@ class ErnieSparseModel(EncoderModel):
     """RoBERTa with representative tokens (Liu et al. 2022)."""
 
     config_class = ENCODERS["ernie_sparse"]
-    new_parts = config_class.new_parts
 
 
 @register_model("hierarchical_transformer")
@@ -72,4 +74,3 @@ class HierarchicalTransformerModel(EncoderModel):
     """The Hierarchical Attention Transformer of Chalkidis et al. 2022."""
 
     config_class = ENCODERS["hierarchical_transformer"]
-    new_parts = config_class.new_parts

@@ -11,13 +11,13 @@ from fairseq.data import Dictionary
 from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, FairseqIncrementalDecoder, register_model
 from torch import Tensor
 
-from ..kernels import chosen_precision, set_precision
+from ..kernels import set_precision
 from ..modules.embedding import initialise
 from ..modules.options import add_options
 from ..networks.config import NEW_PARTS
 from ..networks.decoder import Decoder
 from ..networks.encoder import Encoder, EncoderOut, Vocabulary
-from ..networks.hat import HatConfig, hat_encoder_parts, token_tables
+from ..networks.hat import LIKE_BERT, HatConfig, hat_encoder_parts, token_tables
 from .loading import adapt_state, fingerprint
 
 
@@ -61,7 +61,7 @@ class HatTransformerModel(FairseqEncoderDecoderModel):
 
     # Parts that may be missing in a checkpoint: the hierarchy, role embeddings, a second level of attention.
     new_parts = ("hierarchical_encoder.", "sentence_attn.", "sentence_attn_layer_norm.", "embed_segments.", *NEW_PARTS)
-    like_bert = False  # the initial weights; otherwise those of Vaswani et al.
+    network = "hat_transformer"
     encoder: HatEncoder
     decoder: HatDecoder
 
@@ -86,7 +86,7 @@ class HatTransformerModel(FairseqEncoderDecoderModel):
         decoder.register_buffer("dictionary_fingerprint", fingerprint(target))
         model = cls(encoder, decoder)
         model.config, model.has_mask = config, "<mask>" in target
-        if cls.like_bert:
+        if cls.network in LIKE_BERT:
             initialise(model)
         return model
 
@@ -111,9 +111,11 @@ class HatTransformerModel(FairseqEncoderDecoderModel):
             raise ValueError("--retain-dropout is not supported: this model generates without dropout; leave it out")
         super().prepare_for_inference_(cfg)
         common = getattr(cfg, "common", None)
-        fp16, bf16 = (bool(getattr(common, name, False)) for name in ("fp16", "bf16"))
-        on_cpu = str(getattr(getattr(cfg, "task", None), "cpu_precision", "fp32"))
-        set_precision(self, chosen_precision(fp16, bf16, on_cpu))
+        names = {name for name in ("fp16", "bf16") if getattr(common, name, False)}
+        names |= {str(getattr(getattr(cfg, "task", None), "cpu_precision", "fp32"))} - {"fp32"}
+        if len(names) > 1:
+            raise ValueError(f"choose one precision, not {' and '.join(sorted(names))}")
+        set_precision(self, names.pop() if names else "fp32")
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
         """Adapts a checkpoint without hierarchy before loading; ValueError if it does not fit."""
@@ -124,4 +126,4 @@ class HatTransformerModel(FairseqEncoderDecoderModel):
 class HatBartModel(HatTransformerModel):
     """HAT with the architecture and the initialisation of BART, so that it can start from BART's weights."""
 
-    like_bert = True
+    network = "hat_bart"

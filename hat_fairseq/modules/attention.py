@@ -67,11 +67,9 @@ class HeadProjections(nn.Module):
         kv_heads: int | None = None,
     ) -> None:
         super().__init__()
-        name, inner_dim = ("embed_dim", embed_dim) if inner_dim is None else ("inner_dim", inner_dim)
+        inner_dim, kv_heads = inner_dim or embed_dim, kv_heads or num_heads
         if inner_dim % num_heads:
-            raise ValueError(f"{name} ({inner_dim}) must be a multiple of num_heads ({num_heads})")
-        kv_heads = num_heads if kv_heads is None else kv_heads
-        assert kv_heads > 0 and num_heads % kv_heads == 0
+            raise ValueError(f"the width of all heads ({inner_dim}) must be a multiple of their number ({num_heads})")
         self.embed_dim, self.num_heads, self.kv_heads = embed_dim, num_heads, kv_heads
         self.head_dim = inner_dim // num_heads
         self.dropout = nn.Dropout(dropout)  # a module, so that --dropout-schedule can set its rate
@@ -181,24 +179,21 @@ class MultiheadAttention(HeadProjections):
         Args:
             query: (B, T, C).
             memory: (D, S, C), B a multiple of D; None means self-attention.
-            mask: over the keys, as `kernels.attend` takes it, broadcastable to (D, H, T, S); see `mask_of_keys`.
+            mask: of the memory's keys, see `mask_of_keys`.
             causal: query t attends to keys up to t.
             cache: of causal self-attention without padding, or of cross-attention, whose memory is projected once.
         Returns:
             (B, T, C).
         """
         rows, length, _ = query.shape
-        if memory is not None and cache is not None and cache.keys is not None and cache.values is not None:
-            keys, values = cache.keys, cache.values
+        if memory is not None and cache is not None:
+            keys, values = cache.once(lambda: self.keys_and_values(memory))
         else:
             keys, values = self.keys_and_values(query if memory is None else memory)
-        if memory is not None and cache is not None:
-            cache.keys, cache.values = keys.contiguous(), values.contiguous()  # once, because every step reads them
-        elif cache is not None:
+        if memory is None and cache is not None:
             keys, values = cache.append(keys, values)
             if past := keys.size(2) - length:  # these are visible to all, new tokens to themselves and to later ones
-                new = torch.ones(length, keys.size(2), dtype=torch.bool, device=keys.device).tril(past)
-                mask, causal = None if length == 1 else new, False
+                mask, causal = torch.ones(length, keys.size(2), dtype=torch.bool, device=keys.device).tril(past), False
         documents = keys.size(0)  # whose hypotheses share the keys: their queries are joined to one longer row
         if rows % documents:
             raise ValueError(f"{rows} rows of queries are not a multiple of {documents} rows of keys")
@@ -208,5 +203,5 @@ class MultiheadAttention(HeadProjections):
         return self.out_proj(out.transpose(1, 2).reshape(rows, length, self.embed_dim))
 
     def weights(self, query: Tensor, memory: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Returns (B, H, T, S) attention weights when the module is called with these arguments and D = B."""
+        """Returns (B, H, T, S) attention weights of `forward` for D = B."""
         return self.explicit_weights(query, memory, mask)

@@ -51,30 +51,26 @@ class Representatives:
     """Tokens that represent spans, or global tokens.
 
     Attributes:
-        positions: (B, S) slots.
+        positions: (B, S) slots, or T' for a representative that no slot has.
         padding: (B, S) True = the document has no such representative; None when all have S.
-        exists: (B, S) False = `scatter` leaves it out; None writes all, which needs distinct positions in a row.
         unit: what a representative stands for: sentence, segment or block.
         inserted: the representatives are no tokens of the document.
     """
 
     positions: Tensor
     padding: Tensor | None = None
-    exists: Tensor | None = None
     unit: str = "sentence"
     inserted: bool = False
 
     def gather(self, x: Tensor) -> Tensor:
-        """Maps (B, T', C) states of all slots -> (B, S, C) states of the representatives."""
-        return x.gather(1, self.positions.unsqueeze(-1).expand(-1, -1, x.size(-1)))
+        """Maps (B, T', C) states of all slots -> (B, S, C) states of the representatives; without a slot, of slot 0."""
+        positions = self.positions.masked_fill(self.positions == x.size(1), 0)
+        return x.gather(1, positions.unsqueeze(-1).expand(-1, -1, x.size(-1)))
 
     def scatter(self, x: Tensor, states: Tensor) -> Tensor:
         """Returns (B, T', C) states with those of the representatives replaced by the (B, S, C) `states`."""
-        if self.exists is None:
-            return x.scatter(1, self.positions.unsqueeze(-1).expand_as(states), states)
-        length = x.size(1)
-        target = self.positions.masked_fill(~self.exists, length).unsqueeze(-1).expand_as(states)
-        return F.pad(x, (0, 0, 0, 1)).scatter(1, target, states)[:, :length]
+        target = self.positions.unsqueeze(-1).expand_as(states)
+        return F.pad(x, (0, 0, 0, 1)).scatter(1, target, states)[:, : x.size(1)]
 
 
 def on_representatives(x: Tensor, where: Representatives, function: Callable[[Tensor], Tensor]) -> Tensor:
@@ -117,10 +113,17 @@ class BatchLayout:
     _cache: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
-    def of_representatives(self) -> BatchLayout:
+    def among_representatives(self) -> BatchLayout:
         """Returns the layout of the (B, S, C) representatives when they attend to each other."""
         assert self.representatives is not None
         return BatchLayout(self.representatives.padding, empty_rows=self.empty_rows)
+
+    def slots_of(self, tokens: Tensor) -> Tensor:
+        """Returns the (B, T) slot of each token of the input; T' for padding."""
+        if self.slots is not None:
+            return self.slots.numbers
+        numbers = torch.arange(tokens.size(1), device=tokens.device).expand_as(tokens)
+        return numbers if self.padding is None else numbers.masked_fill(self.padding, tokens.size(1))
 
     def gather(self, x: Tensor) -> Tensor:
         """Maps (B, T', C) states of slots -> (B, T, C) states of input tokens."""
@@ -132,18 +135,19 @@ class BatchLayout:
         `row_length`: L; documents are divided into rows of L slots, the last one filled up with padding. None: one row
         a document.
         """
-        missing = 0 if row_length is None else -x.size(1) % row_length
+        length = row_length or x.size(1)
+        missing = -x.size(1) % length
         if self.padding is None and not missing:
             return None
-        length = x.size(1) if row_length is None else row_length
-        return self.cached(("keys", x.dtype, row_length), lambda: self._key_mask(x, length, missing))
 
-    def _key_mask(self, x: Tensor, length: int, missing: int) -> KeyMask:
-        padding = x.new_zeros(x.shape[:2], dtype=torch.bool) if self.padding is None else self.padding
-        rows = F.pad(padding, (0, missing), value=True).reshape(-1, length)
-        empty = rows.all(dim=1, keepdim=True)
-        allowed = (~rows | empty)[:, None, None]
-        return KeyMask(prepare_mask(allowed, x.dtype), empty.unsqueeze(-1) if self.empty_rows else None)
+        def make() -> KeyMask:
+            padding = x.new_zeros(x.shape[:2], dtype=torch.bool) if self.padding is None else self.padding
+            rows = F.pad(padding, (0, missing), value=True).reshape(-1, length)
+            empty = rows.all(dim=1, keepdim=True)
+            allowed = prepare_mask((~rows | empty)[:, None, None], x.dtype)
+            return KeyMask(allowed, empty.unsqueeze(-1) if self.empty_rows else None)
+
+        return self.cached(("keys", x.dtype, row_length), make)
 
     def cached(self, key: Hashable, make: Callable[[], Cached]) -> Cached:
         """Returns the result of `make`, which only the first layer that needs it calls."""
@@ -157,8 +161,7 @@ class BatchLayout:
             return self.row_lengths
         if self.padding is None:
             return [x.size(1)] * len(x)
-        padding = self.padding
-        return self.cached("lengths", lambda: (~padding).sum(dim=1).tolist())
+        return (~self.padding).sum(dim=1).tolist()
 
     def real(self, positions: Tensor, length: int) -> Tensor:
         """Returns whether positions are tokens of rows of `length`: of their shape, or (B, ...) with padding."""
@@ -169,8 +172,6 @@ class BatchLayout:
         """Returns whether positions of any shape are global tokens, (B, ...)."""
         assert self.global_tokens is not None
         where = self.global_tokens.positions
-        if self.global_tokens.padding is not None:
-            where = where.masked_fill(self.global_tokens.padding, -1)
         return (where.view(*where.shape, *[1] * positions.dim()) == positions).any(dim=1)
 
 
@@ -206,7 +207,7 @@ def representatives_at(starts: Tensor, most: int, fewest: int) -> Representative
     if most == fewest:
         return Representatives(positions)
     padding = torch.arange(most, device=starts.device) >= starts.sum(dim=1, keepdim=True)
-    return Representatives(positions.masked_fill(padding, 0), padding, exists=~padding)
+    return Representatives(positions.masked_fill(padding, length), padding)
 
 
 def arrange_documents(

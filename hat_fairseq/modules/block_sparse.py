@@ -175,13 +175,11 @@ class BlockSparseAttention(HeadProjections):
     def _allowed(self, query: Tensor, key: Tensor, length: int) -> Tensor:
         pattern, num_blocks = self.pattern, -(-length // self.pattern.block)
         query, key = torch.broadcast_tensors(query // pattern.block, key // pattern.block)
-        inside = (query < num_blocks) & (key < num_blocks)
-        if num_blocks <= pattern.dense:
-            return inside.expand(self.num_heads, *inside.shape)
-        table = visible_blocks(pattern, num_blocks, self.num_heads, self.seed)
-        seen = torch.zeros(self.num_heads, num_blocks, num_blocks + 1, dtype=torch.bool)  # the last column: no block
+        table, _ = self._visible(num_blocks)
+        seen = table.new_zeros(self.num_heads, table.size(1), num_blocks + 1, dtype=torch.bool)  # last column: no block
         seen.scatter_(2, table % (num_blocks + 1), True)
         seen[:, : pattern.first] = seen[:, num_blocks - pattern.last :] = True
+        inside = (query < num_blocks) & (key < num_blocks)
         return inside & seen[:, query.clamp(max=num_blocks - 1), key.clamp(max=num_blocks - 1)]
 
     def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:

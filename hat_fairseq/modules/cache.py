@@ -8,6 +8,9 @@ Legend: R hypotheses (D x K), D documents, K beam, H heads, N heads of keys, L t
 channels of a head.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -15,21 +18,26 @@ from torch import Tensor
 class KeyCache:
     """Keys and values of one attention, (R, H, L, E) or (D, N, S, E) each; None before its first step."""
 
-    def __init__(self) -> None:
-        self.keys: Tensor | None = None
-        self.values: Tensor | None = None
+    keys: Any = None
+    values: Any = None
 
     def select(self, rows: Tensor) -> None:
         """Keeps these old rows, in this order; rows may be repeated or dropped."""
-        if self.keys is not None and self.values is not None:
-            self.keys, self.values = (x.index_select(0, rows) for x in (self.keys, self.values))
+        if self.keys is not None:
+            self.keys, self.values = self.keys.index_select(0, rows), self.values.index_select(0, rows)
 
     def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Adds the (R, H, n, E) keys and values of n new tokens; returns all, (R, H, L + n, E)."""
-        if self.keys is not None and self.values is not None:
-            keys, values = (torch.cat(pair, dim=2) for pair in ((self.keys, keys), (self.values, values)))
+        if self.keys is not None:
+            keys, values = torch.cat([self.keys, keys], dim=2), torch.cat([self.values, values], dim=2)
         self.keys, self.values = keys, values
         return keys, values
+
+    def once(self, project: Callable[[], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+        """Returns the (D, N, S, E) keys and values of `project`, which only the first step calls."""
+        if self.keys is None:
+            self.keys, self.values = (x.contiguous() for x in project())
+        return self.keys, self.values
 
 
 class DecoderLayerCache:

@@ -90,7 +90,7 @@ class SentenceAttention(HeadProjections):
     def _memory(self, x: Tensor, layout: BatchLayout) -> tuple[Tensor, Tensor | None]:
         inner = layout
         if layout.representatives is not None:
-            x, inner = layout.representatives.gather(x), layout.of_representatives
+            x, inner = layout.representatives.gather(x), layout.among_representatives
         mask = inner.key_mask(x)
         return x, None if mask is None else mask.allowed
 
@@ -126,7 +126,7 @@ class EncoderLayer(TransformerLayer):
         if self.sentence_attn is not None and self.queries == "tokens":
             x = self._attend_to_sentences(x, layout)
         elif self.sentence_attn is not None:
-            where, inner = layout.representatives, layout.of_representatives
+            where, inner = layout.representatives, layout.among_representatives
             assert where is not None
             x = on_representatives(x, where, lambda states: self._attend_to_sentences(states, inner))
         return self.residual(x, self.final_layer_norm, self.feed_forward)

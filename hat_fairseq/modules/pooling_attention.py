@@ -25,7 +25,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..kernels import Linear, Windows, attend, attend_windows, naive, prepare_mask
-from .attention import join_heads
+from .attention import HeadProjections, join_heads
 from .batch_layout import BatchLayout
 from .options import option
 from .pooling import POOLINGS, Pooling, cells_of
@@ -144,14 +144,18 @@ class PoolingAttention(SlidingWindowAttention):
         y = super().output_of_heads(x, layout)
         return y + self._second_level(x if self.level.variant == "mix" else y, layout)
 
+    @property
+    def projections(self) -> HeadProjections | PooledLevel:
+        """Returns the module with the projections of the second level."""
+        return self if self.level.variant == "share-weights" else self.pooled
+
     def _second_level(self, x: Tensor, layout: BatchLayout) -> Tensor:
-        projections = self if self.level.variant == "share-weights" else self.pooled
         real, masks = layout.cached(
             ("cells", x.dtype, x.size(1), self.cell_windows, self.level), lambda: self._cells(x, layout)
         )
-        keys = self.pooled.key_pooling(self.heads(projections.k_proj(x)), real)
-        values = self.pooled.value_pooling(self.heads(projections.v_proj(x)), real)
-        queries = self.heads(projections.q_proj(x))
+        keys = self.pooled.key_pooling(self.heads(self.projections.k_proj(x)), real)
+        values = self.pooled.value_pooling(self.heads(self.projections.v_proj(x)), real)
+        queries = self.heads(self.projections.q_proj(x))
         if self.level.cells == "token":
             return join_heads(self._attend_phases(queries, keys, values, masks))
         return join_heads(attend_windows(queries, keys, values, masks[0], self.cell_windows, self.dropout_rate))
@@ -173,12 +177,11 @@ class PoolingAttention(SlidingWindowAttention):
     def weights(self, x: Tensor, layout: BatchLayout) -> Tensor:
         """Returns (B, H, T, M) weights of the second level, which attends to M cells; O(T M) memory, for analysis."""
         y = x if self.level.variant == "mix" else super().output_of_heads(x, layout)
-        projections = self if self.level.variant == "share-weights" else self.pooled
         real, _ = self._cells(x, layout)
-        keys = self.pooled.key_pooling(self.heads(projections.k_proj(y)), real)
+        keys = self.pooled.key_pooling(self.heads(self.projections.k_proj(y)), real)
         tokens = torch.arange(x.size(1), device=x.device)[:, None]
         allowed = self._allowed_cells(tokens, torch.arange(keys.size(2), device=x.device)[None], real)
-        return naive.attention(self.heads(projections.q_proj(y)), keys, keys, allowed.unsqueeze(1))[1]
+        return naive.attention(self.heads(self.projections.q_proj(y)), keys, keys, allowed.unsqueeze(1))[1]
 
     def middle_tokens(self, num_cells: int) -> Tensor:
         """Returns (M,) position of the token in the middle of each cell."""

@@ -11,86 +11,64 @@ Legend: B documents, T tokens, T' = T + S slots, S representatives of the longes
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .attention import HeadProjections
 from .batch_layout import Arranged, BatchLayout, Representatives, Slots, on_representatives
+from .embedding import position_rows
 from .layers import EncoderLayer, LayerSizes
 
 WEIGHTS = ("shared", "separate")
 UPDATES = ("replace", "residual")
 
 
-@dataclass(frozen=True)
-class RepresentativeSlots:
-    """The slots of tokens and representatives in the longer sequence, which are equal for all documents.
+def insert_representatives(
+    batch: Arranged, num_global: int, block: int, representative: int, pad: int, own_positions: bool = False
+) -> Arranged:
+    """Inserts a representative before each block of tokens behind the global ones.
 
-    Attributes:
-        num_global: g, tokens before the first representative.
-        block: w, tokens behind each representative.
+    Args:
+        num_global, block: g and w.
+        representative: its token id.
+        own_positions: a representative has a position of its own in the sequence, not that of its block's first token.
     """
+    tokens, layout, lengths = batch.tokens, batch.layout, batch.layout.row_lengths
+    rows, length = tokens.shape
+    number = count_blocks(length, num_global, block)
+    size = length + number
 
-    num_global: int
-    block: int
+    def insert(x: Tensor, firsts: Tensor) -> Tensor:
+        """(B, T) values of tokens and (B, S) values of representatives -> (B, T')."""
+        blocks = F.pad(x[:, num_global:], (0, number * block - x[:, num_global:].size(1)), value=pad)
+        blocks = torch.cat([firsts.unsqueeze(2), blocks.unflatten(1, (number, block))], dim=2)
+        return torch.cat([x[:, :num_global], blocks.flatten(1)], dim=1)[:, :size]
 
-    def count(self, length: int) -> int:
-        """Returns S for documents of up to `length` tokens."""
-        return -(-max(length - self.num_global, 0) // self.block)
+    empty = tokens[:, num_global::block].eq(pad)  # the first token of each block
+    ids = insert(tokens, torch.where(empty, pad, representative))
+    positions = position_rows(ids, pad) if own_positions else insert(batch.rows, batch.rows[:, num_global::block])
+    places = num_global + torch.arange(number, device=tokens.device) * (block + 1)
+    places = places.expand(rows, -1).masked_fill(empty, size)
+    if not number:
+        places, empty = tokens.new_full((rows, 1), size), empty.new_ones(rows, 1)
+    slots = layout.slots_of(tokens)
+    behind = (slots - num_global).div(block, rounding_mode="floor") + 1  # representatives before the token
+    inserted = BatchLayout(
+        padding=None if layout.padding is None else ids.eq(pad),
+        representatives=Representatives(
+            places, None if layout.padding is None and number else empty, unit="block", inserted=True
+        ),
+        slots=Slots((slots + behind.clamp(min=0)).masked_fill(slots == length, size), size),
+        empty_rows=layout.empty_rows,
+        row_lengths=lengths and tuple(n + count_blocks(n, num_global, block) for n in lengths),
+    )
+    return Arranged(ids, positions, inserted)
 
-    def tokens(self, length: int, device: torch.device) -> Tensor:
-        """Returns (T,) slot of each token."""
-        numbers = torch.arange(length, device=device)
-        behind = (numbers - self.num_global).div(self.block, rounding_mode="floor") + 1
-        return numbers + behind.clamp(min=0)
 
-    def representatives(self, length: int, device: torch.device) -> Tensor:
-        """Returns (S,) slot of each representative."""
-        return self.num_global + torch.arange(self.count(length), device=device) * (self.block + 1)
-
-    def insert(self, batch: Arranged, representative: int, pad: int, own_positions: bool = False) -> Arranged:
-        """Inserts representatives into the batch; `representative` is their token id.
-
-        A document without any gets slot 0 as one; `on_representatives` does not change its state.
-
-        Args:
-            own_positions: a representative has a position of its own in the sequence, not that of its block's first
-                token.
-        """
-        tokens, layout, device = batch.tokens, batch.layout, batch.tokens.device
-        (rows, length), padding = tokens.shape, tokens.eq(pad)
-        slots, size = self.tokens(length, device), length + self.count(length)
-        heads = self.representatives(length, device)
-        places = heads.expand(rows, -1)
-        empty = padding[:, self.num_global :: self.block]  # the first token of each block
-        assert empty.shape == places.shape
-        ids = tokens.new_full((rows, size), pad).index_copy(1, slots, tokens)
-        ids = ids.scatter(1, places, torch.where(empty, pad, representative))
-        absent: dict[str, Tensor] = {}
-        if layout.padding is not None or not self.count(length):
-            if not self.count(length):
-                places, empty = places.new_zeros(rows, 1), empty.new_ones(rows, 1)
-            places, absent = places.masked_fill(empty, 0), {"padding": empty, "exists": ~empty}
-        # The slots of the tokens of the input, whose padding may have been moved.
-        if layout.slots is None:
-            moved = torch.arange(length, device=device).expand(rows, -1).masked_fill(padding, length)
-        else:
-            moved = layout.slots.numbers
-        positions = torch.arange(size, device=device)
-        if not own_positions:
-            positions[slots] = torch.arange(length, device=device)
-            positions[heads] = torch.arange(self.num_global, max(length, self.num_global), self.block, device=device)
-        inserted = BatchLayout(
-            padding=None if layout.padding is None else ids.eq(pad),
-            representatives=Representatives(places, **absent, unit="block", inserted=True),
-            slots=Slots(F.pad(slots, (0, 1), value=size)[moved], size),
-            empty_rows=layout.empty_rows,
-            row_lengths=None if layout.row_lengths is None else tuple(n + self.count(n) for n in layout.row_lengths),
-        )
-        return Arranged(ids, (positions + pad + 1).masked_fill(ids.eq(pad), pad), inserted)
+def count_blocks(length: int, num_global: int, block: int) -> int:
+    """Returns m for n tokens."""
+    return -(-max(length - num_global, 0) // block)
 
 
 class RepresentativeLayer(EncoderLayer):
@@ -114,7 +92,7 @@ class RepresentativeLayer(EncoderLayer):
         """Maps (B, T', C) -> (B, T', C)."""
         x = super().forward(x, layout)
         assert layout.representatives is not None
-        inner = layout.of_representatives
+        inner = layout.among_representatives
         return on_representatives(x, layout.representatives, lambda states: self._attend(states, inner))
 
     def weights(self, x: Tensor, layout: BatchLayout) -> Tensor:
@@ -123,7 +101,7 @@ class RepresentativeLayer(EncoderLayer):
         states = layout.representatives.gather(super().forward(x, layout))
         if self.representative_attn_layer_norm is not None and self.sizes.normalize_before:
             states = self.representative_attn_layer_norm(states)
-        return self.full_attention.row_weights(states, layout.of_representatives.key_mask(states))
+        return self.full_attention.row_weights(states, layout.among_representatives.key_mask(states))
 
     @property
     def full_attention(self) -> HeadProjections:

@@ -145,4 +145,4 @@ class SegmentLayer(nn.Module):
             rows = torch.arange(1, states.size(1) + 1, device=states.device).expand(len(states), -1)
             empty = layout.representatives.padding
             states = states + self.positions(rows if empty is None else rows.masked_fill(empty, 0))
-        return self.cross_segment(states, layout.of_representatives)
+        return self.cross_segment(states, layout.among_representatives)

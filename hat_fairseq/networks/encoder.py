@@ -80,11 +80,7 @@ def rolled(batch: Arranged, shift: int) -> Arranged:
             f"roll {shift}: sentences or segments of this model are represented by tokens of the document, which "
             "cannot be rolled; take a model without them (--no-hierarchy, or another --arch), or roll 0"
         )
-    if layout.slots is None:
-        slots = torch.arange(size, device=batch.tokens.device).expand_as(batch.tokens)
-        slots = slots if layout.padding is None else slots.masked_fill(layout.padding, size)
-    else:
-        slots = layout.slots.numbers
+    slots = layout.slots_of(batch.tokens)
     real = slots < size
     rank = (real.cumsum(dim=1) - 1 + shift) % real.sum(dim=1, keepdim=True).clamp(min=1)
     target = slots.sort(dim=1).values.gather(1, rank.clamp(min=0)).masked_fill(~real, size)

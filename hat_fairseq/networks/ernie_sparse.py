@@ -15,7 +15,7 @@ from ..modules.batch_layout import Arranged, arrange_documents
 from ..modules.block_sparse import BlockPattern
 from ..modules.heads import SegmentPooling
 from ..modules.options import changed, option
-from ..modules.representative_tokens import UPDATES, WEIGHTS, RepresentativeLayer, RepresentativeSlots
+from ..modules.representative_tokens import UPDATES, WEIGHTS, RepresentativeLayer, count_blocks, insert_representatives
 from .config import NEW_PARTS, EncoderConfig
 from .encoder import EncoderOut, EncoderParts, Vocabulary, token_and_span_states
 from .roberta import RobertaConfig
@@ -80,10 +80,10 @@ class ErnieSparseConfig(RobertaConfig):
             return super().encoder_parts(words)
         assert self.max_positions is not None
         pattern, longest = self.attention().pattern, self.max_positions
-        slots = RepresentativeSlots(pattern.first * pattern.block, pattern.block - 1)
+        num_global, block = pattern.first * pattern.block, pattern.block - 1
         own_positions = self.representative_positions == "sequence"
         if own_positions:  # representatives take some of the positions
-            longest -= -(-max(longest - slots.num_global, 0) // (slots.block + 1))
+            longest -= count_blocks(longest, num_global, block + 1)
         sizes, layers, separate = self.sizes(), [], None
         for attention in self.layer_attentions(self.encoder_layers):
             if self.representative_weights == "separate":
@@ -92,7 +92,8 @@ class ErnieSparseConfig(RobertaConfig):
             layers.append(RepresentativeLayer(sizes, attention, separate, self.representative_update))
 
         def arrange(tokens: Tensor) -> Arranged:
-            return slots.insert(arrange_documents(tokens, words.pad), words.bos, words.pad, own_positions)
+            batch = arrange_documents(tokens, words.pad)
+            return insert_representatives(batch, num_global, block, words.bos, words.pad, own_positions)
 
         return self.parts_of(words, layers, arrange=arrange, finish=token_and_span_states, max_tokens=longest)
 

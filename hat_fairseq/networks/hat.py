@@ -22,7 +22,7 @@ from ..modules.sliding_window import global_tokens
 from .config import TokenEncoderConfig
 from .encoder import EncoderOut, EncoderParts, Vocabulary, token_states
 
-LIKE_BERT = ("hat_bart",)  # networks that begin with `embedding.initialise`; others keep what their modules draw
+LIKE_BERT = ("hat_bart",)  # networks whose weights begin with `embedding.initialise`; others keep what modules draw
 
 
 @dataclass
@@ -75,7 +75,7 @@ class HierarchicalEncoder(nn.Module):
         assert layout.representatives is not None
         states = layout.representatives.gather(x)
         for layer in self.layers:
-            states = layer(states, layout.of_representatives)
+            states = layer(states, layout.among_representatives)
         return states if self.layer_norm is None else self.layer_norm(states)
 
     def finish(self, x: Tensor, layout: BatchLayout) -> EncoderOut:

@@ -4,7 +4,6 @@ It divides the tokens of a document into segments before the embedding. Position
 outputs are in the order of the input.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -60,17 +59,21 @@ class HierarchicalTransformerConfig(EncoderConfig):
     like_roberta: ClassVar = False
     own_options = ("segment_length",)
 
-    def layers(self) -> list[str]:
-        """Returns the kind of each layer, S, D or SD."""
-        return parse_pattern(self.layout)
-
     def encoder_parts(self, words: Vocabulary) -> EncoderParts:
         """Builds segment-wise and cross-segment layers; they have one table for the positions of segments."""
         length, longest = self.segment_length, self.max_segments * self.segment_length
-        crossing = any("D" in kind for kind in self.layers())
-        has_positions = crossing and self.segment_positions == "add"
+        sizes, kinds = self.sizes(), parse_pattern(self.layout)
+        has_positions = self.segment_positions == "add" and any("D" in kind for kind in kinds)
         positions = nn.Embedding(1 + self.max_segments, self.encoder_embed_dim) if has_positions else None
-        layers = self.segment_layers(None if positions is None else positions.forward)
+        layers = [
+            SegmentLayer(
+                sizes,
+                attention if "S" in kind else None,
+                full_attention(sizes) if "D" in kind else None,
+                None if positions is None else positions.forward,
+            )
+            for kind, attention in zip(kinds, self.layer_attentions(len(kinds)), strict=True)
+        ]
         by_marker = self.segment_by == "marker"
         divide = partial(slots_at_markers, bos=words.bos) if by_marker else slots_of_length
 
@@ -96,16 +99,6 @@ class HierarchicalTransformerConfig(EncoderConfig):
             safe_tokens=self.max_segments if by_marker else 0,
             checkpoint=self.checkpoint_activations,
         )
-
-    def segment_layers(self, positions: Callable[[Tensor], Tensor] | None) -> list[SegmentLayer]:
-        """Builds the layers; `positions`: see `SegmentLayer`."""
-        sizes, kinds = self.sizes(), self.layers()
-        return [
-            SegmentLayer(
-                sizes, attention if "S" in kind else None, full_attention(sizes) if "D" in kind else None, positions
-            )
-            for kind, attention in zip(kinds, self.layer_attentions(len(kinds)), strict=True)
-        ]
 
     def head(self, num_classes: int, inner_dim: int | None, level: str) -> ClassificationHead:
         """Builds a classification head for states of one of `LEVELS`, but not for pairs."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from building import EOS, PAD, TINY, build, documents
+from building import EOS, PAD, TINY, Vocabulary, build, documents, targets
 from fairseq import search
 from fairseq.dataclass.configs import GenerationConfig
 from fairseq.sequence_generator import SequenceGenerator
@@ -17,9 +17,13 @@ from torch import Tensor
 
 from hat_fairseq.generation.beam_search import BeamSearchGenerator
 from hat_fairseq.generation.options import DEFAULTS, parse_generation_options
+from hat_fairseq.kernels import set_precision, torch_private
 from hat_fairseq.kernels.precision import PackedLinear
 
 LENGTHS = [17, 9, 2, 17, 5]
+NO_BF16 = pytest.mark.skipif(not torch_private.BF16, reason="this CPU cannot multiply bf16")
+NO_INT8 = pytest.mark.skipif(not torch_private.INT8, reason="this torch has no oneDNN")
+LOW = [pytest.param("bf16", marks=NO_BF16), pytest.param("int8", marks=NO_INT8)]
 OPTIONS: dict[str, dict[str, Any]] = {
     "defaults": {},
     "greedy": {"beam_size": 1},
@@ -92,13 +96,66 @@ def assert_same_hypotheses(ones: list[list[dict[str, Tensor]]], others: list[lis
         assert_close(one["positional_scores"], other["positional_scores"])
 
 
+TWINS = pytest.mark.parametrize("twin", ["", " --no-hierarchy", " --decoder-kv-heads 2"], ids=["hat", "plain", "kv"])
+
+
+@TWINS
+def test_a_decoder_step_by_step_is_the_decoder_at_once(twin: str) -> None:
+    """Two hypotheses a document, then one; documents that are finished leave the cache."""
+    model, source, target = confident(twin), documents(LENGTHS), targets(10, 9)
+    memory, state = model.encoder(source), {}
+    full = model.decoder(target, memory)[0]
+    steps = [model.decoder(target[:, : i + 1], memory, state)[0] for i in range(9)]
+    assert all(step.size(1) == 1 for step in steps)
+    assert_close(torch.cat(steps, 1), full)
+    target, rows, state = target[::2], torch.tensor([0, 3, 4]), {}
+    model.decoder(target[:, :4], memory, state)
+    model.decoder.reorder_beams(state, rows, rows)
+    rest = [model.decoder(target[rows, : i + 1], memory.select(rows), state)[0] for i in range(4, 9)]
+    assert_close(torch.cat(rest, 1), full[::2][rows, 4:])
+
+
+@TWINS
+@pytest.mark.parametrize("precision", LOW)
+def test_a_document_alone_and_in_a_batch_in_reduced_precision(twin: str, precision: str) -> None:
+    """The encoder's states are equal to the last bit, the decoder's logits up to the rounding of one scale a row."""
+    model, lengths = confident(twin), [64, 41, 17, 9, 2]
+    source, previous = documents(lengths), targets(5, 8)
+    expected = model(source, None, previous)[0]
+    set_precision(model, precision)
+    with torch.no_grad():
+        together = model.encoder(source)
+        logits = model.decoder(previous, together)[0]
+        for row, length in enumerate(lengths):
+            alone = model.encoder(source[row : row + 1, :length])
+            assert_close(logits[row], model.decoder(previous[row : row + 1], alone)[0][0], torch.bfloat16, 0.02)
+            assert torch.equal(together.tokens[row, :length], alone.tokens[0])
+            if alone.spans is not None:
+                assert torch.equal(together.spans[row, : alone.spans.size(1)], alone.spans[0])
+        assert_close(logits, expected, torch.bfloat16, 0.05)
+
+
+def test_roles_reach_the_encoder() -> None:
+    model = build("hat_transformer_tiny", task=Vocabulary(roles=3)).eval()
+    outputs = []
+    for role in (4, 5):
+        generator = BeamSearchGenerator([model], model.decoder.dictionary, beam_size=2, max_len_b=6)
+        source = documents([9, 9])
+        sample = {"net_input": {"src_tokens": source, "roles": torch.full_like(source, role)}}
+        outputs.append(generator.generate([model], sample)[0][0]["positional_scores"])
+    assert not torch.equal(*outputs)
+
+
 @pytest.mark.parametrize("flags", ["", " --no-hierarchy", " --decoder-kv-heads 1"])
 def test_hypotheses_are_those_of_fairseq_under_every_option(flags: str) -> None:
     model = confident(flags)
     for name, options in OPTIONS.items():
         hypotheses = assert_same([model], documents(LENGTHS), **options)
-        lengths = {len(beams[0]["tokens"]) for beams in hypotheses}
-        assert name != "defaults" or len(lengths) > 1, "no document ends before another"
+        if name == "defaults":
+            assert len({len(beams[0]["tokens"]) for beams in hypotheses}) > 1, "no document ends before another"
+            for row, length in enumerate(LENGTHS):
+                alone = generate(BeamSearchGenerator, [model], documents(LENGTHS)[row : row + 1, :length])
+                assert_same_hypotheses(alone, hypotheses[row : row + 1])
 
 
 def test_a_beam_wider_than_the_vocabulary_is_narrowed() -> None:
@@ -155,6 +212,9 @@ def test_a_model_prepared_for_inference_generates_the_same() -> None:
     with torch.no_grad():
         model.decoder.output_projection.weight.mul_(2)
     expected = generate(SequenceGenerator, [model], source, min_len=8)
+    two = Namespace(common=Namespace(bf16=True), task=Namespace(cpu_precision="int8"))
+    with pytest.raises(ValueError, match="choose one precision, not bf16 and int8"):
+        model.prepare_for_inference_(two)
     model.prepare_for_inference_(Namespace(generation=Namespace()))
     assert any(isinstance(module, PackedLinear) for module in model.modules())
     for kind in (BeamSearchGenerator, SequenceGenerator):

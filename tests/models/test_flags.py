@@ -68,7 +68,7 @@ REFUSED = [
     (f"{ERNIE} --encoder-attention full", "representative tokens need --encoder-attention block-sparse"),
     (f"{ERNIE} --sparse-block 1", "--sparse-block 1 has room for a representative only"),
     (f"{ERNIE} --sparse-window 2", "--sparse-window 2: it must be odd"),
-    (f"{ERNIE} --encoder-qkv-dim 25", "inner_dim .25. must be a multiple of num_heads"),
+    (f"{ERNIE} --encoder-qkv-dim 25", "the width of all heads .25. must be a multiple of their number"),
     (f"{ERNIE} --sparse-first 35", "--sparse-first 35 blocks of 4 tokens leave none of --max-positions 140 for rep"),
     (f"{ERNIE} --sparse-random 36", "--sparse-random 36: --max-positions 140 is only 35 blocks of 4 tokens"),
     (f"{ERNIE} --sparse-window 37 --no-hierarchy", "--sparse-window 37: --max-positions 140 is only 35 blocks of 4"),

@@ -6,7 +6,7 @@ import pytest
 import references
 import torch
 from building import BOS, PAD, documents
-from helpers import assert_close, assert_same_run, outputs_and_gradients
+from helpers import assert_close, assert_same_run
 from hierarchical import LENGTHS, POSITIONS, SEGMENTS, classify, small, with_head
 from torch import Tensor
 
@@ -36,23 +36,6 @@ def test_a_batch_is_each_document_alone_and_dense(layout: str, positions: str, s
         return head.layer_norm(references.gelu(head.dense(features))) @ head.weight.T + head.bias
 
     assert_same_run(model, [], lambda: model(tokens, masked_tokens=tokens.ne(PAD))[0], dense)
-
-
-@SEGMENTS
-@pytest.mark.parametrize("pooling", ["max", "attentive", "first", "last", "mean"])
-def test_a_pooled_document_is_the_same_alone_and_in_a_batch(pooling: str, segment_by: str) -> None:
-    """In a wider batch that has a row of nothing but padding, too."""
-    model = with_head(pooling, f"--segment-by {segment_by} --max-segments 9").eval()
-    tokens = documents(LENGTHS)
-    wider = torch.cat([tokens, torch.full((len(tokens), 13), PAD)], dim=1)
-    wider = torch.cat([wider, torch.full_like(wider[:1], PAD)])
-    padded, gradients = outputs_and_gradients(model, [], lambda: classify(model, wider))
-    assert padded.isfinite().all() and all(gradient.isfinite().all() for gradient in gradients.values())
-    batched = classify(model, tokens)
-    for row, length in enumerate(LENGTHS):
-        alone = classify(model, tokens[row : row + 1, :length])[0]
-        assert_close(batched[row], alone)
-        assert_close(padded[row], alone)
 
 
 def test_what_the_table_holds_for_padding_is_irrelevant_unless_it_is_attended_to() -> None:

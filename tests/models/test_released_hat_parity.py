@@ -53,17 +53,6 @@ def test_segment_positions_left_out_are_a_table_of_zeros_and_matter_otherwise() 
 
 
 @torch.no_grad()
-def test_what_is_better_is_not_what_the_parity_needs_switched_off() -> None:
-    """Row 1 alone, without the padding at its end that the authors' code needs, and divided at its markers."""
-    logits, row = DATA["MaskedLM/logits"][1], TOKENS[1]
-    as_it_stands = imported("MaskedLM")(row[None, :24])[0][0]
-    assert largest_difference(as_it_stands[REAL[1, :24]], logits[:24][REAL[1, :24]]) < 1e-5
-    packed = row[REAL[1]]
-    by_marker = imported("MaskedLM", flags=" --segment-by marker")(packed[None])[0][0]
-    assert largest_difference(by_marker, logits[REAL[1]]) < 1e-5
-
-
-@torch.no_grad()
 def test_padding_inside_a_segment_is_masked_or_attended_to() -> None:
     """The reference has a mask for it; the authors' tokenizer gives none, which is the other flag."""
     logits = DATA["MaskedLM/logits"]

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 import torch
-from building import PAD, TINY, TINY_ENCODER, Vocabulary, build, documents, released_roberta, targets
+from building import TINY, TINY_ENCODER, Vocabulary, build, documents, released_roberta, targets
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 from helpers import assert_close, is_new_part
-from hierarchical import SMALL, small
+from hierarchical import small
 from torch import Tensor
 
 BART = TINY + " --no-hierarchy"
@@ -85,25 +85,6 @@ def test_a_model_of_meetings_starts_from_one_of_news(caplog: pytest.LogCaptureFi
         assert name == "encoder.segment_dictionary_fingerprint" or torch.equal(tensor, expected[name]), name
     assert f"newly initialised 1 tensors:\n  {segments}" in caplog.text
     assert f"{positions}: extended from 18 to 66 rows (random)" in caplog.text
-
-
-def test_the_output_is_the_plain_models_when_the_new_parts_are_taken_out() -> None:
-    source, target = documents([15, 9]), targets(2, 6)
-    bart, hat = (build("hat_bart_base", flags, max_source_positions=16).eval() for flags in (BART, TINY))
-    roberta, own = (
-        build("hat_roberta_base", f"{ROBERTA} 16{extra}", Vocabulary(mask=True)).eval()
-        for extra in (" --no-hierarchy", "")
-    )
-    for models, state in (((bart, hat), plain_bart()), ((roberta, own), plain_roberta())):
-        for model in models:
-            model.load_state_dict(dict(state))
-    assert not torch.allclose(hat(source, None, target)[0], bart(source, None, target)[0], atol=1e-3)
-    real = source != PAD
-    assert not torch.allclose(own(source)[0][real], roberta(source)[0][real], atol=1e-3)
-    for layer in (*hat.decoder.layers, *own.core.layers):  # post-norm: a silent attention still normalises
-        layer.sentence_attn = layer.sentence_attn_layer_norm = None
-    assert_close(hat(source, None, target)[0], bart(source, None, target)[0])
-    assert_close(own(source)[0][real], roberta(source)[0][real])
 
 
 def test_where_random_positions_begin_and_which_tables_are_shared() -> None:
@@ -194,16 +175,6 @@ def roberta(layers: int = 3, positions: int = 64) -> Any:
     ARCH_CONFIG_REGISTRY["roberta"](args)
     torch.manual_seed(9)
     return ARCH_MODEL_REGISTRY["roberta"].build_model(args, Vocabulary()).eval()
-
-
-@torch.no_grad()
-def test_one_segment_without_cross_attention_is_roberta() -> None:
-    pretrained = roberta()
-    model = build("hierarchical_transformer", f"{SMALL}S|S|S --segment-length 64").eval()
-    model.load_state_dict(pretrained.state_dict())
-    for tokens in (documents([1]), documents([64])):
-        assert_close(model(tokens)[0], pretrained(tokens)[0])
-        assert_close(model(tokens, features_only=True)[0], pretrained(tokens, features_only=True)[0])
 
 
 @pytest.mark.parametrize("released", [False, True], ids=["today", "2019"])

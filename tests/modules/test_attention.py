@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 import torch
-from helpers import assert_close, assert_same_run, padding
+from helpers import assert_close, assert_same_run, padding, states
 from references import attention as reference
 from torch import Tensor
 
@@ -22,10 +22,6 @@ def make(dtype: torch.dtype = torch.float32, kv_heads: int | None = None) -> Mul
 
 def visible(mask: Tensor) -> Tensor | None:
     return mask_of_keys(mask, torch.float32)
-
-
-def states(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape))).to(dtype).requires_grad_()
 
 
 def dense(module: MultiheadAttention, query: Tensor, memory: Tensor, lengths: list[int], causal: bool) -> Tensor:
@@ -80,33 +76,6 @@ def test_incremental_equals_full() -> None:
         pieces.append(module(x[:, begin : begin + new], causal=True, cache=cache.layers[0].self_attn))
         begin += new
     assert_close(torch.cat(pieces, 1), full)
-
-
-def test_reordered_hypotheses_attend_to_their_own_tokens() -> None:
-    """A beam search's reordering, against attention over every hypothesis's own tokens."""
-    module, cache = make(), DecoderCache(1)
-    tokens = torch.empty(6, 0, 24)
-    for step in range(30):
-        tokens = torch.cat([tokens, torch.randn(6, 1, 24, generator=torch.Generator().manual_seed(step))], 1)
-        out = module(tokens[:, -1:], causal=True, cache=cache.layers[0].self_attn)
-        assert_close(out, module(tokens, causal=True)[:, -1:])
-        rows = torch.randint(6, (6,), generator=torch.Generator().manual_seed(step))
-        cache.reorder(rows, None)
-        tokens = tokens[rows]
-
-
-def test_static_cache_projects_once_and_stays_right_after_documents_finish() -> None:
-    module, memory, x = make(), states(3, 7, 24), states(6, 1, 24)
-    cache = DecoderCache(1)
-    static = cache.layers[0].encoder_attn
-    first = module(x, memory, cache=static)
-    keys = static.keys
-    cache.reorder(torch.tensor([1, 0, 2, 2, 5, 4]), None)  # within the beams: nothing to do
-    assert static.keys is keys
-    cache.reorder(torch.tensor([1, 1, 5, 4]), torch.tensor([0, 2]))  # document 1 is finished
-    assert static.keys.size(0) == 2
-    rows = [0, 1, 4, 5]
-    assert_close(module(x[rows], memory[[0, 2]], cache=static), first[rows])
 
 
 def test_a_row_of_nothing_but_padding_is_finite() -> None:

@@ -3,7 +3,7 @@
 import pytest
 import references
 import torch
-from helpers import assert_same_run, padding
+from helpers import assert_same_run, padding, states
 from layouts import layout_of
 from torch import Tensor
 
@@ -17,10 +17,6 @@ DTYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 
 def sizes(normalize_before: bool) -> LayerSizes:
     return LayerSizes(24, 40, 4, dropout=0.0, normalize_before=normalize_before)
-
-
-def states(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape))).to(dtype).requires_grad_()
 
 
 def visible(mask: Tensor) -> Tensor | None:

@@ -8,21 +8,16 @@ import pytest
 import references
 import torch
 import torch.nn.functional as F
-from helpers import assert_close, outputs_and_gradients, padding
+from helpers import assert_close, outputs_and_gradients, padding, states
 from torch import Tensor
 
 from hat_fairseq.kernels import Windows, attend_windows, naive
-from hat_fairseq.modules.attention import FullAttention
 from hat_fairseq.modules.batch_layout import BatchLayout, arrange_documents
 from hat_fairseq.modules.pooling import Pooling
 from hat_fairseq.modules.pooling_attention import CELLS, PoolingAttention, SecondLevel
-from hat_fairseq.modules.sliding_window import SlidingWindowAttention, global_tokens
+from hat_fairseq.modules.sliding_window import global_tokens
 
 BOS, PAD, EOS = 0, 1, 2
-
-
-def states(*shape: int) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape)))
 
 
 def with_random_weights(attention: PoolingAttention) -> PoolingAttention:
@@ -55,7 +50,7 @@ def test_the_second_level_is_the_papers_definition(
     """
     level = SecondLevel(window, kernel, stride, pooling, cells=cells)
     attention = with_random_weights(PoolingAttention(8, 2, 0.0, 7, level)).double()
-    x, mask = states(len(lengths), max(lengths), 8).double().requires_grad_(), padding(lengths)
+    x, mask = states(len(lengths), max(lengths), 8, dtype=torch.float64), padding(lengths)
     tokens = torch.arange(max(lengths))
     same = (tokens <= window) | ((tokens - window) % stride == 0) | (cells == "token")
 
@@ -87,29 +82,6 @@ def literal_second_level(attention: PoolingAttention, x: Tensor) -> Tensor:
     return torch.cat(heads, dim=-1)
 
 
-@torch.no_grad()
-def test_a_window_over_the_document_is_full_attention() -> None:
-    full = FullAttention(24, 4)
-    for length, window in [(1, 1), (40, 39), (65, 1000), (130, 129)]:
-        sliding, x = SlidingWindowAttention(24, 4, window=window), states(2, length, 24)
-        sliding.load_state_dict(full.state_dict())
-        assert_close(sliding(x, BatchLayout()), full(x, BatchLayout()))
-
-
-@POOLINGS
-@torch.no_grad()
-def test_cells_of_one_token_are_a_second_sliding_window(pooling: str) -> None:
-    attention = with_random_weights(PoolingAttention(24, 4, 0.0, 5, SecondLevel(40, 1, 1, pooling, "share-weights")))
-    first, second = SlidingWindowAttention(24, 4, window=5), SlidingWindowAttention(24, 4, window=40)
-    for sliding in (first, second):
-        sliding.load_state_dict(attention.state_dict(), strict=False)
-    x, layout = states(3, 200, 24), BatchLayout(padding([200, 77, 3]))
-    y = first.output_of_heads(x, layout)
-    expected = attention.out_proj(y + second.output_of_heads(y, layout))
-    real = ~padding([200, 77, 3])
-    assert_close(attention(x, layout)[real], expected[real])
-
-
 @POOLINGS
 def test_a_cell_without_tokens_is_zero_and_finite(pooling: str) -> None:
     x = states(1, 2, 5, 4).requires_grad_()
@@ -139,16 +111,6 @@ def test_windows_are_attention_under_their_mask(windows: Windows) -> None:
     gradients = [torch.autograd.grad(y.sum() + y.square().sum(), inputs, retain_graph=True) for y in (out, expected)]
     for actual, wanted in zip(*gradients, strict=True):
         assert_close(actual, wanted)
-
-
-def test_dropout_drops_weights_of_windows_and_has_the_right_mean() -> None:
-    torch.manual_seed(0)
-    attention, x = SlidingWindowAttention(8, 2, dropout=0.3, window=40), states(1, 90, 8)
-    with torch.no_grad():
-        expected = attention.eval()(x, BatchLayout())
-        dropped = torch.stack([attention.train()(x, BatchLayout()) for _ in range(300)])
-    assert not torch.equal(dropped[0], dropped[1])
-    assert (dropped.mean(dim=0) - expected).abs().max() < 0.04
 
 
 def test_which_tokens_are_global() -> None:

@@ -7,7 +7,7 @@ import references
 import torch
 import torch.nn.functional as F
 from building import BOS, PAD
-from helpers import assert_close, assert_same_run, outputs_and_gradients, padding
+from helpers import assert_close, assert_same_run, outputs_and_gradients, padding, states
 from layouts import segment_layout
 from torch import Tensor
 
@@ -87,10 +87,6 @@ def test_a_batch_of_nothing_but_padding_has_one_empty_segment() -> None:
     tokens = torch.full((2, 3), PAD)
     check_round_trip(tokens, slots_at_markers(tokens, BOS, PAD, L))
     check_round_trip(tokens, slots_of_length(tokens, PAD, L))
-
-
-def states(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape))).to(dtype).requires_grad_()
 
 
 def layer_of(kind: str) -> SegmentLayer:

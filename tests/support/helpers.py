@@ -61,6 +61,11 @@ def assert_same_run(
         assert_close(gradient, expected_gradients[name], dtype, bf16_error=0.15, scale=scale)
 
 
+def states(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Random states, the same for the same shape, that need a gradient."""
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape))).to(dtype).requires_grad_()
+
+
 def padding(lengths: list[int], size: int | None = None) -> Tensor:
     """(B, size) mask, True = padding, of rows with the given lengths."""
     size = max(lengths) if size is None else size
