@@ -16,7 +16,6 @@ Legend: N positions, C channels, V symbols.
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
@@ -105,10 +104,7 @@ class _Gradients:
         if self._is_fp16:
             grad_logits.mul_(self._scale)
         grad_logits = grad_logits.to(weight)
-        if self._product is F.linear:
-            torch.mm(grad_logits, weight, out=self._grad_features[chunk])
-        else:
-            self._grad_features[chunk] = self._product(grad_logits, weight.t(), None)
+        self._grad_features[chunk] = self._product(grad_logits, weight.t(), None)
         if self._is_fp16:  # a column of gradients of logits sums up to less than the number of rows
             down = _power_of_two(FP16_LIMIT / len(features) / self._scale / _largest(features), 1.0)
             self._grad_weight += (grad_logits.t() @ (features * down)).float().div_(down)

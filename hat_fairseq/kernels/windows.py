@@ -25,17 +25,18 @@ class Windows:
     before: int
     size: int
 
-    def num_blocks(self, length: int) -> int:
-        """Returns N for T queries."""
-        return -(-length // self.block)
+    def num_blocks(self, queries: int, keys: int) -> int:
+        """Returns N for T queries and S keys."""
+        return max(-(-queries // self.block), -(-keys // self.step))
 
-    def queries(self, length: int, device: torch.device) -> Tensor:
+    def queries(self, queries: int, keys: int, device: torch.device) -> Tensor:
         """Returns (N, L) positions of the queries of each block; some are beyond T."""
-        return torch.arange(self.num_blocks(length) * self.block, device=device).unflatten(0, (-1, self.block))
+        number = self.num_blocks(queries, keys)
+        return torch.arange(number * self.block, device=device).unflatten(0, (-1, self.block))
 
-    def keys(self, length: int, device: torch.device) -> Tensor:
+    def keys(self, queries: int, keys: int, device: torch.device) -> Tensor:
         """Returns (N, W) positions of the keys of each window; some are negative or beyond S."""
-        first = torch.arange(self.num_blocks(length), device=device) * self.step - self.before
+        first = torch.arange(self.num_blocks(queries, keys), device=device) * self.step - self.before
         return first.unsqueeze(1) + torch.arange(self.size, device=device)
 
 
@@ -58,7 +59,7 @@ def attend_windows(
         (B, H, T, E).
     """
     batch, _, length, _ = queries.shape
-    num_blocks = windows.num_blocks(length)
+    num_blocks = windows.num_blocks(length, keys.size(2))
     if missing := num_blocks * windows.block - length:
         queries = F.pad(queries, (0, 0, 0, missing))
     # B x H x (N L) x E -> (B N) x H x L x E
@@ -79,7 +80,6 @@ def _repeat(x: Tensor, num_blocks: int) -> Tensor:
 def _window_view(x: Tensor, windows: Windows, num_blocks: int) -> Tensor:
     """(B, H, S, E) -> (B N, H, W, E) windows that share memory."""
     row, count = num_blocks * windows.step, len(x) * num_blocks
-    assert x.size(2) <= row
     # all rows one after the other, so that the windows of all rows are at equal distances
     flat = F.pad(x, (0, 0, 0, row - x.size(2))).transpose(1, 2).flatten(0, 1)
     behind = (count - 1) * windows.step + windows.size - windows.before - len(flat)

@@ -22,10 +22,7 @@ from .options import option
 
 
 def safe_padding_mask(padding_mask: Tensor) -> Tensor:
-    """Returns (B, S) padding mask in which a row of nothing but padding counts as unpadded.
-
-    A softmax over no key is NaN, and so are its gradients. The outputs of such a row are never used.
-    """
+    """Returns the (B, S) mask with a row of nothing but padding as unpadded: a softmax over no key is NaN."""
     return padding_mask & ~padding_mask.all(dim=1, keepdim=True)
 
 
@@ -52,8 +49,7 @@ class HeadProjections(nn.Module):
     """Linear maps to and from `num_heads` heads.
 
     Args:
-        embed_dim, num_heads: C and H.
-        inner_dim: channels of all heads together, a multiple of H; C by default.
+        inner_dim: channels of all heads together, a multiple of H = `num_heads`; C = `embed_dim` by default.
         kv_heads: N, a divisor of H; each is for a group of H / N consecutive heads of queries (grouped-query
             attention, Ainslie et al. 2023, section 2.2). H by default; 1 is multi-query attention (Shazeer 2019).
     """
@@ -92,7 +88,7 @@ class HeadProjections(nn.Module):
         return self.dropout.p if self.training else 0.0
 
     def heads(self, x: Tensor) -> Tensor:
-        """Maps (B, T, C) -> (B, H, T, E), or (B, T, N x E) -> (B, N, T, E)."""
+        """Maps (B, T, H x E) -> (B, H, T, E)."""
         return x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
 
     def merge(self, x: Tensor) -> Tensor:
@@ -140,9 +136,9 @@ class FullAttention(HeadProjections):
     def allowed(self, query: Tensor, key: Tensor, layout: BatchLayout) -> Tensor:
         """Returns whether positions `query` attend to positions `key`, padding aside.
 
-        Returns bool of the shape to which both broadcast, or (B, ...) where it depends on the document.
+        Of the shape to which both broadcast, or (B, ...) where it depends on the document.
         """
-        return (query >= 0) & (key >= 0)  # always true; of the shape to which both broadcast
+        return (query >= 0) & (key >= 0)  # always true
 
     def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
         """Maps (B, T, C) -> (B, T, C)."""

@@ -73,11 +73,6 @@ class Representatives:
         return F.pad(x, (0, 0, 0, 1)).scatter(1, target, states)[:, : x.size(1)]
 
 
-def on_representatives(x: Tensor, where: Representatives, function: Callable[[Tensor], Tensor]) -> Tensor:
-    """Replaces in the (B, T', C) states those of the representatives by `function`, (B, S, C) -> (B, S, C), of them."""
-    return where.scatter(x, function(where.gather(x)))
-
-
 @dataclass(frozen=True)
 class KeyMask:
     """Which keys the queries of a row attend to.
@@ -173,6 +168,12 @@ class BatchLayout:
         assert self.global_tokens is not None
         where = self.global_tokens.positions
         return (where.view(*where.shape, *[1] * positions.dim()) == positions).any(dim=1)
+
+
+def on_representatives(x: Tensor, layout: BatchLayout, function: Callable[[Tensor], Tensor]) -> Tensor:
+    """Replaces in the (B, T', C) states those of the representatives by `function`, (B, S, C) -> (B, S, C), of them."""
+    assert layout.representatives is not None
+    return layout.representatives.scatter(x, function(layout.representatives.gather(x)))
 
 
 @dataclass(frozen=True)

@@ -110,8 +110,27 @@ class PairClassificationHead(ClassificationHead):
         return self.out_proj(self.activation(self.dense_2(hidden)))
 
 
+def pool(pooling: str, segments: Tensor, padding_mask: Tensor, scores: Tensor | None = None) -> Tensor:
+    """Pools (B, N, C) states to (B, C) by one of `POOLINGS`, `attentive` with (B, N) scores of the segments.
+
+    `padding_mask`: (B, N), True = no such segment; every row has a segment.
+    """
+    if pooling == "max":
+        return segments.masked_fill(padding_mask.unsqueeze(-1), float("-inf")).amax(dim=1)
+    if pooling == "min":
+        return segments.masked_fill(padding_mask.unsqueeze(-1), float("inf")).amin(dim=1)
+    if pooling == "first":
+        return segments[:, 0]
+    if pooling == "last":
+        last = (~padding_mask).cumsum(dim=1).argmax(dim=1)
+        return segments[torch.arange(len(segments), device=segments.device), last]
+    scores = segments.new_zeros(padding_mask.shape) if scores is None else scores  # mean: equal scores
+    weights = scores.masked_fill(padding_mask, float("-inf")).softmax(dim=1)
+    return (weights.unsqueeze(-1) * segments).sum(dim=1)
+
+
 class SegmentPooling(nn.Module):
-    """Pools segment states by one of `POOLINGS`; only `attentive` has parameters."""
+    """`pool` as a module; only `attentive` has parameters."""
 
     def __init__(self, pooling: str, embed_dim: int) -> None:
         super().__init__()
@@ -122,24 +141,11 @@ class SegmentPooling(nn.Module):
             self.score = nn.Linear(embed_dim, 1, bias=False)
 
     def forward(self, segments: Tensor, padding_mask: Tensor) -> Tensor:
-        """Maps (B, N, C) -> (B, C).
-
-        `padding_mask`: (B, N), True = no such segment; every row has a segment.
-        """
-        if self.pooling == "max":
-            return segments.masked_fill(padding_mask.unsqueeze(-1), float("-inf")).amax(dim=1)
-        if self.pooling == "min":
-            return segments.masked_fill(padding_mask.unsqueeze(-1), float("inf")).amin(dim=1)
-        if self.pooling == "first":
-            return segments[:, 0]
-        if self.pooling == "last":
-            last = (~padding_mask).cumsum(dim=1).argmax(dim=1)
-            return segments[torch.arange(len(segments), device=segments.device), last]
-        scores = segments.new_zeros(padding_mask.shape)
+        """Maps (B, N, C) -> (B, C)."""
+        scores = None
         if self.pooling == "attentive":
             scores = torch.tanh(self.score(self.projection(segments))).squeeze(-1)
-        weights = scores.masked_fill(padding_mask, float("-inf")).softmax(dim=1)
-        return (weights.unsqueeze(-1) * segments).sum(dim=1)
+        return pool(self.pooling, segments, padding_mask, scores)
 
 
 class PooledClassificationHead(ClassificationHead):
@@ -201,9 +207,3 @@ def paragraph_means(states: Tensor, numbers: Tensor, most: int) -> tuple[Tensor,
     sizes = summed.new_zeros(len(states), most + 1).scatter_add(1, slots, torch.ones_like(slots, dtype=summed.dtype))
     sizes = sizes[:, :most]
     return (total / sizes.clamp(min=1).unsqueeze(-1)).to(states), sizes.eq(0)
-
-
-def mean_of_paragraphs(paragraphs: Tensor, empty: Tensor) -> Tensor:
-    """Maps (B, N, C) states of paragraphs and (B, N), True = left out -> (B, C) means; zeros for a row without any."""
-    filled = (~empty).unsqueeze(-1).to(paragraphs)
-    return (paragraphs * filled).sum(dim=1) / filled.sum(dim=1).clamp(min=1)

@@ -79,13 +79,11 @@ class SentenceAttention(HeadProjections):
 
     def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
         """Maps (B, T, C) -> (B, T, C)."""
-        memory, allowed = self._memory(x, layout)
-        return self.attend(x, memory, allowed)
+        return self.attend(x, *self._memory(x, layout))
 
     def weights(self, x: Tensor, layout: BatchLayout, first_query_only: bool = False) -> Tensor:
         """Returns (B, H, T, S) attention weights of `forward`, or (B, H, 1, S) those of the first position."""
-        memory, allowed = self._memory(x, layout)
-        return self.explicit_weights(x[:, :1] if first_query_only else x, memory, allowed)
+        return self.explicit_weights(x[:, :1] if first_query_only else x, *self._memory(x, layout))
 
     def _memory(self, x: Tensor, layout: BatchLayout) -> tuple[Tensor, Tensor | None]:
         inner = layout
@@ -126,9 +124,8 @@ class EncoderLayer(TransformerLayer):
         if self.sentence_attn is not None and self.queries == "tokens":
             x = self._attend_to_sentences(x, layout)
         elif self.sentence_attn is not None:
-            where, inner = layout.representatives, layout.among_representatives
-            assert where is not None
-            x = on_representatives(x, where, lambda states: self._attend_to_sentences(states, inner))
+            inner = layout.among_representatives
+            x = on_representatives(x, layout, lambda states: self._attend_to_sentences(states, inner))
         return self.residual(x, self.final_layer_norm, self.feed_forward)
 
     def _attend_to_sentences(self, x: Tensor, layout: BatchLayout) -> Tensor:

@@ -21,10 +21,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..kernels import Linear, Windows, attend, attend_windows, naive, prepare_mask
+from ..kernels import Linear, Windows, attend_windows, naive, prepare_mask
 from .attention import HeadProjections, join_heads
 from .batch_layout import BatchLayout
 from .options import option
@@ -150,29 +149,30 @@ class PoolingAttention(SlidingWindowAttention):
         return self if self.level.variant == "share-weights" else self.pooled
 
     def _second_level(self, x: Tensor, layout: BatchLayout) -> Tensor:
-        real, masks = layout.cached(
-            ("cells", x.dtype, x.size(1), self.cell_windows, self.level), lambda: self._cells(x, layout)
-        )
+        key = ("cells", x.dtype, x.size(1), self.cell_windows, self.level)
+        real, masks = layout.cached(key, lambda: self._cells(x, layout))
         keys = self.pooled.key_pooling(self.heads(self.projections.k_proj(x)), real)
         values = self.pooled.value_pooling(self.heads(self.projections.v_proj(x)), real)
         queries = self.heads(self.projections.q_proj(x))
-        if self.level.cells == "token":
-            return join_heads(self._attend_phases(queries, keys, values, masks))
-        return join_heads(attend_windows(queries, keys, values, masks[0], self.cell_windows, self.dropout_rate))
+        out = torch.empty_like(queries)
+        for (tokens, cells, windows), mask in zip(self._groups(x.size(1), keys.size(2)), masks, strict=True):
+            states = queries[:, :, tokens], keys[:, :, cells], values[:, :, cells]
+            out[:, :, tokens] = attend_windows(*states, mask, windows, self.dropout_rate)
+        return join_heads(out)
 
-    def _attend_phases(self, queries: Tensor, keys: Tensor, values: Tensor, masks: list[Tensor]) -> Tensor:
-        """(B, H, T, E), twice (B, H, M, E), and `_masks` -> (B, H, T, E)."""
-        window, stride, length = self.level.window, self.level.stride, queries.size(2)
-        cells = slice(0, 2 * window, stride)  # of the first w2 tokens
-        out = attend(queries[:, :, :window], keys[:, :, cells], values[:, :, cells], masks[0], self.dropout_rate)
-        if length <= window:
-            return out
-        # Token w2 + i sees the cells from i on. There are as many rows of queries as of cells.
-        queries = F.pad(queries[:, :, window:], (0, 0, 0, keys.size(2) - length + window))
-        windows = self._phase_windows(keys.size(2))
-        phases = zip(*(_phases(x, stride) for x in (queries, keys, values)), masks[1:], strict=True)
-        others = [attend_windows(q, k, v, mask, windows, self.dropout_rate) for q, k, v, mask in phases]
-        return torch.cat([out, torch.stack(others, dim=3).flatten(2, 3)[:, :, : length - window]], dim=2)
+    def _groups(self, length: int, num_cells: int) -> list[tuple[slice, slice, Windows]]:
+        """Tokens that attend to the same sequence of cells, these cells, and the windows of the tokens over them."""
+        window, stride, windows = self.level.window, self.level.stride, self.cell_windows
+        if self.level.cells == "document":
+            return [(slice(0, length), slice(0, num_cells), windows)]
+        early = -(-min(2 * window, num_cells) // stride)  # cells of the first w2 tokens
+        block = Windows(min(window, length), early, 0, early)
+        groups = [(slice(0, window), slice(0, 2 * window, stride), block)]
+        if length > window:  # token w2 + i sees the cells from i on
+            number = num_cells // stride
+            windows = windows if number > windows.size else Windows(number, number, 0, number)
+            groups += [(slice(window + i, length, stride), slice(i, num_cells, stride), windows) for i in range(stride)]
+        return groups
 
     def weights(self, x: Tensor, layout: BatchLayout) -> Tensor:
         """Returns (B, H, T, M) weights of the second level, which attends to M cells; O(T M) memory, for analysis."""
@@ -188,38 +188,19 @@ class PoolingAttention(SlidingWindowAttention):
         return torch.arange(num_cells) * self.level.step + self.level.kernel // 2
 
     def _cells(self, x: Tensor, layout: BatchLayout) -> tuple[Tensor, list[Tensor]]:
-        """(B or 1, M, K) real tokens of the cells, and the masks of the second level."""
+        """(B or 1, M, K) real tokens of the cells, and for each of the `_groups` the mask of `attend_windows`."""
         length, windows, level = x.size(1), self.cell_windows, self.level
         own = level.cells == "token"
-        num_cells = -(-length // level.stride) * level.stride if own else windows.num_blocks(length) * windows.step
+        num_cells = -(-length // level.stride) * level.stride if own else windows.num_blocks(length, 0) * windows.step
         tokens = x.new_ones(1, length, dtype=torch.bool) if layout.padding is None else ~layout.padding
-        real = cells_of(tokens, num_cells, level.kernel, level.step)
-        masks = [mask.expand(len(x), -1, -1, -1) for mask in self._masks(length, real)]
-        return real, [prepare_mask(mask.flatten(0, 1).unsqueeze(1), x.dtype) for mask in masks]
-
-    def _masks(self, length: int, real: Tensor) -> list[Tensor]:
-        """(B or 1, N, L, W) cells that each query of a block attends to.
-
-        With `token` the masks are (B or 1, 1, w2, M) for the first w2 tokens, which have the cells of phase 0, and one
-        for the tokens of each phase behind them.
-        """
-        window, stride, device = self.level.window, self.level.stride, real.device
-        own = self.level.cells == "token"
-        windows = self._phase_windows(real.size(1)) if own else self.cell_windows
-        number = real.size(1) // stride if own else length  # queries of a phase
-        queries, keys = windows.queries(number, device).unsqueeze(-1), windows.keys(number, device).unsqueeze(1)
-        if not own:
-            return [self._allowed_cells(queries, keys, real)]
-        first = torch.arange(min(window, length), device=device)[None, :, None]
-        cells = torch.arange(0, min(2 * window, real.size(1)), stride, device=device)[None, None]
-        phases = range(stride if length > window else 0)
-        others = [self._allowed_cells(window + i + stride * queries, i + stride * keys, real) for i in phases]
-        return [self._allowed_cells(first, cells, real), *others]
-
-    def _phase_windows(self, num_cells: int) -> Windows:
-        """The windows of a phase; one block where a window would be longer than the phase."""
-        number = num_cells // self.level.stride
-        return self.cell_windows if number > self.cell_windows.size else Windows(number, number, 0, number)
+        real, masks = cells_of(tokens, num_cells, level.kernel, level.step), []
+        for token, cell, group_windows in self._groups(length, num_cells):
+            number = len(range(length)[token]), len(range(num_cells)[cell])
+            queries = token.start + (token.step or 1) * group_windows.queries(*number, x.device).unsqueeze(-1)
+            keys = cell.start + (cell.step or 1) * group_windows.keys(*number, x.device).unsqueeze(1)
+            mask = self._allowed_cells(queries, keys, real).expand(len(x), -1, -1, -1)
+            masks.append(prepare_mask(mask.flatten(0, 1).unsqueeze(1), x.dtype))
+        return real, masks
 
     def _allowed_cells(self, query: Tensor, cell: Tensor, real: Tensor) -> Tensor:
         """Whether positions `query` attend to the cells of these numbers, (B or 1, ...)."""
@@ -227,8 +208,3 @@ class PoolingAttention(SlidingWindowAttention):
         filled = real.any(dim=-1)[:, cell.clamp(0, num_cells - 1)] & (cell >= 0) & (cell < num_cells)
         # The first cell is always allowed: a softmax over no key is NaN.
         return (self.sees(query, first) & filled) | (first == self.first_cell(query))
-
-
-def _phases(x: Tensor, stride: int) -> tuple[Tensor, ...]:
-    """(B, H, M, E) -> (B, H, M / stride, E) for each phase."""
-    return x.unflatten(2, (-1, stride)).unbind(3)

@@ -90,10 +90,8 @@ class RepresentativeLayer(EncoderLayer):
 
     def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
         """Maps (B, T', C) -> (B, T', C)."""
-        x = super().forward(x, layout)
-        assert layout.representatives is not None
-        inner = layout.among_representatives
-        return on_representatives(x, layout.representatives, lambda states: self._attend(states, inner))
+        x, inner = super().forward(x, layout), layout.among_representatives
+        return on_representatives(x, layout, lambda states: self._attend(states, inner))
 
     def weights(self, x: Tensor, layout: BatchLayout) -> Tensor:
         """Returns (B, H, S, S) weights of the attention among representatives in `forward`."""

@@ -135,8 +135,7 @@ class SegmentLayer(nn.Module):
         if self.segment_wise is not None:
             x = self.segment_wise(x, layout)
         if self.cross_segment is not None:
-            assert layout.representatives is not None
-            x = on_representatives(x, layout.representatives, lambda states: self._cross(states, layout))
+            x = on_representatives(x, layout, lambda states: self._cross(states, layout))
         return x
 
     def _cross(self, states: Tensor, layout: BatchLayout) -> Tensor:

@@ -16,15 +16,10 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
+from ..modules.attention import safe_padding_mask
 from ..modules.batch_layout import representatives_at, sentence_starts
 from ..modules.embedding import initialise
-from ..modules.heads import (
-    ClassificationHead,
-    MaskedLMHead,
-    mean_of_paragraphs,
-    paragraph_means,
-    paragraph_numbers,
-)
+from ..modules.heads import ClassificationHead, MaskedLMHead, paragraph_means, paragraph_numbers, pool
 from .encoder import Encoder, EncoderOut, EncoderParts, Vocabulary
 from .ernie_sparse import ErnieSparseConfig
 from .hierarchical_transformer import HierarchicalTransformerConfig
@@ -128,7 +123,9 @@ class EncoderWithHeads(nn.Module):
         if head.level in ("paragraph", "paragraphs"):
             numbers, counts = paragraph_numbers(src_tokens, starts, words.bos, words.eos, words.pad)
             states, empty = paragraph_means(encoded.tokens, numbers, max(1, int(counts.max())))
-            return head(states if head.level == "paragraph" else mean_of_paragraphs(states, empty))
+            if head.level == "paragraphs":
+                states = pool("mean", states, safe_padding_mask(empty))  # the states of empty paragraphs are zeros
+            return head(states)
         fewest, most = torch.stack(starts.sum(dim=1).aminmax()).tolist()
         # a document with fewer markers repeats its first state
         return head(representatives_at(starts, most, fewest).gather(encoded.tokens))

@@ -13,7 +13,7 @@ from torch import Tensor
 from ..modules.attention import FullAttention, safe_padding_mask
 from ..modules.batch_layout import Arranged, arrange_documents
 from ..modules.block_sparse import BlockPattern
-from ..modules.heads import SegmentPooling
+from ..modules.heads import pool
 from ..modules.options import changed, option
 from ..modules.representative_tokens import UPDATES, WEIGHTS, RepresentativeLayer, count_blocks, insert_representatives
 from .config import NEW_PARTS, EncoderConfig
@@ -102,5 +102,4 @@ class ErnieSparseConfig(RobertaConfig):
         if self.no_hierarchy or self.document_pooling == "first":
             return super().document_state(head, encoded)
         assert encoded.spans is not None and encoded.spans_padding is not None
-        pool = SegmentPooling(self.document_pooling, self.encoder_embed_dim)  # without parameters
-        return pool(encoded.spans, safe_padding_mask(encoded.spans_padding))
+        return pool(self.document_pooling, encoded.spans, safe_padding_mask(encoded.spans_padding))

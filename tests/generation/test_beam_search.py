@@ -105,7 +105,10 @@ def test_a_decoder_step_by_step_is_the_decoder_at_once(twin: str) -> None:
     model, source, target = confident(twin), documents(LENGTHS), targets(10, 9)
     memory, state = model.encoder(source), {}
     full = model.decoder(target, memory)[0]
-    steps = [model.decoder(target[:, : i + 1], memory, state)[0] for i in range(9)]
+    steps = [model.decoder(target[:, :1], memory, state)[0]]
+    keys = state["hat_decoder"].layers[0].encoder_attn.keys
+    steps += [model.decoder(target[:, : i + 1], memory, state)[0] for i in range(1, 9)]
+    assert state["hat_decoder"].layers[0].encoder_attn.keys is keys  # the memory is projected once
     assert all(step.size(1) == 1 for step in steps)
     assert_close(torch.cat(steps, 1), full)
     target, rows, state = target[::2], torch.tensor([0, 3, 4]), {}
@@ -212,7 +215,7 @@ def test_a_model_prepared_for_inference_generates_the_same() -> None:
     with torch.no_grad():
         model.decoder.output_projection.weight.mul_(2)
     expected = generate(SequenceGenerator, [model], source, min_len=8)
-    two = Namespace(common=Namespace(bf16=True), task=Namespace(cpu_precision="int8"))
+    two = Namespace(generation=Namespace(), common=Namespace(bf16=True), task=Namespace(cpu_precision="int8"))
     with pytest.raises(ValueError, match="choose one precision, not bf16 and int8"):
         model.prepare_for_inference_(two)
     model.prepare_for_inference_(Namespace(generation=Namespace()))

@@ -6,8 +6,9 @@ import torch
 from helpers import assert_same_run
 from torch import Tensor, nn
 
+from hat_fairseq.modules.attention import safe_padding_mask
 from hat_fairseq.modules.batch_layout import sentence_starts
-from hat_fairseq.modules.heads import mean_of_paragraphs, paragraph_means, paragraph_numbers
+from hat_fairseq.modules.heads import paragraph_means, paragraph_numbers, pool
 
 BOS, PAD, EOS = 0, 1, 2
 ROWS = {
@@ -66,7 +67,7 @@ def test_means_are_those_of_each_paragraph_alone() -> None:
 
     def fast() -> Tensor:
         means, empty = paragraph_means(states, paragraphs, int(counts.max()))
-        return torch.cat([means.flatten(1), mean_of_paragraphs(means, empty)], dim=1)
+        return torch.cat([means.flatten(1), pool("mean", means, safe_padding_mask(empty))], dim=1)
 
     def loop() -> Tensor:
         out = []

@@ -97,8 +97,8 @@ def test_a_cell_without_tokens_is_zero_and_finite(pooling: str) -> None:
     "windows", [Windows(4, 4, 3, 10), Windows(8, 2, 1, 5), Windows(6, 6, 0, 3), Windows(5, 5, 13, 31)], ids=str
 )
 def test_windows_are_attention_under_their_mask(windows: Windows) -> None:
-    positions, blocks = windows.keys(19, torch.device("cpu")), windows.num_blocks(19)
-    length = min(9, windows.step * blocks)
+    length = min(9, windows.step * -(-19 // windows.block))
+    positions = windows.keys(19, length, torch.device("cpu"))
     inputs = [states(2, 3, n, 8 + i)[..., :8].requires_grad_() for i, n in enumerate((19, length, length, 2, 2))]
     queries, keys, values, *shared = inputs
     allowed = F.pad((positions >= 0) & (positions < length), (0, 2), value=True)

@@ -6,7 +6,7 @@ import torch
 from helpers import assert_same_run
 from torch import Tensor, nn
 
-from hat_fairseq.modules.batch_layout import Representatives, arrange_documents, on_representatives
+from hat_fairseq.modules.batch_layout import BatchLayout, Representatives, arrange_documents, on_representatives
 
 BOS, PAD = 0, 1
 ROWS = {
@@ -65,4 +65,9 @@ def test_random_documents_gather_and_scatter() -> None:
             out[row, where] = new[row, : len(where)]
         return out
 
-    assert_same_run(nn.Identity(), [x, new], lambda: on_representatives(x, sentences, lambda _: new), loop)
+    assert_same_run(
+        nn.Identity(),
+        [x, new],
+        lambda: on_representatives(x, BatchLayout(representatives=sentences), lambda _: new),
+        loop,
+    )
