@@ -29,15 +29,15 @@ class Windows:
         """Returns N for T queries and S keys."""
         return max(-(-queries // self.block), -(-keys // self.step))
 
-    def queries(self, queries: int, keys: int, device: torch.device) -> Tensor:
-        """Returns (N, L) positions of the queries of each block; some are beyond T."""
-        number = self.num_blocks(queries, keys)
-        return torch.arange(number * self.block, device=device).unflatten(0, (-1, self.block))
+    def positions(self, queries: int, keys: int, device: torch.device) -> tuple[Tensor, Tensor]:
+        """Returns (N, L, 1) positions of the queries of each block and (N, 1, W) of the keys of its window.
 
-    def keys(self, queries: int, keys: int, device: torch.device) -> Tensor:
-        """Returns (N, W) positions of the keys of each window; some are negative or beyond S."""
-        first = torch.arange(self.num_blocks(queries, keys), device=device) * self.step - self.before
-        return first.unsqueeze(1) + torch.arange(self.size, device=device)
+        Some queries are beyond T; some keys are negative or beyond S.
+        """
+        blocks = torch.arange(self.num_blocks(queries, keys), device=device)[:, None]
+        query = blocks * self.block + torch.arange(self.block, device=device)
+        key = blocks * self.step - self.before + torch.arange(self.size, device=device)
+        return query.unsqueeze(2), key.unsqueeze(1)
 
 
 def attend_windows(

@@ -195,9 +195,9 @@ class PoolingAttention(SlidingWindowAttention):
         tokens = x.new_ones(1, length, dtype=torch.bool) if layout.padding is None else ~layout.padding
         real, masks = cells_of(tokens, num_cells, level.kernel, level.step), []
         for token, cell, group_windows in self._groups(length, num_cells):
-            number = len(range(length)[token]), len(range(num_cells)[cell])
-            queries = token.start + (token.step or 1) * group_windows.queries(*number, x.device).unsqueeze(-1)
-            keys = cell.start + (cell.step or 1) * group_windows.keys(*number, x.device).unsqueeze(1)
+            numbers = len(range(length)[token]), len(range(num_cells)[cell])
+            queries, keys = group_windows.positions(*numbers, x.device)
+            queries, keys = token.start + (token.step or 1) * queries, cell.start + (cell.step or 1) * keys
             mask = self._allowed_cells(queries, keys, real).expand(len(x), -1, -1, -1)
             masks.append(prepare_mask(mask.flatten(0, 1).unsqueeze(1), x.dtype))
         return real, masks

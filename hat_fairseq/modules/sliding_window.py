@@ -96,8 +96,7 @@ class SlidingWindowAttention(HeadProjections):
     def _mask(self, x: Tensor, layout: BatchLayout) -> Tensor:
         """(B N, 1, L, W + G) mask of the windows' keys, then of the global keys outside of the window."""
         length = x.size(1)
-        queries = self.windows.queries(length, length, x.device).unsqueeze(-1)
-        keys = self.windows.keys(length, length, x.device).unsqueeze(1)
+        queries, keys = self.windows.positions(length, length, x.device)
         # Padding and positions beyond the last token attend to themselves, because a softmax over no key is NaN.
         allowed = (self.near(queries, keys) & layout.real(keys, length)) | (queries == keys)
         allowed = allowed.expand(len(x), -1, -1, -1)

@@ -162,10 +162,10 @@ def test_grids_windows_cells_and_blocks(rows: list[list[int]], size: int, reach:
         assert slots.ne(1).sum() == sum(map(len, rows))
         assert grid.gather(slots.flatten(1).unsqueeze(-1)).squeeze(-1).masked_fill(tokens.eq(1), 1).equal(tokens)
     windows = Windows(size, size, reach, size + 2 * reach)
-    queries, keys = windows.queries(length, length, tokens.device), windows.keys(length, length, tokens.device)
+    queries, keys = windows.positions(length, length, tokens.device)
     assert queries.flatten()[:length].tolist() == list(range(length))
     for near in range(-reach, reach + 1):
-        assert (queries.unsqueeze(-1) + near).eq(keys.unsqueeze(1)).sum(-1).eq(1).all()
+        assert (queries + near).eq(keys).sum(-1).eq(1).all()
     cells = cells_of(tokens.ne(1), -(-length // stride), size, stride)
     for cell in range(cells.size(1)):
         expected = tokens[:, cell * stride : cell * stride + size].ne(1)

@@ -62,8 +62,7 @@ class TransientGlobalAttention(HeadProjections):
     def mask(self, x: Tensor, layout: BatchLayout) -> Tensor:
         """(B N, 1, L, W + G): the window's tokens, and the blocks that have a token."""
         length = x.size(1)
-        queries = self.windows.queries(length, length, x.device).unsqueeze(-1)
-        keys = self.windows.keys(length, length, x.device).unsqueeze(1)
+        queries, keys = self.windows.positions(length, length, x.device)
         near = ((queries - keys).abs() <= self.options.window) & layout.real(keys, length)
         near = (near | (queries == keys)).expand(len(x), -1, -1, -1)  # padding attends to itself
         first = torch.arange(0, length, self.options.block, device=x.device)  # padding is on the right

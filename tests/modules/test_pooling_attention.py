@@ -98,7 +98,7 @@ def test_a_cell_without_tokens_is_zero_and_finite(pooling: str) -> None:
 )
 def test_windows_are_attention_under_their_mask(windows: Windows) -> None:
     length = min(9, windows.step * -(-19 // windows.block))
-    positions = windows.keys(19, length, torch.device("cpu"))
+    positions = windows.positions(19, length, torch.device("cpu"))[1].squeeze(1)
     inputs = [states(2, 3, n, 8 + i)[..., :8].requires_grad_() for i, n in enumerate((19, length, length, 2, 2))]
     queries, keys, values, *shared = inputs
     allowed = F.pad((positions >= 0) & (positions < length), (0, 2), value=True)
