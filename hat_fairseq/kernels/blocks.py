@@ -69,7 +69,7 @@ class _BlockAttention(torch.autograd.Function):
         logsumexp = q.new_empty(q.shape[:2], dtype=torch.promote_types(q.dtype, torch.float32)) if flash else None
         for part, _, inputs, chunk_mask in _chunks(q, k, v, numbers, added):
             if logsumexp is None:
-                result = _attend(*inputs, chunk_mask, dropout, seed + part.start)
+                result = _attend(inputs, chunk_mask, dropout, seed + part.start)
             else:
                 result, sums = flash_attention(*inputs, attn_mask=chunk_mask)
                 logsumexp[part] = sums.squeeze(1)
@@ -89,7 +89,7 @@ class _BlockAttention(torch.autograd.Function):
             if logsumexp is None:
                 with torch.enable_grad():
                     inputs = [x.detach().requires_grad_() for x in inputs]
-                    result = _attend(*inputs, chunk_mask, dropout, seed + part.start)
+                    result = _attend(inputs, chunk_mask, dropout, seed + part.start)
                 grad_inputs = torch.autograd.grad(result, inputs, gradient)
             else:
                 result, sums = out[part].unsqueeze(1), logsumexp[part].unsqueeze(1)
@@ -117,8 +117,9 @@ def _chunks(
         yield part, index, [q[part].unsqueeze(1), *gathered], added[part, None, None]
 
 
-def _attend(q: Tensor, k: Tensor, v: Tensor, added: Tensor, dropout: float, seed: int) -> Tensor:
+def _attend(inputs: list[Tensor], added: Tensor, dropout: float, seed: int) -> Tensor:
     """SDPA whose dropout depends on the seed alone, so that the backward pass can draw it again."""
+    q, k, v = inputs
     if not dropout:
         return F.scaled_dot_product_attention(q, k, v, added)
     with torch.random.fork_rng([q.device] if q.is_cuda else []):
