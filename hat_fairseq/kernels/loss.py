@@ -78,7 +78,7 @@ class _ChunkedLoss(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
         if ctx.gradients is None:
-            raise RuntimeError("a second backward pass: this loss keeps its gradients for one pass only")
+            raise RuntimeError("a second backward pass: the gradients are kept for one backward pass only")
         grad_features, grad_weight = ctx.gradients.scaled(upstream[0])
         ctx.gradients = None
         return grad_features, grad_weight, None, None, None, None, None
