@@ -128,7 +128,7 @@ def units(encoder: Encoder, tokens: Tensor) -> tuple[str, Tensor]:
     if (where := layout.representatives) is not None:
         slots = positions if layout.slots is None else layout.slots.numbers[0]
         numbers = torch.searchsorted(where.positions[0].contiguous(), slots.contiguous(), right=True) - 1
-        if where.inserted and where.exists is not None and not bool(where.exists.any()):
+        if where.inserted and where.padding is not None and bool(where.padding.all()):
             numbers = torch.zeros_like(numbers)  # no representatives: the text is one unit
         return where.unit, numbers
     starts = sentence_starts(tokens, encoder.words.bos, encoder.words.pad)[0]

@@ -59,7 +59,7 @@ def test_on_a_gpu_a_mask_is_added_to_the_scores() -> None:
 
 
 def test_the_fastest_kernel_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    for kernel in ("attention_in_chunks", "attention_of_rows"):
+    for kernel in ("attention_in_chunks", "attention_of_rows", "step_attention"):
         monkeypatch.setattr(attention, kernel, lambda *_, kernel=kernel: kernel)
     fp32, bf16 = torch.float32, torch.bfloat16
     for length, keys, dtype, dropout, gradients, own, wanted in [
@@ -68,7 +68,9 @@ def test_the_fastest_kernel_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
         (128, 2048, bf16, 0.1, True, False, "attention_in_chunks"),
         (256, 256, bf16, 0.0, False, True, "attention_of_rows"),
         (256, 256, fp32, 0.0, False, True, None),
-        (2, 2, bf16, 0.0, False, False, None),  # as many keys, but not of the queries' tokens
+        (2, 2, bf16, 0.0, False, False, "step_attention"),  # as many keys, but not of the queries' tokens
+        (1, 1, bf16, 0.0, False, True, "step_attention"),
+        (attention.MAX_STEP_QUERIES + 1, 64, bf16, 0.0, False, False, None),
         (256, 256, bf16, 0.0, True, True, None),
     ]:
         q, k = torch.zeros(1, 1, length, 8, dtype=dtype), torch.zeros(1, 1, keys, 8, dtype=dtype)
