@@ -44,7 +44,7 @@ GROUPS = {  # of the verbs in `hat --help`, with their modules
     "exchange": {"import": "weights.command", "export": "weights.export", "package": "weights.package"},
     "installation": {
         "demo": "demo",
-        "doctor": "doctor.command",
+        "doctor": "doctor",
         "selftest": "selftest",
         "user-dir": "user_dir",
     },

@@ -5,13 +5,12 @@ import importlib
 from . import fairseq_fixes
 
 MODULES = (
-    "criterions.answers",
     "criterions.chunked_label_smoothed_cross_entropy",
     "criterions.labels",
     "criterions.self_attention_regularization",
     "models.architectures",
     "tasks.document_to_text",
-    "tasks.labelled_tasks",
+    "tasks.encoder_task",
     "tasks.masked_document_lm",
 )
 _called = False

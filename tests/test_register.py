@@ -44,7 +44,7 @@ for _ in range(2):
             pytest.param(code, marks=pytest.mark.slow)
             for code in (
                 "from hat_fairseq.register import register\nregister()\nregister()",
-                "import hat_fairseq.tasks.labelled_tasks",
+                "import hat_fairseq.tasks.encoder_task",
                 "import hat_fairseq.models.hat_transformer",
                 "import hat_fairseq.criterions.labels",
             )

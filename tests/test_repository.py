@@ -10,7 +10,7 @@ from pathlib import Path
 import render
 
 import hat_fairseq
-from hat_fairseq.doctor import command as doctor
+from hat_fairseq import doctor
 
 ROOT = Path(__file__).resolve().parents[1]
 HOUSE = ["README.md", "CHANGELOG.md", "LICENSE", "Makefile", "setup.py", "pyproject.toml", "constraints.txt"]

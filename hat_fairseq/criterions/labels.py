@@ -1,13 +1,21 @@
-"""The criterion `document_labels`: cross-entropy for classes of documents, segments or tokens, and for choices.
+"""Criterions of the labelled tasks: `document_labels` for classes and choices, and two for answers to questions.
 
-Positions without a label (target -100) are ignored. Accuracy and F1, in percent, are computed from counts summed over
-batches, processes and updates, so they are those of the whole split:
+`document_labels` is the cross-entropy of classes of documents, segments or tokens, and of choices; positions without a
+label (target -100) are ignored. Accuracy and F1, in percent, are computed from counts summed over batches, processes
+and updates, so they are those of the whole split, as in scikit-learn:
 
     accuracy   right / all
     f1_micro   2 TP / (2 TP + FP + FN) over all classes; with one label each it equals accuracy
     f1_macro   mean of 2 TP / (2 TP + FP + FN) over the classes that occur among labels or predictions
 
-as in scikit-learn. F1 is omitted for multiple choice.
+`answer_spans` is the mean of two cross-entropies over the tokens of a row: of the answer's first token and of its last
+token, as for BERT on SQuAD (Devlin et al. 2019, section 4.2). If a row has several answers, any of them is right: the
+probabilities of their first tokens are added, and those of their last tokens (Clark and Gardner 2018, section 2.3;
+Longformer does the same on TriviaQA). It logs, in percent of the rows, which are windows of texts: `accuracy`, the rows
+whose best valid span is a labelled one (or "no answer"), and `has_answer_accuracy`, the same among rows with an answer.
+
+`document_answers` is the mean of three cross-entropies: `answer_spans`, the paragraph of the answer (or none), and the
+type of the answer. It also logs `paragraph_accuracy` and `type_accuracy`.
 """
 
 import math
@@ -22,6 +30,8 @@ from fairseq.logging import metrics
 from torch import Tensor
 
 COUNTS = "_label_counts"  # (K, 3) true positives, false positives, false negatives; not shown
+SUMS = ("rows", "exact", "answers", "exact_answers")  # of `answer_spans`
+MORE_SUMS = ("right_paragraphs", "right_types")  # further ones of `document_answers`
 
 #: (N, K) logits of the distributions that a loss sums over, -inf where no probability is, and their weight in it.
 Distributions = list[tuple[Tensor, float]]
@@ -38,11 +48,7 @@ class LabelCriterion(FairseqCriterion, ABC):
             raise ValueError(f"the criterion {self.name} is not for this task: give --criterion {expected}")
 
     def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Tensor, int, dict[str, Any]]:
-        """Returns the loss summed over labels (or rows, for `answer_spans`), their number, and what is logged.
-
-        Raises:
-            ValueError: a split without labels.
-        """
+        """Returns the loss summed over labels (or rows, for answers), their number, and what is logged."""
         loss, sample_size, log = self.compute(self.outputs(model, sample), sample["target"])
         log |= {name: sample[name] for name in ("ntokens", "nsentences")}
         return loss, sample_size, log | {"loss": loss.detach(), "sample_size": sample_size}
@@ -71,7 +77,7 @@ class LabelCriterion(FairseqCriterion, ABC):
 
 @register_criterion("document_labels", dataclass=FairseqDataclass)
 class DocumentLabels(LabelCriterion):
-    """For all labelled tasks but those of answers (`answers.py`)."""
+    """For all labelled tasks but those of answers."""
 
     name = "document_labels"
 
@@ -86,12 +92,10 @@ class DocumentLabels(LabelCriterion):
         return loss, len(target), log
 
     def distributions(self, logits: Tensor, target: Tensor) -> Distributions:
-        """Returns the classes of each document, segment or token with a label."""
         return [(logits.flatten(0, -2)[target.flatten().ge(0)], 1.0)]
 
     @staticmethod
     def reduce_metrics(logging_outputs: list[dict[str, Any]]) -> None:
-        """Logs the loss in bits, and the sums that accuracy and F1 are derived from."""
         total = log_loss(logging_outputs)
         metrics.log_scalar_sum("_labels", total)
         metrics.log_scalar_sum("_correct", float(sum(log["correct"] for log in logging_outputs)))
@@ -100,6 +104,64 @@ class DocumentLabels(LabelCriterion):
             metrics.log_scalar_sum(COUNTS, sum(log[COUNTS] for log in logging_outputs).double().cpu())
             metrics.log_derived("f1_micro", lambda meters: f1_micro(meters[COUNTS].sum))
             metrics.log_derived("f1_macro", lambda meters: f1_macro(meters[COUNTS].sum))
+
+
+@register_criterion("answer_spans", dataclass=FairseqDataclass)
+class AnswerSpans(LabelCriterion):
+    """For the task `question_answering`."""
+
+    name = "answer_spans"
+
+    def compute(self, logits: Tensor, target: Tensor) -> tuple[Tensor, int, dict[str, Any]]:
+        spans = target.unflatten(1, (-1, 2))  # (B, S, 2)
+        spans = torch.where(spans < 0, spans[:, :1], spans)  # a row with fewer repeats its first one
+        right = torch.zeros_like(logits, dtype=torch.bool).scatter(1, spans, True)
+        loss = -logits.log_softmax(dim=1).masked_fill(~right, float("-inf")).logsumexp(dim=1).sum() / 2
+        exact, answers = (best_spans(logits)[:, None] == spans).all(dim=2).any(dim=1), spans[:, 0, 1].gt(0)
+        sums = (len(target), exact.sum(), answers.sum(), (exact & answers).sum())
+        return loss, len(target), dict(zip(SUMS, sums, strict=True))
+
+    def distributions(self, logits: Tensor, target: Tensor) -> Distributions:
+        return [(logits.transpose(1, 2).flatten(0, 1), 1 / 2)]
+
+    @staticmethod
+    def reduce_metrics(logging_outputs: list[dict[str, Any]]) -> None:
+        log_loss(logging_outputs)
+        for name in SUMS:
+            metrics.log_scalar_sum(f"_{name}", float(sum(log[name] for log in logging_outputs)))
+        metrics.log_derived("accuracy", lambda meters: percent(meters["_exact"].sum, meters["_rows"].sum))
+        metrics.log_derived(
+            "has_answer_accuracy", lambda meters: percent(meters["_exact_answers"].sum, meters["_answers"].sum)
+        )
+
+
+@register_criterion("document_answers", dataclass=FairseqDataclass)
+class DocumentAnswers(AnswerSpans):
+    """For the task `document_question_answering`."""
+
+    name = "document_answers"
+
+    def compute(self, logits: Any, target: Tensor) -> tuple[Tensor, int, dict[str, Any]]:
+        loss, rows, log = super().compute(logits["span"], target[:, :2])
+        for name, wanted, which in zip(MORE_SUMS, target[:, 2:].T, ("paragraph", "type"), strict=True):
+            loss = loss + F.cross_entropy(logits[which], wanted, reduction="sum")
+            log[name] = logits[which].argmax(dim=1).eq(wanted).sum()
+        return loss / 3, rows, log
+
+    def distributions(self, logits: Any, target: Tensor) -> Distributions:
+        spans = super().distributions(logits["span"], target)
+        pairs = [*spans, (logits["paragraph"], 1.0), (logits["type"], 1.0)]
+        return [(distribution, weight / 3) for distribution, weight in pairs]
+
+    @staticmethod
+    def reduce_metrics(logging_outputs: list[dict[str, Any]]) -> None:
+        AnswerSpans.reduce_metrics(logging_outputs)
+        for name, which in zip(MORE_SUMS, ("paragraph", "type"), strict=True):
+            metrics.log_scalar_sum(f"_{name}", float(sum(log[name] for log in logging_outputs)))
+            metrics.log_derived(
+                f"{which}_accuracy",
+                lambda meters, name=name: percent(meters[f"_{name}"].sum, meters["_rows"].sum),
+            )
 
 
 def counts(predicted: Tensor, target: Tensor, num_classes: int) -> Tensor:
@@ -131,3 +193,22 @@ def log_loss(logging_outputs: list[dict[str, Any]]) -> float:
     loss = float(sum(log["loss"] for log in logging_outputs))
     metrics.log_scalar("loss", loss / max(total, 1) / math.log(2), total, round=3)
     return total
+
+
+def best_spans(logits: Tensor) -> Tensor:
+    """Returns the first and the last token of the best span of each row. O(T), also for long rows.
+
+    Args:
+        logits: (B, T, 2) scores to be first and last; token 0, as both, stands for no answer.
+    Returns:
+        (B, 2).
+    """
+    start, end = logits[..., 0], logits[..., 1]
+    none = start[:, 0] + end[:, 0]
+    start, end = (scores.index_fill(1, scores.new_zeros(1, dtype=torch.long), float("-inf")) for scores in (start, end))
+    # The best end at or after each token: a running maximum from the right.
+    best_end, where = end.flip(1).cummax(dim=1)
+    best_end, where = best_end.flip(1), end.size(1) - 1 - where.flip(1)
+    score, first = (start + best_end).max(dim=1)
+    last = where.gather(1, first[:, None]).squeeze(1)
+    return torch.stack([first, last], dim=1).masked_fill((none >= score)[:, None], 0)

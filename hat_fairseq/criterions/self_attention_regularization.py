@@ -24,8 +24,7 @@ from fairseq.logging import metrics
 from torch import Tensor
 
 from ..networks.encoder_with_heads import EncoderWithHeads
-from .answers import AnswerSpans, DocumentAnswers
-from .labels import Distributions, DocumentLabels
+from .labels import AnswerSpans, Distributions, DocumentAnswers, DocumentLabels
 
 LOGGED = ("nll_loss", "sar_loss")
 
@@ -36,23 +35,19 @@ class MaskedWords(MaskedLmLoss):
     def __init__(self, task: Any) -> None:
         super().__init__(MaskedLmConfig(tpu=False), task)
 
-    def outputs(self, model: Any, sample: dict[str, Any]) -> Tensor:
-        """Returns the (N, V) logits of the N masked words."""
+    def outputs(self, model: Any, sample: dict[str, Any]) -> Tensor:  # (N, V) logits of the N masked words
         return model(**sample["net_input"], masked_tokens=sample["target"].ne(self.padding_idx))[0].float()
 
     def compute(self, logits: Tensor, target: Tensor) -> tuple[Tensor, int, dict[str, Any]]:
-        """Returns the summed loss and the number of masked words."""
         words = target[target.ne(self.padding_idx)]
         return F.cross_entropy(logits, words, reduction="sum"), len(words), {}
 
     def distributions(self, logits: Tensor, target: Tensor) -> Distributions:
-        """Returns the words in place of each masked one."""
         return [(logits, 1.0)]
 
     @staticmethod
     def reduce_metrics(logging_outputs: list[dict[str, Any]]) -> None:
-        """Logs what fairseq does; the perplexity is that of the words alone."""
-        if LOGGED[0] in logging_outputs[0]:  # before fairseq's: what is defined first stays
+        if LOGGED[0] in logging_outputs[0]:  # the perplexity of the words alone, before fairseq's
             metrics.log_derived("ppl", lambda meters: utils.get_perplexity(meters[LOGGED[0]].avg))
         MaskedLmLoss.reduce_metrics(logging_outputs)
 
@@ -95,8 +90,7 @@ class SelfAttentionRegularization(FairseqCriterion):
     def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Tensor, Any, dict[str, Any]]:
         """Returns the summed loss, what it is divided by (as the base criterion counts it), and what is logged.
 
-        Raises:
-            ValueError: a split without labels, or a model that cannot roll or has full attention.
+        ValueError for a split without labels, or a model that cannot roll or has full attention.
         """
         if not self.training:
             return super().forward(model, sample, reduce)

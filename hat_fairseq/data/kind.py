@@ -223,7 +223,7 @@ KINDS: dict[str, Kind] = {}  # by name
 
 
 def register_kind(kind: Kind) -> None:
-    """Makes a kind known to all commands; its fairseq task is registered by `tasks.labelled_tasks.register_tasks`."""
+    """Makes a kind known to all commands; its fairseq task is registered by `tasks.encoder_task.register_tasks`."""
     KINDS[kind.name] = kind
 
 

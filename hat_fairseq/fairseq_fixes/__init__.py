@@ -23,7 +23,7 @@ from fairseq.models.roberta.hub_interface import RobertaHubInterface
 from fairseq.ngram_repeat_block import NGramRepeatBlock
 from fairseq.trainer import Trainer
 
-from . import checkpoints, data, log, options, position, processes, restoring, settings_of_checkpoint, signals, training
+from . import checkpoints, data, options, position, processes, restoring, settings_of_checkpoint, signals, training
 
 #: Module or class, its function, and what is called instead, with the replaced function as the first argument. What a
 #: function does before and after the replaced one is written in it; no function of fairseq is replaced twice.
@@ -43,7 +43,6 @@ REPLACED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     (checkpoint_utils, "torch_persistent_save", checkpoints.save),
     (PathManager, "copy", checkpoints.copy),
     # data, and the place of a training in them
-    (fairseq.data.indexed_dataset, "dataset_exists", data.dataset_exists),
     (fairseq.data.indexed_dataset, "make_dataset", data.make_dataset),
     (Trainer, "get_train_iterator", position.get_train_iterator),
     (EpochBatchIterator, "state_dict", position.state_dict),
@@ -52,7 +51,7 @@ REPLACED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     # training
     (Trainer, "train_step", training.train_step),
     (Trainer, "valid_step", signals.valid_step),
-    (progress_bar, "progress_bar", log.make_progress_bar),
+    (progress_bar, "progress_bar", training.make_progress_bar),
     # generation
     (NGramRepeatBlock, "_no_repeat_ngram", options.no_repeat_ngram),
     *(
@@ -69,8 +68,7 @@ def apply() -> None:
     checkpoints.show_own_errors_in_one_line()
     checkpoints.allow_checkpoint_types()
     data.give_numpy_compat()
-    data.end_threads_at_exit()
-    log.shorten_log()
+    training.shorten_log()
     for owner, name, function in REPLACED:
         original = getattr(owner, name)
         setattr(owner, name, functools.wraps(original)(_with_original(function, original)))

@@ -26,7 +26,6 @@ import numpy as np
 import omegaconf
 import torch
 from fairseq.dataclass.utils import overwrite_args_by_name
-from fairseq.file_io import PathManager
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from safetensors import SafetensorError
@@ -78,9 +77,7 @@ def copy(original: Callable[..., Any], src_path: str, dst_path: str, overwrite: 
 
 
 def save(original: Callable[..., Any], obj: Any, filename: str, async_write: bool = False) -> None:
-    """Saves a checkpoint; a failure leaves the older file and names the path."""
-    if async_write or not PathManager.supports_rename(filename):
-        return original(obj, filename, async_write)
+    """Saves a checkpoint at once; a failure leaves the older file and names the path."""
     with _replacing(filename) as file:
         torch.save(obj, file)
 
@@ -171,7 +168,7 @@ def _damage(path: str, size: int, modified: int) -> str | None:
 
 
 def is_file_or_folder(original: Callable[[str], bool], path: str) -> bool:
-    """Says whether there is a file or a folder; in fairseq a folder as `--finetune-from-model` trains from scratch."""
+    """Accepts a folder, too; in fairseq a folder as `--finetune-from-model` trains from scratch."""
     return original(path) or os.path.isdir(path)
 
 

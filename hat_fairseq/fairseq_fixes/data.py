@@ -9,11 +9,10 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-import fairseq.data.indexed_dataset
 import fairseq.data.language_pair_dataset
 import fairseq.data.token_block_dataset
 import numpy as np
-from fairseq.data.indexed_dataset import MMapIndexedDataset, _code_to_dtype
+from fairseq.data.indexed_dataset import _code_to_dtype
 from fairseq.data.iterators import BackgroundConsumer
 
 LONGEST_WAIT = 30.0  # seconds, for a batch that never comes
@@ -30,35 +29,31 @@ def give_numpy_compat() -> None:
         vars(module.np).update(vars(np), compat=types.SimpleNamespace(long=int))
 
 
-def dataset_exists(original: Callable[..., Any], path: str, *args: Any, **kwargs: Any) -> Any:
-    """Returns whether there is a dataset; ValueError where only one of its two files is there."""
-    _check_pair(path)
-    return original(path, *args, **kwargs)
-
-
-def make_dataset(original: Callable[..., Any], path: str, impl: str, *args: Any, **kwargs: Any) -> Any:
+def make_dataset(original: Callable[..., Any], path: str, impl: str | None, *args: Any, **kwargs: Any) -> Any:
     """Opens `path`.idx and `path`.bin; ValueError if one is missing, has a wrong size, or an id is too large.
 
-    In fairseq such data give other samples, or an error that names no file.
+    In fairseq such data give other samples, or an error that names no file. All ids are read, a gigabyte of them in
+    about 0.1 seconds if the file is in memory.
     """
-    _check_pair(path)
-    if os.path.exists(f"{path}.idx") and fairseq.data.indexed_dataset.infer_dataset_impl(path) is None:
-        raise ValueError(f"{path}.idx is damaged; run hat preprocess again")
-    if impl == "mmap" and MMapIndexedDataset.exists(path):
-        with open(f"{path}.idx", "rb") as file:
+    index, tokens = f"{path}.idx", f"{path}.bin"
+    absent = [name for name in (index, tokens) if not os.path.exists(name)]
+    if len(absent) == 1:
+        raise ValueError(f"{absent[0]} is missing; run hat preprocess again")
+    if impl in (None, "mmap") and not absent:
+        with open(index, "rb") as file:
             header = file.read(_HEADER.size)
         *_, code, rows = _HEADER.unpack(header) if len(header) == _HEADER.size else (0, 0)
-        _check_size(f"{path}.idx", _HEADER.size + rows * _ROW)
-        tokens = np.fromfile(f"{path}.idx", np.int32, rows, offset=_HEADER.size).sum(dtype=np.int64)
-        _check_size(f"{path}.bin", int(tokens) * (width := np.dtype(_code_to_dtype[code]).itemsize))
-        if tokens and (dictionary := kwargs.get("dictionary")) is not None:
-            _check_ids(f"{path}.bin", width, len(dictionary))
+        _check_size(index, _HEADER.size + rows * _ROW)
+        number = int(np.fromfile(index, np.int32, rows, offset=_HEADER.size).sum(dtype=np.int64))
+        _check_size(tokens, number * (width := np.dtype(_code_to_dtype[code]).itemsize))
+        words = len(kwargs.get("dictionary") or ())
+        # a negative id is a large one
+        if number and words and (largest := int(np.memmap(tokens, f"u{width}", "r").max())) >= words:
+            raise ValueError(
+                f"{tokens} has the id {largest}, and the dictionary ends at {words - 1}: damaged, or of another "
+                "dictionary; run hat preprocess again"
+            )
     return original(path, impl, *args, **kwargs)
-
-
-def _check_pair(path: str) -> None:
-    if len(absent := [name for name in (f"{path}.idx", f"{path}.bin") if not os.path.exists(name)]) == 1:
-        raise ValueError(f"{absent[0]} is missing; run hat preprocess again")
 
 
 def _check_size(path: str, expected: int) -> None:
@@ -66,24 +61,12 @@ def _check_size(path: str, expected: int) -> None:
         raise ValueError(f"{path} has {size} bytes instead of {expected}: damaged; run hat preprocess again")
 
 
-def _check_ids(path: str, width: int, words: int) -> None:
-    """Reads all ids, a gigabyte of them in about 0.1 seconds if the file is in memory; a negative id is a large one."""
-    if (largest := int(np.memmap(path, f"u{width}", "r").max())) >= words:
-        raise ValueError(
-            f"{path} has the id {largest}, and the dictionary ends at {words - 1}: damaged, or of another dictionary; "
-            "run hat preprocess again"
-        )
-
-
-def end_threads_at_exit() -> None:
+@atexit.register
+def end_threads() -> None:
     """Has Python wait for the batch that each thread of fairseq is preparing.
 
     In fairseq these are daemon threads: one inside of PyTorch at exit aborts the process with status 134.
     """
-    atexit.register(_end_threads)
-
-
-def _end_threads() -> None:
     threads = [thread for thread in threading.enumerate() if isinstance(thread, BackgroundConsumer)]
     for thread in threads:
         thread._max_len = 0  # its loop ends after the next batch

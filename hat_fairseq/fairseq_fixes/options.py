@@ -28,7 +28,7 @@ def parse_args_and_arch(original: Callable[..., Any], parser: Any, input_args: A
     checkpoint without this setting is an older one, with the cells of the document.
     """
     words = list(sys.argv[1:] if input_args is None else input_args)
-    names = {action.dest for action in parser._actions}
+    names = {action.dest for action in parser._actions}  # generation has nbest, training arch
     flags = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     for name in ("path", "task", "criterion"):
         flags.add_argument(f"--{name}")
@@ -44,13 +44,11 @@ def parse_args_and_arch(original: Callable[..., Any], parser: Any, input_args: A
     args.tpu = False
     if getattr(args, "encoder_attention", None) == "pooling" and getattr(args, "pooling_cells", None) is None:
         args.pooling_cells = "token"
-    if "nbest" in names:
-        _drop_no_document(args)
     return parsed
 
 
 def recorded_flags(path: str, task_flag: str | None) -> list[str]:
-    """Flags for the task of a checkpoint, or package, if it is one of this plugin, and no `task_flag` names another.
+    """Returns flags for the task of a checkpoint or package, if it is one of this plugin and `task_flag` no other.
 
     What cannot be read has none: loading it says why.
     """
@@ -68,16 +66,6 @@ def recorded_flags(path: str, task_flag: str | None) -> list[str]:
         return []
     values = {"task": name, **{key: task[key] for key in RECORDED if task.get(key) is not None}}
     return [f"--{key.replace('_', '-')}={value}" for key, value in values.items()]
-
-
-def _drop_no_document(args: Any) -> None:
-    """fairseq-generate drops incomplete batches and over-long inputs; both are disabled."""
-    args.required_batch_size_multiple = 1
-    if args.skip_invalid_size_inputs_valid_test:
-        raise ValueError(
-            "--skip-invalid-size-inputs-valid-test would drop documents: remove it; limits on the length are "
-            "those of hat preprocess: --max-source-tokens, --long-source truncate"
-        )
 
 
 def no_repeat_ngram(original: Callable[..., Any], self: Any, tokens: Any, *args: Any, **kwargs: Any) -> Any:

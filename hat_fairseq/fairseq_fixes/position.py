@@ -21,7 +21,7 @@ CHUNKS, CHUNK = 64, 1 << 16  # of a file, and bytes: smaller files are read as a
 
 
 def get_train_iterator(original: Callable[..., Any], self: Any, epoch: int, *args: Any, **kwargs: Any) -> Any:
-    """Returns the train iterator, annotated with data fingerprint, sampling epoch and consumed samples."""
+    """Annotates the iterator with the fingerprint of the data, the epoch of its batches and the samples seen."""
     iterator = self.epoch_iterator = original(self, epoch, *args, **kwargs)
     if type(iterator) is EpochBatchIterator and not iterator._supports_prefetch and not hasattr(iterator, "entered"):
         self.data_fingerprint = getattr(self, "data_fingerprint", None) or fingerprint(self.cfg)
@@ -31,7 +31,7 @@ def get_train_iterator(original: Callable[..., Any], self: Any, epoch: int, *arg
 
 
 def fingerprint(cfg: Any) -> str:
-    """Returns a digest of names, sizes and contents of the binary training data; of large files, 64 chunks."""
+    """Returns a digest of names, sizes and contents of the binary training data; of large files, of 64 chunks."""
     digest, names = hashlib.blake2b(digest_size=16), f"{cfg.dataset.train_subset}*"
     for folder in map(Path, str(getattr(cfg.task, "data", None) or "").split(os.pathsep)):
         for path in sorted([*folder.glob(names), *folder.glob(f"*/{names}")]):

@@ -25,7 +25,7 @@ _FLAG = "distributed-world-size"
 
 
 def started_processes(environment: Mapping[str, str], port: int, gpus: int) -> tuple[str, int] | None:
-    """Returns who starts processes, and how many in all; None when fairseq starts them on this machine.
+    """Returns the launcher and its number of processes; None when fairseq starts them on this machine.
 
     Without `port`, --distributed-port, fairseq does not ask Slurm. A single task on a node stands for all its `gpus`.
     """
@@ -39,28 +39,21 @@ def started_processes(environment: Mapping[str, str], port: int, gpus: int) -> t
 
 
 def check_world_size(asked: int, explicit: bool, started: tuple[str, int] | None, gpus: int) -> None:
-    """Raises ValueError, with the flag that helps, for another number of processes than a run is meant for.
+    """Raises ValueError for another number of processes than a run is meant for.
 
     `asked` is --distributed-world-size; if not `explicit`, it is fairseq's default, the number of GPUs.
     """
-    if started is not None:
+    if started is not None and explicit and started[1] != asked:
         launcher, number = started
-        if explicit and number != asked:
-            raise ValueError(
-                f"{launcher} has started {number} process{'es' * (number > 1)} and the run is for {asked}: start "
-                f"{asked}, or say --{_FLAG} {number} (of a recipe: --gpus {number})"
-            )
-    elif asked > max(gpus, 1):
+        raise ValueError(
+            f"{launcher} has started {number} process{'es' * (number > 1)} and the run is for {asked}: start {asked}, "
+            f"or say --{_FLAG} {number} (of a recipe: --gpus {number})"
+        )
+    if started is None and asked > max(gpus, 1):
         raise ValueError(
             f"the run is for {asked} GPUs and this machine has {gpus or 'none'}, or --cpu was given: --{_FLAG} "
             f"{gpus or 1} (of a recipe: --gpus {gpus or 1}), or start {asked} processes by torchrun or Slurm"
         )
-
-
-def check_bf16(common: Any, has_bfloat16: bool) -> None:
-    """Raises ValueError for a run in bf16 on a GPU that has none."""
-    if (common.bf16 or common.memory_efficient_bf16) and not has_bfloat16:
-        raise ValueError("--bf16: this GPU has no bfloat16; use --fp16 (of a recipe: --bf16=null --fp16)")
 
 
 def call_main(original: Callable[..., Any], cfg: Any, main: Callable[..., Any], **kwargs: Any) -> Any:
@@ -81,26 +74,22 @@ def call_main(original: Callable[..., Any], cfg: Any, main: Callable[..., Any], 
         # fairseq's default is the number of GPUs here; where that is 1 it would not look for torchrun or Slurm
         training.distributed_world_size = started[1]
     if not gpus and training.distributed_world_size > 1:
-        _use_gloo(training, by_torchrun=started is not None)
+        training.distributed_backend = "gloo"
+        if training.ddp_backend in ("pytorch_ddp", "c10d"):
+            training.ddp_backend = "legacy_ddp"  # fairseq gives torch's DDP a device number, which a CPU does not have
+        if started is not None and training.distributed_init_method is None:
+            training.distributed_init_method = "env://"
+            training.distributed_rank, training.distributed_no_spawn = int(os.environ["RANK"]), True
     with passing_on() if starts else contextlib.nullcontext():
         return original(cfg, functools.partial(_main_in_process, main), **kwargs)
 
 
-def _use_gloo(training: Any, by_torchrun: bool) -> None:
-    """Settings with which fairseq's processes work together on CPUs."""
-    training.distributed_backend = "gloo"
-    if training.ddp_backend in ("pytorch_ddp", "c10d"):
-        training.ddp_backend = "legacy_ddp"  # fairseq hands a device number to torch's DDP, which a CPU does not have
-    if by_torchrun and training.distributed_init_method is None:
-        training.distributed_init_method = "env://"
-        training.distributed_rank = int(os.environ["RANK"])
-        training.distributed_no_spawn = True
-
-
 def _main_in_process(main: Callable[..., Any], cfg: Any, **kwargs: Any) -> Any:
     """`main` in each process, where its GPU is known; a process that fails leaves its group to the launcher."""
-    if torch.cuda.is_available() and not cfg.common.cpu:
-        check_bf16(cfg.common, torch.cuda.is_bf16_supported(including_emulation=False))
+    common = cfg.common
+    in_bf16 = torch.cuda.is_available() and not common.cpu and (common.bf16 or common.memory_efficient_bf16)
+    if in_bf16 and not torch.cuda.is_bf16_supported(including_emulation=False):
+        raise ValueError("--bf16: this GPU has no bfloat16; use --fp16 (of a recipe: --bf16=null --fp16)")
     atexit.register(_destroy_process_group)
     try:
         return main(cfg, **kwargs)

@@ -40,8 +40,8 @@ _locks: list[IO[str]] = []  # POSIX locks end with the process, and processes th
 def load_checkpoint(original: Callable[..., Any], cfg: Any, trainer: Any, **kwargs: Any) -> Any:
     """Restores a training; ends the process if it already has `--max-update` updates; in fairseq it would do one more.
 
-    In fairseq a `--restore-file` that does not exist trains from scratch, and an error of weights that do not fit does
-    not name the tensors. Here both are a CheckpointError that says so.
+    CheckpointError for a `--restore-file` that does not exist, which in fairseq trains from scratch, and for weights
+    that do not fit, with the names of the tensors.
     """
     if cfg.restore_file != LAST and not PathManager.exists(cfg.restore_file):
         raise CheckpointError(f"--restore-file {cfg.restore_file} does not exist")
@@ -69,23 +69,23 @@ def load_checkpoint(original: Callable[..., Any], cfg: Any, trainer: Any, **kwar
 
 
 def _chosen_by_first_process(cfg: Any, trainer: Any) -> str | None:
-    """Gives all processes the result of `choose`, which the first process calls."""
-    result: list[str | None] = [None, None]
+    """Gives all processes the result of `_choose`, or its error."""
+    path = problem = None
     if trainer.is_data_parallel_master:
         try:
-            result = [choose(cfg, trainer), None]
+            path = _choose(cfg, trainer)
         except CheckpointError as error:
-            result = [None, str(error)]
+            problem = str(error)
     if trainer.data_parallel_world_size > 1:
-        result = distributed_utils.broadcast_object(result, 0, trainer.data_parallel_process_group, trainer.device)
-    path, problem = result
+        group, device = trainer.data_parallel_process_group, trainer.device
+        path, problem = distributed_utils.broadcast_object((path, problem), 0, group, device)
     if problem is not None:
         raise CheckpointError(problem)
     return path
 
 
-def choose(cfg: Any, trainer: Any) -> str | None:
-    """Locks the folder, and chooses the checkpoint to restore instead of `checkpoint_last.pt`, if any.
+def _choose(cfg: Any, trainer: Any) -> str | None:
+    """Locks the folder, and returns the checkpoint to restore instead of `checkpoint_last.pt`, if any.
 
     CheckpointError if another training writes there, or there are only damaged checkpoints.
     """
@@ -95,13 +95,13 @@ def choose(cfg: Any, trainer: Any) -> str | None:
     if cfg.restore_file != LAST or trainer.checkpoint_suffix:  # with a suffix each process has files of its own
         return None
     last = folder / LAST
-    if not (problem := problem_of(last)):
+    if not (problem := _problem_of(last)):
         return None
     for updates, path in newest_first(folder):
-        if not problem_of(path):
+        if not _problem_of(path):
             logger.warning(f"{last} {problem}: goes on from {path}, after update {updates}")
             return str(path)
-    if any(CHECKPOINT_NAME.fullmatch(path.name) for path in folder.glob("*.pt")):
+    if _checkpoints_in(folder):
         raise CheckpointError(f"{last} {problem}, and no other is whole: copy one there, or choose another --save-dir")
     return None
 
@@ -122,13 +122,13 @@ def _lock(folder: Path) -> None:
     file.flush()
 
 
-def problem_of(path: Path) -> str:
-    """Returns why a checkpoint cannot be restored; empty if it is whole."""
+def _problem_of(path: Path) -> str:
+    """Why a checkpoint cannot be restored; empty if it is whole."""
     if not path.exists():
         return "is missing"
     try:
         check_file(str(path))
-        updates_in(path)
+        _updates_in(path)
     except (OSError, ValueError) as error:
         return f"is broken ({error})"
     return ""
@@ -136,26 +136,25 @@ def problem_of(path: Path) -> str:
 
 def newest_first(folder: Path) -> list[tuple[int, Path]]:
     """Lists the readable checkpoints of a run with their numbers of updates; their tensors are not read."""
-    checkpoints_of_run = []
-    for path in folder.glob("checkpoint*.pt"):
+    readable = []
+    for path in _checkpoints_in(folder):
         with contextlib.suppress(OSError, ValueError):
-            checkpoints_of_run += [(updates_in(path), path)] if CHECKPOINT_NAME.fullmatch(path.name) else []
-    return sorted(checkpoints_of_run, reverse=True)
+            readable.append((_updates_in(path), path))
+    return sorted(readable, reverse=True)
 
 
-def updates_in(path: Path) -> int:
-    """Returns the number of updates of a checkpoint; CheckpointError if it cannot be read."""
+def _checkpoints_in(folder: Path) -> list[Path]:
+    return [path for path in folder.glob("*.pt") if CHECKPOINT_NAME.fullmatch(path.name)]
+
+
+def _updates_in(path: Path) -> int:
     with checkpoints.named_failures(str(path)):
         state = torch.load(path, map_location="cpu", mmap=zipfile.is_zipfile(path), weights_only=True)
         return int(state["optimizer_history"][-1]["num_updates"])
 
 
 def load_checkpoint_to_cpu(original: Callable[..., Any], path: str, *args: Any, **kwargs: Any) -> Any:
-    """Loads a checkpoint, and compares its settings with the model's where a training is restored from it.
-
-    In fairseq it loads without an error if, for example, the number of attention heads has changed. Here this is a
-    CheckpointError with the flag.
-    """
+    """Loads a checkpoint; CheckpointError if a training is restored from it with another of the settings `SAME`."""
     state, trainer = checkpoints.load(original, path, *args, **kwargs), current_trainer.get()
     saved = (state.get("cfg") or {}).get("model")
     if trainer is None or saved is None:  # converted weights have no settings

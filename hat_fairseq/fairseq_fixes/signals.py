@@ -37,8 +37,8 @@ def _agreed_signal() -> int:
     return int(distributed_utils.all_reduce(numbers, distributed_utils.get_global_group(), "max"))
 
 
-def heeded() -> list[int]:
-    """Returns those of `SIGNALS` that the process does not ignore; nohup has it ignore SIGHUP."""
+def _heeded() -> list[int]:
+    """Those of `SIGNALS` that the process does not ignore; nohup has it ignore SIGHUP."""
     return [signum for signum in SIGNALS if signal.getsignal(signum) is not signal.SIG_IGN]
 
 
@@ -46,7 +46,7 @@ def watch() -> None:
     """Records signals from now on, and has `validate_and_save` look at them."""
     if threading.current_thread() is not threading.main_thread():
         return
-    for signum in heeded():
+    for signum in _heeded():
         signal.signal(signum, _record)
     for module in (sys.modules.get("fairseq_cli.train"), sys.modules["__main__"]):  # torchrun runs it as a script
         if (original := getattr(module, "validate_and_save", None)) is not None:
@@ -124,7 +124,7 @@ def passing_on() -> Iterator[None]:
         for child in multiprocessing.active_children():
             os.kill(child.pid or 0, signum)
 
-    previous = {signum: signal.signal(signum, pass_on) for signum in heeded()}
+    previous = {signum: signal.signal(signum, pass_on) for signum in _heeded()}
     try:
         yield
     except torch.multiprocessing.ProcessExitedException as error:

@@ -23,30 +23,23 @@ class DocumentPairDataset(LanguagePairDataset):
         pair_arguments: `LanguagePairDataset`'s.
     """
 
-    def __init__(
-        self,
-        *pair_arguments: Any,
-        roles: Sequence[Tensor] | None = None,
-        split: str = "",
-        **pair_options: Any,
-    ) -> None:
+    def __init__(self, *pair_arguments: Any, roles: Sequence[Tensor] | None, split: str, **pair_options: Any) -> None:
         super().__init__(*pair_arguments, **pair_options)
-        self.roles = roles
-        self._split = split
+        self.roles, self._split = roles, split
         # `src_sizes` and `tgt_sizes` are larger where --num-batch-buckets pads single documents.
         self._lengths = {"source": pair_arguments[1], "target": pair_arguments[4]}
 
     def batch_by_size(self, indices: np.ndarray, *limits: Any, **more_limits: Any) -> list[np.ndarray]:
-        """fairseq's batches; `indices` are in order of source length (then target length), so little is padded."""
+        """Makes fairseq's batches; `indices` are in order of source, then target length, so little is padded."""
         batches = super().batch_by_size(indices, *limits, **more_limits)
-        if len(batches):
-            padded = {"source": self.src_sizes, "target": self.tgt_sizes}
-            shares = [
-                f"{padding_share(batches, real, padded[side], self.pad_to_multiple):.1%} of {side} tokens"
-                for side, real in self._lengths.items()
-                if real is not None
-            ]
-            logger.info("%s: %d batches, padding %s", self._split, len(batches), ", ".join(shares))
+        padded, multiple, shares = {"source": self.src_sizes, "target": self.tgt_sizes}, self.pad_to_multiple, []
+        for side, lengths in self._lengths.items():
+            if len(batches) and lengths is not None:
+                longest = (int(padded[side][batch].max()) for batch in batches)
+                rows = (-(-length // multiple) * multiple for length in longest)
+                entries = sum(len(batch) * row for batch, row in zip(batches, rows, strict=True))
+                shares.append(f"{1 - int(lengths[np.concatenate(batches)].sum()) / entries:.1%} of {side} tokens")
+        logger.info("%s: %d batches, padding %s", self._split, len(batches), ", ".join(shares))
         return batches
 
     def __getitem__(self, index: int) -> dict[str, Any]:
@@ -66,30 +59,11 @@ class DocumentPairDataset(LanguagePairDataset):
         return batch
 
 
-def padding_share(batches: Sequence[np.ndarray], real: np.ndarray, padded: np.ndarray, multiple: int = 1) -> float:
-    """Returns the share of padding among all entries of the batches.
-
-    Args:
-        batches: the samples of each, none empty.
-        real: (samples,) tokens of each, and padded: (samples,) the same or what buckets make of it.
-        multiple: every batch is padded to a multiple of this.
-    """
-    samples, counts = np.concatenate(batches), np.array([len(batch) for batch in batches])
-    longest = np.maximum.reduceat(np.asarray(padded)[samples], np.cumsum(counts) - counts)
-    entries = int((-(-longest // multiple) * multiple * counts).sum())
-    return 1 - int(np.asarray(real)[samples].sum()) / entries
-
-
 def load_documents(task: Any, folder: str, split: str, combine: bool) -> DocumentPairDataset:
-    """Loads a split.
-
-    Args:
-        task: a `document_to_text` task: its configuration and dictionaries.
-        folder: the bin directory of `hat preprocess`.
-        combine: take `split`, `split`1, `split`2... together.
+    """Loads a split of a `document_to_text` task from a `bin` directory; see `FairseqTask.load_dataset`.
 
     Raises:
-        ValueError: an empty document; the stream of roles belongs to other documents.
+        ValueError: an empty or too long document; the stream of roles belongs to other documents.
         FileNotFoundError: there is no such split, or no stream of roles.
     """
     cfg = task.cfg
@@ -112,7 +86,7 @@ def load_documents(task: Any, folder: str, split: str, combine: bool) -> Documen
     first = [pair.src[index] for index in range(min(100, len(pair.src)))]
     if first and not any(row.eq(task.src_dict.bos()).any() for row in first):
         logger.warning("%s, %s: no sentence has a marker <s>, so a hierarchy has one sentence only", folder, split)
-    roles = _load_stream(task, f"{folder}/{split}", pair.src.sizes, combine) if cfg.role_stream else None
+    roles = _load_roles(task, f"{folder}/{split}", pair.src.sizes, combine) if cfg.role_stream else None
     check_lengths(pair.src_sizes, cfg.max_source_positions, "source", split)
     target_sizes = pair.tgt_sizes
     if target_sizes is not None and split.startswith("test"):  # a reference may be longer than what is generated
@@ -146,16 +120,12 @@ def check_lengths(sizes: np.ndarray, limit: int, side: str, split: str) -> None:
         )
 
 
-def _load_stream(task: Any, split_prefix: str, sizes: np.ndarray, combine: bool) -> Any:
+def _load_roles(task: Any, split_prefix: str, sizes: np.ndarray, combine: bool) -> Any:
     name = task.cfg.role_stream
     prefix = f"{split_prefix}.{name}-None.{name}"
-    stream = data_utils.load_indexed_dataset(prefix, task.role_dictionary, task.cfg.dataset_impl, combine)
-    if stream is None:
+    roles = data_utils.load_indexed_dataset(prefix, task.role_dictionary, task.cfg.dataset_impl, combine)
+    if roles is None:
         raise FileNotFoundError(f"{prefix}.idx: the stream of --role-stream {name} is missing; binarise it as well")
-    if not np.array_equal(stream.sizes, sizes):
-        detail = f"{len(stream.sizes)} documents, not {len(sizes)}"
-        if len(stream.sizes) == len(sizes):
-            first = int(np.flatnonzero(stream.sizes != sizes)[0])
-            detail = f"{stream.sizes[first]} ids for {sizes[first]} tokens in document {first + 1}"
-        raise ValueError(f"{prefix}: the stream does not match the source: {detail}; preprocess the data again")
-    return stream
+    if not np.array_equal(roles.sizes, sizes):
+        raise ValueError(f"{prefix}: not one id for each source token of each document; preprocess the data again")
+    return roles

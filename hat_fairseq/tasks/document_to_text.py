@@ -6,15 +6,16 @@ length are those of preprocessing: a longer document is refused.
 
 import logging
 from argparse import Namespace
-from functools import partial
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 from fairseq import utils
 from fairseq.data import Dictionary, data_utils
 from fairseq.data.encoders import register_bpe
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.tasks import register_task
-from fairseq.tasks.translation import TranslationTask
+from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import Tensor
 
 from ..data.kinds.documents import DocumentKind
@@ -22,16 +23,35 @@ from ..data.manifest import check_files
 from ..data.pipeline import TextPipeline
 from ..generation.beam_search import BeamSearchGenerator
 from ..generation.options import MINIMUM, check_ranges, parse_generation_options
+from ..kernels import CPU_PRECISIONS
 from ..scoring.bleu import BleuSettings, make_bleu, settings_by_script
 from . import validation
-from .bin_folder import check_data, load_pipeline
-from .config import DocumentBpeConfig, DocumentToTextConfig
+from .bin_folder import load_pipeline
 from .document_dataset import load_documents
-from .training import PluginTask
+from .training import PluginTask, PluginTaskConfig
 
 logger = logging.getLogger(__name__)
 
-__all__ = ["DocumentToTextConfig", "DocumentToTextTask"]
+
+@dataclass
+class DocumentToTextConfig(PluginTaskConfig, TranslationConfig):
+    # fairseq would infer the pair from file names, and take the role stream's files for it.
+    source_lang: Optional[str] = field(default="source", metadata={"help": "source stream", "argparse_alias": "-s"})
+    target_lang: Optional[str] = field(default="target", metadata={"help": "target stream", "argparse_alias": "-t"})
+    left_pad_source: bool = field(default=False, metadata={"help": "pad the source on the left"})
+    role_stream: Optional[str] = field(
+        default=None,
+        metadata={"help": "name of the parallel stream of segment ids, e.g. role; adds segment embeddings"},
+    )
+    eval_rouge: bool = field(
+        default=False, metadata={"help": "generate during validation and report rouge1, rouge2 and rougeL"}
+    )
+    eval_rouge_args: str = field(
+        default="{}", metadata={"help": "generation options for --eval-rouge as JSON, e.g. '{\"beam\": 2}'"}
+    )
+    cpu_precision: ChoiceEnum(list(CPU_PRECISIONS)) = field(  # type: ignore[valid-type]
+        default="fp32", metadata={"help": "precision of linear layers in CPU generation (fp32: exact)"}
+    )
 
 
 @register_task("document_to_text", dataclass=DocumentToTextConfig)
@@ -43,31 +63,30 @@ class DocumentToTextTask(PluginTask, TranslationTask):
 
     @classmethod
     def setup_task(cls, cfg: DocumentToTextConfig, **kwargs: Any) -> "DocumentToTextTask":
-        check_data(cfg.data, DocumentKind.name)
-        return super().setup_task(cfg, **kwargs)
+        if cfg.left_pad_target:
+            raise ValueError("--left-pad-target is not supported: the decoder's causal mask needs padding on the right")
+        pipeline = load_pipeline(cfg.data, DocumentKind.task)
+        task = super().setup_task(cfg, **kwargs)
+        task.pipeline = pipeline
+        return task
 
     def __init__(self, cfg: DocumentToTextConfig, src_dict: Dictionary, tgt_dict: Dictionary) -> None:
         super().__init__(cfg, src_dict, tgt_dict)
-        if cfg.left_pad_target:
-            raise ValueError("--left-pad-target is not supported: the decoder's causal mask needs padding on the right")
-        if cfg.load_alignments:
-            raise ValueError("--load-alignments is not supported: a document has no word alignments to learn from")
-        data = Path(utils.split_paths(cfg.data)[0])
         self.role_dictionary: Dictionary | None = None
         if cfg.role_stream:
-            path = data / f"dict.{cfg.role_stream}.txt"
+            path = Path(utils.split_paths(cfg.data)[0], f"dict.{cfg.role_stream}.txt")
             if not path.is_file():
                 raise FileNotFoundError(f"{path} is missing: --role-stream needs data made by `hat preprocess --roles`")
             self.role_dictionary = self.load_dictionary(str(path))
-        self.pipeline = load_pipeline(data, DocumentKind.name)
         self.bleu: Any = None  # sacrebleu's metric, chosen by the first references
-        #: A line of tokens as text.
-        self.decode = self.pipeline.decode if self.pipeline else partial(data_utils.post_process, symbol="@@ ")
+
+    def decode(self, line: str) -> str:
+        """Returns a line of tokens as text."""
+        return self.pipeline.decode(line) if self.pipeline else data_utils.post_process(line, "@@ ")
 
     # Data
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
-        """Loads a split."""
         # Training data may be several directories, one for each epoch in turn; other splits are in the first one.
         folders, training = utils.split_paths(self.cfg.data), split == self.cfg.train_subset
         folder = folders[(epoch - 1) % len(folders)] if training else folders[0]
@@ -122,20 +141,21 @@ class DocumentToTextTask(PluginTask, TranslationTask):
 
     def build_generator(self, models: list[Any], args: Any, *rest: Any, **kwargs: Any) -> Any:
         check_ranges({name: getattr(args, name, None) for name in MINIMUM})
-        if getattr(args, "print_alignment", None):
-            raise ValueError("--print-alignment is not supported: generation keeps no attention weights")
         if not rest and all(hasattr(getattr(model, "decoder", None), "reorder_beams") for model in models):
             kwargs.setdefault("seq_gen_cls", BeamSearchGenerator)
         return super().build_generator(models, args, *rest, **kwargs)
 
 
+@dataclass
+class DocumentBpeConfig(FairseqDataclass):
+    document_pipeline: str = field(
+        default="", metadata={"help": "directory with the pipeline.json of `hat preprocess` (its bin directory)"}
+    )
+
+
 @register_bpe("document", dataclass=DocumentBpeConfig)
 class DocumentBpe:
-    """Turns generated tokens into text with the pipeline that made the training data.
-
-    fairseq-generate then prints final text on its D- lines: BPE undone, control tokens
-    restored. The task encodes documents by itself.
-    """
+    """Turns generated tokens into text with the pipeline of the training data, on the D- lines of fairseq-generate."""
 
     def __init__(self, config: DocumentBpeConfig) -> None:
         if not config.document_pipeline:

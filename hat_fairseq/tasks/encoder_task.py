@@ -1,4 +1,4 @@
-"""`EncoderTask`: the base of the labelled tasks, with one prediction for each document, segment or token.
+"""The labelled tasks, one for each kind with labels: predictions for each document, segment or token.
 
 Reads what `hat preprocess --kind KIND` writes, in the layout of fairseq's `sentence_prediction`: tokens in `input0/`,
 labels in `label/`. A batch of R rows of at most T tokens, as criterions and `hat predict` get it:
@@ -12,23 +12,32 @@ is its line in `{split}.ids`.
 """
 
 import re
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Optional
 
 import numpy as np
 from fairseq.data import Dictionary, data_utils
-from fairseq.tasks import FairseqTask
+from fairseq.tasks import TASK_REGISTRY, FairseqTask, register_task
+from omegaconf import MISSING
 
 from ..data.dictionary import streams_of
 from ..data.kinds import KINDS, LabelledKind
 from ..data.manifest import check_files
-from ..data.rows import label_of
+from ..data.rows import label_of, read_ids
 from ..models.encoder_model import EncoderModel
 from ..models.loading import LABELS, fingerprint
-from .bin_folder import check_rows, load_ids, load_pipeline, recorded_kind
-from .config import EncoderTaskConfig
+from .bin_folder import check_rows, load_pipeline
 from .row_dataset import RowDataset, RowTargets, SampleDataset
-from .training import PluginTask
+from .training import PluginTask, PluginTaskConfig
+
+
+@dataclass
+class EncoderTaskConfig(PluginTaskConfig):
+    data: str = field(default=MISSING, metadata={"help": "the bin directory that hat preprocess wrote"})
+    max_positions: Optional[int] = field(
+        default=None, metadata={"help": "longest row in tokens, </s> included (default: what the model takes)"}
+    )
 
 
 class EncoderTask(PluginTask, FairseqTask):
@@ -40,21 +49,24 @@ class EncoderTask(PluginTask, FairseqTask):
 
     def __init__(self, cfg: EncoderTaskConfig) -> None:
         super().__init__(cfg)
-        data, recorded = Path(cfg.data), KINDS.get(recorded_kind(cfg.data) or "")
-        shares_task = isinstance(recorded, LabelledKind) and recorded.task == self.default_kind.task
-        self.kind: LabelledKind = recorded if shares_task else self.default_kind  # type: ignore[assignment]
-        self.pipeline = load_pipeline(data, self.kind.name)
+        self.pipeline = load_pipeline(cfg.data, self.default_kind.task)
+        self.kind: LabelledKind = self.pipeline.kind if self.pipeline else self.default_kind  # type: ignore[assignment]
         self.streams = streams_of(self.kind)
-        self.dictionary = _load_dictionary(data / self.streams["source"][1], self.kind.name)
+        self.dictionary = self._load_dictionary("source")
         self.dictionary.add_symbol("<mask>")  # pre-trained tables have it
-        path = data / self.streams["label"][1]
-        has_labels = path.exists() or self.kind.names_labels
-        self.label_dictionary = _load_dictionary(path, self.kind.name) if has_labels else None
+        has_labels = self.kind.names_labels or Path(cfg.data, self.streams["label"][1]).exists()
+        self.label_dictionary = self._load_dictionary("label") if has_labels else None
         self._model: EncoderModel | None = None
 
     @classmethod
     def setup_task(cls, cfg: EncoderTaskConfig, **kwargs: Any) -> "EncoderTask":
         return cls(cfg)  # fairseq also says whether it is loading a checkpoint
+
+    def _load_dictionary(self, stream: str) -> Dictionary:
+        path = Path(self.cfg.data, self.streams[stream][1])
+        if not path.is_file():
+            raise FileNotFoundError(f"{path} is missing: run `hat preprocess --kind {self.kind.name}`")
+        return Dictionary.load(str(path))
 
     @property
     def labels(self) -> list[str]:
@@ -70,9 +82,7 @@ class EncoderTask(PluginTask, FairseqTask):
     def source_dictionary(self) -> Dictionary:
         return self.dictionary
 
-    @property
-    def target_dictionary(self) -> Dictionary:
-        return self.dictionary
+    target_dictionary = source_dictionary
 
     def max_positions(self) -> int | None:
         return self.cfg.max_positions
@@ -84,11 +94,7 @@ class EncoderTask(PluginTask, FairseqTask):
         return self.kind.heads(len(self.labels))
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
-        """Builds the model and its heads.
-
-        Raises:
-            ValueError: a model without such heads.
-        """
+        """Builds the model and its heads; ValueError for a model without such heads."""
         model = super().build_model(cfg, from_checkpoint)
         if not isinstance(model, EncoderModel):
             raise ValueError(
@@ -126,15 +132,14 @@ class EncoderTask(PluginTask, FairseqTask):
         if rows is None:
             raise FileNotFoundError(f"{path}.idx is missing: {data} has no split {split!r}")
         check_rows(rows, f"{data}, {split}")
-        self.check_lengths(rows, f"{data}, {split}")
+        self._check_lengths(rows, f"{data}, {split}")
         targets, pad = self._load_targets(split, len(rows), combine), self.dictionary.pad()
-        if not self.kind.joins_rows:
+        if self.kind.joins_rows:
+            self.datasets[split] = SampleDataset(rows, targets, pad, read_ids(data / f"{split}.ids"), split)
+        else:
             self.datasets[split] = RowDataset(rows, targets, pad)
-            return
-        chunks = load_ids(data / f"{split}.ids", len(rows))
-        self.datasets[split] = SampleDataset(rows, targets, pad, chunks, split)
 
-    def check_lengths(self, rows: Any, what: str) -> None:
+    def _check_lengths(self, rows: Any, what: str) -> None:
         """Raises ValueError for indexed rows of token ids that are longer than the model takes."""
         core = None if self._model is None else self._model.core
         sizes, limit = np.asarray(rows.sizes), float(self.cfg.max_positions or np.inf)
@@ -159,24 +164,17 @@ class EncoderTask(PluginTask, FairseqTask):
             raise ValueError(f"{path}: {len(labels)} rows of labels for {num_rows} rows; preprocess the data again")
         return RowTargets(self.kind, labels, self.label_dictionary)
 
-    def get_batch_iterator(self, dataset: Any, max_tokens: int | None = None, **kwargs: Any) -> Any:
-        """fairseq's iterator without its filter, which would skip rows longer than --max-tokens.
-
-        Raises:
-            ValueError: --max-tokens is lower than one sample needs.
-        """
-        longest = int(dataset.sizes.max(initial=0))
-        if max_tokens is not None and max_tokens < longest:
-            raise ValueError(
-                f"--max-tokens {max_tokens} is too low: one {self.kind.name} sample takes {longest} tokens"
-            )
-        return super().get_batch_iterator(dataset, max_tokens, **{**kwargs, "max_positions": None})
+    def filter_indices_by_size(self, indices: np.ndarray, *unused: Any) -> np.ndarray:
+        return indices  # rows were checked when they were loaded, and samples of several rows are longer
 
 
-def _load_dictionary(path: Path, kind: str) -> Dictionary:
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"{path} is missing: a task for data of the kind {kind!r} needs a directory made by "
-            f"`hat preprocess --kind {kind}`"
-        )
-    return Dictionary.load(str(path))
+def register_tasks() -> None:
+    """Registers a task for each kind that has none yet, also for those that other packages have added."""
+    for kind in KINDS.values():
+        if isinstance(kind, LabelledKind) and kind.task not in TASK_REGISTRY:
+            name = "".join(word.capitalize() for word in kind.task.split("_")) + "Task"
+            members = {"__doc__": type(kind).__doc__, "default_kind": kind, "default_criterion": kind.criterion}
+            register_task(kind.task, dataclass=EncoderTaskConfig)(type(name, (EncoderTask,), members))
+
+
+register_tasks()

@@ -6,6 +6,7 @@ marker does not get another one. Settings of the data iterators (`fairseq_fixes`
 exact resumption, and drop no batch.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,16 +14,18 @@ import torch
 from fairseq import utils
 from fairseq.data import BaseWrapperDataset, NestedDictionaryDataset
 from fairseq.tasks import register_task
-from fairseq.tasks.masked_lm import MaskedLMTask
+from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
 from torch import Tensor
 
 from ..data.kinds.pretraining import PretrainingKind
 from ..data.manifest import check_files
-from .bin_folder import check_data
-from .config import MaskedDocumentLMConfig
-from .training import PluginTask
+from .bin_folder import load_pipeline
+from .training import PluginTask, PluginTaskConfig
 
-__all__ = ["MaskedDocumentLMConfig", "MaskedDocumentLMTask"]
+
+@dataclass
+class MaskedDocumentLMConfig(PluginTaskConfig, MaskedLMConfig):
+    pass
 
 
 class OneLeadingMarker(BaseWrapperDataset):
@@ -81,14 +84,7 @@ class MaskedDocumentLMTask(PluginTask, MaskedLMTask):
 
     @classmethod
     def setup_task(cls, cfg: MaskedDocumentLMConfig, **kwargs: Any) -> "MaskedDocumentLMTask":
-        masked, left, drawn = cfg.mask_prob, cfg.leave_unmasked_prob, cfg.random_token_prob
-        if not 0 < masked < 1:
-            raise ValueError(f"--mask-prob {masked}: it must be more than 0 and less than 1")
-        if not (left >= 0 and drawn >= 0 and left + drawn <= 1):
-            raise ValueError(
-                f"--leave-unmasked-prob {left} and --random-token-prob {drawn}: give shares whose sum is at most 1"
-            )
-        check_data(cfg.data, PretrainingKind.name)
+        load_pipeline(cfg.data, PretrainingKind.task)  # which refuses data of another kind
         return super().setup_task(cfg, **kwargs)
 
     def _load_dataset_split(self, split: str, epoch: int, combine: bool) -> OneLeadingMarker:

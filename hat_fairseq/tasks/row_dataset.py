@@ -27,9 +27,6 @@ class RowTargets:
         self.kind, self.labels, self.dictionary = kind, labels, dictionary
         self.classes = {symbol: number for number, symbol in enumerate(dictionary.symbols[dictionary.nspecial :])}
 
-    def __len__(self) -> int:
-        return len(self.labels)
-
     def __call__(self, index: int, tokens: Tensor) -> Any:
         """`LabelledKind.target` of a row; ValueError if the label does not belong to its (T,) token ids."""
         label = [self.dictionary[number] for number in self.labels[index][:-1].tolist()]
@@ -51,12 +48,7 @@ class RowDataset(FairseqDataset):
     def __init__(self, rows: Any, targets: RowTargets | None, pad: int) -> None:
         super().__init__()
         self.rows, self.targets, self.pad = rows, targets, pad
-        self._sizes = np.array(rows.sizes, dtype=np.int64)
-
-    @property
-    def sizes(self) -> np.ndarray:
-        """Returns the tokens of each sample, padding between its rows included."""
-        return self._sizes
+        self.sizes = np.array(rows.sizes, dtype=np.int64)  # tokens of each sample, padding between its rows included
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -80,7 +72,7 @@ class RowDataset(FairseqDataset):
         return {"id": int(index), "tokens": [tokens], "target": target}
 
     def collater(self, samples: list[Item]) -> Item:
-        """Makes a batch; see `EncoderTask`."""
+        """Makes a batch; see `encoder_task`."""
         if not samples:
             return {}
         rows = [row for sample in samples for row in sample["tokens"]]
@@ -95,7 +87,7 @@ class RowDataset(FairseqDataset):
                 "src_tokens": data_utils.collate_tokens(rows, self.pad, left_pad=False),
                 "src_lengths": lengths,
             },
-            "target": None if targets[0] is None else collate_targets(targets),
+            "target": None if targets[0] is None else _collate_targets(targets),
         }
 
 
@@ -106,7 +98,7 @@ class SampleDataset(RowDataset):
         chunks: the line of the ids table for each row.
         split: for messages.
     Raises:
-        ValueError: the rows of a record are not beside each other, or their targets do not belong together.
+        ValueError: the rows are not those of the ids table, or the targets of a record do not belong together.
     """
 
     def __init__(self, rows: Any, targets: RowTargets | None, pad: int, chunks: Sequence[Chunk], split: str) -> None:
@@ -114,29 +106,28 @@ class SampleDataset(RowDataset):
         firsts = [chunk for chunk in chunks if chunk.number == 0]
         self.counts = np.array([chunk.count for chunk in firsts], dtype=np.int64)
         self.first = np.cumsum(self.counts) - self.counts
-        expected = [(chunk.document_id, number) for chunk in firsts for number in range(chunk.count)]
-        if [(chunk.document_id, chunk.number) for chunk in chunks] != expected:
-            raise ValueError(f"{split}: the rows of a record are not beside each other: preprocess the data again")
-        longest = np.maximum.reduceat(self._sizes, self.first) if len(self.first) else self._sizes
-        self._sizes = longest * self.counts
-        self.sample_targets = None if targets is None else [self._target(n, split) for n in range(len(self))]
+        beside = [(chunk.document_id, number) for chunk in firsts for number in range(chunk.count)]
+        if len(rows) != len(chunks) or beside != [(chunk.document_id, chunk.number) for chunk in chunks]:
+            raise ValueError(f"{split}: the rows are not those of {split}.ids: preprocess the data again")
+        if len(firsts):
+            self.sizes = np.maximum.reduceat(self.sizes, self.first) * self.counts
+        self.sample_targets = None if targets is None else [self._target(targets, n, split) for n in range(len(self))]
 
-    def _target(self, index: int, split: str) -> Any:
-        assert self.targets is not None
-        rows = range(int(self.first[index]), int(self.first[index] + self.counts[index]))
+    def _rows(self, index: int) -> range:
+        return range(int(self.first[index]), int(self.first[index] + self.counts[index]))
+
+    def _target(self, targets: RowTargets, index: int, split: str) -> Any:
         try:
-            return self.targets.kind.sample_target([self.targets(row, self.rows[row]) for row in rows])
+            return targets.kind.sample_target([targets(row, self.rows[row]) for row in self._rows(index)])
         except ValueError as error:
             raise ValueError(f"{split}: sample {index + 1}: {error}; preprocess the data again") from None
 
     def __getitem__(self, index: int) -> Item:
-        first = int(self.first[index])
-        rows = [self.rows[row].long() for row in range(first, first + int(self.counts[index]))]
         target = None if self.sample_targets is None else self.sample_targets[index]
-        return {"id": int(index), "tokens": rows, "target": target}
+        return {"id": int(index), "tokens": [self.rows[row].long() for row in self._rows(index)], "target": target}
 
 
-def collate_targets(targets: Sequence[Any]) -> Tensor:
+def _collate_targets(targets: Sequence[Any]) -> Tensor:
     """Joins targets to (B,), or to (B, N) padded with `IGNORED`."""
     if not isinstance(targets[0], list):
         return torch.tensor(targets)

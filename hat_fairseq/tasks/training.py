@@ -1,4 +1,4 @@
-"""`PluginTask`: the base of all our tasks, with `--dropout-schedule`; it drops no batch.
+"""`PluginTask`: the base of all tasks of this package, with `--dropout-schedule`; it drops no sample.
 
 Rohde et al. 2021, section 7: on RACE the encoder-only model converged only without dropout in the first epoch. The
 schedule has a factor for each epoch; the last one also holds for later epochs. The factors multiply the rates of the
@@ -7,9 +7,11 @@ flags, so a resumed run has the same rates.
 
 import logging
 import math
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Optional
 
 import numpy as np
+from fairseq.dataclass import FairseqDataclass
 from fairseq.modules import FairseqDropout
 from torch import nn
 
@@ -22,17 +24,22 @@ PIPELINE = "pipeline"  # in the task's state
 DROPOUT = (nn.Dropout, FairseqDropout)
 
 
-def parse_factors(text: str) -> list[float]:
-    """Parses `0,1` as [0.0, 1.0].
+@dataclass
+class PluginTaskConfig(FairseqDataclass):
+    dropout_schedule: Optional[str] = field(default=None, metadata={"help": HELP})
+    # Batches are drawn with (seed, epoch): built anew in every epoch they are the same after a resume.
+    rebuild_batches: bool = field(default=True, metadata={"help": "build new batches for each epoch"})
+    # Workers that live on keep the dataset of the first epoch, and with it its random choices.
+    reuse_dataloader: bool = field(default=False, metadata={"help": "keep data workers from epoch to epoch"})
 
-    Raises:
-        ValueError: no list of numbers of at least 0.
-    """
+
+def parse_factors(text: str) -> list[float]:
+    """Parses `0,1` as [0.0, 1.0]; ValueError for other than numbers of at least 0."""
     try:
         factors = [float(part) for part in text.split(",")]
     except ValueError:
-        factors = []
-    if not factors or not all(math.isfinite(factor) and factor >= 0 for factor in factors):
+        factors = [-1.0]
+    if not all(math.isfinite(factor) and factor >= 0 for factor in factors):
         raise ValueError(
             f"--dropout-schedule {text!r}: give factors of at least 0 with commas between them, one for each epoch, "
             "for example 0,1"
@@ -41,9 +48,10 @@ def parse_factors(text: str) -> list[float]:
 
 
 class PluginTask:
-    """Mixin of tasks: applies `cfg.dropout_schedule`, drops no batch, records the text pipeline in checkpoints."""
+    """Mixin of tasks: applies `cfg.dropout_schedule`, drops no sample, records the text pipeline in checkpoints."""
 
     cfg: Any
+    pipeline: Any = None
 
     def __init__(self, cfg: Any, *args: Any, **kwargs: Any) -> None:
         super().__init__(cfg, *args, **kwargs)  # type: ignore[call-arg]
@@ -53,9 +61,8 @@ class PluginTask:
 
     def state_dict(self) -> dict[str, Any]:
         """fairseq's hook: what a checkpoint records of the task, here the settings of the text pipeline."""
-        pipeline = getattr(self, "pipeline", None)
-        known = {} if pipeline is None else {PIPELINE: settings_of_tokens(pipeline.settings)}
-        return {**super().state_dict(), **known}  # type: ignore[misc]
+        own = {} if self.pipeline is None else {PIPELINE: settings_of_tokens(self.pipeline.settings)}
+        return {**super().state_dict(), **own}  # type: ignore[misc]
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """fairseq's hook when a model is loaded for generation, validation or prediction.
@@ -63,9 +70,9 @@ class PluginTask:
         Raises:
             ValueError: a setting that decides the tokens differs between the data and the training data.
         """
-        pipeline, others = getattr(self, "pipeline", None), dict(state_dict)
+        others = dict(state_dict)
         for name, trained in others.pop(PIPELINE, {}).items():
-            if pipeline is not None and (own := getattr(pipeline.settings, name)) != trained:
+            if self.pipeline is not None and (own := getattr(self.pipeline.settings, name)) != trained:
                 flag = f"--{name.replace('_', '-')}"
                 raise ValueError(
                     f"trained on data preprocessed with {flag} {trained}, and {self.cfg.data} was with {flag} {own}: "
@@ -74,11 +81,7 @@ class PluginTask:
         super().load_state_dict(others)  # type: ignore[misc]
 
     def begin_epoch(self, epoch: int, model: nn.Module) -> None:
-        """fairseq's hook, also called when a run is resumed in the middle of an epoch.
-
-        Raises:
-            ValueError: a rate above 1.
-        """
+        """fairseq's hook, also called when a run is resumed in the middle of an epoch."""
         super().begin_epoch(epoch, model)  # type: ignore[misc]
         if not self._factors:
             return
@@ -86,22 +89,21 @@ class PluginTask:
             self._rates = {module: module.p for module in model.modules() if isinstance(module, DROPOUT)}
         factor = self._factors[min(epoch, len(self._factors)) - 1]
         for module, rate in self._rates.items():
-            if rate * factor > 1:
-                raise ValueError(f"--dropout-schedule: {factor:g} times a dropout rate of {rate:g} is more than 1")
             module.p = rate * factor  # type: ignore[assignment]
         logger.info("epoch %d: dropout rates times %g", epoch, factor)
 
     def filter_indices_by_size(self, indices: Any, dataset: Any, max_positions: Any, ignore: bool = False) -> Any:
-        """fairseq's hook; ValueError for samples that are longer than the model allows, unless they may be ignored."""
-        remaining, ignored = (indices, []) if ignore else dataset.filter_indices_by_size(indices, max_positions)
-        if len(ignored):
+        """fairseq's hook; ValueError for samples that are too long, which fairseq leaves out of a training."""
+        indices, too_long = dataset.filter_indices_by_size(indices, max_positions)
+        if len(too_long):
             raise ValueError(
-                f"{len(ignored)} of {len(indices)} samples are longer than the model takes, {max_positions}; the "
-                f"longest has {max(np.max(dataset.size(index)) for index in ignored)} tokens: build a larger "
-                "model (--max-source-positions, --max-target-positions), or preprocess with --max-source-tokens and "
+                f"{len(too_long)} of {len(indices) + len(too_long)} samples are longer than the model takes, "
+                f"{max_positions}, or than --max-tokens; the longest has "
+                f"{max(np.max(dataset.size(index)) for index in too_long)} tokens: build a larger model "
+                "(--max-source-positions, --max-target-positions), or preprocess with --max-source-tokens and "
                 "--max-target-tokens"
             )
-        return super().filter_indices_by_size(indices, dataset, max_positions, ignore) if ignore else remaining  # type: ignore[misc]
+        return indices
 
     def get_batch_iterator(self, *args: Any, **kwargs: Any) -> Any:
         # With a multiple (fairseq's default is 8) fairseq drops the last batch whenever it does not fill up.

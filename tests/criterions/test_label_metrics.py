@@ -11,8 +11,7 @@ from fairseq.logging import metrics
 from sklearn.metrics import accuracy_score, f1_score
 from torch import Tensor
 
-from hat_fairseq.criterions.answers import SUMS, AnswerSpans, DocumentAnswers, best_spans
-from hat_fairseq.criterions.labels import COUNTS, DocumentLabels, counts
+from hat_fairseq.criterions.labels import COUNTS, SUMS, AnswerSpans, DocumentAnswers, DocumentLabels, best_spans, counts
 
 
 def log(predicted: Tensor, target: Tensor, num_classes: int) -> dict[str, object]:

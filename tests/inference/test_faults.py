@@ -178,14 +178,13 @@ def test_no_document_is_dropped(
     data: Path, checkpoint: Path, train, warm: WarmPython, error_of, tmp_path: Path, capsys
 ) -> None:
     skip = "--skip-invalid-size-inputs-valid-test"
-    assert "would drop documents" in error_of(f"fairseq_cli.generate {data}/bin --path {checkpoint} {skip}")
     pipeline = data / "bin/pipeline.json"
     pipeline.write_text(pipeline.read_text().replace('"max_source_tokens": 121', '"max_source_tokens": null'))
     (tmp_path / "long").mkdir()
     row = {"id": "long", "turns": [{"role": "PM", "text": "so we go on"}] * 60, "target": "we go"}
     (tmp_path / "long/test.jsonl").write_text(json.dumps(row) + "\n")
     assert hat("preprocess", tmp_path / "long", "--out", tmp_path / "out", "--vocabulary", data / "bin") == 0
-    error = error_of(f"fairseq_cli.generate {tmp_path}/out/bin --path {checkpoint}", positions=5000)
+    error = error_of(f"fairseq_cli.generate {tmp_path}/out/bin --path {checkpoint} {skip}", positions=5000)
     assert "1 of 1 samples are longer than the model takes" in error and "preprocess with --max-source-tokens" in error
     train(tmp_path / "model", "--max-update", 1, "--disable-validation", "--role-stream=", data=data / "bin")
     line = f"fairseq_cli.generate {data}/bin --path {tmp_path}/model/checkpoint_last.pt --user-dir {USER_DIR} --cpu"

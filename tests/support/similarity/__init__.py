@@ -20,7 +20,7 @@ from hat_fairseq.data.kind import Array, Prediction, register_kind
 from hat_fairseq.data.kinds.labels import ClassificationKind
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.rows import Row, label_of
-from hat_fairseq.tasks.labelled_tasks import register_tasks
+from hat_fairseq.tasks.encoder_task import register_tasks
 
 
 @dataclass

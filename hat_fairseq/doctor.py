@@ -1,31 +1,37 @@
 """Check the installation and print the command that repairs what is wrong.
 
-Standard library only. Imports that may fail or crash run in a process of their own. Also without an installation:
-`python hat_fairseq/doctor`.
+Standard library only; imports that may fail or crash run in a process of their own. Without an installation:
+`python hat_fairseq/doctor.py`, which every Python since 3.6 can read.
 """
 
+import sys
+
+if sys.version_info < (3, 11):  # noqa: UP036
+    print("PROBLEM  Python  {}.{}.{} is older than 3.11: {}".format(*sys.version_info[:3], sys.executable))
+    print("                 -> make clean && make setup PYTHON=python3.12")
+    sys.exit(1)
+
 import argparse
+import hashlib
 import importlib.metadata as metadata
+import json
 import os
 import re
 import shlex
 import shutil
 import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from hat_fairseq.doctor.data import check_data
-
-PACKAGE = Path(__file__).resolve().parents[1]
+PACKAGE = Path(__file__).resolve().parent
+PROJECT = PACKAGE.parent / "pyproject.toml"
+MANIFEST = "manifest.json"
 FAIRSEQ = "fairseq-fixed==0.12.3.1"
 FAIRSEQ_FLAGS = "--no-build-isolation --no-deps --no-cache-dir --no-binary fairseq-fixed"
-IMPORT_SECONDS = 300
 OK, NOTE, PROBLEM = "ok", "note", "PROBLEM"
 REQUIREMENT = re.compile(r"""([\w.-]+)\s*([^;\s]*)\s*(?:;\s*extra\s*==\s*["']([\w-]+)["'])?""")
-
 DEVELOPER_EXTRAS = ("test", "bench", "docs", "lint")
 
 # Programs that print one line about what they import. fairseq's other compiled modules (libbase, libnat) are linked to
@@ -76,30 +82,25 @@ def build_fairseq(*remove: str) -> str:
 def run(program: str) -> tuple[bool, str]:
     """Runs a Python program; returns whether it succeeded and the last line that it printed, or its error."""
     path = os.pathsep.join([str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
-    command, variables = [sys.executable, "-P", "-c", program], os.environ | {"PYTHONPATH": path}
-    try:
-        done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=IMPORT_SECONDS)
-    except subprocess.TimeoutExpired:
-        return False, f"importing took more than {IMPORT_SECONDS} seconds"
-    if done.returncode < 0:
-        return False, f"importing ended Python with status {done.returncode}"
+    command, variables = [sys.executable, "-P", "-c", program], {**os.environ, "PYTHONPATH": path}
+    done = subprocess.run(command, env=variables, capture_output=True, text=True)
     lines = (done.stderr if done.returncode else done.stdout).strip().splitlines()
-    return done.returncode == 0, lines[-1] if lines else f"status {done.returncode}"
+    if done.returncode < 0 or not lines:
+        return False, f"importing ended Python with status {done.returncode}"
+    return done.returncode == 0, lines[-1]
 
 
 def requirements() -> list[tuple[str, str, str | None]]:
     """Returns (name, specifier, first extra or None) of all requirements, from pyproject.toml or else from metadata."""
-    project_file = PACKAGE.parent / "pyproject.toml"
-    if project_file.is_file():
-        project = tomllib.loads(project_file.read_text(encoding="utf-8"))["project"]
-        lines = project["dependencies"] + [
-            f"{line}; extra == '{extra}'" for extra, group in project["optional-dependencies"].items() for line in group
-        ]
+    if PROJECT.is_file():
+        project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
+        extras = project["optional-dependencies"].items()
+        lines = project["dependencies"] + [f"{line}; extra == '{extra}'" for extra, group in extras for line in group]
     else:
         lines = metadata.requires("hat_fairseq") or []
-    by_name: dict[str, tuple[str, str, str | None]] = {}
+    by_name = {}  # type: dict[str, tuple[str, str, str | None]]
     for match in filter(None, map(REQUIREMENT.match, lines)):
-        if project_file.is_file() or match[3] not in DEVELOPER_EXTRAS:
+        if PROJECT.is_file() or match[3] not in DEVELOPER_EXTRAS:
             by_name.setdefault(match[1], (match[1], match[2], match[3]))
     return list(by_name.values())
 
@@ -119,32 +120,26 @@ def check_requirements() -> Iterator[Finding]:
             version = metadata.version(name)
         except metadata.PackageNotFoundError:
             state, detail = (NOTE, f"not installed (extra {extra})") if extra else (PROBLEM, "not installed")
-            yield Finding(name, state, detail, repair)
-            continue
-        if satisfies(version, specifier):
-            yield Finding(name, OK, version)
-        else:  # an exact pin is what fairseq was tested with; a neighbouring version usually works
+        else:
+            if satisfies(version, specifier):
+                yield Finding(name, OK, version)
+                continue
+            # An exact pin is what fairseq was tested with; a neighbouring version usually works.
             state = NOTE if extra or specifier.startswith("==") else PROBLEM
-            yield Finding(name, state, f"{version}, wanted {specifier}", repair)
-
-
-def check_torch() -> Finding:
-    works, text = run(TORCH)
-    if not works:
-        return Finding("import torch", PROBLEM, text, pip("torch") + " && " + build_fairseq())
-    return Finding("import torch", NOTE, text, "nvidia-smi") if "no GPU" in text else Finding("import torch", OK, text)
+            detail = f"{version}, wanted {specifier}"
+        yield Finding(name, state, detail, repair)
 
 
 def check_fairseq() -> Finding:
     names = sorted(set(metadata.packages_distributions().get("fairseq", [])))
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in names) or "not a pip installation"
     if len(names) > 1:
-        return Finding("import fairseq", PROBLEM, f"two in one environment: {versions}", build_fairseq(*names))
-    if names == ["fairseq"]:
-        detail = f"{versions}: the release of 2022 fails on Python 3.11; the plugin needs {FAIRSEQ}"
-        return Finding("import fairseq", PROBLEM, detail, build_fairseq("fairseq"))
-    works, text = run(FAIRSEQ_AND_EXTENSIONS)
-    if not works:  # e.g. not installed, or built for another torch
+        works, text = False, f"two in one environment: {versions}"
+    elif names == ["fairseq"]:
+        works, text = False, f"{versions}: the release of 2022 fails on Python 3.11; the plugin needs {FAIRSEQ}"
+    else:
+        works, text = run(FAIRSEQ_AND_EXTENSIONS)
+    if not works:  # also: not installed, or built for another torch
         return Finding("import fairseq", PROBLEM, text, build_fairseq(*names))
     return Finding("import fairseq", OK if names else NOTE, f"{versions}, {Path(text).parent}")
 
@@ -157,7 +152,11 @@ def findings() -> Iterator[Finding]:
         advice = "apt-get install g++ (or your system's package for it), or export CXX=/path/to/the/compiler"
         yield Finding("C++ compiler", NOTE, "none; building fairseq needs one", advice)
     yield from check_requirements()
-    yield check_torch()
+    works, text = run(TORCH)
+    state, repair = (NOTE, "nvidia-smi") if "no GPU" in text else (OK, "")
+    if not works:
+        state, repair = PROBLEM, f"{pip('torch')} && {build_fairseq()}"
+    yield Finding("import torch", state, text, repair)
     fairseq = check_fairseq()
     yield fairseq
     works, text = run(PLUGIN) if fairseq.state != PROBLEM else (False, "needs fairseq")
@@ -166,9 +165,31 @@ def findings() -> Iterator[Finding]:
     yield Finding("--user-dir", OK, str(PACKAGE))
 
 
+def check_data(directory: Path) -> int:
+    """Prints each file of a directory (that around a `bin`) that is not as its manifest says; 2 if there is one."""
+    if not (directory / MANIFEST).is_file() and directory.resolve().name == "bin":
+        directory = directory.resolve().parent
+    try:
+        hashes = dict(json.loads((directory / MANIFEST).read_text(encoding="utf-8"))["sha256"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        what = f"{directory / MANIFEST} cannot be read ({error})"
+        raise ValueError(f"{what}; is it a directory of hat preprocess?") from None
+    present = {str(path.relative_to(directory)) for path in directory.rglob("*") if not path.is_dir()} - {MANIFEST}
+    problems = dict.fromkeys(hashes.keys() - present, "is missing")
+    problems.update(dict.fromkeys(present - hashes.keys(), "is not in the manifest"))
+    for name in hashes.keys() & present:
+        with open(directory / name, "rb") as file:
+            if hashlib.file_digest(file, "sha256").hexdigest() != hashes[name]:
+                problems[name] = "differs from the manifest"
+    for name, problem in sorted(problems.items()):
+        print(f"{directory / name} {problem}", file=sys.stderr)
+    advice = "; run hat preprocess again, or remove what is not in the manifest" if problems else ""
+    print(f"{directory}: {len(hashes)} files in the manifest, {len(problems)} problems{advice}")
+    return 2 if problems else 0
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", type=Path, metavar="DIR", help="check a directory of hat preprocess instead")
-    parser.add_argument("--problems", action="store_true", help="print only what has to be repaired")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -178,11 +199,15 @@ def main(args: argparse.Namespace) -> int:
     listed = list(findings())
     width = max(len(finding.name) for finding in listed)
     for finding in listed:
-        if args.problems and finding.state != PROBLEM:
-            continue
         print(f"{finding.state:<8} {finding.name:<{width}}  {finding.detail}")
         if finding.repair:
             print(f"{'':<8} {'':<{width}}  -> {finding.repair}")
     problems = sum(finding.state == PROBLEM for finding in listed)
     print(f"{problems} problem{'s' * (problems != 1)}" if problems else "everything that is required is in order")
     return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    command_line = argparse.ArgumentParser(prog="doctor", description=__doc__)
+    add_arguments(command_line)
+    sys.exit(main(command_line.parse_args()))

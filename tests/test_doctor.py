@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from hat_fairseq.doctor import command as doctor
+from hat_fairseq import doctor
 
-ROOT = Path(__file__).resolve().parents[2]
-DOCTOR = str(ROOT / "hat_fairseq" / "doctor")
+ROOT = Path(__file__).resolve().parents[1]
+DOCTOR = ROOT / "hat_fairseq/doctor.py"
 
 
 def run_doctor(python: str, *path: Path, **environment: str) -> tuple[int, dict[str, list[str]], str]:
-    """Exit status, state and detail by name, and all output of `python hat_fairseq/doctor`."""
+    """Exit status, state and detail by name, and all output of `python hat_fairseq/doctor.py`."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, path))} | environment
-    run = subprocess.run([python, DOCTOR], capture_output=True, text=True, cwd=ROOT, env=environment, check=False)
+    run = subprocess.run([python, str(DOCTOR)], capture_output=True, text=True, cwd=ROOT, env=environment, check=False)
     rows = [line for line in run.stdout.splitlines() if line.startswith(("ok ", "note ", "PROBLEM "))]
     width = max(len(line[9:].split("  ")[0]) for line in rows)
     table = {line[9 : 9 + width].strip(): [line[:8].strip(), line[9 + width :].strip()] for line in rows}
@@ -78,11 +78,11 @@ def test_an_empty_environment_lists_every_repair(empty_python: str, tmp_path: Pa
 @pytest.mark.fault("Installation", "Python older than 3.11", "`doctor` runs and names it, exit 1")
 def test_an_old_python_is_named() -> None:
     """The entry is plain Python 3.6 and looks at the version before it imports anything of the project."""
-    source = (ROOT / "hat_fairseq/doctor/__main__.py").read_text()
+    source = DOCTOR.read_text()
     check = next(node for node in ast.parse(source, feature_version=(3, 6)).body if isinstance(node, ast.If))
     before = [line for line in source.splitlines()[: check.lineno] if line.startswith(("import", "from"))]
     assert ast.unparse(check.test) == "sys.version_info < (3, 11)"
-    assert before == ["import argparse", "import os", "import sys"]
+    assert before == ["import sys"]
 
 
 @pytest.mark.fault("Installation", "fairseq 0.12.2 of 2022", "`doctor` names it and the repair, exit 1")
