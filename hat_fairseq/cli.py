@@ -50,14 +50,13 @@ GROUPS = {  # of the verbs in `hat --help`, with their modules
     },
 }
 VERBS = {verb: module for verbs in GROUPS.values() for verb, module in verbs.items()}
-OLD_NAMES = {"convert-bart": ["import", "bart"]}  # kept for one version
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130  # 128 + SIGINT
 EXIT_BROKEN_PIPE = 141  # 128 + SIGPIPE
 
 
 def verb_help(verb: str) -> str:
-    """First line of the docstring of `verb`'s module, read without importing it."""
+    """Returns the first line of the docstring of the module, read without importing it."""
     path = Path(__file__).resolve().parent.joinpath(*VERBS[verb].split(".")).with_suffix(".py")
     if not path.is_file():
         return "(not part of this installation)"
@@ -66,7 +65,7 @@ def verb_help(verb: str) -> str:
 
 
 def version() -> str:
-    """The version of the package, read without importing it."""
+    """Returns the version of the package, read without importing it."""
     text = Path(__file__).with_name("__init__.py").read_text(encoding="utf-8")
     return text.partition('__version__ = "')[2].partition('"')[0]
 
@@ -83,18 +82,18 @@ def import_verb(verb: str) -> ModuleType:
 
 
 def list_verbs() -> str:
-    """The verbs and their help texts by group, as wide as the terminal."""
-    width = shutil.get_terminal_size().columns - 2
+    """Returns the verbs and their help texts by group, as wide as the terminal."""
+    width = max(shutil.get_terminal_size().columns - 2, 40)
     lines = []
     for title, verbs in GROUPS.items():
         lines.append(f"\n{title}:")
         for verb in verbs:
-            lines += textwrap.wrap(f"    {verb:<16}{verb_help(verb)}", max(width, 40), subsequent_indent=" " * 20)
+            lines += textwrap.wrap(f"    {verb:<16}{verb_help(verb)}", width, subsequent_indent=" " * 20)
     return "\n".join(lines)
 
 
 def build_parser(verb: str | None) -> argparse.ArgumentParser:
-    """A parser with the names of all verbs and the arguments of `verb`."""
+    """Builds a parser with the names of all verbs and the arguments of `verb`."""
     description = "Hierarchical attention for long documents on fairseq. `hat VERB --help` explains a verb."
     parser = argparse.ArgumentParser(
         prog="hat",
@@ -115,7 +114,7 @@ def build_parser(verb: str | None) -> argparse.ArgumentParser:
 
 
 def describe(error: Exception) -> str:
-    """One line of printable characters for `error`, without the number that OSError prints."""
+    """Returns one line of printable characters for `error`, without the number that OSError prints."""
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     else:
@@ -129,15 +128,16 @@ def describe(error: Exception) -> str:
 @contextmanager
 def ending_signals() -> Iterator[None]:
     """SIGTERM and SIGHUP raise SystemExit, so that partial outputs are removed; a SIGHUP ignored by nohup stays so."""
-    mine = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) is signal.SIG_DFL]
-    mine = mine if threading.current_thread() is threading.main_thread() else []
-    for number in mine:
-        signal.signal(number, lambda got, _: sys.exit(128 + got))
+    handled = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) is signal.SIG_DFL]
+    if threading.current_thread() is not threading.main_thread():
+        handled = []
+    for signum in handled:
+        signal.signal(signum, lambda number, _: sys.exit(128 + number))
     try:
         yield
     finally:
-        for number in mine:
-            signal.signal(number, signal.SIG_DFL)
+        for signum in handled:
+            signal.signal(signum, signal.SIG_DFL)
 
 
 def flush_output() -> None:
@@ -171,11 +171,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     replace_closed_streams()
-    if arguments and (new := OLD_NAMES.get(arguments[0])):
-        print(
-            f"hat {arguments[0]} is now `hat {' '.join(new)}`; it will be removed in the next version", file=sys.stderr
-        )
-        arguments[:1] = new
     verb = arguments[0] if arguments and arguments[0] in VERBS else None
     try:
         parser = build_parser(verb)

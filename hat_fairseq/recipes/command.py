@@ -35,7 +35,6 @@ COMMANDS = {
     "generate": (("hat_fairseq.cli", "generate"), ("generate",), ("data",)),
     "predict": (("hat_fairseq.cli", "predict"), ("predict",), ("model", "input")),
 }
-LONGEST = 100_000  # characters of a filled value; Linux takes no longer word of a command
 _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9-]*)\}")
 
 
@@ -101,12 +100,11 @@ def build_commands(verb: str, name: str, extra: Iterable[str] = ()) -> list[list
     Args:
         verb: a key of `COMMANDS`.
         name: of a recipe in configs/, or a YAML file.
-        extra: trailing flags. `--FLAG=null` removes the recipe's flag; a positional argument is given as a flag, e.g.
-            --model; --gpus, --update-batch-size and
-            --update-max-tokens change the section `update`; all others are appended.
+        extra: trailing flags. `--FLAG=null` removes the recipe's flag; positional arguments are given as flags, too;
+            --gpus, --update-batch-size and --update-max-tokens change the section `update`; others are appended.
 
     Raises:
-        ValueError: an unknown recipe, malformed YAML, no positional argument, or an infeasible update size.
+        ValueError: an unknown or malformed recipe, no positional argument, or an infeasible update size.
     """
     module, sections, positionals = COMMANDS[verb]
     recipe = files.load(files.find(name))
@@ -126,7 +124,8 @@ def build_commands(verb: str, name: str, extra: Iterable[str] = ()) -> list[list
         score = values_of(trailing).get("score", flags.pop("score", ""))
         trailing = [flag for flag in trailing if flag.name != "score"]
     values = {"recipe": files.find(name).stem, **flags, **values_of(trailing)}
-    words = [word for flag, value in flags.items() if flag not in positionals for word in _words(flag, value)]
+    options = {flag: value for flag, value in flags.items() if flag not in positionals}
+    words = [word for flag, value in options.items() for word in _words(flag, value)]
     command = [*PYTHON, *module, *(_fill(str(flags[each]), values) for each in positionals)]
     command += [_fill(word, values) for word in words] + [word for flag in trailing for word in flag.words]
     if isinstance(score, list) or score in NOTHING:
@@ -145,24 +144,18 @@ def _remove(flags: Flags, trailing: Sequence[Flag]) -> list[Flag]:
 
 def _fill(word: str, values: Mapping[str, str | list[str]], below: tuple[str, ...] = ()) -> str:
     """Returns `word` with every `{flag}` replaced by the value of that flag."""
-    length = 0
 
     def value_of(match: re.Match[str]) -> str:
-        nonlocal length
         flag = match[1]
         value = values.get(flag, "null")
         if isinstance(value, list) or value in NOTHING or flag in below:
             raise ValueError(f"{word!r}: --{flag} has no value to put there")
-        filled = _fill(value, values, (*below, flag))
-        if (length := length + len(filled)) > LONGEST:
-            raise ValueError(f"{word!r}: with the values of its flags it has more than {LONGEST:,} characters")
-        return filled
+        return _fill(value, values, (*below, flag))
 
     return _PLACEHOLDER.sub(value_of, word)
 
 
 def _words(flag: str, value: str | list[str]) -> list[str]:
-    """Returns the words of one `flag: value`."""
     if value == "true":
         return [f"--{flag}"]
     return [f"--{flag}", *([value] if isinstance(value, str) else value)]

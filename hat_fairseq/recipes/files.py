@@ -40,29 +40,21 @@ def find(name: str) -> Path:
     return CONFIGS / f"{name}.yaml"
 
 
-def load(path: Path, below: tuple[Path, ...] = (), bases: dict[Path, Recipe] | None = None) -> Recipe:
+def load(path: Path, below: tuple[Path, ...] = ()) -> Recipe:
     """Returns a recipe merged with its bases. Every section is present; removed flags are still in it.
 
-    Args:
-        path: of the YAML file.
-        below: the files that led here, to find circles.
-        bases: the files that were read, each once.
-
-    Raises:
-        ValueError: a circle of bases, a missing base, or a malformed file.
+    `below`: the files that led here. ValueError for a circle of bases, a missing base, or a malformed file.
     """
     if path in below:
         raise ValueError(f"{path}: is its own base (through {', '.join(str(file.name) for file in below)})")
     content = read(path)
-    recipes, bases = [], {} if bases is None else bases
+    recipes = []
     for base in content.pop("base", []):
         beside = (path.parent / base).resolve()
         base_path = beside if beside.is_file() else CONFIGS / base
         if not base_path.is_file():
             raise ValueError(f"{path}: its base {base!r} does not exist (looked for {beside} and {base_path})")
-        if base_path not in bases:
-            bases[base_path] = load(base_path, (*below, path), bases)
-        recipes.append(bases[base_path])
+        recipes.append(load(base_path, (*below, path)))
     recipes.append(content)
     return {name: {k: v for recipe in recipes for k, v in recipe.get(name, {}).items()} for name in SECTIONS}
 
@@ -85,17 +77,12 @@ def flags_with_value(flags: Flags) -> Flags:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Returns the content of one file, without its bases: `base` (a list) and some of `SECTIONS`.
+    """Returns the content of one file: `base` (a list) and some of `SECTIONS`; underscores in flags become dashes.
 
-    Underscores in the names of flags become dashes.
-
-    Raises:
-        ValueError: malformed YAML, an unknown section, or a value that is neither text nor a list of texts.
+    ValueError for malformed YAML, an unknown section, or a value that is neither text nor a list of texts.
     """
     try:
         content = yaml.load(path.read_bytes(), Loader=_Loader)
-    except RecursionError:
-        raise ValueError(f"{path}: malformed YAML: nested too deeply") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
@@ -120,12 +107,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 class _Loader(yaml.BaseLoader):
-    """Keeps values as written and refuses a key that occurs twice, and aliases: few lines of them are gigabytes."""
-
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.AliasEvent):
-            raise yaml.MarkedYAMLError(problem="aliases are not read", problem_mark=self.peek_event().start_mark)
-        return super().compose_node(parent, index)
+    """Keeps values as written and refuses a key that occurs twice."""
 
     def construct_mapping(self, node: Any, deep: bool = True) -> dict[Any, Any]:
         seen: set[str] = set()

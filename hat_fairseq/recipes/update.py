@@ -17,14 +17,11 @@ OWN = ("gpus", *(f"update-{unit}" for unit in UNITS))
 
 
 class Flag(NamedTuple):
-    """One flag, e.g. `--batch-size 4`.
+    """One flag, e.g. `--batch-size 4`."""
 
-    `name` is written with dashes and empty for words before the first flag. `words` is the flag as the user wrote it.
-    """
-
-    name: str
+    name: str  # with dashes; empty for words before the first flag
     values: list[str]
-    words: list[str]
+    words: list[str]  # as the user wrote it
 
 
 def split(words: Iterable[str]) -> list[Flag]:
@@ -48,15 +45,12 @@ def values_of(flags: Iterable[Flag]) -> dict[str, str]:
 
 
 def apply(flags: Flags, section: Flags, extra: Sequence[Flag]) -> list[Flag]:
-    """Adds --update-freq and --distributed-world-size to the flags of a training.
+    """Adds --update-freq and --distributed-world-size to the flags of a training, in place.
 
     Args:
-        flags: of the recipe; changed in place.
-        section: the recipe's `update`; may be empty.
-        extra: trailing flags; --gpus, --update-batch-size and --update-max-tokens win over the section.
-
-    Returns:
-        `extra` without the three flags that only recipes have.
+        flags: of the recipe.
+        section: the recipe's `update`.
+        extra: trailing flags, which win; they are returned without those that only recipes have.
 
     Raises:
         ValueError: an unknown key, a value that is no whole number, or an infeasible update size.
@@ -102,7 +96,7 @@ def describe(command: Sequence[str]) -> str:
 
 
 def _update_freq(unit: str, total: str | list[str], flags: Mapping[str, str | list[str]]) -> int:
-    """Returns the number of batches of each GPU that make up an update of `total`."""
+    """The number of batches of each GPU that make up an update of `total`."""
     (other,) = UNITS.keys() - {unit}
     if "update-freq" in flags:
         raise ValueError("--update-freq follows from the section 'update': remove it from the section 'train'")

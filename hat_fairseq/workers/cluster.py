@@ -19,16 +19,7 @@ from .processes import Answer, answer, deferred_signals
 
 SECONDS_BETWEEN_NOTES = 60
 SECONDS_BETWEEN_SIGNALS = 0.5
-PACKAGES = [
-    "torch",
-    "numpy",
-    "fairseq-fixed",
-    "tokenizers",
-    "sentencepiece",
-    "sacremoses",
-    "jieba",
-    "sentence-splitter",
-]
+PACKAGES = "torch numpy fairseq-fixed tokenizers sentencepiece sacremoses jieba sentence-splitter"
 SECONDS_TO_CONNECT = 10
 ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -56,16 +47,13 @@ class Actors:
         resources = self.ray.cluster_resources()
         gpus = int(resources.get("GPU", 0)) if on_gpus else 0
         self.size = count or gpus or int(resources.get("CPU", 1))
-        options = {"num_cpus": 1, "num_gpus": int(gpus > 0), "scheduling_strategy": "SPREAD"}
-        self.remote = self.ray.remote(**options)(Remote)
+        self.remote = self.ray.remote(num_cpus=1, num_gpus=int(gpus > 0), scheduling_strategy="SPREAD")(Remote)
         self.idle: list[Actor] = []
         self.starting: list[Actor] = []
         self.failures = 0  # since a worker has started
-        self.folder = os.getcwd()
         self.environment = environment()
 
     def start(self, function: Callable[[Any], Any]) -> None:
-        """Begins a map."""
         self.function = self.ray.put(function)
         for _ in range(self.size - len(self.idle) - len(self.starting)):
             self.replace()
@@ -74,22 +62,19 @@ class Actors:
         """Starts an actor, which is idle when it has answered."""
         with deferred_signals():
             handle = self.remote.remote()
-            self.starting.append(Actor(self, handle, handle.begin.remote(self.folder)))
+            self.starting.append(Actor(self, handle, handle.begin.remote(os.getcwd())))
 
     def ready(self, busy: list["Actor"]) -> list["Actor"]:
         """Waits until some of the busy actors have answered, or others have started."""
-        waited_for = [*busy, *self.starting]
-        answers, begin = [actor.answer for actor in waited_for], time.monotonic()
-        while True:
+        waited_for, answered, begin = [*busy, *self.starting], [], time.monotonic()
+        while not answered:
             with deferred_signals():  # Ray may drop the exception that a signal raises
-                answered, _ = self.ray.wait(answers, timeout=SECONDS_BETWEEN_SIGNALS)
-            if answered:
-                break
-            if not busy and time.monotonic() - begin >= SECONDS_BETWEEN_NOTES:
+                answered, _ = self.ray.wait([actor.answer for actor in waited_for], timeout=SECONDS_BETWEEN_SIGNALS)
+            if not answered and not busy and time.monotonic() - begin >= SECONDS_BETWEEN_NOTES:
                 begin = time.monotonic()
                 print(f"waiting for a worker: the cluster has no room for {self.size}, or starts them", file=sys.stderr)
         done = [actor for actor in waited_for if actor.answer in answered]
-        for actor in [actor for actor in done if actor in self.starting]:
+        for actor in set(done).intersection(self.starting):
             self.starting.remove(actor)
             self._admit(actor)
         return [actor for actor in done if actor in busy]
@@ -117,10 +102,6 @@ class Actors:
         """Ends a map; what is still busy was abandoned, and ends with the connection."""
         self.function = None
 
-    def close(self) -> None:
-        """Ends all actors, and a cluster that this process has started."""
-        self.ray.shutdown()
-
 
 class Actor:
     """An actor, and what it is asked for at present."""
@@ -147,8 +128,8 @@ class Actor:
 class Remote:
     """What an actor runs."""
 
-    def begin(self, folder: str) -> tuple[bool, Any]:
-        """Returns the name of this machine and its versions; relative paths are those of `folder`."""
+    def begin(self, folder: str) -> Answer:
+        """Answers with the name of this machine and its versions; relative paths are those of `folder`."""
         machine = socket.gethostname()
         if not os.path.isdir(folder):
             raise ValueError(f"{machine} has no folder {folder}: start the command in a folder of all machines")
@@ -199,11 +180,9 @@ def environment() -> dict[str, str]:
     digest = blake2b(digest_size=4)
     for path in sorted(Path(hat_fairseq.__file__).parent.rglob("*.py")):
         digest.update(path.read_bytes())
-    versions = {
-        "Python": platform.python_version(),
-        "hat_fairseq": f"{hat_fairseq.__version__} (sources {digest.hexdigest()})",
-    }
-    for package in PACKAGES:
+    own = f"{hat_fairseq.__version__} (sources {digest.hexdigest()})"
+    versions = {"Python": platform.python_version(), "hat_fairseq": own}
+    for package in PACKAGES.split():
         try:
             versions[package] = metadata.version(package).partition("+")[0]
         except metadata.PackageNotFoundError:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-from argparse import Namespace
 from pathlib import Path
 
 import pytest
 from commands import REPOSITORY, run_command
 
-from hat_fairseq.fairseq_fixes.processes import check_bf16, check_world_size, started_processes
+from hat_fairseq.fairseq_fixes.processes import check_world_size, started_processes
 
 TORCHRUN = {"RANK": "3", "WORLD_SIZE": "16", "MASTER_ADDR": "node1", "MASTER_PORT": "29500"}
 SLURM = {"SLURM_JOB_NODELIST": "node[1-2]", "SLURM_NNODES": "2", "SLURM_NTASKS": "2"}
@@ -46,15 +45,6 @@ def test_a_run_has_the_processes_that_it_is_meant_for() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             check_world_size(asked, True, started, gpus)
-
-
-def test_bf16_where_there_is_none_is_refused() -> None:
-    check_bf16(Namespace(bf16=False, memory_efficient_bf16=False), has_bfloat16=False)
-    for flag in ("bf16", "memory_efficient_bf16"):
-        common = Namespace(**{"bf16": False, "memory_efficient_bf16": False, flag: True})
-        check_bf16(common, has_bfloat16=True)
-        with pytest.raises(ValueError, match=r"--bf16: this GPU has no bfloat16; use --fp16"):
-            check_bf16(common, has_bfloat16=False)
 
 
 @pytest.mark.slow

@@ -14,7 +14,6 @@ import pytest
 import torch
 from building import TINY, build
 from fairseq import options, tasks
-from fairseq.data import MaskTokensDataset, NestedDictionaryDataset, RightPadDataset, data_utils
 from fairseq.logging import metrics
 
 from hat_fairseq import cli
@@ -111,20 +110,6 @@ def test_the_share_of_padding_is_that_of_the_batches(ami: Path, caplog: pytest.L
     expected = f"train: {len(batches)} batches, padding {shares[0]} of source tokens, {shares[1]} of target tokens"
     assert len(batches) > 1
     assert [record.message for record in caplog.records if "padding" in record.message] == [expected]
-
-
-def test_masks_are_fresh_in_every_epoch_with_workers(ami: Path) -> None:
-    """With fairseq's own setting the workers keep the first epoch's masks."""
-    task = DocumentToTextTask.setup_task(DocumentToTextConfig(data=str(ami / "bin")))
-    words = task.source_dictionary
-    words.add_symbol("<mask>")
-    source = data_utils.load_indexed_dataset(str(ami / "bin/train.source-target.source"), words)
-    masked = MaskTokensDataset(source, words, pad_idx=words.pad(), mask_idx=words.index("<mask>"), seed=1)
-    dataset = NestedDictionaryDataset({"tokens": RightPadDataset(masked, words.pad())}, sizes=[source.sizes])
-    iterator = task.get_batch_iterator(dataset, max_sentences=6, num_workers=1)
-    epochs = [next(iter(iterator.next_epoch_itr(shuffle=False)))["tokens"].clone() for _ in range(2)]
-    assert (epochs[0] == words.index("<mask>")).any()
-    assert not torch.equal(epochs[0], epochs[1])
 
 
 def test_options_with_a_wrong_result_are_refused(ami: Path) -> None:

@@ -72,12 +72,11 @@ def test_damaged_and_absent_weights(tmp_path: Path) -> None:
 
 
 @pytest.mark.fault("Installation", "`hat import` of a missing folder", "one line, exit 2")
-@pytest.mark.parametrize("words", ["convert-bart", *(f"import {name}" for name in RELEASES)])
-def test_a_folder_that_is_none(words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main([*words.split(), str(tmp_path / "nosuch"), "--out", str(tmp_path / "model.pt")]) == 2
-    error = capsys.readouterr().err
-    assert error.endswith("nosuch is not a folder\n")
-    assert error.startswith("hat convert-bart is now `hat import bart`") == (words == "convert-bart")
+def test_a_folder_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in RELEASES:
+        assert cli.main(["import", name, str(tmp_path / "nosuch"), "--out", str(tmp_path / "model.pt")]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert "nosuch is not a folder" in line
 
 
 CONFIGS = {
