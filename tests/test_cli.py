@@ -109,18 +109,6 @@ def test_train_is_fairseqs_command_with_the_plugin(ami: Path, tmp_path: Path) ->
     words = [word for word in train if word not in ("--user-dir", str(USER_DIR))]
     log = run_command(*words, cwd=tmp_path).stdout
     assert "num_updates" in log and "tensorboardX" not in log
-    flags = [
-        "--task",
-        "document_to_text",
-        "--role-stream",
-        "role",
-        "--max-source-positions",
-        "128",
-        "--batch-size",
-        "2",
-        "--cpu",
-    ]
-    validated = run_command(
-        *MODULE, "validate", ami / "bin", "--path", out / "checkpoint_last.pt", *flags, cwd=tmp_path
-    )
-    assert "valid on 'valid' subset" in validated.stdout
+    flags = f"--path {out}/checkpoint_last.pt --role-stream role --max-source-positions 128 --batch-size 2 --cpu"
+    words = ["validate", ami / "bin", "--task", "document_to_text", *flags.split()]
+    assert "valid on 'valid' subset" in run_command(*MODULE, *words, cwd=tmp_path).stdout

@@ -53,8 +53,6 @@ def problems(table: dict[str, list[str]]) -> dict[str, str]:
 def test_this_environment_is_in_order() -> None:
     status, table, output = run_doctor(sys.executable)
     assert status == 0 and output.endswith("everything that is required is in order\n"), output
-    for name in ("Python", "torch", "import fairseq", "plugin", "tokenizers", "numpy", "--user-dir"):
-        assert table[name][0] in (doctor.OK, doctor.NOTE)
     assert "fairseq-fixed 0.12.3.1" in table["import fairseq"][1]
     assert "hat_bart_large" in table["plugin"][1] and "hat_transformer_wmt_en_de" in table["plugin"][1]
     assert table["--user-dir"][1] == str(ROOT / "hat_fairseq")

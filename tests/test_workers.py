@@ -36,19 +36,13 @@ def test_results_come_in_the_order_of_the_items(workers: int) -> None:
     assert processes == {os.getpid()} if workers == 1 else os.getpid() not in processes
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_mistake_is_raised_here(workers: int) -> None:
-    with pytest.raises(ValueError, match="seven is refused"):
-        list(Workers(workers).map(refuse_seven, range(1000)))
-
-
 def kill_itself(number: int) -> int:
     if number == 700:
         os.kill(os.getpid(), signal.SIGKILL)
     return number
 
 
-@pytest.mark.parametrize("attempt", range(10))
+@pytest.mark.parametrize("attempt", range(3))
 def test_a_killed_worker_is_one_line(attempt: int) -> None:
     started = time.monotonic()
     with pytest.raises(ChildProcessError, match="item 701: a worker process was killed by signal 9; if memory ran out"):
@@ -61,17 +55,7 @@ def take_a_moment(number: int) -> int:
     return number
 
 
-def test_a_worker_killed_between_batches_is_one_line() -> None:
-    results = Workers(2).map(refuse_seven, range(8, 100_000))
-    next(results)
-    time.sleep(0.2)  # both are idle: nobody asks for results
-    for process in multiprocessing.active_children():
-        process.kill()
-    with pytest.raises(ChildProcessError, match="a worker process was killed"):
-        list(results)
-
-
-@pytest.mark.parametrize("delay", [0.0, 0.02, 0.05, 0.1, 0.15])
+@pytest.mark.parametrize("delay", [0.0, 0.05])
 def test_a_worker_killed_at_any_time_is_one_line(delay: float) -> None:
     results = Workers(3).map(take_a_moment, range(10_000))
     next(results)
@@ -82,8 +66,9 @@ def test_a_worker_killed_at_any_time_is_one_line(delay: float) -> None:
     assert not multiprocessing.active_children()
 
 
-def test_the_first_mistake_is_raised_and_results_before_it_come() -> None:
-    results = Workers(3).map(refuse_seven, [*range(100, 200), 7, *range(200, 300), 7])
+@pytest.mark.parametrize("workers", [1, 3])
+def test_the_first_mistake_is_raised_and_results_before_it_come(workers: int) -> None:
+    results = Workers(workers).map(refuse_seven, [*range(100, 200), 7, *range(200, 300), 7])
     assert [next(results) for _ in range(96)] == list(range(100, 196))
     with pytest.raises(ValueError, match="seven is refused"):
         list(results)

@@ -106,9 +106,6 @@ def test_waiting_for_room(cluster: Any, tmp_path: Path, monkeypatch, capsys) -> 
     with Workers(1, cluster.address) as workers, ThreadPoolExecutor() as threads:
         results = threads.submit(list, workers.map(square, [Item(7, tmp_path / "deaths")]))
         time.sleep(3)
-        begin = time.process_time()
-        time.sleep(2)
-        assert time.process_time() - begin < 0.5
         cluster.add_node(**NODE)
         assert numbers(results.result(60)) == [49]
     assert "waiting for a worker: the cluster has no room for 1" in capsys.readouterr().err

@@ -12,7 +12,7 @@ from typing import Any
 import fairseq.data.language_pair_dataset
 import fairseq.data.token_block_dataset
 import numpy as np
-from fairseq.data.indexed_dataset import _code_to_dtype
+from fairseq.data.indexed_dataset import _code_to_dtype, infer_dataset_impl
 from fairseq.data.iterators import BackgroundConsumer
 
 LONGEST_WAIT = 30.0  # seconds, for a batch that never comes
@@ -29,7 +29,7 @@ def give_numpy_compat() -> None:
         vars(module.np).update(vars(np), compat=types.SimpleNamespace(long=int))
 
 
-def make_dataset(original: Callable[..., Any], path: str, impl: str | None, *args: Any, **kwargs: Any) -> Any:
+def make_dataset(original: Callable[..., Any], path: str, impl: str, *args: Any, **kwargs: Any) -> Any:
     """Opens `path`.idx and `path`.bin; ValueError if one is missing, has a wrong size, or an id is too large.
 
     In fairseq such data give other samples, or an error that names no file. All ids are read, a gigabyte of them in
@@ -39,7 +39,7 @@ def make_dataset(original: Callable[..., Any], path: str, impl: str | None, *arg
     absent = [name for name in (index, tokens) if not os.path.exists(name)]
     if len(absent) == 1:
         raise ValueError(f"{absent[0]} is missing; run hat preprocess again")
-    if impl in (None, "mmap") and not absent:
+    if not absent and infer_dataset_impl(path) in (None, "mmap"):  # None: the beginning is missing
         with open(index, "rb") as file:
             header = file.read(_HEADER.size)
         *_, code, rows = _HEADER.unpack(header) if len(header) == _HEADER.size else (0, 0)

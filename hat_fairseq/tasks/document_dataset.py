@@ -9,7 +9,7 @@ from fairseq.data import LanguagePairDataset, data_utils
 from fairseq.tasks.translation import load_langpair_dataset
 from torch import Tensor
 
-from .bin_folder import check_rows
+from .plugin_task import check_rows
 
 logger = logging.getLogger(__name__)
 

@@ -2,10 +2,15 @@
 
 It adds a role for each source token, ROUGE and detokenized BLEU during validation, and exact resumption. Limits on the
 length are those of preprocessing: a longer document is refused.
+
+The scores of a validation are computed from sums over batches and processes. BLEU is fairseq's `--eval-bleu` with the
+text of this package's pipeline and the tokenizer of its language. It scores rows, so a document that was cut into
+chunks counts as several; `hat generate --score bleu` scores whole documents.
 """
 
 import logging
 from argparse import Namespace
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Optional
@@ -14,6 +19,7 @@ from fairseq import utils
 from fairseq.data import Dictionary, data_utils
 from fairseq.data.encoders import register_bpe
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.logging import metrics
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import Tensor
@@ -25,12 +31,15 @@ from ..generation.beam_search import BeamSearchGenerator
 from ..generation.options import MINIMUM, check_ranges, parse_generation_options
 from ..kernels import CPU_PRECISIONS
 from ..scoring.bleu import BleuSettings, make_bleu, settings_by_script
-from . import validation
-from .bin_folder import load_pipeline
+from ..scoring.rouge import score_documents, split_summary
 from .document_dataset import load_documents
-from .training import PluginTask, PluginTaskConfig
+from .plugin_task import PluginTask, PluginTaskConfig, load_pipeline
 
 logger = logging.getLogger(__name__)
+
+ROUGE = {"rouge1": "rouge1", "rouge2": "rouge2", "rougeLsum": "rougeL"}  # names of rouge-score -> in the log
+MAX_SHORT = 0.5  # of all hypotheses; more are a warning
+UNKNOWN_REFERENCE = "\u2047"  # for <unk> in a reference: an unknown word that is generated as <unk> is no match
 
 
 @dataclass
@@ -110,13 +119,13 @@ class DocumentToTextTask(PluginTask, TranslationTask):
         loss, sample_size, logging_output = super().valid_step(sample, model, criterion)
         if self.cfg.eval_rouge:
             hypotheses = self.inference_step(self.rouge_generator, [model], sample)
-            pairs = validation.texts_of(self, hypotheses, sample["target"])
-            logging_output.update(validation.rouge_sums(pairs) | validation.counts_of(pairs))
+            pairs = texts_of(self, hypotheses, sample["target"])
+            logging_output.update(rouge_sums(pairs) | counts_of(pairs))
         return loss, sample_size, logging_output
 
     def _inference_with_bleu(self, generator: Any, sample: dict[str, Any], model: Any) -> Any:
         """fairseq's hook of `--eval-bleu`: the BLEU of a batch, whose sums fairseq adds up."""
-        pairs = validation.texts_of(self, self.inference_step(generator, [model], sample), sample["target"])
+        pairs = texts_of(self, self.inference_step(generator, [model], sample), sample["target"])
         generated, references = map(list, zip(*pairs, strict=True))
         if self.bleu is None:
             language = self.pipeline.settings.target_language if self.pipeline else BleuSettings.language
@@ -128,11 +137,11 @@ class DocumentToTextTask(PluginTask, TranslationTask):
 
     def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: Any) -> None:
         super().reduce_metrics(logging_outputs, criterion)
-        validation.reduce(logging_outputs)
+        reduce_scores(logging_outputs)
 
     def post_validate(self, model: Any, stats: dict[str, Any], aggregator: Any) -> None:
         """Warns of short texts; fairseq calls it after each validation subset."""
-        validation.warn_of_short(aggregator)
+        warn_of_short(aggregator)
 
     # Generation
 
@@ -144,6 +153,57 @@ class DocumentToTextTask(PluginTask, TranslationTask):
         if not rest and all(hasattr(getattr(model, "decoder", None), "reorder_beams") for model in models):
             kwargs.setdefault("seq_gen_cls", BeamSearchGenerator)
         return super().build_generator(models, args, *rest, **kwargs)
+
+
+def texts_of(task: Any, hypotheses: list[list[dict[str, Any]]], targets: Iterable[Any]) -> list[tuple[str, str]]:
+    """Returns the best hypothesis and the reference of each row of a batch, as text on one line."""
+    dictionary = task.tgt_dict
+
+    def text(tokens: Any, **options: str) -> str:
+        tokens = utils.strip_pad(tokens, dictionary.pad()).int().cpu()
+        return " ".join(task.decode(dictionary.string(tokens, **options)).split())
+
+    pairs = zip(hypotheses, targets, strict=True)
+    return [(text(beams[0]["tokens"]), text(target, unk_string=UNKNOWN_REFERENCE)) for beams, target in pairs]
+
+
+def rouge_sums(pairs: list[tuple[str, str]]) -> dict[str, float]:
+    """Sums of F x 100 over the rows of a batch: stemmed, both sides split at punctuation."""
+    generated, references = ([split_summary(pair[side], "punctuation") for pair in pairs] for side in (0, 1))
+    scores = score_documents(generated, references, stem=True)
+    return {f"_{log}_sum": 100 * float(scores[name].sum()) for name, log in ROUGE.items()}
+
+
+def counts_of(pairs: list[tuple[str, str]]) -> dict[str, float]:
+    """Returns how many rows of a batch were generated, and how many of these texts have at most one word."""
+    return {"_hypotheses": len(pairs), "_short_hypotheses": sum(_is_short(*pair) for pair in pairs)}
+
+
+def reduce_scores(logging_outputs: list[dict[str, Any]]) -> None:
+    """Logs the mean of each ROUGE and the share of short hypotheses; nothing when nothing was generated."""
+    number = sum(log.get("_hypotheses", 0) for log in logging_outputs)
+    for name in ROUGE.values() if number else ():
+        if any(f"_{name}_sum" in log for log in logging_outputs):
+            mean = float(sum(log.get(f"_{name}_sum", 0) for log in logging_outputs)) / number
+            metrics.log_scalar(name, mean, number, round=2)
+    if number:
+        short = sum(log.get("_short_hypotheses", 0) for log in logging_outputs)
+        metrics.log_scalar("_short_hypotheses", short / number, number)
+
+
+def warn_of_short(meters: Mapping[str, Any]) -> None:
+    """Warns if most hypotheses of a validation subset are empty or one word, which no score shows."""
+    share = meters["_short_hypotheses"].avg if "_short_hypotheses" in meters else 0.0
+    if share > MAX_SHORT:
+        logger.warning(
+            "%.0f%% of the generated texts are empty or one word, so their scores say nothing; if this stays so, "
+            "look at min_len, max_len_b and lenpen of the generation, and at the learning rate", 100 * share,
+        )  # fmt: skip
+
+
+def _is_short(hypothesis: str, reference: str) -> bool:
+    """Whether it is at most one word, or one character where words are not separated, and the reference is longer."""
+    return len(hypothesis.split()) <= 1 < len(reference.split()) or len(hypothesis) <= 1 < len(reference)
 
 
 @dataclass

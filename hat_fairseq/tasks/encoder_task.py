@@ -27,9 +27,8 @@ from ..data.manifest import check_files
 from ..data.rows import label_of, read_ids
 from ..models.encoder_model import EncoderModel
 from ..models.loading import LABELS, fingerprint
-from .bin_folder import check_rows, load_pipeline
+from .plugin_task import PluginTask, PluginTaskConfig, check_rows, load_pipeline
 from .row_dataset import RowDataset, RowTargets, SampleDataset
-from .training import PluginTask, PluginTaskConfig
 
 
 @dataclass

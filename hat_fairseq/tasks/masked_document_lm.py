@@ -19,8 +19,7 @@ from torch import Tensor
 
 from ..data.kinds.pretraining import PretrainingKind
 from ..data.manifest import check_files
-from .bin_folder import load_pipeline
-from .training import PluginTask, PluginTaskConfig
+from .plugin_task import PluginTask, PluginTaskConfig, load_pipeline
 
 
 @dataclass

@@ -95,15 +95,6 @@ def test_errors_are_one_line(tmp_path, monkeypatch, capsys):
         assert output == "" and error.startswith(f"hat: error: {message}") and error.count("\n") == 1
 
 
-def test_it_imports_neither_fairseq_nor_torch():
-    program = (
-        "import sys; from hat_fairseq import cli; cli.main(['recipe', 'train', 'ami']); "
-        "assert 'yaml' in sys.modules and not {'torch', 'fairseq', 'numpy'} & set(sys.modules)"
-    )
-    done = run(sys.executable, "-c", program, cwd=REPOSITORY, DRY_RUN="1")
-    assert done.returncode == 0, done.stderr
-
-
 def test_the_scripts_find_hat(tmp_path):
     """In a checkout with a `.venv`, from another directory: $PYTHON, then PATH, then .venv, else one line."""
     checkout, bin_dir = tmp_path / "checkout", tmp_path / "bin"

@@ -62,9 +62,9 @@ def preprocessed(name: str) -> Namespace:
 
 def options_of(name: str) -> Options:
     """The options of `hat preprocess`, with the defaults of the reader."""
-    given = vars(preprocessed(name))
-    own = Reader("own data", kind=given["kind"] or "text", read=None) if takes_a_folder(name) else None
-    return preprocess.resolve_options(given, own or find_reader(given["reader"]))
+    flags = vars(preprocessed(name))
+    own = Reader("own data", kind=flags["kind"] or "text", read=None) if takes_a_folder(name) else None
+    return preprocess.resolve_options(flags, own or find_reader(flags["reader"]))
 
 
 def as_number(value):
@@ -142,30 +142,30 @@ def test_other_recipes_arrive() -> None:
         scoring.parse_args([*arrived.score.split(), "--hypotheses", "h", "--references", "r"])
     for name in WITH["predict"]:
         predict, score = recipes.build_commands("predict", name)
-        given, part = cli.build_parser("predict").parse_args(predict[4:]), SECTIONS[name]["predict"]["split"]
-        assert_arrived(predict[6:], given)
-        assert (str(given.input), given.model) == (f"data-bin/{name}", f"checkpoints/{name}/checkpoint_best.pt")
-        assert str(given.out) == f"results/{name}/{part}.jsonl" and given.split == part
+        arrived, part = cli.build_parser("predict").parse_args(predict[4:]), SECTIONS[name]["predict"]["split"]
+        assert_arrived(predict[6:], arrived)
+        assert (str(arrived.input), arrived.model) == (f"data-bin/{name}", f"checkpoints/{name}/checkpoint_best.pt")
+        assert str(arrived.out) == f"results/{name}/{part}.jsonl" and arrived.split == part
         files_of_score = cli.build_parser("score").parse_args(score[4:])
         assert files_of_score.references == [f"data-bin/{name}/text/{part}.jsonl"]
-        assert files_of_score.hypotheses == [str(given.out)]
+        assert files_of_score.hypotheses == [str(arrived.out)]
         assert takes_a_folder(name) or part in find_reader(reader_of(name)).splits
 
 
 def test_rows_fit_the_models() -> None:
     """So that no model refuses rows that took hours to make. `hat preprocess` and the model count alike."""
     for name in SECTIONS:
-        given, options = trained(name), options_of(name)
-        if given.arch.startswith("hierarchical_transformer"):
-            model = Namespace(**{**vars(HierarchicalTransformerConfig()), **vars(given)})
+        arrived, options = trained(name), options_of(name)
+        if arrived.arch.startswith("hierarchical_transformer"):
+            model = Namespace(**{**vars(HierarchicalTransformerConfig()), **vars(arrived)})
             longest = model.max_segments * model.segment_length
-            assert given.segment_by == "marker" and options.max_segments <= model.max_segments, name
+            assert arrived.segment_by == "marker" and options.max_segments <= model.max_segments, name
             assert options.segment_length <= model.segment_length, name
         else:
-            longest = given.max_source_positions if options.kind == "text" else given.max_positions
+            longest = arrived.max_source_positions if options.kind == "text" else arrived.max_positions
         assert max(options.max_source_tokens, options.max_chunk_tokens or 0) <= longest, name
         if options.kind == "text":
-            assert max(options.max_target_tokens, options.max_chunk_tokens or 0) <= given.max_target_positions, name
+            assert max(options.max_target_tokens, options.max_chunk_tokens or 0) <= arrived.max_target_positions, name
             assert options.max_chunk_tokens or not (options.aligned and options.long_source == "chunk"), name
 
 
@@ -174,9 +174,9 @@ def test_pretraining_reads_the_same_folder_and_model() -> None:
     for name in names:
         own, pretraining = SECTIONS[name], SECTIONS[f"{name}_pretraining"]
         assert pretraining["preprocess"] == own["preprocess"] | {"out": f"data-bin/{name}"}
-        given = trained(f"{name}_pretraining")
-        assert given.data == f"data-bin/{name}/bin/input0" and given.arch == own["train"]["arch"]
-        assert given.tokens_per_sample == given.max_positions == trained(name).max_positions
+        arrived = trained(f"{name}_pretraining")
+        assert arrived.data == f"data-bin/{name}/bin/input0" and arrived.arch == own["train"]["arch"]
+        assert arrived.tokens_per_sample == arrived.max_positions == trained(name).max_positions
     assert len(names) > 5
 
 

@@ -24,7 +24,7 @@ register()
         (".bin", 0, r"test\.bin"),
         (".idx", -9, r"test\.idx has \d+ bytes instead of \d+"),
         (".idx", 20, r"test\.idx has 20 bytes instead of 26"),
-        (".idx", 4, r"test\.idx is damaged"),
+        (".idx", 4, r"test\.idx has 4 bytes instead of 26"),
     ],
 )
 def test_truncated_files_are_named(tmp_path: Path, suffix: str, keep: int, message: str) -> None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
-from fairseq import options, tasks
 from fairseq.criterions import CRITERION_REGISTRY
 from helpers import assert_close
+from test_encoder_tasks import dataset_of, task_of
 
 from hat_fairseq.data.binarize import binarize_text
 from hat_fairseq.data.blocks import Blocks
@@ -19,24 +18,15 @@ from hat_fairseq.data.dictionary import Dictionary
 
 Data = Callable[[str], Path]
 ARCHITECTURES = pytest.mark.parametrize(
-    "arch", ["hat_roberta_tiny", "hierarchical_transformer_tiny --segment-by marker"]
+    ("arch", "flags"), [("hat_roberta_tiny", ""), ("hierarchical_transformer_tiny", "--segment-by marker")]
 )
-PLAIN = "--dropout 0 --attention-dropout 0 "
-
-
-def task_of(data: Path, flags: str = "", arch: str = "hat_roberta_tiny") -> tuple[Any, Any, Any]:
-    """The task, its model built the way fairseq-train builds it, and the training part."""
-    words = f"{data} --task document_question_answering --arch {arch} --cpu {PLAIN} {flags}".split()
-    args = options.parse_args_and_arch(options.get_training_parser(), input_args=words)
-    task = tasks.setup_task(args)
-    model = task.build_model(args).eval()
-    task.load_dataset("train")
-    return task, model, task.datasets["train"]
 
 
 @ARCHITECTURES
-def test_scores_do_not_depend_on_batch_mates_and_exist_where_an_answer_may_be(data_of: Data, arch: str) -> None:
-    task, model, dataset = task_of(data_of("document_qa"), arch=arch)
+def test_scores_are_where_an_answer_may_be_whatever_the_batch(data_of: Data, arch: str, flags: str) -> None:
+    task, model = task_of("document_qa", data_of("document_qa"), flags, arch)
+    task.load_dataset("train")
+    dataset = task.datasets["train"]
     text = (data_of("document_qa").parent / "text/train.source").read_text().splitlines()
     batch = dataset.collater([dataset[index] for index in range(7)])
     logits = task.logits(model, batch)
@@ -60,8 +50,10 @@ def test_scores_do_not_depend_on_batch_mates_and_exist_where_an_answer_may_be(da
 
 
 @ARCHITECTURES
-def test_the_loss_reaches_every_parameter(data_of: Data, arch: str) -> None:
-    task, model, dataset = task_of(data_of("document_qa"), arch=arch)
+def test_the_loss_reaches_every_parameter(data_of: Data, arch: str, flags: str) -> None:
+    task, model = task_of("document_qa", data_of("document_qa"), flags, arch)
+    task.load_dataset("train")
+    dataset = task.datasets["train"]
     batch = dataset.collater([dataset[index] for index in range(9)])
     loss, rows, _ = CRITERION_REGISTRY["document_answers"](task)(model, batch)
     loss.backward()
@@ -89,4 +81,4 @@ def test_damaged_labels_are_refused(data_of: Data, tmp_path: Path) -> None:
         (tmp_path / "labels").write_text(f"{words}\n" * 24)
         binarize_text(tmp_path / "labels", dictionary, data / "label/train", Blocks(tmp_path / f"blocks{number}"))
         with pytest.raises(ValueError, match=f"label row 1: .*{message}"):
-            task_of(data)[2][0]
+            dataset_of("document_qa", data)[1][0]

@@ -18,14 +18,14 @@ from fairseq.logging import metrics
 
 from hat_fairseq import cli
 from hat_fairseq.data.word_tokenizer import word_tokenizer
-from hat_fairseq.tasks import validation
+from hat_fairseq.tasks import document_to_text
 from hat_fairseq.tasks.document_to_text import DocumentToTextConfig, DocumentToTextTask
 
 
 def built(data: Path) -> tuple[Any, Any]:
     """A task that has built its model, and the model."""
-    given = f"{data} --task document_to_text --arch hat_transformer_tiny --cpu --eval-bleu"
-    args = options.parse_args_and_arch(options.get_training_parser(), input_args=given.split())
+    words = f"{data} --task document_to_text --arch hat_transformer_tiny --cpu --eval-bleu"
+    args = options.parse_args_and_arch(options.get_training_parser(), input_args=words.split())
     task = tasks.setup_task(args)
     return task, task.build_model(args)
 
@@ -88,10 +88,10 @@ def test_an_unknown_word_is_no_match(ami: Path, monkeypatch: pytest.MonkeyPatch)
 def test_rouge_is_the_mean_over_rows_of_all_batches(ami: Path) -> None:
     """A good text in a batch of its own, and two bad ones; nothing is logged where nothing was generated."""
     texts = [[("the remote control is yellow", "the remote control is yellow")], [("a", "b c"), ("d", "e f")]]
-    logs = [validation.rouge_sums(pairs) | validation.counts_of(pairs) for pairs in texts]
+    logs = [document_to_text.rouge_sums(pairs) | document_to_text.counts_of(pairs) for pairs in texts]
     for logged, expected in ((logs, {"rouge1": 33.33, "rouge2": 33.33, "rougeL": 33.33}), ([{"loss": 1.0}], {})):
         with metrics.aggregate(new_root=True) as aggregator:
-            validation.reduce(logged)
+            document_to_text.reduce_scores(logged)
         assert aggregator.get_smoothed_values() == expected
 
 
@@ -109,6 +109,8 @@ def test_the_share_of_padding_is_that_of_the_batches(ami: Path, caplog: pytest.L
         shares.append(f"{padding / sum(row.numel() for row in rows):.1%}")
     expected = f"train: {len(batches)} batches, padding {shares[0]} of source tokens, {shares[1]} of target tokens"
     assert len(batches) > 1
+    with pytest.raises(ValueError, match=r"\d of 6 samples are longer than the model takes, .* or than --max-tokens"):
+        task.get_batch_iterator(task.dataset("train"), 60, max_positions=(60, 60), ignore_invalid_inputs=True)
     assert [record.message for record in caplog.records if "padding" in record.message] == [expected]
 
 

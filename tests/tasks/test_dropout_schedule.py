@@ -13,7 +13,7 @@ from fairseq.tasks import FairseqTask
 from torch import nn
 
 from hat_fairseq.tasks.encoder_task import EncoderTaskConfig
-from hat_fairseq.tasks.training import DROPOUT, PluginTask
+from hat_fairseq.tasks.plugin_task import DROPOUT, PluginTask
 
 ARCHITECTURES = ["hat_roberta_tiny", "hierarchical_transformer_tiny", "hat_transformer_tiny"]
 

@@ -206,7 +206,7 @@ def test_max_tokens_below_a_sample_is_an_error(data_of: Data) -> None:
     longest = max(dataset.size(index) for index in range(len(dataset)))
     with pytest.raises(AssertionError, match=f"max_tokens={longest - 1}"):
         limits = {"max_tokens": longest - 1, "max_positions": longest - 1, "ignore_invalid_inputs": True}
-        task.get_batch_iterator(dataset, **limits).next_epoch_itr()
+        task.get_batch_iterator(dataset, **limits, disable_iterator_cache=True).next_epoch_itr()
     batches = list(task.get_batch_iterator(dataset, max_tokens=longest).next_epoch_itr())
     assert max(batch["net_input"]["src_tokens"].numel() for batch in batches) <= longest
     assert sum(batch["nsentences"] for batch in batches) == 24

@@ -12,6 +12,7 @@ import torch
 from commands import TWO_PROCESSES, USER_DIR, run_command
 from fairseq import checkpoint_utils
 from sklearn.metrics import accuracy_score, f1_score
+from test_training import largest_difference, weights
 from warm import WarmPython
 
 from hat_fairseq.data.kinds import KINDS
@@ -39,8 +40,8 @@ def train(kind: str, data: Path, save: Path, flags: str, lr: float = 3e-3) -> st
 
 
 def logs(text: str, which: str) -> list[dict[str, float]]:
-    found = [json.loads(line) for line in re.findall(rf"\| {which} \| (\{{.*?\}})", text)]
-    return [{name.removeprefix(f"{which}_"): float(value) for name, value in line.items()} for line in found]
+    lines = [json.loads(line) for line in re.findall(rf"\| {which} \| (\{{.*?\}})", text)]
+    return [{name.removeprefix(f"{which}_"): float(value) for name, value in line.items()} for line in lines]
 
 
 def curve(*texts: str) -> list[tuple[float, float]]:
@@ -108,10 +109,7 @@ def test_a_stopped_run_goes_on_as_if_nothing_had_happened(run, data_of: Data, tm
     parts = [run(train("choice", data_of("choice"), tmp_path / "parts", f"{flags} {updates}")) for updates in (4, 5)]
     assert len(curve(whole)) == 5 and curve(*parts) == curve(whole)
     assert "epoch 2: dropout rates times 1" in parts[1]
-    one, other = (
-        torch.load(tmp_path / name / "checkpoint_last.pt", weights_only=True)["model"] for name in ("whole", "parts")
-    )
-    assert one.keys() == other.keys() and all(torch.equal(tensor, other[name]) for name, tensor in one.items())
+    assert largest_difference(weights(tmp_path / "whole"), weights(tmp_path / "parts")) == 0.0
 
 
 @pytest.mark.slow
@@ -125,10 +123,10 @@ def test_two_processes_equal_one_with_twice_the_batch(run, data_of: Data, tmp_pa
     two = done.stdout + done.stderr
     names = ("loss", "accuracy", "f1_micro", "f1_macro")
     for which in ("train", "valid"):
-        ours, theirs = ([[epoch[name] for name in names] for epoch in logs(text, which)] for text in (two, one))
-        assert len(ours) == 2
-        for epoch, expected in zip(ours, theirs, strict=True):
-            assert epoch == pytest.approx(expected, abs=2e-3)
+        epochs, expected = ([[epoch[name] for name in names] for epoch in logs(text, which)] for text in (two, one))
+        assert len(epochs) == 2
+        for values, reference in zip(epochs, expected, strict=True):
+            assert values == pytest.approx(reference, abs=2e-3)
     assert "'distributed_world_size': 2" in two and "find_unused_parameters': False" in two
 
 
@@ -143,6 +141,5 @@ def test_fine_tuning_after_masked_lm_on_rows(run, data_of: Data, tmp_path: Path)
     flags += f"--reset-dataloader --reset-meters --restore-file {tmp_path / 'checkpoint_last.pt'}"
     text = run(train("qa", data_of("qa"), tmp_path / "next", flags, lr=0))
     assert "lm_head: not in the model; left out 6 tensors" in text and "newly initialised" in text
-    folders = (tmp_path, tmp_path / "next")
-    before, after = (torch.load(folder / "checkpoint_last.pt", weights_only=True)["model"] for folder in folders)
+    before, after = weights(tmp_path), weights(tmp_path / "next")
     assert all(torch.equal(tensor, before[name]) for name, tensor in after.items() if "heads" not in name)

@@ -110,15 +110,6 @@ def test_loss_and_gradients_are_the_definition(data_of: Data, kind: str) -> None
             assert_close(p.grad, wanted[name])
 
 
-def test_without_alpha_it_is_two_plain_passes(data_of: Data) -> None:
-    task, model, batch, base = setting("tokens", data_of)
-    plain = base(model, batch)
-    loss, size, log = regularized("document_labels", task, alpha=0, roll=0)(model, batch)
-    assert_close(loss, 2 * plain[0])
-    assert size == plain[1] and log["sar_loss"] == 0
-    assert plain[2].keys() <= log.keys()
-
-
 def test_r_drop_differs_by_dropout_alone(data_of: Data) -> None:
     for flags, differs in ((STILL, False), ("--dropout 0.3 ", True)):
         task, model, batch, _ = setting("tokens", data_of, flags)

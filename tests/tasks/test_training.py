@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 from pathlib import Path
@@ -88,24 +87,13 @@ def test_a_missing_restore_file_is_an_error(train, tmp_path: Path) -> None:
     assert result.stderr.strip().endswith("--restore-file bart.large/model.pt does not exist")
 
 
-class Malicious:
-    def __reduce__(self) -> tuple:
-        return os.system, ("touch executed",)
-
-
-def test_a_bad_checkpoint_is_refused_with_one_clear_line(train, tmp_path: Path, uninterrupted) -> None:
+def test_a_checkpoint_that_does_not_fit_is_refused_with_one_clear_line(train, tmp_path: Path, uninterrupted) -> None:
     state = torch.load(uninterrupted[0] / "checkpoint_last.pt", weights_only=True)
     state["model"]["decoder.layers.0.fc1.extra"] = torch.zeros(2)
-    executable = r"bad.pt: refused, because it holds more than tensors and settings \(posix.system\)"
-    for content, message in (
-        ({"model": {}, "args": Malicious()}, executable),
-        (state, r"unknown decoder.layers.0.fc1.extra \[2\]"),
-    ):
-        torch.save(content, tmp_path / "bad.pt")
-        result = train(tmp_path, "--restore-file", tmp_path / "bad.pt", check=False, cwd=tmp_path)
-        assert result.returncode
-        assert re.search(message, result.stderr.strip().splitlines()[-1]), result.stderr[-2000:]
-    assert not (tmp_path / "executed").exists()
+    torch.save(state, tmp_path / "bad.pt")
+    result = train(tmp_path, "--restore-file", tmp_path / "bad.pt", check=False)
+    assert result.returncode
+    assert "unknown decoder.layers.0.fc1.extra [2]" in result.stderr.strip().splitlines()[-1], result.stderr[-2000:]
 
 
 def test_checkpoint_copies_are_atomic(run, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`PluginTask`: the base of all tasks of this package, with `--dropout-schedule`; it drops no sample.
+"""`PluginTask`, the base of all tasks of this package: it checks the data, drops no sample, and has a dropout schedule.
 
 Rohde et al. 2021, section 7: on RACE the encoder-only model converged only without dropout in the first epoch. The
 schedule has a factor for each epoch; the last one also holds for later epochs. The factors multiply the rates of the
@@ -8,14 +8,18 @@ flags, so a resumed run has the same rates.
 import logging
 import math
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Optional
 
 import numpy as np
+from fairseq import utils
 from fairseq.dataclass import FairseqDataclass
 from fairseq.modules import FairseqDropout
 from torch import nn
 
+from ..data.dictionary import check_known
 from ..data.options import settings_of_tokens
+from ..data.pipeline import FILE_NAME, TextPipeline
 
 logger = logging.getLogger(__name__)
 
@@ -109,3 +113,35 @@ class PluginTask:
         # With a multiple (fairseq's default is 8) fairseq drops the last batch whenever it does not fill up.
         settings = {**kwargs, "required_batch_size_multiple": 1}
         return super().get_batch_iterator(*args, **settings)  # type: ignore[misc]
+
+
+def load_pipeline(data: str, task: str) -> TextPipeline | None:
+    """Returns the text pipeline of the first `bin` directory of fairseq's list; None for data of fairseq-preprocess.
+
+    Raises:
+        FileNotFoundError: the directory is missing, or has no dictionary.
+        ValueError: the data are for another task, or the files of the pipeline cannot be read.
+    """
+    folder = Path(utils.split_paths(data)[0])
+    if not [*folder.glob("dict*.txt"), *folder.glob("*/dict.txt")]:
+        raise FileNotFoundError(
+            f"{folder} has no dictionary (dict*.txt): run `hat preprocess`, or `hat recipe preprocess NAME`, and give "
+            "its `bin` directory"
+        )
+    if not (folder / FILE_NAME).exists():
+        return None
+    pipeline = TextPipeline.load(folder)
+    if pipeline.kind.task != task:
+        raise ValueError(
+            f"{folder} holds data of the kind {pipeline.kind.name!r}, which the task {task} does not read: use the "
+            f"task {pipeline.kind.task}, or other data"
+        )
+    return pipeline
+
+
+def check_rows(rows: Any, what: str) -> None:
+    """Raises ValueError for indexed rows of ids of which one is empty, or most tokens are not in the dictionary."""
+    empty = np.flatnonzero(np.asarray(rows.sizes) < 2)
+    if len(empty):
+        raise ValueError(f"{what}: row {empty[0] + 1} is empty; preprocess the data again")
+    check_known(map(rows.__getitem__, range(len(rows))), what)
