@@ -119,6 +119,7 @@ def test_update_freq_follows_from_what_an_update_sees(configs):
         (UPDATE, "", "8", "2", "2 GPUs x 4 documents x 8 = 64 documents an update"),
         (UPDATE, "--gpus 1", "16", "1", "4 documents x 16 = 64 documents an update"),
         (UPDATE, "--gpus=4 --batch-size 16", "1", "4", "4 GPUs x 16 documents x 1 = 64 documents an update"),
+        (UPDATE, "--distributed-world-size 1", "16", "1", "4 documents x 16 = 64 documents an update"),
         (UPDATE, "--update-batch-size 32", "4", "2", "2 GPUs x 4 documents x 4 = 32 documents an update"),
         (UPDATE, "--cpu --batch-size=1", "32", "2", "2 processes x 1 document x 32 = 64 documents an update"),
         (UPDATE, "--update-freq 4,2", "4,2", "2", ""),

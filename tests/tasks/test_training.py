@@ -40,10 +40,10 @@ def uninterrupted(train, tmp_path_factory) -> tuple[Path, Any]:
 
 
 def test_resume_is_exact_in_any_epoch(train, tmp_path: Path, uninterrupted) -> None:
-    """Three updates an epoch, dropout on: stopped in epoch 1, at the end of it, and in the middle of epoch 2."""
+    """Three updates an epoch, dropout on: stopped in epoch 1, in epoch 2 after a start in epoch 1, and at its end."""
     whole, result = uninterrupted
     save_often = ["--disable-validation", "--save-interval-updates", 1, "--keep-interval-updates", 1]
-    parts = [train(tmp_path, "--max-update", stop, *save_often) for stop in (1, 3, 5, 8)]
+    parts = [train(tmp_path, "--max-update", stop, *save_often) for stop in (1, 5, 6, 8)]
     assert [loss for part in parts for loss in losses(part)] == losses(result) and len(losses(result)) == 8
     assert largest_difference(weights(whole), weights(tmp_path)) == 0.0
 
