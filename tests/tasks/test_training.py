@@ -48,6 +48,15 @@ def test_resume_is_exact_in_any_epoch(train, tmp_path: Path, uninterrupted) -> N
     assert largest_difference(weights(whole), weights(tmp_path)) == 0.0
 
 
+@pytest.mark.slow
+def test_resume_is_exact_with_the_batches_of_the_first_epoch(train, tmp_path: Path) -> None:
+    """As fairseq's own tasks have them; this flag removes the option of the plugin's."""
+    flags = ["--rebuild-batches", "--disable-validation", "--save-interval-updates", 1, "--max-update"]
+    whole, *parts = [train(tmp_path / name, *flags, stop) for name, stop in (("whole", 8), ("parts", 4), ("parts", 8))]
+    assert [loss for part in parts for loss in losses(part)] == losses(whole) and len(losses(whole)) == 8
+    assert largest_difference(weights(tmp_path / "whole"), weights(tmp_path / "parts")) == 0.0
+
+
 SHOWS_THE_END = """
 import atexit, runpy, torch
 atexit.register(lambda: print(f"process group at the end: {torch.distributed.is_initialized()}"))
