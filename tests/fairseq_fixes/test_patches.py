@@ -1,9 +1,16 @@
-"""Work-arounds that need no training run; the others are tested in tests/tasks/test_training.py."""
+"""Corrections that need at most one training run; the others are tested in tests/tasks/test_training.py."""
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
+import pytest
 import torch
+from commands import run_command, training_words
 from fairseq import options
 from fairseq.data import ListDataset, TokenBlockDataset
 from fairseq.ngram_repeat_block import NGramRepeatBlock
@@ -50,3 +57,49 @@ def test_training_has_the_criterion_of_its_task() -> None:
         assert not criterion.startswith("chunked") or args.label_smoothing == 0  # the flags of the criterion are there
     args = options.parse_args_and_arch(options.get_generation_parser(), ["data", "--task", "document_to_text"])
     assert args.criterion == "cross_entropy"
+
+
+PROGRAM = """
+import sys, torch
+from fairseq.data.iterators import BufferedIterator
+from torch.utils.data import DataLoader
+import hat_fairseq
+
+class Data(torch.utils.data.Dataset):
+    def __getitem__(self, index):
+        return torch.arange(5)
+
+def collate(rows):
+    return [torch.randn(50, 50) @ torch.randn(50, 50) for _ in range(20)]
+
+if __name__ == "__main__":
+    size, workers = map(int, sys.argv[1:])
+    loader = DataLoader(Data(), batch_sampler=[[number] for number in range(100_000)], collate_fn=collate,
+                        num_workers=workers)
+    next(BufferedIterator(size, loader))
+    sys.exit(3)
+"""
+
+
+@pytest.mark.fault(
+    "Training",
+    "an error while batches are prepared in the background",
+    "the message and status 1; the process does not abort",
+)
+@pytest.mark.parametrize(("buffer", "workers"), [pytest.param(100_000, 0, marks=pytest.mark.slow), (2, 1)])
+def test_a_thread_that_prepares_batches_does_not_abort_the_process(buffer: int, workers: int) -> None:
+    command = [sys.executable, "-W", "ignore", "-c", PROGRAM, str(buffer), str(workers)]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert result.returncode == 3, result.stderr
+
+
+@pytest.mark.slow
+def test_the_log_is_short_and_says_how_long_the_training_takes(ami: Path, tmp_path: Path) -> None:
+    flags = ["--log-format", "simple", "--max-update", 5, "--no-save", "--disable-validation", "--weight-decay", 0.125]
+    result = run_command("fairseq-train", *training_words(ami / "bin", tmp_path, *flags))
+    lines = result.stdout.splitlines()
+    first = next(number for number, line in enumerate(lines) if "| train_inner |" in line)
+    assert first < 24 and max(map(len, lines)) < 1000 and result.stderr == ""
+    assert any("settings: " in line and "--weight-decay 0.125" in line for line in lines)
+    left = [float(match[1]) for line in lines if (match := re.search(r"train_inner .* minutes_left=([\d.]+)", line))]
+    assert len(left) == 5 and left[-1] == 0
