@@ -26,6 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Becomes the process of fairseq's command, which obeys signals and shows tracebacks as fairseq's does."""
+    if not args.others:
+        raise ValueError(f"`hat {args.verb}` needs the bin folder of `hat preprocess`, such as data-bin/mine/bin")
     if importlib.util.find_spec("fairseq_cli") is None:
         raise ValueError("fairseq is not installed: pip install 'hat_fairseq[train]'")
     # -P: the current directory is no place to import from

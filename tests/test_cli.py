@@ -60,6 +60,8 @@ def test_a_mistake_is_one_line_and_status_2_and_a_traceback_on_request(
         assert cli.main(["import", "bart", str(folder), "--out", str(tmp_path / "model.pt")]) == 2
         captured = capsys.readouterr()
         assert captured.err == f"hat: error: {text}\n" and captured.out == ""
+    assert cli.main(["train"]) == 2
+    assert capsys.readouterr().err.startswith("hat: error: `hat train` needs the bin folder of `hat preprocess`")
     assert cli.describe(ValueError("line one\n   line two")) == "line one line two"
     assert cli.describe(OSError(28, "No space left on device")) == "No space left on device"
     monkeypatch.setenv("HAT_TRACEBACK", "1")

@@ -54,6 +54,8 @@ def main(args: argparse.Namespace) -> int:
     if args.name is None:
         raise ValueError(f"`hat recipe {args.step}` needs the name of a recipe: {', '.join(files.names())}")
     if args.step in ("show", "copy"):
+        if args.flags:
+            raise ValueError(f"`hat recipe {args.step}` takes the name of a recipe only: remove {args.flags[0]!r}")
         return show(files.find(args.name), as_file=args.step == "copy")
     commands = build_commands(args.step, args.name, args.flags)
     if os.environ.get("RANK", "0") == "0":  # torchrun starts every process with the same words
