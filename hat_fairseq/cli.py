@@ -50,6 +50,36 @@ GROUPS = {  # of the verbs in `hat --help`, with their modules
     },
 }
 VERBS = {verb: module for verbs in GROUPS.values() for verb, module in verbs.items()}
+LEFT = {  # verbs and options of 0.4, and what replaces them; docs/upgrading.md has them too
+    "classify": "hat predict MODEL DOCUMENTS --data BIN --out FILE --details",
+    "convert-bart": "hat import bart",
+    "baselines": "python examples/baselines.py DOCUMENTS TRAIN OUT",
+    "make-data": "python preprocess/make_lra.py",
+    "merge": "hat preprocess --cluster auto, or parts with one --vocabulary",
+    "preprocess --task": "--kind",
+    "preprocess --shard": "--cluster auto, or parts with one --vocabulary",
+    "preprocess --pack": "--kind mlm --max-source-tokens N",
+    "preprocess --no-pack": "--kind mlm without --max-source-tokens",
+    "preprocess --codes": "--vocabulary BIN",
+    "preprocess --one-document": "a line of JSON for the document",
+    "preprocess --chunk-by": "nothing, chunks end where the source alone decides",
+    "preprocess --no-binarize": "nothing, the texts are in text/ beside bin/",
+    "predict --path": "hat predict MODEL INPUT",
+    "predict --examples": "nothing, answers are cut out of the records",
+    "predict --long-source": "hat preprocess --long-source",
+    "predict --look": "hat look MODEL --input FILE --pages DIR",
+    "generate --num-shards": "--workers N",
+    "generate --machine": "--cluster auto",
+    "generate --cpu": "--device cpu",
+    "generate --cpu-precision": "--precision",
+    "look --training": "hat curves LOG --out FILE",
+    "look --csv": "--json FILE",
+    "export --format": "--to hf",
+    "train --long-source": "hat preprocess --long-source",
+    "train --long-target": "hat preprocess --long-target",
+    "train --eval-doc-bleu": "--eval-bleu, and hat generate --score bleu for documents",
+    "train --strict-restore": "nothing",
+}
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130  # 128 + SIGINT
 EXIT_BROKEN_PIPE = 141  # 128 + SIGPIPE
@@ -113,6 +143,14 @@ def build_parser(verb: str | None) -> argparse.ArgumentParser:
     return parser
 
 
+def refuse_what_left(arguments: Sequence[str]) -> None:
+    """Raises ValueError for a verb or an option of `LEFT`."""
+    verb, options = arguments[0], [word.partition("=")[0] for word in arguments[1:] if word.startswith("--")]
+    for name in [verb, *(f"{verb} {option}" for option in options)]:
+        if name in LEFT:
+            raise ValueError(f"`hat {name}` left in 0.5; instead: {LEFT[name]}")
+
+
 def describe(error: Exception) -> str:
     """Returns one line of printable characters for `error`, without the number that OSError prints."""
     if isinstance(error, OSError) and error.strerror:
@@ -173,6 +211,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     replace_closed_streams()
     verb = arguments[0] if arguments and arguments[0] in VERBS else None
     try:
+        if arguments:
+            refuse_what_left(arguments)
         parser = build_parser(verb)
         args, others = parser.parse_known_args(arguments)
         if others and not args.passes_flags_on:

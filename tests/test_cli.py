@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -67,6 +68,20 @@ def test_a_mistake_is_one_line_and_status_2_and_a_traceback_on_request(
     monkeypatch.setenv("HAT_TRACEBACK", "1")
     with pytest.raises(ValueError, match="is not a folder"):
         cli.main(["import", "bart", str(missing), "--out", str(tmp_path / "model.pt")])
+
+
+@pytest.mark.parametrize("name", cli.LEFT)
+def test_what_left_says_what_replaces_it(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    verb, *option = name.split()
+    assert cli.main([verb, *(f"{word}=1" for word in option)]) == 2
+    assert capsys.readouterr().err == f"hat: error: `hat {name}` left in 0.5; instead: {cli.LEFT[name]}\n"
+    assert re.search(rf"{name.split()[-1]}\b", (ROOT / "docs/upgrading.md").read_text(encoding="utf-8"))
+    if option:
+        parser = argparse.ArgumentParser(verb)
+        cli.import_verb(verb).add_arguments(parser)
+        assert f"{option[0]} " not in parser.format_help()
+    else:
+        assert verb not in cli.VERBS
 
 
 @pytest.mark.fault("Installation", "Ctrl-C", "one line, exit 130")
