@@ -53,6 +53,7 @@ VERBS = {verb: module for verbs in GROUPS.values() for verb, module in verbs.ite
 LEFT = {  # verbs and options of 0.4, and what replaces them; docs/upgrading.md has them too
     "classify": "hat predict MODEL DOCUMENTS --data BIN --out FILE --details",
     "convert-bart": "hat import bart",
+    "show-attention": "python docs/draw_attention.py, in a clone",
     "baselines": "python examples/baselines.py DOCUMENTS TRAIN OUT",
     "make-data": "python preprocess/make_lra.py",
     "merge": "hat preprocess --cluster auto, or parts with one --vocabulary",

@@ -66,7 +66,8 @@ class Actors:
 
     def ready(self, busy: list["Actor"]) -> list["Actor"]:
         """Waits until some of the busy actors have answered, or others have started."""
-        waited_for, answered, begin = [*busy, *self.starting], [], time.monotonic()
+        waited_for, begin = [*busy, *self.starting], time.monotonic()
+        answered: list[Any] = []
         while not answered:
             with deferred_signals():  # Ray may drop the exception that a signal raises
                 answered, _ = self.ray.wait([actor.answer for actor in waited_for], timeout=SECONDS_BETWEEN_SIGNALS)

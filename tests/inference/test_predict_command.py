@@ -20,7 +20,7 @@ import hat_fairseq
 from hat_fairseq import cli
 from hat_fairseq.data.kind import HEAD
 from hat_fairseq.data.records_json import read_records
-from hat_fairseq.data.rows import label_of, read_ids
+from hat_fairseq.data.rows import read_ids
 from hat_fairseq.data.text import split_sentences
 from hat_fairseq.inference.command import write_lines
 from hat_fairseq.inference.labels import Predictor, batches
