@@ -164,24 +164,15 @@ def test_windows_know_what_lies_within_their_reach_and_nothing_else(words: Dicti
         assert changed.equal(distances[:, number] <= needle.REACH["window"])
 
 
-def test_pointers_are_one_cycle_and_point_far() -> None:
-    words, rng = pointers.dictionary(), random.Random(3)
-    for _ in range(20):
-        tokens, _ = pointers.document(rng, words, pointers.KEYS)
-        text = [words[token] for token in tokens]
-        assert text[0] == "<s>" and text[-1] == "</s>" and text.count("<s>") == pointers.KEYS
-        at = {text[place - 1]: place - 1 for place, word in enumerate(text) if word == "points"}
-        follows = {key: text[place + 3] for key, place in at.items()}
-        assert len(at) == pointers.KEYS and set(follows.values()) == set(at)
-        assert all(abs(at[key] - at[other]) > pointers.LAYERS * pointers.WINDOW for key, other in follows.items())
-
-
-def test_answers_are_as_many_hops_away_as_asked() -> None:
+def test_pointers_are_one_cycle_and_point_far_and_answers_are_as_many_hops_away_as_asked() -> None:
     words = pointers.dictionary()
-    tokens, questions, answers = pointers.batch(random.Random(3), words, 6, 4)
+    tokens, questions, answers = pointers.batch(random.Random(3), words, pointers.KEYS, 20)
     for row, asked, wanted in zip(tokens, questions.flatten(1, 2), answers.flatten(1), strict=True):
         text = [words[token] for token in row]
-        follows = {text[place - 1]: text[place + 2] for place, word in enumerate(text) if word == "points"}
+        at = {text[place - 1]: place - 1 for place, word in enumerate(text) if word == "points"}
+        follows = {key: text[place + 3] for key, place in at.items()}
+        assert len(at) == text.count("<s>") == pointers.KEYS and set(follows.values()) == set(at)
+        assert all(abs(at[key] - at[other]) > pointers.LAYERS * pointers.WINDOW for key, other in follows.items())
         for (number, key), answer in zip(asked.tolist(), wanted.tolist(), strict=True):
             end = words[key]
             for _ in range(int(words[number][0])):

@@ -29,10 +29,8 @@ FOLDERS = "|".join(
 )
 # `tests/x.py`, `modules/y.py` and `configs/base/z.yaml`; with capitals or stars it is a pattern, not a path
 PATH = re.compile(rf"(?<![\w/.-])(?:{FOLDERS})/[a-z0-9_./-]*\.(?:py|md|yaml|sh)(?![\w*{{])")
-OF_OTHERS = (
-    "--no-python --nnodes --nproc-per-node --rdzv-backend --rdzv-endpoint --standalone --signals-to-handle"  # torchrun
-)
-OF_OTHERS += " --head --port --address --generate --joined-dictionary"  # Ray, fairseq-preprocess
+OF_OTHERS = "--no-python --nnodes --nproc-per-node --rdzv-backend --rdzv-endpoint --standalone"  # torchrun
+OF_OTHERS += " --signals-to-handle --head --port --address --generate --joined-dictionary"  # Ray, fairseq-preprocess
 
 
 def code(text: str) -> list[str]:
@@ -151,15 +149,8 @@ def test_the_pages_name_what_exists() -> None:
 
 def test_what_does_not_exist_is_noticed() -> None:
     text = "`hat nosuch --verb-flag x` `hat_fairseq/no.py`\n\n```\nA=1 hat join \\\n    --nosuch --beam 1\n```\n"
-    expected = {
-        "nosuch",
-        "--verb-flag",
-        "hat_fairseq/no.py",
-        "--nosuch",
-        "hat join --nosuch --nosuch",
-        "hat join --nosuch --beam",
-    }
-    assert missing_names(text) == expected
+    expected = {"nosuch", "--verb-flag", "hat_fairseq/no.py", "--nosuch"}
+    assert missing_names(text) == expected | {"hat join --nosuch --nosuch", "hat join --nosuch --beam"}
 
 
 def table(heading: str, page: str) -> list[list[str]]:
@@ -215,10 +206,8 @@ def test_every_quoted_message_is_in_the_sources() -> None:
             strings.append(words_of(" ".join(str(v.value) for v in values if isinstance(v, ast.Constant))))
     cells = [line.split(" | ")[0] for line in MESSAGES.splitlines() if line.startswith("| ")]
     quotes = [quote for cell in cells for _, quote in SPAN.findall(cell) if not any(text in quote for text in NOT_OURS)]
-    missing = []
-    for quote, words in ((quote, words_of(quote)) for quote in quotes):
-        if words and not any(
-            share(words, string) >= 0.9 or (len(string) > 2 and share(string, words) == 1) for string in strings
-        ):
-            missing.append(quote)
-    assert len(quotes) > 40 and missing == []
+
+    def is_said(words: list[str]) -> bool:
+        return any(share(words, each) >= 0.9 or (len(each) > 2 and share(each, words) == 1) for each in strings)
+
+    assert len(quotes) > 40 and [quote for quote in quotes if words_of(quote) and not is_said(words_of(quote))] == []

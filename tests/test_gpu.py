@@ -72,9 +72,9 @@ def small_model(arch: str, flags: dict[str, Any]) -> Any:
 def batch(device: str) -> dict[str, Any]:
     """Documents with padding and a question."""
     shares = [1, 0.15, 0.8, 0.04]
-    found = sample({"documents": 4, "source": 300, "target": 60, "vocabulary": 500, "shares": shares})
-    found["net_input"]["src_tokens"][:, 5] = EOS  # ends the question, whose tokens are global
-    return apply_to_sample(lambda tensor: tensor.to(device), found)
+    documents = sample({"documents": 4, "source": 300, "target": 60, "vocabulary": 500, "shares": shares})
+    documents["net_input"]["src_tokens"][:, 5] = EOS  # ends the question, whose tokens are global
+    return apply_to_sample(lambda tensor: tensor.to(device), documents)
 
 
 def loss_and_logits(model: Any, data: dict[str, Any]) -> tuple[Tensor, Tensor]:
@@ -122,8 +122,8 @@ def search(
     """Of every document the hypotheses, best first, with their scores."""
     generator = generator_class([model], model.decoder.dictionary, max_len_a=0, max_len_b=20, **options)
     tokens = batch(device)["net_input"]["src_tokens"]
-    found = generator.generate([model], {"net_input": {"src_tokens": tokens, "src_lengths": tokens.ne(PAD).sum(1)}})
-    return [[(h["tokens"].tolist(), float(h["score"])) for h in beams] for beams in found]
+    output = generator.generate([model], {"net_input": {"src_tokens": tokens, "src_lengths": tokens.ne(PAD).sum(1)}})
+    return [[(h["tokens"].tolist(), float(h["score"])) for h in beams] for beams in output]
 
 
 @pytest.mark.parametrize("device", DEVICES)

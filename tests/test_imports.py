@@ -113,8 +113,8 @@ def test_heavy_libraries_stay_out_of_the_light_parts() -> None:
     violations = {}
     for path in FILES:
         names = imported(path, path.read_text(encoding="utf-8"), inside_functions=False)
-        if found := {name.split(".")[0] for name in names} & FORBIDDEN_LIBRARIES.get(part_of(path), set()):
-            violations[str(path.relative_to(PACKAGE))] = found
+        if heavy := {name.split(".")[0] for name in names} & FORBIDDEN_LIBRARIES.get(part_of(path), set()):
+            violations[str(path.relative_to(PACKAGE))] = heavy
     assert violations == {}
 
 

@@ -75,13 +75,13 @@ def normalised(name: str) -> str:
 
 
 def test_nothing_private_and_nothing_unfinished() -> None:
-    found = [
+    lines = [
         f"{relative(path)}:{number}: {line.strip()[:150]}"
         for path in FILES
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
         if any(word in line for word in PRIVATE) or UNFINISHED.search(line)
     ]
-    assert found == [] and len(FILES) > 50
+    assert lines == [] and len(FILES) > 50
 
 
 def test_every_module_says_what_it_is() -> None:

@@ -35,6 +35,7 @@ COMMANDS = {
     "generate": (("hat_fairseq.cli", "generate"), ("generate",), ("data",)),
     "predict": (("hat_fairseq.cli", "predict"), ("predict",), ("model", "input")),
 }
+LONGEST = 100_000  # characters of a filled value; Linux takes no longer word of a command
 _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9-]*)\}")
 
 
@@ -146,13 +147,18 @@ def _remove(flags: Flags, trailing: Sequence[Flag]) -> list[Flag]:
 
 def _fill(word: str, values: Mapping[str, str | list[str]], below: tuple[str, ...] = ()) -> str:
     """Returns `word` with every `{flag}` replaced by the value of that flag."""
+    length = 0
 
     def value_of(match: re.Match[str]) -> str:
+        nonlocal length
         flag = match[1]
         value = values.get(flag, "null")
         if isinstance(value, list) or value in NOTHING or flag in below:
             raise ValueError(f"{word!r}: --{flag} has no value to put there")
-        return _fill(value, values, (*below, flag))
+        filled = _fill(value, values, (*below, flag))
+        if (length := length + len(filled)) > LONGEST:
+            raise ValueError(f"{word!r}: with the values of its flags it has more than {LONGEST:,} characters")
+        return filled
 
     return _PLACEHOLDER.sub(value_of, word)
 

@@ -40,21 +40,23 @@ def find(name: str) -> Path:
     return CONFIGS / f"{name}.yaml"
 
 
-def load(path: Path, below: tuple[Path, ...] = ()) -> Recipe:
+def load(path: Path, below: tuple[Path, ...] = (), bases: dict[Path, Recipe] | None = None) -> Recipe:
     """Returns a recipe merged with its bases. Every section is present; removed flags are still in it.
 
-    `below`: the files that led here. ValueError for a circle of bases, a missing base, or a malformed file.
+    `below`: the files that led here; `bases`: those that were read, each once. ValueError for a circle of bases, a missing base, or a malformed file.
     """
     if path in below:
         raise ValueError(f"{path}: is its own base (through {', '.join(str(file.name) for file in below)})")
     content = read(path)
-    recipes = []
+    recipes, bases = [], {} if bases is None else bases
     for base in content.pop("base", []):
         beside = (path.parent / base).resolve()
         base_path = beside if beside.is_file() else CONFIGS / base
         if not base_path.is_file():
             raise ValueError(f"{path}: its base {base!r} does not exist (looked for {beside} and {base_path})")
-        recipes.append(load(base_path, (*below, path)))
+        if base_path not in bases:
+            bases[base_path] = load(base_path, (*below, path), bases)
+        recipes.append(bases[base_path])
     recipes.append(content)
     return {name: {k: v for recipe in recipes for k, v in recipe.get(name, {}).items()} for name in SECTIONS}
 
@@ -83,6 +85,8 @@ def read(path: Path) -> dict[str, Any]:
     """
     try:
         content = yaml.load(path.read_bytes(), Loader=_Loader)
+    except RecursionError:
+        raise ValueError(f"{path}: malformed YAML: nested too deeply") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
@@ -107,7 +111,12 @@ def read(path: Path) -> dict[str, Any]:
 
 
 class _Loader(yaml.BaseLoader):
-    """Keeps values as written and refuses a key that occurs twice."""
+    """Keeps values as written and refuses a key that occurs twice, and aliases: few lines of them are gigabytes."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.MarkedYAMLError(problem="aliases are not read", problem_mark=self.peek_event().start_mark)
+        return super().compose_node(parent, index)
 
     def construct_mapping(self, node: Any, deep: bool = True) -> dict[Any, Any]:
         seen: set[str] = set()

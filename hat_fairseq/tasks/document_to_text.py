@@ -74,6 +74,8 @@ class DocumentToTextTask(PluginTask, TranslationTask):
     def setup_task(cls, cfg: DocumentToTextConfig, **kwargs: Any) -> "DocumentToTextTask":
         if cfg.left_pad_target:
             raise ValueError("--left-pad-target is not supported: the decoder's causal mask needs padding on the right")
+        if cfg.load_alignments:
+            raise ValueError("--load-alignments is not supported: a document has no word alignments to learn from")
         pipeline = load_pipeline(cfg.data, DocumentKind.task)
         task = super().setup_task(cfg, **kwargs)
         task.pipeline = pipeline
@@ -150,6 +152,8 @@ class DocumentToTextTask(PluginTask, TranslationTask):
 
     def build_generator(self, models: list[Any], args: Any, *rest: Any, **kwargs: Any) -> Any:
         check_ranges({name: getattr(args, name, None) for name in MINIMUM})
+        if getattr(args, "print_alignment", None):
+            raise ValueError("--print-alignment is not supported: generation keeps no attention weights")
         if not rest and all(hasattr(getattr(model, "decoder", None), "reorder_beams") for model in models):
             kwargs.setdefault("seq_gen_cls", BeamSearchGenerator)
         return super().build_generator(models, args, *rest, **kwargs)

@@ -122,13 +122,13 @@ def test_dictionaries(folder: Path, lines: list, end: str) -> None:
     path = folder / "dict.txt"
     text = "\n".join(f"{word} {count}{' #fairseq:overwrite' * more}" for word, count, more in lines) + end
     path.write_bytes(text.encode())
-    ours = refused_or(lambda: Dictionary.load(path), path)
+    dictionary = refused_or(lambda: Dictionary.load(path), path)
     try:
-        theirs = FairseqDictionary.load(str(path))
+        expected = FairseqDictionary.load(str(path))
     except (ValueError, RuntimeError):
-        assert ours is None
+        assert dictionary is None
     else:
-        assert isinstance(ours, Dictionary) and ours.numbers == theirs.indices
+        assert isinstance(dictionary, Dictionary) and dictionary.numbers == expected.indices
 
 
 @pytest.fixture(scope="module")

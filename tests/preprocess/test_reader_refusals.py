@@ -78,6 +78,7 @@ CHANGES = [
     ("ted17_zh_en", TED.format("en"), "<talkid>1</talkid>", "", "text before the first <talkid>: Ben Koch"),
     ("ted17_zh_en", TED.format("en"), "<talkid>1</talkid>", "<talkid> </talkid>", "a talk without an id"),
     ("ted17_zh_en", TED.format("en"), "<talkid>3</talkid>", "<talkid>5</talkid>", "document '3' is not in"),
+    ("ted17_zh_en", TED.format("zh"), "<talkid>3</talkid>", "", "document '3' is not in"),
     ("ted17_zh_en", TED.format("zh"), "<talkid>3</talkid>", "<talkid>2</talkid>", "document '2' was there before"),
     ("ted17_zh_en", "zh-en/IWSLT17.TED.tst2014.zh-en.en.xml", "", None, "IWSLT17.TED.tst2014.en-zh.en.xml is missing"),
     ("natural_questions", "0-nq-dev.jsonl", "", PAGE % 9, "candidate 0 has the tokens 0 to 9 of 2"),

@@ -23,7 +23,7 @@ from releases import RELEASES, write_release
 from hat_fairseq import cli
 from hat_fairseq.data.binarize import check_splits
 from hat_fairseq.data.kinds.document_questions import choose_annotation
-from hat_fairseq.data.readers import find_reader, names
+from hat_fairseq.data.readers import SPLITS, find_reader, names
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import record_to_json
 from meetings import FILLERS, filter_words
@@ -143,6 +143,24 @@ def test_no_test_segment_of_libreoffices_help_is_in_training(tmp_path: Path) -> 
     train, *others = (read("libreoffice_help_en_de", split, tmp_path) for split in ("train", "valid", "test"))
     known = {text for page in train for text in page.sentences or ()}
     assert all(others) and not known & {text for pages in others for page in pages for text in page.sentences or ()}
+
+
+def test_a_page_of_one_segment_is_left_out(tmp_path: Path) -> None:
+    pages = write_release("libreoffice_page", tmp_path).rglob("page.html")
+    for page, text in zip(sorted(pages), ("Eins.", "One."), strict=True):
+        page.write_text(f'<p id="a" class="paragraph">{text}</p>')
+    counts: Counter[str] = Counter()
+    assert not [record for split in SPLITS for record in read("libreoffice_help_en_de", split, tmp_path, counts)]
+    assert counts["pages_with_fewer_than_two_segments"] == 1
+
+
+def test_translations_by_systems_are_no_references(tmp_path: Path) -> None:
+    root = write_release("wmt20_en_cs", tmp_path)
+    expected = [(one.target, one.other_references) for one in read("wmt20_en_cs", "valid", root)]
+    path = root / "dev/xml/newstest2018.en-cs.xml"
+    added = '<hyp lang="cs" system="A"><seg id="1">x</seg></hyp></doc>'
+    path.write_text(path.read_text(encoding="utf-8").replace("</doc>", added), encoding="utf-8")
+    assert [(one.target, one.other_references) for one in read("wmt20_en_cs", "valid", root)] == expected
 
 
 def test_meaningless_words_leave_the_meetings_and_nothing_else() -> None:

@@ -43,20 +43,21 @@ def tokens(name: str, turns: list[Turn], number: int) -> Record:
 
 def choice(name: str, turns: list[Turn], number: int) -> Record:
     """Which turn stood in the text; two or three choices."""
-    said = texts(turns)
     wrong = ["we will all meet again tomorrow .", "the remote control is yellow ."][: 1 + number % 2]
-    right = number // 2 % (len(wrong) + 1)
-    choices = [*wrong[:right], said[1], *wrong[right:]]
-    return {"id": name, "segments": said, "question": "what was said ?", "choices": choices, "label": right}
+    return asked(name, turns, "choices", wrong, number // 2)
 
 
 def candidates(name: str, turns: list[Turn], number: int) -> Record:
     """Which turn stood in the text: two to four candidates in one row."""
-    said = texts(turns)
     wrong = ["we will all meet again tomorrow .", "yellow .", "it was cold ."][: 1 + number % 3]
-    right = number % (len(wrong) + 1)
+    return asked(name, turns, "candidates", wrong, number)
+
+
+def asked(name: str, turns: list[Turn], key: str, wrong: list[str], number: int) -> Record:
+    """A question whose answer, the second turn, stands at one of the places among the wrong ones."""
+    said, right = texts(turns), number % (len(wrong) + 1)
     choices = [*wrong[:right], said[1], *wrong[right:]]
-    return {"id": name, "segments": said, "question": "what was said ?", "candidates": choices, "label": right}
+    return {"id": name, "segments": said, "question": "what was said ?", key: choices, "label": right}
 
 
 def qa(name: str, turns: list[Turn], number: int) -> Record:
@@ -85,16 +86,9 @@ def mlm(name: str, turns: list[Turn], number: int) -> Record:
     return {"id": name, "segments": texts(turns)}
 
 
-KINDS: dict[str, Callable[[str, list[Turn], int], Record]] = {
-    "classification": classification,
-    "segments": segments,
-    "tokens": tokens,
-    "choice": choice,
-    "candidates": candidates,
-    "qa": qa,
-    "document_qa": document_qa,
-    "mlm": mlm,
-}
+FUNCTIONS: tuple[Callable[..., Record], ...]
+FUNCTIONS = classification, segments, tokens, choice, candidates, qa, document_qa, mlm
+KINDS = {function.__name__: function for function in FUNCTIONS}
 
 
 def write(kind: str, documents: Path, out: Path, labelled: bool = True) -> Path:

@@ -11,7 +11,6 @@ Each row is a real command in that test. A parametrized test may have one row, o
 
 from __future__ import annotations
 
-import re
 import sys
 from contextlib import redirect_stdout
 from io import StringIO
@@ -51,24 +50,20 @@ class Rows:
 
 
 def collect() -> dict[Row, set[str]]:
-    """Rows and the tests that show them.
-
-    Raises:
-        ValueError: an empty cell, an unknown area, or a fault with two outcomes.
-    """
-    found = Rows()
+    """Rows and the tests that show them; ValueError for an empty cell, an unknown area, a fault with two outcomes."""
+    rows = Rows()
     sys.path.insert(0, str(REPOSITORY))  # as `python -m pytest` does
     with redirect_stdout(StringIO()) as output:
-        status = pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", str(REPOSITORY / "tests")], [found])
+        status = pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", str(REPOSITORY / "tests")], [rows])
     if status != pytest.ExitCode.OK:
         raise ValueError(f"the tests could not be collected\n{output.getvalue()[-2000:]}")
-    for row in found.tests:
+    for row in rows.tests:
         if row[0] not in AREAS or not all(cell.strip() for cell in row) or any("\n" in cell for cell in row):
             raise ValueError(f"{row}: the area must be one of {', '.join(AREAS)}, and each cell one line of text")
-    faults = [row[:2] for row in found.tests]
+    faults = [row[:2] for row in rows.tests]
     if twice := {fault for fault in faults if faults.count(fault) > 1}:
         raise ValueError(f"these faults have two outcomes: {sorted(twice)}")
-    return found.tests
+    return rows.tests
 
 
 def tables(tests: dict[Row, set[str]]) -> str:
@@ -88,15 +83,10 @@ def links(tests: set[str]) -> str:
     return ", ".join(f"[`{test.split('::')[-1]}`]({path.removeprefix('tests/')})" for path, _, test in named)
 
 
-def rendered(page: str, tests: dict[Row, set[str]]) -> str:
-    """The page with these tables."""
-    begin, end = map(re.escape, (BEGIN, END))
-    return re.sub(f"(?s)(?<={begin}).*(?={end})", lambda _: tables(tests), page)
-
-
 if __name__ == "__main__":
     old = PAGE.read_text(encoding="utf-8")
-    new = rendered(old, collect())
+    head, _, rest = old.partition(BEGIN)
+    new = head + BEGIN + tables(collect()) + END + rest.partition(END)[2]
     if "--check" in sys.argv:
         sys.exit(f"{PAGE} is not what the tests say: write it anew" if old != new else 0)
     PAGE.write_text(new, encoding="utf-8")
