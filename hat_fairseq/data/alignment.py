@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hat_fairseq.data.kinds.documents import Document
 
 POLICIES = ("error", "drop", "merge")
-WAY_OUT = "correct it, or choose --on-misaligned drop or --on-misaligned merge"
+ADVICE = "correct it, or choose --on-misaligned drop or --on-misaligned merge"
 
 Pair = tuple[str, str]
 Languages = tuple[str, str]  # of source and target
@@ -39,14 +39,27 @@ def align(document: Document, policy: str, languages: Languages, counts: Counter
     target = [normalise(segment, counts) for segment in document.target or ()]
     if not any(source) or not any(target):
         return document
+    sizes = f"{document.name}: {len(source)} source and {len(target)} target segments"
+    pairs = list(zip(source, target, strict=False))
     if len(source) != len(target):
         if policy != "merge":
-            raise MisalignedError(f"{_numbers(document)}; {WAY_OUT}")
+            raise MisalignedError(f"{sizes}; {ADVICE}")
         counts["documents_misaligned_merged"] += 1
         pairs = [(join_sentences(source, languages[0]), join_sentences(target, languages[1]))]
-    else:
-        pairs = _pairs(document, list(zip(source, target, strict=True)), policy, languages, counts)
-    sources, targets = zip(*pairs, strict=True)
+    whole = list(filter(all, pairs))
+    one_sided = [index for index, pair in enumerate(pairs) if any(pair) and not all(pair)]
+    counts["segment_pairs_empty"] += len(pairs) - len(whole) - len(one_sided)
+    if one_sided and policy == "merge":
+        counts["segment_pairs_one_sided_merged"] += len(one_sided)
+        whole = _merged(pairs, languages)
+    elif one_sided:
+        if policy == "error" or not whole:  # without a whole pair nothing would be left
+            number, side = one_sided[0] + 1, "target" if pairs[one_sided[0]][0] else "source"
+            raise MisalignedError(f"{sizes}, segment {number} has an empty {side}; {ADVICE}")
+        counts["segment_pairs_one_sided_dropped"] += len(one_sided)
+        sources, targets = zip(*(pairs[index] for index in one_sided), strict=True)
+        counts.update(dropped_words(sources, targets, languages))
+    sources, targets = zip(*whole, strict=True)
     return document.with_sentences(sources, None, targets)
 
 
@@ -56,38 +69,11 @@ def dropped_words(source: Iterable[str], target: Iterable[str], languages: Langu
     return Counter(source_words_dropped=words[0], target_words_dropped=words[1])
 
 
-def _pairs(
-    document: Document, pairs: list[Pair], policy: str, languages: Languages, counts: Counter[str]
-) -> list[Pair]:
-    """Pairs with text on both sides; `document` is for messages."""
-    whole = [index for index, pair in enumerate(pairs) if all(pair)]
-    one_sided = [index for index, pair in enumerate(pairs) if any(pair) and not all(pair)]
-    counts["segment_pairs_empty"] += len(pairs) - len(whole) - len(one_sided)
-    if not one_sided:
-        return [pairs[index] for index in whole]
-    if policy == "merge":
-        counts["segment_pairs_one_sided_merged"] += len(one_sided)
-        return _merged(pairs, languages)
-    if policy == "error" or not whole:  # without a whole pair there is nothing to keep
-        first = one_sided[0]
-        side = "target" if pairs[first][0] else "source"
-        raise MisalignedError(f"{_numbers(document)}, segment {first + 1} has an empty {side}; {WAY_OUT}")
-    counts["segment_pairs_one_sided_dropped"] += len(one_sided)
-    sources, targets = zip(*(pairs[index] for index in one_sided), strict=True)
-    counts.update(dropped_words(sources, targets, languages))
-    return [pairs[index] for index in whole]
-
-
 def _merged(pairs: list[Pair], languages: Languages) -> list[Pair]:
     merged: list[Pair] = []
     for pair in filter(any, pairs):
         if merged and not (all(pair) and all(merged[-1])):  # one of the two still lacks a side
-            before = merged.pop()
-            source, target = zip(before, pair, strict=True)
+            source, target = zip(merged.pop(), pair, strict=True)
             pair = join_sentences(source, languages[0]), join_sentences(target, languages[1])
         merged.append(pair)
     return merged
-
-
-def _numbers(document: Document) -> str:
-    return f"{document.name}: {len(document.sentences or ())} source and {len(document.target or ())} target segments"

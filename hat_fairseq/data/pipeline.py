@@ -30,7 +30,6 @@ class TextPipeline:
 
     @property
     def kind(self) -> Kind:
-        """The kind of data."""
         return kind_of(self.settings.kind)
 
     def encode(self, record: Record) -> list[Row]:
@@ -89,8 +88,7 @@ class TextPipeline:
     def load(cls, directory: str | Path) -> Self:
         """Read what `save` wrote; ValueError for a file that is missing or changed, or settings of another version."""
         directory = Path(directory)
-        path = directory / FILE_NAME
-        if not path.is_file():
+        if not (path := directory / FILE_NAME).is_file():
             raise ValueError(f"{path} is missing: {directory} is no directory written by hat preprocess")
         try:
             record = parse_json(path.read_text(encoding="utf-8"))
@@ -98,15 +96,14 @@ class TextPipeline:
                 raise ValueError(f"it has format {record['format']!r}, this version needs {FORMAT}")
             kind, hashes = record["bpe"]["kind"], record["bpe"]["sha256"]
             settings = settings_from_json(record["settings"])
-            if sorted(hashes) != sorted(FILES[kind]):
-                raise ValueError(f"a BPE of kind {kind} has the files {', '.join(FILES[kind])}")
+            expected = {name: hashes[name] for name in FILES[kind]}
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(
                 f"{path} cannot be read ({error}); make the data again, with the options that manifest.json records: "
                 "hat preprocess READER --out NEW_DIRECTORY"
             ) from error
-        for name, expected in hashes.items():
-            if not (directory / name).is_file() or sha256_of(directory / name) != expected:
+        for name, sha256 in expected.items():
+            if not (directory / name).is_file() or sha256_of(directory / name) != sha256:
                 raise ValueError(f"{directory / name} is missing or was changed after {FILE_NAME} was written")
         return cls(settings, load_bpe(kind, directory))
 

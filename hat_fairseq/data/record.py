@@ -48,7 +48,6 @@ class Answer:
 
     @property
     def end(self) -> int:
-        """The character behind it."""
         return self.start + len(self.text)
 
     def check(self, context: str, where: str) -> None:
@@ -80,8 +79,7 @@ class Annotation:
 class Record:
     """A document or an example: what all kinds have in common. A kind adds the fields of its texts and its gold label.
 
-    ValueError for an id or a label that is not usable, none or several forms of the text, or labels that are not as
-    many as elements.
+    ValueError for an unfit id or label, none or several forms of the text, or labels that are not as many as elements.
     """
 
     reads: ClassVar[Texts]  # the fields that the model reads, in this order
@@ -106,8 +104,8 @@ class Record:
             raise ValueError(f"{self.name} has an empty label")
         forms = [name for name in self.one_of if getattr(self, name) is not None]
         if self.one_of and len(forms) != 1:
-            forms = forms or ["none"]
-            raise ValueError(f"{self.name}: give exactly one of {', '.join(self.one_of)}, not {' and '.join(forms)}")
+            present = " and ".join(forms) or "none"
+            raise ValueError(f"{self.name}: give exactly one of {', '.join(self.one_of)}, not {present}")
         if self.labels is not None and len(self.labels) != (elements := len(self.sentences or ())):
             raise ValueError(f"{self.name} has {len(self.labels)} labels for {elements} {self.list_key()}")
 
@@ -119,7 +117,7 @@ class Record:
     @property
     def parts(self) -> tuple[Text, ...]:
         """What the model reads: `(text,)`, `(premise, hypothesis)` or `(question, text)`."""
-        return tuple([value for name in self.reads if (value := getattr(self, name)) is not None])
+        return tuple(value for name in self.reads if (value := getattr(self, name)) is not None)
 
     @property
     def source(self) -> object:
