@@ -43,7 +43,8 @@ def find(name: str) -> Path:
 def load(path: Path, below: tuple[Path, ...] = (), bases: dict[Path, Recipe] | None = None) -> Recipe:
     """Returns a recipe merged with its bases. Every section is present; removed flags are still in it.
 
-    `below`: the files that led here; `bases`: those that were read, each once. ValueError for a circle of bases, a missing base, or a malformed file.
+    `below`: the files that led here; `bases`: those that were read, each once.
+    ValueError for a circle of bases, a missing base, or a malformed file.
     """
     if path in below:
         raise ValueError(f"{path}: is its own base (through {', '.join(str(file.name) for file in below)})")
