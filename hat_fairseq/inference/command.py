@@ -119,13 +119,12 @@ def find_empty(records: Sequence[Record], pipeline: TextPipeline, on_empty: str)
     return empty
 
 
-def in_order(records: Iterable[Record], lines: Iterable[Line], **empty: Any) -> list[Line]:
-    """Returns the line of each record; for records without one, one with the fields `empty`."""
-    by_id = {line["id"]: line for line in lines}
-    rows = []
+def in_order(records: Iterable[Record], lines: Iterable[Line], without_text: set[str], **fields: Any) -> list[Line]:
+    """Returns the line of each record: the next of `lines`, or, for the ids `without_text`, one with the `fields`."""
+    lines, rows = iter(lines), []
     for record in records:
         meta = {} if record.meta is None else {"meta": record.meta}
-        rows.append(by_id.get(record.id) or {"id": record.id, **empty, **meta})
+        rows.append({"id": record.id, **fields, **meta} if record.id in without_text else next(lines))
     return rows
 
 

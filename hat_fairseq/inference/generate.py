@@ -9,6 +9,7 @@ import shlex
 from pathlib import Path
 
 from ..data.outputs import check_output
+from ..data.pipeline import FILE_NAME
 from ..data.records_json import read_records
 from ..generation.options import DEFAULTS
 from ..scoring import command as score_command
@@ -17,39 +18,58 @@ from . import command
 from .loading import check_writes_texts
 from .summarize import Texts, write_texts
 
+HELP = {  # of the generation options
+    "beam": "number of hypotheses kept in each step",
+    "max_len_a": "A in the greatest length, A times the length of the source plus B",
+    "max_len_b": "B in the greatest length",
+    "min_len": "least length, with </s>",
+    "unnormalized": "compare sums of log-probabilities, not their means",
+    "lenpen": "length penalty: more than 1 favours longer texts",
+    "unkpen": "penalty of <unk>",
+    "no_repeat_ngram_size": "size of n-grams that may not repeat; 0 for none",
+    "temperature": "divisor of the logits",
+    "match_source_len": "make texts as long as their source",
+    "sampling": "draw words instead of searching",
+    "sampling_topk": "with --sampling: draw from the K most probable words; -1 for all",
+    "sampling_topp": "with --sampling: draw from the fewest words with this probability; -1 for all",
+    "diverse_beam_groups": "number of groups of diverse beam search; -1 for none",
+    "diverse_beam_strength": "penalty between groups of diverse beam search",
+    "diversity_rate": "penalty between siblings in diverse sibling search; -1 for none",
+}
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "hat generate DATA --path CHECKPOINT --results-path DIR [options]"
     parser.add_argument("input", metavar="DATA", type=Path, help="bin directory of hat preprocess, beside `text`")
     parser.add_argument("--path", required=True, help=command.MODEL)
     parser.add_argument("--results-path", required=True, type=Path, metavar="DIR", help="directory for the results")
-    parser.add_argument(
-        "--gen-subset", default="test", metavar="SPLIT", help="split to generate for (default: %(default)s)"
-    )
+    text = "split to generate for (default: %(default)s)"
+    parser.add_argument("--gen-subset", default="test", metavar="SPLIT", help=text)
     parser.add_argument("--score", metavar="ARGS", help="score the result, e.g. 'rouge --like files2rouge' or 'bleu'")
     parser.add_argument("--overwrite", action="store_true", help="replace earlier results")
     command.add_batches(parser)
     command.add_machine(parser)
-    text = "options of fairseq-generate; where none is given, those of a package, or fairseq's defaults"
-    group = parser.add_argument_group("generation", text)
+    group = parser.add_argument_group("generation, as in fairseq-generate (default: of a package, or fairseq's)")
     for name, default in DEFAULTS.items():
+        flag, text = f"--{name.replace('_', '-')}", HELP.get(name, "")
         if isinstance(default, bool):
-            group.add_argument(f"--{name.replace('_', '-')}", action="store_true", default=None)
+            group.add_argument(flag, action="store_true", default=None, help=text)
         elif name != "nbest":
             metavar = "N" if isinstance(default, int) else "X"
-            flag, text = f"--{name.replace('_', '-')}", f"default: {default}"
-            group.add_argument(flag, type=type(default), metavar=metavar, help=text)
+            group.add_argument(flag, type=type(default), metavar=metavar, help=f"{text} (default: {default})")
     group.add_argument("--seed", type=int, default=1, metavar="N", help="seed of --sampling (default: %(default)s)")
 
 
 def main(args: argparse.Namespace) -> int:
     """Generates the texts of the split, and scores them."""
     out = args.results_path / f"{args.gen_subset}.jsonl"
+    if (data := command.bin_of(args.input)) is None:
+        raise ValueError(f"{args.input} has no {FILE_NAME}: it should be the bin directory of hat preprocess")
     workers, files = command.workers_of(args), command.model_files(args, args.path)
     pipeline = files.pipeline(workers)
     check_writes_texts(files.path, pipeline.kind)
     records = list(command.records_of(args.input, args.gen_subset, pipeline.kind))
-    score = parse_score(args.score, args.input, out) if args.score else None
+    score = parse_score(args.score, data, out) if args.score else None
     for path in [out, *([out.with_suffix(".score.json")] if score else [])]:
         check_output(path, args.overwrite, (), "--results-path")
     options = {name: value for name in DEFAULTS if (value := getattr(args, name, None)) is not None}
@@ -65,12 +85,9 @@ def main(args: argparse.Namespace) -> int:
 def parse_score(words: str, data: Path, hypotheses: Path) -> argparse.Namespace:
     """Parses the value of --score as arguments of `hat score`, `words`; a mistake in them ends the process.
 
-    Raises:
-        ValueError: the references are missing, or have no targets; a tokenizer is missing.
+    ValueError: the references have no targets; a tokenizer is missing.
     """
-    references = (command.bin_of(data) or data).resolve().parent / "text" / hypotheses.name
-    if not references.is_file():
-        raise ValueError(f"{references} is missing: --score needs the references that hat preprocess writes there")
+    references = data.resolve().parent / "text" / hypotheses.name
     if next(read_records(references)).target is None:
         raise ValueError(f"{references} has no targets, so the texts cannot be scored: leave out --score")
     arguments = [*shlex.split(words), "--hypotheses", str(hypotheses), "--references", str(references)]

@@ -198,11 +198,7 @@ def dictionary_of(folder: Path, stream: str, size: int = 0) -> Dictionary:
 
 
 def split_with(pipeline: TextPipeline, splitter: str | None) -> None:
-    """Sets how a pipeline splits running text (None: no change).
-
-    Raises:
-        ValueError: an unknown splitter, or data without text.
-    """
+    """Sets how a pipeline splits running text (None: no change); ValueError for an unknown splitter or other data."""
     if splitter is None:
         return
     if splitter not in SPLITTERS:

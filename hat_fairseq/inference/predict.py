@@ -77,8 +77,8 @@ def main(args: argparse.Namespace) -> int:
     records = list(command.records_of(args.input, args.split, kind))
     if not records:
         raise ValueError(f"{args.input} is empty: nothing to predict")
-    empty = command.find_empty(records, pipeline, args.on_empty)
-    with_text = [record for record in records if record.id not in empty]
+    without_text = command.find_empty(records, pipeline, args.on_empty)
+    with_text = [record for record in records if record.id not in without_text]
     dataset = dataset_of(records[0])
     args.out.parent.mkdir(parents=True, exist_ok=True)
     for name in [FILES[dataset]] if dataset else kind.official([]):
@@ -87,7 +87,7 @@ def main(args: argparse.Namespace) -> int:
     with results_of(job, args.out, workers) as results:
         size = max(RECORDS, 8 * (args.batch_size or 0))  # enough for batches of rows of similar length
         predictions = list(results.lines(with_text, size, f"{args.out.stem}: predict"))
-        lines = command.in_order(records, predictions, empty=True)
+        lines = command.in_order(records, predictions, without_text, empty=True)
         command.write_lines(args.out, (line_of(line, args.details) for line in lines))
     log_changes(results.counts)
     print(f"{args.out}: {len(lines)} predictions")

@@ -58,7 +58,9 @@ def write_texts(job: Texts, records: Sequence[Record], empty: set[str], out: Pat
     order = longest_first(record for record in records if record.id not in empty)
     with results_of(job, out, workers) as results:
         size = job.batch_size or (DOCUMENTS if job.max_tokens else BATCH_SIZE)
-        rows = command.in_order(records, results.lines(order, size, f"{out.stem}: write"), text="")
+        by_id = {line["id"]: line for line in results.lines(order, size, f"{out.stem}: write")}
+        lines = [by_id[record.id] for record in records if record.id in by_id]
+        rows = command.in_order(records, lines, empty, text="")
         command.write_lines(out, rows)
     log_changes(results.counts)
     print(f"{out}: {len(rows)} texts")

@@ -92,10 +92,6 @@ def test_what_is_in_it(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
     manifest = json.loads((made / "P/manifest.json").read_text())
     names = ["README.md", "bin/bpe.codes", "bin/dict.source.txt", "bin/dict.target.txt", "bin/pipeline.json"]
     assert list(manifest["files"]) == [*names, "config.json", "generation.json", "model.safetensors"]
-    card = (made / "P/README.md").read_text()
-    rows = ("hat_transformer_tiny, document_to_text |", "| updates | 2 |", "raw; documents: train 3, valid 3, test 3 |")
-    assert all(row in card for row in (*rows, "| max source tokens | 31 |", "| source language | en |"))
-    assert '"out.jsonl": {' in card and '"rouge1": 12.5' in card and str(made) not in card
     assert (made / "P/model.safetensors").stat().st_mode == (made / "P/config.json").stat().st_mode
     package(made / "model.pt", made / "data", made / "data", "--overwrite", status=2)
     assert "data exists and is no folder of hat package" in capsys.readouterr().err
@@ -109,16 +105,13 @@ def test_the_card_says_what_the_hub_reads_and_the_checkpoint_records(made: Path,
     assert card.data.to_dict() == {**known, "license": "mit", "pipeline_tag": "summarization"}
     tensors = load_file(made / "P/model.safetensors").items()
     parameters = sum(tensor.numel() for name, tensor in tensors if not name.endswith("_fingerprint"))
-    cfg = torch.load(made / "model.pt", weights_only=False)["cfg"]
-    rate, size, seed = cfg["optimization"]["lr"][0], cfg["dataset"]["batch_size"], cfg["common"]["seed"]
-    flags = f"--criterion chunked_label_smoothed_cross_entropy --optimizer adam --lr-scheduler fixed --lr {rate} "
-    flags += f"--warmup-updates 0 --batch-size {size} --update-freq 1 --distributed-world-size 1 --seed {seed}"
-    rows = (f"| parameters | {parameters:,} in fp32 |", f"`{flags}` |", f"hat_fairseq {hat_fairseq.__version__} |")
-    assert [row for row in rows if row not in card.text] == []
+    rows = ("hat_transformer_tiny, document_to_text |", "| updates | 2 |", "raw; documents: train 3, valid 3, test 3 |")
+    rows += ("| max source tokens | 31 |", "| source language | en |", '"out.jsonl": {', '"rouge1": 12.5', "trained on")
+    rows += (f"| parameters | {parameters:,} in fp32 |", f"hat_fairseq {hat_fairseq.__version__} |", "--optimizer adam")
+    assert [row for row in rows if row not in card.text] == [] and str(made) not in card.text
     shutil.copytree(made / "data/bin", tmp_path / "data/bin")
     other = ModelCard.load(package(made / "model.pt", tmp_path / "data", tmp_path / "P") / "README.md")
-    assert other.data.to_dict() == known
-    assert not re.search("trained on|Scores|None", other.text) and "trained on" in card.text
+    assert other.data.to_dict() == known and not re.search("trained on|Scores|None", other.text)
 
 
 def test_fairseqs_commands_take_it(made: Path, warm: WarmPython, tmp_path: Path) -> None:
@@ -335,12 +328,9 @@ REFUSED: list[tuple[str, Callable[[Path], object]]] = [
     ("config.json: cfg must be an object", edit(lambda c: c.update(cfg="${oc.env:HOME}"))),
     ("would fill in the setting '${oc.env:HOME}'", earlier(lambda c: c["cfg"]["task"].update(x="${oc.env:HOME}"))),
     ("unknown key 'x'", edit(lambda c: c.update(x=2))),
-    ("no model can be built", earlier(lambda c: c["cfg"]["model"].update(arch=["a"]))),
     ("no model can be built", earlier(lambda c: c["cfg"]["model"].update(__class__="a"))),
     ("no model can be built", earlier(lambda c: c["cfg"]["model"].update(decoder_kv_heads="two"))),
-    ("no model can be built", earlier(lambda c: c.update(namespaces=["task"]))),
     ("no model can be built", edit(lambda c: c["description"].update(network="fconv"))),
-    ("no model can be built", edit(lambda c: c["description"].update(settings=[]))),
     ("no model can be built", edit(lambda c: c["description"].update(source_vocab_size="two"))),
     ("'x' cannot be tied to", edit(lambda c: c["tied"].update(x=["y"]))),
 ]

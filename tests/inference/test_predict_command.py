@@ -171,21 +171,6 @@ def test_one_long_sample_does_not_lengthen_its_batch() -> None:
         assert len(part) <= 40 and len(part) * longest <= 30000
 
 
-def test_an_unlabelled_folder_with_the_vocabulary_of_the_training(fine_tuned: Make, tmp_path: Path) -> None:
-    made = fine_tuned("qa")
-    (tmp_path / "raw").mkdir()
-    records = [{**record, "answers": None} for record in json_lines(made.raw / "test.jsonl")]
-    records[0]["meta"] = {"source": "mine"}
-    (tmp_path / "raw/test.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
-    words = ["--kind", "qa", "--out", tmp_path / "data", "--vocabulary", made.data / "bin"]
-    assert hat("preprocess", tmp_path / "raw", *words) == 0
-    other = FineTuned("qa", tmp_path / "raw", tmp_path / "data", made.checkpoint)
-    (tmp_path / "wanted").mkdir()
-    predicted, wanted = predict(other, tmp_path / "p.jsonl"), predict(made, tmp_path / "wanted/p.jsonl")
-    assert predicted[0].pop("meta") == {"source": "mine"}
-    assert_same(predicted, wanted)
-
-
 @pytest.mark.parametrize("kind", ["segments", "tokens"])
 def test_what_preprocessing_cut_off_has_no_label(kind: str, fine_tuned: Make, tmp_path: Path, capsys) -> None:
     """Labels stay at their segments and words; the score counts the others as wrong and says so."""
@@ -223,23 +208,8 @@ def test_an_ensemble_is_the_mean_of_the_probabilities(fine_tuned: Make, tmp_path
         assert abs(first["yes"] - second["yes"]) > 1e-3
 
 
-def test_a_run_that_is_stopped_leaves_the_old_file(tmp_path: Path) -> None:
-    out = tmp_path / "p.jsonl"
-    out.write_text("old\n")
-
-    def records():
-        yield {"id": "a"}
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        write_lines(out, records())
-    assert out.read_text() == "old\n" and list(tmp_path.iterdir()) == [out]
-    write_lines(out, [{"id": "b"}])
-    assert json_lines(out) == [{"id": "b"}] and list(tmp_path.iterdir()) == [out]
-
-
 def test_mistakes_are_one_line(fine_tuned: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    made, others = fine_tuned("segments"), fine_tuned("classification")
+    made, others, reader = map(fine_tuned, ("segments", "classification", "qa"))
     data, path, out, empty = made.data, made.checkpoint, tmp_path / "p.jsonl", tmp_path / "empty.jsonl"
     empty.write_text("")
     bin_flag = ["--data", data / "bin"]
@@ -250,7 +220,7 @@ def test_mistakes_are_one_line(fine_tuned: Make, tmp_path: Path, capsys: pytest.
         ([path, data, "--split", "x", "--out", out], "is there a split x?"),
         ([path, data, "--out", tmp_path / "p.json"], "p.json must end in .jsonl"),
         ([path, data, "--out", out, "--max-tokens", 9], "--max-tokens 9 is too low: one sample"),
-        ([path, data, "--out", out, "--n-best", 0], "--n-best must be at least 1, not 0"),
+        ([reader.checkpoint, reader.data, "--out", out, "--n-best", 0], "--n-best must be at least 1, not 0"),
         ([path, data, "--out", out, "--device", "cpu", "--fp16"], "precision fp16 is GPU-only"),
         ([path, data, "--out", out, "--batch-size", 0], "batch size must be at least 1, not 0"),
         ([path, others.data, "--out", out], "holds data of the kind 'classification'"),
@@ -259,21 +229,6 @@ def test_mistakes_are_one_line(fine_tuned: Make, tmp_path: Path, capsys: pytest.
         assert hat("predict", *words) == 2, words
         assert message in capsys.readouterr().err.splitlines()[-1]
     assert not out.exists()
-
-
-def test_another_dictionary_is_refused(fine_tuned: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made, monkey = fine_tuned("segments"), tmp_path / "bin"
-    monkeypatch.setenv("HAT_TRACEBACK", "1")
-    (monkey / "input0").mkdir(parents=True)
-    (monkey / "label").mkdir()
-    for source in (made.data / "bin").rglob("*.*"):
-        text = source.read_bytes()
-        if source.name == "dict.txt" and source.parent.name == "input0":
-            first, second, *rest = text.splitlines(keepends=True)
-            text = b"".join([second, first, *rest])
-        (monkey / source.relative_to(made.data / "bin")).write_bytes(text)
-    with pytest.raises(ValueError, match="another dictionary"):
-        hat("predict", made.checkpoint, made.data, "--data", monkey, "--out", tmp_path / "p.jsonl")
 
 
 def test_bf16_on_a_cpu_changes_probabilities_a_little(fine_tuned: Make, tmp_path: Path) -> None:

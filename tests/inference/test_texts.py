@@ -127,7 +127,7 @@ def test_a_document_that_is_too_long(chunked: tuple[Path, Path], documents: list
     """Refused with the way out; the settings of trainings of earlier versions may say that it is truncated."""
     data, checkpoint = chunked
     model = DocumentToText.from_pretrained(str(checkpoint), str(data / "bin"), "cpu", **OPTIONS)
-    document = replace(documents[0], turns=documents[0].turns[:3])
+    document = replace(documents[0], sentences=None, turns=documents[0].turns[:3])
     model.loaded.longest = 91
     row, *_ = encode_documents([document], model.loaded).tokens
     model.loaded.longest = 41
