@@ -19,10 +19,12 @@ from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.inference.texts import DocumentToText
 from hat_fairseq.package_files import BIN
+from hat_fairseq.register import register
 from hat_fairseq.weights.hugging_face import read_weights
 
 transformers = pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
 
+register()  # checkpoints hold types that it lets torch load
 GENERATION = {"beam": 4, "max_len_b": 40, "min_len": 3, "lenpen": 0.8, "no_repeat_ngram_size": 3}
 BART = "--arch hat_bart_base --role-stream= --no-hierarchy --max-source-positions 122 --max-target-positions 122"
 SMALL = " --encoder-layers 2 --decoder-layers 2"
