@@ -44,7 +44,7 @@ def test_the_help_of_every_verb_is_in_one_style() -> None:
 
 
 def test_wrong_usage_is_status_2_and_help_and_version_are_0(capsys: pytest.CaptureFixture[str]) -> None:
-    wrong = ([], ["no-such-verb"], ["import"], ["import", "kiddothe2b", "d", "--out", "o"])
+    wrong = ([], ["no-such-verb"], ["user-dir", "--no-such"], ["import"], ["import", "kiddothe2b", "d", "--out", "o"])
     for arguments, status in [*((words, 2) for words in wrong), (["import", "--help"], 0), (["--version"], 0)]:
         with pytest.raises(SystemExit) as stop:
             cli.main(arguments)

@@ -110,6 +110,7 @@ def test_two_fairseqs_and_an_import_that_kills_python(empty_python: str, tmp_pat
 def test_versions_and_requirements_are_those_of_the_project() -> None:
     for version, specifier, expected in (
         ("2.5.1", ">=2.6", False),
+        ("2.6", ">=2.6", True),
         ("2.10.0", ">=2.6", True),
         ("2.13.0+cu130", ">=2.6", True),
         ("1.3.8", "==1.3.2", False),

@@ -14,6 +14,10 @@ def test_variables_of_the_user_stay(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(threads, "cpu_quota", lambda quota=quota: quota)
         threads.limit_threads(chosen := dict(user))
         assert chosen == user
+    monkeypatch.setattr(threads, "cpu_quota", lambda: 1.5)
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    threads.limit_threads(chosen := {})
+    assert chosen == {"OMP_NUM_THREADS": "2"}
 
 
 QUOTAS = [

@@ -7,6 +7,7 @@ import logging
 import shutil
 import sys
 from argparse import Namespace
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,9 @@ from hat_fairseq import cli
 from hat_fairseq.data.word_tokenizer import word_tokenizer
 from hat_fairseq.tasks import document_to_text
 from hat_fairseq.tasks.document_to_text import DocumentToTextConfig, DocumentToTextTask
+
+# Other sections of the settings of fairseq have them.
+LOADED: dict[str, Any] = {"train_subset": "train", "dataset_impl": "mmap", "required_seq_len_multiple": 7}
 
 
 def built(data: Path) -> tuple[Any, Any]:
@@ -97,8 +101,8 @@ def test_rouge_is_the_mean_over_rows_of_all_batches(ami: Path) -> None:
 
 def test_the_share_of_padding_is_that_of_the_batches(ami: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Counted by hand in the batches that are trained on; `<pad>` occurs in no document."""
-    config = {"data": str(ami / "bin"), "max_source_positions": 128, "train_subset": "train", "dataset_impl": "mmap"}
-    task = DocumentToTextTask.setup_task(DocumentToTextConfig(**config, required_seq_len_multiple=7))
+    config = DocumentToTextConfig(**LOADED, data=str(ami / "bin"))
+    task = DocumentToTextTask.setup_task(config)
     task.load_dataset("train")
     with caplog.at_level(logging.INFO):
         iterator = task.get_batch_iterator(task.dataset("train"), max_tokens=400)
@@ -109,9 +113,44 @@ def test_the_share_of_padding_is_that_of_the_batches(ami: Path, caplog: pytest.L
         shares.append(f"{padding / sum(row.numel() for row in rows):.1%}")
     expected = f"train: {len(batches)} batches, padding {shares[0]} of source tokens, {shares[1]} of target tokens"
     assert len(batches) > 1
+    limits = {"max_positions": (60, 60), "ignore_invalid_inputs": True, "disable_iterator_cache": True}
     with pytest.raises(ValueError, match=r"\d of 6 samples are longer than the model takes, .* or than --max-tokens"):
-        task.get_batch_iterator(task.dataset("train"), 60, max_positions=(60, 60), ignore_invalid_inputs=True)
+        task.get_batch_iterator(task.dataset("train"), 60, **limits).next_epoch_itr()
     assert [record.message for record in caplog.records if "padding" in record.message] == [expected]
+
+
+def test_roles_stay_with_their_documents(ami: Path, tmp_path: Path) -> None:
+    """In a batch, which fairseq sorts by length; those of another split are refused."""
+    data = shutil.copytree(ami / "bin", tmp_path / "bin")
+    config = DocumentToTextConfig(**LOADED, data=str(data), role_stream="role")
+    task = DocumentToTextTask.setup_task(config)
+    task.load_dataset("train")
+    dataset = task.datasets["train"]
+    samples = sorted((dataset[index] for index in range(6)), key=lambda sample: len(sample["source"]))
+    samples[0] |= {name: samples[0][name][1:] for name in ("source", "roles")}  # so that one is shorter
+    batch = dataset.collater(samples)
+    assert batch["id"].tolist() != [sample["id"] for sample in samples]
+    roles = {sample["id"]: sample["roles"] for sample in samples}
+    for index, row in zip(batch["id"].tolist(), batch["net_input"]["roles"], strict=True):
+        assert torch.equal(row[: len(roles[index])], roles[index])
+    for end in ("bin", "idx"):
+        shutil.copy(data / f"valid.role-None.role.{end}", data / f"train.role-None.role.{end}")
+    with pytest.raises(ValueError, match="not one id for each source token of each document"):
+        task.load_dataset("train")
+
+
+def test_lengths_are_those_of_the_model(ami: Path) -> None:
+    """To the token; the references of a test split may be longer than what is generated."""
+    lengths = {}
+    for source, target in ((1024, 1024), (121, 61), (120, 61), (121, 20)):
+        limits = {"max_source_positions": source, "max_target_positions": target}
+        task = DocumentToTextTask.setup_task(DocumentToTextConfig(**LOADED, **limits, data=str(ami / "bin")))
+        for split in ("train", "test"):
+            is_long = (source == 120, target == 20 and split == "train")
+            with pytest.raises(ValueError, match="are longer than the model takes") if any(is_long) else nullcontext():
+                task.load_dataset(split)
+                lengths[split, target] = task.datasets[split].src_sizes.max(), task.datasets[split].tgt_sizes.max()
+    assert lengths["train", 61] == (121, 61) and lengths["test", 20] == (121, 20)
 
 
 def test_options_with_a_wrong_result_are_refused(ami: Path) -> None:

@@ -237,6 +237,24 @@ def test_data_that_do_not_belong_together_are_an_error(
         [dataset[index] for index in range(len(dataset))]
 
 
+def test_rows_that_the_ids_do_not_list_are_an_error(data_of: Data, tmp_path: Path) -> None:
+    data = shutil.copytree(data_of("choice"), tmp_path / "bin")
+    *lines, last = (data / "train.ids").read_text().splitlines(keepends=True)
+    document = last.split("\t")[0]
+    (data / "train.ids").write_text("".join(line for line in lines if line.split("\t")[0] != document))
+    with pytest.raises(ValueError, match=r"the rows are not those of train\.ids"):
+        dataset_of("choice", data)
+
+
+def test_dictionaries_of_fairseq_preprocess_have_no_made_up_labels(data_of: Data, tmp_path: Path) -> None:
+    data = shutil.copytree(data_of("classification"), tmp_path / "bin")
+    labels = task_of("classification", data)[0].labels
+    (data / "pipeline.json").unlink()
+    with (data / "label/dict.txt").open("a") as file:
+        file.write("madeupword0000 0\n")
+    assert task_of("classification", data)[0].labels == labels
+
+
 def test_labels_of_other_rows_or_of_another_dictionary_are_an_error(data_of: Data, tmp_path: Path) -> None:
     data = shutil.copytree(data_of("classification"), tmp_path / "bin")
     words = (data / "label/dict.txt").read_text()

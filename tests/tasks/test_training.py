@@ -137,6 +137,8 @@ def test_a_diverged_run_names_update_and_samples(train, tmp_path: Path) -> None:
     line = last_line(result)
     update = re.search(r"FloatingPointError: update (\d): [^;]*; sample ids \d, \d, \d; ", line)
     assert update and int(update[1]) > 2, line
+    state = torch.load(tmp_path / "checkpoint_last.pt", weights_only=True)
+    assert int(update[1]) == state["optimizer_history"][-1]["num_updates"] + 1
 
 
 @pytest.mark.fault("Checkpoints", "resumed with another --encoder-attention-heads or --activation-fn", "refused, named")
