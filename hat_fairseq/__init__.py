@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
 
 __version__ = "0.5.0"
 
-# fairseq's import advises to install tensorboardX, which nothing here uses.
+# fairseq's import advises to install tensorboardX, which nothing here uses, and torch 2.14 warns of its decorators.
 logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
+warnings.filterwarnings("ignore", r"`torch\.jit\.\w+` is deprecated")
 
 if __name__ != "hat_fairseq":
     sys.exit(f"hat_fairseq: error: --user-dir {Path(__file__).parent}: the folder must be named hat_fairseq")

@@ -9,12 +9,14 @@ import importlib.util
 import logging
 import os
 import sys
+import warnings
 from pathlib import Path
 
 PASSES_FLAGS_ON = True
 PACKAGE = Path(__file__).resolve().parent
-# It advises to install tensorboardX, which nothing here uses.
+# fairseq's import advises to install tensorboardX, which nothing here uses, and torch 2.14 warns of its decorators.
 logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
+warnings.filterwarnings("ignore", r"`torch\.jit\.\w+` is deprecated")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
