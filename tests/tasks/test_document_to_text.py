@@ -18,6 +18,9 @@ from fairseq import options, tasks
 from fairseq.logging import metrics
 
 from hat_fairseq import cli
+from hat_fairseq.data.binarize import binarize_text
+from hat_fairseq.data.blocks import Blocks
+from hat_fairseq.data.dictionary import Dictionary
 from hat_fairseq.data.word_tokenizer import word_tokenizer
 from hat_fairseq.tasks import document_to_text
 from hat_fairseq.tasks.document_to_text import DocumentToTextConfig, DocumentToTextTask
@@ -120,7 +123,7 @@ def test_the_share_of_padding_is_that_of_the_batches(ami: Path, caplog: pytest.L
 
 
 def test_roles_stay_with_their_documents(ami: Path, tmp_path: Path) -> None:
-    """In a batch, which fairseq sorts by length; those of another split are refused."""
+    """In a batch, which fairseq sorts by length; those of other documents are refused."""
     data = shutil.copytree(ami / "bin", tmp_path / "bin")
     config = DocumentToTextConfig(**LOADED, data=str(data), role_stream="role")
     task = DocumentToTextTask.setup_task(config)
@@ -133,8 +136,9 @@ def test_roles_stay_with_their_documents(ami: Path, tmp_path: Path) -> None:
     roles = {sample["id"]: sample["roles"] for sample in samples}
     for index, row in zip(batch["id"].tolist(), batch["net_input"]["roles"], strict=True):
         assert torch.equal(row[: len(roles[index])], roles[index])
-    for end in ("bin", "idx"):
-        shutil.copy(data / f"valid.role-None.role.{end}", data / f"train.role-None.role.{end}")
+    dictionary = Dictionary.load(data / "dict.role.txt")
+    (tmp_path / "roles").write_text(f"{task.role_dictionary[4]}\n" * 6)
+    binarize_text(tmp_path / "roles", dictionary, data / "train.role-None.role", Blocks(tmp_path / "blocks"))
     with pytest.raises(ValueError, match="not one id for each source token of each document"):
         task.load_dataset("train")
 
