@@ -50,9 +50,10 @@ def attend(
         if dropout and queries.size(2) * keys.size(2) >= MIN_SCORES:
             return attention_in_chunks(queries, keys, values, mask, dropout, causal)
         if queries.dtype is torch.bfloat16 and not (dropout or causal or torch.is_grad_enabled()):
-            if self_attention and mask is not None and queries.size(2) > 1:
-                return attention_of_rows(queries, keys, values, mask)
-            if queries.size(2) <= MAX_STEP_QUERIES:
+            if self_attention and queries.size(2) > 1:
+                if mask is not None:
+                    return attention_of_rows(queries, keys, values, mask)
+            elif queries.size(2) <= MAX_STEP_QUERIES:
                 return step_attention(queries, keys, values, mask)
     return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, causal)
 

@@ -181,6 +181,8 @@ def test_lists_and_empty_cells(translations: list[Record], tmp_path: Path) -> No
     read = list(read_records(tmp_path / "train.parquet"))
     assert read == translations and read[0].meta == {"source": "help"} and read[1].meta is None
     assert str(read[1].origin).endswith("train.parquet, row 2")
+    (tmp_path / "test.csv").write_text("id,text,label\na,b,\n")
+    assert [record.label for record in read_records(tmp_path / "test.csv", "classification")] == [None]
 
 
 def test_damaged_tables_are_refused(tmp_path: Path) -> None:

@@ -18,8 +18,8 @@ def both(folder: Path, source: str, target: str) -> list[Record]:
 
 
 def test_blank_lines_carriage_returns_and_byte_order_marks(tmp_path: Path) -> None:
-    documents = both(tmp_path, "\ufeff\r\n a \r\nb\r\n\t\r\n\r\nc", "\nA\nB\n\n \nC\n")
-    assert [(one.sentences, one.target) for one in documents] == [((" a ", "b"), ("A", "B")), (("c",), ("C",))]
+    documents = both(tmp_path, "\ufeff\r\n a \r\n\ufeffb\r\n\t\r\n\r\nc", "\nA\nB\n\n \nC\n")
+    assert [(one.sentences, one.target) for one in documents] == [((" a ", "\ufeffb"), ("A", "B")), (("c",), ("C",))]
     assert documents[1].origin == "train.source:6-6, train.target:6-6"
 
 
