@@ -68,6 +68,7 @@ LEFT = {  # verbs and options of 0.4, and what replaces them; docs/upgrading.md 
     "predict --path": "hat predict MODEL INPUT",
     "predict --examples": "nothing, answers are cut out of the records",
     "predict --long-source": "hat preprocess --long-source",
+    "predict --layer": "nothing, weights are the mean of all layers",
     "predict --look": "hat look MODEL --input FILE --pages DIR",
     "generate --num-shards": "--workers N",
     "generate --machine": "--cluster auto",

@@ -18,7 +18,7 @@ from hat_fairseq.data.records_json import read_records
 from hat_fairseq.inference import DocumentToText
 from hat_fairseq.inference.labels import Predictor
 from hat_fairseq.inference.loading import load
-from hat_fairseq.inference.looking import LookOptions, look_at
+from hat_fairseq.inference.looking import LookOptions, look_at, sentence_ends
 from hat_fairseq.inference.rows import row_of
 
 OPTIONS = {"beam": 2, "max_len_b": 12, "min_len": 6}
@@ -191,3 +191,8 @@ def test_pages_of_texts(trained: tuple[Path, str], tmp_path: Path) -> None:
     assert pages == [*(f"{number}-{name}" for number, name in enumerate(names, start=1)), "index"]
     assert cli.main([*words, "--id", names[-1], "--out", str(tmp_path / "one.html")]) == 0
     assert (tmp_path / "one.html").read_bytes() == (tmp_path / f"pages/{pages[-2]}.html").read_bytes()
+
+
+def test_sentences_of_a_text_end_at_their_last_token() -> None:
+    assert sentence_ends(["A", "b", ".", "C", "."], ["A", " b", ".", " C", "."], "punctuation") == [3, 5]
+    assert sentence_ends(["A", "<sep>", "b"], ["A", "\t", "b"], "punctuation") == [2, 3]
