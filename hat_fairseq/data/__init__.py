@@ -11,10 +11,11 @@ readers.py                     finds a reader of a dataset, or reads a folder of
 record.py, records_json.py     a `Record`: a document or example; the same as a JSON line, or a row of a table
 kind.py, kinds/                the base classes of a kind of data; a file for each: record, rows, targets, predictions
 pipeline.py                    the steps for one record: saved as pipeline.json, loaded by tasks and inference
-clean.py, text.py              sentences without line breaks and control tokens; alignment.py pairs segments
-encoder.py                     sentences to rows, as the kind says; packing.py and long_input.py fit them to a length
-rows.py                        a `Row`: the tokens of a sample; the file SPLIT.ids
-bpe.py, word_tokenizer.py, detokenize.py    text to tokens and back
+text.py, alignment.py          sentences without line breaks and control tokens; source and target segments in pairs
+row_encoder.py                 texts to rows, in steps that kinds share
+packing.py, long_input.py      consecutive sentences to chunks, rows and windows; what stays of a row that is too long
+rows.py                        a `Row`: the tokens of a sample; its labels; the file SPLIT.ids
+bpe.py, word_tokenizer.py      text to tokens and back; a file for each BPE
 binarize.py, dictionary.py     writes what fairseq-preprocess would write; dictionary.py says where
 
 Nothing here imports torch or fairseq.

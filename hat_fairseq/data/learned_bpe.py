@@ -15,7 +15,7 @@ from typing import Self
 from tokenizers import Tokenizer, models, trainers
 
 from hat_fairseq.data.files import read_lines
-from hat_fairseq.data.long_input import cut
+from hat_fairseq.data.packing import cut
 from hat_fairseq.workers import Workers
 
 CONTINUATION = "@@"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from hat_fairseq.data import long_input
 from hat_fairseq.data.bpe import Bpe, NoBpe
 from hat_fairseq.data.options import Settings
+from hat_fairseq.data.packing import pack_segments
 from hat_fairseq.data.record import Record, Text
 from hat_fairseq.data.rows import BOS, EOS, Unit, unit
 from hat_fairseq.data.text import EmptyDocumentError, escape_control_tokens, normalise, split_sentences
@@ -102,7 +103,7 @@ class RowEncoder:
         if self.settings.segments == "packed":
             room = self.settings.segment_length - 2  # beside its marker, and a </s> that may follow
             self.counts["sentences_longer_than_segment"] += sum(len(each) > room for each in units)
-            return long_input.pack_segments(units, room)
+            return pack_segments(units, room)
         return [list(chain.from_iterable(units))] if (self.whole if whole is None else whole) else units
 
     def text(self, record: Record, text: Text) -> list[Unit]:

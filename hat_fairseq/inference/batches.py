@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -68,18 +69,18 @@ class ModelFiles:
         return digest(environment(), stats)
 
 
-class Job:
+class Job(ABC):
     """What a worker does with a batch of records: a dataclass, whose fields decide the result."""
 
     files: ModelFiles
 
+    @abstractmethod
     def make_model(self, loaded: Loaded) -> Any:
         """Makes the object that `lines` uses, with a `pipeline`; a worker calls it for its first batch."""
-        raise NotImplementedError
 
+    @abstractmethod
     def lines(self, records: Sequence[Record]) -> list[Any]:
         """Computes a JSON value for each record."""
-        raise NotImplementedError
 
     @cached_property
     def model(self) -> Any:

@@ -55,11 +55,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--details", action="store_true", help=text)
     command.add_machine(parser)
     group = parser.add_argument_group("answers to questions")
-    classes = {kind.prediction_options for kind in KINDS.values() if isinstance(kind, LabelledKind)} - {None}
-    for item in {item.name: item for each in classes for item in fields(each)}.values():
+    for item in answer_options().values():
         flag, name = f"--{item.name.replace('_', '-')}", "N" if item.type == "int" else "X"
         text = f"{item.metadata['help']} (default: {item.default})"
-        group.add_argument(flag, type=int if name == "N" else float, metavar=name, default=item.default, help=text)
+        group.add_argument(flag, type=int if name == "N" else float, metavar=name, help=text)
+
+
+def answer_options() -> dict[str, Any]:
+    """Returns the fields of the options of all kinds, by name."""
+    classes = {kind.prediction_options for kind in KINDS.values() if isinstance(kind, LabelledKind)} - {None}
+    return {item.name: item for each in classes for item in fields(each)}
 
 
 def main(args: argparse.Namespace) -> int:
@@ -73,7 +78,10 @@ def main(args: argparse.Namespace) -> int:
     pipeline = files.pipeline(workers)
     kind = labelled_kind(pipeline, args.model)
     chosen = kind.prediction_options
-    options = chosen and chosen(**{item.name: getattr(args, item.name) for item in fields(chosen)})
+    values = {name: value for name in answer_options() if (value := getattr(args, name)) is not None}
+    if others := sorted(values.keys() - {item.name for item in (fields(chosen) if chosen else ())}):
+        raise ValueError(f"--{others[0].replace('_', '-')} has no effect on the kind {kind.name}: remove it")
+    options = chosen and chosen(**values)
     records = list(command.records_of(args.input, args.split, kind))
     if not records:
         raise ValueError(f"{args.input} is empty: nothing to predict")

@@ -39,15 +39,22 @@ def memory_size(text: str) -> int:
     return int(float(match[1]) * (GIB if match[2] == "G" else 1 << 20))
 
 
+def whole_number(text: str) -> int:
+    """Reads a whole number from 1 on."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text}: it must be a whole number from 1 on")
+    return int(text)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("recipe", metavar="RECIPE", help=f"one of {', '.join(files.names())}")
     text = "memory of the device: print the largest batch for it"
     parser.add_argument("--gpu-memory", metavar="24G", type=memory_size, help=text)
     text = f"symbols of the dictionary (default: the data's, else {GPT2_SIZE} for GPT-2's BPE or the number of codes)"
-    parser.add_argument("--dictionary-size", type=int, metavar="N", help=text)
+    parser.add_argument("--dictionary-size", type=whole_number, metavar="N", help=text)
     for side in ("source", "target"):
         text = f"of the longest {side} (default: the recipe's --max-{side}-tokens, else what the model takes)"
-        parser.add_argument(f"--{side}-tokens", type=int, metavar="N", help=text)
+        parser.add_argument(f"--{side}-tokens", type=whole_number, metavar="N", help=text)
     parser.add_argument("--json", action="store_true", help="print JSON, in bytes")
 
 

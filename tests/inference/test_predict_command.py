@@ -221,6 +221,7 @@ def test_mistakes_are_one_line(fine_tuned: Make, tmp_path: Path, capsys: pytest.
         ([path, data, "--out", tmp_path / "p.json"], "p.json must end in .jsonl"),
         ([path, data, "--out", out, "--max-tokens", 9], "--max-tokens 9 is too low: one sample"),
         ([reader.checkpoint, reader.data, "--out", out, "--n-best", 0], "--n-best must be at least 1, not 0"),
+        ([path, data, "--out", out, "--n-best", 3], "--n-best has no effect on the kind segments: remove it"),
         ([path, data, "--out", out, "--device", "cpu", "--fp16"], "precision fp16 is GPU-only"),
         ([path, data, "--out", out, "--batch-size", 0], "batch size must be at least 1, not 0"),
         ([path, others.data, "--out", out], "holds data of the kind 'classification'"),

@@ -136,6 +136,7 @@ def test_what_cannot_be_planned(words: str, message: str, capsys: pytest.Capture
 
 
 def test_a_memory_without_unit_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        cli.main(["plan", "ami_small", "--gpu-memory", "24"])
+    for words in (["--gpu-memory", "24"], ["--dictionary-size", "-5"], ["--source-tokens", "0"]):
+        with pytest.raises(SystemExit):
+            cli.main(["plan", "ami_small", *words])
     assert "24: write it as 24G or 16000M" in capsys.readouterr().err

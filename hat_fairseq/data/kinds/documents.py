@@ -11,8 +11,9 @@ from typing import Any
 
 from hat_fairseq.data.alignment import align
 from hat_fairseq.data.kind import Kind
-from hat_fairseq.data.long_input import POLICIES, cut, exceeds, group_within
+from hat_fairseq.data.long_input import POLICIES
 from hat_fairseq.data.options import TARGETS, TEXT, Settings
+from hat_fairseq.data.packing import cut, exceeds, group_within
 from hat_fairseq.data.record import Record, Sentences, Texts, Turn
 from hat_fairseq.data.row_encoder import RowEncoder, split_text
 from hat_fairseq.data.rows import BOS, Row, Unit, tokens_of, unit

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from hat_fairseq.data.kind import Kind
-from hat_fairseq.data.long_input import POLICIES, pack_rows
+from hat_fairseq.data.long_input import POLICIES
 from hat_fairseq.data.options import PACKING, ROWS, TEXT
+from hat_fairseq.data.packing import pack_rows
 from hat_fairseq.data.record import Record, Texts
 from hat_fairseq.data.row_encoder import RowEncoder
 from hat_fairseq.data.rows import Row, tokens_of

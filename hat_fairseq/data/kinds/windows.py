@@ -11,7 +11,8 @@ from dataclasses import replace
 from hashlib import sha256
 
 from hat_fairseq.data.bpe import Bpe
-from hat_fairseq.data.long_input import LongInputError, Piece, count_segments, cut_windows
+from hat_fairseq.data.long_input import LongInputError, count_segments
+from hat_fairseq.data.packing import Piece, cut_windows
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.row_encoder import PART_SEPARATOR, RowEncoder, Sentence
 from hat_fairseq.data.rows import BOS, Row, Unit, marked, tokens_of
