@@ -114,20 +114,21 @@ def satisfies(version: str, specifier: str) -> bool:
 
 
 def check_requirements() -> Iterator[Finding]:
+    """Yields a finding for each requirement, and for each package of an extra that is installed."""
     for name, specifier, extra in requirements():
         repair = pip(name + specifier) + (f" && {build_fairseq()}" if name == "torch" else "")
         try:
             version = metadata.version(name)
         except metadata.PackageNotFoundError:
-            state, detail = (NOTE, f"not installed (extra {extra})") if extra else (PROBLEM, "not installed")
-        else:
-            if satisfies(version, specifier):
-                yield Finding(name, OK, version)
-                continue
-            # An exact pin is what fairseq was tested with; a neighbouring version usually works.
-            state = NOTE if extra or specifier.startswith("==") else PROBLEM
-            detail = f"{version}, wanted {specifier}"
-        yield Finding(name, state, detail, repair)
+            if extra is None:
+                yield Finding(name, PROBLEM, "not installed", repair)
+            continue
+        if satisfies(version, specifier):
+            yield Finding(name, OK, version)
+            continue
+        # An exact pin is what fairseq was tested with; a neighbouring version usually works.
+        state = NOTE if extra or specifier.startswith("==") else PROBLEM
+        yield Finding(name, state, f"{version}, wanted {specifier}", repair)
 
 
 def check_fairseq() -> Finding:
