@@ -106,10 +106,9 @@ class HeadProjections(nn.Module):
         uniform = self.out_proj(self.v_proj(x.mean(dim=1, keepdim=True)))
         return torch.where(mask.empty, uniform, out)
 
-    def row_weights(self, x: Tensor, mask: KeyMask | None, first_query_only: bool = False) -> Tensor:
-        """Returns (R, H, L, L) attention weights within rows, or (R, H, 1, L) those of the first position."""
-        queries = x[:, :1] if first_query_only else x
-        return self.explicit_weights(queries, x, None if mask is None else mask.allowed)
+    def row_weights(self, x: Tensor, mask: KeyMask | None) -> Tensor:
+        """Returns (R, H, L, L) attention weights within rows."""
+        return self.explicit_weights(x, x, None if mask is None else mask.allowed)
 
     def attend(self, query: Tensor, memory: Tensor, allowed: Tensor | None = None) -> Tensor:
         """Attends from (B, T, C) to (B, S, C) `memory`; `allowed`: the mask of `kernels.attend`. Returns (B, T, C)."""
@@ -144,9 +143,9 @@ class FullAttention(HeadProjections):
         """Maps (B, T, C) -> (B, T, C)."""
         return self.attend_rows(x, layout.key_mask(x))
 
-    def weights(self, x: Tensor, layout: BatchLayout, first_query_only: bool = False) -> Tensor:
-        """Returns (B, H, T, T) attention weights within rows, or (B, H, 1, T) those of the first position."""
-        return self.row_weights(x, layout.key_mask(x), first_query_only)
+    def weights(self, x: Tensor, layout: BatchLayout) -> Tensor:
+        """Returns (B, H, T, T) attention weights within rows."""
+        return self.row_weights(x, layout.key_mask(x))
 
 
 @dataclass(frozen=True)

@@ -81,9 +81,9 @@ class SentenceAttention(HeadProjections):
         """Maps (B, T, C) -> (B, T, C)."""
         return self.attend(x, *self._memory(x, layout))
 
-    def weights(self, x: Tensor, layout: BatchLayout, first_query_only: bool = False) -> Tensor:
-        """Returns (B, H, T, S) attention weights of `forward`, or (B, H, 1, S) those of the first position."""
-        return self.explicit_weights(x[:, :1] if first_query_only else x, *self._memory(x, layout))
+    def weights(self, x: Tensor, layout: BatchLayout) -> Tensor:
+        """Returns (B, H, T, S) attention weights of `forward`."""
+        return self.explicit_weights(x, *self._memory(x, layout))
 
     def _memory(self, x: Tensor, layout: BatchLayout) -> tuple[Tensor, Tensor | None]:
         inner = layout
