@@ -44,7 +44,8 @@ class RowEncoder:
     bpe: Bpe
     by_source: bool = False  # chunks of aligned documents end where the source alone decides, as at inference
     counts: Counter[str] = field(default_factory=Counter)  # takes everything replaced, cut or lost
-    # `source_tokens` and `target_tokens`, before anything was cut, without markers and separators; shared ones once
+    # `source_tokens` and `target_tokens`, before anything was cut, without markers and separators. A
+    # text that several rows share counts once.
     totals: Counter[str] = field(default_factory=Counter)
 
     def limit(self, side: str) -> int | None:
@@ -99,7 +100,7 @@ class RowEncoder:
         return [unit(sentence.tokens) for sentence in self.sentences(record, text, split, element)]
 
     def segments(self, units: list[Unit], whole: bool | None = None) -> list[Unit]:
-        """Returns the segments of a text, which get a marker each; `whole`: one if they are not packed."""
+        """Returns the segments of a text, which get a marker each; `whole`: one, unless segments are packed."""
         if self.settings.segments == "packed":
             room = self.settings.segment_length - 2  # beside its marker, and a </s> that may follow
             self.counts["sentences_longer_than_segment"] += sum(len(each) > room for each in units)
@@ -124,8 +125,8 @@ class RowEncoder:
         parts = self._fit(record, parts, "source", "rows_over_limit", truncated)
         return [pair for number, part in enumerate(parts) for pair in (*(PART_SEPARATOR if number else ()), *part)]
 
-    def document(self, record: Record, tokens: Unit, side: str) -> Unit:
-        """Truncates a source or a target by the policy if it is too long."""
+    def truncate(self, record: Record, tokens: Unit, side: str) -> Unit:
+        """Returns a source or a target, truncated if it is too long; LongInputError by the policy `error`."""
         return self._fit(record, [tokens], side, f"{side}_documents_over_limit")[0]
 
     def _fit(

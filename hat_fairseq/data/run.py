@@ -1,7 +1,8 @@
 """One run of preprocessing, from top to bottom: clean the records, learn the BPE, encode them, binarize the rows.
 
-Each stage maps a function of `stages.py` over blocks. So order and bytes of the result do not depend on the number of
-processes, and a killed run goes on where it was.
+Clean, learn and encode map functions of `stages.py` over blocks of records; binarize maps those of `binarize.py` over
+lines of the text files. So order and bytes of the result do not depend on the number of processes, and a killed run
+goes on where it was.
 """
 
 import json

@@ -62,10 +62,10 @@ class _ChunkedLoss(torch.autograd.Function):
         size = max(1, CHUNK // len(weight))
         for first in range(0, len(target), size):
             chunk = slice(first, first + size)
-            log_probabilities = wide(product(features[chunk], weight, None))
+            logits = wide(product(features[chunk], weight, None))
             if count_correct:
-                sums[2] += (log_probabilities.argmax(1).eq(target[chunk]) & target[chunk].ne(pad)).sum()
-            torch.log_softmax(log_probabilities, -1, out=log_probabilities)
+                sums[2] += (logits.argmax(1).eq(target[chunk]) & target[chunk].ne(pad)).sum()
+            log_probabilities = torch.log_softmax(logits, -1, out=logits)
             sums[:2] += _losses(log_probabilities, target[chunk], smoothing, pad)
             if gradients is not None:
                 gradients.add(chunk, _grad_logits(log_probabilities, target[chunk], smoothing, pad))
@@ -85,7 +85,7 @@ class _ChunkedLoss(torch.autograd.Function):
 
 
 class _Gradients:
-    """Sums over chunks, in fp32 or wider.
+    """Gradients of features, filled in by chunks, and of the weight, summed over chunks in fp32 or wider.
 
     Products are scaled so that fp16 cannot overflow before `scaled`; an overflow there is handled by dynamic loss
     scaling as usual.
@@ -114,7 +114,7 @@ class _Gradients:
             self._grad_weight += grad_logits.t() @ features
 
     def scaled(self, upstream: Tensor) -> tuple[Tensor, Tensor]:
-        """The gradients, times the upstream gradient."""
+        """The gradients without the scale of fp16, times the upstream gradient."""
         factor = upstream / self._scale
         return self._grad_features.mul_(factor), self._grad_weight.mul_(factor).to(self._weight)
 

@@ -1,4 +1,6 @@
-"""The definition of what every kernel computes: the reference of the tests. Analysis takes attention weights from it.
+"""The definition of what kernels compute: the reference of the tests. Analysis takes attention weights from it.
+
+Kernels of windows and blocks compute `attention` under a mask. Dropout is left out.
 
 Legend: B rows, H heads, N heads of keys and values, T queries, S keys, E channels of a head, V symbols.
 """
@@ -25,7 +27,9 @@ def wide(x: Tensor) -> Tensor:
 def attention(
     queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = None, causal: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Computes softmax(queries keys^T / sqrt(E)) values (Vaswani et al. 2017, section 3.2.1), in fp32 or wider.
+    """Computes softmax(queries keys^T / sqrt(E)) values (Vaswani et al. 2017, section 3.2.1).
+
+    The softmax is in fp32 or wider.
 
     Args:
         queries, keys, values: (B, H, T, E), (B, N, S, E) and (B, N, S, E); H / N heads of queries share one of keys.

@@ -4,8 +4,8 @@ Vaswani et al. 2017, section 3.2.2. Parameter names (`q_proj`, `k_proj`, `v_proj
 fairseq's, so checkpoints of BART, RoBERTa and fairseq load. Every attention is a subclass of `HeadProjections`, which
 decides the keys that a query attends to. O(T x S) operations; memory O(T + S) where SDPA has a fused kernel.
 
-Legend: B rows, T queries, S keys, C channels, H heads, N heads of keys and values, E = C / H, D memory rows
-(documents), B = D x beam.
+Legend: B rows, T queries, S keys, C channels, H heads, N heads of keys and values, E channels of a head (C / H, or
+qkv_dim / H), D memory rows (documents), B = D x beam.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Width:
 
 
 def join_heads(x: Tensor) -> Tensor:
-    """Maps (B, H, T, E) -> (B, T, C)."""
+    """Maps (B, H, T, E) -> (B, T, H x E)."""
     return x.transpose(1, 2).flatten(2)
 
 

@@ -30,7 +30,7 @@ Cached = TypeVar("Cached")
 
 @dataclass(frozen=True)
 class Slots:
-    """The slot of each input token: (B, T) `numbers` from 0, and `size` T', also the number of padding."""
+    """The slot of each input token: (B, T) `numbers` from 0, T' for padding, and their `size`, T'."""
 
     numbers: Tensor
     size: int
@@ -51,7 +51,7 @@ class Representatives:
     """Tokens that represent spans, or global tokens.
 
     Attributes:
-        positions: (B, S) slots, or T' for a representative that no slot has.
+        positions: (B, S) slots; T' where a document has fewer than S.
         padding: (B, S) True = the document has no such representative; None when all have S.
         unit: what a representative stands for: sentence, segment or block.
         inserted: the representatives are no tokens of the document.
@@ -228,12 +228,13 @@ def arrange_documents(
     slots = Slots(numbers, tokens.size(1))
     tokens = slots.scatter(tokens, pad)
     padding = tokens.eq(pad)
-    starts = padding if bos is None else sentence_starts(tokens, bos, pad)
-    marked = padding if mark_global is None else mark_global(tokens)
+    unused = padding  # of the right shape; its numbers are not read
+    starts = unused if bos is None else sentence_starts(tokens, bos, pad)
+    marked = unused if mark_global is None else mark_global(tokens)
     counts, global_counts = starts.sum(dim=1), marked.sum(dim=1)
     moved = (input_padding[:, :-1] & ~input_padding[:, 1:]).any()
     facts = (padding.any(), padding.all(dim=1).any(), moved, *counts.aminmax(), *global_counts.aminmax())
-    # All numbers at once: one synchronisation. Those of `padding` as `starts` or `marked` are not used.
+    # All numbers at once: one synchronisation.
     on_host = torch.cat([torch.stack([x.long() for x in facts]), (~padding).sum(dim=1)]).tolist()
     padded, empty, moved, fewest, most, fewest_global, most_global = on_host[: len(facts)]
     any_global = mark_global is not None and most_global

@@ -40,6 +40,7 @@ class EncoderOut:
         tokens_padding: (B, T) True = padding, no row all padding; None when nothing is padded.
         spans: (B, S, C) states of sentences, segments or blocks; None without spans.
         spans_padding: (B, S) True = no such span; None when every document has S.
+        layout: that of the batch; None after `select`.
     """
 
     tokens: Tensor
@@ -119,6 +120,7 @@ class EncoderParts:
 
     Attributes:
         words: the vocabulary of the source.
+        embedding: numbers of the embeddings of tokens and positions.
         table: embeddings of the tokens.
         layers: modules that take (x, layout).
         arrange: (B, T) token ids -> the batch as the layers see it.

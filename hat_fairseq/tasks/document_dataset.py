@@ -36,8 +36,8 @@ class DocumentPairDataset(LanguagePairDataset):
         for side, lengths in self._lengths.items():
             if len(batches) and lengths is not None:
                 longest = (int(padded[side][batch].max()) for batch in batches)
-                rows = (-(-length // multiple) * multiple for length in longest)
-                entries = sum(len(batch) * row for batch, row in zip(batches, rows, strict=True))
+                widths = (-(-length // multiple) * multiple for length in longest)
+                entries = sum(len(batch) * width for batch, width in zip(batches, widths, strict=True))
                 shares.append(f"{1 - int(lengths[np.concatenate(batches)].sum()) / entries:.1%} of {side} tokens")
         logger.info("%s: %d batches, padding %s", self._split, len(batches), ", ".join(shares))
         return batches

@@ -50,7 +50,7 @@ class DocumentToTextConfig(PluginTaskConfig, TranslationConfig):
     left_pad_source: bool = field(default=False, metadata={"help": "pad the source on the left"})
     role_stream: Optional[str] = field(
         default=None,
-        metadata={"help": "name of the parallel stream of segment ids, e.g. role; adds segment embeddings"},
+        metadata={"help": "name of the stream of role ids, e.g. role; adds an embedding for each role"},
     )
     eval_rouge: bool = field(
         default=False, metadata={"help": "generate during validation and report rouge1, rouge2 and rougeL"}

@@ -116,7 +116,7 @@ class DocumentKind(Kind):
 
     def encode(self, encoder: RowEncoder, record: Any) -> list[Row]:
         """Encodes a prepared document, with its target if it has one; ValueError if it lacks roles."""
-        settings, sentences = encoder.settings, record.parts[0]
+        settings, sentences = encoder.settings, record.sentences
         if settings.role_in_text:
             pairs = zip(_roles_of(record), sentences, strict=True)
             sentences = tuple(f"{role} : {sentence}" for role, sentence in pairs)
@@ -130,23 +130,23 @@ class DocumentKind(Kind):
         roles: list[str | None] = [None] * len(units)
         if settings.roles:
             roles = [role_token(role) for role in _roles_of(record, settings.role_labels)]
-        pieces = [
-            unit((BOS, *piece), role)
+        marked = [
+            unit((BOS, *tokens_of_piece), role)
             for tokens, role in zip(map(tokens_of, units), roles, strict=True)
-            for piece in _cut_sentence(encoder, tokens)
+            for tokens_of_piece in _cut_sentence(encoder, tokens)
         ]
         if settings.long_source == "chunk":
-            chunks = list(group_within(pieces, lambda piece, _: (len(piece),), (encoder.limit("source"),)))
+            chunks = list(group_within(marked, lambda piece, _: (len(piece),), (encoder.limit("source"),)))
             if len(chunks) > 1:
                 encoder.counts.update(source_documents_over_limit=1, source_chunks=len(chunks))
             sources: list[Unit] = [list(chain.from_iterable(chunk)) for chunk in chunks]
         else:
-            sources = [encoder.document(record, list(chain.from_iterable(pieces)), "source")]
+            sources = [encoder.truncate(record, list(chain.from_iterable(marked)), "source")]
         streams = [{"source": tokens_of(pairs)} for pairs in sources]
         if settings.roles:
             streams = [row | {"role": [role for _, role in pairs]} for row, pairs in zip(streams, sources, strict=True)]
         if target is not None:
-            whole = tokens_of(encoder.document(record, unit(_joined(encoder, target)), "target"))
+            whole = tokens_of(encoder.truncate(record, unit(_joined(encoder, target)), "target"))
             encoder.counts["targets_repeated_for_chunks"] += len(streams) - 1
             streams = [row | {"target": whole} for row in streams]
         return [Row(record.id, number, len(streams), row) for number, row in enumerate(streams)]
@@ -209,4 +209,4 @@ def _cut_sentence(encoder: RowEncoder, tokens: list[str]) -> Pieces:
 
 def _joined(encoder: RowEncoder, target: Pieces) -> list[str]:
     between = [SEPARATOR] if encoder.settings.target_separator else []
-    return [token for index, pieces in enumerate(target) for token in (*(between if index else ()), *pieces)]
+    return [token for index, tokens in enumerate(target) for token in (*(between if index else ()), *tokens)]

@@ -67,7 +67,7 @@ class SequenceKind(LabelledKind):
         for number, text in enumerate(record.parts):
             tokens = unit([BOS, *self._symbols(record, text)])
             encoder.totals["source_tokens"] += len(tokens) - 1
-            streams = labelled(record, tokens_of(encoder.document(record, tokens, "source")))
+            streams = labelled(record, tokens_of(encoder.truncate(record, tokens, "source")))
             rows.append(Row(record.id, number, len(record.parts), streams))
         return rows
 
