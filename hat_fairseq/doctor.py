@@ -31,6 +31,7 @@ MANIFEST = "manifest.json"
 FAIRSEQ = "fairseq-fixed==0.12.3.1"
 FAIRSEQ_FLAGS = "--no-build-isolation --no-deps --no-cache-dir --no-binary fairseq-fixed"
 OK, NOTE, PROBLEM = "ok", "note", "PROBLEM"
+SECONDS = 300  # for an import
 REQUIREMENT = re.compile(r"""([\w.-]+)\s*([^;\s]*)\s*(?:;\s*extra\s*==\s*["']([\w-]+)["'])?""")
 DEVELOPER_EXTRAS = ("test", "bench", "docs", "lint")
 
@@ -83,7 +84,10 @@ def run(program: str) -> tuple[bool, str]:
     """Runs a Python program; returns whether it succeeded and the last line that it printed, or its error."""
     path = os.pathsep.join([str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
     command, variables = [sys.executable, "-P", "-c", program], {**os.environ, "PYTHONPATH": path}
-    done = subprocess.run(command, env=variables, capture_output=True, text=True)
+    try:
+        done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        return False, f"importing took more than {SECONDS} seconds"
     lines = (done.stderr if done.returncode else done.stdout).strip().splitlines()
     if done.returncode < 0 or not lines:
         return False, f"importing ended Python with status {done.returncode}"

@@ -103,6 +103,13 @@ class Look:
     roles: tuple[str, ...] = ()
     note: str = ""
 
+    def __post_init__(self) -> None:
+        shown = {one.name: one.weights for one in self.maps} | (
+            {"occlusion": self.occlusion.change} if self.occlusion else {}
+        )
+        if broken := [name for name, values in shown.items() if not bool(values.isfinite().all())]:
+            raise ValueError(f"document {self.document}: {broken[0]} has values that are not finite")
+
     def _repr_html_(self) -> str:
         """The page in a frame, for notebooks."""
         from .page import page

@@ -168,7 +168,7 @@ def _of_decoder(decoder: Any, unit: str) -> list[ShownAttention]:
 
 
 def segment_weights(model: Any, tokens: Tensor) -> tuple[Recorder, list[dict[str, float]]]:
-    """For each unit of a document its `weight` and `share`, as far as the model has them.
+    """For each unit of a document its `weight` and `share`, as far as the model has them; nothing if it has neither.
 
     The weight is the mean over layers, heads and queries: all units, or the first token alone where it is classified.
     It needs an attention to units that together are the text. The share is that of the channels that max pooling takes
@@ -188,7 +188,7 @@ def segment_weights(model: Any, tokens: Tensor) -> tuple[Recorder, list[dict[str
     if any(getattr(head, "pooling", None) == "max" for head in model.modules()):
         values["share"] = spans[0].argmax(dim=0).bincount(minlength=spans.size(1)) / spans.size(2)
     rows = zip(*(each.tolist() for each in values.values()), strict=True)
-    return recorder, [dict(zip(values, row, strict=True)) for row in rows] or [{}] * recorder.num_units
+    return recorder, [dict(zip(values, row, strict=True)) for row in rows]
 
 
 def summed(weights: Tensor, numbers: Tensor, num_units: int) -> Tensor:

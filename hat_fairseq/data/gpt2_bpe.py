@@ -1,5 +1,6 @@
 """GPT-2's byte-level BPE as fairseq's BART and RoBERTa use it; tokens are fairseq's numeric ids, written as strings."""
 
+import json
 import os
 import shutil
 from collections.abc import Iterable
@@ -36,7 +37,10 @@ class Gpt2Bpe:
     def __init__(self, encoder_json: str | Path, vocab_bpe: str | Path):
         self.encoder_json = Path(encoder_json)
         self.vocab_bpe = Path(vocab_bpe)
-        self._tokenizer = Tokenizer(models.BPE.from_file(str(encoder_json), str(vocab_bpe)))
+        vocabulary = json.loads(self.encoder_json.read_text(encoding="utf-8"))
+        # The first line is no merge: fairseq leaves it out, whatever it says.
+        merges = [_merge(self.vocab_bpe, number, line) for number, line in read_lines(vocab_bpe) if number > 1 and line]
+        self._tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
         self._tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
         self._tokenizer.decoder = decoders.ByteLevel()
         self._after_space = WordCache(self._encode_after_space)
@@ -108,3 +112,9 @@ def find_gpt2_files(directory: str | Path | None = None) -> Path:
         if (actual := sha256_of(folder / name)) != hashes.get(name):
             raise ValueError(f"{folder / name} is not {whose}: sha256 is {actual}, expected {hashes.get(name)}")
     return folder
+
+
+def _merge(path: Path, number: int, line: str) -> tuple[str, str]:
+    if len(symbols := line.split(" ")) != 2:
+        raise ValueError(f"{path}:{number}: expected two symbols separated by a space, found {line!r:.60}")
+    return symbols[0], symbols[1]

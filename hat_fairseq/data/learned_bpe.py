@@ -79,8 +79,13 @@ class LearnedBpe:
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Reads a code file, `left right count` on each line."""
-        return cls([(left, right) for left, right, _ in (line.split(" ") for _, line in read_lines(path))])
+        """Reads a code file, `left right count` on each line; ValueError for a line of another form."""
+        merges = []
+        for number, line in read_lines(path):
+            if len(columns := line.split(" ")) != 3:
+                raise ValueError(f"{path}:{number}: expected 'left right count', found {line!r:.60}")
+            merges.append((columns[0], columns[1]))
+        return cls(merges)
 
     def save(self, path: str | Path) -> None:
         """Writes the code file that `load` and fastBPE read. Both ignore the third column, the count."""

@@ -139,7 +139,7 @@ def describe_inputs(inputs: Iterable[Path]) -> list[dict[str, Any]]:
     return [
         {
             "path": str(path),
-            "files": len(rows),
+            **({"files": len(rows)} if len(paths) > MAX_INPUTS else {}),
             "size": sum(row.st_size for row in rows),
             "changed": _date(max(row.st_mtime for row in rows)),
         }

@@ -79,11 +79,13 @@ def _read_arrow(path: Path) -> Rows:
             batches = ipc.open_stream(file) if path.is_dir() else parquet.ParquetFile(file).iter_batches(ROWS_AT_ONCE)
             for batch in batches:
                 _check_names(batch.schema.names, file)
-                for row in (batch.slice(place, 1) for place in range(len(batch))):
-                    number += 1
-                    if row.nbytes > MAX_LINE:
-                        raise ValueError(f"{path}, row {number}: it has more than {MAX_LINE:,} bytes; divide it")
-                    yield f"{path}, row {number}", row.to_pylist()[0]
+                whole = batch.nbytes <= MAX_LINE
+                for part in [batch] if whole else (batch.slice(place, 1) for place in range(len(batch))):
+                    if part.nbytes > MAX_LINE:
+                        raise ValueError(f"{path}, row {number + 1}: it has more than {MAX_LINE:,} bytes; divide it")
+                    for row in part.to_pylist():
+                        number += 1
+                        yield f"{path}, row {number}", row
         except (pyarrow.ArrowException, OSError) as error:
             raise ValueError(f"{file}: {error}; is the file cut off?") from error
 

@@ -190,5 +190,5 @@ def words_for_bpe(kind: Kind, settings: Settings, records: Iterable[Record]) -> 
     settings = replace(settings, max_source_tokens=None, max_target_tokens=None, max_segments=None, roles=False)
     encoder = RowEncoder(kind, settings, counter := _WordCounter())
     for record in records:
-        kind.encode(encoder, record)
+        kind.encode(encoder, record if kind.has_target else record.without_gold())
     return counter.words

@@ -43,6 +43,7 @@ REPLACED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     (checkpoint_utils, "torch_persistent_save", checkpoints.save),
     (PathManager, "copy", checkpoints.copy),
     # data, and the place of a training in them
+    (fairseq.data.indexed_dataset, "dataset_exists", data.dataset_exists),
     (fairseq.data.indexed_dataset, "make_dataset", data.make_dataset),
     (Trainer, "get_train_iterator", position.get_train_iterator),
     (EpochBatchIterator, "state_dict", position.state_dict),

@@ -29,6 +29,12 @@ def give_numpy_compat() -> None:
         vars(module.np).update(vars(np), compat=types.SimpleNamespace(long=int))
 
 
+def dataset_exists(original: Callable[..., Any], path: str, *args: Any, **kwargs: Any) -> Any:
+    """Returns whether there is a dataset; ValueError where only one of its two files is there."""
+    _check_pair(path)
+    return original(path, *args, **kwargs)
+
+
 def make_dataset(original: Callable[..., Any], path: str, impl: str, *args: Any, **kwargs: Any) -> Any:
     """Opens `path`.idx and `path`.bin; ValueError if one is missing, has a wrong size, or an id is too large.
 
@@ -36,10 +42,8 @@ def make_dataset(original: Callable[..., Any], path: str, impl: str, *args: Any,
     about 0.1 seconds if the file is in memory.
     """
     index, tokens = f"{path}.idx", f"{path}.bin"
-    absent = [name for name in (index, tokens) if not os.path.exists(name)]
-    if len(absent) == 1:
-        raise ValueError(f"{absent[0]} is missing; run hat preprocess again")
-    if not absent and infer_dataset_impl(path) in (None, "mmap"):  # None: the beginning is missing
+    _check_pair(path)
+    if os.path.exists(index) and infer_dataset_impl(path) in (None, "mmap"):  # None: the beginning is missing
         with open(index, "rb") as file:
             header = file.read(_HEADER.size)
         *_, code, rows = _HEADER.unpack(header) if len(header) == _HEADER.size else (0, 0)
@@ -54,6 +58,11 @@ def make_dataset(original: Callable[..., Any], path: str, impl: str, *args: Any,
                 "dictionary; run hat preprocess again"
             )
     return original(path, impl, *args, **kwargs)
+
+
+def _check_pair(path: str) -> None:
+    if len(absent := [name for name in (f"{path}.idx", f"{path}.bin") if not os.path.exists(name)]) == 1:
+        raise ValueError(f"{absent[0]} is missing; run hat preprocess again")
 
 
 def _check_size(path: str, expected: int) -> None:

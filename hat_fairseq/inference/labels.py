@@ -112,9 +112,11 @@ class Predictor:
         return [each.get("", each) for each in each_sample]
 
     def _weighted(self, row: Row) -> list[dict[str, Any]]:
-        """The text of each segment of a row with its weight and its share."""
+        """The text of each segment of a row with its weight and its share; the whole text if the model has neither."""
         tokens = row_of(row.tokens, self.loaded.source).to(self.loaded.device)
         recorder, weights = segment_weights(self.models[0], tokens[None])
+        if not weights:
+            return [{"text": text_of(row.tokens, self.pipeline)}]
         texts = unit_texts(recorder, [*row.tokens, EOS], self.pipeline)
         return [{"text": text, **each} for text, each in zip(texts, weights, strict=True)]
 
@@ -128,5 +130,10 @@ def labelled_kind(pipeline: TextPipeline, path: str) -> LabelledKind:
 
 def unit_texts(recorder: Recorder, words: Sequence[str], pipeline: TextPipeline) -> tuple[str, ...]:
     """The text of each unit of a document, from its words."""
-    units = [" ".join(unit) for unit in recorder.by_unit(words)]
-    return tuple(pipeline.decode(unit, side="source") for unit in units) if pipeline.kind.is_text else tuple(units)
+    return tuple(text_of(unit, pipeline) for unit in recorder.by_unit(words))
+
+
+def text_of(words: Sequence[str], pipeline: TextPipeline) -> str:
+    """The text of some tokens; symbols that are no text stay as they are."""
+    text = " ".join(words)
+    return pipeline.decode(text, side="source") if pipeline.kind.is_text else text

@@ -102,6 +102,8 @@ def write_pages(args: argparse.Namespace, generation: dict[str, Any]) -> int:
     workers, files = command.workers_of(args), command.model_files(args, args.model)
     pipeline = files.pipeline(workers)
     records = list(command.records_of(args.input, args.split, pipeline.kind))
+    if not records:
+        raise ValueError(f"{args.input} is empty")
     empty = command.find_empty(records, pipeline, "keep")
     records = [record for record in records if record.id not in empty]
     name = "/".join(Path(args.model).parts[-2:])

@@ -64,7 +64,7 @@ def _look_at_labels(model: Predictor, record: Record, options: LookOptions) -> L
         raise ValueError(f"--occlusion needs one label for a document; the kind {kind.name} has others")
     (rows,), samples = model.encode([record])
     default = 0
-    if kind.joins_rows:
+    if kind.joins_rows and options.chunk is None:
         default = kind.weighted_row(kind.predict(record, rows, model.scores(samples), model.loaded.labels))
     number = _chunk(options, record, len(rows), default)
     tokens = [row for sample in samples for row in sample.rows][number].to(device)

@@ -98,7 +98,7 @@ def make_plan(args: argparse.Namespace) -> dict[str, Any]:
         "arch": cfg.model.arch,
         "parameters": updates.parameters,
         "dictionary_size": len(task.source_dictionary),
-        "device": device,
+        "device": "cpu" if cfg.common.cpu else "cuda",
         "precision": next((name for name in ("fp16", "bf16") if cfg.common[name]), "fp32"),
         "processes": cfg.distributed_training.distributed_world_size,
         "batch": flags(size, update_freq),
@@ -141,11 +141,11 @@ def longest_document(
 
 def table(plan: Mapping[str, Any]) -> str:
     """The plan as text, in GiB."""
-    document = plan["document"]
+    document, device = plan["document"], "CPU" if plan["device"] == "cpu" else "GPU"
     target = f" and {document['target']:,} target" * bool(document["target"])
     lines = [
         f"{plan['recipe']}: {plan['arch']}, {plan['parameters']:,} parameters",
-        f"dictionary of {plan['dictionary_size']:,}; {plan['processes']} x {plan['device']}, {plan['precision']}; "
+        f"dictionary of {plan['dictionary_size']:,}; {plan['processes']} x {device}, {plan['precision']}; "
         f"on each {_flags(plan['batch'])}",
         f"documents of {document['source']:,} source{target} tokens, a marker every {document['marker_every']} tokens",
         "\nGiB on each device",

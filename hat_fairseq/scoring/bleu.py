@@ -116,13 +116,16 @@ def bleu(
 
 
 def make_bleu(settings: BleuSettings) -> Any:
-    """Makes sacrebleu's BLEU, which does not warn of tokenised text; ValueError for an unknown tokenizer."""
+    """Makes sacrebleu's BLEU, which does not warn of tokenised text; ValueError for an unusable tokenizer."""
     from sacrebleu.metrics import BLEU
 
     if settings.tokenize not in (None, *BLEU.TOKENIZERS):
         raise ValueError(f"unknown tokenizer {settings.tokenize!r} (sacrebleu's are: {', '.join(BLEU.TOKENIZERS)})")
     language = "" if settings.tokenize else settings.language  # with both it warns
-    return BLEU(tokenize=settings.tokenize, trg_lang=language, lowercase=settings.lowercase, force=True)
+    try:
+        return BLEU(tokenize=settings.tokenize, trg_lang=language, lowercase=settings.lowercase, force=True)
+    except (RuntimeError, ImportError) as error:
+        raise ValueError(f"{' '.join(str(error).split())}, or choose another with --tokenize") from error
 
 
 def _segment_pairs(segments: Sequence[str] | None, references: Sequence[Sequence[str]]) -> list[tuple[str, Any]]:

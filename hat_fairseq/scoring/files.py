@@ -65,9 +65,15 @@ def read_texts(path: str | Path, keys: Sequence[str]) -> DocumentTexts:
         return DocumentTexts(path, [[line] for _, line in read_lines(path)], None)
     first = next(json_lines(path), None)
     if first is None or first.record.get("id") is None:
-        return DocumentTexts(path, [_texts(fields, keys) for fields in json_lines(path)], None)
+        return DocumentTexts(path, [_texts(_without_id(fields), keys) for fields in json_lines(path)], None)
     texts = read_by_id(path, lambda fields: _texts(fields, keys))
     return DocumentTexts(path, list(texts.values()), list(texts))
+
+
+def _without_id(fields: Fields) -> Fields:
+    if fields.record.get("id") is not None:
+        raise fields.error("it has an id, and lines above have none: give all of them one, or none")
+    return fields
 
 
 def _texts(fields: Fields, keys: Sequence[str]) -> list[Summary]:

@@ -163,6 +163,14 @@ class EncoderTask(PluginTask, FairseqTask):
             raise ValueError(f"{path}: {len(labels)} rows of labels for {num_rows} rows; preprocess the data again")
         return RowTargets(self.kind, labels, self.label_dictionary)
 
+    def get_batch_iterator(self, dataset: Any, max_tokens: int | None = None, **kwargs: Any) -> Any:
+        """fairseq's hook; ValueError for a `--max-tokens` that is lower than one sample needs."""
+        if max_tokens is not None and max_tokens < (longest := int(dataset.sizes.max(initial=0))):
+            raise ValueError(
+                f"--max-tokens {max_tokens} is too low: one {self.kind.name} sample takes {longest} tokens"
+            )
+        return super().get_batch_iterator(dataset, max_tokens, **kwargs)
+
     def filter_indices_by_size(self, indices: np.ndarray, *unused: Any) -> np.ndarray:
         return indices  # rows were checked when they were loaded, and samples of several rows are longer
 

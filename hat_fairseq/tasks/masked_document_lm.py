@@ -83,6 +83,12 @@ class MaskedDocumentLMTask(PluginTask, MaskedLMTask):
 
     @classmethod
     def setup_task(cls, cfg: MaskedDocumentLMConfig, **kwargs: Any) -> "MaskedDocumentLMTask":
+        left, drawn = cfg.leave_unmasked_prob, cfg.random_token_prob
+        if not (0 < cfg.mask_prob < 1 and min(left, drawn) >= 0 and left + drawn <= 1):
+            raise ValueError(
+                f"--mask-prob {cfg.mask_prob} must be between 0 and 1, and the sum of --leave-unmasked-prob {left} and "
+                f"--random-token-prob {drawn} at most 1"
+            )
         load_pipeline(cfg.data, PretrainingKind.task)  # which refuses data of another kind
         return super().setup_task(cfg, **kwargs)
 

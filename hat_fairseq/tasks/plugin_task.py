@@ -93,6 +93,8 @@ class PluginTask:
             self._rates = {module: module.p for module in model.modules() if isinstance(module, DROPOUT)}
         factor = self._factors[min(epoch, len(self._factors)) - 1]
         for module, rate in self._rates.items():
+            if rate * factor > 1:
+                raise ValueError(f"--dropout-schedule: {factor:g} times a dropout rate of {rate:g} is more than 1")
             module.p = rate * factor  # type: ignore[assignment]
         logger.info("epoch %d: dropout rates times %g", epoch, factor)
 

@@ -50,13 +50,17 @@ def read_config(path: Path, fixed: Mapping[str, Any], numbers: Iterable[str], ta
 
 def read_weights(directory: Path) -> dict[str, Tensor]:
     """Reads `model.safetensors`, else `pytorch_model.bin`; ValueError if damaged, or not finite tensors only."""
+    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     from ..fairseq_fixes.checkpoints import named_failures
 
     path, pickled = directory / "model.safetensors", directory / "pytorch_model.bin"
     if path.is_file():
-        weights = load_file(path)
+        try:
+            weights = load_file(path)
+        except SafetensorError as error:
+            raise ValueError(f"{path} is not a complete safetensors file: {error}") from error
     elif pickled.is_file():
         with named_failures(str(pickled)):
             weights = torch.load(pickled, map_location="cpu", weights_only=True)
@@ -64,6 +68,8 @@ def read_weights(directory: Path) -> dict[str, Tensor]:
         raise ValueError(f"{directory} has neither model.safetensors nor {pickled.name} (one file, not shards)")
     if not isinstance(weights, dict) or not all(isinstance(tensor, Tensor) for tensor in weights.values()):
         raise ValueError(f"{pickled} is refused: it does not hold a dictionary of tensors only")
+    if others := [name for name, tensor in weights.items() if tensor.is_quantized or tensor.layout != torch.strided]:
+        raise ValueError(f"{directory}: {others[0]} is quantised or sparse; save the weights as plain tensors")
     if broken := sorted(name for name, tensor in weights.items() if not tensor.isfinite().all()):
         raise ValueError(f"{directory}: NaN or infinite values in {', '.join(broken[:8])}; fetch the weights again")
     return weights

@@ -81,7 +81,9 @@ def read_settings(config: Mapping[str, Any], weights: Mapping[str, Tensor], segm
     """Returns the settings for a release's `config`; a segment is as long as the table of positions."""
     if POSITIONS not in weights:
         raise ValueError(f"1 tensor is missing for this config.json: {POSITIONS}")
-    layers = [config["encoder_layout"][str(number)] for number in range(len(config["encoder_layout"]))]
+    layers = [config["encoder_layout"].get(str(number), {}) for number in range(len(config["encoder_layout"]))]
+    if not all(isinstance(layer.get(part), bool) for layer in layers for part in PARTS):
+        raise ValueError(f"config.json: encoder_layout must say true or false for {list(PARTS)} of layers 0, 1, ...")
     layout = "|".join("".join(letter for part, letter in PARTS.items() if layer[part]) for layer in layers)
     dropout = config.get("classifier_dropout")
     return {

@@ -218,5 +218,5 @@ def test_models_without_a_target(show: Any) -> None:
 def test_what_cannot_be_shown() -> None:
     with pytest.raises(ValueError, match="document e: neither attention nor occlusion"):
         page(Look("e", "m", "block", ("a",), (1,), ()))
-    with pytest.raises(ValueError, match="not JSON compliant"):
+    with pytest.raises(ValueError, match="has values that are not finite"):
         page(encoder("document", 2, torch.full((2, 3, 1, 2), torch.nan)))

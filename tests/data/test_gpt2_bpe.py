@@ -48,6 +48,17 @@ def test_equals_fairseq(lines: list[str], request: pytest.FixtureRequest) -> Non
             assert ours.decode(ours.encode(text)) == text
 
 
+def test_the_first_line_is_no_merge_as_in_fairseq(gpt2_files: tuple[Path, Path], tmp_path: Path) -> None:
+    merges = gpt2_files[1].read_text(encoding="utf-8").split("\n", 1)[1]
+    (tmp_path / "vocab.bpe").write_text(merges, encoding="utf-8")
+    ours, fairseqs = Gpt2Bpe(gpt2_files[0], tmp_path / "vocab.bpe"), get_encoder(gpt2_files[0], tmp_path / "vocab.bpe")
+    first = merges.split("\n")[0].replace(" ", "").replace("\u0120", " ")
+    assert ours.encode(first) == [str(index) for index in fairseqs.encode(first)] != Gpt2Bpe(*gpt2_files).encode(first)
+    (tmp_path / "vocab.bpe").write_text("#version\na b c\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="vocab.bpe:2: expected two symbols separated by a space, found 'a b c'"):
+        Gpt2Bpe(gpt2_files[0], tmp_path / "vocab.bpe")
+
+
 def _code(generator: random.Random) -> int:
     """A random character, not a surrogate, letters and spaces more often than others."""
     return generator.choice(

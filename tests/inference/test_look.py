@@ -173,6 +173,10 @@ def test_pages_of_all_documents(fine_tuned, tmp_path: Path, capsys, monkeypatch)
         assert cli.main([*words, "--id", name, "--out", str(tmp_path / page)]) == 0
         assert (tmp_path / page).read_bytes() == (tmp_path / "pages" / page).read_bytes()
     assert "nothing is left without it" in (tmp_path / "pages" / names[2]).read_text()
+    (tmp_path / "empty.jsonl").write_text("")
+    empty = [*words[:3], str(tmp_path / "empty.jsonl"), *words[4:], "--pages", str(tmp_path / "none")]
+    assert cli.main(empty) == 2 and not (tmp_path / "none").exists()
+    assert "empty.jsonl is empty" in capsys.readouterr().err
     assert cli.main([*words, "--pages", str(tmp_path / "pages"), "--overwrite"]) == 2
     assert "pages already exists; choose another directory" in capsys.readouterr().err
     monkeypatch.setenv("OMP_NUM_THREADS", str(torch.get_num_threads()))  # sums depend on it in the last digits

@@ -160,6 +160,18 @@ def test_running_text_is_split_as_asked(fine_tuned: Make, tmp_path: Path) -> Non
             model.predict(texts, splitter=splitter)
 
 
+def test_details_of_a_model_without_attention_to_segments_are_the_whole_text(fine_tuned: Make) -> None:
+    made = fine_tuned("choice")
+    predictor = Predictor(load(made.checkpoint, made.data / "bin", "cpu"))
+    for layer in predictor.models[0].core.layers:
+        layer.sentence_attn = None
+    (record, *_) = read_records(made.raw / "test.jsonl", "choice")
+    (prediction,) = predictor.predictions([record], details=True)
+    (segment,) = prediction.segments
+    assert segment.keys() == {"text"}
+    assert record.choices[int(prediction.label)].split()[-1] in segment["text"]
+
+
 def test_one_long_sample_does_not_lengthen_its_batch() -> None:
     assert list(batches([7, 1000, 5, 8, 6], 8, None)) == [[2, 4, 0, 3], [1]]
     sizes = np.random.default_rng(1).integers(1, 3000, 500).tolist()

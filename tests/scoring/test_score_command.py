@@ -123,6 +123,7 @@ REFUSED: list[tuple[str, list[Any], list[Any], str, str]] = [
     ("rouge", [TARGET], [TEXT, {"id": "b", "text": "B"}], "", "r.jsonl lacks 1 of 2 ids, the first is 'b'"),
     ("rouge", [TARGET], [{"text": "A"}], "", "h.jsonl has no ids, and"),
     ("rouge", [TARGET], [TEXT, TEXT], "", "h.jsonl:2: the id 'a' for the second time"),
+    ("rouge", [TARGET], [{"text": "y"}, TEXT], "", "h.jsonl:2: it has an id, and lines above have none"),
     ("rouge", [TARGET], [TEXT, {"text": "y"}], "", "h.jsonl:2: no 'id' among its keys ['text']"),
     ("rouge", [TARGET], [TARGET], "", "h.jsonl:1: no 'text' among its keys ['id', 'target']"),
     ("rouge", [TARGET], [{"id": "a", "text": [1]}], "", "h.jsonl:1: 'text' must be a string or a list of strings"),

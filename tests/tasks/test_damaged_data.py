@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from fairseq.data import Dictionary, data_utils
+from fairseq.data import Dictionary, data_utils, indexed_dataset
 
 from hat_fairseq import cli
 from hat_fairseq.data.binarize import binarize_text
@@ -37,6 +37,17 @@ def test_truncated_files_are_named(tmp_path: Path, suffix: str, keep: int, messa
     path.write_bytes(path.read_bytes()[:keep])
     with pytest.raises(ValueError, match=message):
         data_utils.load_indexed_dataset(str(tmp_path / "test"), dictionary)
+
+
+def test_half_of_a_further_part_is_named(tmp_path: Path) -> None:
+    """fairseq reads `test`, `test1`, ... as one; it takes a part without its second file for the end."""
+    (tmp_path / "text").write_text("a b c\n")
+    words = TextDictionary.build(Counter("abc"))
+    for name in ("test", "test1"):
+        binarize_text(tmp_path / "text", words, tmp_path / name, Blocks(tmp_path / "blocks"))
+    (tmp_path / "test1.bin").unlink()
+    with pytest.raises(ValueError, match=r"test1\.bin is missing; run hat preprocess again"):
+        indexed_dataset.dataset_exists(str(tmp_path / "test1"), "mmap")
 
 
 @pytest.mark.fault(

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 import torch
 from released_hat_sample import release, state
-from safetensors import SafetensorError
 from safetensors.torch import save_file
 
 from hat_fairseq import cli
@@ -55,12 +54,15 @@ def test_damaged_and_absent_weights(tmp_path: Path) -> None:
     weights, pickled = tmp_path / "model.safetensors", tmp_path / "pytorch_model.bin"
     save_file(TENSORS, weights)
     weights.write_bytes(weights.read_bytes()[:-100])
-    with pytest.raises(SafetensorError):
+    with pytest.raises(ValueError, match=f"{weights} is not a complete safetensors file"):
         read_weights(tmp_path)
     weights.unlink()
     torch.save(TENSORS, pickled)
     pickled.write_bytes(pickled.read_bytes()[:1000])
     with pytest.raises(ValueError, match=f"{pickled}: not a complete checkpoint"):
+        read_weights(tmp_path)
+    torch.save({"a": torch.eye(2).to_sparse()}, pickled)
+    with pytest.raises(ValueError, match="a is quantised or sparse"):
         read_weights(tmp_path)
     for content in ([torch.zeros(2)], {"model": TENSORS}):
         torch.save(content, pickled)
@@ -127,6 +129,7 @@ def test_sizes_for_which_no_model_can_be_built(tmp_path: Path, capsys: pytest.Ca
         ({"hidden_size": 10**12}, "no model can be built with --arch hierarchical_transformer"),
         ({"num_attention_heads": 5}, "no model can be built with --arch hierarchical_transformer"),
         ({"num_attention_heads": 0}, "no model can be built with --arch hierarchical_transformer"),
+        ({"encoder_layout": {"0": {"sentence_encoder": "false"}}}, "encoder_layout must say true or false"),
         ({"max_sentences": -1}, "no model can be built with --arch hierarchical_transformer"),
     ):
         (folder / "config.json").write_text(json.dumps(config | change))
