@@ -23,11 +23,11 @@ from fairseq.models.roberta.hub_interface import RobertaHubInterface
 from fairseq.ngram_repeat_block import NGramRepeatBlock
 from fairseq.trainer import Trainer
 
-from . import checkpoints, data, options, position, processes, restoring, settings_of_checkpoint, signals, training
+from . import checkpoints, options, processes, restoring, training
 
 #: Module or class, its function, and what is called instead, with the replaced function as the first argument. What a
 #: function does before and after the replaced one is written in it; no function of fairseq is replaced twice.
-#: `signals.watch` replaces one more, `validate_and_save` of fairseq_cli.train, when a training begins.
+#: `processes.watch` replaces one more, `validate_and_save` of fairseq_cli.train, when a training begins.
 REPLACED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     # options, before anything is built
     (fairseq.options, "parse_args_and_arch", options.parse_args_and_arch),
@@ -36,22 +36,22 @@ REPLACED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     (checkpoint_utils, "load_checkpoint", restoring.load_checkpoint),
     (checkpoint_utils, "load_model_ensemble_and_task", checkpoints.load_model_ensemble_and_task),
     (checkpoint_utils, "load_checkpoint_to_cpu", restoring.load_checkpoint_to_cpu),
-    (checkpoint_utils, "_upgrade_state_dict", settings_of_checkpoint.upgrade_state_dict),
+    (checkpoint_utils, "_upgrade_state_dict", options.upgrade_state_dict),
     (PathManager, "isfile", checkpoints.is_file_or_folder),
     (fairseq.file_utils, "load_archive_file", checkpoints.load_archive_file),
     # writing one
     (checkpoint_utils, "torch_persistent_save", checkpoints.save),
     (PathManager, "copy", checkpoints.copy),
     # data, and the place of a training in them
-    (fairseq.data.indexed_dataset, "dataset_exists", data.dataset_exists),
-    (fairseq.data.indexed_dataset, "make_dataset", data.make_dataset),
-    (Trainer, "get_train_iterator", position.get_train_iterator),
-    (EpochBatchIterator, "state_dict", position.state_dict),
-    (EpochBatchIterator, "load_state_dict", position.load_state_dict),
-    (torch.utils.data._utils.signal_handling, "_set_worker_signal_handlers", signals.set_worker_signal_handlers),
+    (fairseq.data.indexed_dataset, "dataset_exists", training.dataset_exists),
+    (fairseq.data.indexed_dataset, "make_dataset", training.make_dataset),
+    (Trainer, "get_train_iterator", restoring.get_train_iterator),
+    (EpochBatchIterator, "state_dict", restoring.state_dict),
+    (EpochBatchIterator, "load_state_dict", restoring.load_state_dict),
+    (torch.utils.data._utils.signal_handling, "_set_worker_signal_handlers", processes.set_worker_signal_handlers),
     # training
     (Trainer, "train_step", training.train_step),
-    (Trainer, "valid_step", signals.valid_step),
+    (Trainer, "valid_step", processes.valid_step),
     (progress_bar, "progress_bar", training.make_progress_bar),
     # generation
     (NGramRepeatBlock, "_no_repeat_ngram", options.no_repeat_ngram),
@@ -68,7 +68,7 @@ def apply() -> None:
     """Installs all corrections; a second call does nothing."""
     checkpoints.show_own_errors_in_one_line()
     checkpoints.allow_checkpoint_types()
-    data.give_numpy_compat()
+    training.give_numpy_compat()
     training.shorten_log()
     for owner, name, function in REPLACED:
         original = getattr(owner, name)

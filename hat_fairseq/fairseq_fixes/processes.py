@@ -1,27 +1,40 @@
-"""Checks the number of processes and the precision of a run before it starts, and ends its process group.
+"""The processes of a run: their number and precision are checked before it starts, and signals end it well.
 
 In fairseq a run takes the number of processes that torchrun or Slurm has started; with another number than planned,
 every update has another size.
+
+SIGTERM, SIGHUP, SIGUSR1 and Ctrl-C end a training after the current update, with a checkpoint for exact resumption. All
+processes of a run agree after each update, so a signal to one of them is enough. A running validation is finished, but
+the checkpoint is written before that. A second signal stops the process at once. The exit status is 128 + the number of
+the signal: 143, 129, 138, 130. What the process ignores at its start, as SIGHUP under nohup, stays ignored.
 """
 
 import atexit
 import contextlib
 import functools
+import multiprocessing
 import os
+import signal
 import sys
-from collections.abc import Callable, Mapping
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import fairseq.checkpoint_utils
+import fairseq.distributed.utils as distributed_utils
 import torch
-from fairseq.distributed.utils import get_global_group
+import torch.multiprocessing
 from torch import distributed
-
-from .signals import passing_on
 
 _TORCHRUN = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 _SLURM = ("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST")
 _FLAG = "distributed-world-size"
+SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGINT)
+SECOND_AFTER = 1.0  # seconds: launchers and terminals repeat a signal; what comes sooner counts as the same
+_asked: list[tuple[int, float]] = []  # the first signal, once it has come, and when
+_save: list[Callable[[], None]] = []  # writes the checkpoint of the update whose validation is running
 
 
 def started_processes(environment: Mapping[str, str], port: int, gpus: int) -> tuple[str, int] | None:
@@ -102,4 +115,114 @@ def _destroy_process_group() -> None:
     """Ends the threads of the process group; those that run when Python ends can abort the process, status 134."""
     if distributed.is_initialized():
         distributed.destroy_process_group()
-        vars(get_global_group).clear()  # fairseq keeps a group of its own there
+        vars(distributed_utils.get_global_group).clear()  # fairseq keeps a group of its own there
+
+
+def _agreed_signal() -> int:
+    """The signal that one of the processes of the run has got, or 0; all of them have to call this."""
+    number = _asked[0][0] if _asked else 0
+    if not distributed.is_initialized():
+        return number
+    on_gpu = distributed.get_backend() == "nccl"
+    numbers = torch.tensor(number, device="cuda" if on_gpu else "cpu")
+    return int(distributed_utils.all_reduce(numbers, distributed_utils.get_global_group(), "max"))
+
+
+def _heeded() -> list[int]:
+    """Those of `SIGNALS` that the process does not ignore; nohup has it ignore SIGHUP."""
+    return [signum for signum in SIGNALS if signal.getsignal(signum) is not signal.SIG_IGN]
+
+
+def watch() -> None:
+    """Records signals from now on, and has `validate_and_save` look at them."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    for signum in _heeded():
+        signal.signal(signum, _record)
+    for module in (sys.modules.get("fairseq_cli.train"), sys.modules["__main__"]):  # torchrun runs it as a script
+        if (original := getattr(module, "validate_and_save", None)) is not None:
+            module.validate_and_save = functools.partial(validate_and_save, original)  # type: ignore[union-attr]
+
+
+def _record(signum: int, frame: object) -> None:
+    if not _asked:
+        _asked.append((signum, time.monotonic()))
+    elif time.monotonic() - _asked[0][1] > SECOND_AFTER:
+        os._exit(128 + signum)
+
+
+def validate_and_save(original: Any, cfg: Any, trainer: Any, task: Any, epoch_itr: Any, *args: Any) -> Any:
+    """Wraps fairseq's validation after an update; ends the process if a signal has come, unless training is over."""
+    saved = False
+
+    def save() -> None:
+        nonlocal saved
+        if not saved and _agreed_signal():
+            fairseq.checkpoint_utils.save_checkpoint(cfg.checkpoint, trainer, epoch_itr, None)
+            saved = True
+
+    save()
+    _save[:] = [save]
+    losses, should_stop = original(cfg, trainer, task, epoch_itr, *args)
+    save()
+    _save.clear()
+    if saved and not should_stop:
+        _end(cfg.checkpoint, trainer, _agreed_signal())  # no process leaves before the file is written
+    return losses, should_stop
+
+
+def valid_step(original: Callable[..., Any], self: Any, *args: Any, **kwargs: Any) -> Any:
+    """Writes the checkpoint before the next batch of a validation if a signal has come."""
+    for save in _save:
+        save()
+    return original(self, *args, **kwargs)
+
+
+def _end(settings: Any, trainer: Any, signum: int) -> None:
+    for each in SIGNALS:  # fairseq ends the other processes as soon as one has left
+        signal.signal(each, signal.SIG_IGN)
+    how = "" if settings.restore_file == "checkpoint_last.pt" else "without --restore-file and --reset-* "
+    outcome = f"which is in {settings.save_dir}; the same command {how}goes on"
+    if settings.no_save or settings.no_last_checkpoints:
+        outcome = "without a checkpoint to go on from (--no-save or --no-last-checkpoints)"
+    if trainer.is_data_parallel_master:
+        name = signal.Signals(signum).name
+        print(f"hat_fairseq: {name}: stopped after update {trainer.get_num_updates()}, {outcome}", file=sys.stderr)
+    sys.exit(128 + signum)
+
+
+def set_worker_signal_handlers(original: Callable[..., Any], *args: Any) -> None:
+    """Lets only its parent end a process that loads data: Slurm and terminals send signals to all processes.
+
+    Under fairseq's own start of several processes this needs a dataset of the plugin, because others do not import it.
+    """
+    original(*args)
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    threading.Thread(target=_obey_parent, daemon=True).start()
+
+
+def _obey_parent() -> None:
+    while signal.sigwaitinfo(SIGNALS).si_pid != os.getppid():
+        pass
+    os._exit(0)
+
+
+@contextlib.contextmanager
+def passing_on() -> Iterator[None]:
+    """Passes signals on to the processes that fairseq has started, and takes over their exit status."""
+
+    def pass_on(signum: int, frame: object) -> None:
+        for child in multiprocessing.active_children():
+            os.kill(child.pid or 0, signum)
+
+    previous = {signum: signal.signal(signum, pass_on) for signum in _heeded()}
+    try:
+        yield
+    except torch.multiprocessing.ProcessExitedException as error:
+        signum = -error.exit_code if error.exit_code < 0 else error.exit_code - 128
+        if signum not in SIGNALS:
+            raise
+        sys.exit(128 + signum)
+    finally:
+        for signum, handler in previous.items():
+            signal.signal(signum, handler)
