@@ -26,9 +26,8 @@ from transformers.modeling_outputs import ModelOutput, Seq2SeqLMOutput
 from ..data.dictionary import EOS, PAD
 from ..modules.cache import DecoderCache
 from ..modules.embedding import initialise
-from ..networks.decoder import CACHE, Decoder
 from ..networks.encoder import Encoder, EncoderOut, Vocabulary
-from ..networks.hat import ENCODER_DECODERS, LIKE_BERT, hat_encoder_parts, token_tables
+from ..networks.hat import CACHE, ENCODER_DECODERS, LIKE_BERT, Decoder, hat_encoder_parts, token_tables
 from .modeling import HatConfig, HatPreTrainedModel, masked
 
 

@@ -26,9 +26,9 @@ from transformers.modeling_outputs import MaskedLMOutput, ModelOutput, SequenceC
 from ..data.dictionary import EOS, PAD, SPECIAL_IDS
 from ..kernels import set_precision
 from ..modules.embedding import SinusoidalPositions, initialise
-from ..networks.decoder import Decoder
 from ..networks.encoder import Encoder, Vocabulary
 from ..networks.encoder_with_heads import ENCODERS, EncoderWithHeads
+from ..networks.hat import Decoder
 
 HEAD = "sentence_classification_head"  # the name of a new head, which is fairseq's
 LOADER = Path(__file__).with_name("modeling_hat.py")  # in each saved folder

@@ -19,7 +19,7 @@ from ..data.pipeline import TextPipeline
 from ..data.rows import read_label_dictionary
 from ..data.text import SPLITTERS
 from ..kernels import check_precision, set_precision
-from ..networks.build import build
+from ..networks import build
 from ..package_files import BIN, CONFIG, is_package, read_package
 from .hub import local_paths
 

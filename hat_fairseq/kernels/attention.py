@@ -10,7 +10,7 @@ three cases differ:
 In grouped-query attention (Ainslie et al. 2023) the queries of a group of heads are joined to one longer row of
 queries, so no key is copied.
 
-Legend: B rows, H heads, N heads of keys and values (H or a divisor), T queries, S keys, E channels of a head.
+Legend: B rows, H heads, N heads of keys and values (H or a divisor), T queries, K keys, E channels of a head.
 """
 
 import torch
@@ -20,7 +20,7 @@ from torch.utils.checkpoint import checkpoint
 
 from .naive import wide
 
-MIN_SCORES = 1 << 18  # T x S from which on attention with dropout is computed in chunks
+MIN_SCORES = 1 << 18  # T x K from which on attention with dropout is computed in chunks
 CHUNK = 256  # queries of a chunk
 MAX_STEP_QUERIES = 16  # queries up to which `step_attention` is the faster kernel in bf16
 ALIGNMENT = 8  # the memory-efficient SDPA kernel copies a mask whose strides are not multiples of 8
@@ -100,7 +100,7 @@ def attention_of_rows(queries: Tensor, keys: Tensor, values: Tensor, mask: Tenso
 
 
 def prepare_mask(allowed: Tensor, dtype: torch.dtype) -> Tensor:
-    """Makes what `attend` reads fastest in place of the (..., S) bool mask, for queries of this type.
+    """Makes what `attend` reads fastest in place of the (..., K) bool mask, for queries of this type.
 
     On the CPU it is `allowed` itself. On other devices it is what SDPA adds to the scores, 0 or -inf, of the same
     shape, with strides as the memory-efficient kernel wants them.

@@ -2,7 +2,7 @@
 
 Kernels of windows and blocks compute `attention` under a mask. Dropout is left out.
 
-Legend: B rows, H heads, N heads of keys and values, T queries, S keys, E channels of a head, V symbols.
+Legend: B rows, H heads, N heads of keys and values, T queries, K keys, E channels of a head, V symbols.
 """
 
 from collections.abc import Callable
@@ -32,11 +32,11 @@ def attention(
     The softmax is in fp32 or wider.
 
     Args:
-        queries, keys, values: (B, H, T, E), (B, N, S, E) and (B, N, S, E); H / N heads of queries share one of keys.
-        mask: bool (True = may attend) or added to the scores; broadcastable to (B, H, T, S).
+        queries, keys, values: (B, H, T, E), (B, N, K, E) and (B, N, K, E); H / N heads of queries share one of keys.
+        mask: bool (True = may attend) or added to the scores; broadcastable to (B, H, T, K).
         causal: query t attends to keys up to t.
     Returns:
-        (B, H, T, E) output, and (B, H, T, S) weights.
+        (B, H, T, E) output, and (B, H, T, K) weights.
     """
     if (group := queries.size(1) // keys.size(1)) > 1:
         keys, values = (x.repeat_interleave(group, dim=1) for x in (keys, values))

@@ -1,9 +1,9 @@
 """Attention of blocks of queries to overlapping windows of keys, for sliding-window attention.
 
 Block n holds queries n L to n L + L - 1. Its window holds W keys, from key n D - P on. The windows are one strided view
-of the keys, so no key is copied. SDPA computes all blocks at once. O(T W E) operations, and no T x S matrix.
+of the keys, so no key is copied. SDPA computes all blocks at once. O(T W E) operations, and no T x K matrix.
 
-Legend: B rows, H heads, T queries, S keys, E channels of a head, N blocks, L queries of a block, W keys of a window,
+Legend: B rows, H heads, T queries, K keys, E channels of a head, N blocks, L queries of a block, W keys of a window,
 D keys from one window to the next, P keys before the block, G keys that all queries of a row share.
 """
 
@@ -26,13 +26,13 @@ class Windows:
     size: int
 
     def num_blocks(self, queries: int, keys: int) -> int:
-        """Returns N for T queries and S keys."""
+        """Returns N for T queries and K keys."""
         return max(-(-queries // self.block), -(-keys // self.step))
 
     def positions(self, queries: int, keys: int, device: torch.device) -> tuple[Tensor, Tensor]:
         """Returns (N, L, 1) positions of the queries of each block and (N, 1, W) of the keys of its window.
 
-        Some queries are beyond T; some keys are negative or beyond S.
+        Some queries are beyond T; some keys are negative or beyond K.
         """
         blocks = torch.arange(self.num_blocks(queries, keys), device=device)[:, None]
         query = blocks * self.block + torch.arange(self.block, device=device)
@@ -52,7 +52,7 @@ def attend_windows(
     """Attends from each query to the keys of its block's window, and to keys that the row's queries share.
 
     Args:
-        queries, keys, values: (B, H, T, E), (B, H, S, E) and (B, H, S, E).
+        queries, keys, values: (B, H, T, E), (B, H, K, E) and (B, H, K, E).
         mask: as `attend` takes it, broadcastable to (B N, H, L, W + G).
         shared: keys and values, (B, H, G, E) each.
     Returns:
@@ -78,7 +78,7 @@ def _repeat(x: Tensor, num_blocks: int) -> Tensor:
 
 
 def _window_view(x: Tensor, windows: Windows, num_blocks: int) -> Tensor:
-    """(B, H, S, E) -> (B N, H, W, E) windows that share memory."""
+    """(B, H, K, E) -> (B N, H, W, E) windows that share memory."""
     row, count = num_blocks * windows.step, len(x) * num_blocks
     # all rows one after the other, so that the windows of all rows are at equal distances
     flat = F.pad(x, (0, 0, 0, row - x.size(2))).transpose(1, 2).flatten(0, 1)

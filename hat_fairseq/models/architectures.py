@@ -20,14 +20,14 @@ from . import encoder_model, hat_transformer  # noqa: F401 - register the models
 Sizes = dict[str, Any]
 
 
-def encoder(width: int, ffn: int, heads: int, layers: int | None = None) -> Sizes:
+def encoder_sizes(width: int, ffn: int, heads: int, layers: int | None = None) -> Sizes:
     sizes = {"encoder_embed_dim": width, "encoder_ffn_embed_dim": ffn, "encoder_attention_heads": heads}
     return sizes if layers is None else sizes | {"encoder_layers": layers}
 
 
 def both(width: int, ffn: int, heads: int, layers: int | None = None) -> Sizes:
     """Returns the sizes of encoder and decoder."""
-    sizes = encoder(width, ffn, heads, layers)
+    sizes = encoder_sizes(width, ffn, heads, layers)
     return sizes | {name.replace("encoder", "decoder"): value for name, value in sizes.items()}
 
 
@@ -52,8 +52,8 @@ WMT: Sizes = (
     TRANSFORMER | both(1024, 4096, 16) | {"share_all_embeddings": True, "activation_fn": "gelu", "dropout": 0.1}
 )
 BART_BASE, BART_LARGE = (BART | both(768, 3072, 12, 6), BART | both(1024, 4096, 16, 12))
-ROBERTA_BASE, ROBERTA_LARGE = (ROBERTA | encoder(768, 3072, 12, 12), ROBERTA | encoder(1024, 4096, 16, 24))
-ROBERTA_TINY = ROBERTA | encoder(64, 128, 4, 4)
+ROBERTA_BASE, ROBERTA_LARGE = (ROBERTA | encoder_sizes(768, 3072, 12, 12), ROBERTA | encoder_sizes(1024, 4096, 16, 24))
+ROBERTA_TINY = ROBERTA | encoder_sizes(64, 128, 4, 4)
 
 
 def pooling(layers: str, global_tokens: str) -> Sizes:
@@ -76,7 +76,7 @@ def lra(width: int, ffn: int, heads: int, layers: int, positions: int, dropout: 
     common = {"dropout": dropout, "attention_dropout": 0.1, "activation_dropout": dropout, "activation_fn": "gelu"}
     common |= {"encoder_normalize_before": True, "no_scale_embedding": True, "max_positions": positions}
     head = {"pooler_inner_dim": ffn, "pooler_activation_fn": "relu", "init": "xavier"}
-    return encoder(width, ffn, heads, layers) | common | head | more
+    return encoder_sizes(width, ffn, heads, layers) | common | head | more
 
 
 LRA = {
@@ -124,9 +124,9 @@ ARCHITECTURES: dict[str, dict[str, Sizes]] = {
     "hierarchical_transformer": {
         "hierarchical_transformer": {},
         "hierarchical_transformer_base_4096": {},
-        "hierarchical_transformer_mini_1024": encoder(256, 1024, 4)
+        "hierarchical_transformer_mini_1024": encoder_sizes(256, 1024, 4)
         | {"layout": "S|SD|S|SD|S|SD|S|SD", "max_segments": 8},
-        "hierarchical_transformer_tiny": encoder(64, 128, 4) | {"layout": "S|SD|S|SD", "segment_length": 16},
+        "hierarchical_transformer_tiny": encoder_sizes(64, 128, 4) | {"layout": "S|SD|S|SD", "segment_length": 16},
     },
 }
 

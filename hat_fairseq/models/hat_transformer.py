@@ -15,9 +15,8 @@ from ..kernels import set_precision
 from ..modules.embedding import initialise
 from ..modules.options import add_options
 from ..networks.config import NEW_PARTS
-from ..networks.decoder import Decoder
 from ..networks.encoder import Encoder, EncoderOut, Vocabulary
-from ..networks.hat import LIKE_BERT, HatConfig, hat_encoder_parts, token_tables
+from ..networks.hat import LIKE_BERT, Decoder, HatConfig, hat_encoder_parts, token_tables
 from .loading import adapt_state, fingerprint
 
 

@@ -2,9 +2,9 @@
 
 Vaswani et al. 2017, section 3.2.2. Parameter names (`q_proj`, `k_proj`, `v_proj`, `out_proj`) and initialisation are
 fairseq's, so checkpoints of BART, RoBERTa and fairseq load. Every attention is a subclass of `HeadProjections`, which
-decides the keys that a query attends to. O(T x S) operations; memory O(T + S) where SDPA has a fused kernel.
+decides the keys that a query attends to. O(T x K) operations; memory O(T + K) where SDPA has a fused kernel.
 
-Legend: B rows, T queries, S keys, C channels, H heads, N heads of keys and values, E channels of a head (C / H, or
+Legend: B rows, T queries, K keys, C channels, H heads, N heads of keys and values, E channels of a head (C / H, or
 qkv_dim / H), D memory rows (documents), B = D x beam.
 """
 
@@ -22,12 +22,12 @@ from .options import option
 
 
 def safe_padding_mask(padding_mask: Tensor) -> Tensor:
-    """Returns the (B, S) mask with a row of nothing but padding as unpadded: a softmax over no key is NaN."""
+    """Returns the (B, K) mask with a row of nothing but padding as unpadded: a softmax over no key is NaN."""
     return padding_mask & ~padding_mask.all(dim=1, keepdim=True)
 
 
 def mask_of_keys(padding_mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
-    """Maps (D, S) padding mask -> (D, 1, 1, S) mask for `kernels.attend`; no row is all padding. None stays None."""
+    """Maps (D, K) padding mask -> (D, 1, 1, K) mask for `kernels.attend`; no row is all padding. None stays None."""
     return None if padding_mask is None else prepare_mask(~padding_mask[:, None, None], dtype)
 
 
@@ -110,29 +110,29 @@ class HeadProjections(nn.Module):
         """Returns (R, H, L, L) attention weights within rows."""
         return self.explicit_weights(x, x, None if mask is None else mask.allowed)
 
-    def attend(self, query: Tensor, memory: Tensor, allowed: Tensor | None = None) -> Tensor:
-        """Attends from (B, T, C) to (B, S, C) `memory`; `allowed`: the mask of `kernels.attend`. Returns (B, T, C)."""
+    def attend(self, query: Tensor, memory: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Attends from (B, T, C) to (B, K, C) `memory`; `mask`: as `kernels.attend` takes it. Returns (B, T, C)."""
         keys, values = self.keys_and_values(memory)
         queries = self.heads(self.q_proj(query)).to(keys.dtype)
-        out = attend(queries, keys, values, allowed, self.dropout_rate, self_attention=query is memory)
+        out = attend(queries, keys, values, mask, self.dropout_rate, self_attention=query is memory)
         return self.merge(out)
 
     def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """Maps (B, S, C) -> (B, N, S, E) keys and values; packed weights give them in their own data type."""
+        """Maps (B, K, C) -> (B, N, K, E) keys and values; packed weights give them in their own data type."""
         keys, values = self.heads(self.k_proj(memory)), self.heads(self.v_proj(memory))
         dtype = self.k_proj.cache_dtype or keys.dtype
         return keys.to(dtype), values.to(dtype)
 
-    def explicit_weights(self, query: Tensor, memory: Tensor, allowed: Tensor | None = None) -> Tensor:
-        """Computes the (B, H, T, S) weights of `attend`, without dropout; quadratic memory, for analysis."""
+    def explicit_weights(self, query: Tensor, memory: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Computes the (B, H, T, K) weights of `attend`, without dropout; quadratic memory, for analysis."""
         queries, keys = self.heads(self.q_proj(query)), self.heads(self.k_proj(memory))
-        return naive.attention(queries, keys, keys, allowed)[1]
+        return naive.attention(queries, keys, keys, mask)[1]
 
 
 class FullAttention(HeadProjections):
     """Self-attention of an encoder: every token attends to every token of its row."""
 
-    def allowed(self, query: Tensor, key: Tensor, layout: BatchLayout) -> Tensor:
+    def attends_to(self, query: Tensor, key: Tensor, layout: BatchLayout) -> Tensor:
         """Returns whether positions `query` attend to positions `key`, padding aside.
 
         Of the shape to which both broadcast, or (B, ...) where it depends on the document.
@@ -173,7 +173,7 @@ class MultiheadAttention(HeadProjections):
 
         Args:
             query: (B, T, C).
-            memory: (D, S, C), B a multiple of D; None means self-attention.
+            memory: (D, K, C), B a multiple of D; None means self-attention.
             mask: of the memory's keys, see `mask_of_keys`.
             causal: query t attends to keys up to t.
             cache: of causal self-attention without padding, or of cross-attention, whose memory is projected once.
@@ -198,5 +198,5 @@ class MultiheadAttention(HeadProjections):
         return self.out_proj(out.transpose(1, 2).reshape(rows, length, self.embed_dim))
 
     def weights(self, query: Tensor, memory: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Returns (B, H, T, S) attention weights of `forward` for D = B."""
+        """Returns (B, H, T, K) attention weights of `forward` for D = B."""
         return self.explicit_weights(query, memory, mask)

@@ -166,13 +166,13 @@ class BlockSparseAttention(HeadProjections):
         super().__init__(embed_dim, num_heads, dropout, inner_dim)
         self.pattern, self.seed = pattern, seed
 
-    def allowed(self, query: Tensor, key: Tensor, layout: BatchLayout) -> Tensor:
-        """Returns (B, H, ...), else as `FullAttention.allowed`; without padding a document ends with the last key."""
+    def attends_to(self, query: Tensor, key: Tensor, layout: BatchLayout) -> Tensor:
+        """As `FullAttention.attends_to`, (B, H, ...); without padding a document ends with the last key."""
         length = int(max(query.max(), key.max())) + 1
         lengths = [length] if layout.padding is None else (~layout.padding).sum(dim=1).tolist()
-        return torch.stack([self._allowed(query, key, int(length)) for length in lengths])
+        return torch.stack([self._attends_to(query, key, int(length)) for length in lengths])
 
-    def _allowed(self, query: Tensor, key: Tensor, length: int) -> Tensor:
+    def _attends_to(self, query: Tensor, key: Tensor, length: int) -> Tensor:
         pattern, num_blocks = self.pattern, -(-length // self.pattern.block)
         query, key = torch.broadcast_tensors(query // pattern.block, key // pattern.block)
         table, _ = self._visible(num_blocks)

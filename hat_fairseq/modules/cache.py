@@ -2,9 +2,9 @@
 
 Self-attention has one row for each hypothesis, and every step appends tokens. Cross-attention has one row for each
 document, projected once. The hypotheses of a document are consecutive rows of queries and read the same keys, so a beam
-of K takes the memory of one hypothesis.
+takes the memory of one hypothesis.
 
-Legend: R hypotheses (D x K), D documents, K beam, H heads, N heads of keys, L tokens so far, S source positions, E
+Legend: R hypotheses (D x beam), D documents, H heads, N heads of keys, L tokens so far, K keys of the source, E
 channels of a head.
 """
 
@@ -16,7 +16,7 @@ from torch import Tensor
 
 
 class KeyCache:
-    """Keys and values of one attention, (R, H, L, E) or (D, N, S, E) each; None before its first step."""
+    """Keys and values of one attention, (R, H, L, E) or (D, N, K, E) each; None before its first step."""
 
     keys: Any = None
     values: Any = None
@@ -34,7 +34,7 @@ class KeyCache:
         return keys, values
 
     def once(self, project: Callable[[], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
-        """Returns the (D, N, S, E) keys and values of `project`, which only the first step calls."""
+        """Returns the (D, N, K, E) keys and values of `project`, which only the first step calls."""
         if self.keys is None:
             self.keys, self.values = (x.contiguous() for x in project())
         return self.keys, self.values

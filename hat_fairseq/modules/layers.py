@@ -44,6 +44,18 @@ class LayerSizes:
     layer_norm_eps: float = 1e-5
     kv_heads: int | None = None
 
+    @property
+    def attention_sizes(self) -> tuple[int, int, float]:
+        """Returns the first three arguments of an attention."""
+        return self.embed_dim, self.num_heads, self.attention_dropout
+
+    def norm(self) -> nn.LayerNorm:
+        return nn.LayerNorm(self.embed_dim, eps=self.layer_norm_eps)
+
+    def final_norm(self) -> nn.LayerNorm | None:
+        """Builds the norm after the last layer of a pre-norm stack."""
+        return self.norm() if self.normalize_before else None
+
 
 class TransformerLayer(nn.Module):
     """Base of all layers: residual connections, layer norms and the feed-forward network."""
@@ -56,12 +68,9 @@ class TransformerLayer(nn.Module):
         for linear in (self.fc1, self.fc2):
             nn.init.xavier_uniform_(linear.weight)
             nn.init.zeros_(linear.bias)
-        self.final_layer_norm = self.norm()
+        self.final_layer_norm = sizes.norm()
         self.dropout = nn.Dropout(sizes.dropout)
         self.activation_dropout = nn.Dropout(sizes.activation_dropout)
-
-    def norm(self) -> nn.LayerNorm:
-        return nn.LayerNorm(self.sizes.embed_dim, eps=self.sizes.layer_norm_eps)
 
     def residual(self, x: Tensor, layer_norm: nn.Module, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """Computes LN(x + f(x)) (post-norm) or x + f(LN(x)) (pre-norm), with dropout on f's output."""
@@ -114,9 +123,9 @@ class EncoderLayer(TransformerLayer):
         assert queries in QUERIES
         self.queries = queries
         self.self_attn = self_attn
-        self.self_attn_layer_norm = self.norm()
+        self.self_attn_layer_norm = sizes.norm()
         self.sentence_attn = sentence_attn
-        self.sentence_attn_layer_norm = None if sentence_attn is None else self.norm()
+        self.sentence_attn_layer_norm = None if sentence_attn is None else sizes.norm()
 
     def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
         """Maps (B, T, C) -> (B, T, C)."""
@@ -139,13 +148,12 @@ class HierarchicalDecoderLayer(TransformerLayer):
 
     def __init__(self, sizes: LayerSizes, sentences: bool = True) -> None:
         super().__init__(sizes)
-        numbers = sizes.embed_dim, sizes.num_heads, sizes.attention_dropout
-        self.self_attn = MultiheadAttention(*numbers)
-        self.self_attn_layer_norm = self.norm()
-        self.encoder_attn = MultiheadAttention(*numbers, kv_heads=sizes.kv_heads)
-        self.encoder_attn_layer_norm = self.norm()
-        self.sentence_attn = MultiheadAttention(*numbers) if sentences else None
-        self.sentence_attn_layer_norm = self.norm() if sentences else None
+        self.self_attn = MultiheadAttention(*sizes.attention_sizes)
+        self.self_attn_layer_norm = sizes.norm()
+        self.encoder_attn = MultiheadAttention(*sizes.attention_sizes, kv_heads=sizes.kv_heads)
+        self.encoder_attn_layer_norm = sizes.norm()
+        self.sentence_attn = MultiheadAttention(*sizes.attention_sizes) if sentences else None
+        self.sentence_attn_layer_norm = sizes.norm() if sentences else None
 
     def forward(
         self,

@@ -86,7 +86,7 @@ class RepresentativeLayer(EncoderLayer):
         super().__init__(sizes, self_attn)
         assert update in UPDATES
         self.representative_attn = representative_attn
-        self.representative_attn_layer_norm = self.norm() if update == "residual" else None
+        self.representative_attn_layer_norm = sizes.norm() if update == "residual" else None
 
     def forward(self, x: Tensor, layout: BatchLayout) -> Tensor:
         """Maps (B, T', C) -> (B, T', C)."""

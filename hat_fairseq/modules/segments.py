@@ -75,7 +75,7 @@ class SegmentAttention(HeadProjections):
         super().__init__(embed_dim, num_heads, dropout)
         self.segment_length = segment_length
 
-    def allowed(self, query: Tensor, key: Tensor, layout: BatchLayout) -> Tensor:
+    def attends_to(self, query: Tensor, key: Tensor, layout: BatchLayout) -> Tensor:
         """Returns whether positions `query` attend to positions `key`: both are in one segment."""
         return query // self.segment_length == key // self.segment_length
 

@@ -119,23 +119,23 @@ class EncoderConfig(AttentionFlags):  # type: ignore[misc,valid-type]
             if getattr(self, name, None) is not None:
                 flag = f"--{name.replace('_', '-')}"
                 raise ValueError(f"{flag} has no effect with --encoder-attention {self.encoder_attention}; remove it")
-        attention, longest = self.attention(), getattr(self, "max_positions", None)
+        attention, longest = self.attention_settings(), getattr(self, "max_positions", None)
         if longest is not None and hasattr(attention, "check_length"):
             attention.check_length(longest)
 
-    def attention(self, name: str | None = None) -> Any:
+    def attention_settings(self, name: str | None = None) -> Any:
         """Builds the entry of `ATTENTIONS` of this name (None: of --encoder-attention) from the options."""
         return read(entry(name or self.encoder_attention), self)
 
     def layer_attentions(self, num_layers: int) -> list[nn.Module]:
         """Builds the self-attention of each of `num_layers` layers; ValueError for layers that do not exist."""
         chosen = parse_layers(self.encoder_attention_layers, num_layers)
-        attention = self.attention()
-        other = self.attention(getattr(attention, "other_layers", "full"))
-        sizes = self.encoder_embed_dim, self.encoder_attention_heads, self.attention_dropout
+        attention = self.attention_settings()
+        other = self.attention_settings(getattr(attention, "other_layers", "full"))
+        sizes = self.layer_sizes().attention_sizes
         return [(attention if layer in chosen else other).build(*sizes, layer) for layer in range(num_layers)]
 
-    def sizes(self, side: str = "encoder") -> LayerSizes:
+    def layer_sizes(self, side: str = "encoder") -> LayerSizes:
         """Returns the numbers of a layer of `side`, encoder or decoder."""
         return LayerSizes(
             embed_dim=getattr(self, f"{side}_embed_dim"),
@@ -168,7 +168,7 @@ class TokenEncoderConfig(EncoderConfig):
         None, "first position that --extend-positions random draws (paper: 512; default: the first new one)"
     )
 
-    def embedding(self, side: str, positions: int, flag: str, roles: int = 0) -> EmbeddingSizes:
+    def embedding_sizes(self, side: str, positions: int, flag: str, roles: int = 0) -> EmbeddingSizes:
         """Returns the numbers of the embeddings of `side`, encoder or decoder."""
         return EmbeddingSizes(
             positions,

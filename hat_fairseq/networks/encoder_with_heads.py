@@ -56,7 +56,7 @@ class EncoderWithHeads(nn.Module):
         """Adds the encoder, initialises it, and adds an empty dictionary of heads; call it from the constructor."""
         self.numbers, self.words = numbers, words
         parts = numbers.encoder_parts(words)
-        sizes, tied = numbers.sizes(), not getattr(numbers, "untie_weights_roberta", False)
+        sizes, tied = numbers.layer_sizes(), not getattr(numbers, "untie_weights_roberta", False)
         table = parts.table.weight if tied else None
         head = MaskedLMHead(sizes.embed_dim, words.size, sizes.activation, table, sizes.layer_norm_eps)
         if numbers.like_roberta:

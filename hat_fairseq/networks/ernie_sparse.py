@@ -50,8 +50,8 @@ class ErnieSparseConfig(RobertaConfig):
     )
     new_parts = ("representative_attn.", "representative_attn_layer_norm.", *NEW_PARTS)
 
-    def attention(self, name: str | None = None) -> Any:
-        attention = super().attention(name)
+    def attention_settings(self, name: str | None = None) -> Any:
+        attention = super().attention_settings(name)
         if self.no_hierarchy or (name or self.encoder_attention) != "block-sparse":
             return attention
         return replace(attention, pattern=replace(attention.pattern, whole_document=True))
@@ -64,7 +64,7 @@ class ErnieSparseConfig(RobertaConfig):
             return super().check()
         if self.encoder_attention != "block-sparse":
             raise ValueError("representative tokens need --encoder-attention block-sparse; or give --no-hierarchy")
-        pattern: BlockPattern = self.attention().pattern
+        pattern: BlockPattern = self.attention_settings().pattern
         if pattern.block == 1:
             raise ValueError("--sparse-block 1 has room for a representative only: give at least 2, or --no-hierarchy")
         if self.max_positions is not None and pattern.first * pattern.block >= self.max_positions:
@@ -79,16 +79,15 @@ class ErnieSparseConfig(RobertaConfig):
         if self.no_hierarchy:
             return super().encoder_parts(words)
         assert self.max_positions is not None
-        pattern, longest = self.attention().pattern, self.max_positions
+        pattern, longest = self.attention_settings().pattern, self.max_positions
         num_global, block = pattern.first * pattern.block, pattern.block - 1
         own_positions = self.representative_positions == "sequence"
         if own_positions:  # representatives take some of the positions
             longest -= count_blocks(longest, num_global, block + 1)
-        sizes, layers, separate = self.sizes(), [], None
+        sizes, layers, separate = self.layer_sizes(), [], None
         for attention in self.layer_attentions(self.encoder_layers):
             if self.representative_weights == "separate":
-                numbers = sizes.embed_dim, sizes.num_heads, sizes.attention_dropout, self.encoder_qkv_dim
-                separate = FullAttention(*numbers)
+                separate = FullAttention(*sizes.attention_sizes, self.encoder_qkv_dim)
             layers.append(RepresentativeLayer(sizes, attention, separate, self.representative_update))
 
         def arrange(tokens: Tensor) -> Arranged:

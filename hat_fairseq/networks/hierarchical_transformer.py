@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
+from ..modules.attention import FullAttention
 from ..modules.batch_layout import Arranged
 from ..modules.embedding import EmbeddingSizes, token_table
 from ..modules.heads import POOLINGS, ClassificationHead, PooledClassificationHead
@@ -17,7 +18,6 @@ from ..modules.options import changed, option
 from ..modules.segments import SegmentLayer, arrange_segments, parse_pattern, slots_at_markers, slots_of_length
 from .config import NEW_PARTS, EncoderConfig
 from .encoder import EncoderOut, EncoderParts, Vocabulary, token_and_span_states
-from .hat import full_attention
 
 
 @dataclass
@@ -62,14 +62,14 @@ class HierarchicalTransformerConfig(EncoderConfig):
     def encoder_parts(self, words: Vocabulary) -> EncoderParts:
         """Builds segment-wise and cross-segment layers; they have one table for the positions of segments."""
         length, longest = self.segment_length, self.max_segments * self.segment_length
-        sizes, kinds = self.sizes(), parse_pattern(self.layout)
+        sizes, kinds = self.layer_sizes(), parse_pattern(self.layout)
         has_positions = self.segment_positions == "add" and any("D" in kind for kind in kinds)
         positions = nn.Embedding(1 + self.max_segments, self.encoder_embed_dim) if has_positions else None
         layers = [
             SegmentLayer(
                 sizes,
                 attention if "S" in kind else None,
-                full_attention(sizes) if "D" in kind else None,
+                FullAttention(*sizes.attention_sizes) if "D" in kind else None,
                 None if positions is None else positions.forward,
             )
             for kind, attention in zip(kinds, self.layer_attentions(len(kinds)), strict=True)

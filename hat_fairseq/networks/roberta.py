@@ -15,7 +15,7 @@ from ..modules.layers import QUERIES, EncoderLayer, SentenceAttention
 from ..modules.options import option
 from .config import NEW_PARTS, TokenEncoderConfig
 from .encoder import EncoderOut, EncoderParts, Vocabulary
-from .hat import arrangement, final_norm
+from .hat import arrangement
 
 INITIALISATIONS = ("bert", "xavier")  # see `embedding.initialise`
 
@@ -40,10 +40,9 @@ class RobertaConfig(TokenEncoderConfig):
 
     def encoder_parts(self, words: Vocabulary) -> EncoderParts:
         """Builds RoBERTa, with an attention to the sentences unless `no_hierarchy`."""
-        sizes, layers = self.sizes(), []
+        sizes, layers = self.layer_sizes(), []
         for attention in self.layer_attentions(self.encoder_layers):
-            numbers = sizes.embed_dim, sizes.num_heads, sizes.attention_dropout
-            to_sentences = None if self.no_hierarchy else SentenceAttention(*numbers)
+            to_sentences = None if self.no_hierarchy else SentenceAttention(*sizes.attention_sizes)
             layers.append(EncoderLayer(sizes, attention, to_sentences, getattr(self, "sentence_queries", "tokens")))
         return self.parts_of(words, layers, arrange=arrangement(self, words))
 
@@ -53,9 +52,9 @@ class RobertaConfig(TokenEncoderConfig):
         return EncoderParts(
             words,
             token_table(words.size, self.encoder_embed_dim, words.pad),
-            self.embedding("encoder", self.max_positions, "--max-positions"),
+            self.embedding_sizes("encoder", self.max_positions, "--max-positions"),
             layers,
-            layer_norm=final_norm(self.sizes()),
+            layer_norm=self.layer_sizes().final_norm(),
             checkpoint=self.checkpoint_activations,
             **others,
         )

@@ -17,7 +17,7 @@ from ..data.files import parse_object, read_json
 from ..data.outputs import atomic_directory
 from ..data.pipeline import TextPipeline
 from ..generation.options import parse_generation_options
-from ..networks.build import NETWORKS
+from ..networks import NETWORKS
 from ..package_files import BIN, CARD, CONFIG, GENERATION, MANIFEST, describe_files, is_package
 from .hugging_face import write_weights
 from .trained import Trained

@@ -7,7 +7,7 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from ..networks.build import NETWORKS
+from ..networks import NETWORKS
 
 ROLES = "encoder.embed_segments.weight"
 
@@ -48,7 +48,7 @@ class Trained:
         return next(name for name, known in MODEL_REGISTRY.items() if known is type(self.model))
 
     def description(self) -> dict[str, Any]:
-        """Returns what `networks.build.build` builds from; ValueError for a model of another package."""
+        """Returns what `networks.build` builds from; ValueError for a model of another package."""
         if self.network not in NETWORKS:
             raise ValueError(f"the model is a {self.network}: it cannot be exported; {', '.join(NETWORKS)} can")
         positions, roles = self.positions, self.model.state_dict().get(ROLES, ())

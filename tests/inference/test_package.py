@@ -24,7 +24,7 @@ from hat_fairseq.data.records_json import read_records
 from hat_fairseq.inference import DocumentToText
 from hat_fairseq.inference.labels import Predictor
 from hat_fairseq.inference.loading import load
-from hat_fairseq.networks.build import build
+from hat_fairseq.networks import build
 from hat_fairseq.package_files import describe_files
 
 OPTIONS = {"beam": 2, "max_len_b": 8, "min_len": 4}

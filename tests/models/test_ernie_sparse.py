@@ -47,7 +47,7 @@ def literal(model: Any, document: Tensor, roll: int = 0) -> tuple[Tensor, Tensor
     x = x.masked_scatter(~where[:, None], x[~where].roll(roll, 0))
     for layer in encoder.layers:
         positions = torch.arange(len(x))
-        allowed = layer.self_attn.allowed(positions[:, None], positions[None], BatchLayout())[0]
+        allowed = layer.self_attn.attends_to(positions[:, None], positions[None], BatchLayout())[0]
         x = layer.self_attn_layer_norm(x + softmax_attention(layer.self_attn, x, allowed))
         x = layer.final_layer_norm(x + layer.fc2(torch.nn.functional.gelu(layer.fc1(x))))
         if where.any():
@@ -136,7 +136,7 @@ def test_only_bigbird_draws_random_blocks_from_the_beginning() -> None:
     blocks = torch.arange(35)
     for flags in ("", " --no-hierarchy", " --no-hierarchy --sparse-first 1 --sparse-last 1"):
         attention = small(flags).encoder.sentence_encoder.layers[0].self_attn
-        seen = attention.allowed(4 * blocks[:, None], 4 * blocks, BatchLayout())[0].any(dim=0)
+        seen = attention.attends_to(4 * blocks[:, None], 4 * blocks, BatchLayout())[0].any(dim=0)
         random = seen & ((blocks[:, None] - blocks).abs() > 1)
         late = int(random[2:34, 7:34].any(dim=0).sum())
         assert late == 0 if "last" in flags else late > 15

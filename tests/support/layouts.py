@@ -1,4 +1,4 @@
-"""Layouts of batches, made by hand, and the dense attention that a pattern's `allowed` defines."""
+"""Layouts of batches, made by hand, and the dense attention that a pattern's `attends_to` defines."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def segment_layout(padding: Tensor) -> BatchLayout:
 
 
 def dense(attention: Any, x: Tensor, layout: BatchLayout) -> list[Tensor]:
-    """Each document alone: its (T_i, C) output, every head of every query over the keys that `allowed` gives it."""
+    """Each document alone: its (T_i, C) output, every head of every query over the keys that `attends_to` gives it."""
     positions = torch.arange(x.size(1))
     two_levels = isinstance(attention, PoolingAttention)
-    pattern = super(PoolingAttention, attention).allowed if two_levels else attention.allowed
+    pattern = super(PoolingAttention, attention).attends_to if two_levels else attention.attends_to
     allowed = pattern(positions[:, None], positions[None, :], layout)
     # B x H x T x T, or B x 1 x T x T for a pattern that all heads have
     allowed = allowed if allowed.dim() == 4 else allowed.expand(len(x), x.size(1), x.size(1)).unsqueeze(1)
