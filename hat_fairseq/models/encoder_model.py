@@ -5,17 +5,23 @@ For `masked_document_lm`, the tasks with labels (`document_classification`, ...)
 computes the same.
 """
 
+import logging
+import re
 from argparse import ArgumentParser, Namespace
 from typing import Any, ClassVar, Self
 
 from fairseq.models import BaseFairseqModel, register_model
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..modules.options import add_options
 from ..networks.encoder_with_heads import ENCODERS, EncoderWithHeads
-from .from_roberta import rename_old_layout, start_from_roberta
 from .hat_transformer import vocabulary
 from .loading import adapt_heads, adapt_state, fingerprint
+
+logger = logging.getLogger(__name__)
+
+ROBERTA = re.compile(r"^encoder\.(?:sentence_encoder\.)?")
+POSITIONS, SEGMENTS = "encoder.embed_positions.weight", "encoder.segment_positions.weight"
 
 
 class EncoderModel(EncoderWithHeads, BaseFairseqModel):
@@ -74,3 +80,58 @@ class HierarchicalTransformerModel(EncoderModel):
     """The Hierarchical Attention Transformer of Chalkidis et al. 2022."""
 
     config_class = ENCODERS["hierarchical_transformer"]
+
+
+def rename_old_layout(state: dict[str, Tensor]) -> None:
+    """Gives the tensors of a released RoBERTa today's names, in place.
+
+    `decoder.` was the encoder, `emb_layer_norm` the layer norm on embeddings, and query, key and value projections were
+    one (3C, C) matrix.
+    """
+    for name in list(state):
+        new = name.replace(".emb_layer_norm.", ".layernorm_embedding.")
+        if new.startswith("decoder."):
+            new = "encoder." + new.removeprefix("decoder.")
+        tensor = state.pop(name)
+        stem, joined, kind = new.partition("in_proj_")
+        if not joined:
+            state[new] = tensor
+            continue
+        for part, rows in zip("qkv", tensor.chunk(3), strict=True):
+            state[f"{stem}{part}_proj.{kind}"] = rows
+
+
+def start_from_roberta(state: dict[str, Tensor], model: nn.Module) -> None:
+    """Converts the `state` of a RoBERTa in place to one of `hierarchical_transformer`; any other state is unchanged.
+
+    As in Chalkidis et al. 2022, layer i of both kinds starts from RoBERTa's layer i, positions from those of the first
+    segment, and positions of segments from the first rows of the position table. The embedding of the token type is
+    zero, because fairseq's RoBERTa has none. Heads other than the masked-LM head stay unchanged.
+
+    Raises:
+        ValueError: the RoBERTa has fewer layers or fewer positions than are needed.
+    """
+    if not any(re.match(r"(?:encoder|decoder)\.sentence_encoder\.", name) for name in state):
+        return
+    rename_old_layout(state)
+    roberta = {ROBERTA.sub("", name): tensor for name, tensor in state.items()}
+    converted = {name: tensor for name, tensor in state.items() if name.startswith("classification_heads.")}
+    for name, tensor in model.state_dict().items():
+        source = re.sub(r"\.(segment_wise|cross_segment)\.", ".", name.removeprefix("encoder."))
+        if name in (POSITIONS, SEGMENTS):
+            first = 0 if name == POSITIONS else 1
+            rows = roberta["embed_positions.weight"][first : first + len(tensor)]
+            if len(rows) < len(tensor):
+                raise ValueError(
+                    f"{name} needs {first + len(tensor)} positions of RoBERTa, which has {first + len(rows)}"
+                )
+            converted[name] = rows.clone()
+        elif name == "encoder.embed_token_type.weight":
+            converted[name] = tensor.new_zeros(tensor.shape)
+        elif source in roberta:
+            converted[name] = roberta[source]
+        elif name.startswith("encoder.layers."):
+            raise ValueError(f"RoBERTa has no {source}: fewer layers than --layout has, or another layout of tensors")
+    logger.info("started from RoBERTa: both kinds of layer i from its layer i, positions cropped")
+    state.clear()
+    state.update(converted)

@@ -4,7 +4,7 @@ XLM-RoBERTa (Conneau et al. 2020) is the same network with another vocabulary.
 
 The two libraries differ in names, and in the token type: Hugging Face adds its one row to every token, fairseq has
 none, so the row is added to all positions (in published weights it is zero). The result is what `hat_roberta` and
-`hierarchical_transformer` start from, each with its own rules (`models/loading/`).
+`hierarchical_transformer` start from, each with its own rules (`models/encoder_model.py`).
 """
 
 from typing import Any

@@ -28,7 +28,7 @@ from hat_fairseq.data.readers import read_parallel
 from hat_fairseq.data.records_json import json_line, read_records
 from hat_fairseq.data.rows import label_of, label_token
 from hat_fairseq.data.text import escape_control_tokens, normalise, restore_control_tokens
-from hat_fairseq.kernels.windows import Windows
+from hat_fairseq.kernels.attention import Windows
 from hat_fairseq.modules.block_sparse import BlockPattern, visible_blocks
 from hat_fairseq.modules.pooling import cells_of
 from hat_fairseq.modules.segments import slots_at_markers, slots_of_length
