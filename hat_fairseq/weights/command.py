@@ -13,7 +13,6 @@ For `hierarchical_transformer` they compute what the weights were trained to com
 
 import argparse
 import shlex
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,17 +21,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..data.bpe import FILES
 from ..data.dictionary import SPECIAL
-from ..data.files import Fields
 from ..data.outputs import atomic_file
-from ..data.pipeline import FILE_NAME
 from ..data.sentencepiece_bpe import MODEL
-from ..package_files import BIN, bare_checkpoint
+from ..package_files import bare_checkpoint
 from . import bart, released_hat, roberta
-from .hugging_face import read_config, read_json, read_weights
+from .hugging_face import MASK, read_config, read_pieces, read_symbols, read_weights
 from .rename import Converted
-from .vocabulary import MASK, read_pieces, read_symbols
 
 EXPORTED = "hat_fairseq"  # a folder of `hat export`
 
@@ -80,6 +75,8 @@ def main(args: argparse.Namespace) -> int:
     if not args.directory.is_dir():
         raise ValueError(f"{args.directory} is not a folder")
     if args.release == EXPORTED:
+        from .export import restore
+
         return restore(args.directory, args.out, args.overwrite)
     release = RELEASES[args.release]
     config = read_config(args.directory / "config.json", release.fixed, release.numbers, release.target)
@@ -117,56 +114,3 @@ def write_files(out: Path, model: dict[str, Tensor], symbols: list[str] | None) 
     with atomic_file(path) as file:
         file.write("".join(f"{s} 1\n" for s in symbols).encode())
     print(f"wrote {path}: {len(symbols)} entries, for fairseq-preprocess --srcdict and --tgtdict")
-
-
-def restore(directory: Path, out: Path, overwrite: bool) -> int:
-    """Writes the checkpoint that a folder was made of, and beside it `bin` with its data; ValueError for any other."""
-    from omegaconf import OmegaConf
-
-    from ..fairseq_fixes.checkpoints import package_settings
-    from .export import DICTIONARIES, FINGERPRINT, ORIGIN
-
-    if not (directory / ORIGIN).is_file():
-        raise ValueError(f"{directory / ORIGIN} is missing: not a folder of hat export")
-    known = ("updates", "namespaces", "cfg", "names", "fingerprints", "data")
-    fields = Fields(read_json(directory / ORIGIN), str(directory / ORIGIN), known)
-    names, data, data_folder = fields.get("names", dict), fields.get("data", dict), out.parent / BIN
-    files = {FILE_NAME, *(name for names in FILES.values() for name in names)}  # besides dictionaries
-    places = {place for each in DICTIONARIES.values() for place in each} | files
-    if surplus := sorted((set(data.values()) - places) | (data.keys() - DICTIONARIES.keys() - files)):
-        raise fields.error(f"refused, because it names {surplus[0]!r}, which is no file of the data")
-    for path in (out, *(data_folder / place for place in data.values())):
-        if path.exists() and not overwrite:
-            raise ValueError(f"{path} exists; give another --out or --overwrite")
-    model = read_exported(directory, names)
-    fingerprints = Fields(fields.get("fingerprints", dict), f"{fields.where}: fingerprints")
-    for name in fingerprints.record:
-        if not name.endswith(FINGERPRINT):
-            raise fields.error(f"{name!r:.80} is no fingerprint")
-        model[name] = torch.tensor(fingerprints.items(name, int))
-    cfg: Any = OmegaConf.create(package_settings(fields, data_folder), flags={"allow_objects": True})
-    for name, place in data.items():
-        (data_folder / place).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(directory / name, data_folder / place)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_file(out) as file:
-        torch.save(bare_checkpoint(model, cfg, fields.get("updates", int)), file)
-    print(f"wrote {out}: {len(names)} tensors, and {data_folder}: {', '.join(sorted(data.values()))}")
-    print(f"use it with --path {out} --data {data_folder}, or start from it with --finetune-from-model {out}")
-    return 0
-
-
-def read_exported(directory: Path, names: dict[str, str]) -> dict[str, Tensor]:
-    """Reads the weights of a folder of `hat export` under our names; ValueError for missing or unknown tensors."""
-    weights = read_weights(directory)
-    bias, types = weights.pop("final_logits_bias", None), weights.pop(f"roberta.{roberta.TYPES}", None)
-    if bias is not None and bool(bias.any()):
-        raise ValueError(f"{directory}: final_logits_bias is not zero, and fairseq's BART has no bias on its output")
-    if missing := sorted(set(names.values()) - weights.keys()):
-        raise ValueError(f"{directory}: {len(missing)} tensors are missing: {', '.join(missing[:8])}")
-    if unknown := sorted(weights.keys() - set(names.values())):
-        raise ValueError(f"{directory}: {len(unknown)} tensors are unknown: {', '.join(unknown[:8])}")
-    model = {own: weights[other] for own, other in names.items()}
-    if types is not None and bool(types.any()):  # trained further: every token has this row
-        model[roberta.POSITIONS] = model[roberta.POSITIONS] + types
-    return model

@@ -11,19 +11,20 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from omegaconf import OmegaConf
 from torch import Tensor
 
 from ..data import dictionary
 from ..data.bpe import FILES
 from ..data.dictionary import EOS, PAD, SPECIAL_IDS
-from ..data.outputs import atomic_directory
+from ..data.files import Fields
+from ..data.outputs import atomic_directory, atomic_file
 from ..data.pipeline import FILE_NAME, TextPipeline
 from ..generation.options import DEFAULTS, packaged_options, parse_generation_options
-from ..package_files import BIN, is_package
+from ..package_files import BIN, bare_checkpoint, is_package
 from . import bart, roberta
-from .hugging_face import write_weights
-from .package import as_json
-from .trained import ROLES, Trained
+from .hugging_face import read_json, read_weights, write_weights
+from .package import ROLES, Trained, as_json, first_names
 
 # Of fairseq's options those that generation_config.json expresses; all others must be unset or fairseq's default.
 EXPRESSED = ("beam", "nbest", "lenpen", "unnormalized", "min_len", "max_len_b", "no_repeat_ngram_size")
@@ -67,7 +68,9 @@ def write_folder(folder: Path, trained: Trained, generation: dict[str, Any] | No
 
     rename, config = layout(trained)
     state = trained.model.state_dict()
-    tensors, names = renamed(state, rename)
+    weights = {name: tensor for name, tensor in state.items() if not name.endswith(FINGERPRINT)}
+    names = {name: rename(first) for name, first in first_names(weights).items()}
+    tensors = {names[name]: tensor for name, tensor in weights.items()}
     if config["model_type"] == "roberta":  # the row of the token type, which fairseq does not have
         tensors[f"roberta.{roberta.TYPES}"] = torch.zeros(1, config["hidden_size"])
     write_weights(folder, tensors)
@@ -90,16 +93,6 @@ def write_folder(folder: Path, trained: Trained, generation: dict[str, Any] | No
     if generation is not None and config["model_type"] == "bart":
         print("differs: transformers' BART counts the </s> that ends a text of the greatest length as certain")
     print(write_tokenizer(folder, trained, ROLES in state))
-
-
-def renamed(state: dict[str, Tensor], rename: Callable[[str], str]) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Returns the tensors under the names of the folder, each once, and the name there of each name of the model."""
-    tensors, names, first = dict[str, Tensor](), dict[str, str](), dict[int, str]()
-    for name, tensor in state.items():
-        if not name.endswith(FINGERPRINT):
-            names[name] = first.setdefault(tensor.data_ptr(), rename(name))
-            tensors[names[name]] = tensor
-    return tensors, names
 
 
 def layout(trained: Trained) -> tuple[Callable[[str], str], dict[str, Any]]:
@@ -179,3 +172,53 @@ def write_tokenizer(folder: Path, trained: Trained, uses_roles: bool) -> str:
     pipeline, has_mask = TextPipeline.load(folder), "<mask>" in trained.task.source_dictionary
     HatTokenizer(str(folder / FILE_NAME), trained.positions[0], uses_roles, has_mask).save_pretrained(folder)
     return f"tokenizer: HatTokenizer, BPE {pipeline.bpe.kind}, splitter {pipeline.settings.splitter}"
+
+
+def restore(directory: Path, out: Path, overwrite: bool) -> int:
+    """Writes the checkpoint that a folder was made of, and beside it `bin` with its data; ValueError for any other."""
+    from ..fairseq_fixes.checkpoints import package_settings
+
+    if not (directory / ORIGIN).is_file():
+        raise ValueError(f"{directory / ORIGIN} is missing: not a folder of hat export")
+    known = ("updates", "namespaces", "cfg", "names", "fingerprints", "data")
+    fields = Fields(read_json(directory / ORIGIN), str(directory / ORIGIN), known)
+    names, data, data_folder = fields.get("names", dict), fields.get("data", dict), out.parent / BIN
+    files = {FILE_NAME, *(name for names in FILES.values() for name in names)}  # besides dictionaries
+    places = {place for each in DICTIONARIES.values() for place in each} | files
+    if surplus := sorted((set(data.values()) - places) | (data.keys() - DICTIONARIES.keys() - files)):
+        raise fields.error(f"refused, because it names {surplus[0]!r}, which is no file of the data")
+    for path in (out, *(data_folder / place for place in data.values())):
+        if path.exists() and not overwrite:
+            raise ValueError(f"{path} exists; give another --out or --overwrite")
+    model = read_exported(directory, names)
+    fingerprints = Fields(fields.get("fingerprints", dict), f"{fields.where}: fingerprints")
+    for name in fingerprints.record:
+        if not name.endswith(FINGERPRINT):
+            raise fields.error(f"{name!r:.80} is no fingerprint")
+        model[name] = torch.tensor(fingerprints.items(name, int))
+    cfg: Any = OmegaConf.create(package_settings(fields, data_folder), flags={"allow_objects": True})
+    for name, place in data.items():
+        (data_folder / place).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(directory / name, data_folder / place)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_file(out) as file:
+        torch.save(bare_checkpoint(model, cfg, fields.get("updates", int)), file)
+    print(f"wrote {out}: {len(names)} tensors, and {data_folder}: {', '.join(sorted(data.values()))}")
+    print(f"use it with --path {out} --data {data_folder}, or start from it with --finetune-from-model {out}")
+    return 0
+
+
+def read_exported(directory: Path, names: dict[str, str]) -> dict[str, Tensor]:
+    """Reads the weights of a folder of `hat export` under our names; ValueError for missing or unknown tensors."""
+    weights = read_weights(directory)
+    bias, types = weights.pop("final_logits_bias", None), weights.pop(f"roberta.{roberta.TYPES}", None)
+    if bias is not None and bool(bias.any()):
+        raise ValueError(f"{directory}: final_logits_bias is not zero, and fairseq's BART has no bias on its output")
+    if missing := sorted(set(names.values()) - weights.keys()):
+        raise ValueError(f"{directory}: {len(missing)} tensors are missing: {', '.join(missing[:8])}")
+    if unknown := sorted(weights.keys() - set(names.values())):
+        raise ValueError(f"{directory}: {len(unknown)} tensors are unknown: {', '.join(unknown[:8])}")
+    model = {own: weights[other] for own, other in names.items()}
+    if types is not None and bool(types.any()):  # trained further: every token has this row
+        model[roberta.POSITIONS] = model[roberta.POSITIONS] + types
+    return model

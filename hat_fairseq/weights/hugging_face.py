@@ -1,6 +1,13 @@
-"""Folders of Hugging Face weights: `config.json` and tensors, as `save_pretrained` writes them.
+"""Folders of Hugging Face: `config.json`, tensors and vocabularies, as `save_pretrained` writes them.
 
-Nothing in the files is executed.
+Nothing in the files is executed. Vocabularies become dictionaries of fairseq: GPT-2's BPE, and XLM-RoBERTa's pieces.
+
+fairseq's GPT-2 BPE writes numbers: 0-255 are the bytes, in the order in which GPT-2 lists them; 256 + i is what merge i
+produces; the next one is `<|endoftext|>`. The line of dict.txt on which a number stands, plus four, is the row of the
+embedding. Hugging Face's vocab.json gives that row for the token itself, so tokens have to be turned into numbers.
+
+XLM-RoBERTa's dictionary has the pieces of its sentencepiece model in their order. The model numbers them from 3, so a
+row of the embedding is the number plus one.
 """
 
 from collections.abc import Iterable, Mapping
@@ -8,11 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from tokenizers.pre_tokenizers import ByteLevel
 from torch import Tensor
 
 from ..data import files
+from ..data.dictionary import SPECIAL
 from ..data.outputs import check_space
+from ..data.sentencepiece_bpe import MODEL, SentencePieceBpe
 
+MASK = "<mask>"
 # Settings with which the encoder is that of BART and RoBERTa.
 PLAIN = {
     "no_hierarchy": True,
@@ -85,3 +96,67 @@ def write_weights(folder: Path, tensors: Mapping[str, Tensor]) -> None:
     mode = path.stat().st_mode
     save_file({name: tensor.clone().contiguous() for name, tensor in tensors.items()}, path, metadata={"format": "pt"})
     path.chmod(mode)  # safetensors writes for the owner only
+
+
+def gpt2_numbers(merges: Iterable[str]) -> dict[str, int]:
+    """Numbers every token, from the lines of vocab.bpe (merges.txt): what encoder.json holds."""
+    pairs = [line for line in merges if line.strip() and not line.startswith("#version")]
+    tokens = sorted(ByteLevel.alphabet()) + [pair.replace(" ", "") for pair in pairs] + ["<|endoftext|>"]
+    return {token: number for number, token in enumerate(tokens)}
+
+
+def dictionary_symbols(ids: Mapping[str, int], merges: Iterable[str], source: str = "vocab.json") -> list[str]:
+    """Returns the symbols of dict.txt in order, for token rows `ids` (vocab.json, or what `source` names).
+
+    A final `<mask>` is left out, as in the dict.txt of fairseq's BART: the tasks that use it add it. Tokens that the
+    BPE never writes (`madeupword0000`) keep their names. ValueError if no fairseq dictionary can have these rows.
+    """
+    tokens = sorted(ids, key=lambda token: ids[token])
+    if [ids[token] for token in tokens] != list(range(len(tokens))):
+        raise ValueError(f"{source}: the {len(tokens)} ids are not 0 to {len(tokens) - 1}, each once")
+    if tuple(tokens[:4]) != SPECIAL:
+        raise ValueError(f"{source} starts with {tokens[:4]}, fairseq's dictionaries with {list(SPECIAL)}")
+    numbers = gpt2_numbers(merges)
+    body = tokens[4:-1] if tokens[-1] == MASK else tokens[4:]
+    return [str(numbers.get(token, token)) for token in body]
+
+
+def read_symbols(directory: Path, vocab_size: int) -> list[str] | None:
+    """Returns the lines of dict.txt for the row numbers of these weights; None without tokenizer files.
+
+    Read from vocab.json and merges.txt, or from the tokenizer.json that newer versions write instead; else ValueError.
+    """
+    source, merges_file = directory / "vocab.json", directory / "merges.txt"
+    if source.is_file() and merges_file.is_file():
+        ids, merges = read_json(source), [line.rstrip("\r") for _, line in files.read_lines(merges_file)]
+    elif (directory / "tokenizer.json").is_file():
+        source = directory / "tokenizer.json"
+        record = read_json(source)
+        model = record["model"]
+        if model["type"] != "BPE":
+            raise ValueError(f"{source} is no byte-level BPE ({model['type']}); fairseq's RoBERTa and BART have one")
+        merges = [merge if isinstance(merge, str) else " ".join(merge) for merge in model["merges"]]
+        ids = model["vocab"] | {token["content"]: token["id"] for token in record.get("added_tokens", [])}
+    elif source.is_file() or merges_file.is_file():
+        missing = merges_file if source.is_file() else source
+        raise ValueError(f"{missing} is missing: a byte-level BPE is vocab.json and merges.txt together")
+    else:
+        return None
+    if len(ids) != vocab_size:
+        raise ValueError(f"{source} has {len(ids)} entries, the embedding has {vocab_size} rows")
+    return dictionary_symbols(ids, merges, source.name)
+
+
+def read_pieces(directory: Path, vocab_size: int) -> list[str] | None:
+    """Does the same for a sentencepiece model numbered as XLM-RoBERTa's; ValueError for other numbers."""
+    if not (path := directory / MODEL).is_file():
+        return None
+    pieces = SentencePieceBpe(path).pieces()
+    expected = range(len(SPECIAL) - 1, vocab_size - 2)  # in the rows <mask> follows
+    if list(pieces.values()) != list(expected):
+        first = min(pieces.values(), default=0)
+        rows = f"an XLM-RoBERTa of {vocab_size} rows has {len(expected)} from number {expected.start} on"
+        raise ValueError(
+            f"{path} has {len(pieces)} pieces from number {first} on; {rows}; use the model of these weights"
+        )
+    return list(pieces)

@@ -4,11 +4,14 @@ import argparse
 import json
 import re
 import shutil
+from argparse import Namespace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 import yaml
+from omegaconf import OmegaConf
 from torch import Tensor
 
 import hat_fairseq
@@ -20,8 +23,8 @@ from ..generation.options import parse_generation_options
 from ..networks import NETWORKS
 from ..package_files import BIN, CARD, CONFIG, GENERATION, MANIFEST, describe_files, is_package
 from .hugging_face import write_weights
-from .trained import Trained
 
+ROLES = "encoder.embed_segments.weight"
 SHOWN = ("max_source_tokens", "long_source", "source_language", "max_target_tokens", "target_language")
 FLAGS = {  # of fairseq-train in the model card, with the place of each in the settings of a training
     "criterion": ("criterion", "_name"),
@@ -35,6 +38,98 @@ FLAGS = {  # of fairseq-train in the model card, with the place of each in the s
     "distributed-world-size": ("distributed_training", "distributed_world_size"),
     "seed": ("common", "seed"),
 }
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A model that is to be packaged or exported.
+
+    Attributes:
+        data: its bin directory.
+    """
+
+    model: Any
+    cfg: Any
+    task: Any
+    updates: int
+    data: Path
+
+    @classmethod
+    def load(cls, checkpoint: Path, data: Path) -> "Trained":
+        """Loads a checkpoint with its data; ValueError without settings, or for data not its own."""
+        from fairseq import checkpoint_utils
+
+        from ..register import register
+
+        register()
+        state = checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint), overrides := {"data": str(data)})
+        if not state.get("cfg"):
+            raise ValueError(f"{checkpoint} has weights and no settings of a training: train with it first")
+        (model,), cfg, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], overrides, state=state)
+        return cls(model, cfg, task, int(state["optimizer_history"][-1]["num_updates"]), data)
+
+    @property
+    def network(self) -> str:
+        """Returns the registered name of the model."""
+        from fairseq.models import MODEL_REGISTRY
+
+        return next(name for name, known in MODEL_REGISTRY.items() if known is type(self.model))
+
+    def description(self) -> dict[str, Any]:
+        """Returns what `networks.build` builds from; ValueError for a model of another package."""
+        if self.network not in NETWORKS:
+            raise ValueError(f"the model is a {self.network}: it cannot be exported; {', '.join(NETWORKS)} can")
+        positions, roles = self.positions, self.model.state_dict().get(ROLES, ())
+        words = self.task.target_dictionary if len(positions) == 2 else self.task.source_dictionary
+        return {
+            "vocab_size": len(words),
+            "network": self.network,
+            "settings": self.settings,
+            "heads": self.heads,
+            "source_vocab_size": len(self.task.source_dictionary),
+            "num_roles": len(roles),
+            **dict(zip(("max_source_positions", "max_target_positions"), positions, strict=False)),
+        }
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Returns the numbers of the model as JSON has them."""
+        values = {name: value for name, value in asdict(self.model.config).items() if not name.startswith("_")}
+        return {name: v if v is None or isinstance(v, bool | int | float) else str(v) for name, v in values.items()}
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """Returns the longest source, `</s>` included, and the longest target if there are targets."""
+        if hasattr(self.model, "decoder"):
+            return self.model.encoder.max_positions(), self.model.decoder.max_positions()
+        return (min(self.model.max_positions(), getattr(self.task.cfg, "max_positions", None) or 10**9),)
+
+    @property
+    def heads(self) -> dict[str, dict[str, Any]]:
+        """Returns what each classification head is about, its number of classes, its width and its labels."""
+        levels = self.task.heads() if hasattr(self.task, "heads") else {}
+        labels = getattr(self.task, "labels", None) or []
+        heads: dict[str, dict[str, Any]] = {}
+        for name, head in getattr(self.model, "classification_heads", {}).items():
+            level, classes = levels.get(name, ("document",))[0], len(head.out_proj.weight)
+            heads[name] = {"level": level, "classes": classes, "inner_dim": len(head.dense.weight)}
+            if len(labels) == classes:
+                heads[name]["labels"] = labels
+        return heads
+
+    def recorded(self) -> dict[str, Any]:
+        """Returns the settings of the training as `config.json` has them."""
+        sections = {name: self.cfg[name] for name in ("task", "model", "criterion")}
+        namespaces = [name for name, section in sections.items() if isinstance(section, Namespace)]
+        return {"namespaces": namespaces, "cfg": {name: portable(section) for name, section in sections.items()}}
+
+
+def portable(section: Any) -> dict[str, Any]:
+    """Returns settings as plain data, without paths of this machine."""
+    plain: Any = vars(section)
+    if not isinstance(section, Namespace):
+        plain = OmegaConf.to_container(section, resolve=True, enum_to_str=True)
+    return {name: value for name, value in plain.items() if name != "data" and not str(value).startswith("/")}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -94,17 +189,23 @@ def main(args: argparse.Namespace) -> int:
 
 def write_state(folder: Path, state: dict[str, Tensor], half: bool) -> dict[str, str]:
     """Writes each tensor once, and returns for each other name of it the one under which it is written."""
-    tensors: dict[str, Tensor] = {}
-    tied, first = dict[str, str](), dict[Any, str]()
-    for name, tensor in state.items():
-        if (first_name := first.setdefault((tensor.data_ptr(), tensor.shape, tensor.stride()), name)) != name:
-            tied[name] = first_name
-            continue
+    names, tensors = first_names(state), dict[str, Tensor]()
+    for name in dict.fromkeys(names.values()):
+        tensor = state[name]
         tensors[name] = tensor.half() if half and tensor.is_floating_point() else tensor
         if not torch.equal(tensors[name].isfinite(), tensor.isfinite()):
             raise ValueError(f"{name} has numbers up to {float(tensor.abs().max()):g}, too large for fp16: no --half")
     write_weights(folder, tensors)
-    return tied
+    return {name: first for name, first in names.items() if first != name}
+
+
+def first_names(state: dict[str, Tensor]) -> dict[str, str]:
+    """Returns for each name the first one of the same tensor; tied weights have several."""
+    first = dict[Any, str]()
+    return {
+        name: first.setdefault((tensor.data_ptr(), tensor.shape, tensor.stride()), name)
+        for name, tensor in state.items()
+    }
 
 
 def as_json(value: Any) -> str:

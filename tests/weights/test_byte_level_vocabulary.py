@@ -11,7 +11,7 @@ from fairseq.data import Dictionary
 from fairseq.data.encoders.gpt2_bpe_utils import Encoder
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from hat_fairseq.weights.vocabulary import dictionary_symbols, gpt2_numbers, read_symbols
+from hat_fairseq.weights.hugging_face import dictionary_symbols, gpt2_numbers, read_symbols
 
 
 def gpt2_files() -> tuple[dict[str, int], list[str]]:

@@ -18,7 +18,7 @@ from hat_fairseq import cli
 from hat_fairseq.modules.pooling_attention import PoolingAttention
 from hat_fairseq.register import register
 from hat_fairseq.weights.hugging_face import read_weights
-from hat_fairseq.weights.trained import Trained
+from hat_fairseq.weights.package import Trained
 
 transformers = pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
 
