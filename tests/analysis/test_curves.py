@@ -67,6 +67,11 @@ def test_a_killed_and_resumed_training(trained: tuple[Path, str], train, tmp_pat
     assert resumed["lr"]["train_inner"] == whole["lr"]["train_inner"]
     lines = [line for line in log.read_text().splitlines() if '"valid_loss"' in line]
     assert len(lines) == len(set(lines))  # in fairseq alone a line is written once for each epoch
+    for update in (4, 2):  # resumed one update earlier, then two; the figures of later updates go
+        with log.open("a") as file:
+            file.write(json.dumps(json.loads(line) | {"num_updates": str(update), "loss": "999"}) + "\n")
+        curve = read_log(log)["loss"]["train_inner"]
+        assert [*curve] == list(range(1, update + 1)) and curve[update] == 999
 
 
 def test_without_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

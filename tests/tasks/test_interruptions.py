@@ -111,7 +111,9 @@ def test_a_signal_saves_and_the_same_command_goes_on(quick, background, whole, t
     wait_for(log, '"num_updates": "7"')
     process = process_of(folder)
     children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
-    assert children
+    blocked = [int(Path(f"/proc/{pid}/status").read_text().split("SigBlk:")[1].split()[0], 16) for pid in children]
+    signals = sum(1 << signum - 1 for signum in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGINT))
+    assert any(mask & signals == signals for mask in blocked), "one that has begun to load data"
     for pid in [*map(int, children), process]:
         os.kill(pid, getattr(signal, name))
     assert run.result()[0] == status

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from commands import HEEDING, REPOSITORY, TWO_PROCESSES, training_words
 from test_interruptions import FAULTY, LONG, SHORT, SPAWN, assert_same_result, checkpoint, difference, wait_for
-from test_training import CURVE, losses
+from test_training import CURVE, SHOWS_THE_END, losses
 
 AREA = "Several processes and machines"
 TORCHRUN = [str(Path(sys.executable).parent / TWO_PROCESSES[0]), *map(str, TWO_PROCESSES[1:])]
@@ -80,9 +80,11 @@ def test_all_processes_stop_after_the_same_update(ami, tmp_path, launcher, signu
 )  # fmt: skip
 def test_a_failed_process_ends_all(train, tmp_path: Path, kind: str) -> None:
     start, flags = time.monotonic(), [*SHORT, "--max-update", 9, "--batch-size", 1, "--update-freq", 2]
-    result = train(tmp_path, *flags, *FAULTY, f"{kind}:1:3", launcher=TWO_PROCESSES, check=False)
+    launcher = [*TWO_PROCESSES[:-2], "--no-python", sys.executable, "-c", SHOWS_THE_END]
+    result = train(tmp_path, *flags, *FAULTY, f"{kind}:1:3", launcher=launcher, check=False)
     assert result.returncode == 1 and time.monotonic() - start < 60
     assert kind == "die" or "CUDA out of memory" in result.stderr
+    assert kind == "die" or "process group at the end: True" in result.stdout, "the launcher ends it"
     assert checkpoint(tmp_path)["optimizer_history"][-1]["num_updates"] == 1
 
 
