@@ -1,9 +1,9 @@
-"""Checkpoints of earlier versions load, give the outputs they gave, and resume with the losses they had."""
+"""Checkpoints and exports of earlier versions load, give the outputs they gave, and resume with the losses they had."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,11 @@ import torch
 from commands import USER_DIR
 from warm import WarmPython
 
-VERSIONS = sorted((Path(__file__).parent / "fixtures").glob("v?.?"))
+from hat_fairseq import cli
+from hat_fairseq.fairseq_fixes.checkpoints import allow_checkpoint_types
+
+FIXTURES = Path(__file__).parent / "fixtures"
+VERSIONS = sorted(FIXTURES.glob("v?.?"))
 CHECKPOINTS = pytest.mark.parametrize("name", old_checkpoints.CHECKPOINTS)
 
 
@@ -25,12 +29,6 @@ def fixtures(request: pytest.FixtureRequest) -> Path:
 @pytest.fixture(scope="module")
 def expected(fixtures: Path) -> dict[str, Any]:
     return torch.load(fixtures / "expected.pt", weights_only=True)
-
-
-@pytest.fixture(scope="module")
-def warm() -> Iterator[WarmPython]:
-    with WarmPython() as python:
-        yield python
 
 
 @pytest.fixture(scope="module")
@@ -75,3 +73,14 @@ def test_resuming_gives_the_recorded_losses(
     resumed = old_checkpoints.RESUMED
     losses = old_checkpoints.train(warm, name, data_of(name, data), tmp_path, str(USER_DIR), resumed)
     assert losses == pytest.approx(expected[name]["losses"], abs=2e-3)  # logs are rounded to three digits
+
+
+def test_hat_import_reads_an_export_of_0_4(tmp_path: Path) -> None:
+    with tarfile.open(FIXTURES / "v0.4_export.tar.gz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    allow_checkpoint_types()
+    words = ["import", "hat_fairseq", str(tmp_path / "v0.4_export"), "--out", str(tmp_path / "model.pt")]
+    assert cli.main(words) == 0
+    paths = FIXTURES / "v0.3/hat_transformer_roles.pt", tmp_path / "model.pt"
+    before, after = (torch.load(path, weights_only=True)["model"] for path in paths)
+    assert before.keys() == after.keys() and all(torch.equal(tensor, after[name]) for name, tensor in before.items())

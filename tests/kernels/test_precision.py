@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
-from commands import run_command
+from commands import REPOSITORY, run_command
 from helpers import assert_close
 from torch import Tensor, nn
 
-from hat_fairseq.kernels import (
-    ACTIVATIONS,
-    Linear,
-    check_precision,
-    naive,
-    precision,
-    set_precision,
-    torch_private,
-)
+from hat_fairseq.kernels import ACTIVATIONS, Linear, check_precision, naive, precision, set_precision, torch_private
 from hat_fairseq.kernels.precision import PackedLinear, pack_linears, quantise
 from hat_fairseq.modules.attention import MultiheadAttention
 from hat_fairseq.modules.cache import KeyCache
@@ -166,3 +161,37 @@ def test_wrong_products_of_integers_are_refused(monkeypatch: pytest.MonkeyPatch)
     precision.exact_product.cache_clear()
     with pytest.raises(ValueError, match="precision int8: torch's products of 8-bit integers are wrong on this"):
         set_precision(nn.Sequential(Linear(8, 8)), "int8")
+
+
+SCRIPT = """
+import resource, torch
+from hat_fairseq.kernels.precision import PackedLinear
+layer = PackedLinear(torch.nn.Linear(256, 1024))
+layer(torch.zeros(600, 256))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+for length in range(100, 600):
+    layer(torch.zeros(length, 256))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)  # KB
+"""
+
+
+@pytest.mark.fault("Generation and prediction", "documents of many lengths", "few of oneDNN's kernels are kept")
+def test_few_kernels_are_kept() -> None:
+    grown = []
+    for limit in ({}, {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "1024", "LRU_CACHE_CAPACITY": "1024"}):
+        environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": "1", **limit}
+        words = [sys.executable, "-c", SCRIPT]
+        grown.append(int(subprocess.run(words, env=environment, check=True, capture_output=True, text=True).stdout))
+    if grown[1] < 20_000:
+        pytest.skip("oneDNN is not used on this processor")
+    assert grown[0] < grown[1] / 2
+
+
+@pytest.mark.slow
+def test_the_kernel_tests_pass_on_public_operators(monkeypatch: pytest.MonkeyPatch) -> None:
+    if os.environ.get("HAT_PUBLIC_OPERATORS") == "1":  # the inner run
+        assert not (torch_private.ONEDNN or torch_private.INT8 or torch_private.BF16)
+        assert not torch_private.FLASH
+        return
+    monkeypatch.setenv("HAT_PUBLIC_OPERATORS", "1")
+    run_command(sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", Path(__file__).parent)
