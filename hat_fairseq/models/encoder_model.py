@@ -44,11 +44,6 @@ class EncoderModel(EncoderWithHeads, BaseFairseqModel):
         model.config, model.has_mask = model.numbers, "<mask>" in dictionary
         return model
 
-    @property
-    def new_parts(self) -> tuple[str, ...]:
-        """Returns the beginnings of the names of tensors that a pretrained checkpoint may lack."""
-        return self.numbers.new_parts
-
     def max_positions(self) -> int:
         return self.core.max_tokens
 
@@ -61,25 +56,9 @@ class EncoderModel(EncoderWithHeads, BaseFairseqModel):
         adapt_state(state_dict, self)
 
 
-@register_model("hat_roberta")
-class HatRobertaModel(EncoderModel):
-    """RoBERTa with an attention to the sentences in every layer (Rohde et al. 2021, section 7)."""
-
-    config_class = ENCODERS["hat_roberta"]
-
-
-@register_model("ernie_sparse")
-class ErnieSparseModel(EncoderModel):
-    """RoBERTa with representative tokens (Liu et al. 2022)."""
-
-    config_class = ENCODERS["ernie_sparse"]
-
-
-@register_model("hierarchical_transformer")
-class HierarchicalTransformerModel(EncoderModel):
-    """The Hierarchical Attention Transformer of Chalkidis et al. 2022."""
-
-    config_class = ENCODERS["hierarchical_transformer"]
+for _name, _config in ENCODERS.items():
+    _class = "".join(word.capitalize() for word in _name.split("_")) + "Model"
+    register_model(_name)(type(_class, (EncoderModel,), {"__doc__": _config.__doc__, "config_class": _config}))
 
 
 def rename_old_layout(state: dict[str, Tensor]) -> None:

@@ -14,7 +14,6 @@ from torch import Tensor
 from ..kernels import set_precision
 from ..modules.embedding import initialise
 from ..modules.options import add_options
-from ..networks.config import NEW_PARTS
 from ..networks.encoder import Encoder, EncoderOut, Vocabulary
 from ..networks.hat import LIKE_BERT, Decoder, HatConfig, hat_encoder_parts, token_tables
 from .loading import adapt_state, fingerprint
@@ -58,8 +57,6 @@ class HatDecoder(Decoder, FairseqIncrementalDecoder):
 class HatTransformerModel(FairseqEncoderDecoderModel):
     """Token-level encoder, hierarchical encoder, and a decoder that attends to both."""
 
-    # Parts that may be missing in a checkpoint: the hierarchy, role embeddings, a second level of attention.
-    new_parts = ("hierarchical_encoder.", "sentence_attn.", "sentence_attn_layer_norm.", "embed_segments.", *NEW_PARTS)
     network = "hat_transformer"
     encoder: HatEncoder
     decoder: HatDecoder

@@ -65,7 +65,7 @@ def adapt_state(state: dict[str, Tensor], model: Any) -> None:
     """Changes a checkpoint's `state` in place so that it fits `model`.
 
     Args:
-        model: has `new_parts`, and in its config `extend_positions` if its position tables can be extended.
+        model: has in its config `new_parts`, and `extend_positions` if its position tables can be extended.
     Raises:
         ValueError: tensors are missing, unknown or of another shape (all are named), or the dictionary is another one.
     """
@@ -127,7 +127,7 @@ def _extend_position_tables(state: dict[str, Tensor], model: Any) -> None:
 
 
 def _add_new_parts(state: dict[str, Tensor], own: dict[str, Tensor], model: Any) -> None:
-    for part in model.new_parts:
+    for part in model.config.new_parts:
         names = [name for name in own if f".{part}" in f".{name}"]
         if names and not any(name in state for name in names):  # half a part is a damaged checkpoint, reported below
             state.update({name: own[name].clone() for name in names})

@@ -96,6 +96,7 @@ class EncoderConfig(AttentionFlags):  # type: ignore[misc,valid-type]
     activation_fn: str = option("relu", "activation of the feed-forward network", choices=sorted(ACTIVATIONS))
     layer_norm_eps: float = option(1e-5, "epsilon of layer norms")
     own_options: ClassVar[tuple[str, ...]] = ()  # options of attentions that the network itself reads
+    new_parts: ClassVar[tuple[str, ...]] = NEW_PARTS  # how tensors begin that a pretrained checkpoint may lack
     checkpoint_activations: bool = option(
         False, "recompute each layer in the backward pass: less memory, about a third more time"
     )

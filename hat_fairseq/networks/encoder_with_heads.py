@@ -63,13 +63,8 @@ class EncoderWithHeads(nn.Module):
             self.encoder = RobertaEncoder(parts, head)
         else:
             self.encoder = Encoder(replace(parts, more={**parts.more, "lm_head": head}))
-        initialise(self, self.initialisation)
+        initialise(self, self.numbers.init)
         self.classification_heads = nn.ModuleDict()
-
-    @property
-    def initialisation(self) -> str:
-        """Returns the argument `how` of `embedding.initialise`."""
-        return getattr(self.numbers, "init", "bert")
 
     @property
     def core(self) -> Encoder:
@@ -162,7 +157,7 @@ class EncoderWithHeads(nn.Module):
         if num_classes is None:
             raise ValueError(f"classification head {name!r}: the number of classes is missing (--num-classes)")
         head = self.numbers.head(num_classes, inner_dim, level)
-        initialise(head, self.initialisation)
+        initialise(head, self.numbers.init)
         self.classification_heads[name] = head.train(self.training)
         self.encoder.lm_head = None
 

@@ -23,7 +23,7 @@ from ..modules.embedding import Embeds, position_rows, token_table
 from ..modules.layers import EncoderLayer, HierarchicalDecoderLayer
 from ..modules.options import option
 from ..modules.sliding_window import global_tokens
-from .config import TokenEncoderConfig
+from .config import NEW_PARTS, TokenEncoderConfig
 from .encoder import Encoder, EncoderOut, EncoderParts, Vocabulary, run_layer, token_states
 
 CACHE = "hat_decoder"  # key of the decoder's cache in fairseq's incremental_state
@@ -48,6 +48,8 @@ class HatConfig(TokenEncoderConfig):
     hierarchical_encoder_layers: int = option(
         1, "encoder layers over the sentence states (the paper found one to work best)", least=1
     )
+    # Parts that may be missing in a checkpoint: the hierarchy, role embeddings, a second level of attention.
+    new_parts = ("hierarchical_encoder.", "sentence_attn.", "sentence_attn_layer_norm.", "embed_segments.", *NEW_PARTS)
 
     def check(self) -> None:
         super().check()

@@ -16,7 +16,7 @@ from ..modules.embedding import EmbeddingSizes, token_table
 from ..modules.heads import POOLINGS, ClassificationHead, PooledClassificationHead
 from ..modules.options import changed, option
 from ..modules.segments import SegmentLayer, arrange_segments, parse_pattern, slots_at_markers, slots_of_length
-from .config import NEW_PARTS, EncoderConfig
+from .config import EncoderConfig
 from .encoder import EncoderOut, EncoderParts, Vocabulary, token_and_span_states
 
 
@@ -55,8 +55,8 @@ class HierarchicalTransformerConfig(EncoderConfig):
     pool_padded_segments: bool = option(
         False, "a head also reads segments beyond the document's end (released weights: yes)"
     )
-    new_parts: ClassVar[tuple[str, ...]] = NEW_PARTS
     like_roberta: ClassVar = False
+    init: ClassVar = "bert"
     own_options = ("segment_length",)
 
     def encoder_parts(self, words: Vocabulary) -> EncoderParts:

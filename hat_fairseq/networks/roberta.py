@@ -34,9 +34,7 @@ class RobertaConfig(TokenEncoderConfig):
         "bert", "initial weights: bert: N(0, 0.02); xavier: Xavier-uniform, embeddings N(0, 1)", choices=INITIALISATIONS
     )
     untie_weights_roberta: bool = option(False, "the masked-LM head does not share the token embeddings")
-    # Names of tensors that a pretrained checkpoint may lack; whether the others are named as in fairseq's RoBERTa.
-    new_parts: ClassVar[tuple[str, ...]] = NEW_PARTS
-    like_roberta: ClassVar = True
+    like_roberta: ClassVar = True  # its tensors are named as in fairseq's RoBERTa
 
     def encoder_parts(self, words: Vocabulary) -> EncoderParts:
         """Builds RoBERTa, with an attention to the sentences unless `no_hierarchy`."""

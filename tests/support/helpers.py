@@ -74,4 +74,4 @@ def padding(lengths: list[int], size: int | None = None) -> Tensor:
 
 def is_new_part(name: str, model: Any) -> bool:
     """Whether the tensor `name` belongs to a part that a checkpoint of a plain model does not have."""
-    return any(f".{part}" in f".{name}" for part in model.new_parts)
+    return any(f".{part}" in f".{name}" for part in model.config.new_parts)
