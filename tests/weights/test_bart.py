@@ -36,14 +36,6 @@ def peer() -> torch.nn.Module:
     return small_peer(transformers.BartForConditionalGeneration, config)
 
 
-@pytest.fixture(scope="module")
-def folder(peer: torch.nn.Module, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The small BART as save_pretrained writes it: config.json and model.safetensors."""
-    path = tmp_path_factory.mktemp("bart")
-    peer.save_pretrained(path)
-    return path
-
-
 def pickled(peer: torch.nn.Module, copy: Path, prefix: str) -> None:
     """Replace safetensors by pytorch_model.bin, names shortened by `prefix`; it repeats the tied tensors."""
     (copy / "model.safetensors").unlink()

@@ -33,13 +33,6 @@ def peer() -> Any:
     return small_peer(transformers.RobertaForMaskedLM, config)
 
 
-@pytest.fixture(scope="module")
-def folder(peer: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("roberta")
-    peer.save_pretrained(path)
-    return path
-
-
 def repickle(peer: Any, copy: Path, change: Callable[[dict[str, Tensor]], object]) -> None:
     """Replaces safetensors by pytorch_model.bin, with all tied copies, after `change`."""
     (copy / "model.safetensors").unlink(missing_ok=True)
