@@ -9,8 +9,7 @@ from torch import Tensor, nn
 
 
 def attention(module: nn.Module, query: Tensor, memory: Tensor, allowed: Tensor) -> tuple[Tensor, Tensor]:
-    """One document: (T, C) queries, (S, C) memory, (T, S) or (1 or H, T, S) allowed -> (T, C) output and (H, T, S)
-    weights."""
+    """One document: (T, C) queries, (K, C) memory, (T, K) or (1 or H, T, K) allowed -> (T, C), (H, T, K) weights."""
     heads, weights = attention_heads(module, query, memory, allowed)
     return module.out_proj(heads), weights
 
