@@ -171,15 +171,12 @@ def attend_windows(
     blocks = queries.transpose(1, 2).unflatten(1, (num_blocks, -1)).flatten(0, 1).transpose(1, 2)
     views = [_window_view(x, windows, num_blocks) for x in (keys, values)]
     if shared is not None:
-        views = [torch.cat([v, _repeat(s, num_blocks)], dim=2) for v, s in zip(views, shared, strict=True)]
+        # B x H x G x E -> (B N) x H x G x E, the same for the blocks of a row
+        copies = (x.unsqueeze(1).expand(-1, num_blocks, -1, -1, -1).flatten(0, 1) for x in shared)
+        views = [torch.cat(pair, dim=2) for pair in zip(views, copies, strict=True)]
     out = attend(blocks, views[0], views[1], mask, dropout)
     # (B N) x H x L x E -> B x H x T x E
     return out.transpose(1, 2).reshape(batch, num_blocks * windows.block, *out.shape[1::2])[:, :length].transpose(1, 2)
-
-
-def _repeat(x: Tensor, num_blocks: int) -> Tensor:
-    """(B, H, G, E) -> (B N, H, G, E), the same for the blocks of a row."""
-    return x.unsqueeze(1).expand(-1, num_blocks, -1, -1, -1).flatten(0, 1)
 
 
 def _window_view(x: Tensor, windows: Windows, num_blocks: int) -> Tensor:

@@ -129,29 +129,11 @@ def pool(pooling: str, segments: Tensor, padding_mask: Tensor, scores: Tensor | 
     return (weights.unsqueeze(-1) * segments).sum(dim=1)
 
 
-class SegmentPooling(nn.Module):
-    """`pool` as a module; only `attentive` has parameters."""
-
-    def __init__(self, pooling: str, embed_dim: int) -> None:
-        super().__init__()
-        assert pooling in POOLINGS
-        self.pooling = pooling
-        if pooling == "attentive":
-            self.projection = nn.Linear(embed_dim, embed_dim)
-            self.score = nn.Linear(embed_dim, 1, bias=False)
-
-    def forward(self, segments: Tensor, padding_mask: Tensor) -> Tensor:
-        """Maps (B, N, C) -> (B, C)."""
-        scores = None
-        if self.pooling == "attentive":
-            scores = torch.tanh(self.score(self.projection(segments))).squeeze(-1)
-        return pool(self.pooling, segments, padding_mask, scores)
-
-
 class PooledClassificationHead(ClassificationHead):
     """Logits of the classes of a document, from its pooled segments.
 
-    `pool_padded`: also pool the segments beyond a document's end.
+    `pooling`: one of `POOLINGS`; `attentive` has parameters. `pool_padded`: also pool the segments beyond a document's
+    end.
     """
 
     def __init__(
@@ -164,13 +146,20 @@ class PooledClassificationHead(ClassificationHead):
         pool_padded: bool = False,
     ) -> None:
         super().__init__(embed_dim, inner_dim, num_classes, dropout)
-        self.pooling = SegmentPooling(pooling, embed_dim)
-        self.pool_padded = pool_padded
+        assert pooling in POOLINGS
+        self.how, self.pool_padded = pooling, pool_padded
+        self.pooling = nn.ModuleDict()
+        if pooling == "attentive":
+            self.pooling["projection"] = nn.Linear(embed_dim, embed_dim)
+            self.pooling["score"] = nn.Linear(embed_dim, 1, bias=False)
 
     def pool(self, segments: Tensor, padding_mask: Tensor) -> Tensor:
         """Maps (B, N, C) segment states and their (B, N) padding mask -> (B, C)."""
         mask = torch.zeros_like(padding_mask) if self.pool_padded else safe_padding_mask(padding_mask)
-        return self.pooling(segments, mask)
+        scores = None
+        if self.how == "attentive":
+            scores = torch.tanh(self.pooling["score"](self.pooling["projection"](segments))).squeeze(-1)
+        return pool(self.how, segments, mask, scores)
 
 
 def paragraph_numbers(tokens: Tensor, starts: Tensor, bos: int, eos: int, pad: int) -> tuple[Tensor, Tensor]:

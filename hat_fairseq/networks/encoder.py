@@ -94,9 +94,6 @@ def rolled(batch: Arranged, shift: int) -> Arranged:
     return Arranged(move(batch.tokens), move(batch.rows), layout)
 
 
-Finish = Callable[[Tensor, BatchLayout], EncoderOut]
-
-
 def token_states(x: Tensor, layout: BatchLayout) -> EncoderOut:
     """Returns the states of the tokens alone: the `finish` of an encoder without spans."""
     padding = layout.padding
@@ -138,7 +135,7 @@ class EncoderParts:
     embedding: EmbeddingSizes
     layers: Iterable[nn.Module]
     arrange: Callable[[Tensor], Arranged]
-    finish: Finish = token_states
+    finish: Callable[[Tensor, BatchLayout], EncoderOut] = token_states
     layer_norm: nn.Module | None = None
     more: Mapping[str, nn.Module | None] = field(default_factory=dict)
     max_tokens: int = 0

@@ -17,8 +17,6 @@ from .config import NEW_PARTS, TokenEncoderConfig
 from .encoder import EncoderOut, EncoderParts, Vocabulary
 from .hat import arrangement
 
-INITIALISATIONS = ("bert", "xavier")  # see `embedding.initialise`
-
 
 @dataclass
 class RobertaConfig(TokenEncoderConfig):
@@ -31,7 +29,9 @@ class RobertaConfig(TokenEncoderConfig):
         None, "hidden channels of classification heads (default: the encoder's width)"
     )
     init: str = option(
-        "bert", "initial weights: bert: N(0, 0.02); xavier: Xavier-uniform, embeddings N(0, 1)", choices=INITIALISATIONS
+        "bert",
+        "initial weights: bert: N(0, 0.02); xavier: Xavier-uniform, embeddings N(0, 1)",
+        choices=("bert", "xavier"),
     )
     untie_weights_roberta: bool = option(False, "the masked-LM head does not share the token embeddings")
     like_roberta: ClassVar = True  # its tensors are named as in fairseq's RoBERTa

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from hat_fairseq.modules.attention import FullAttention
 from hat_fairseq.modules.batch_layout import BatchLayout, Slots
-from hat_fairseq.modules.heads import POOLINGS, SegmentPooling
+from hat_fairseq.modules.heads import POOLINGS, PooledClassificationHead
 from hat_fairseq.modules.layers import EncoderLayer, LayerSizes
 from hat_fairseq.modules.segments import (
     SegmentAttention,
@@ -155,10 +155,11 @@ def test_a_row_of_nothing_but_padding_attends_uniformly(dtype: torch.dtype) -> N
     )
 
 
-def definition(module: SegmentPooling, segments: Tensor) -> Tensor:
+def definition(module: PooledClassificationHead, segments: Tensor) -> Tensor:
     """(N, C) segments of one document -> (C,)."""
-    if module.pooling == "attentive":
-        scores = torch.stack([torch.tanh(module.score.weight[0] @ module.projection(segment)) for segment in segments])
+    if module.how == "attentive":
+        projection, score = module.pooling["projection"], module.pooling["score"]
+        scores = torch.stack([torch.tanh(score.weight[0] @ projection(segment)) for segment in segments])
         return (scores.exp() / scores.exp().sum()) @ segments
     choices = {
         "max": segments.max(0).values,
@@ -167,20 +168,20 @@ def definition(module: SegmentPooling, segments: Tensor) -> Tensor:
         "last": segments[-1],
         "mean": segments.mean(0),
     }
-    return choices[module.pooling]
+    return choices[module.how]
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)
 def test_pooling_is_its_definition_whatever_stands_in_padding(pooling: str) -> None:
     torch.manual_seed(0)
-    module = SegmentPooling(pooling, 8)
+    module = PooledClassificationHead(pooling, 8, 8, 3)
     counts = [4, 1, 3]
     x, mask = torch.randn(3, 4, 8, requires_grad=True), padding(counts)
 
     def dense() -> Tensor:
         return torch.stack([definition(module, x[row, :count]) for row, count in enumerate(counts)])
 
-    assert_same_run(module, [x], lambda: module(x, mask), dense)
+    assert_same_run(module, [x], lambda: module.pool(x, mask), dense)
     other = torch.where(mask.unsqueeze(-1), 1e4, x)
-    assert torch.equal(module(other, mask), module(x, mask))
-    assert_close(module(x[:, :1], mask[:, :1]), x[:, 0])
+    assert torch.equal(module.pool(other, mask), module.pool(x, mask))
+    assert_close(module.pool(x[:, :1], mask[:, :1]), x[:, 0])
