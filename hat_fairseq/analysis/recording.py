@@ -185,7 +185,7 @@ def segment_weights(model: Any, tokens: Tensor) -> tuple[Recorder, list[dict[str
     if maps:  # that of the document comes before that of the units
         queries = maps[0].weights[:, :, :1] if model.reads_first_token else maps[0].weights
         values["weight"] = queries.mean(dim=(0, 1, 2))
-    if any(getattr(head, "pooling", None) == "max" for head in model.modules()):
+    if any(getattr(head, "pools_by", None) == "max" for head in model.modules()):
         values["share"] = spans[0].argmax(dim=0).bincount(minlength=spans.size(1)) / spans.size(2)
     rows = zip(*(each.tolist() for each in values.values()), strict=True)
     return recorder, [dict(zip(values, row, strict=True)) for row in rows]

@@ -147,7 +147,7 @@ class PooledClassificationHead(ClassificationHead):
     ) -> None:
         super().__init__(embed_dim, inner_dim, num_classes, dropout)
         assert pooling in POOLINGS
-        self.how, self.pool_padded = pooling, pool_padded
+        self.pools_by, self.pool_padded = pooling, pool_padded
         self.pooling = nn.ModuleDict()
         if pooling == "attentive":
             self.pooling["projection"] = nn.Linear(embed_dim, embed_dim)
@@ -157,9 +157,9 @@ class PooledClassificationHead(ClassificationHead):
         """Maps (B, N, C) segment states and their (B, N) padding mask -> (B, C)."""
         mask = torch.zeros_like(padding_mask) if self.pool_padded else safe_padding_mask(padding_mask)
         scores = None
-        if self.how == "attentive":
+        if self.pools_by == "attentive":
             scores = torch.tanh(self.pooling["score"](self.pooling["projection"](segments))).squeeze(-1)
-        return pool(self.how, segments, mask, scores)
+        return pool(self.pools_by, segments, mask, scores)
 
 
 def paragraph_numbers(tokens: Tensor, starts: Tensor, bos: int, eos: int, pad: int) -> tuple[Tensor, Tensor]:

@@ -157,7 +157,7 @@ def test_a_row_of_nothing_but_padding_attends_uniformly(dtype: torch.dtype) -> N
 
 def definition(module: PooledClassificationHead, segments: Tensor) -> Tensor:
     """(N, C) segments of one document -> (C,)."""
-    if module.how == "attentive":
+    if module.pools_by == "attentive":
         projection, score = module.pooling["projection"], module.pooling["score"]
         scores = torch.stack([torch.tanh(score.weight[0] @ projection(segment)) for segment in segments])
         return (scores.exp() / scores.exp().sum()) @ segments
@@ -168,7 +168,7 @@ def definition(module: PooledClassificationHead, segments: Tensor) -> Tensor:
         "last": segments[-1],
         "mean": segments.mean(0),
     }
-    return choices[module.how]
+    return choices[module.pools_by]
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)
