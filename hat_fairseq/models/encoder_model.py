@@ -56,9 +56,25 @@ class EncoderModel(EncoderWithHeads, BaseFairseqModel):
         adapt_state(state_dict, self)
 
 
-for _name, _config in ENCODERS.items():
-    _class = "".join(word.capitalize() for word in _name.split("_")) + "Model"
-    register_model(_name)(type(_class, (EncoderModel,), {"__doc__": _config.__doc__, "config_class": _config}))
+@register_model("hat_roberta")
+class HatRobertaModel(EncoderModel):
+    """RoBERTa with an attention to the sentences in every layer (Rohde et al. 2021, section 7)."""
+
+    config_class = ENCODERS["hat_roberta"]
+
+
+@register_model("ernie_sparse")
+class ErnieSparseModel(EncoderModel):
+    """RoBERTa with representative tokens (Liu et al. 2022)."""
+
+    config_class = ENCODERS["ernie_sparse"]
+
+
+@register_model("hierarchical_transformer")
+class HierarchicalTransformerModel(EncoderModel):
+    """The Hierarchical Attention Transformer of Chalkidis et al. 2022."""
+
+    config_class = ENCODERS["hierarchical_transformer"]
 
 
 def rename_old_layout(state: dict[str, Tensor]) -> None:
