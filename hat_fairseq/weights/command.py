@@ -22,11 +22,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..data.bpe import FILES
 from ..data.dictionary import SPECIAL
 from ..data.files import Fields
 from ..data.outputs import atomic_file
-from ..data.pipeline import FILE_NAME
+from ..data.pipeline import BPE_FILES, FILE_NAME
 from ..data.sentencepiece_bpe import MODEL
 from ..package_files import BIN, bare_checkpoint
 from . import bart, released_hat, roberta
@@ -131,7 +130,7 @@ def restore(directory: Path, out: Path, overwrite: bool) -> int:
     known = ("updates", "namespaces", "cfg", "names", "fingerprints", "data")
     fields = Fields(read_json(directory / ORIGIN), str(directory / ORIGIN), known)
     names, data, data_folder = fields.get("names", dict), fields.get("data", dict), out.parent / BIN
-    files = {FILE_NAME, *(name for names in FILES.values() for name in names)}  # besides dictionaries
+    files = {FILE_NAME, *(name for names in BPE_FILES.values() for name in names)}  # besides dictionaries
     places = {place for each in DICTIONARIES.values() for place in each} | files
     if surplus := sorted((set(data.values()) - places) | (data.keys() - DICTIONARIES.keys() - files)):
         raise fields.error(f"refused, because it names {surplus[0]!r}, which is no file of the data")

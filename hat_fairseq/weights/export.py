@@ -14,10 +14,9 @@ import torch
 from torch import Tensor
 
 from ..data import dictionary
-from ..data.bpe import FILES
 from ..data.dictionary import EOS, PAD, SPECIAL_IDS
 from ..data.outputs import atomic_directory
-from ..data.pipeline import FILE_NAME, TextPipeline
+from ..data.pipeline import BPE_FILES, FILE_NAME, TextPipeline
 from ..generation.options import DEFAULTS, packaged_options, parse_generation_options
 from ..package_files import BIN, is_package
 from . import bart, roberta
@@ -161,7 +160,7 @@ def generation_config(options: dict[str, Any], positions: int) -> dict[str, Any]
 
 def copy_data(data: Path, folder: Path) -> dict[str, str]:
     """Copies dictionaries, pipeline and BPE into the folder; returns where the bin directory has each."""
-    names = {FILE_NAME: (FILE_NAME,), **{name: (name,) for files in FILES.values() for name in files}, **DICTIONARIES}
+    names = {name: (name,) for each in ((FILE_NAME,), *BPE_FILES.values()) for name in each} | DICTIONARIES
     copied = {}
     for name, places in names.items():
         if place := next((place for place in places if (data / place).is_file()), None):

@@ -5,9 +5,9 @@ from collections import Counter
 
 import pytest
 
-from hat_fairseq.data.alignment import POLICIES, MisalignedError, align
 from hat_fairseq.data.kinds import Document
 from hat_fairseq.data.record import Record
+from hat_fairseq.data.text import ON_MISALIGNED, MisalignedError, align
 
 LANGUAGES = ("en", "de")
 
@@ -22,7 +22,7 @@ def pairs_of(aligned: Record) -> list[tuple[str, str]]:
 
 
 def test_pairs_empty_on_both_sides_are_dropped_and_counted() -> None:
-    for policy in POLICIES:
+    for policy in ON_MISALIGNED:
         counts: Counter[str] = Counter()
         aligned = align(document(("", " "), ("a", "b"), ("\x00", "\t"), ("c", "d")), policy, LANGUAGES, counts)
         assert pairs_of(aligned) == [("a", "b"), ("c", "d")]

@@ -10,7 +10,7 @@ from drawn import draws
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hat_fairseq.data.packing import Piece, cut_windows, pack_rows, pack_segments
+from hat_fairseq.data.long_input import Piece, cut_windows, pack_rows, pack_segments
 
 LENGTHS = st.lists(st.lists(st.sampled_from((1, 2, 3, 9, 30)), min_size=1, max_size=6), min_size=1, max_size=12)
 DOCUMENTS = LENGTHS.map(

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from fairseq.data import Dictionary
 
+from hat_fairseq.data.dictionary import Dictionary as Symbols
+from hat_fairseq.data.dictionary import label_of, label_token, read_labels
 from hat_fairseq.data.record import Record
-from hat_fairseq.data.rows import label_of, label_token, read_label_dictionary, write_label_dictionary
 from hat_fairseq.data.text import (
     CONTROL_TOKENS,
     SPLITTERS,
@@ -85,10 +86,10 @@ def test_every_label_is_one_token_and_back(tmp_path: Path) -> None:
     assert all([token] == token.split() for token in tokens)
     assert len({*tokens, *CONTROL_TOKENS}) == len(LABELS) + len(CONTROL_TOKENS)
     assert tokens[0] == "true" and tokens[8] == "中%20文"  # readable where it can be
-    write_label_dictionary(tokens, tmp_path / "dict.txt")
+    Symbols.of(tokens).save(tmp_path / "dict.txt")
     dictionary = Dictionary.load(str(tmp_path / "dict.txt"))
     assert [dictionary.index(token) - dictionary.nspecial for token in tokens] == list(range(len(LABELS)))
-    assert read_label_dictionary(tmp_path / "dict.txt") == LABELS
+    assert read_labels(tmp_path / "dict.txt") == LABELS
 
 
 SPLITTING = SPLITTERS[1:]
