@@ -16,9 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hat_fairseq.data.blocks import progress
 from hat_fairseq.data.outputs import atomic_directory
-from hat_fairseq.workers import Workers
+from hat_fairseq.workers import Workers, progress
 from listops import Limits, expressions
 from pathfinder import Drawing, draw
 

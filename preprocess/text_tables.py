@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hat_fairseq.data.files import Fields, read_json, read_json_lines, read_lines
-from hat_fairseq.data.records_json import read_csv
+from hat_fairseq.data.tables import read_csv
 
 NAMES = {"train": ("train",), "valid": ("validation", "valid", "val"), "test": ("test",)}
 ENDINGS = (".csv", ".jsonl", ".json")

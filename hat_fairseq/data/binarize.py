@@ -3,15 +3,14 @@
 import json
 import struct
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from hat_fairseq.data.blocks import MOST_COUNTS, Block, Blocks, Parts, digest, ranges, read_part, read_range
-from hat_fairseq.data.dictionary import EOS, MAX_UNKNOWN, SPECIAL, UNKNOWN, Dictionary, streams_of
-from hat_fairseq.data.files import sha256_of
+from hat_fairseq.data.blocks import MOST_COUNTS, Blocks, Members, blocks_of_text, lines_of_block, read_member
+from hat_fairseq.data.dictionary import EOS, MAX_UNKNOWN, SPECIAL, UNKNOWN, Dictionary
 from hat_fairseq.data.kinds import Kind
 
 ROLE_LABELS = Path("text", "role.labels")  # the fixed dictionary of the role stream, in fairseq's format
@@ -43,7 +42,7 @@ def binarize(directory: Path, kind: Kind, splits: Sequence[str], fixed: Path | N
         joint = build_dictionary([directory / f"text/{splits[0]}.{side}" for side in sides], blocks)
     labels = {"label": directory / LABELS, "role": directory / ROLE_LABELS}
     unknown = {}
-    for stream, (prefix, dictionary_file) in streams_of(kind).items():
+    for stream, (prefix, dictionary_file) in kind.files.items():
         if stream in labels and not labels[stream].exists():
             continue
         dictionary = Dictionary.load(labels[stream]) if stream in labels else joint
@@ -61,15 +60,15 @@ def build_dictionary(texts: Iterable[Path], blocks: Blocks) -> Dictionary:
     """Returns all tokens of some texts, as fairseq-preprocess orders them."""
     tokens: Counter[str] = Counter()
     for text in texts:
-        for archive in blocks.map(tokens_of_block, _blocks_of(text, "tokens", MOST_COUNTS)):
-            tokens.update(json.loads(read_part(archive, "tokens")))
+        for archive in blocks.map(tokens_of_block, blocks_of_text(text, "tokens", MOST_COUNTS)):
+            tokens.update(json.loads(read_member(archive, "tokens")))
     return Dictionary.build(tokens)
 
 
-def tokens_of_block(block: tuple[Path, int, int]) -> Parts:
+def tokens_of_block(block: tuple[Path, int, int]) -> Members:
     """Tells how often each token of some lines occurs."""
     counts: Counter[str] = Counter()
-    for line in read_range(block):
+    for line in lines_of_block(block):
         counts.update(line.split())
     return {"tokens": json.dumps(counts)}
 
@@ -80,10 +79,10 @@ def binarize_text(text: Path, dictionary: Dictionary, prefix: Path, blocks: Bloc
     lengths, unknown = [np.zeros(0, "<i4")], 0
     with open(f"{prefix}.bin", "wb") as file:
         function = partial(binarize_block, dictionary, dtype)
-        for archive in blocks.map(function, _blocks_of(text, dictionary.counts)):
-            file.write(read_part(archive, "ids"))
-            lengths.append(np.frombuffer(read_part(archive, "lengths"), "<i4"))
-            unknown += int(read_part(archive, "unknown"))
+        for archive in blocks.map(function, blocks_of_text(text, dictionary.counts)):
+            file.write(read_member(archive, "ids"))
+            lengths.append(np.frombuffer(read_member(archive, "lengths"), "<i4"))
+            unknown += int(read_member(archive, "unknown"))
     sizes = np.concatenate(lengths)
     begins = (np.cumsum(sizes, dtype="<i8") - sizes) * np.dtype(dtype).itemsize
     with open(f"{prefix}.idx", "wb") as file:
@@ -98,11 +97,11 @@ def binarize_text(text: Path, dictionary: Dictionary, prefix: Path, blocks: Bloc
     return unknown
 
 
-def binarize_block(dictionary: Dictionary, dtype: str, block: tuple[Path, int, int]) -> Parts:
+def binarize_block(dictionary: Dictionary, dtype: str, block: tuple[Path, int, int]) -> Members:
     """Returns the ids of some rows, each with `</s>` appended; their lengths; how many tokens the dictionary lacks."""
     number_of = dictionary.numbers.__getitem__
     ids, lengths, unknown = [], [], 0
-    for line in read_range(block):
+    for line in lines_of_block(block):
         tokens = [*line.split(), SPECIAL[EOS]]
         numbers = np.fromiter(map(number_of, tokens), dtype, len(tokens))
         if missing := int((numbers == UNKNOWN).sum()):
@@ -110,10 +109,3 @@ def binarize_block(dictionary: Dictionary, dtype: str, block: tuple[Path, int, i
         ids.append(numbers.tobytes())
         lengths.append(len(tokens))
     return {"ids": b"".join(ids), "lengths": np.array(lengths, "<i4").tobytes(), "unknown": str(unknown)}
-
-
-def _blocks_of(text: Path, key: object, most: int | None = None) -> Iterator[Block]:
-    name = digest(sha256_of(text), key)
-    for block in ranges(text, most):
-        _, begin, end = block
-        yield Block(f"{name}.{begin}-{end}", block, f"{text}, bytes {begin} to {end}")

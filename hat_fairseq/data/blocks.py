@@ -4,10 +4,10 @@ The name of the file is a digest of what the result is made of, and the file app
 killed goes on where it was: what it has finished is not done again, unless the input, an option or a version changed.
 """
 
+import json
 import os
 import shutil
 import socket
-import sys
 import time
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,18 +16,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-from tqdm import tqdm
-
+from hat_fairseq.data.files import sha256_of
+from hat_fairseq.data.long_input import group_within
 from hat_fairseq.workers import Workers
 
 SIZE = 1 << 20  # characters or bytes of a block: enough to hide the cost of a file and of sending it to a process
 MOST_COUNTS = 64  # results with counts that are added up: it is the work of one process
 SECONDS_FOR_FILES = 60
 
-Item = TypeVar("Item")
-Parts = Mapping[str, str | bytes]  # of a result: their names and contents
+Members = Mapping[str, str | bytes]  # of a result: their names and contents, as in the zip archive
 
 
 class Block(NamedTuple):
@@ -47,35 +46,30 @@ def digest(*values: object) -> str:
     return state.hexdigest()
 
 
-def group(lines: Iterable[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
-    """Yields blocks of consecutive lines, each with its place; a longer line is a block by itself."""
-    block: list[tuple[str, str]] = []
-    size = 0
-    for where, line in lines:
-        block.append((where, line))
-        size += len(line)
-        if size >= SIZE:
-            yield block
-            block, size = [], 0
-    if block:
-        yield block
+def blocks_of_lines(lines: Iterable[tuple[str, str]], key: str) -> Iterator[Block]:
+    """Yields raw records, which are lines with their places, as blocks; `key`: as for `blocks_of_text`."""
+    for group in group_within(lines, lambda line, _: (len(line[1]),), (SIZE,)):
+        places = [where for where, _ in group]
+        content = "\n".join(line for _, line in group).encode()  # one object: cheap to send
+        name = f"{len(group)} records from {places[0] or json.loads(group[0][1])['id']}"
+        yield Block(digest(key, places, content), (places, content), name)
 
 
-def ranges(path: Path, most: int | None = None) -> Iterator[tuple[Path, int, int]]:
-    """A text file as blocks of whole lines, `most` of them: the path, and the bytes where each begins and ends."""
-    with open(path, "rb") as file:
-        begin, size = 0, path.stat().st_size
-        step = max(SIZE, size // most) if most else SIZE
+def blocks_of_text(text: Path, key: object, most: int | None = None) -> Iterator[Block]:
+    """Yields a text as blocks of whole lines, about `most`; `key`: what the result depends on besides the text."""
+    name, size, begin = digest(sha256_of(text), key), text.stat().st_size, 0
+    step = max(SIZE, size // most) if most else SIZE
+    with open(text, "rb") as file:
         while begin < size:
             file.seek(begin + step)
             file.readline()
             end = min(file.tell(), size)
-            yield path, begin, end
+            yield Block(f"{name}.{begin}-{end}", (text, begin, end), f"{text}, bytes {begin} to {end}")
             begin = end
 
 
-def read_range(block: tuple[Path, int, int]) -> list[str]:
-    """Returns the lines of a block of a text file."""
+def lines_of_block(block: tuple[Path, int, int]) -> list[str]:
+    """Returns the lines of a block of `blocks_of_text`."""
     path, begin, end = block
     with open(path, "rb") as file:
         file.seek(begin)
@@ -89,7 +83,7 @@ class Blocks:
     folder: Path  # absolute
     workers: Workers = field(default_factory=Workers)
 
-    def map(self, function: Callable[[Any], Parts], blocks: Iterable[Block]) -> Iterator[Path]:
+    def map(self, function: Callable[[Any], Members], blocks: Iterable[Block]) -> Iterator[Path]:
         """Yields the archive of the result of each block, in order.
 
         Raises:
@@ -125,53 +119,31 @@ def blocks_of(out: Path, workers: Workers) -> Blocks:
     return Blocks(out.absolute().with_name(f".{out.name}.blocks"), workers)
 
 
-def read_part(archive: Path, name: str) -> bytes:
-    """Returns one part of a result."""
-    with zipfile.ZipFile(archive) as parts:
-        return parts.read(name)
+def read_member(archive: Path, name: str) -> bytes:
+    with zipfile.ZipFile(archive) as members:
+        return members.read(name)
 
 
-def part_names(archive: Path) -> list[str]:
-    with zipfile.ZipFile(archive) as parts:
-        return parts.namelist()
+def member_names(archive: Path) -> list[str]:
+    with zipfile.ZipFile(archive) as members:
+        return members.namelist()
 
 
 def _is_whole(archive: Path) -> bool:
     """Tells whether a result is there, and not damaged by a crash of the machine."""
     try:
-        with zipfile.ZipFile(archive) as parts:
-            return parts.testzip() is None
+        with zipfile.ZipFile(archive) as members:
+            return members.testzip() is None
     except (FileNotFoundError, zipfile.BadZipFile):
         return False
 
 
-def _keep(folder: Path, function: Callable[[Any], Parts], block: Block) -> Path:
+def _keep(folder: Path, function: Callable[[Any], Members], block: Block) -> Path:
     path = folder / f"{block.digest}.zip"
     if not _is_whole(path):
         unfinished = path.with_suffix(f".{socket.gethostname()}-{os.getpid()}")
         with zipfile.ZipFile(unfinished, "w") as archive:
-            for part, content in function(block.argument).items():
-                archive.writestr(part, content)
+            for name, content in function(block.argument).items():
+                archive.writestr(name, content)
         unfinished.replace(path)
     return path
-
-
-def progress(
-    items: Iterable[Item], what: str, total: int | None = None, unit: str = "documents", every: float = 60.0
-) -> Iterator[Item]:
-    """Yields the items, while stderr says how many there were, and with a total how long the rest will take.
-
-    Where stderr is no terminal, it is one line `every` so many seconds, with the name of the step, `what`.
-    """
-    if sys.stderr.isatty():
-        yield from tqdm(items, desc=what, total=total, unit=f" {unit}", leave=False)
-        return
-    begin = last = time.monotonic()
-    for number, item in enumerate(items, start=1):
-        yield item
-        if (now := time.monotonic()) - last >= every:
-            last, minutes = now, (now - begin) / 60
-            of, rest = (
-                (f" of {total:,}", f", about {minutes / number * (total - number):.0f} min left") if total else ("", "")
-            )
-            print(f"{what}: {number:,}{of} {unit} in {minutes:.0f} min{rest}", file=sys.stderr, flush=True)

@@ -1,16 +1,32 @@
-"""The interface `Bpe` of all BPEs, and how they are saved and loaded."""
+"""The interface `Bpe` of all BPEs, and byte pair encoding learned from the training text (Sennrich et al. 2016).
 
+A learned BPE has fastBPE's file format. Words are separated by spaces; a piece that does not end its word carries the
+continuation mark `@@`, so fairseq's own `--post-process subword_nmt` undoes it too. Learning and applying are done by
+Hugging Face `tokenizers`.
+"""
+
+import json
+from collections import Counter
 from collections.abc import Callable, Iterable
-from itertools import accumulate, pairwise
+from functools import partial
+from itertools import accumulate, chain, pairwise
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol, Self
 
-from hat_fairseq.data.gpt2_bpe import Gpt2Bpe
-from hat_fairseq.data.learned_bpe import LearnedBpe
-from hat_fairseq.data.sentencepiece_bpe import MODEL, SentencePieceBpe
+from tokenizers import Tokenizer, models, trainers
+
+from hat_fairseq.data.files import read_lines
+from hat_fairseq.data.long_input import cut
+from hat_fairseq.workers import Workers
 
 KINDS = ("learned", "gpt2", "sentencepiece")
-FILES = {"learned": ("bpe.codes",), "gpt2": ("encoder.json", "vocab.bpe"), "sentencepiece": (MODEL,), "none": ()}
+CONTINUATION = "@@"
+MOST_WORDS = 200_000  # of a cache; some 60 MB
+_WORD_END = "</w>"
+_UNKNOWN = "<unk>"
+_LONGEST = 10_000  # characters of a word to learn from: the time for one grows with the square of its length
+
+Merge = tuple[str, str]
 
 
 class Bpe(Protocol):
@@ -36,7 +52,7 @@ class Bpe(Protocol):
 
     @property
     def save(self) -> Callable[..., None]:
-        """Writes the files of this kind, `FILES`, to their paths."""
+        """Writes the files of this kind (`pipeline.BPE_FILES`) to their paths."""
 
 
 class NoBpe:
@@ -57,7 +73,112 @@ class NoBpe:
         pass
 
 
-def load_bpe(kind: str, directory: Path) -> Bpe:
-    """Reads the files that `Bpe.save` wrote into a directory."""
-    load: dict[str, Any] = {"learned": LearnedBpe.load, "gpt2": Gpt2Bpe, "sentencepiece": SentencePieceBpe}
-    return load.get(kind, NoBpe)(*(directory / name for name in FILES[kind]))
+class WordCache(dict[str, list[str]]):
+    """`cache[word]` is `encode(word)`, computed once unless the cache is full; pickling leaves the entries out."""
+
+    def __init__(self, encode: Callable[[str], list[str]]):
+        super().__init__()
+        self._encode = encode
+
+    def __missing__(self, word: str) -> list[str]:
+        tokens = self._encode(word)
+        if len(self) < MOST_WORDS:
+            self[word] = tokens
+        return tokens
+
+    def __reduce__(self) -> tuple[type, tuple[Callable[[str], list[str]]]]:
+        return WordCache, (self._encode,)
+
+
+class LearnedBpe:
+    """Applies merges, pairs of symbols, the first learned first; a symbol that ends a word has `</w>` appended."""
+
+    kind = "learned"
+    separator = ""  # words are split at spaces anyway
+
+    def __init__(self, merges: list[Merge]):
+        self.merges = merges
+        self._words = WordCache(self._encode_word)
+        symbols = dict.fromkeys([_UNKNOWN])
+        for left, right in merges:
+            symbols.update(dict.fromkeys((left, right, left + right)))
+        vocabulary = {symbol: index for index, symbol in enumerate(symbols)}
+        model = models.BPE(
+            vocab=vocabulary, merges=merges, unk_token=_UNKNOWN, end_of_word_suffix=_WORD_END, fuse_unk=False
+        )
+        self._tokenizer = Tokenizer(model)
+
+    @classmethod
+    def learn(cls, texts: Iterable[str] | Counter[str], num_codes: int) -> Self:
+        """Learn at most `num_codes` merges, each seen at least twice, from lines, or from words with their counts.
+
+        The result does not depend on the order of the words. ValueError if there are none.
+        """
+        words = texts if isinstance(texts, Counter) else Counter(word for line in texts for word in line.split())
+        if not words:
+            raise ValueError("no words to learn BPE codes from")
+        if any(len(word) > _LONGEST for word in words):
+            words = Counter(piece for word in words.elements() for piece in map(str, cut(word, _LONGEST)))
+        # In a process of its own: there the library may end at once where memory does not suffice, and can be stopped.
+        (merges,) = Workers(2).map(partial(_learn_merges, words), [num_codes])
+        return cls(merges)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Reads a code file, `left right count` on each line; ValueError for a line of another form."""
+        merges = []
+        for number, line in read_lines(path):
+            if len(columns := line.split(" ")) != 3:
+                raise ValueError(f"{path}:{number}: expected 'left right count', found {line!r:.60}")
+            merges.append((columns[0], columns[1]))
+        return cls(merges)
+
+    def save(self, path: str | Path) -> None:
+        """Writes the code file that `load` and fastBPE read. Both ignore the third column, the count."""
+        with open(path, "w", encoding="utf-8", newline="\n") as file:
+            file.writelines(f"{left} {right} 0\n" for left, right in self.merges)
+
+    def encode(self, text: str) -> list[str]:
+        """Split every word into pieces. Characters never seen in training stay as they are: nothing is lost."""
+        return list(chain.from_iterable(map(self._words.__getitem__, text.split())))
+
+    def decode(self, tokens: Iterable[str]) -> str:
+        """Join pieces to words and words by spaces; a continuation mark at the very end is removed."""
+        words = (t.removesuffix(CONTINUATION) if t.endswith(CONTINUATION) else f"{t} " for t in tokens)
+        return "".join(words).rstrip(" ")
+
+    def extents(self, tokens: Iterable[str], text: str) -> list[tuple[int, int]]:
+        lengths = (len(token.removesuffix(CONTINUATION)) for token in tokens)
+        return list(pairwise(accumulate(lengths, initial=0)))
+
+    def _encode_word(self, word: str) -> list[str]:
+        encoding = self._tokenizer.encode([word], is_pretokenized=True)
+        pieces = []
+        for begin, end in encoding.offsets:  # an unseen character has a piece, but no symbol of its own
+            piece = word[begin:end]
+            if end < len(word):
+                pieces.append(piece + CONTINUATION)
+            elif piece.endswith(CONTINUATION):  # the text's own "@@" at the end of a word is no continuation mark
+                pieces += [piece[:-1] + CONTINUATION, piece[-1]]
+            else:
+                pieces.append(piece)
+        return pieces
+
+
+def _learn_merges(words: Counter[str], num_codes: int) -> list[Merge]:
+    letters = sorted({letter for word in words for letter in word})
+    tokenizer = Tokenizer(models.BPE(end_of_word_suffix=_WORD_END))
+    trainer = trainers.BpeTrainer(
+        # An upper bound: surplus merges are cut below. There cannot be more merges than characters.
+        vocab_size=min(num_codes, sum(map(len, words))) + 2 * len(letters),
+        min_frequency=2,
+        initial_alphabet=letters,
+        # Ties between merges are broken by symbol number, and final letters are numbered in the order of a hash table
+        # unless they are declared beforehand: without this line two runs learn different codes.
+        special_tokens=[letter + _WORD_END for letter in letters],
+        end_of_word_suffix=_WORD_END,
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(words.elements(), trainer)
+    learned = json.loads(tokenizer.to_str())["model"]["merges"][:num_codes]
+    return [(left, right) for left, right in learned]

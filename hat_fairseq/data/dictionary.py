@@ -1,26 +1,24 @@
-"""fairseq's dictionary without importing fairseq: the same files and the same indices; and the layout of `bin/`.
+"""fairseq's dictionary without importing fairseq: the same files and the same indices; labels as symbols of one.
 
-documents with targets   SPLIT.source-target.source, SPLIT.source-target.target, SPLIT.role-None.role
-rows with labels         input0/SPLIT, label/SPLIT, as fairseq's `sentence_prediction` has them
-pre-training             SPLIT
+A label may be any text: white space, percent signs and whole names of control tokens (`<pad>`) are written as in a
+URL, so that each label is one token and every token one label.
 """
-
-from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
+from urllib.parse import quote, unquote
 
-if TYPE_CHECKING:
-    from hat_fairseq.data.kind import Kind
+from hat_fairseq.data.text import CONTROL_TOKENS
 
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")  # numbers 0 to 3 of every dictionary
 BOS, PAD, EOS, UNKNOWN = range(4)
 SPECIAL_IDS = {"bos_token_id": BOS, "pad_token_id": PAD, "eos_token_id": EOS}  # under the names of transformers
 MAX_UNKNOWN = 0.5  # fraction of tokens that are not in the dictionary; above it the text is refused
-#: The dictionary of each stream in `bin`; the first that exists, because a folder is of one kind.
+NO_LABEL = "<pad>"  # where a token has no label; fairseq's padding, which no loss counts
+#: The dictionary of each stream in `bin`; the first that exists, because a folder is of one kind (`Kind.files`).
 DICTIONARIES = {
     "source": ("dict.source.txt", "input0/dict.txt", "dict.txt"),
     "target": ("dict.target.txt",),
@@ -76,6 +74,11 @@ class Dictionary:
             fill += 1
         return cls(counts)
 
+    @classmethod
+    def of(cls, symbols: Iterable[str]) -> Self:
+        """Returns these symbols, whose counts do not matter. Of labels, class i is symbol i behind the special ones."""
+        return cls((symbol, 1) for symbol in symbols)
+
     def save(self, path: str | Path) -> None:
         """Write the file that `load` and fairseq read."""
         with open(path, "w", encoding="utf-8", newline="\n") as file:
@@ -105,13 +108,19 @@ def find_dictionary(folder: Path, stream: str) -> Path | None:
     return next((path for name in DICTIONARIES[stream] if (path := folder / name).is_file()), None)
 
 
-def streams_of(kind: Kind) -> dict[str, tuple[str, str]]:
-    """By stream: the files of a split without `.bin` and `.idx`, in which `{split}` stands for it; the dictionary."""
-    if kind.has_target:
-        return {
-            "source": ("{split}.source-target.source", "dict.source.txt"),
-            "target": ("{split}.source-target.target", "dict.target.txt"),
-            "role": ("{split}.role-None.role", "dict.role.txt"),
-        }
-    folder = f"{kind.folder}/" if kind.folder else ""
-    return {"source": (f"{folder}{{split}}", f"{folder}dict.txt"), "label": ("label/{split}", "label/dict.txt")}
+def label_token(label: str) -> str:
+    """`not hyper%partisan` -> `not%20hyper%25partisan`, `<pad>` -> `%3Cpad>`."""
+    if label in CONTROL_TOKENS:
+        return quote(label[0]) + label[1:]
+    special = {c for c in label if c == "%" or c.isspace() or not c.isprintable()}
+    return "".join(quote(c, safe="", errors="surrogatepass") if c in special else c for c in label)
+
+
+def label_of(token: str) -> str:
+    """Inverts `label_token`."""
+    return unquote(token, errors="surrogatepass")
+
+
+def read_labels(path: str | Path) -> list[str]:
+    """Returns the labels of a dictionary of label tokens, in the order of their classes."""
+    return [label_of(token) for token, _ in Dictionary.load(path).counts]

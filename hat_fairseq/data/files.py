@@ -63,6 +63,15 @@ def read_lines(path: str | Path, longest: int = MAX_LINE) -> Iterator[tuple[int,
             raise ValueError(f"{path}: damaged gzip file ({error}); fetch it again") from error
 
 
+@contextmanager
+def at(where: object) -> Iterator[None]:
+    """Opens the message of every ValueError of the block with a place."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from error
+
+
 def read_json_lines(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield `(line number from 1, object)` of JSON lines; ValueError as `read_lines` and `parse_object`."""
     for number, line in read_lines(path):
@@ -71,10 +80,8 @@ def read_json_lines(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def parse_object(line: str, where: str) -> dict[str, Any]:
     """Returns the object in a line of JSON lines; ValueError, which begins with `where`, if it has none."""
-    try:
+    with at(where):
         record = parse_json(line)
-    except ValueError as error:
-        raise ValueError(f"{where}: {error}") from error
     if not isinstance(record, dict):
         raise ValueError(f"{where}: expected a JSON object, found {line:.60}")
     return record
@@ -83,10 +90,8 @@ def parse_object(line: str, where: str) -> dict[str, Any]:
 def read_json(path: str | Path) -> Any:
     """Returns the value in a JSON file; ValueError as in `read_lines` and `parse_json`, with the file."""
     text = "\n".join(line for _, line in read_lines(path, longest=-1))
-    try:
+    with at(path):
         return parse_json(text)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
 
 
 def parse_json(text: str) -> Any:
@@ -167,10 +172,8 @@ class Fields:
 
     def checked(self, value: Any, kind: type, name: str) -> Any:
         """Checks the type of a value as `of_type`."""
-        try:
+        with at(self.where):
             return of_type(value, kind, name)
-        except ValueError as error:
-            raise self.error(str(error)) from None
 
     def text(self, key: str) -> str:
         """Returns the string under a key."""
@@ -184,6 +187,6 @@ class Fields:
         """Returns the list of strings under a key."""
         return tuple(self.items(key, str))
 
-    def objects(self, key: str, known: Collection[str] | None = None) -> "list[Fields]":
+    def objects(self, key: str) -> "list[Fields]":
         """Returns the list of objects under a key."""
-        return [Fields(item, f"{self.where}: {key}", known) for item in self.items(key, dict)]
+        return [Fields(item, f"{self.where}: {key}") for item in self.items(key, dict)]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
+from hat_fairseq.data.bpe import WordCache
 from hat_fairseq.data.files import read_lines, sha256_of
-from hat_fairseq.data.learned_bpe import WordCache
 
 # The three files that come with fairseq's BART and RoBERTa.
 SHA256 = {

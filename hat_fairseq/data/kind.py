@@ -16,11 +16,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from hat_fairseq.data.dictionary import NO_LABEL, label_token
 from hat_fairseq.data.long_input import POLICIES
 from hat_fairseq.data.options import PACKING, ROWS, TEXT, Settings
 from hat_fairseq.data.record import Record
-from hat_fairseq.data.row_encoder import RowEncoder, normalised
-from hat_fairseq.data.rows import NO_LABEL, Row, label_token
+from hat_fairseq.data.rows import Row, RowEncoder, normalised
 
 HEAD = "sentence_classification_head"  # fairseq's name of a head, which checkpoints have
 IGNORED = -100  # the target of what has no label; torch's cross-entropy leaves it out
@@ -51,11 +51,11 @@ class Kind(ABC):
     name: ClassVar[str]  # as `--kind` takes it
     task: ClassVar[str]  # the fairseq task that reads it
     record: ClassVar[type[Record]]  # its fields are the keys of a JSON object
-    classes: ClassVar[tuple[str, ...] | None] = None  # the labels; None for those of the training part
+    classes: ClassVar[tuple[str, ...] | None] = None  # the labels; None for those of the training split
     positions: ClassVar[bool] = False  # the label stream also has numbers: positions of tokens in a row
     element: ClassVar[str | None] = None  # what an element of the text is called if it has a label: it is not empty
     keeps_segments: ClassVar[bool] = False  # each element is a segment with its own marker, whatever --segments says
-    alphabet: ClassVar[tuple[str, ...]] = ()  # the symbols of its dictionary, where the training part does not decide
+    alphabet: ClassVar[tuple[str, ...]] = ()  # the symbols of its dictionary, where the training split does not decide
     policies: ClassVar[tuple[str, ...]] = POLICIES[:3]  # for long sources; the first one is `error`
     options: ClassVar[tuple[str, ...]] = (TEXT, ROWS)  # the groups of options that have an effect (`options.py`)
     folder: ClassVar[str] = "input0"  # where in `bin` fairseq's files of the source are
@@ -75,7 +75,7 @@ class Kind(ABC):
         return record
 
     def gold_labels(self, record: Any) -> tuple[str, ...]:
-        """What is counted of a record with a gold target or label; its labels, where the training part decides them."""
+        """What is counted of a record with a gold target or label: its labels, where the training split has all."""
         return ()
 
     def figures(self, split: Mapping[str, Any]) -> dict[str, str]:
@@ -91,6 +91,18 @@ class Kind(ABC):
     def has_target(self) -> bool:
         """Whether it has texts as targets: documents for fairseq's translation."""
         return self.gold == "target"
+
+    @property
+    def files(self) -> dict[str, tuple[str, str]]:
+        """By stream what it is in `bin`: the files of `{split}` without `.bin` and `.idx`, and the dictionary.
+
+        Rows with labels are where fairseq's `sentence_prediction` has them.
+        """
+        if self.has_target:
+            pairs = {"source": "source-target", "target": "source-target", "role": "role-None"}
+            return {side: (f"{{split}}.{pair}.{side}", f"dict.{side}.txt") for side, pair in pairs.items()}
+        folder = f"{self.folder}/" if self.folder else ""
+        return {"source": (f"{folder}{{split}}", f"{folder}dict.txt"), "label": ("label/{split}", "label/dict.txt")}
 
     @property
     def is_text(self) -> bool:

@@ -43,7 +43,8 @@ class SplitReport:
     lengths: dict[str, Counter[int]] = field(default_factory=lambda: {"source": Counter(), "target": Counter()})
     totals: Counter[str] = field(default_factory=Counter)  # the sums of `PAPER_ROWS`
     labels: Counter[str] = field(default_factory=Counter)  # how often each label occurs
-    roles: Counter[str] = field(default_factory=Counter)
+    first_with: dict[str, str] = field(default_factory=dict)  # the first record with each label
+    role_counts: Counter[str] = field(default_factory=Counter)  # how many sentences each role has
     treatments: Counter[str] = field(default_factory=Counter)  # everything replaced, cut or dropped
     with_gold: str | None = None  # the first record with a gold target or label; None if there is none
     without_gold: str | None = None
@@ -51,12 +52,13 @@ class SplitReport:
     def count_record(self, record: Record) -> None:
         """Count a record, its gold labels and its roles."""
         self.documents += 1
-        self.roles.update(record.roles or ())
+        self.role_counts.update(record.roles or ())
         if self.kind.gold is None or getattr(record, self.kind.gold) is None:
             self.without_gold = self.without_gold or record.name
         else:
             self.with_gold = self.with_gold or record.name
-            self.labels.update(self.kind.gold_labels(record))
+            self.labels.update(labels := self.kind.gold_labels(record))
+            self.first_with = dict.fromkeys(labels, record.name) | self.first_with
 
     def count_row(self, row: Row) -> None:
         """Count a row: its markers, and its tokens with `</s>`."""
@@ -71,7 +73,8 @@ class SplitReport:
         self.sentences += later["sentences"]
         self.with_gold = self.with_gold or later["with_gold"]
         self.without_gold = self.without_gold or later["without_gold"]
-        for name in ("totals", "labels", "roles", "treatments"):
+        self.first_with = later["first_with"] | self.first_with
+        for name in ("totals", "labels", "role_counts", "treatments"):
             getattr(self, name).update(later[name])
         for side, lengths in later["lengths"].items():
             self.lengths[side].update({int(length): lines for length, lines in lengths.items()})

@@ -4,15 +4,14 @@ The command line, `pipeline.json` and the page of commands are made from these f
 """
 
 import argparse
-from collections.abc import Mapping, Sequence
-from dataclasses import Field, asdict, dataclass, field, fields
+from collections.abc import Sequence
+from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
-from hat_fairseq.data import alignment, bpe, text
+from hat_fairseq.data import bpe, text
 from hat_fairseq.data.long_input import POLICIES
-from hat_fairseq.data.word_tokenizer import NAMES
+from hat_fairseq.data.word_tokenizer import NAMES, WordTokenizer, word_tokenizer
 
-LATER = {"max_chunk_tokens"}  # settings that earlier versions do not have
 SEGMENTS = ("sentences", "packed", "none")
 #: Options that mean something for some kinds only belong to one of these groups; see `Kind.options`.
 TEXT, TARGETS, ROWS, WINDOWS = "text", "targets", "rows", "windows"
@@ -81,6 +80,10 @@ class Settings:
             if least is not None and value is not None and not value >= least:
                 raise ValueError(f"{flag(item)} must be at least {least}, not {value}")
 
+    def word_tokenizer(self, side: str) -> WordTokenizer:
+        """Returns that of the `source` or the `target`; ValueError if its package is missing."""
+        return word_tokenizer(getattr(self, f"{side}_tokenizer"), getattr(self, f"{side}_language"))
+
 
 @dataclass(frozen=True)
 class Options(Settings):
@@ -96,7 +99,7 @@ class Options(Settings):
     )
     on_empty: str = option("error", "what to do with documents without text", ("error", "drop"))
     on_misaligned: str = option(
-        "error", "with --aligned: what to do with segments without counterpart", alignment.POLICIES, group=TARGETS
+        "error", "with --aligned: what to do with segments without counterpart", text.ON_MISALIGNED, group=TARGETS
     )
     limit: int | None = option(None, "read only the first documents of each split", least=1)
     partial: bool = option(False, "accept an incomplete release")
@@ -146,16 +149,3 @@ def settings_of_tokens(settings: Settings) -> dict[str, Any]:
     if settings.segments == "packed":
         names.append("segment_length")
     return {name: getattr(settings, name) for name in names}
-
-
-def settings_to_json(settings: Settings) -> dict[str, Any]:
-    """Returns the settings as `pipeline.json` has them; those of `LATER` only if they have an effect."""
-    return {name: value for name, value in asdict(settings).items() if name not in LATER or value is not None}
-
-
-def settings_from_json(record: Mapping[str, Any]) -> Settings:
-    """Inverts `settings_to_json`; ValueError for the settings of another version."""
-    known = {item.name for item in fields(Settings)}
-    if record.keys() | LATER != known:
-        raise ValueError(f"found the settings {sorted(record)}, expected {sorted(known)}")
-    return Settings(**{**record, "role_labels": tuple(record["role_labels"])})

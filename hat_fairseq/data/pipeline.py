@@ -1,23 +1,37 @@
-"""`TextPipeline`: record to rows of tokens, and tokens back to text. It is saved beside the binary data."""
+"""`TextPipeline`: record to rows of tokens, and tokens back to text. It is saved beside the binary data.
+
+`Vocabulary` is what such a folder has; `ready_made` finds the BPE of a new one.
+"""
 
 import json
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Self
+from shutil import copyfile
+from typing import Any, Self
 
-from hat_fairseq.data.bpe import FILES, Bpe, load_bpe
+from hat_fairseq.data.bpe import Bpe, LearnedBpe, NoBpe
+from hat_fairseq.data.dictionary import DICTIONARIES, Dictionary, find_dictionary, read_labels
 from hat_fairseq.data.files import parse_json, sha256_of
+from hat_fairseq.data.gpt2_bpe import Gpt2Bpe, find_gpt2_files
 from hat_fairseq.data.kinds import Kind, kind_of
-from hat_fairseq.data.options import Settings, settings_from_json, settings_to_json
+from hat_fairseq.data.options import Options, Settings
 from hat_fairseq.data.record import Record
-from hat_fairseq.data.row_encoder import RowEncoder
-from hat_fairseq.data.rows import Row
-from hat_fairseq.data.text import CONTROL_TOKENS, SEPARATOR, restore_control_tokens
-from hat_fairseq.data.word_tokenizer import SPACE_AFTER_SENTENCE, WITHOUT_SPACES, word_tokenizer
+from hat_fairseq.data.rows import Row, RowEncoder
+from hat_fairseq.data.sentencepiece_bpe import MODEL, SentencePieceBpe, find_sentencepiece_model
+from hat_fairseq.data.text import (
+    CONTROL_TOKENS,
+    SEPARATOR,
+    SPACE_AFTER_SENTENCE,
+    WITHOUT_SPACES,
+    restore_control_tokens,
+)
 
 FILE_NAME = "pipeline.json"
 FORMAT = 4
+LATER = {"max_chunk_tokens"}  # settings that earlier versions do not have
+BPE_FILES = {"learned": ("bpe.codes",), "gpt2": ("encoder.json", "vocab.bpe"), "sentencepiece": (MODEL,), "none": ()}
+LOAD: dict[str, Any] = {"learned": LearnedBpe.load, "gpt2": Gpt2Bpe, "sentencepiece": SentencePieceBpe, "none": NoBpe}
 
 
 @dataclass
@@ -64,8 +78,7 @@ class TextPipeline:
                 segments.append([])
             elif token == "<unk>" or token not in CONTROL_TOKENS:
                 segments[-1].append(token)
-        tokenizer, language = (getattr(self.settings, f"{side}_{what}") for what in ("tokenizer", "language"))
-        join = word_tokenizer(tokenizer, language).detokenize
+        join, language = self.settings.word_tokenizer(side).detokenize, getattr(self.settings, f"{side}_language")
         # Restored first: brackets and letters that stand apart as words must not become an escaped token. A model can
         # generate GPT-2's tokens for line breaks and tabs; one would break fairseq's lines, the other means <sep>.
         texts = [join(restore_control_tokens(self.bpe.decode(tokens))) for tokens in segments]
@@ -75,11 +88,12 @@ class TextPipeline:
     def save(self, directory: str | Path) -> None:
         """Write `pipeline.json` and the files of the BPE."""
         directory = Path(directory)
-        names = FILES[self.bpe.kind]
+        names = BPE_FILES[self.bpe.kind]
         self.bpe.save(*(directory / name for name in names))
+        settings = asdict(self.settings)
         record = {
             "format": FORMAT,
-            "settings": settings_to_json(self.settings),
+            "settings": {name: value for name, value in settings.items() if name not in LATER or value is not None},
             "bpe": {"kind": self.bpe.kind, "sha256": {name: sha256_of(directory / name) for name in names}},
         }
         (directory / FILE_NAME).write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -95,8 +109,11 @@ class TextPipeline:
             if record["format"] != FORMAT:
                 raise ValueError(f"it has format {record['format']!r}, this version needs {FORMAT}")
             kind, hashes = record["bpe"]["kind"], record["bpe"]["sha256"]
-            settings = settings_from_json(record["settings"])
-            expected = {name: hashes[name] for name in FILES[kind]}
+            settings, known = record["settings"], {item.name for item in fields(Settings)}
+            if settings.keys() | LATER != known:
+                raise ValueError(f"it has the settings {sorted(settings)}, this version needs {sorted(known)}")
+            settings = Settings(**{**settings, "role_labels": tuple(settings["role_labels"])})
+            expected = {name: hashes[name] for name in BPE_FILES[kind]}
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(
                 f"{path} cannot be read ({error}); make the data again, with the options that manifest.json records: "
@@ -105,7 +122,56 @@ class TextPipeline:
         for name, sha256 in expected.items():
             if not (directory / name).is_file() or sha256_of(directory / name) != sha256:
                 raise ValueError(f"{directory / name} is missing or was changed after {FILE_NAME} was written")
-        return cls(settings, load_bpe(kind, directory))
+        return cls(settings, LOAD[kind](*(directory / name for name in expected)))
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The BPE, dictionary and settings of an earlier `bin` directory."""
+
+    pipeline: TextPipeline
+    dictionary: Path  # fairseq's dictionary of its input
+    labels: list[str] | None  # its labels in the order of their classes, or None
+
+    @classmethod
+    def open(cls, directory: str | Path) -> Self:
+        """Read a directory that `hat preprocess` wrote; ValueError if it is none, was changed, or has no dictionary."""
+        directory = Path(directory)
+        pipeline = TextPipeline.load(directory)
+        dictionary, labels = find_dictionary(directory, "source"), find_dictionary(directory, "label")
+        if dictionary is None:
+            raise ValueError(f"{directory} has none of {', '.join(DICTIONARIES['source'])}")
+        return cls(pipeline, dictionary, read_labels(labels) if labels else None)
+
+
+def has_dictionary(options: Options) -> bool:
+    """Tells whether the dictionary is fixed, not built from the training text."""
+    return bool(options.vocabulary or kind_of(options.kind).alphabet) or options.bpe != "learned"
+
+
+def ready_made(options: Options, vocabulary: Vocabulary | None, bpe_dir: Path | None, dictionary: Path) -> Bpe | None:
+    """The BPE, or None if it is to be learned; its dictionary is copied if it has one. ValueError for missing files."""
+    dictionary.parent.mkdir(exist_ok=True)
+    if vocabulary:
+        Dictionary.load(vocabulary.dictionary)  # an error there names the user's file
+        copyfile(vocabulary.dictionary, dictionary)
+        return vocabulary.pipeline.bpe
+    if not (kind := kind_of(options.kind)).is_text:
+        if kind.alphabet:
+            Dictionary.of(kind.alphabet).save(dictionary)
+        return NoBpe()
+    if options.bpe == "gpt2":
+        gpt2 = find_gpt2_files(bpe_dir)
+        copyfile(gpt2 / "dict.txt", dictionary)
+        return Gpt2Bpe(gpt2 / "encoder.json", gpt2 / "vocab.bpe")
+    if options.bpe == "sentencepiece":
+        bpe = SentencePieceBpe(model := find_sentencepiece_model(bpe_dir))
+        if (own := model.with_name("dict.txt")).is_file():  # of a model with fewer entries, or more
+            copyfile(own, dictionary)
+        else:
+            Dictionary.of(bpe.pieces()).save(dictionary)
+        return bpe
+    return None
 
 
 def recorded_language(path: str | Path) -> str | None:

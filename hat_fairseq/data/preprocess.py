@@ -11,12 +11,16 @@ from typing import Any
 from hat_fairseq.data import manifest
 from hat_fairseq.data.blocks import blocks_of
 from hat_fairseq.data.kinds import KINDS, Kind, kind_of
-from hat_fairseq.data.options import Options, add_options, flag, options_of
+from hat_fairseq.data.options import Options, Settings, add_options, flag, options_of
 from hat_fairseq.data.outputs import atomic_directory
+from hat_fairseq.data.pipeline import Vocabulary, has_dictionary
 from hat_fairseq.data.readers import Reader, find_reader
 from hat_fairseq.data.run import Run
-from hat_fairseq.data.vocabulary import has_dictionary, inherit
+from hat_fairseq.data.text import SEPARATOR
 from hat_fairseq.workers import Workers, add_workers
+
+# Settings that an earlier run has decided for data of another kind; for data of its own kind it decides all.
+FOR_ANOTHER_KIND = ("source_tokenizer", "source_language")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -80,6 +84,34 @@ def resolve_options(arguments: Mapping[str, Any], reader: Reader) -> Options:
             "training part gave"
         )
     return options
+
+
+def inherit(options: Options, arguments: Mapping[str, Any]) -> Options:
+    """The options, with those that `--vocabulary` sets; ValueError if one among the `arguments` contradicts it."""
+    earlier = f"--vocabulary {options.vocabulary}"
+    pipeline = Vocabulary.open(str(options.vocabulary)).pipeline
+    settings, is_text = pipeline.settings, pipeline.kind.is_text
+    if kind_of(options.kind).is_text != is_text:
+        raise ValueError(
+            f"{earlier} is of data of the kind {settings.kind}, which has other tokens than --kind {options.kind}"
+        )
+    same_kind = settings.kind == options.kind
+    names = [item.name for item in options_of(Settings)] if same_kind else FOR_ANOTHER_KIND
+    inherited = {name: getattr(settings, name) for name in names}
+    if is_text:
+        inherited["bpe"] = pipeline.bpe.kind
+    for name in ("bpe_dir", "num_codes"):
+        if arguments.get(name) is not None:
+            raise ValueError(f"--{name.replace('_', '-')} and {earlier} contradict each other; leave one out")
+    for item in options_of(Options):
+        value = arguments.get(item.name)
+        if value is not None and value != (earlier_value := inherited.get(item.name, value)):
+            raise ValueError(
+                f"{flag(item, value)} contradicts {earlier}, which has {flag(item, earlier_value)}; leave it out"
+            )
+    if not same_kind and options.target_separator and not settings.target_separator:
+        raise ValueError(f"--target-separator: the dictionary of {earlier} has no {SEPARATOR}")
+    return replace(options, **inherited)
 
 
 def check_options(options: Options, kind: Kind) -> None:

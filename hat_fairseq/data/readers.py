@@ -1,8 +1,7 @@
 """Find the reader of a raw release: a reader module, or a folder of JSON lines, tables or plain parallel text.
 
-Parallel text is two files for a split: one segment on each line, blank lines between documents. They are called
-`train.source` and `train.target`, or as fairseq's examples name them, with both languages and their direction:
-`train.en-de.en` and `train.en-de.de`; each may end in `.gz`.
+The two files of parallel text (`tables.py`) are called `train.source` and `train.target`, or as fairseq's examples name
+them, with both languages and their direction: `train.en-de.en` and `train.en-de.de`; each may end in `.gz`.
 """
 
 import importlib.util
@@ -11,15 +10,15 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import groupby, zip_longest
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from hat_fairseq.data.files import read_lines
-from hat_fairseq.data.kinds import Document, kind_of
+from hat_fairseq.data.files import at, read_lines
+from hat_fairseq.data.kinds import kind_of
 from hat_fairseq.data.record import Record
-from hat_fairseq.data.records_json import TABLES, is_table, json_line, read_records
+from hat_fairseq.data.records_json import json_line, read_records
+from hat_fairseq.data.tables import TABLES, is_table, read_parallel
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 #: In the installed package, or beside it in a clone.
@@ -28,7 +27,6 @@ IS_READER = re.compile(r"^(def read\(|read = )", re.MULTILINE)
 SPLITS = ("train", "valid", "test")
 VALID = ("valid", "val", "dev", "validation")  # what the validation split of a folder may be called
 DATA_FILE = re.compile(r"(?!dataset_dict\.json).*\.(jsonl|json|csv|tsv|parquet|source|target)(\.gz)?")
-MAX_SEGMENTS = 500  # of a file of parallel text with a single document
 _EXPECTED = (
     f"{', '.join(f'{split}.jsonl' for split in SPLITS)} (or .jsonl.gz, .csv, .parquet), or train.source and "
     "train.target and so on for parallel text with blank lines between documents"
@@ -95,6 +93,8 @@ def _module_reader(path: Path) -> Reader:
     module = _imported(path)
     if not callable(getattr(module, "read", None)):
         raise ValueError(f"{path} is no reader: it has no function read(split, root, counts)")
+    with at(path):
+        kind = kind_of(getattr(module, "KIND", "text")).name
     return Reader(
         name=path.stem,
         read=module.read,
@@ -102,7 +102,7 @@ def _module_reader(path: Path) -> Reader:
         defaults=getattr(module, "DEFAULTS", {}),
         release=getattr(module, "RELEASE", {}),
         paper=getattr(module, "PAPER", {}),
-        kind=kind_of(getattr(module, "KIND", "text")).name,
+        kind=kind,
     )
 
 
@@ -179,40 +179,3 @@ def _forms(folder: Path, stem: str) -> list[tuple[Path, ...]]:
             raise ValueError(f"{folder / missing[0]} is missing; {' and '.join(pair)} go together")
         forms.append((files[pair[0]], files[pair[1]]))
     return forms
-
-
-def read_parallel(source: Path, target: Path) -> Iterator[Document]:
-    """Yield the documents of two files; their ids are the split and their number from 1: `train-1`.
-
-    ValueError, with file and line, for different numbers of documents; for files whose last documents end on the same
-    line, but others do not stand on the same lines; and for a long file without blank lines.
-    """
-    stem, difference = source.name.partition(".")[0], ""
-    lines, number, segments = ["", ""], 0, 0
-    sides: tuple[dict[int, str], dict[int, str]]
-    for number, sides in enumerate(zip_longest(_documents(source), _documents(target), fillvalue={}), start=1):
-        lines = [f"{min(side)}-{max(side)}" if side else "nothing" for side in sides]
-        if lines[0] != lines[1] and not difference:
-            difference = f"the first that differ are number {number}, {source}:{lines[0]} and {target}:{lines[1]}"
-        if not all(sides):
-            raise ValueError(f"{source} and {target} have different numbers of documents; {difference}")
-        origin, segments = f"{source.name}:{lines[0]}, {target.name}:{lines[1]}", len(sides[0])
-        source_segments, target_segments = (tuple(side.values()) for side in sides)
-        yield Document(f"{stem}-{number}", sentences=source_segments, target=target_segments, origin=origin)
-    if difference and lines[0].partition("-")[2] == lines[1].partition("-")[2]:
-        raise ValueError(
-            f"{source} and {target} have documents on different lines, but end on the same one; {difference}. "
-            "A segment without translation can be given in JSON lines"
-        )
-    if number == 1 and segments > MAX_SEGMENTS:
-        raise ValueError(
-            f"{source} has {segments} lines and no blank line, so it is one document; put blank lines between "
-            "documents, or write it as a line of JSON if it is one"
-        )
-
-
-def _documents(path: Path) -> Iterator[dict[int, str]]:
-    """The segments of each document, by the numbers of their lines."""
-    for is_text, lines in groupby(read_lines(path), key=lambda line: bool(line[1].strip())):
-        if is_text:
-            yield {number: text.removesuffix("\r") for number, text in lines}

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
-from functools import cached_property
 from typing import Annotated, Any, ClassVar, Self
 
 from hat_fairseq.data.files import is_deeper
@@ -28,6 +27,8 @@ def _storable(meta: Any) -> Any:
 Label = Annotated[str, lambda label: str(label) if type(label) is int else label]
 Sentences = Annotated[Texts, lambda text: text.split("\n") if isinstance(text, str) else text]
 Meta = Annotated[Mapping[str, Any], _storable]
+_NONE: Any = None
+_NO_TEXTS: Any = ()
 
 
 @dataclass(frozen=True)
@@ -143,36 +144,6 @@ class Record:
         """The elements of the last part if it is divided: sentences, segments, turns or words."""
         return None if isinstance(self.parts[-1], str) else self.parts[-1]
 
-    # Fields of some kinds.
-
-    @cached_property  # which, unlike a property, a field without default can override
-    def text(self) -> str | None:
-        return None
-
-    @property
-    def choices(self) -> Texts:
-        return ()
-
-    @property
-    def roles(self) -> Texts | None:
-        return None
-
-    @property
-    def target(self) -> Texts | None:
-        return None
-
-    @property
-    def label(self) -> str | int | None:
-        return None
-
-    @property
-    def labels(self) -> Texts | None:
-        return None
-
-    @property
-    def answers(self) -> tuple[Answer, ...] | None:
-        return None
-
-    @property
-    def annotations(self) -> tuple[Annotation, ...] | None:
-        return None
+    # Fields of some kinds, in others without a value.
+    text = roles = target = label = labels = answers = annotations = _NONE
+    choices = _NO_TEXTS

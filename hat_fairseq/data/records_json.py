@@ -1,9 +1,5 @@
-"""Records as JSON objects: what users write, and what `text/SPLIT.jsonl` has. The keys are the fields of records.
+"""Records as JSON objects: what users write, and what `text/SPLIT.jsonl` has. The keys are the fields of records."""
 
-Files of records are JSON lines, or tables whose columns are the keys: CSV, Parquet and saved `datasets` folders.
-"""
-
-import csv
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
@@ -12,21 +8,12 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
-from hat_fairseq.data.files import MAX_LINE, note_input, of_type, read_json_lines, read_lines
+from hat_fairseq.data.files import at, of_type, read_json_lines
 from hat_fairseq.data.kinds import Kind, kind_of
 from hat_fairseq.data.record import Record, is_unicode
+from hat_fairseq.data.tables import is_table, read_table
 
-TABLES = (".csv", ".csv.gz", ".parquet")  # what files of tables end in
-ROWS_AT_ONCE = 16  # of Parquet: each may be large, and take few bytes in the file
-LONGEST_CELL = 2**24  # characters; the csv module's own limit of 131,072 is less than a long article has
-
-Rows = Iterator[tuple[str, dict[str, Any]]]  # where each row stands, and its cells by column
 Decode = Callable[[Any, str], Any]  # makes a value of JSON, which has a name in messages, into a value of a type
-
-
-def is_table(path: Path) -> bool:
-    """Tells whether a path is a table of records, or a folder with one."""
-    return path.name.endswith(TABLES) or (path.is_dir() and any(path.glob("*.arrow")))
 
 
 def read_records(path: str | Path, kind: str | Kind = "text") -> Iterator[Record]:
@@ -36,63 +23,13 @@ def read_records(path: str | Path, kind: str | Kind = "text") -> Iterator[Record
     """
     kind, path = kind_of(kind), Path(path)
     line_of: dict[str, int] = {}
-    for number, (where, value) in enumerate(_read_rows(path), start=1):
+    lines = read_table(path) if is_table(path) else ((f"{path}:{n}", value) for n, value in read_json_lines(path))
+    for number, (where, value) in enumerate(lines, start=1):
         record = record_from_json(value, where, kind)
         if record.id in line_of:
             raise ValueError(f"{where}: document id {record.id!r} was used before, in line {line_of[record.id]}")
         line_of[record.id] = number
         yield record
-
-
-def _read_rows(path: Path) -> Rows:
-    if is_table(path):
-        rows = read_csv(path) if path.name.endswith((".csv", ".csv.gz")) else _read_arrow(path)
-        yield from ((where, {key: cell for key, cell in row.items() if cell not in (None, "")}) for where, row in rows)
-    else:
-        yield from ((f"{path}:{number}", record) for number, record in read_json_lines(path))
-
-
-def read_csv(path: Path) -> Rows:
-    """Yield place and cells of each row; ValueError with file and line if it is damaged."""
-    csv.field_size_limit(LONGEST_CELL)
-    rows = csv.reader((line + "\n" for _, line in read_lines(path)), strict=True)
-    try:
-        _check_names(header := next(rows, []), path)
-        for row in rows:
-            if len(row) != len(header):
-                raise ValueError(f"{path}:{rows.line_num}: {len(row)} columns instead of {len(header)}")
-            yield f"{path}:{rows.line_num}", dict(zip(header, row, strict=True))
-    except csv.Error as error:
-        raise ValueError(f"{path}:{rows.line_num}: {error}; is the file cut off, or no CSV?") from error
-
-
-def _read_arrow(path: Path) -> Rows:
-    try:
-        import pyarrow
-        from pyarrow import ipc, parquet
-    except ImportError as error:
-        raise ValueError(f'{path} needs the package pyarrow: pip install "hat_fairseq[tables]"') from error
-    number = 0
-    for file in sorted(path.glob("*.arrow")) if path.is_dir() else [path]:
-        note_input(file)
-        try:
-            batches = ipc.open_stream(file) if path.is_dir() else parquet.ParquetFile(file).iter_batches(ROWS_AT_ONCE)
-            for batch in batches:
-                _check_names(batch.schema.names, file)
-                whole = batch.nbytes <= MAX_LINE
-                for part in [batch] if whole else (batch.slice(place, 1) for place in range(len(batch))):
-                    if part.nbytes > MAX_LINE:
-                        raise ValueError(f"{path}, row {number + 1}: it has more than {MAX_LINE:,} bytes; divide it")
-                    for row in part.to_pylist():
-                        number += 1
-                        yield f"{path}, row {number}", row
-        except (pyarrow.ArrowException, OSError) as error:
-            raise ValueError(f"{file}: {error}; is the file cut off?") from error
-
-
-def _check_names(header: list[str], path: Path) -> None:
-    if repeated := [name for number, name in enumerate(header) if name in header[:number]]:
-        raise ValueError(f"{path}: the column {repeated[0]!r} occurs twice")
 
 
 def record_from_json(value: Any, where: str, kind: str | Kind = "text") -> Record:
@@ -133,7 +70,7 @@ def json_line(record: Record) -> str:
 
 def decode(cls: Any, value: Any, where: str) -> Any:
     """Makes a dataclass of a JSON object whose keys are its fields; every ValueError begins with `where`."""
-    try:
+    with at(where):
         if not isinstance(value, dict):
             raise ValueError(f"expected a JSON object, found {value!r:.60}")
         keys, required = _keys(cls)
@@ -142,8 +79,6 @@ def decode(cls: Any, value: Any, where: str) -> Any:
         if not value.keys() >= required:
             raise ValueError(f"there is no {min(required - value.keys())}")
         return cls(**{key: keys[key][0](item, key) for key, item in value.items()})
-    except ValueError as error:
-        raise ValueError(f"{where}: {error}") from error
 
 
 def _to_json(value: Any) -> dict[str, Any]:

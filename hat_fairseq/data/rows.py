@@ -1,23 +1,28 @@
-"""`Row`: the tokens of a record, or of a part of it, as one sample of fairseq; its labels as tokens; the files of rows.
+"""From the texts of a record to rows: `Row` is what becomes a sample, `RowEncoder` has the steps that kinds share.
 
-A label may be any text: white space, percent signs and whole names of control tokens (`<pad>`) are written as in a
-URL, so that each label is one token and every token one label. `SPLIT.ids` names the record and the part of each row.
+Training and inference use the same code. `SPLIT.ids` names the record of each row.
 """
 
+from __future__ import annotations
+
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
-from itertools import repeat
+from itertools import chain, repeat
 from pathlib import Path
-from typing import Any, BinaryIO
-from urllib.parse import quote, unquote
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from hat_fairseq.data.bpe import Bpe
 from hat_fairseq.data.files import read_lines
-from hat_fairseq.data.text import CONTROL_TOKENS
+from hat_fairseq.data.long_input import LongInputError, fit_parts, pack_segments, segment_limit, token_limit
+from hat_fairseq.data.options import Settings
+from hat_fairseq.data.record import Record, Text
+from hat_fairseq.data.text import BOS, EOS, EmptyDocumentError, escape_control_tokens, normalise, split_sentences
 
-BOS = "<s>"  # before each sentence or segment
-EOS = "</s>"  # two of them between the parts of a row, as in RoBERTa; one between documents
-NO_LABEL = "<pad>"  # where a token has no label; fairseq's padding, which no loss counts
+if TYPE_CHECKING:
+    from hat_fairseq.data.kind import Kind
+
+LONG_SENTENCE = 512  # tokens: such a sentence was probably not split
 
 # The tokens of a sentence, a segment or a row. Beside each is what it stands for, or None: the role of its sentence,
 # the number of its word or segment, its characters in the context of a question.
@@ -29,8 +34,8 @@ class Row:
     """A record as the model reads it, or one chunk, one choice or one window of it."""
 
     id: str
-    part: int  # number of the chunk, choice or window, from 0
-    num_parts: int  # how many the record has
+    number: int  # of the chunk, choice or window, from 0
+    count: int  # how many the record has
     # names and tokens of the lines to write. `source`: `<s> s1 <s> s2 [</s> </s> <s> t1]`, without the final
     # `</s>` that fairseq-preprocess appends; `target`; `role`, one for each token of the source; `label`, whose
     # form depends on the kind (docs/data.md). What is not known is missing.
@@ -69,37 +74,151 @@ def tokens_of(pairs: Unit) -> list[str]:
     return [token for token, _ in pairs]
 
 
-def label_token(label: str) -> str:
-    """`not hyper%partisan` -> `not%20hyper%25partisan`, `<pad>` -> `%3Cpad>`."""
-    if label in CONTROL_TOKENS:
-        return quote(label[0]) + label[1:]
-    special = {c for c in label if c == "%" or c.isspace() or not c.isprintable()}
-    return "".join(quote(c, safe="", errors="surrogatepass") if c in special else c for c in label)
+PART_SEPARATOR = unit((EOS, EOS))  # as in RoBERTa (Liu et al. 2019)
 
 
-def label_of(token: str) -> str:
-    """Inverts `label_token`."""
-    return unquote(token, errors="surrogatepass")
+class Sentence(NamedTuple):
+    """A sentence, segment or word."""
+
+    text: str  # normalised
+    words: str  # the same with escaped control tokens and words separated, as it goes into the BPE
+    tokens: list[str]
 
 
-def write_label_dictionary(tokens: Iterable[str], path: Path) -> None:
-    """Write fairseq's dictionary of label tokens: class i is line i (from 0)."""
-    with open(path, "w", encoding="utf-8", newline="\n") as file:
-        file.writelines(f"{token} 1\n" for token in tokens)
+@dataclass
+class RowEncoder:
+    """Encodes records of one kind."""
+
+    kind: Kind
+    settings: Settings
+    bpe: Bpe
+    by_source: bool = False  # chunks of aligned documents end where the source alone decides, as at inference
+    counts: Counter[str] = field(default_factory=Counter)  # takes everything replaced, cut or lost
+    # `source_tokens` and `target_tokens`, before anything was cut, without markers and separators. A
+    # text that several rows share counts once.
+    totals: Counter[str] = field(default_factory=Counter)
+
+    def limit(self, side: str) -> int | None:
+        """Longest source or target without its `</s>`."""
+        longest = getattr(self.settings, f"max_{side}_tokens")
+        return None if longest is None else longest - 1
+
+    @property
+    def packs(self) -> bool:
+        """Whether rows are filled with the segments of several records, up to the limit."""
+        return self.kind.packs and self.settings.max_source_tokens is not None
+
+    @property
+    def whole(self) -> bool:
+        """Whether parts are not divided into segments."""
+        return self.settings.segments == "none"
+
+    def sentences(self, record: Record, text: Text, split: bool = True, element: str | None = None) -> list[Sentence]:
+        """Returns the sentences, segments or words of a text, none empty.
+
+        `split`: running text is split by the settings' splitter, otherwise it is one sentence. `element`: the name of
+        an element that has a label. EmptyDocumentError if nothing is left, or such an element is empty.
+        """
+        clean = normalised(record, text, element, self.counts)
+        if not isinstance(text, str):
+            self.counts["sentences_empty"] += clean.count("")
+            clean = list(filter(None, clean))
+        elif split:
+            way_out = "; or --segments none" if self.settings.splitter == "given" else ""
+            clean = split_text(record, clean[0], self.settings, way_out)
+        return self.tokenize(clean, "source")
+
+    def tokenize(self, clean: Iterable[str], side: str) -> list[Sentence]:
+        """Returns normalised sentences of the source or the target with their tokens.
+
+        Joined, the tokens decode to the sentences joined by single spaces.
+        """
+        tokenizer = self.settings.word_tokenizer(side)
+        sentences = []
+        for number, text in enumerate(clean):
+            words = tokenizer.tokenize(escape_control_tokens(text, self.counts))
+            tokens = self.bpe.encode(self.bpe.separator + words if number else words)
+            self.totals[f"{side}_tokens"] += len(tokens)
+            self.counts[f"{side}_sentences_over_{LONG_SENTENCE}_tokens"] += len(tokens) > LONG_SENTENCE
+            sentences.append(Sentence(text, words, tokens))
+        return sentences
+
+    def units(self, record: Record, text: Text, split: bool = True, element: str | None = None) -> list[Unit]:
+        """Returns the tokens of each of the `sentences`, without markers."""
+        return [unit(sentence.tokens) for sentence in self.sentences(record, text, split, element)]
+
+    def segments(self, units: list[Unit], whole: bool | None = None) -> list[Unit]:
+        """Returns the segments of a text, which get a marker each; `whole`: one, unless segments are packed."""
+        if self.settings.segments == "packed":
+            room = self.settings.segment_length - 2  # beside its marker, and a </s> that may follow
+            self.counts["sentences_longer_than_segment"] += sum(len(each) > room for each in units)
+            return pack_segments(units, room)
+        return [list(chain.from_iterable(units))] if (self.whole if whole is None else whole) else units
+
+    def text(self, record: Record, text: Text) -> list[Unit]:
+        """Returns the segments of a text that may be long."""
+        return self.segments(self.units(record, text, not self.whole))
+
+    def short_text(self, record: Record, text: Text) -> list[Unit]:
+        """Returns the segments of a question, a choice or the like, which stays whole with `--splitter given`."""
+        split = not self.whole and self.settings.splitter != "given"
+        return self.segments(self.units(record, text, split))
+
+    def one_segment(self, record: Record, text: Text) -> Unit:
+        """Returns a short text as one segment."""
+        return list(chain.from_iterable(self.units(record, text, self.settings.splitter != "given")))
+
+    def row(self, record: Record, parts: Sequence[Unit], truncated: int | None = None) -> Unit:
+        """Returns one row of parts with their markers; `truncated` as of `long_input.fit_parts`."""
+        parts = self._fit(record, parts, "source", "rows_over_limit", truncated)
+        return [pair for number, part in enumerate(parts) for pair in (*(PART_SEPARATOR if number else ()), *part)]
+
+    def truncate(self, record: Record, tokens: Unit, side: str) -> Unit:
+        """Returns a source or a target, truncated if it is too long; LongInputError by the policy `error`."""
+        return self._fit(record, [tokens], side, f"{side}_documents_over_limit")[0]
+
+    def _fit(
+        self, record: Record, parts: Sequence[Unit], side: str, name: str, truncated: int | None = None
+    ) -> list[Unit]:
+        """Truncates the parts of a row by the policy if they are too long; `name` counts these rows."""
+        flags, settings = [[token == BOS for token, _ in part] for part in parts], self.settings
+        policies = self.kind.policies[1:] if side == "source" else ("truncate",)
+        advice = f"choose --long-{side} {' or '.join(policies)}"
+        limits = []
+        if (longest := getattr(settings, f"max_{side}_tokens")) is not None:
+            limits.append(token_limit(flags, longest, f"--max-{side}-tokens"))
+        if side == "source" and settings.max_segments is not None:
+            limits.append(segment_limit(flags, settings.max_segments, settings.segment_length))
+        try:
+            ends, cost = fit_parts(flags, limits, getattr(settings, f"long_{side}"), advice, truncated)
+        except LongInputError as error:
+            raise LongInputError(f"{record.name}: its {side} is too long: {error}") from error
+        self.counts[name] += bool(cost)
+        for what, number in cost.items():
+            # Targets have no markers, and sequences no sentences.
+            if "sentences" not in what or (side == "source" and self.kind.is_text):
+                self.counts[f"{side}_{what}"] += number
+        return [part[:end] for part, end in zip(parts, ends, strict=True)]
 
 
-def read_label_dictionary(path: str | Path) -> list[str]:
-    """Returns the labels, in the order of their classes, of a dictionary that `write_label_dictionary` wrote."""
-    return [label_of(line.rsplit(" ", 1)[0]) for _, line in read_lines(path)]
+def normalised(record: Record, text: Text, element: str | None, counts: Counter[str]) -> list[str]:
+    """Returns the whole text, or each of its elements, without line breaks and the like.
+
+    EmptyDocumentError if nothing is left, or nothing of an element that has a name.
+    """
+    clean = [normalise(each, counts) for each in ([text] if isinstance(text, str) else text)]
+    if element and not all(clean):
+        raise EmptyDocumentError(f"{record.name}: its {element} {clean.index('') + 1} is empty")
+    if not any(clean):
+        raise EmptyDocumentError(f"{record.name} has an empty part: no sentence with text in it")
+    return clean
 
 
-def lines_of(row: Row, split: str, with_ids: bool) -> dict[str, str]:
-    """By file a line of each stream of a row, and its ids (also in `bin`, to join rows with that alone)."""
-    lines = {f"text/{split}.{stream}": " ".join(tokens) for stream, tokens in row.streams.items()}
-    if with_ids:
-        ids = f"{row.id}\t{row.part}\t{row.num_parts}\t{row.segments}"
-        lines |= {f"{folder}/{split}.ids": ids for folder in ("text", "bin")}
-    return lines
+def split_text(record: Record, text: str, settings: Settings, way_out: str = "") -> list[str]:
+    try:
+        return split_sentences(text, settings.splitter, settings.source_language)
+    except ValueError as error:
+        raise ValueError(f"{record.name}: {error}{way_out}") from error
 
 
 @dataclass(frozen=True)
@@ -136,18 +255,3 @@ def read_ids(path: str | Path) -> list[Chunk]:
                     f"but the line of chunk {other} is missing"
                 )
     return list(chunks.values())
-
-
-def write_pieces(directory: Path, texts: Iterable[dict[str, bytes]]) -> None:
-    """Write files in pieces: each item has one more piece of every file, by its path in the directory.
-
-    ValueError if an item has other files: line i of all files is about row i.
-    """
-    with ExitStack() as stack:
-        files: dict[str, BinaryIO] = {}
-        for pieces in texts:
-            files = files or {name: stack.enter_context(open(directory / name, "wb")) for name in pieces}
-            if pieces and pieces.keys() != files.keys():
-                raise ValueError(f"some rows have all of {', '.join(sorted(files | pieces))}, and others have not")
-            for name, piece in pieces.items():
-                files[name].write(piece)

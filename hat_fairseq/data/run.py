@@ -17,22 +17,21 @@ from typing import BinaryIO
 
 from hat_fairseq.data import stages
 from hat_fairseq.data.binarize import LABELS, ROLE_LABELS, binarize, check_splits
-from hat_fairseq.data.blocks import MOST_COUNTS, Block, Blocks, digest, group, part_names, progress, read_part
-from hat_fairseq.data.bpe import Bpe
+from hat_fairseq.data.blocks import MOST_COUNTS, Block, Blocks, blocks_of_lines, digest, member_names, read_member
+from hat_fairseq.data.bpe import Bpe, LearnedBpe
+from hat_fairseq.data.dictionary import Dictionary, label_token
 from hat_fairseq.data.files import recorded_inputs
 from hat_fairseq.data.kinds import kind_of
 from hat_fairseq.data.kinds.documents import role_token
 from hat_fairseq.data.kinds.pretraining import pack_documents
-from hat_fairseq.data.learned_bpe import LearnedBpe
+from hat_fairseq.data.long_input import cut
 from hat_fairseq.data.manifest import SplitReport, versions
 from hat_fairseq.data.options import Options
 from hat_fairseq.data.outputs import check_space
-from hat_fairseq.data.pipeline import FILE_NAME, TextPipeline
+from hat_fairseq.data.pipeline import FILE_NAME, TextPipeline, Vocabulary, has_dictionary, ready_made
 from hat_fairseq.data.readers import Reader
-from hat_fairseq.data.row_encoder import RowEncoder
-from hat_fairseq.data.rows import Row, label_token, write_label_dictionary, write_pieces
-from hat_fairseq.data.vocabulary import Vocabulary, has_dictionary, ready_made
-from hat_fairseq.data.word_tokenizer import word_tokenizer
+from hat_fairseq.data.rows import Row, RowEncoder
+from hat_fairseq.workers import progress
 
 EXPANSION = 5  # bytes of the results, and of the blocks beside them, for each byte of records
 
@@ -62,7 +61,7 @@ class Run:
         check_splits(self.reader.splits)
         check_space(self.directory.parent, EXPANSION * (0 if self.options.limit else self.reader.size))
         for side in ("source", "target"):  # a missing package is reported before the long stages start
-            word_tokenizer(getattr(self.options, f"{side}_tokenizer"), getattr(self.options, f"{side}_language"))
+            self.options.word_tokenizer(side)
         self.text.mkdir()
         self.bin.mkdir()
         bpe = ready_made(self.options, self.vocabulary, self.bpe_dir, self.dictionary)
@@ -84,7 +83,7 @@ class Run:
             function = partial(stages.clean_block, self.options, split.startswith("test"))
             with recorded_inputs() as inputs:
                 lines = islice(self.reader.lines(split, self.root, counts), self.options.limit)
-                blocks = (stages.block_of_lines(digest(key, split), block) for block in group(lines))
+                blocks = blocks_of_lines(lines, digest(key, split))
                 self.store(split, self.blocks.map(function, blocks), earlier)
             self.inputs |= inputs
             report.treatments.update(counts)
@@ -95,7 +94,7 @@ class Run:
             raise ValueError(
                 f"{labelled} has {self.kind.gold} and {other} has not: preprocess them from separate folders"
             )
-        self.classes()  # refuses labels that the training part does not have before the long stages start
+        self.classes()  # refuses labels that the training split does not have before the long stages start
 
     def store(self, split: str, archives: Iterable[Path], earlier: set[object]) -> None:
         """Write the records of the blocks, and check their ids and their number.
@@ -129,20 +128,19 @@ class Run:
         """Id, digest of the source and name of each record; copies the stored records to the file."""
         for archive in archives:
             self.stored[split].append(archive)
-            file.write(read_part(archive, "records"))
-            self.reports[split].add(read_part(archive, "figures"))
-            yield from json.loads(read_part(archive, "headers"))
+            file.write(read_member(archive, "records"))
+            self.reports[split].add(read_member(archive, "figures"))
+            yield from json.loads(read_member(archive, "headers"))
 
     def learn(self) -> Bpe:
-        """Learn a joint BPE from all texts of the training part, sources and targets."""
+        """Learn a joint BPE from all texts of the training split, sources and targets."""
         words: Counter[str] = Counter()
         train, stored = next(iter(self.stored.items()))
-        size = -(-len(stored) // MOST_COUNTS)
-        parts = [stored[begin : begin + size] for begin in range(0, len(stored), size)]
-        blocks = [Block(digest("words", [path.name for path in part]), part, f"{train}: words") for part in parts]
+        groups = cut(stored, -(-len(stored) // MOST_COUNTS))
+        blocks = [Block(digest("words", [path.name for path in paths]), paths, f"{train}: words") for paths in groups]
         archives = self.blocks.map(partial(stages.words_of_blocks, self.options), blocks)
         for archive in progress(archives, f"{train}: count words", len(blocks), "blocks"):
-            words.update(json.loads(read_part(archive, "words")))
+            words.update(json.loads(read_member(archive, "words")))
         return LearnedBpe.learn(words, self.options.num_codes)
 
     def encode(self, split: str, pipeline: TextPipeline) -> None:
@@ -153,8 +151,8 @@ class Run:
             documents = chain.from_iterable(map(stages.stored_units, archives))
             texts = self._packed(split, replace(encoder, counts=report.treatments), documents)
         else:
-            texts = ({name: read_part(path, name) for name in part_names(path) if "/" in name} for path in archives)
-        write_pieces(self.directory, texts)
+            texts = ({name: read_member(path, name) for name in member_names(path) if "/" in name} for path in archives)
+        self._append(texts)
         if not report.lengths["source"]:
             raise ValueError(f"{split}: no window has an answer, and the others are dropped; raise --negative-windows")
 
@@ -162,11 +160,11 @@ class Run:
         """Yields the archive of each block, whose figures are added to the report."""
         negatives = self.options.negative_windows if split == "train" else 1.0
         key = digest("encode", (self.bin / FILE_NAME).read_bytes(), split, negatives)
-        names = ((path, read_part(path, "name").decode()) for path in self.stored[split])
+        names = ((path, read_member(path, "name").decode()) for path in self.stored[split])
         blocks = (Block(digest(key, path.name), path, name) for path, name in names)
         archives = self.blocks.map(partial(stages.encode_block, encoder, split, negatives), blocks)
         for archive in progress(archives, f"{split}: encode", len(self.stored[split]), "blocks"):
-            self.reports[split].add(read_part(archive, "figures"))
+            self.reports[split].add(read_member(archive, "figures"))
             yield archive
 
     def _packed(
@@ -178,10 +176,21 @@ class Run:
             texts = stages.lines_of_rows(chunk, split, self.reports[split])
             yield {name: text.encode() for name, text in texts.items()}
 
+    def _append(self, texts: Iterable[dict[str, bytes]]) -> None:
+        """Writes files in pieces; line i of all files is about row i, so each item has a piece of every file."""
+        names: set[str] = set()
+        for pieces in texts:
+            names = names or set(pieces)
+            if pieces and pieces.keys() != names:
+                raise ValueError(f"some rows have all of {', '.join(sorted(names | set(pieces)))}, and others have not")
+            for name, piece in pieces.items():
+                with open(self.directory / name, "ab") as file:
+                    file.write(piece)
+
     def write_labels(self, roles: tuple[str, ...]) -> None:
         """Write the dictionaries of labels and of roles, if there are any."""
         if roles:
-            write_label_dictionary(map(role_token, roles), self.directory / ROLE_LABELS)
+            Dictionary.of(map(role_token, roles)).save(self.directory / ROLE_LABELS)
         classes = self.classes()
         if classes is None:
             return
@@ -190,7 +199,7 @@ class Run:
         longest = max(max(report.lengths["source"], default=0) for report in self.reports.values())
         # All positions that a token of a row can have; a row's final </s> has none.
         positions = map(str, range(longest - 1)) if self.kind.positions else ()
-        write_label_dictionary([*classes, *positions], self.directory / LABELS)
+        Dictionary.of([*classes, *positions]).save(self.directory / LABELS)
 
     def binarize(self) -> None:
         """Write what fairseq-preprocess would write for the streams of all splits."""
@@ -201,13 +210,12 @@ class Run:
                 report.treatments[f"{side}_tokens_unknown_to_dictionary"] += unknown.get(f"{split}.{side}", 0)
 
     def roles(self) -> tuple[str, ...]:
-        """Returns the labels of the role stream: those of --vocabulary, else those of the training part, sorted."""
+        """Returns the labels of the role stream: those of --vocabulary, else those of the training split, sorted."""
         if not self.options.roles:
             return ()
         if self.vocabulary and (earlier := self.vocabulary.pipeline.settings.role_labels):
             return earlier
-        roles = self.reports[self.reader.splits[0]].roles
-        if not roles:
+        if not (roles := self.reports[self.reader.splits[0]].role_counts):
             raise ValueError(
                 f"{self.reader.name}: --roles needs documents with roles, and none has any; use --no-roles"
             )
@@ -216,7 +224,7 @@ class Run:
     def classes(self) -> list[str] | None:
         """Returns the tokens of the labels in the order of the classes, without positions; None without labels.
 
-        They are those of the training part, sorted, or without such labels those of `--vocabulary`. The latter are
+        They are those of the training split, sorted, or without such labels those of `--vocabulary`. The latter are
         written even if no record here has one: predictions need them. ValueError for a label that is not among them.
         """
         earlier: list[str] = []
@@ -234,7 +242,7 @@ class Run:
         for split, report in self.reports.items():
             if unknown := sorted(report.labels.keys() - classes):
                 raise ValueError(
-                    f"{split} has the label {unknown[0]!r}, which {where} does not have; "
-                    f"it has {', '.join(map(repr, classes[:20])) or 'none'}{', ...' if len(classes) > 20 else ''}"
+                    f"{split}: {report.first_with[unknown[0]]} has the label {unknown[0]!r}, which {where} does not "
+                    f"have; it has {', '.join(map(repr, classes[:20])) or 'none'}{', ...' if len(classes) > 20 else ''}"
                 )
         return list(map(label_token, classes))

@@ -3,11 +3,12 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from hat_fairseq.data.alignment import MisalignedError, dropped_words
-from hat_fairseq.data.blocks import Block, Parts, digest, read_part
+from hat_fairseq.data.blocks import Members, digest, read_member
+from hat_fairseq.data.bpe import NoBpe
 from hat_fairseq.data.files import parse_object
 from hat_fairseq.data.kinds import Kind, kind_of
 from hat_fairseq.data.kinds.pretraining import units_to_pack
@@ -16,24 +17,14 @@ from hat_fairseq.data.manifest import SplitReport
 from hat_fairseq.data.options import Options, Settings
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import json_line, record_from_json
-from hat_fairseq.data.row_encoder import RowEncoder, words_for_bpe
-from hat_fairseq.data.rows import Row, lines_of
-from hat_fairseq.data.text import EmptyDocumentError
-from hat_fairseq.data.word_tokenizer import count_words
+from hat_fairseq.data.rows import Row, RowEncoder
+from hat_fairseq.data.text import EmptyDocumentError, MisalignedError, count_words, dropped_words
 
 
-def block_of_lines(key: str, lines: list[tuple[str, str]]) -> Block:
-    """Makes a block of raw records with their places; `key`: what the result depends on besides them."""
-    places = [where for where, _ in lines]
-    content = "\n".join(line for _, line in lines).encode()  # one object: cheap to send
-    name = f"{len(lines)} records from {places[0] or json.loads(lines[0][1])['id']}"
-    return Block(digest(key, places, content), (places, content), name)
-
-
-def clean_block(options: Options, may_be_blind: bool, block: tuple[list[str], bytes]) -> Parts:
+def clean_block(options: Options, may_be_blind: bool, block: tuple[list[str], bytes]) -> Members:
     """Returns the records of some lines as `text/SPLIT.jsonl` has them, their ids, digests and names, and counts.
 
-    The digests are of the sources. `block`: that of `block_of_lines`; `may_be_blind`: records may lack a target, as in
+    The digests are of the sources. `block`: of `blocks_of_lines`; `may_be_blind`: records may lack a target, as in
     a test split.
     """
     report = SplitReport(kind := kind_of(options.kind))
@@ -87,19 +78,34 @@ def clean_record(
 
 def stored_records(archive: Path, kind: Kind) -> Iterator[Record]:
     """Yields the records that `clean_block` stored."""
-    lines = read_part(archive, "records").decode().split("\n")[:-1]
-    for line, where in zip(lines, json.loads(read_part(archive, "places")), strict=True):
+    lines = read_member(archive, "records").decode().split("\n")[:-1]
+    for line, where in zip(lines, json.loads(read_member(archive, "places")), strict=True):
         yield record_from_json(json.loads(line), where, kind)
 
 
-def words_of_blocks(settings: Settings, archives: Sequence[Path]) -> Parts:
-    """Tells how often each word of the stored records occurs, in the order in which they occur first."""
+class _WordCounter(NoBpe):
+    """Counts the words that it encodes."""
+
+    def __init__(self) -> None:
+        self.words: Counter[str] = Counter()
+
+    def encode(self, text: str) -> list[str]:
+        words = text.split()
+        self.words.update(words)
+        return words
+
+
+def words_of_blocks(settings: Settings, archives: Sequence[Path]) -> Members:
+    """Tells how often each word of the stored records goes into the BPE, in the order in which they occur first."""
     kind = kind_of(settings.kind)
-    records = chain.from_iterable(stored_records(archive, kind) for archive in archives)
-    return {"words": json.dumps(words_for_bpe(kind, settings, records))}
+    unlimited = replace(settings, max_source_tokens=None, max_target_tokens=None, max_segments=None, roles=False)
+    encoder = RowEncoder(kind, unlimited, counter := _WordCounter())
+    for record in chain.from_iterable(stored_records(archive, kind) for archive in archives):
+        kind.encode(encoder, record if kind.has_target else record.without_gold())
+    return {"words": json.dumps(counter.words)}
 
 
-def encode_block(encoder: RowEncoder, split: str, negative_share: float, archive: Path) -> Parts:
+def encode_block(encoder: RowEncoder, split: str, negative_share: float, archive: Path) -> Members:
     """Returns the rows of stored records, by file; or the units to fill rows with, an empty line behind a document."""
     report = SplitReport(kind := encoder.kind)
     encoder.counts.clear()
@@ -131,7 +137,7 @@ def _words_of_texts(record: Record, encoder: RowEncoder) -> Counter[str]:
 
 def stored_units(archive: Path) -> Iterator[list[list[str]]]:
     """Yields the units of each document of a block, each as its tokens."""
-    for document in read_part(archive, "units").decode().removesuffix("\n").split("\n\n"):
+    for document in read_member(archive, "units").decode().removesuffix("\n").split("\n\n"):
         if document:
             yield [unit.split(" ") for unit in document.split("\n")]
 
@@ -141,7 +147,11 @@ def lines_of_rows(rows: Iterable[Row], split: str, report: SplitReport) -> dict[
     files: dict[str, list[str]] = {}
     for row in rows:
         report.count_row(row)
-        for name, line in lines_of(row, split, with_ids=not report.kind.packs).items():
+        lines = {f"text/{split}.{stream}": " ".join(tokens) for stream, tokens in row.streams.items()}
+        if not report.kind.packs:  # also in `bin`, to join rows with that alone; see `read_ids`
+            ids = f"{row.id}\t{row.number}\t{row.count}\t{row.segments}"
+            lines |= {f"{folder}/{split}.ids": ids for folder in ("text", "bin")}
+        for name, line in lines.items():
             files.setdefault(name, []).append(line + "\n")
     if len(set(map(len, files.values()))) > 1:  # line i of all files is about row i
         raise ValueError(f"{split}: some rows have all of {', '.join(sorted(files))}, and others have not")

@@ -1,4 +1,4 @@
-r"""Text before the BPE: line breaks, control characters and control tokens, and sentence boundaries.
+r"""Text before the BPE: line breaks, control characters and control tokens, sentence boundaries, and aligned segments.
 
 No Unicode normalisation form is applied, because pretrained models have seen text as written, and scores are computed
 against the reference's own characters.
@@ -8,13 +8,35 @@ Sentences are found in one of three ways:
 `given`         the source's own sentences, segments or turns; nothing is split
 `punctuation`   after . ! ? and their like (Rohde et al. 2021, section 3.1: boundaries "by punctuation")
 `library`       the sentence-splitter package: knows abbreviations in some twenty languages, works offline
+
+What is done if the source and target segments of a document, which should correspond one to one, do not:
+
+`error`  refuse
+`drop`   drop the document (numbers of segments differ) or the pair (one side is empty)
+`merge`  keep all text: the document becomes a single pair, or the text joins the previous segment (the first
+           segment joins the next one)
 """
+
+from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from functools import cache
 from itertools import islice, pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hat_fairseq.data.kinds.documents import Document
+
+SPLITTERS = ("given", "punctuation", "library")
+ON_MISALIGNED = ("error", "drop", "merge")
+WITHOUT_SPACES = ("zh", "ja")  # languages whose words are counted by characters
+# Of these languages sentences of a target without <sep> come back with a space after each.
+SPACE_AFTER_SENTENCE = re.compile(r"(?<=[。！？…」』）”]) ")
+
+Pair = tuple[str, str]
+Languages = tuple[str, str]  # of source and target
 
 
 class EmptyDocumentError(ValueError):
@@ -33,8 +55,10 @@ _TREATMENTS = (
     ("runs_of_spaces_shortened", re.compile(r"(?<= ) +"), ""),
 )
 
+BOS = "<s>"  # before each sentence or segment
+EOS = "</s>"  # two of them between the parts of a row, as in RoBERTa; one between documents
 SEPARATOR = "<sep>"  # between the segments of a target, where they are to stay countable
-CONTROL_TOKENS = ("<s>", "</s>", "<pad>", "<unk>", "<mask>", SEPARATOR)
+CONTROL_TOKENS = (BOS, EOS, "<pad>", "<unk>", "<mask>", SEPARATOR)
 _NAMES = "s|/s|pad|unk|mask|sep"
 _LITERAL = re.compile(rf"<(\\*)({_NAMES})>")
 _ESCAPED = re.compile(rf"<\\(\\*)({_NAMES})>")
@@ -72,8 +96,6 @@ def split_segments(decoded: str) -> list[str]:
     """Returns the segments of a text that `TextPipeline.decode` returned, which has a tab for each `<sep>`."""
     return [segment.strip() for segment in decoded.split("\t")]
 
-
-SPLITTERS = ("given", "punctuation", "library")
 
 # A run of end marks (the lookbehind keeps the search linear on long runs), closing quotes or brackets, and white space;
 # full-width marks need no white space.
@@ -124,3 +146,76 @@ def _library_splitter(language: str) -> Any:
         return SentenceSplitter(language=language)
     except SentenceSplitterException as error:
         raise ValueError(f"the sentence-splitter package does not know the language {language!r}") from error
+
+
+def count_words(text: str, language: str) -> int:
+    """Counts words between white space, or for Chinese and Japanese the characters that are no white space."""
+    words = text.split()
+    return sum(map(len, words)) if language in WITHOUT_SPACES else len(words)
+
+
+def join_sentences(sentences: Iterable[str], language: str) -> str:
+    """Returns sentences with spaces between them; of Chinese and Japanese, only between ASCII characters."""
+    if language not in WITHOUT_SPACES:
+        return " ".join(filter(None, sentences))
+    text = ""
+    for sentence in filter(None, sentences):
+        text += (" " if text and (text[-1] + sentence[0]).isascii() else "") + sentence
+    return text
+
+
+_ADVICE = "correct it, or choose --on-misaligned drop or --on-misaligned merge"
+
+
+class MisalignedError(ValueError):
+    """Source and target have different numbers of segments, or a segment has no counterpart."""
+
+
+def align(document: Document, policy: str, languages: Languages, counts: Counter[str]) -> Document:
+    """Normalise both sides and pair them: as many source as target segments, none of them empty.
+
+    A document with nothing on a whole side is returned as it is: it is empty, not misaligned. MisalignedError if the
+    numbers of segments differ and the policy is not `merge`, or one side of a pair is empty and the policy is `error`.
+    """
+    source = [normalise(segment, counts) for segment in document.sentences or ()]
+    target = [normalise(segment, counts) for segment in document.target or ()]
+    if not any(source) or not any(target):
+        return document
+    sizes = f"{document.name}: {len(source)} source and {len(target)} target segments"
+    pairs = list(zip(source, target, strict=False))
+    if len(source) != len(target):
+        if policy != "merge":
+            raise MisalignedError(f"{sizes}; {_ADVICE}")
+        counts["documents_misaligned_merged"] += 1
+        pairs = [(join_sentences(source, languages[0]), join_sentences(target, languages[1]))]
+    whole = list(filter(all, pairs))
+    one_sided = [index for index, pair in enumerate(pairs) if any(pair) and not all(pair)]
+    counts["segment_pairs_empty"] += len(pairs) - len(whole) - len(one_sided)
+    if one_sided and policy == "merge":
+        counts["segment_pairs_one_sided_merged"] += len(one_sided)
+        whole = _merged(pairs, languages)
+    elif one_sided:
+        if policy == "error" or not whole:  # without a whole pair nothing would be left
+            number, side = one_sided[0] + 1, "target" if pairs[one_sided[0]][0] else "source"
+            raise MisalignedError(f"{sizes}, segment {number} has an empty {side}; {_ADVICE}")
+        counts["segment_pairs_one_sided_dropped"] += len(one_sided)
+        sources, targets = zip(*(pairs[index] for index in one_sided), strict=True)
+        counts.update(dropped_words(sources, targets, languages))
+    sources, targets = zip(*whole, strict=True)
+    return document.with_sentences(sources, None, targets)
+
+
+def dropped_words(source: Iterable[str], target: Iterable[str], languages: Languages) -> Counter[str]:
+    """Counts the words of dropped segments: `source_words_dropped` and `target_words_dropped`."""
+    words = [sum(count_words(t, code) for t in side) for side, code in zip((source, target), languages, strict=True)]
+    return Counter(source_words_dropped=words[0], target_words_dropped=words[1])
+
+
+def _merged(pairs: list[Pair], languages: Languages) -> list[Pair]:
+    merged: list[Pair] = []
+    for pair in filter(any, pairs):
+        if merged and not (all(pair) and all(merged[-1])):  # one of the two still lacks a side
+            source, target = zip(merged.pop(), pair, strict=True)
+            pair = join_sentences(source, languages[0]), join_sentences(target, languages[1])
+        merged.append(pair)
+    return merged

@@ -14,16 +14,13 @@ import logging
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
 from hat_fairseq.data.text import ESCAPED_TOKEN
 
 NAMES = ("none", "moses", "jieba")
-WITHOUT_SPACES = ("zh", "ja")  # languages whose words are counted by characters
-# Of these languages sentences of a target without <sep> come back with a space after each.
-SPACE_AFTER_SENTENCE = re.compile(r"(?<=[。！？…」』）”]) ")
 
 # A letter or digit of a script that puts spaces between words.
 _SPACED = r"[^\W\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]"
@@ -63,27 +60,11 @@ def word_tokenizer(name: str, language: str) -> WordTokenizer:
         ) from error
 
     def tokenize(text: str) -> str:
-        parts = ESCAPED_TOKEN.split(text)  # text, token, text, token ... text
-        words = (part if index % 2 else separate(part.strip(" ")) for index, part in enumerate(parts))
+        pieces = ESCAPED_TOKEN.split(text)  # text, token, text, token ... text
+        words = (piece if index % 2 else separate(piece.strip(" ")) for index, piece in enumerate(pieces))
         return " ".join(filter(None, words))
 
     return WordTokenizer(tokenize, detokenize)
-
-
-def count_words(text: str, language: str) -> int:
-    """Counts words between white space, or for Chinese and Japanese the characters that are no white space."""
-    words = text.split()
-    return sum(map(len, words)) if language in WITHOUT_SPACES else len(words)
-
-
-def join_sentences(sentences: Iterable[str], language: str) -> str:
-    """Returns sentences with spaces between them; of Chinese and Japanese, only between ASCII characters."""
-    if language not in WITHOUT_SPACES:
-        return " ".join(filter(None, sentences))
-    text = ""
-    for sentence in filter(None, sentences):
-        text += (" " if text and (text[-1] + sentence[0]).isascii() else "") + sentence
-    return text
 
 
 def _moses(language: str) -> WordTokenizer:
@@ -121,7 +102,7 @@ def _jieba() -> WordTokenizer:
 
     def cut(text: str) -> str:
         # Unknown words take time quadratic in the length of a run without punctuation, so long runs are cut.
-        words = (word for part in _LONG_RUN.split(text) for word in tokenizer.cut(part))
+        words = (word for piece in _LONG_RUN.split(text) for word in tokenizer.cut(piece))
         return " ".join(word for word in words if not word.isspace())
 
     return WordTokenizer(cut, lambda text: _NEEDLESS_SPACE.sub("", text))

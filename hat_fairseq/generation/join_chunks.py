@@ -12,8 +12,7 @@ from ..data.files import read_lines
 from ..data.outputs import check_output
 from ..data.pipeline import recorded_language
 from ..data.rows import Chunk, read_ids
-from ..data.text import split_segments
-from ..data.word_tokenizer import join_sentences
+from ..data.text import join_sentences, split_segments
 from ..scoring.files import write_summaries
 
 # fairseq-generate prints S-, T-, H- (tokens), D- (text) and P- lines: TYPE-SAMPLE <tab> SCORE <tab> TEXT.

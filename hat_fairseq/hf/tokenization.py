@@ -12,7 +12,7 @@ from typing import Any
 
 from transformers import BatchEncoding, PreTrainedTokenizer
 
-from ..data import bpe, dictionary, pipeline
+from ..data import dictionary, pipeline
 from ..data.dictionary import EOS, PAD, SPECIAL, Dictionary
 from ..data.records_json import record_from_json
 from ..data.rows import Row
@@ -20,7 +20,7 @@ from .modeling import LOADER, HasLoader, write_loader
 
 DICTIONARIES = tuple(f"dict.{stream}.txt" for stream in dictionary.DICTIONARIES)
 # The last one is for `hat import hat_fairseq`, as are the labels.
-FILES = (pipeline.FILE_NAME, *DICTIONARIES, *chain.from_iterable(bpe.FILES.values()), "hat_fairseq.json")
+FILES = (pipeline.FILE_NAME, *DICTIONARIES, *chain.from_iterable(pipeline.BPE_FILES.values()), "hat_fairseq.json")
 
 
 class HatTokenizer(HasLoader, PreTrainedTokenizer):

@@ -18,13 +18,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ..data.blocks import Block, Blocks, Parts, blocks_of, digest, progress, read_part
+from ..data.blocks import Block, Blocks, Members, blocks_of, digest, read_member
 from ..data.outputs import locked
 from ..data.pipeline import TextPipeline
 from ..data.record import Record
 from ..data.records_json import json_line
 from ..package_files import BIN
-from ..workers import Workers
+from ..workers import Workers, progress
 from ..workers.cluster import environment
 from .loading import Loaded, checked, load, split_with
 
@@ -86,7 +86,7 @@ class Job(ABC):
     def model(self) -> Any:
         return self.make_model(self.files.load())
 
-    def __call__(self, records: Sequence[Record]) -> Parts:
+    def __call__(self, records: Sequence[Record]) -> Members:
         """Returns the lines, and counts of what the pipeline has changed."""
         before = Counter(self.model.pipeline.counts)
         lines = self.lines(records)
@@ -108,8 +108,8 @@ class Results:
         archives = self.blocks.map(self.job, self._blocks(records, size))
         for archive in progress(archives, what, -(-len(records) // size), "batches"):
             self.finished += 1
-            self.counts.update(json.loads(read_part(archive, "counts")))
-            yield from json.loads(read_part(archive, "lines"))
+            self.counts.update(json.loads(read_member(archive, "counts")))
+            yield from json.loads(read_member(archive, "lines"))
 
     def _blocks(self, records: Sequence[Record], size: int) -> Iterator[Block]:
         key = digest(self.job)

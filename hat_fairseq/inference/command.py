@@ -15,7 +15,8 @@ from ..data.outputs import atomic_file
 from ..data.pipeline import FILE_NAME, TextPipeline
 from ..data.readers import find_reader
 from ..data.record import Record
-from ..data.records_json import is_table, read_records
+from ..data.records_json import read_records
+from ..data.tables import is_table
 from ..data.text import SPLITTERS, EmptyDocumentError
 from ..kernels import PRECISIONS
 from ..package_files import is_package

@@ -11,12 +11,11 @@ from typing import Any
 
 import torch
 
-from ..data.dictionary import Dictionary, find_dictionary
+from ..data.dictionary import Dictionary, find_dictionary, read_labels
 from ..data.files import Fields, read_json
 from ..data.kinds import Kind
 from ..data.options import settings_of_tokens
 from ..data.pipeline import TextPipeline
-from ..data.rows import read_label_dictionary
 from ..data.text import SPLITTERS
 from ..kernels import check_precision, set_precision
 from ..networks import build
@@ -162,7 +161,7 @@ def load_package(folder: Path) -> Loaded:
         target = dictionary_of(folder, "target") if hasattr(model, "decoder") else source
         longest = description["max_source_positions"]
         label_path = find_dictionary(folder / BIN, "label") if getattr(pipeline.kind, "names_labels", False) else None
-        labels = [] if label_path is None else read_label_dictionary(label_path)
+        labels = [] if label_path is None else read_labels(label_path)
         limit_as_trained(pipeline, sections["task"], longest, model)
     except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
         cause = f"{type(error).__name__}: {' '.join(str(error).split()):.400}"

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from ..analysis.look import Look
-from ..data.blocks import progress
 from ..data.files import Fields
 from ..data.kinds import Prediction
 from ..data.record import Record
 from ..data.records_json import record_from_json
 from ..generation.options import packaged_options
+from ..workers import progress
 from .hub import local_paths, push
 from .labels import Predictor
 from .loading import Data, load, split_with

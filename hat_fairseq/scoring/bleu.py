@@ -16,7 +16,7 @@ from itertools import chain, zip_longest
 from typing import Any, NamedTuple
 
 from hat_fairseq.data.pipeline import recorded_language
-from hat_fairseq.data.word_tokenizer import join_sentences
+from hat_fairseq.data.text import join_sentences
 from hat_fairseq.scoring.files import DocumentTexts, read_hypotheses, read_references
 from hat_fairseq.scoring.report import Report, aligned
 

@@ -21,10 +21,10 @@ from fairseq.data import Dictionary, data_utils
 from fairseq.tasks import TASK_REGISTRY, FairseqTask, register_task
 from omegaconf import MISSING
 
-from ..data.dictionary import streams_of
+from ..data.dictionary import label_of
 from ..data.kinds import KINDS, LabelledKind
 from ..data.manifest import check_files
-from ..data.rows import label_of, read_ids
+from ..data.rows import read_ids
 from ..models.encoder_model import EncoderModel
 from ..models.loading import LABELS, fingerprint
 from .plugin_task import PluginTask, PluginTaskConfig, check_rows, load_pipeline
@@ -50,7 +50,7 @@ class EncoderTask(PluginTask, FairseqTask):
         super().__init__(cfg)
         self.pipeline = load_pipeline(cfg.data, self.default_kind.task)
         self.kind: LabelledKind = self.pipeline.kind if self.pipeline else self.default_kind  # type: ignore[assignment]
-        self.streams = streams_of(self.kind)
+        self.streams = self.kind.files
         self.dictionary = self._load_dictionary("source")
         self.dictionary.add_symbol("<mask>")  # pre-trained tables have it
         has_labels = self.kind.names_labels or Path(cfg.data, self.streams["label"][1]).exists()

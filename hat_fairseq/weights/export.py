@@ -15,11 +15,10 @@ from omegaconf import OmegaConf
 from torch import Tensor
 
 from ..data import dictionary
-from ..data.bpe import FILES
 from ..data.dictionary import EOS, PAD, SPECIAL_IDS
 from ..data.files import Fields
 from ..data.outputs import atomic_directory, atomic_file
-from ..data.pipeline import FILE_NAME, TextPipeline
+from ..data.pipeline import BPE_FILES, FILE_NAME, TextPipeline
 from ..generation.options import DEFAULTS, packaged_options, parse_generation_options
 from ..package_files import BIN, bare_checkpoint, is_package
 from . import bart, roberta
@@ -154,7 +153,7 @@ def generation_config(options: dict[str, Any], positions: int) -> dict[str, Any]
 
 def copy_data(data: Path, folder: Path) -> dict[str, str]:
     """Copies dictionaries, pipeline and BPE into the folder; returns where the bin directory has each."""
-    names = {FILE_NAME: (FILE_NAME,), **{name: (name,) for files in FILES.values() for name in files}, **DICTIONARIES}
+    names = {FILE_NAME: (FILE_NAME,), **{name: (name,) for files in BPE_FILES.values() for name in files}, **DICTIONARIES}
     copied = {}
     for name, places in names.items():
         if place := next((place for place in places if (data / place).is_file()), None):
@@ -183,7 +182,7 @@ def restore(directory: Path, out: Path, overwrite: bool) -> int:
     known = ("updates", "namespaces", "cfg", "names", "fingerprints", "data")
     fields = Fields(read_json(directory / ORIGIN), str(directory / ORIGIN), known)
     names, data, data_folder = fields.get("names", dict), fields.get("data", dict), out.parent / BIN
-    files = {FILE_NAME, *(name for names in FILES.values() for name in names)}  # besides dictionaries
+    files = {FILE_NAME, *(name for names in BPE_FILES.values() for name in names)}  # besides dictionaries
     places = {place for each in DICTIONARIES.values() for place in each} | files
     if surplus := sorted((set(data.values()) - places) | (data.keys() - DICTIONARIES.keys() - files)):
         raise fields.error(f"refused, because it names {surplus[0]!r}, which is no file of the data")

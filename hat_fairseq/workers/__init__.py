@@ -5,11 +5,15 @@ On a cluster an item whose worker dies goes to another one.
 """
 
 import argparse
+import sys
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Self, TypeVar
+
+from tqdm import tqdm
 
 from .processes import Answer, Processes, visible_gpus
 
@@ -18,7 +22,7 @@ Result = TypeVar("Result")
 
 MAX_WORKERS = 1024  # a number with a digit too many would fill the memory with processes
 
-__all__ = ["Workers", "add_workers"]
+__all__ = ["Workers", "add_workers", "progress"]
 
 
 def add_workers(parser: argparse._ActionsContainer, default: str) -> None:
@@ -126,3 +130,24 @@ def _results(pool: Any, items: Iterator[Any]) -> Iterator[Any]:
                 raise value
             yield value
             wanted += 1
+
+
+def progress(
+    items: Iterable[Item], what: str, total: int | None = None, unit: str = "documents", every: float = 60.0
+) -> Iterator[Item]:
+    """Yields the items, while stderr says how many there were, and with a total how long the rest will take.
+
+    Where stderr is no terminal, it is one line `every` so many seconds, with the name of the step, `what`.
+    """
+    if sys.stderr.isatty():
+        yield from tqdm(items, desc=what, total=total, unit=f" {unit}", leave=False)
+        return
+    begin = last = time.monotonic()
+    for number, item in enumerate(items, start=1):
+        yield item
+        if (now := time.monotonic()) - last >= every:
+            last, minutes = now, (now - begin) / 60
+            of, rest = (
+                (f" of {total:,}", f", about {minutes / number * (total - number):.0f} min left") if total else ("", "")
+            )
+            print(f"{what}: {number:,}{of} {unit} in {minutes:.0f} min{rest}", file=sys.stderr, flush=True)

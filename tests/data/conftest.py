@@ -9,8 +9,9 @@ import pytest
 from byte_level_bpe import write_byte_level_bpe
 from sentencepiece_model import tydi_lines, write_model
 
-from hat_fairseq.data.bpe import Bpe, Gpt2Bpe
+from hat_fairseq.data.bpe import Bpe, LearnedBpe
 from hat_fairseq.data.files import read_json_lines
+from hat_fairseq.data.gpt2_bpe import Gpt2Bpe
 from hat_fairseq.data.kinds import (
     Choice,
     Document,
@@ -20,7 +21,6 @@ from hat_fairseq.data.kinds import (
     LabelledWords,
     PretrainingText,
 )
-from hat_fairseq.data.learned_bpe import LearnedBpe
 from hat_fairseq.data.record import Annotation, Record
 from hat_fairseq.data.records_json import read_records
 from hat_fairseq.data.sentencepiece_bpe import SentencePieceBpe

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from hat_fairseq.data.bpe import LearnedBpe
 from hat_fairseq.data.kinds import Document
-from hat_fairseq.data.learned_bpe import LearnedBpe
 from hat_fairseq.data.options import Settings
 from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.record import Record
@@ -55,7 +55,7 @@ def test_the_chunks_together_are_the_document(
         removed["target"] += sum(map(len, targets)) - sum(map(len, short[1]))
         for number, row in enumerate(rows):
             target = row.streams["target"]
-            assert (row.id, row.part, row.num_parts) == (page.id, number, len(rows))
+            assert (row.id, row.number, row.count) == (page.id, number, len(rows))
             assert row.tokens[0] == BOS
             assert row.segments == target.count(SEPARATOR) + 1
             assert max(len(row.tokens), len(target)) <= (limit if row.segments > 1 else 2 * limit)

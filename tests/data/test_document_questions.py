@@ -55,7 +55,7 @@ def test_windows_are_paragraphs_behind_the_question(bpes: list[Bpe], examples: E
                 rows, texts = encoder.rows(record), paragraphs_of(record)
                 seen: dict[int, set[int]] = {number: set() for number in range(len(texts))}
                 for number, row in enumerate(rows):
-                    assert (row.part, row.num_parts) == (number, len(rows))
+                    assert (row.number, row.count) == (number, len(rows))
                     assert tokens is None or len(row.tokens) < tokens
                     end = row.tokens.index("</s>")
                     assert row.tokens[0] == "<s>" and row.tokens[end : end + 3] == ["</s>", "</s>", "<s>"]

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 import torch
 
-from hat_fairseq.data.bpe import Bpe
+from hat_fairseq.data.bpe import Bpe, LearnedBpe
+from hat_fairseq.data.dictionary import label_of
 from hat_fairseq.data.kinds import Candidates, Choice, Document, LabelledSegments, LabelledText, LabelledWords, Question
-from hat_fairseq.data.learned_bpe import LearnedBpe
 from hat_fairseq.data.long_input import LongInputError
 from hat_fairseq.data.options import Settings
 from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.record import Answer, Record
-from hat_fairseq.data.rows import Row, label_of
+from hat_fairseq.data.rows import Row
 from hat_fairseq.data.text import EmptyDocumentError
 from hat_fairseq.modules.segments import slots_at_markers
 
@@ -96,7 +96,7 @@ def test_answers_are_where_the_row_says(bpes: list[Bpe], questions: list[Record]
                 covered: set[int] = set()
                 with_answer = 0
                 for number, row in enumerate(rows):
-                    assert (row.part, row.num_parts) == (number, len(rows)) and len(row.tokens) <= 80
+                    assert (row.number, row.count) == (number, len(rows)) and len(row.tokens) <= 80
                     assert row.label is not None and len(row.spans) == len(row.tokens)
                     if "source_tokenizer" not in settings:
                         assert decoded(bpe, parts_of(row)[0]) == whole(question)
@@ -313,7 +313,7 @@ def test_rows_have_at_most_so_many_segments(
     pairs = [(each, whole.rows(record)) for record in records for each in short.rows(record)]
     assert max(slots_of(row, 24) for row, _ in pairs) == 5 < max(slots_of(row, 24) for _, rows in pairs for row in rows)
     if policy.startswith("truncate"):
-        cut = [(row, rows[row.part]) for row, rows in pairs if row.tokens != rows[row.part].tokens]
+        cut = [(row, rows[row.number]) for row, rows in pairs if row.tokens != rows[row.number].tokens]
         assert short.counts["rows_over_limit"] == len(cut) > 0
         lost = sum(len(before.tokens) - len(row.tokens) for row, before in cut)
         assert short.counts["source_tokens_truncated"] == lost

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from hat_fairseq.data.bpe import LearnedBpe, WordCache
 from hat_fairseq.data.gpt2_bpe import Gpt2Bpe
-from hat_fairseq.data.learned_bpe import LearnedBpe, WordCache
 
 CODES = Path(__file__).parents[1] / "samples" / "fastbpe.codes"
 
@@ -61,7 +61,7 @@ package.__path__ = [sys.argv[1]]
 sys.modules["hat_fairseq"] = package
 
 from hat_fairseq.data.files import read_lines
-from hat_fairseq.data.learned_bpe import LearnedBpe
+from hat_fairseq.data.bpe import LearnedBpe
 
 lines = [line for _, line in read_lines(sys.argv[2])]
 for number in range(2):
@@ -106,7 +106,7 @@ def test_nothing_to_learn_from_is_refused() -> None:
 
 
 def test_a_full_cache_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hat_fairseq.data.learned_bpe.MOST_WORDS", 2)
+    monkeypatch.setattr("hat_fairseq.data.bpe.MOST_WORDS", 2)
     cache = WordCache(list)
     assert [cache[word] for word in ("ab", "c", "de", "ab", "de")] == [["a", "b"], ["c"], ["d", "e"]] + [
         ["a", "b"],

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hat_fairseq.data.bpe import Bpe, Gpt2Bpe
+from hat_fairseq.data.bpe import Bpe, LearnedBpe
+from hat_fairseq.data.gpt2_bpe import Gpt2Bpe
 from hat_fairseq.data.kinds import Document
-from hat_fairseq.data.learned_bpe import LearnedBpe
 from hat_fairseq.data.long_input import LongInputError
 from hat_fairseq.data.options import Options, Settings
 from hat_fairseq.data.pipeline import TextPipeline
@@ -35,7 +35,7 @@ def test_a_meeting_there_and_back(bpes: list[Bpe], meetings: list[Record]) -> No
         pipeline = TextPipeline(Settings(), bpe)
         for meeting in meetings:
             (encoded,) = pipeline.encode(meeting)
-            assert (encoded.id, encoded.part, encoded.num_parts) == (meeting.id, 0, 1)
+            assert (encoded.id, encoded.number, encoded.count) == (meeting.id, 0, 1)
             assert encoded.tokens[0] == BOS
             assert encoded.tokens.count(BOS) == len(meeting.sentences or ())
             assert all(token == clean(token) and token for token in encoded.tokens)

@@ -176,7 +176,7 @@ def test_a_reader_states_what_it_reads(tmp_path: Path, capsys: Output) -> None:
         "small: the split train has 5 documents, a complete release 7 or 8; complete it, or use what is there "
         "with --partial, or only the first N documents with --limit N"
     ) in failure(capsys, *words)
-    unseen = "test has the label 'a', which the training part does not have; it has 'b'"
+    unseen = "test: document 'test0' has the label 'a', which the training part does not have; it has 'b'"
     assert unseen in failure(capsys, *words, "--partial")
     assert "yields data of --kind classification, not qa" in failure(capsys, *words, "--kind", "qa")
     (tmp_path / "small.py").write_text(READER.replace('"a" if split == "test" else "b"', '"b"'))

@@ -90,6 +90,9 @@ def test_unknown_readers_are_refused(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("SPLITS = ()\n")
     with pytest.raises(ValueError, match=r"mine\.py is no reader: it has no function read"):
         find_reader(str(tmp_path / "mine.py"))
+    (tmp_path / "mine.py").write_text("KIND = 'novel'\ndef read(split, root, counts): ...\n")
+    with pytest.raises(ValueError, match=r"mine\.py: unknown kind 'novel'"):
+        find_reader(str(tmp_path / "mine.py"))
 
 
 def test_a_path_is_never_a_reader_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,11 +15,11 @@ from commands import REPOSITORY
 
 from hat_fairseq import cli
 from hat_fairseq.data import blocks
-from hat_fairseq.data.blocks import progress
 from hat_fairseq.data.kinds import KINDS
 from hat_fairseq.data.manifest import SplitReport
 from hat_fairseq.data.rows import Row
 from hat_fairseq.data.stages import lines_of_rows
+from hat_fairseq.workers import progress
 
 SMALL = 2000  # characters of a block
 # `hat` with small blocks, which writes a line to the file `calls` for each block that a process computes.

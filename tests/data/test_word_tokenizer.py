@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hat_fairseq.data.text import CONTROL_TOKENS, escape_control_tokens, restore_control_tokens
-from hat_fairseq.data.word_tokenizer import count_words, word_tokenizer
+from hat_fairseq.data.text import CONTROL_TOKENS, count_words, escape_control_tokens, restore_control_tokens
+from hat_fairseq.data.word_tokenizer import word_tokenizer
 
 PACKAGE = Path(__file__).resolve().parents[2] / "hat_fairseq"
 KINDS = [("moses", "en"), ("moses", "de"), ("moses", "cs"), ("jieba", "zh"), ("none", "en")]

@@ -14,11 +14,13 @@ from exported_tokenizer import SENTENCES, TEXT, exported
 from sentencepiece_model import write_model
 
 from hat_fairseq import cli
-from hat_fairseq.data.bpe import Bpe, Gpt2Bpe, LearnedBpe, SentencePieceBpe
+from hat_fairseq.data.bpe import Bpe, LearnedBpe
 from hat_fairseq.data.dictionary import EOS, UNKNOWN, Dictionary
+from hat_fairseq.data.gpt2_bpe import Gpt2Bpe
 from hat_fairseq.data.options import Settings
 from hat_fairseq.data.pipeline import TextPipeline
 from hat_fairseq.data.records_json import record_from_json
+from hat_fairseq.data.sentencepiece_bpe import SentencePieceBpe
 
 transformers = pytest.importorskip("transformers", reason="pip install 'hat_fairseq[test]'")
 from hat_fairseq.hf import HatTokenizer  # noqa: E402

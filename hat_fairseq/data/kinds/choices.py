@@ -10,8 +10,7 @@ from hat_fairseq.data.dictionary import BOS as BOS_ID
 from hat_fairseq.data.dictionary import EOS as EOS_ID
 from hat_fairseq.data.kind import HEAD, Array, LabelledKind, LabelPrediction, Tensor, labelled
 from hat_fairseq.data.record import Record, Texts
-from hat_fairseq.data.row_encoder import RowEncoder
-from hat_fairseq.data.rows import BOS, EOS, Row, marked, tokens_of
+from hat_fairseq.data.rows import BOS, EOS, Row, RowEncoder, marked, tokens_of
 
 RIGHT, WRONG = "right", "wrong"  # the labels of choices
 

@@ -45,8 +45,7 @@ from hat_fairseq.data.kinds.windows import (
 )
 from hat_fairseq.data.options import TEXT, WINDOWS
 from hat_fairseq.data.record import Annotation, Record, Texts
-from hat_fairseq.data.row_encoder import RowEncoder
-from hat_fairseq.data.rows import Row, Unit, marked
+from hat_fairseq.data.rows import Row, RowEncoder, Unit, marked
 
 NONE, SPAN, _, YES, NO = range(len(ANSWER_TYPES))
 NO_LABEL = [*NO_ANSWER, "0", ANSWER_TYPES[NONE]]  # of a window of paragraphs

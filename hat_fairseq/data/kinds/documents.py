@@ -9,15 +9,12 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
-from hat_fairseq.data.alignment import align
 from hat_fairseq.data.kind import Kind
-from hat_fairseq.data.long_input import POLICIES
+from hat_fairseq.data.long_input import POLICIES, cut, exceeds, group_within
 from hat_fairseq.data.options import TARGETS, TEXT, Settings
-from hat_fairseq.data.packing import cut, exceeds, group_within
 from hat_fairseq.data.record import Record, Sentences, Texts, Turn
-from hat_fairseq.data.row_encoder import RowEncoder, split_text
-from hat_fairseq.data.rows import BOS, Row, Unit, tokens_of, unit
-from hat_fairseq.data.text import SEPARATOR, EmptyDocumentError, escape_control_tokens, normalise
+from hat_fairseq.data.rows import BOS, Row, RowEncoder, Unit, split_text, tokens_of, unit
+from hat_fairseq.data.text import SEPARATOR, EmptyDocumentError, align, escape_control_tokens, normalise
 
 
 @dataclass(frozen=True)
@@ -79,7 +76,7 @@ class DocumentKind(Kind):
     folder = ""
 
     def prepare(self, record: Document, settings: Settings, counts: Counter[str], policy: str = "error") -> Document:
-        """Cleans a document and divides it into sentences; `policy`: of `alignment.align`. Idempotent.
+        """Cleans a document and divides it into sentences; `policy`: of `text.align`. Idempotent.
 
         EmptyDocumentError if nothing is left of the source or the target; else ValueError as `align` and
         `split_sentences`.

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hat_fairseq.data.dictionary import BOS as BOS_ID
+from hat_fairseq.data.dictionary import NO_LABEL, label_token
 from hat_fairseq.data.kind import IGNORED, Array, LabelledKind, Prediction, class_numbers, labelled
 from hat_fairseq.data.record import Label, Record, Text, Texts
-from hat_fairseq.data.row_encoder import RowEncoder
-from hat_fairseq.data.rows import NO_LABEL, Row, Unit, label_token, marked, tokens_of
+from hat_fairseq.data.rows import Row, RowEncoder, Unit, marked, tokens_of
 
 
 @dataclass(frozen=True)

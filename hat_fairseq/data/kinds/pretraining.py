@@ -5,12 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from hat_fairseq.data.kind import Kind
-from hat_fairseq.data.long_input import POLICIES
+from hat_fairseq.data.long_input import POLICIES, pack_rows
 from hat_fairseq.data.options import PACKING, ROWS, TEXT
-from hat_fairseq.data.packing import pack_rows
 from hat_fairseq.data.record import Record, Texts
-from hat_fairseq.data.row_encoder import RowEncoder
-from hat_fairseq.data.rows import Row, tokens_of
+from hat_fairseq.data.rows import Row, RowEncoder, tokens_of
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,7 @@ def units_to_pack(encoder: RowEncoder, record: Record) -> list[list[str]]:
 
 
 def pack_documents(encoder: RowEncoder, documents: Iterable[list[list[str]]]) -> Iterator[list[str]]:
-    """Returns rows filled with the segments of consecutive documents; see `packing.pack_rows`."""
+    """Returns rows filled with the segments of consecutive documents; see `long_input.pack_rows`."""
     settings = encoder.settings
     limits = settings.max_segments, settings.segment_length
     return pack_rows(documents, encoder.limit("source"), not encoder.whole, encoder.counts, *limits)

@@ -31,8 +31,7 @@ from hat_fairseq.data.kinds.windows import (
 from hat_fairseq.data.long_input import POLICIES
 from hat_fairseq.data.options import ROWS, TEXT, WINDOWS
 from hat_fairseq.data.record import Answer, Record
-from hat_fairseq.data.row_encoder import RowEncoder
-from hat_fairseq.data.rows import Row, marked
+from hat_fairseq.data.rows import Row, RowEncoder, marked
 
 NO_ANSWER = ["0", "0"]  # the label of a window of a text
 

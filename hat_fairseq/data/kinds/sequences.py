@@ -10,8 +10,7 @@ from hat_fairseq.data.kind import LabelledKind, labelled
 from hat_fairseq.data.long_input import POLICIES
 from hat_fairseq.data.options import Settings
 from hat_fairseq.data.record import Label, Record, Text, Texts
-from hat_fairseq.data.row_encoder import RowEncoder
-from hat_fairseq.data.rows import BOS, Row, tokens_of, unit
+from hat_fairseq.data.rows import BOS, Row, RowEncoder, tokens_of, unit
 from hat_fairseq.data.text import CONTROL_TOKENS, EmptyDocumentError
 
 BYTES = tuple(map(str, range(256)))  # the symbols of bytes and of pixels

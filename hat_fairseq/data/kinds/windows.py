@@ -11,11 +11,9 @@ from dataclasses import replace
 from hashlib import sha256
 
 from hat_fairseq.data.bpe import Bpe
-from hat_fairseq.data.long_input import LongInputError, count_segments
-from hat_fairseq.data.packing import Piece, cut_windows
+from hat_fairseq.data.long_input import LongInputError, Piece, count_segments, cut_windows
 from hat_fairseq.data.record import Record
-from hat_fairseq.data.row_encoder import PART_SEPARATOR, RowEncoder, Sentence
-from hat_fairseq.data.rows import BOS, Row, Unit, marked, tokens_of
+from hat_fairseq.data.rows import BOS, PART_SEPARATOR, Row, RowEncoder, Sentence, Unit, marked, tokens_of
 
 Span = tuple[int, int]  # characters, begin inclusive, end exclusive
 # What a window of a document says to a question; `span` is a short answer, `paragraph` has the answer in no short form.
@@ -82,12 +80,12 @@ def sample_negatives(rows: list[Row], share: float, counts: Counter[str]) -> lis
     remaining = [row for row, drop in zip(rows, negative, strict=True) if not drop or _chance(row) < share]
     counts["windows_without_answer"] += sum(negative)
     counts["windows_without_answer_dropped"] += len(rows) - len(remaining)
-    return [replace(row, part=number, num_parts=len(remaining)) for number, row in enumerate(remaining)]
+    return [replace(row, number=number, count=len(remaining)) for number, row in enumerate(remaining)]
 
 
 def _chance(row: Row) -> float:
     """Draws a number in [0, 1) from a row's id and number."""
-    digest = sha256(f"{row.id}\t{row.part}".encode(errors="surrogatepass")).digest()
+    digest = sha256(f"{row.id}\t{row.number}".encode(errors="surrogatepass")).digest()
     return int.from_bytes(digest[:8]) / 2**64
 
 

@@ -15,8 +15,7 @@ from hat_fairseq.data.kind import Prediction, register_kind
 from hat_fairseq.data.kinds import LabelledWords
 from hat_fairseq.data.kinds.labels import WordKind
 from hat_fairseq.data.record import Record, Texts
-from hat_fairseq.data.row_encoder import RowEncoder
-from hat_fairseq.data.rows import Row
+from hat_fairseq.data.rows import Row, RowEncoder
 from hat_fairseq.tasks.encoder_task import register_tasks
 
 BEGIN, INSIDE, NONE = CLASSES = ("begin", "inside", "none")

@@ -16,10 +16,11 @@ from torch import Tensor
 
 import hat_fairseq  # registers the plugin first  # noqa: F401
 from hat_fairseq.criterions.labels import LabelCriterion
+from hat_fairseq.data.dictionary import label_of
 from hat_fairseq.data.kind import Array, Prediction, register_kind
 from hat_fairseq.data.kinds.labels import ClassificationKind
 from hat_fairseq.data.record import Record
-from hat_fairseq.data.rows import Row, label_of
+from hat_fairseq.data.rows import Row
 from hat_fairseq.tasks.encoder_task import register_tasks
 
 
