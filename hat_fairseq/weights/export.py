@@ -153,7 +153,8 @@ def generation_config(options: dict[str, Any], positions: int) -> dict[str, Any]
 
 def copy_data(data: Path, folder: Path) -> dict[str, str]:
     """Copies dictionaries, pipeline and BPE into the folder; returns where the bin directory has each."""
-    names = {FILE_NAME: (FILE_NAME,), **{name: (name,) for files in BPE_FILES.values() for name in files}, **DICTIONARIES}
+    bpe = {name: (name,) for files in BPE_FILES.values() for name in files}
+    names = {FILE_NAME: (FILE_NAME,), **bpe, **DICTIONARIES}
     copied = {}
     for name, places in names.items():
         if place := next((place for place in places if (data / place).is_file()), None):
