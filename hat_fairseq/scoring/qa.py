@@ -203,7 +203,6 @@ def _page_answer(path: str, predictions: Mapping[str, Fields], pages: Iterable[s
 
 
 def _add(report: Report, args: argparse.Namespace, path: str, figures: Figures, name: str) -> None:
-    """Adds the figures of a system to the report."""
     drawn = resampling(args.bootstrap_samples, args.seed, "questions")
     signature = f"{name} | bootstrap: {drawn} | questions: {figures['total']}"
     rows = [[name, _text(name, figure)] for name, figure in figures.items()]

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from hat_fairseq.scoring import perl
 from hat_fairseq.scoring.files import Summary, read_hypotheses, read_references
 from hat_fairseq.scoring.report import Interval, Report, bootstrap_mean
 
@@ -77,9 +78,7 @@ def rouge(
     if settings.backend == "perl":
         if len(flat) > len(references):
             raise ValueError("the perl backend takes one reference per document; use --backend rouge-score for several")
-        from hat_fairseq.scoring import perl
-
-        scores, backend = perl.score(hypothesis_lines, flat, settings)
+        scores, backend = perl.score(hypothesis_lines, flat, settings.stem, settings.bootstrap_samples)
     else:
         scores = _score(hypothesis_lines, reference_lines, settings)
         backend = f"rouge-score {version('rouge-score')}"
