@@ -3,7 +3,7 @@
 `--root` is the folder `arxiv-dataset` of the release at https://github.com/armancohan/long-summarization (files at
 Google Drive, mirrored at https://archive.org/details/armancohan-long-summarization-paper-code): `train.txt`,
 `val.txt` and `test.txt` with 203,037, 6,436 and 6,440 articles, one JSON object a line
-(`cohan.py` says which). The release states no licence.
+(`pubmed.py` says which). The release states no licence.
 
 Articles and abstracts come in sentences, lower-cased, formulas as `@xmath`, so `--splitter` is `given`.
 `--on-empty drop`, the default here, drops and counts articles without text.
@@ -11,9 +11,9 @@ Articles and abstracts come in sentences, lower-cased, formulas as `@xmath`, so 
 
 from functools import partial
 
-import cohan
+import pubmed
 
-DEFAULTS = cohan.DEFAULTS
+DEFAULTS = pubmed.DEFAULTS
 RELEASE = {"train": (203037,), "valid": (6436,), "test": (6440,)}
 PAPER = {
     "documents": {"train": "203K", "valid": "6.4K", "test": "6.4K"},
@@ -23,4 +23,4 @@ PAPER = {
     "target_tokens": "362",
 }
 
-read = partial(cohan.read_articles, "arxiv-dataset")
+read = partial(pubmed.read_articles, "arxiv-dataset")

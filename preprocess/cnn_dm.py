@@ -22,8 +22,7 @@ from pathlib import Path
 
 from hat_fairseq.data.files import read_lines
 from hat_fairseq.data.kinds import Document
-from release import release_folder
-from text_tables import find_table, read_table
+from release import find_table, read_table, release_folder
 
 DEFAULTS = {"splitter": "punctuation", "on_empty": "drop"}
 RELEASE = {"train": (287113, 287227), "valid": (13368,), "test": (11490,)}

@@ -68,7 +68,6 @@ def _by_id(path: Path) -> dict[int, ElementTree.Element]:
 
 
 def _numbers(path: Path, split: str, articles: dict[int, ElementTree.Element], counts: Counter[str]) -> list[int]:
-    """The ids of a split's articles."""
     if not path.is_file():
         return [number for number in articles if number % 10 in LAST_DIGITS[split]]
     splits = Fields(read_json(path), str(path), NAMES.values())

@@ -13,8 +13,7 @@ from pathlib import Path
 
 from hat_fairseq.data.kinds import SymbolSequence
 from listops import FUNCTIONS, value_of
-from release import release_file, release_folder
-from text_tables import read_tsv
+from release import read_tsv, release_file, release_folder
 
 KIND = "sequence"
 RELEASE = {"train": (96000,), "valid": (2000,), "test": (2000,)}

@@ -20,8 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hat_fairseq.data.kinds import LabelledText
-from release import release_file, release_folder
-from text_tables import read_tsv
+from release import read_tsv, release_file, release_folder
 
 KIND = "classification"
 DEFAULTS = {"splitter": "punctuation", "on_empty": "drop"}

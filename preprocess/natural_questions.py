@@ -16,10 +16,10 @@ from functools import partial
 from itertools import accumulate
 from pathlib import Path
 
-from document_questions import Place, pages, question_record
 from hat_fairseq.data.files import Fields
 from hat_fairseq.data.kinds import Answer, DocumentQuestion
 from hat_fairseq.data.kinds.windows import kept_characters
+from tydi_qa import Place, pages, question_record
 
 KIND = "document_qa"
 SPLITS = ("train", "valid")

@@ -21,8 +21,7 @@ from pathlib import Path
 
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import record_from_json
-from release import release_folder
-from text_tables import find_table, read_table
+from release import find_table, read_table, release_folder
 
 DEFAULTS = {"splitter": "given", "roles": True, "on_empty": "drop"}
 RELEASE = {"train": (14732, 14731), "valid": (818,), "test": (819,)}

@@ -5,18 +5,19 @@ https://github.com/google-research-datasets/tydiqa: 166,916 and 18,670 questions
 
 The test part is hidden, so there is none here. Paragraphs are the passage candidates. All offsets of the release count
 bytes of the UTF-8 text. Of the development part, `meta` keeps what the official files need: language, annotations, and
-number and first byte of each passage.
+number and first byte of each passage. `natural_questions.py` reads its pages and annotations with the functions here.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from document_questions import Place, pages, question_record
-from hat_fairseq.data.files import Fields
-from hat_fairseq.data.kinds import Answer, DocumentQuestion
+from hat_fairseq.data.files import Fields, read_json_lines
+from hat_fairseq.data.kinds import Annotation, Answer, DocumentQuestion
 from hat_fairseq.data.kinds.windows import kept_characters
+from release import release_folder
 
 KIND = "document_qa"
 SPLITS = ("train", "valid")
@@ -24,12 +25,64 @@ RELEASE = {"train": (166916,), "valid": (18670,)}
 FILES = {"train": "tydiqa-v*-train.jsonl*", "valid": "tydiqa-v*-dev.jsonl*"}
 CONTENT = "tydiqa-v1.0-train.jsonl.gz and tydiqa-v1.0-dev.jsonl.gz"
 
+Place = tuple[int, tuple[Answer, ...]]  # number of a paragraph, and short answers in it
 Passage = tuple[int, int, int]  # number of its paragraph, first byte, end
 
 
 def read(split: str, root: Path | None, counts: Counter[str]) -> Iterator[DocumentQuestion]:
     """Yield the questions of a split, each with its article."""
     return (_record(article, split == "train", counts) for article in pages(root, FILES[split], CONTENT))
+
+
+def pages(root: Path | None, pattern: str, content: str) -> Iterator[Fields]:
+    """Yield the questions in the files of JSON lines under `--root` that match `pattern`; ValueError for none."""
+    folder = release_folder(root, content)
+    paths = sorted(folder.rglob(pattern))
+    if not paths:
+        raise ValueError(f"{folder} has no {pattern}; it must contain {content}")
+    return (Fields(record, f"{path}:{number}") for path in paths for number, record in read_json_lines(path))
+
+
+def question_record(
+    page: Fields,
+    texts: Sequence[str],
+    answer: str,
+    find: Callable[[Fields, int], Place | None],
+    meta: dict[str, dict[str, Any]] | None,
+    counts: Counter[str],
+) -> DocumentQuestion:
+    """Make the record of a question on a page with the keys that both releases have, and on the paragraphs `texts`.
+
+    Args:
+        answer: key of an annotation that holds the number of the chosen candidate.
+        find: what an annotation says of the candidate with this number; None if it has no paragraph.
+        meta: by the name of the dataset, what is kept beside id and annotations; None to keep nothing.
+    """
+    identifier, annotations = page.get("example_id", int), None
+    release_keys: dict[str, Any] = {"example_id": identifier}
+    if "annotations" in page:
+        released = page.objects("annotations")
+        chosen = [Fields(each.get(answer, dict), each.where).get("candidate_index", int) for each in released]
+        places = map(find, released, chosen)
+        annotations = tuple(map(_annotation, released, places))
+        lost = all(each.paragraph is None for each in annotations)
+        counts["answers_lost_by_reader"] += lost and any(number >= 0 for number in chosen)
+        release_keys["annotations"] = page.record["annotations"]
+    return DocumentQuestion(
+        id=str(identifier),
+        question=page.text("question_text"),
+        paragraphs=tuple(texts),
+        annotations=annotations,
+        meta=None if meta is None else {name: release_keys | more for name, more in meta.items()},
+        origin=page.where,
+    )
+
+
+def _annotation(annotation: Fields, place: Place | None) -> Annotation:
+    if place is None:
+        return Annotation()
+    yes_no = annotation.text("yes_no_answer").lower()
+    return Annotation(*place, yes_no=None if yes_no == "none" else yes_no)
 
 
 def _record(article: Fields, is_train: bool, counts: Counter[str]) -> DocumentQuestion:

@@ -9,15 +9,15 @@ test    newstest2020, 130 documents, 1,418 segments: from `test.tgz`
 test1   newstest2019: from `dev.tgz`
 
 As with German, the paper does not say which corpora its 42K training documents are. Licence: the test sets are free for
-research; for the corpora see their pages.
+research; for the corpora see their pages. `wmt20_en_de.py` has the forms of the files.
 """
 
 from functools import partial
 
-import wmt
+import wmt20_en_de as en_de
 
-SPLITS = wmt.SPLITS
-DEFAULTS = {**wmt.DEFAULTS, "target_language": "cs"}
+SPLITS = en_de.SPLITS
+DEFAULTS = {**en_de.DEFAULTS, "target_language": "cs"}
 RELEASE = {"valid": (107,), "test": (130,)}
 PAPER = {
     "documents": {"train": "42K", "valid": "107", "test": "130"},
@@ -27,4 +27,4 @@ PAPER = {
     "target_tokens": "862",
 }
 
-read = partial(wmt.read_news, "cs")
+read = partial(en_de.read_news, "cs")

@@ -22,8 +22,7 @@ from pathlib import Path
 
 from hat_fairseq.data.files import read_json, read_lines
 from hat_fairseq.data.kinds import Document
-from release import release_file, release_folder
-from text_tables import find_table, read_table
+from release import find_table, read_table, release_file, release_folder
 
 DEFAULTS = {"splitter": "punctuation", "on_empty": "drop"}
 RELEASE = {"train": (204045,), "valid": (11332,), "test": (11334,)}

@@ -20,6 +20,7 @@ type of the answer. It also logs `paragraph_accuracy` and `type_accuracy`.
 
 import math
 from abc import ABC, abstractmethod
+from itertools import chain
 from typing import Any, ClassVar
 
 import torch
@@ -30,8 +31,6 @@ from fairseq.logging import metrics
 from torch import Tensor
 
 COUNTS = "_label_counts"  # (K, 3) true positives, false positives, false negatives; not shown
-SUMS = ("rows", "exact", "answers", "exact_answers")  # of `answer_spans`
-MORE_SUMS = ("right_paragraphs", "right_types")  # further ones of `document_answers`
 
 #: (N, K) logits of the distributions that a loss sums over, -inf where no probability is, and their weight in it.
 Distributions = list[tuple[Tensor, float]]
@@ -41,6 +40,8 @@ class LabelCriterion(FairseqCriterion, ABC):
     """Base of the criterions for labels and answers. The task computes the logits, a subclass the loss."""
 
     name: ClassVar[str]  # as `--criterion` takes it
+    #: Figures in percent, each of two counts among what `compute` returns: the part and the whole.
+    shares: ClassVar[dict[str, tuple[str, str]]] = {}
 
     def __init__(self, task: Any) -> None:
         super().__init__(task)
@@ -70,6 +71,16 @@ class LabelCriterion(FairseqCriterion, ABC):
         """Returns the distributions that `compute` sums over; ValueError for a loss without probabilities."""
         raise ValueError(f"{type(self).__name__} has no probabilities that self-attention regularization could compare")
 
+    @classmethod
+    def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
+        """Logs `loss` as fairseq does, in bits a label, and the shares."""
+        total, loss = (float(sum(log[name] for log in logging_outputs)) for name in ("sample_size", "loss"))
+        metrics.log_scalar("loss", loss / max(total, 1) / math.log(2), total, round=3)
+        for count in dict.fromkeys(chain(*cls.shares.values())):
+            metrics.log_scalar_sum(f"_{count}", float(sum(log[count] for log in logging_outputs)))
+        for name, counts in cls.shares.items():
+            metrics.log_derived(name, lambda meters, counts=counts: percent(*(meters[f"_{n}"].sum for n in counts)))
+
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:
         return True
@@ -80,13 +91,14 @@ class DocumentLabels(LabelCriterion):
     """For all labelled tasks but those of answers."""
 
     name = "document_labels"
+    shares = {"accuracy": ("correct", "labels")}
 
     def compute(self, logits: Tensor, target: Tensor) -> tuple[Tensor, int, dict[str, Any]]:
         logits, target = logits.flatten(0, -2), target.flatten()
         labelled = target.ge(0)
         loss = F.cross_entropy(logits, target, reduction="sum")
         predicted, target = logits.argmax(dim=-1)[labelled], target[labelled]
-        log = {"correct": predicted.eq(target).sum()}
+        log = {"correct": predicted.eq(target).sum(), "labels": len(target)}
         if self.task.labels:
             log[COUNTS] = counts(predicted, target, len(self.task.labels))
         return loss, len(target), log
@@ -94,12 +106,9 @@ class DocumentLabels(LabelCriterion):
     def distributions(self, logits: Tensor, target: Tensor) -> Distributions:
         return [(logits.flatten(0, -2)[target.flatten().ge(0)], 1.0)]
 
-    @staticmethod
-    def reduce_metrics(logging_outputs: list[dict[str, Any]]) -> None:
-        total = log_loss(logging_outputs)
-        metrics.log_scalar_sum("_labels", total)
-        metrics.log_scalar_sum("_correct", float(sum(log["correct"] for log in logging_outputs)))
-        metrics.log_derived("accuracy", lambda meters: percent(meters["_correct"].sum, meters["_labels"].sum))
+    @classmethod
+    def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
+        super().reduce_metrics(logging_outputs)
         if COUNTS in logging_outputs[0]:
             metrics.log_scalar_sum(COUNTS, sum(log[COUNTS] for log in logging_outputs).double().cpu())
             metrics.log_derived("f1_micro", lambda meters: f1_micro(meters[COUNTS].sum))
@@ -111,6 +120,7 @@ class AnswerSpans(LabelCriterion):
     """For the task `question_answering`."""
 
     name = "answer_spans"
+    shares = {"accuracy": ("exact", "rows"), "has_answer_accuracy": ("exact_answers", "answers")}
 
     def compute(self, logits: Tensor, target: Tensor) -> tuple[Tensor, int, dict[str, Any]]:
         spans = target.unflatten(1, (-1, 2))  # (B, S, 2)
@@ -118,21 +128,11 @@ class AnswerSpans(LabelCriterion):
         right = torch.zeros_like(logits, dtype=torch.bool).scatter(1, spans, True)
         loss = -logits.log_softmax(dim=1).masked_fill(~right, float("-inf")).logsumexp(dim=1).sum() / 2
         exact, answers = (best_spans(logits)[:, None] == spans).all(dim=2).any(dim=1), spans[:, 0, 1].gt(0)
-        sums = (len(target), exact.sum(), answers.sum(), (exact & answers).sum())
-        return loss, len(target), dict(zip(SUMS, sums, strict=True))
+        log = {"exact": exact.sum(), "answers": answers.sum(), "exact_answers": (exact & answers).sum()}
+        return loss, len(target), log | {"rows": len(target)}
 
     def distributions(self, logits: Tensor, target: Tensor) -> Distributions:
         return [(logits.transpose(1, 2).flatten(0, 1), 1 / 2)]
-
-    @staticmethod
-    def reduce_metrics(logging_outputs: list[dict[str, Any]]) -> None:
-        log_loss(logging_outputs)
-        for name in SUMS:
-            metrics.log_scalar_sum(f"_{name}", float(sum(log[name] for log in logging_outputs)))
-        metrics.log_derived("accuracy", lambda meters: percent(meters["_exact"].sum, meters["_rows"].sum))
-        metrics.log_derived(
-            "has_answer_accuracy", lambda meters: percent(meters["_exact_answers"].sum, meters["_answers"].sum)
-        )
 
 
 @register_criterion("document_answers", dataclass=FairseqDataclass)
@@ -140,28 +140,19 @@ class DocumentAnswers(AnswerSpans):
     """For the task `document_question_answering`."""
 
     name = "document_answers"
+    shares = AnswerSpans.shares | {f"{which}_accuracy": (f"right_{which}s", "rows") for which in ("paragraph", "type")}
 
     def compute(self, logits: Any, target: Tensor) -> tuple[Tensor, int, dict[str, Any]]:
         loss, rows, log = super().compute(logits["span"], target[:, :2])
-        for name, wanted, which in zip(MORE_SUMS, target[:, 2:].T, ("paragraph", "type"), strict=True):
+        for which, wanted in zip(("paragraph", "type"), target[:, 2:].T, strict=True):
             loss = loss + F.cross_entropy(logits[which], wanted, reduction="sum")
-            log[name] = logits[which].argmax(dim=1).eq(wanted).sum()
+            log[f"right_{which}s"] = logits[which].argmax(dim=1).eq(wanted).sum()
         return loss / 3, rows, log
 
     def distributions(self, logits: Any, target: Tensor) -> Distributions:
         spans = super().distributions(logits["span"], target)
         pairs = [*spans, (logits["paragraph"], 1.0), (logits["type"], 1.0)]
         return [(distribution, weight / 3) for distribution, weight in pairs]
-
-    @staticmethod
-    def reduce_metrics(logging_outputs: list[dict[str, Any]]) -> None:
-        AnswerSpans.reduce_metrics(logging_outputs)
-        for name, which in zip(MORE_SUMS, ("paragraph", "type"), strict=True):
-            metrics.log_scalar_sum(f"_{name}", float(sum(log[name] for log in logging_outputs)))
-            metrics.log_derived(
-                f"{which}_accuracy",
-                lambda meters, name=name: percent(meters[f"_{name}"].sum, meters["_rows"].sum),
-            )
 
 
 def counts(predicted: Tensor, target: Tensor, num_classes: int) -> Tensor:
@@ -185,14 +176,6 @@ def f1_macro(table: Tensor) -> float:
 def percent(part: float, whole: float) -> float:
     """Returns a share, rounded to what is shown; 0 of 0 is 0."""
     return round(100 * float(part) / float(whole), 3) if whole else 0.0
-
-
-def log_loss(logging_outputs: list[dict[str, Any]]) -> float:
-    """Logs `loss` as fairseq does, in bits a label, and returns the number of labels."""
-    total = float(sum(log["sample_size"] for log in logging_outputs))
-    loss = float(sum(log["loss"] for log in logging_outputs))
-    metrics.log_scalar("loss", loss / max(total, 1) / math.log(2), total, round=3)
-    return total
 
 
 def best_spans(logits: Tensor) -> Tensor:

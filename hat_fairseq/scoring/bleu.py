@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from hat_fairseq.data.pipeline import recorded_language
 from hat_fairseq.data.text import join_sentences
 from hat_fairseq.scoring.files import DocumentTexts, read_hypotheses, read_references
-from hat_fairseq.scoring.report import Report, aligned
+from hat_fairseq.scoring.report import Report
 
 DOCUMENT_BLEU, CHRF2, SENTENCE_BLEU = "document BLEU", "chrF2", "s-BLEU"
 
@@ -216,10 +216,10 @@ def score(args: argparse.Namespace) -> Report:
     names = [name for metric in (DOCUMENT_BLEU, CHRF2) for name in (metric, "p")[: 1 + tested]]
     rows = [["", *names, SENTENCE_BLEU, "unmatched documents", "unmatched segments"]]
     rows += [[path, *_row(report, tested)] for path, report in reports.items()]
-    lines = [*aligned(rows), *(f"{metric}: {signature}" for metric, signature in signatures.items())]
+    lines = [f"{metric}: {signature}" for metric, signature in signatures.items()]
     notes = [note for path in systems for note in _notes(path, reports[path], systems[path])]
     record = {"systems": {path: asdict(report) for path, report in reports.items()}, "signatures": signatures}
-    return Report(lines + [reason] * bool(reason), notes, record)
+    return Report(rows, lines, [reason] * bool(reason), notes, record)
 
 
 def settings_of(args: argparse.Namespace) -> BleuSettings:

@@ -89,7 +89,7 @@ def score(args: argparse.Namespace) -> Report:
     """Returns a row for each system, the signatures, and a table of classes for each system."""
     (wanted,) = args.references
     references = read_by_id(wanted, _labels)
-    rows, signatures, tables, report = [["", *FIGURES]], [], [], Report()
+    report = Report([["", *FIGURES]])
     for path in args.hypotheses:
         hypotheses = read_by_id(path, partial(_labels, truncated=True))
         check_joined(hypotheses, references, (path, wanted))
@@ -98,16 +98,15 @@ def score(args: argparse.Namespace) -> Report:
                 raise ValueError(f"document {identifier!r}: {count} labels in {path}, but {len(gold)} in {wanted}")
         system = score_labels(hypotheses, references, args.bootstrap_samples, args.seed)
         report.record[path] = asdict(system)
-        rows.append([path, *map(str, system.figures.values())])
-        signatures.append(system.signature)
+        report.rows.append([path, *map(str, system.figures.values())])
+        report.signatures.append(system.signature)
         table = [["class", "precision", "recall", "F1", "support", "predicted"]]
         for name, (*scores, support, predicted) in ((n, each.values()) for n, each in system.classes.items()):
             table.append([name, *(f"{score:.2f}" for score in scores), str(support), str(predicted)])
-        tables += ["", path, *aligned(table)]
+        report.more.extend(["", path, *aligned(table)])
         if system.missing:
             missing = f"{system.missing} of {system.elements} elements have no prediction and count as wrong"
             report.notes.append(f"{path}: {missing}")
-    report.lines.extend([*aligned(rows), *dict.fromkeys(signatures), *tables])
     return report
 
 

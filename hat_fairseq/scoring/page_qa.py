@@ -142,6 +142,7 @@ class Scored:
         drawn = resampling(args.bootstrap_samples, args.seed, "questions")
         settings = f"annotators: {args.annotators} | threshold: of the best F1 | bootstrap: {drawn}"
         self.signature = f"{title} | {settings} | questions: {len(self.languages)}"
+        self.report.signatures.append(self.signature)
 
     def figures(self, path: str, kind: int) -> tuple[Interval, dict[str, dict[str, Any]]]:
         """Returns the mean best F1 (x 100) over languages with predictions, without English, and all their figures.
@@ -177,7 +178,7 @@ def _prediction(dataset: str, record: Record, fields: Fields) -> tuple[PageAnswe
 def score_natural_questions(args: argparse.Namespace) -> Report:
     """Returns a row for the long and one for the short answers of each system, then the signature."""
     scored = Scored("natural_questions", "Natural Questions", args)
-    rows: list[list[str]] = [["", "", *HEADER]]
+    scored.report.rows.append(["", "", *HEADER])
     for path, lines in scored.lines.items():
         check_joined(lines, scored.languages, (path, args.references[0]))
         scores = {}
@@ -185,10 +186,9 @@ def score_natural_questions(args: argparse.Namespace) -> Report:
             f1, languages = scored.figures(path, kind)
             figures = languages[""]
             others = [f"{figure:.2f}" for figure in (*figures["recall_at_precision"].values(), figures["f1_of_all"])]
-            rows.append([path, name, str(f1), *_cells(figures)[1:], *others])
+            scored.report.rows.append([path, name, str(f1), *_cells(figures)[1:], *others])
             scores[name] = figures | {"f1": asdict(f1)}
         scored.report.record[path] = {"scores": scores, "signature": scored.signature}
-    scored.report.lines.extend([*aligned(rows), scored.signature])
     return scored.report
 
 
@@ -196,7 +196,7 @@ def score_tydi_qa(args: argparse.Namespace) -> Report:
     """Returns the means of each system and the signature, then a table of languages for each system."""
     scored = Scored("tydi_qa", "TyDi QA, primary tasks", args)
     sizes, kinds = Counter(scored.languages.values()), ("passage", "minimal")
-    rows, tables = [["", *(f"{kind} F1" for kind in kinds), "languages without English"]], []
+    scored.report.rows.append(["", *(f"{kind} F1" for kind in kinds), "languages without English"])
     for path in args.hypotheses:
         scored.report.notes.extend(_check_predictions(scored, path))
         scores, row = {}, [path]
@@ -209,11 +209,10 @@ def score_tydi_qa(args: argparse.Namespace) -> Report:
             row.append(str(f1))
             for language, figures in languages.items():
                 cells.setdefault(language, [language, str(sizes[language])]).extend(_cells(figures))
-        rows.append([*row, str(len(averaged))])
+        scored.report.rows.append([*row, str(len(averaged))])
         header = ["language", "questions", *(f"{kind} {title}" for kind in kinds for title in HEADER[:4])]
-        tables += ["", path, *aligned([header, *cells.values()])]
+        scored.report.more.extend(["", path, *aligned([header, *cells.values()])])
         scored.report.record[path] = {"scores": scores, "signature": scored.signature}
-    scored.report.lines.extend([*aligned(rows), scored.signature, *tables])
     return scored.report
 
 

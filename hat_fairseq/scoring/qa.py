@@ -128,26 +128,15 @@ def _squad_figures(
                 interval = bootstrap_mean(values, 0 if prefix else args.bootstrap_samples, args.seed)
                 figures[prefix + name] = interval.mean if prefix else interval
             figures[f"{prefix}total"] = len(ids)
+    # Questions are answered in the order in which SQuAD takes them: of equal scores the first in `odds`.
+    order = sorted(odds, key=odds.__getitem__)
     for number, name in enumerate(("exact", "f1") if odds else ()):
-        # The gain of answering a question, in the order in which SQuAD takes them: of equal scores the first in `odds`.
-        order = sorted(odds, key=odds.__getitem__)
-        gains = {i: matches[i][number] if golds[i].answers else -bool(texts[i]) for i in order}
-        best, threshold = _best_threshold(gains, odds, len(golds) - len(answerable))
-        figures[f"best_{name}"], figures[f"best_{name}_thresh"] = 100 * best / len(golds), threshold
+        gains = [matches[i][number] if golds[i].answers else -bool(texts[i]) for i in order]
+        sums = np.cumsum([len(golds) - len(answerable), *gains])  # of answering none, the first one, ...
+        best = int(sums.argmax())
+        figures[f"best_{name}"] = float(100 * sums[best] / len(golds))
+        figures[f"best_{name}_thresh"] = odds[order[best - 1]] if best else 0.0
     return figures
-
-
-def _best_threshold(gains: Mapping[str, float], odds: Mapping[str, float], value: float) -> tuple[float, float]:
-    """The best sum of scores of answering only questions whose no-answer score is at most a threshold, and that.
-
-    `gains`: in the order of no-answer scores; `value`: the sum of answering none, for which the threshold is 0.
-    """
-    best, threshold = value, 0.0
-    for i, gain in gains.items():
-        value += gain
-        if value > best:
-            best, threshold = value, odds[i]
-    return best, threshold
 
 
 def add_threshold(parser: argparse.ArgumentParser) -> None:
@@ -214,11 +203,10 @@ def _page_answer(path: str, predictions: Mapping[str, Fields], pages: Iterable[s
 
 
 def _add(report: Report, args: argparse.Namespace, path: str, figures: Figures, name: str) -> None:
-    """Adds the figures of a system to the report."""
     drawn = resampling(args.bootstrap_samples, args.seed, "questions")
     signature = f"{name} | bootstrap: {drawn} | questions: {figures['total']}"
     rows = [[name, _text(name, figure)] for name, figure in figures.items()]
-    report.lines.extend([*[path] * (len(args.hypotheses) > 1), *aligned(rows), signature])
+    report.more.extend([*[path] * (len(args.hypotheses) > 1), *aligned(rows), signature])
     scores = {name: each.mean if isinstance(each, Interval) else each for name, each in figures.items()}
     intervals = {name: asdict(each) for name, each in figures.items() if isinstance(each, Interval)}
     report.record[path] = {"scores": scores, "intervals": intervals, "signature": signature}

@@ -57,11 +57,18 @@ def resampling(samples: int, seed: int, unit: str) -> str:
 
 @dataclass(frozen=True)
 class Report:
-    """Lines to print (tables, then signatures), notes on what lowers a score unexpectedly, and the JSON of --json."""
+    """What `hat score` prints of all systems and writes to the file of --json."""
 
-    lines: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    record: dict[str, Any] = field(default_factory=dict)
+    rows: list[list[str]] = field(default_factory=list)  # of the table of systems, its header first
+    signatures: list[str] = field(default_factory=list)  # each is printed once, below the table
+    more: list[str] = field(default_factory=list)  # further lines below
+    notes: list[str] = field(default_factory=list)  # on what lowers a score unexpectedly, for stderr
+    record: dict[str, Any] = field(default_factory=dict)  # the JSON
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines to print."""
+        return [*aligned(self.rows), *dict.fromkeys(self.signatures), *self.more]
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from hat_fairseq.scoring import perl
 from hat_fairseq.scoring.files import Summary, read_hypotheses, read_references
-from hat_fairseq.scoring.report import Interval, Report, aligned, bootstrap_mean
+from hat_fairseq.scoring.report import Interval, Report, bootstrap_mean
 
 METRICS = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeLsum": "ROUGE-L (summary)"}
 OTHERS = 19  # mismatched references of a summary: enough for a steady mean, and linear in the number of documents
@@ -77,9 +78,7 @@ def rouge(
     if settings.backend == "perl":
         if len(flat) > len(references):
             raise ValueError("the perl backend takes one reference per document; use --backend rouge-score for several")
-        from hat_fairseq.scoring import perl
-
-        scores, backend = perl.score(hypothesis_lines, flat, settings)
+        scores, backend = perl.score(hypothesis_lines, flat, settings.stem, settings.bootstrap_samples)
     else:
         scores = _score(hypothesis_lines, reference_lines, settings)
         backend = f"rouge-score {version('rouge-score')}"
@@ -222,22 +221,22 @@ def score(args: argparse.Namespace) -> Report:
     stated = {each.name: value for each in fields(RougeSettings) if (value := getattr(args, each.name)) is not None}
     settings = RougeSettings(**PRESETS.get(args.like, {}) | stated)
     references = read_references(args.references)
-    rows, signatures, lines, report = [["", *METRICS.values()]], [], [], Report()
+    report = Report([["", *METRICS.values()]])
     for path in args.hypotheses:
         texts = read_hypotheses(path, references)
         system = rouge(texts, references.texts, settings)
         report.record[path] = asdict(system)
-        rows.append([path, *map(str, system.scores.values())])
-        signatures.append(system.signature)
+        report.rows.append([path, *map(str, system.scores.values())])
+        report.signatures.append(system.signature)
         repeated = f"{system.repeated_trigrams:.2f} % (references: {system.repeated_in_references:.2f} %)"
-        lines.append(f"repeated 3-grams: {path} {repeated}")
+        report.more.append(f"repeated 3-grams: {path} {repeated}")
         if args.against_others:
             means = score_against_others(texts, references.texts, settings)
-            lines.append(f"against other documents' references: {path} {' '.join(f'{m:.2f}' for m in means.values())}")
+            figures = " ".join(f"{mean:.2f}" for mean in means.values())
+            report.more.append(f"against other documents' references: {path} {figures}")
         if count := system.empty_hypotheses:
             report.notes.append(f"{path}: {count} of {system.documents} hypotheses are empty and score 0")
         if count := system.non_ascii_documents:
             letters = "have letters outside a-z, which ROUGE ignores"
             report.notes.append(f"{path}: {count} of {system.documents} documents {letters}")
-    report.lines.extend([*aligned(rows), *dict.fromkeys(signatures), *lines])
     return report

@@ -1,13 +1,11 @@
 """The dataset of `document_to_text`: sources and targets, with optional roles."""
 
 import logging
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from fairseq.data import LanguagePairDataset, data_utils
 from fairseq.tasks.translation import load_langpair_dataset
-from torch import Tensor
 
 from .plugin_task import check_rows
 
@@ -18,16 +16,23 @@ class DocumentPairDataset(LanguagePairDataset):
     """fairseq's pairs plus `roles`, the id of the role of each source token.
 
     Args:
+        pair: the documents.
+        target_sizes: tokens of each target, or None without targets.
+        cfg: of the task; its options for padding.
         roles: the ids of each document, as many as it has tokens, or None.
         split: name under which the share of padding is logged whenever batches are made.
-        pair_arguments: `LanguagePairDataset`'s.
     """
 
-    def __init__(self, *pair_arguments: Any, roles: Sequence[Tensor] | None, split: str, **pair_options: Any) -> None:
-        super().__init__(*pair_arguments, **pair_options)
+    def __init__(
+        self, pair: LanguagePairDataset, target_sizes: np.ndarray | None, cfg: Any, roles: Any, split: str
+    ) -> None:
+        options = {"left_pad_source": cfg.left_pad_source, "left_pad_target": False, "shuffle": split != "test"}
+        options |= {"num_buckets": cfg.num_batch_buckets, "pad_to_multiple": cfg.required_seq_len_multiple}
+        source = pair.src, pair.src_sizes, pair.src_dict
+        super().__init__(*source, pair.tgt, target_sizes, pair.tgt_dict, **options)
         self.roles, self._split = roles, split
         # `src_sizes` and `tgt_sizes` are larger where --num-batch-buckets pads single documents.
-        self._lengths = {"source": pair_arguments[1], "target": pair_arguments[4]}
+        self._lengths = {"source": pair.src_sizes, "target": target_sizes}
 
     def batch_by_size(self, indices: np.ndarray, *limits: Any, **more_limits: Any) -> list[np.ndarray]:
         """Makes fairseq's batches; `indices` are in order of source, then target length, so little is padded."""
@@ -93,21 +98,7 @@ def load_documents(task: Any, folder: str, split: str, combine: bool) -> Documen
         target_sizes = np.minimum(target_sizes, cfg.max_target_positions)
     elif target_sizes is not None:
         check_lengths(target_sizes, cfg.max_target_positions, "target", split)
-    return DocumentPairDataset(
-        pair.src,
-        pair.src_sizes,
-        task.src_dict,
-        pair.tgt,
-        target_sizes,
-        task.tgt_dict,
-        left_pad_source=cfg.left_pad_source,
-        left_pad_target=False,
-        num_buckets=cfg.num_batch_buckets,
-        shuffle=split != "test",
-        pad_to_multiple=cfg.required_seq_len_multiple,
-        roles=roles,
-        split=split,
-    )
+    return DocumentPairDataset(pair, target_sizes, cfg, roles, split)
 
 
 def check_lengths(sizes: np.ndarray, limit: int, side: str, split: str) -> None:

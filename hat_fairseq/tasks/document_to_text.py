@@ -10,7 +10,7 @@ chunks counts as several; `hat generate --score bleu` scores whole documents.
 
 import logging
 from argparse import Namespace
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Optional
@@ -122,7 +122,7 @@ class DocumentToTextTask(PluginTask, TranslationTask):
         if self.cfg.eval_rouge:
             hypotheses = self.inference_step(self.rouge_generator, [model], sample)
             pairs = texts_of(self, hypotheses, sample["target"])
-            logging_output.update(rouge_sums(pairs) | counts_of(pairs))
+            logging_output.update(sums_of(pairs))
         return loss, sample_size, logging_output
 
     def _inference_with_bleu(self, generator: Any, sample: dict[str, Any], model: Any) -> Any:
@@ -142,8 +142,13 @@ class DocumentToTextTask(PluginTask, TranslationTask):
         reduce_scores(logging_outputs)
 
     def post_validate(self, model: Any, stats: dict[str, Any], aggregator: Any) -> None:
-        """Warns of short texts; fairseq calls it after each validation subset."""
-        warn_of_short(aggregator)
+        """fairseq's hook after each subset: warns if most texts are empty or one word, which no score shows."""
+        share = aggregator["_short_hypotheses"].avg if "_short_hypotheses" in aggregator else 0.0
+        if share > MAX_SHORT:
+            logger.warning(
+                "%.0f%% of the generated texts are empty or one word, so their scores say nothing; if this stays so, "
+                "look at min_len, max_len_b and lenpen of the generation, and at the learning rate", 100 * share,
+            )  # fmt: skip
 
     # Generation
 
@@ -171,16 +176,12 @@ def texts_of(task: Any, hypotheses: list[list[dict[str, Any]]], targets: Iterabl
     return [(text(beams[0]["tokens"]), text(target, unk_string=UNKNOWN_REFERENCE)) for beams, target in pairs]
 
 
-def rouge_sums(pairs: list[tuple[str, str]]) -> dict[str, float]:
-    """Sums of F x 100 over the rows of a batch: stemmed, both sides split at punctuation."""
+def sums_of(pairs: list[tuple[str, str]]) -> dict[str, float]:
+    """Returns sums over the rows of a batch: F x 100 (stemmed, both sides split at punctuation), texts, short texts."""
     generated, references = ([split_summary(pair[side], "punctuation") for pair in pairs] for side in (0, 1))
     scores = score_documents(generated, references, stem=True)
-    return {f"_{log}_sum": 100 * float(scores[name].sum()) for name, log in ROUGE.items()}
-
-
-def counts_of(pairs: list[tuple[str, str]]) -> dict[str, float]:
-    """Returns how many rows of a batch were generated, and how many of these texts have at most one word."""
-    return {"_hypotheses": len(pairs), "_short_hypotheses": sum(_is_short(*pair) for pair in pairs)}
+    sums = {f"_{log}_sum": 100 * float(scores[name].sum()) for name, log in ROUGE.items()}
+    return sums | {"_hypotheses": len(pairs), "_short_hypotheses": sum(_is_short(*pair) for pair in pairs)}
 
 
 def reduce_scores(logging_outputs: list[dict[str, Any]]) -> None:
@@ -193,16 +194,6 @@ def reduce_scores(logging_outputs: list[dict[str, Any]]) -> None:
     if number:
         short = sum(log.get("_short_hypotheses", 0) for log in logging_outputs)
         metrics.log_scalar("_short_hypotheses", short / number, number)
-
-
-def warn_of_short(meters: Mapping[str, Any]) -> None:
-    """Warns if most hypotheses of a validation subset are empty or one word, which no score shows."""
-    share = meters["_short_hypotheses"].avg if "_short_hypotheses" in meters else 0.0
-    if share > MAX_SHORT:
-        logger.warning(
-            "%.0f%% of the generated texts are empty or one word, so their scores say nothing; if this stays so, "
-            "look at min_len, max_len_b and lenpen of the generation, and at the learning rate", 100 * share,
-        )  # fmt: skip
 
 
 def _is_short(hypothesis: str, reference: str) -> bool:

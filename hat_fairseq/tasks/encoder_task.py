@@ -28,7 +28,7 @@ from ..data.rows import read_ids
 from ..models.encoder_model import EncoderModel
 from ..models.loading import LABELS, fingerprint
 from .plugin_task import PluginTask, PluginTaskConfig, check_rows, load_pipeline
-from .row_dataset import RowDataset, RowTargets, SampleDataset
+from .row_dataset import RowDataset
 
 
 @dataclass
@@ -132,11 +132,9 @@ class EncoderTask(PluginTask, FairseqTask):
             raise FileNotFoundError(f"{path}.idx is missing: {data} has no split {split!r}")
         check_rows(rows, f"{data}, {split}")
         self._check_lengths(rows, f"{data}, {split}")
-        targets, pad = self._load_targets(split, len(rows), combine), self.dictionary.pad()
-        if self.kind.joins_rows:
-            self.datasets[split] = SampleDataset(rows, targets, pad, read_ids(data / f"{split}.ids"), split)
-        else:
-            self.datasets[split] = RowDataset(rows, targets, pad)
+        labels, words = self._load_labels(split, len(rows), combine), self.label_dictionary
+        chunks = read_ids(data / f"{split}.ids") if self.kind.joins_rows else None
+        self.datasets[split] = RowDataset(self.kind, rows, self.dictionary.pad(), labels, words, split, chunks)
 
     def _check_lengths(self, rows: Any, what: str) -> None:
         """Raises ValueError for indexed rows of token ids that are longer than the model takes."""
@@ -152,16 +150,14 @@ class EncoderTask(PluginTask, FairseqTask):
                 "--max-source-tokens (and --max-segments) and --long-source truncate"
             )
 
-    def _load_targets(self, split: str, num_rows: int, combine: bool) -> RowTargets | None:
+    def _load_labels(self, split: str, num_rows: int, combine: bool) -> Any:
         path = Path(self.cfg.data) / self.streams["label"][0].format(split=split)
         labels = data_utils.load_indexed_dataset(str(path), self.label_dictionary, combine=combine)
-        if labels is None:
-            return None
-        if self.label_dictionary is None:
+        if labels is not None and self.label_dictionary is None:
             raise ValueError(f"{self.cfg.data}/{self.streams['label'][1]} is missing, but {split} has labels")
-        if len(labels) != num_rows:
+        if labels is not None and len(labels) != num_rows:
             raise ValueError(f"{path}: {len(labels)} rows of labels for {num_rows} rows; preprocess the data again")
-        return RowTargets(self.kind, labels, self.label_dictionary)
+        return labels
 
     def get_batch_iterator(self, dataset: Any, max_tokens: int | None = None, **kwargs: Any) -> Any:
         """fairseq's hook; ValueError for a `--max-tokens` that is lower than one sample needs."""

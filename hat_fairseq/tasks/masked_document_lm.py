@@ -48,8 +48,7 @@ class OneLeadingMarker(BaseWrapperDataset):
     def size(self, index: int) -> int:
         return int(self._sizes[index])
 
-    def num_tokens(self, index: int) -> int:
-        return int(self._sizes[index])
+    num_tokens = size
 
     def __getitem__(self, index: int) -> Tensor:
         item = self.dataset[index]

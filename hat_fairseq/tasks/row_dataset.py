@@ -1,11 +1,11 @@
-"""The datasets of the labelled tasks: rows of tokens with targets, and samples of several rows."""
+"""The dataset of the labelled tasks: rows of tokens with targets, and samples of several rows."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
-from fairseq.data import Dictionary, FairseqDataset, data_utils
+from fairseq.data import FairseqDataset, data_utils
 from torch import Tensor
 
 from ..data.kind import IGNORED
@@ -15,40 +15,49 @@ from ..data.rows import Chunk
 Item = dict[str, Any]
 
 
-class RowTargets:
-    """The target of each row, made of its line in the label stream.
-
-    Args:
-        labels: indexed label ids, each row ending in `</s>`.
-        dictionary: of the labels.
-    """
-
-    def __init__(self, kind: LabelledKind, labels: Any, dictionary: Dictionary) -> None:
-        self.kind, self.labels, self.dictionary = kind, labels, dictionary
-        self.classes = {symbol: number for number, symbol in enumerate(dictionary.symbols[dictionary.nspecial :])}
-
-    def __call__(self, index: int, tokens: Tensor) -> Any:
-        """`LabelledKind.target` of a row; ValueError if the label does not belong to its (T,) token ids."""
-        label = [self.dictionary[number] for number in self.labels[index][:-1].tolist()]
-        try:
-            return self.kind.target(label, tokens.numpy(), self.classes)
-        except ValueError as error:
-            raise ValueError(f"label row {index + 1}: {error}; preprocess the data again") from None
-
-
 class RowDataset(FairseqDataset):
-    """A sample is a row.
+    """A sample is a row, or all rows of a record, which are beside each other.
 
     Args:
+        kind: of the data.
         rows: indexed (T,) token ids with `</s>`, with `sizes`.
-        targets: of the rows, or None for a split without labels.
         pad: id of padding.
+        labels: indexed label ids of the rows, each ending in `</s>`; None for a split without labels.
+        dictionary: fairseq's dictionary of the labels, where the data have one.
+        split: for messages.
+        chunks: the line of the ids table for each row where samples are records, else None.
+    Raises:
+        ValueError: the rows are not those of the ids table, or the labels of a record do not belong together.
     """
 
-    def __init__(self, rows: Any, targets: RowTargets | None, pad: int) -> None:
+    def __init__(
+        self,
+        kind: LabelledKind,
+        rows: Any,
+        pad: int,
+        labels: Any,
+        dictionary: Any,
+        split: str,
+        chunks: Sequence[Chunk] | None = None,
+    ) -> None:
         super().__init__()
-        self.rows, self.targets, self.pad = rows, targets, pad
+        self.kind, self.rows, self.pad = kind, rows, pad
+        self.labels, self.dictionary, self.split = labels, dictionary, split
+        symbols = () if dictionary is None else dictionary.symbols[dictionary.nspecial :]
+        self.classes = {symbol: number for number, symbol in enumerate(symbols)}
         self.sizes = np.array(rows.sizes, dtype=np.int64)  # tokens of each sample, padding between its rows included
+        self.first, self.counts = np.arange(len(rows)), np.ones(len(rows), dtype=np.int64)
+        if chunks is not None:
+            firsts = [chunk for chunk in chunks if chunk.number == 0]
+            self.counts = np.array([chunk.count for chunk in firsts], dtype=np.int64)
+            self.first = np.cumsum(self.counts) - self.counts
+            beside = [(chunk.document_id, number) for chunk in firsts for number in range(chunk.count)]
+            if len(rows) != len(chunks) or beside != [(chunk.document_id, chunk.number) for chunk in chunks]:
+                raise ValueError(f"{split}: the rows are not those of {split}.ids: preprocess the data again")
+            if len(firsts):
+                self.sizes = np.maximum.reduceat(self.sizes, self.first) * self.counts
+            for index in range(len(self)) if labels is not None else ():
+                self.target(index, self._tokens(index))
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -66,10 +75,27 @@ class RowDataset(FairseqDataset):
         order = np.random.permutation(len(self))
         return order[np.argsort(self.sizes[order], kind="stable")]
 
+    def _tokens(self, index: int) -> list[Tensor]:
+        first = int(self.first[index])
+        return [self.rows[row].long() for row in range(first, first + int(self.counts[index]))]
+
+    def target(self, index: int, tokens: list[Tensor]) -> Any:
+        """Returns the target of a sample; ValueError for labels that do not belong to its rows or to each other."""
+        targets, where = [], ""
+        try:
+            for row, ids in enumerate(tokens, start=int(self.first[index])):
+                where = f"label row {row + 1}"
+                label = [self.dictionary[number] for number in self.labels[row][:-1].tolist()]
+                targets.append(self.kind.target(label, ids.numpy(), self.classes))
+            where = f"sample {index + 1}"
+            return self.kind.sample_target(targets) if self.kind.joins_rows else targets[0]
+        except ValueError as error:
+            raise ValueError(f"{self.split}: {where}: {error}; preprocess the data again") from None
+
     def __getitem__(self, index: int) -> Item:
-        tokens = self.rows[index].long()
-        target = None if self.targets is None else self.targets(int(index), tokens)
-        return {"id": int(index), "tokens": [tokens], "target": target}
+        tokens = self._tokens(index)
+        target = None if self.labels is None else self.target(index, tokens)
+        return {"id": int(index), "tokens": tokens, "target": target}
 
     def collater(self, samples: list[Item]) -> Item:
         """Makes a batch; see `encoder_task`."""
@@ -89,42 +115,6 @@ class RowDataset(FairseqDataset):
             },
             "target": None if targets[0] is None else _collate_targets(targets),
         }
-
-
-class SampleDataset(RowDataset):
-    """A sample is all rows of a record, which are beside each other.
-
-    Args:
-        chunks: the line of the ids table for each row.
-        split: for messages.
-    Raises:
-        ValueError: the rows are not those of the ids table, or the targets of a record do not belong together.
-    """
-
-    def __init__(self, rows: Any, targets: RowTargets | None, pad: int, chunks: Sequence[Chunk], split: str) -> None:
-        super().__init__(rows, targets, pad)
-        firsts = [chunk for chunk in chunks if chunk.number == 0]
-        self.counts = np.array([chunk.count for chunk in firsts], dtype=np.int64)
-        self.first = np.cumsum(self.counts) - self.counts
-        beside = [(chunk.document_id, number) for chunk in firsts for number in range(chunk.count)]
-        if len(rows) != len(chunks) or beside != [(chunk.document_id, chunk.number) for chunk in chunks]:
-            raise ValueError(f"{split}: the rows are not those of {split}.ids: preprocess the data again")
-        if len(firsts):
-            self.sizes = np.maximum.reduceat(self.sizes, self.first) * self.counts
-        self.sample_targets = None if targets is None else [self._target(targets, n, split) for n in range(len(self))]
-
-    def _rows(self, index: int) -> range:
-        return range(int(self.first[index]), int(self.first[index] + self.counts[index]))
-
-    def _target(self, targets: RowTargets, index: int, split: str) -> Any:
-        try:
-            return targets.kind.sample_target([targets(row, self.rows[row]) for row in self._rows(index)])
-        except ValueError as error:
-            raise ValueError(f"{split}: sample {index + 1}: {error}; preprocess the data again") from None
-
-    def __getitem__(self, index: int) -> Item:
-        target = None if self.sample_targets is None else self.sample_targets[index]
-        return {"id": int(index), "tokens": [self.rows[row].long() for row in self._rows(index)], "target": target}
 
 
 def _collate_targets(targets: Sequence[Any]) -> Tensor:

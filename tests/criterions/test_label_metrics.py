@@ -11,14 +11,14 @@ from fairseq.logging import metrics
 from sklearn.metrics import accuracy_score, f1_score
 from torch import Tensor
 
-from hat_fairseq.criterions.labels import COUNTS, SUMS, AnswerSpans, DocumentAnswers, DocumentLabels, best_spans, counts
+from hat_fairseq.criterions.labels import COUNTS, AnswerSpans, DocumentAnswers, DocumentLabels, best_spans, counts
 
 
 def log(predicted: Tensor, target: Tensor, num_classes: int) -> dict[str, object]:
     """What the criterion logs for these labels."""
     right = predicted.eq(target).sum()
-    table = counts(predicted, target, num_classes)
-    return {"loss": torch.tensor(1.5) * len(target), "sample_size": len(target), "correct": right, COUNTS: table}
+    sums = {"labels": len(target), "correct": right, COUNTS: counts(predicted, target, num_classes)}
+    return {"loss": torch.tensor(1.5) * len(target), "sample_size": len(target)} | sums
 
 
 def logged(logs: list[dict[str, object]], *more: list[dict[str, object]]) -> dict[str, float]:
@@ -72,9 +72,9 @@ def test_the_best_span_is_the_best_of_all(length: int) -> None:
 
 def test_accuracies_of_spans_are_sums_over_batches() -> None:
     with metrics.aggregate(new_root=True) as meters:
-        for values in [(4, 2, 3, 1), (1, 1, 0, 0), (3, 0, 3, 0)]:
-            log = dict(zip(SUMS, values, strict=True)) | {"loss": 0.0, "sample_size": values[0]}
-            AnswerSpans.reduce_metrics([log])
+        for rows, exact, answers, exact_answers in [(4, 2, 3, 1), (1, 1, 0, 0), (3, 0, 3, 0)]:
+            log = {"rows": rows, "exact": exact, "answers": answers, "exact_answers": exact_answers}
+            AnswerSpans.reduce_metrics([log | {"loss": 0.0, "sample_size": rows}])
     assert meters.get_smoothed_values()["accuracy"] == pytest.approx(100 * 3 / 8)
     assert meters.get_smoothed_values()["has_answer_accuracy"] == pytest.approx(100 * 1 / 6, abs=1e-3)
 

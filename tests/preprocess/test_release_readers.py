@@ -20,13 +20,13 @@ import pytest
 from commands import REPOSITORY
 from releases import RELEASES, write_release
 
+from ami import FILLERS, filter_words
 from hat_fairseq import cli
 from hat_fairseq.data.binarize import check_splits
 from hat_fairseq.data.kinds.document_questions import choose_annotation
 from hat_fairseq.data.readers import SPLITS, find_reader, names
 from hat_fairseq.data.record import Record
 from hat_fairseq.data.records_json import record_to_json
-from meetings import FILLERS, filter_words
 from triviaqa import find_answers
 
 GOLDEN = REPOSITORY / "tests/golden/readers"

@@ -185,7 +185,9 @@ def official(folder: Path, dataset: str, lines: list[Record]) -> Path:
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-def test_natural_questions(seed: int, tmp_path: Path) -> None:
+def test_natural_questions(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if Path(path) != REPOSITORY / "preprocess"])
+    monkeypatch.delitem(sys.modules, "natural_questions", raising=False)  # the reader of the same name
     util = pytest.importorskip("natural_questions.eval_utils")
     from absl import flags
 

@@ -25,12 +25,16 @@ def training_words(data: Path, save_dir: Path, *flags: object) -> list[str]:
     return [*map(str, [data, "--user-dir", USER_DIR, *TINY_TRAINING.split(), "--save-dir", save_dir, *flags])]
 
 
+def environment() -> dict[str, str]:
+    """The variables of a command of this environment, which takes one core."""
+    return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY)}
+
+
 def run_command(*command: object, check: bool = True, **options: object) -> subprocess.CompletedProcess:
     """Runs a command of this environment (`fairseq-train`, `hat`, ...); its whole output is shown when it fails."""
     program = Path(sys.executable).parent / str(command[0])
     words = [str(word) for word in (program if program.exists() else command[0], *command[1:])]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY)}
-    result = subprocess.run(words, capture_output=True, text=True, env=environment, timeout=300, **options)  # type: ignore[call-overload]
+    result = subprocess.run(words, capture_output=True, text=True, env=environment(), timeout=300, **options)  # type: ignore[call-overload]
     if check and result.returncode:
         raise AssertionError(f"{' '.join(words)}\nexit {result.returncode}\n{result.stdout}\n{result.stderr}")
     return result

@@ -13,16 +13,11 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from commands import REPOSITORY, WITHOUT_LOCKS, training_words
-
-from hat_fairseq.register import register
-
-register()  # the tests read checkpoints, whose types the plugin allows
+from test_training import assert_same_result, checkpoint
 
 FAULTY = ["--user-dir", REPOSITORY / "tests/support/faulty", "--criterion", "faulty", "--fault"]
 LONG = ["--max-update", 24, "--validate-interval-updates", 2]  # three updates an epoch
@@ -30,28 +25,6 @@ SHORT = ["--disable-validation", "--save-interval-updates", 1]
 # fairseq starts as many processes as there are GPUs; what runs in them is all real
 SPAWN = "import torch; torch.cuda.device_count = lambda: 2; import fairseq_cli.train; fairseq_cli.train.cli_main()"
 Quick = Callable[..., tuple[int, str]]
-
-
-def checkpoint(folder: Path) -> dict[str, Any]:
-    return torch.load(folder / "checkpoint_last.pt", weights_only=True)
-
-
-def difference(one: Any, other: Any) -> float:
-    """The largest difference in the weights and states of two checkpoints."""
-    if torch.is_tensor(one):
-        return float((one.double() - other.double()).abs().max())
-    if isinstance(one, dict):
-        assert one.keys() == other.keys()
-        return max((difference(one[name], other[name]) for name in one), default=0.0)
-    if isinstance(one, list):
-        return max((difference(*pair) for pair in zip(one, other, strict=True)), default=0.0)
-    assert one == other
-    return 0.0
-
-
-def assert_same_result(one: Path, other: Path) -> None:
-    for part in ("model", "last_optimizer_state"):
-        assert difference(checkpoint(one)[part], checkpoint(other)[part]) == 0.0
 
 
 def process_of(folder: Path) -> int:
@@ -185,6 +158,12 @@ def three(ami: Path, warm, tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.fixture
+def folder(three: Path, tmp_path: Path) -> Path:
+    """A copy of that run, to go on with."""
+    return shutil.copytree(three, tmp_path / "ck")
+
+
 def flip(data: bytes) -> bytes:
     return data[: len(data) // 2] + bytes([data[len(data) // 2] ^ 4]) + data[len(data) // 2 + 1 :]
 
@@ -193,9 +172,7 @@ def flip(data: bytes) -> bytes:
     "Checkpoints", "checkpoint_last.pt is removed, or damaged", "the newest whole checkpoint is taken and named"
 )
 @pytest.mark.parametrize("is_removed", [True, False])
-def test_the_newest_whole_checkpoint_is_taken(quick, three: Path, tmp_path: Path, is_removed: bool) -> None:
-    folder = tmp_path / "ck"
-    shutil.copytree(three, folder)
+def test_the_newest_whole_checkpoint_is_taken(quick, folder: Path, is_removed: bool) -> None:
     last, newest = folder / "checkpoint_last.pt", folder / "checkpoint_1_2.pt"
     if is_removed:
         last.unlink()
@@ -209,9 +186,7 @@ def test_the_newest_whole_checkpoint_is_taken(quick, three: Path, tmp_path: Path
 
 
 @pytest.mark.fault("Checkpoints", "all checkpoints of --save-dir are broken", "refused, exit 1")
-def test_a_training_does_not_begin_anew_over_broken_checkpoints(quick, three, tmp_path: Path) -> None:
-    folder = tmp_path / "ck"
-    shutil.copytree(three, folder)
+def test_a_training_does_not_begin_anew_over_broken_checkpoints(quick, folder: Path) -> None:
     for path in folder.glob("*.pt"):
         path.write_bytes(b"")
     status, output = quick(folder, *SHORT)
@@ -232,10 +207,8 @@ OTHER = "goes on with the samples of the epoch that were not seen"
     ],
     ids=lambda flags: flags[0],
 )
-def test_other_batches_go_on_after_the_same_samples(quick, three, tmp_path: Path, flags: list) -> None:
+def test_other_batches_go_on_after_the_same_samples(quick, folder: Path, flags: list) -> None:
     """Two updates of two samples each were made, of six; the others are in two batches."""
-    folder = tmp_path / "ck"
-    shutil.copytree(three, folder)
     before = checkpoint(folder)["extra_state"]["train_iterator"]
     assert quick(folder, *SHORT, "--max-update", 3, *flags)[0] == 0
     after = checkpoint(folder)["extra_state"]["train_iterator"]
@@ -246,10 +219,8 @@ def test_other_batches_go_on_after_the_same_samples(quick, three, tmp_path: Path
 
 
 @pytest.mark.fault("Training", "resumed on other data", "refused; names --reset-dataloader")
-def test_other_data_are_refused(quick, three, ami: Path, tmp_path: Path) -> None:
-    folder, data = tmp_path / "ck", tmp_path / "bin"
-    shutil.copytree(three, folder)
-    shutil.copytree(ami / "bin", data)
+def test_other_data_are_refused(quick, folder: Path, ami: Path, tmp_path: Path) -> None:
+    data = shutil.copytree(ami / "bin", tmp_path / "bin")
     path = data / "train.source-target.source.bin"
     path.write_bytes(path.read_bytes()[:-4] + path.read_bytes()[:2] + path.read_bytes()[-2:])  # another word
     status, output = quick(folder, *SHORT, "--max-update", 3, data=data)
@@ -259,10 +230,8 @@ def test_other_data_are_refused(quick, three, ami: Path, tmp_path: Path) -> None
 
 @pytest.mark.slow
 @pytest.mark.fault("Training", "the disk is full when a checkpoint is saved", "names the file; older checkpoints stay")
-def test_a_full_disk_names_the_file_and_keeps_the_older_one(train, three, ami: Path, tmp_path: Path) -> None:
+def test_a_full_disk_names_the_file_and_keeps_the_older_one(train, folder: Path) -> None:
     """A limit of the size of files stops the save half-way."""
-    folder = tmp_path / "ck"
-    shutil.copytree(three, folder)
     before = (folder / "checkpoint_last.pt").read_bytes()
     launcher = ["bash", "-c", 'ulimit -f 2000; exec "$@"', "limited", Path(sys.executable).parent / "fairseq-train"]
     result = train(folder, *SHORT, "--max-update", 3, launcher=launcher, check=False)

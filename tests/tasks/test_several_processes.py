@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import subprocess
@@ -13,9 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from commands import HEEDING, REPOSITORY, TWO_PROCESSES, training_words
-from test_interruptions import FAULTY, LONG, SHORT, SPAWN, assert_same_result, checkpoint, difference, wait_for
-from test_training import CURVE, SHOWS_THE_END, losses
+from commands import HEEDING, TWO_PROCESSES, environment, training_words
+from test_interruptions import FAULTY, LONG, SHORT, SPAWN, wait_for
+from test_training import SHOWS_THE_END, assert_same_result, checkpoint, difference, losses
 
 AREA = "Several processes and machines"
 TORCHRUN = [str(Path(sys.executable).parent / TWO_PROCESSES[0]), *map(str, TWO_PROCESSES[1:])]
@@ -26,11 +25,9 @@ OF_SPAWNED += ["--num-workers", 0, "--data-buffer-size", 0]  # their workers imp
 
 def interrupt(words: Sequence[str], folder: Path, log: Path, signum: int, whole_group: bool) -> int:
     """Sends a signal after update 5, to the launcher or to all processes; the launcher's exit status."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY)}
     with log.open("w") as file:
-        process = subprocess.Popen(
-            [*HEEDING, *words], stdout=file, stderr=file, env=environment, start_new_session=True
-        )
+        options = {"stdout": file, "stderr": file, "env": environment(), "start_new_session": True}
+        process = subprocess.Popen([*HEEDING, *words], **options)
         try:
             wait_for(log, '"num_updates": "5"')
             (os.killpg if whole_group else os.kill)(process.pid, signum)
@@ -60,12 +57,11 @@ def test_all_processes_stop_after_the_same_update(ami, tmp_path, launcher, signu
     words = {path: [*launcher, *training_words(ami / "bin", path, *flags)] for path in (whole, folder)}
     for each in words.values() if launcher is SPAWNED else ():
         each.remove("--cpu")  # with it fairseq starts no processes; there is no GPU
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY)}
     assert interrupt(words[folder], folder, log, signum, whole_group) == status, log.read_text()[-3000:]
     name = signal.Signals(signum).name
     assert log.read_text().count(f"hat_fairseq: {name}: stopped after update") == 1
     for path in (folder, whole):
-        subprocess.run(words[path], check=True, capture_output=True, env=environment, timeout=120)
+        subprocess.run(words[path], check=True, capture_output=True, env=environment(), timeout=120)
     assert_same_result(folder, whole)
 
 
@@ -110,24 +106,13 @@ def start_machines(data: Path, folder: Path, port: int, *flags: str) -> list[sub
     processes = []
     for number in range(2):
         rendezvous = f"--rdzv-backend c10d --rdzv-endpoint 127.0.0.1:{port} --local-addr 127.0.0.1"
-        launcher = (
-            f"-m torch.distributed.run --nnodes 2 --nproc-per-node 1 {rendezvous} --rdzv-conf is_host={1 - number}"
-        )
-        launcher += " -m fairseq_cli.train"
+        launcher = f"-m torch.distributed.run --nnodes 2 --nproc-per-node 1 {rendezvous}"
+        launcher += f" --rdzv-conf is_host={1 - number} -m fairseq_cli.train"
         words = [sys.executable, *launcher.split(), *training_words(data, folder, *ONE_SAMPLE, *flags)]
-        environment = {
-            **os.environ,
-            "OMP_NUM_THREADS": "1",
-            "PYTHONPATH": str(REPOSITORY),
-            "GLOO_SOCKET_IFNAME": "lo",
-        }
+        variables = environment() | {"GLOO_SOCKET_IFNAME": "lo"}
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-        processes.append(subprocess.Popen(words, env=environment, text=True, start_new_session=True, **pipes))
+        processes.append(subprocess.Popen(words, env=variables, text=True, start_new_session=True, **pipes))
     return processes
-
-
-def losses_in(output: str) -> list[float]:
-    return [float(json.loads(log)["loss"]) for log in CURVE.findall(output)]
 
 
 def kill(process: subprocess.Popen[str]) -> None:
@@ -156,14 +141,14 @@ def test_two_machines_are_one_process_and_go_on_when_one_was_lost(ami: Path, tra
         kill(processes[1])
         output = processes[0].communicate(timeout=100)[0]
         assert processes[0].returncode > 0
-        before = losses_in(output)
+        before = losses(output)
         processes = start_machines(ami / "bin", tmp_path / "two", port + 1, *flags)
         output = processes[0].communicate(timeout=100)[0]
         assert [process.wait(120) for process in processes] == [0, 0]
     finally:
         for process in processes:
             kill(process)
-    after = losses_in(output)
+    after = losses(output)
     assert 1 <= 40 - len(after) <= len(before) + 1 < 40  # it was killed after the save of an update, or before its log
     assert before == pytest.approx(one[: len(before)], abs=2e-3)
     assert after == pytest.approx(one[-len(after) :], abs=2e-3)
