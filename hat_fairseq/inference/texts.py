@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ..data.record import Record
 from ..generation.join_chunks import document_row
-from ..generation.options import DEFAULTS, SEARCHED, check_options, search_options
+from ..generation.options import NOT_SEARCHED, check_options, search_options
 from ..generation.search import beam_search
 from .loading import Loaded, check_writes_texts
 from .rows import OTHER_SEGMENTS, Encoded, Line, batches, check_batch_size, encode_documents, padded
@@ -28,7 +28,7 @@ class DocumentToText:
         check_options(generation, "generation")
         check_writes_texts(":".join(loaded.paths), loaded.pipeline.kind)
         self.options, self.generator = generation, None
-        others = [name for name, value in generation.items() if name not in SEARCHED and value != DEFAULTS[name]]
+        others = [name for name, default, *_ in NOT_SEARCHED if generation.get(name, default) != default]
         if others or not all(hasattr(model.decoder, "reorder_beams") for model in loaded.models):
             loaded = loaded.with_task(f"the generation option {', '.join(others)}")
             self.generator = loaded.task.build_generator(loaded.models, Namespace(**generation))
